@@ -1,0 +1,307 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { milliCpuOf, wholeUnitsOf } from "@forage/scheduler";
+import { HostCapacity } from "./capacity/host-capacity.ts";
+import type { Reserve } from "./capacity/node-resources.ts";
+import type { HostReader } from "./capacity/read-host.ts";
+import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
+import { type Clock, pause } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { type HttpServer, startHttpServer } from "./http/http-server.ts";
+import { Metrics } from "./http/metrics.ts";
+import { Journal } from "./journal/journal.ts";
+import { CoordinatorLink, type LinkEvents } from "./link/coordinator-link.ts";
+import { IdentityFiles } from "./link/node-identity.ts";
+import { parseAssignment } from "./link/parse-assignment.ts";
+import { SessionServer } from "./link/session-server.ts";
+import { StatusOutbox } from "./link/status-outbox.ts";
+import { ContainerLogs } from "./logs/container-logs.ts";
+import { LogKeeper } from "./logs/log-keeper.ts";
+import type { PodNetwork } from "./network/network.ts";
+import { NodeReporter } from "./node-reporter.ts";
+import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-off.ts";
+import { HostPodFiles } from "./pods/host-pod-files.ts";
+import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
+import { fromPodState } from "./pods/stored-memory.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
+import { settleReboot } from "./settle-reboot.ts";
+import { StateSaver } from "./state-saver.ts";
+import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
+
+/** What the agent is made of; `main.ts` brings the real ones. */
+export interface AgentParts {
+  readonly config: Config;
+  readonly version: string;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** New with every start. */
+  readonly sessionId: string;
+  readonly runtime: ContainerRuntime;
+  readonly network: PodNetwork;
+  readonly hostReader: HostReader;
+  /** Where others reach this host. */
+  readonly address: string;
+  readonly log: AgentLog;
+}
+
+// A container that ran this long starts over with its back-off, as in Kubernetes.
+const GOOD_RUN_MS = 600_000;
+// More gain nothing on small hosts: measured 2.9 s for 20 at 8 at a time, 3.2 s at 2.
+const STARTS_AT_ONCE = 8;
+const REMOVALS_AT_ONCE = 8;
+const REPAIR_INTERVAL_MS = 60_000;
+// Below the time for which the coordinator believes in a node that is away; without containerd there is nothing to take over.
+const TAKE_OVER_MAX_MS = 5_000;
+// Below what systemd gives a unit to stop.
+const CLOSE_MS = 10_000;
+
+/** All parts of the agent, wired. Makes no decision of its own. */
+export class Agent {
+  readonly #parts: AgentParts;
+  readonly #journal: Journal;
+  readonly #capacity: HostCapacity;
+  readonly #closing = new AbortController();
+  readonly #outbox = new StatusOutbox();
+  readonly #saver: StateSaver;
+  readonly #reporter: NodeReporter;
+  readonly #logKeeper: LogKeeper;
+  readonly #files: HostPodFiles;
+  readonly #supervisor: PodSupervisor;
+  readonly #logs: ContainerLogs;
+  readonly #sessions: SessionServer;
+  readonly #link: CoordinatorLink;
+  readonly #metrics: Metrics;
+  readonly #running: readonly Promise<void>[];
+  #http: HttpServer | undefined;
+  /** Resolves once what is on the host has been taken over; that may take as long as containerd is away. */
+  readonly ready: Promise<void>;
+
+  private constructor(parts: AgentParts, journal: Journal, capacity: HostCapacity) {
+    this.#parts = parts;
+    this.#journal = journal;
+    this.#capacity = capacity;
+    const { clock, log, runtime } = parts;
+    this.#metrics = this.#makeMetrics();
+    this.#saver = new StateSaver({ journal, clock, onError: (err) => this.#notWritten(err) });
+    this.#reporter = this.#makeReporter();
+    this.#logKeeper = new LogKeeper({
+      clock,
+      onError: (path, err) => log.warn({ path, err }, "log-not-bounded"),
+    });
+    this.#files = new HostPodFiles(join(parts.config.dataDir, "pods"), this.#logKeeper);
+    this.#supervisor = this.#makeSupervisor();
+    this.#logs = new ContainerLogs({
+      keeper: this.#logKeeper,
+      pathOf: ({ podUid, container, attempt }) => this.#files.logFile(podUid, container, attempt),
+      isRunning: ({ podUid, container, attempt }) => {
+        const found = this.#supervisor.find(podUid, container);
+        return found?.attempt === attempt && found.id !== undefined;
+      },
+    });
+    this.#sessions = new SessionServer({
+      find: (podUid, container) => this.#supervisor.find(podUid, container),
+      readLog: (of, options, signal) => this.#logs.read(of, options, signal),
+      exec: (id, options, signal) => runtime.exec(id, options, signal),
+    });
+    this.#link = this.#makeLink();
+    capacity.onChange(() => this.#link.nodeChanged());
+    log.info({ pods: journal.desired().size, revision: String(journal.revision) }, "journal-loaded");
+    // The link says hello with all these pods, so they must be known before it does.
+    this.ready = this.#takeOver(recordedPods(journal));
+    const { signal } = this.#closing;
+    this.#running = [this.#linkOnceTakenOver(signal), this.#reporter.run(signal)];
+  }
+
+  static async start(parts: AgentParts): Promise<Agent> {
+    const { config, clock, log } = parts;
+    const { dataDir } = config;
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    const journal = await Journal.open({
+      dir: join(dataDir, "journal"),
+      signal: new AbortController().signal,
+    });
+    for (const problem of journal.problems) log.error({ ...problem }, "journal-record-damaged");
+    const capacity = await openCapacity(parts);
+    const bootIdFile = join(dataDir, "boot-id");
+    const rebooted = await settleReboot({
+      journal,
+      bootId: capacity.bootId,
+      bootIdFile,
+      nowMs: clock.nowMs(),
+    });
+    if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
+    const agent = new Agent(parts, journal, capacity);
+    const { listen } = config.http;
+    if (listen) {
+      const problems = () => agent.problems();
+      agent.#http = await startHttpServer({ listen, problems, metrics: agent.#metrics });
+    }
+    return agent;
+  }
+
+  /** Empty: everything works. */
+  problems(): readonly string[] {
+    const { kind, message } = this.#link.state;
+    return [
+      ...this.#reporter.problems(),
+      ...(kind === "connected" ? [] : [`coordinator: ${message ?? kind}`]),
+    ];
+  }
+
+  /** Stops the agent; containers go on running. */
+  async close(): Promise<void> {
+    const { network, runtime } = this.#parts;
+    this.#closing.abort();
+    this.#sessions.close();
+    this.#capacity.close();
+    await Promise.all([this.#supervisor.close(), this.#http?.close(), ...this.#running]);
+    await Promise.all([network.close(), runtime.close(), this.#logKeeper.close()]);
+    await this.#saver.close();
+    await this.#journal.close();
+  }
+
+  async #takeOver(recorded: readonly RecordedPod[]): Promise<void> {
+    await this.#files.takeOver().catch((err) => this.#parts.log.error({ err }, "logs-not-bounded"));
+    await this.#supervisor.start(recorded);
+  }
+
+  /** A pod that was ready before a restart of ours must not be told as unready only because nobody has looked yet. */
+  async #linkOnceTakenOver(signal: AbortSignal): Promise<void> {
+    const timeUp = new AbortController();
+    await Promise.race([
+      this.ready,
+      pause(this.#parts.clock, TAKE_OVER_MAX_MS, AbortSignal.any([signal, timeUp.signal])),
+    ]);
+    timeUp.abort();
+    await this.#link.run(signal);
+  }
+
+  #makeSupervisor(): PodSupervisor {
+    const { config, clock, random, runtime, network, log } = this.#parts;
+    const { backOffBaseSeconds, backOffCapSeconds } = config.restart;
+    return new PodSupervisor({
+      instance: config.instance,
+      clock,
+      random,
+      runtime,
+      network,
+      files: this.#files,
+      events: supervisorEvents({
+        log,
+        saver: this.#saver,
+        outbox: this.#outbox,
+        reporter: this.#reporter,
+        stepped: (...step) => this.#metrics.stepped(...step),
+        changed: (podUid) => this.#logs.podChanged(podUid),
+      }),
+      limits: {
+        startsAtOnce: STARTS_AT_ONCE,
+        removalsAtOnce: REMOVALS_AT_ONCE,
+        restart: {
+          baseMs: backOffBaseSeconds * 1000,
+          capMs: backOffCapSeconds * 1000,
+          goodRunMs: GOOD_RUN_MS,
+        },
+        image: IMAGE_BACK_OFF,
+        fault: FAULT_BACK_OFF,
+        repairIntervalMs: REPAIR_INTERVAL_MS,
+        closeMs: CLOSE_MS,
+      },
+    });
+  }
+
+  #makeReporter(): NodeReporter {
+    const { config, clock, runtime, address } = this.#parts;
+    return new NodeReporter({
+      clock,
+      runtime,
+      capacity: this.#capacity,
+      usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs }),
+      labels: config.labels,
+      address,
+      podCount: () => this.#supervisor.statuses().length,
+      onChange: () => this.#link.nodeChanged(),
+    });
+  }
+
+  #makeLink(): CoordinatorLink {
+    const { config, version, sessionId, clock, random, log } = this.#parts;
+    return new CoordinatorLink({
+      enroll: {
+        address: config.coordinator,
+        nodeName: config.nodeName,
+        tokenFile: config.joinTokenFile,
+        files: new IdentityFiles(join(config.dataDir, "identity")),
+      },
+      agentVersion: version,
+      bootId: this.#capacity.bootId,
+      sessionId,
+      clock,
+      random,
+      journal: this.#journal,
+      pods: this.#supervisor,
+      outbox: this.#outbox,
+      node: this.#reporter,
+      openSession: (request, { client }) => this.#sessions.open(request, client),
+      events: linkEvents(log),
+    });
+  }
+
+  #makeMetrics(): Metrics {
+    const { clock, config, hostReader, runtime } = this.#parts;
+    return new Metrics({
+      statuses: () => this.#supervisor.statuses(),
+      usage: (containerId) => runtime.usage(containerId),
+      link: () => this.#link.state,
+      assignmentRevision: () => this.#journal.revision,
+      sessions: () => this.#sessions.count,
+      disk: async () => (await hostReader.measure(config.dataDir)).disk,
+      nowMs: () => clock.nowMs(),
+    });
+  }
+
+  #notWritten(err: unknown): void {
+    this.#metrics.journalWriteFailed();
+    this.#parts.log.error({ err }, "journal-not-written");
+  }
+}
+
+function linkEvents(log: AgentLog): LinkEvents {
+  return {
+    changed: ({ kind, code, message }) => {
+      if (kind === "failed") log.warn({ code, reason: message }, "coordinator-not-connected");
+      else log.info({ state: kind }, "coordinator-link");
+    },
+    renewed: (endsMs) => log.info({ ends: new Date(endsMs).toISOString() }, "certificate-renewed"),
+    renewalFailed: ({ code, message }) => log.warn({ code, reason: message }, "certificate-not-renewed"),
+  };
+}
+
+function openCapacity({ config, clock, hostReader }: AgentParts): Promise<HostCapacity> {
+  const { cpu, memory, "ephemeral-storage": disk } = config.reserve;
+  const reserve: Partial<Reserve> = {
+    ...(cpu !== undefined && { cpuMilli: milliCpuOf(cpu) }),
+    ...(memory !== undefined && { memoryBytes: wholeUnitsOf(memory) }),
+    ...(disk !== undefined && { diskBytes: wholeUnitsOf(disk) }),
+  };
+  return HostCapacity.open(
+    { nodeName: config.nodeName, storagePath: config.dataDir, maxPods: config.podsMax, reserve },
+    { reader: hostReader, clock },
+  );
+}
+
+/** Everything the journal knows, also what is only left over. */
+function recordedPods(journal: Journal): readonly RecordedPod[] {
+  const uids = new Set([...journal.desired().keys(), ...journal.states().keys(), ...journal.damaged]);
+  return [...uids].map((uid) => {
+    const assignment = journal.desired().get(uid);
+    const state = journal.state(uid);
+    return {
+      uid,
+      damaged: journal.damaged.has(uid),
+      ...(assignment && { pod: parseAssignment(assignment) }),
+      ...(state && { memory: fromPodState(uid, state) }),
+    };
+  });
+}

@@ -1,0 +1,133 @@
+import type { Clock } from "../clock.ts";
+import { type DiskPressure, diskPressure } from "./disk-pressure.ts";
+import { defaultReserve, nodeResources, type Quantities, type Reserve } from "./node-resources.ts";
+import type { HostIdentity, HostMeasure, HostReader } from "./read-host.ts";
+
+export const DEFAULT_MAX_PODS = 110;
+/** Disks fill slowly beside this, and a look costs about a millisecond. */
+const REFRESH_INTERVAL_MS = 60_000;
+
+export interface HostCapacityOptions {
+  readonly nodeName: string;
+  /** On the file system that containers and their logs are on. */
+  readonly storagePath: string;
+  readonly maxPods: number;
+  /** The operator's; what is left out is chosen by the host's size. */
+  readonly reserve: Partial<Reserve>;
+}
+
+/** The part of a node's report that tells of the host itself. */
+export interface CapacityReport {
+  readonly capacity: Quantities;
+  readonly allocatable: Quantities;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly os: string;
+  readonly kernel: string;
+  readonly architecture: string;
+  readonly diskPressure: DiskPressure;
+}
+
+/** What the host has to give. Looks again now and then, as limits and disks change while it runs. */
+export class HostCapacity {
+  readonly #options: HostCapacityOptions;
+  readonly #identity: HostIdentity;
+  readonly #reader: HostReader;
+  readonly #clock: Clock;
+  #report: CapacityReport;
+  #onChange: (() => void) | undefined;
+  #cancel: (() => void) | undefined;
+  #closed = false;
+
+  private constructor(
+    options: HostCapacityOptions,
+    parts: { reader: HostReader; clock: Clock },
+    first: First,
+  ) {
+    this.#options = options;
+    this.#reader = parts.reader;
+    this.#clock = parts.clock;
+    this.#identity = first.identity;
+    this.#report = makeReport(options, first.identity, first.measure, false);
+    this.#lookLater();
+  }
+
+  static async open(
+    options: HostCapacityOptions,
+    parts: { reader: HostReader; clock: Clock },
+  ): Promise<HostCapacity> {
+    const [identity, measure] = await Promise.all([
+      parts.reader.identity(),
+      parts.reader.measure(options.storagePath),
+    ]);
+    return new HostCapacity(options, parts, { identity, measure });
+  }
+
+  get bootId(): string {
+    return this.#identity.bootId;
+  }
+
+  /** As last looked at; quick. */
+  report(): CapacityReport {
+    return this.#report;
+  }
+
+  /** Calls `run` after each look that found the report to differ in more than its wording. One at a time. */
+  onChange(run: () => void): void {
+    this.#onChange = run;
+  }
+
+  /** Looks now. */
+  async refresh(): Promise<void> {
+    const measure = await this.#reader.measure(this.#options.storagePath);
+    if (this.#closed) return;
+    const before = this.#report;
+    this.#report = makeReport(this.#options, this.#identity, measure, before.diskPressure.pressure);
+    if (essence(before) !== essence(this.#report)) this.#onChange?.();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancel?.();
+  }
+
+  #lookLater(): void {
+    if (this.#closed) return;
+    this.#cancel = this.#clock.after(REFRESH_INTERVAL_MS, async () => {
+      // What can't be read now is as it was; the next look tells.
+      await this.refresh().catch(() => undefined);
+      this.#lookLater();
+    });
+  }
+}
+
+interface First {
+  readonly identity: HostIdentity;
+  readonly measure: HostMeasure;
+}
+
+function makeReport(
+  options: HostCapacityOptions,
+  { os, kernel, architecture }: HostIdentity,
+  { cpuMilli, memoryBytes, disk }: HostMeasure,
+  pressureBefore: boolean,
+): CapacityReport {
+  const host = { cpuMilli, memoryBytes, diskBytes: disk.totalBytes };
+  const reserve = { ...defaultReserve(host), ...options.reserve };
+  return {
+    ...nodeResources(host, reserve, options.maxPods),
+    labels: {
+      "kubernetes.io/hostname": options.nodeName,
+      "kubernetes.io/os": "linux",
+      "kubernetes.io/arch": architecture,
+    },
+    os,
+    kernel,
+    architecture,
+    diskPressure: diskPressure(disk, pressureBefore),
+  };
+}
+
+function essence(report: CapacityReport): string {
+  const { capacity, allocatable, diskPressure } = report;
+  return JSON.stringify([capacity, allocatable, diskPressure.reason]);
+}

@@ -1,0 +1,81 @@
+import { readFile, statfs } from "node:fs/promises";
+import { arch, cpus, release } from "node:os";
+import { type CgroupLimits, readCgroupLimits } from "./cgroup-limits.ts";
+import type { DiskSpace } from "./disk-pressure.ts";
+
+/** What doesn't change while the host is up. */
+export interface HostIdentity {
+  /** New with every boot. */
+  readonly bootId: string;
+  /** For example `Debian GNU/Linux 12 (bookworm)`. */
+  readonly os: string;
+  readonly kernel: string;
+  /** Kubernetes' (and Go's) name: `amd64`, `arm64`. */
+  readonly architecture: string;
+}
+
+export interface HostMeasure {
+  readonly cpuMilli: number;
+  readonly memoryBytes: number;
+  readonly disk: DiskSpace;
+}
+
+/** How the host is looked at; tests bring their own. */
+export interface HostReader {
+  identity(): Promise<HostIdentity>;
+  /** Cheap: a few small files. `path` is on the file system that containers live on. */
+  measure(path: string): Promise<HostMeasure>;
+}
+
+const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
+
+export const hostReader: HostReader = {
+  async identity() {
+    // Loaded only now: it is large, and seldom needed.
+    const { osInfo } = await loadSystemInformation();
+    const { distro, release: version, codename } = await osInfo();
+    const name = [distro, version, codename && `(${codename})`].filter(Boolean).join(" ");
+    return {
+      bootId: (await readFile("/proc/sys/kernel/random/boot_id", "utf8")).trim(),
+      os: name || "Linux",
+      kernel: release(),
+      architecture: ARCHITECTURES[arch()] ?? arch(),
+    };
+  },
+
+  async measure(path) {
+    const { mem } = await loadSystemInformation();
+    const [memory, limits, disk] = await Promise.all([
+      mem(),
+      readCgroupLimits("/sys/fs/cgroup", "/proc"),
+      readDisk(path),
+    ]);
+    return { ...limited({ cpuMilli: cpus().length * 1_000, memoryBytes: memory.total }, limits), disk };
+  },
+};
+
+/** What is less: what the machine has, or what it may use. */
+export function limited(
+  has: { readonly cpuMilli: number; readonly memoryBytes: number },
+  limits: CgroupLimits,
+): { readonly cpuMilli: number; readonly memoryBytes: number } {
+  return {
+    cpuMilli: Math.min(has.cpuMilli, limits.cpuMilli ?? Number.POSITIVE_INFINITY),
+    memoryBytes: Math.min(has.memoryBytes, limits.memoryBytes ?? Number.POSITIVE_INFINITY),
+  };
+}
+
+async function loadSystemInformation(): Promise<typeof import("systeminformation")> {
+  const loaded = await import("systeminformation");
+  return loaded.default;
+}
+
+async function readDisk(path: string): Promise<DiskSpace> {
+  const { bsize, blocks, bavail, files, ffree } = await statfs(path);
+  return {
+    totalBytes: bsize * blocks,
+    availableBytes: bsize * bavail,
+    totalInodes: files,
+    availableInodes: ffree,
+  };
+}

@@ -1,0 +1,47 @@
+import { readFile } from "node:fs/promises";
+import { cpus } from "node:os";
+import type { Clock } from "../clock.ts";
+
+/** Busy time of all processors since boot. */
+export type ReadBusyMs = () => number;
+
+export interface HostUsage {
+  /** Mean since the call before; 0 at the first. */
+  readonly cpuMilli: number;
+  /** What can't be had without swapping. */
+  readonly memoryBytes: number;
+}
+
+/** What the whole host uses, pods or not. Costs a small file or two for each call, and nothing between. */
+export class UsageMeter {
+  readonly #clock: Clock;
+  readonly #procDir: string;
+  readonly #readBusyMs: ReadBusyMs;
+  #last: { readonly atMs: number; readonly busyMs: number } | undefined;
+
+  constructor(parts: { clock: Clock; procDir: string; readBusyMs: ReadBusyMs }) {
+    this.#clock = parts.clock;
+    this.#procDir = parts.procDir;
+    this.#readBusyMs = parts.readBusyMs;
+  }
+
+  async read(): Promise<HostUsage> {
+    const now = { atMs: this.#clock.monotonicMs(), busyMs: this.#readBusyMs() };
+    const last = this.#last ?? now;
+    this.#last = now;
+    const elapsedMs = now.atMs - last.atMs;
+    const cpuMilli =
+      elapsedMs <= 0 ? 0 : Math.max(0, Math.round(((now.busyMs - last.busyMs) / elapsedMs) * 1_000));
+    return { cpuMilli, memoryBytes: usedMemory(await readFile(`${this.#procDir}/meminfo`, "utf8")) };
+  }
+}
+
+export const readBusyMs: ReadBusyMs = () =>
+  cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0);
+
+/** From the text of /proc/meminfo. */
+export function usedMemory(meminfo: string): number {
+  const kibibytes = (key: string) =>
+    Number(new RegExp(`^${key}:\\s+(\\d+) kB$`, "m").exec(meminfo)?.[1] ?? 0);
+  return Math.max(0, kibibytes("MemTotal") - kibibytes("MemAvailable")) * 1_024;
+}

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { ConfigError, readConfig } from "./config.ts";
+
+let dir = "";
+before(async () => {
+  dir = await mkdtemp(join(tmpdir(), "forage-config-"));
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+const MINIMAL = "dataDir: /var/lib/x\ncoordinator: 10.0.0.1:7600\n";
+
+test("two settings are enough; the rest has defaults", async () => {
+  const config = await read(MINIMAL);
+  assert.deepEqual(config.coordinator, { host: "10.0.0.1", port: 7600 });
+  assert.equal(config.nodeName, "host-1");
+  assert.deepEqual(config.http.listen, { host: "127.0.0.1", port: 7602 });
+  assert.equal(config.containerd.namespace, "forage");
+  assert.deepEqual(config.restart, { backOffBaseSeconds: 10, backOffCapSeconds: 300 });
+});
+
+test("a flag goes before the environment, which goes before the file", async () => {
+  const file = `${MINIMAL}nodeName: from-file\nlogLevel: warn\ncontainerd: { namespace: from-file }\n`;
+  const environment = { FORAGE_AGENT_NODE_NAME: "from-env", FORAGE_AGENT_CONTAINERD_NAMESPACE: "from-env" };
+  const config = await read(file, ["--node-name", "from-flag"], environment);
+  assert.equal(config.nodeName, "from-flag");
+  assert.equal(config.containerd.namespace, "from-env");
+  assert.equal(config.logLevel, "warn");
+});
+
+test("maps come from the file as maps, from elsewhere as pairs", async () => {
+  const config = await read(`${MINIMAL}labels: { zone: a, tier: 1 }\nreserve: { cpu: 200m }\n`);
+  assert.deepEqual(config.labels, { zone: "a", tier: "1" });
+  assert.deepEqual(config.reserve, { cpu: "200m" });
+  const other = await read(MINIMAL, ["--labels", "zone=b,rack=2"]);
+  assert.deepEqual(other.labels, { zone: "b", rack: "2" });
+});
+
+test("http may be off, and only listens on loopback", async () => {
+  assert.equal((await read(`${MINIMAL}http: { listen: "off" }\n`)).http.listen, undefined);
+  await assert.rejects(
+    read(`${MINIMAL}http: { listen: "0.0.0.0:7602" }\n`),
+    /http\.listen: must be a loopback address/,
+  );
+});
+
+for (const [what, file, message] of [
+  ["an unknown setting", `${MINIMAL}colour: red\n`, /agent\.yaml: colour: there is no such setting/],
+  [
+    "an unknown setting in a group",
+    `${MINIMAL}containerd: { colour: red }\n`,
+    /containerd\.colour: there is no such/,
+  ],
+  ["a relative directory", "dataDir: x\ncoordinator: a:1\n", /dataDir: must be an absolute path/],
+  ["a missing setting", "dataDir: /x\n", /coordinator: must be set/],
+  ["a bad port", "dataDir: /x\ncoordinator: a:99999\n", /coordinator: must be HOST:PORT/],
+  ["a bad instance", `${MINIMAL}instance: TooLongName\n`, /instance: must be 1 to 8/],
+  ["a bad range", `${MINIMAL}hostPortRange: 9-1\n`, /hostPortRange: must be FIRST-LAST/],
+  ["a bad quantity", `${MINIMAL}reserve: { cpu: lots }\n`, /reserve: must be/],
+  ["YAML that is none", "a: [", /agent\.yaml: /],
+  ["a file that is no map", "- a\n", /must hold settings/],
+] as const) {
+  test(`${what} is refused, and named`, async () => {
+    await assert.rejects(read(file), (error) => error instanceof ConfigError && message.test(error.message));
+  });
+}
+
+test("all problems are told at once", async () => {
+  await assert.rejects(read("dataDir: x\nnodeName: A_B\ncolour: red\n"), (error: Error) => {
+    return ["dataDir", "nodeName", "colour", "coordinator"].every((name) => error.message.includes(name));
+  });
+});
+
+test("an unknown flag is refused with the usage", async () => {
+  await assert.rejects(readConfig(["--colour", "red"], {}, "host-1"), /usage: forage-agent/);
+});
+
+test("a file that isn't there is named", async () => {
+  await assert.rejects(readConfig(["--config", "/does/not/exist"], {}, "host-1"), /\/does\/not\/exist/);
+});
+
+async function read(text: string, argv: readonly string[] = [], environment: Record<string, string> = {}) {
+  const file = join(dir, "agent.yaml");
+  await writeFile(file, text);
+  return readConfig(["--config", file, ...argv], environment, "host-1");
+}

@@ -1,0 +1,91 @@
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { checkSettings, SETTINGS, type Settings } from "./settings.ts";
+
+export type Config = Settings;
+
+/** Names the setting, where it stands and what it must be. */
+export class ConfigError extends Error {
+  constructor(message: string, options: { cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.name = "ConfigError";
+  }
+}
+
+const ENV_PREFIX = "FORAGE_AGENT_";
+
+/** Flags before environment (FORAGE_AGENT_…) before file. `hostName` is the default of the node's name. */
+export async function readConfig(
+  argv: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+  hostName: string,
+): Promise<Config> {
+  const flags = readFlags(argv);
+  const file = flags.config ?? environment[`${ENV_PREFIX}CONFIG`];
+  const values = new Map<string, { value: unknown; where: string }>();
+  if (file !== undefined) {
+    for (const [path, value] of flatten(await parseFile(file), "")) values.set(path, { value, where: file });
+  }
+  for (const { path } of SETTINGS) {
+    const name = ENV_PREFIX + snakeOf(path).toUpperCase();
+    const fromEnvironment = environment[name];
+    if (fromEnvironment !== undefined) values.set(path, { value: fromEnvironment, where: name });
+    const flag = kebabOf(path);
+    const fromFlag = flags[flag];
+    if (fromFlag !== undefined) values.set(path, { value: fromFlag, where: `--${flag}` });
+  }
+  const { settings, problems } = checkSettings(values, hostName);
+  if (settings === undefined) throw new ConfigError(problems.join("\n"));
+  return settings;
+}
+
+export function usage(): string {
+  const flags = SETTINGS.map(({ path, shape }) => `[--${kebabOf(path)} ${shape}]`);
+  return `usage: forage-agent [--config FILE] ${flags.join(" ")}`;
+}
+
+function readFlags(argv: readonly string[]): Record<string, string | undefined> {
+  const names = ["config", ...SETTINGS.map(({ path }) => kebabOf(path))];
+  const options = Object.fromEntries(names.map((name) => [name, { type: "string" } as const]));
+  try {
+    return parseArgs({ args: [...argv], options, strict: true }).values as Record<string, string | undefined>;
+  } catch (cause) {
+    throw new ConfigError(`${cause instanceof Error ? cause.message : "bad arguments"}\n${usage()}`, {
+      cause,
+    });
+  }
+}
+
+/** The YAML library is only needed here, and only once. */
+async function parseFile(path: string): Promise<Record<string, unknown>> {
+  let value: unknown;
+  try {
+    const { parse } = await import("yaml");
+    value = parse(readFileSync(path, "utf8"), { prettyErrors: true }) ?? {};
+  } catch (cause) {
+    throw new ConfigError(`${path}: ${cause instanceof Error ? cause.message : "can't be read"}`, { cause });
+  }
+  if (isObject(value)) return value;
+  throw new ConfigError(`${path}: must hold settings, one \`name: value\` a line`);
+}
+
+/** `{ http: { listen } }` → `http.listen`; what is a map by itself stays whole. */
+function flatten(value: Record<string, unknown>, prefix: string): [string, unknown][] {
+  return Object.entries(value).flatMap(([key, inner]): [string, unknown][] => {
+    const path = prefix + key;
+    const isGroup = SETTINGS.some((setting) => setting.path.startsWith(`${path}.`));
+    return isGroup && isObject(inner) ? flatten(inner, `${path}.`) : [[path, inner]];
+  });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function snakeOf(path: string): string {
+  return path.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).replaceAll(".", "_");
+}
+
+function kebabOf(path: string): string {
+  return snakeOf(path).replaceAll("_", "-");
+}

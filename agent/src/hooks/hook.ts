@@ -1,0 +1,16 @@
+import type { ProbeHandler } from "../probes/probe-spec.ts";
+
+/** What a lifecycle hook does. The same actions as a probe's, less gRPC. */
+export type HookAction = Exclude<ProbeHandler, { readonly type: "grpc" }>;
+
+/** One container's hooks. */
+export interface ContainerHooks {
+  readonly postStart?: HookAction;
+  readonly preStop?: HookAction;
+}
+
+export type HookResult =
+  | { readonly outcome: "done"; readonly message: string }
+  | { readonly outcome: "failed"; readonly message: string }
+  /** The signal aborted: the hook may or may not have had its effect. */
+  | { readonly outcome: "aborted" };

@@ -1,0 +1,63 @@
+import { type Clock, pause } from "../clock.ts";
+import { describeAnswer, type ProbeAnswer } from "../probes/probe-answer.ts";
+import type { ProbeTarget, RunProbe } from "../probes/run-probe.ts";
+import type { HookAction, HookResult } from "./hook.ts";
+
+/**
+ * Kubernetes lets a post_start hook take for ever, which leaves a container that is neither started nor failed. As long as the
+ * longest start that is known of: a database that restores itself.
+ */
+export const POST_START_LIMIT_MS = 600_000;
+/** Each try over the network. Kubernetes has no limit here either. */
+const ATTEMPT_LIMIT_MS = 30_000;
+/** A process that was started just now doesn't listen yet; how long a post_start hook waits for it, and how often it knocks. */
+const LISTEN_WAIT_MS = 30_000;
+const RETRY_MS = 250;
+
+export interface HookParts {
+  readonly clock: Clock;
+  readonly run: RunProbe;
+}
+
+/**
+ * Runs once the container is started. `failed` means that it is to be killed, with the message as the reason; its restart policy
+ * decides what comes then. Over the network any HTTP status counts as done, as in Kubernetes: only not being reached is a failure.
+ */
+export async function runPostStart(
+  parts: HookParts,
+  action: HookAction,
+  target: ProbeTarget,
+  signal: AbortSignal,
+): Promise<HookResult> {
+  if (action.type === "exec") {
+    return resultOf("post_start", await parts.run(action, target, POST_START_LIMIT_MS, signal), signal);
+  }
+  const untilMs = parts.clock.monotonicMs() + LISTEN_WAIT_MS;
+  for (;;) {
+    const answer = await parts.run(action, target, ATTEMPT_LIMIT_MS, signal);
+    const result = resultOf("post_start", answer, signal);
+    if (result.outcome !== "failed" || parts.clock.monotonicMs() + RETRY_MS > untilMs) return result;
+    await pause(parts.clock, RETRY_MS, signal);
+  }
+}
+
+/**
+ * Runs before the stop signal is sent, for at most `limitMs`: the grace period, which it uses up (see `remainingGraceMs`).
+ * Whatever comes of it, the container is stopped next; a failure is only worth telling.
+ */
+export async function runPreStop(
+  parts: HookParts,
+  action: HookAction,
+  target: ProbeTarget,
+  limitMs: number,
+  signal: AbortSignal,
+): Promise<HookResult> {
+  return resultOf("pre_stop", await parts.run(action, target, limitMs, signal), signal);
+}
+
+function resultOf(hook: "post_start" | "pre_stop", answer: ProbeAnswer, signal: AbortSignal): HookResult {
+  if (signal.aborted) return { outcome: "aborted" };
+  const isDone = answer.outcome === "success" || answer.httpStatus !== undefined;
+  const message = `${hook} hook${isDone ? "" : " failed"}: ${describeAnswer(answer)}`;
+  return { outcome: isDone ? "done" : "failed", message };
+}

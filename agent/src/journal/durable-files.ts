@@ -1,0 +1,69 @@
+import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+
+/** Syncs run in the thread pool, which has four threads; twice that keeps it busy and bounds open files. */
+const PARALLEL_WRITES = 8;
+const TEMPORARY_SUFFIX = ".tmp";
+
+export interface NamedFile {
+  readonly name: string;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Puts all files in place so that each is there whole, and survives a power cut, once this resolves.
+ * Each is synced by itself, their names by one sync of the directory.
+ */
+export async function writeFilesDurably(dir: string, files: readonly NamedFile[]): Promise<void> {
+  const waiting = [...files];
+  const workers = Array.from({ length: Math.min(PARALLEL_WRITES, files.length) }, async () => {
+    for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) await writeSynced(dir, file);
+  });
+  // All must have ended before an error is told, or a straggler would write behind the caller's back.
+  const failed = (await Promise.allSettled(workers)).find((result) => result.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  await syncDirectory(dir);
+}
+
+/** Makes the directory and its names durable: renames and removals before this call are on disk after it. */
+export async function syncDirectory(dir: string): Promise<void> {
+  const handle = await open(dir, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export async function makePrivateDirectory(dir: string): Promise<void> {
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+}
+
+/** Names in the directory, after removing what a write cut off by a crash has left. */
+export async function listSettled(dir: string): Promise<string[]> {
+  const names = await readdir(dir);
+  const unfinished = names.filter((name) => name.endsWith(TEMPORARY_SUFFIX));
+  await Promise.all(unfinished.map((name) => rm(join(dir, name), { force: true })));
+  return names.filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
+}
+
+/** Renames a file that can't be read to `<name>.corrupt`, for a human to look at; gives the new path. */
+export async function setAside(dir: string, name: string): Promise<string> {
+  const path = join(dir, `${name}.corrupt`);
+  await rename(join(dir, name), path);
+  await syncDirectory(dir);
+  return path;
+}
+
+async function writeSynced(dir: string, file: NamedFile): Promise<void> {
+  const path = join(dir, file.name);
+  const temporary = path + TEMPORARY_SUFFIX;
+  const handle = await open(temporary, "w", 0o600);
+  try {
+    await handle.writeFile(file.bytes);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, path);
+}

@@ -1,0 +1,72 @@
+import { decodeRecord, encodeRecord, RecordKind } from "./record-frame.ts";
+
+export const INDEX_FILE = "index";
+
+/** The one file whose replacement commits a change: it names the pod files that count. */
+export interface JournalIndex {
+  /** Empty before the first snapshot. */
+  readonly clusterId: string;
+  /** Raised by an operator who put the coordinator back to older data on purpose. */
+  readonly epoch: bigint;
+  readonly revision: bigint;
+  /** Grows with each commit; part of pod files' names, so that no file in use is ever overwritten. */
+  readonly generation: number;
+  /** Uid to the generation of its file. */
+  readonly pods: ReadonlyMap<string, number>;
+}
+
+export const EMPTY_INDEX: JournalIndex = {
+  clusterId: "",
+  epoch: 0n,
+  revision: 0n,
+  generation: 0,
+  pods: new Map(),
+};
+
+export function encodeIndex(index: JournalIndex): Buffer {
+  const text = JSON.stringify({
+    clusterId: index.clusterId,
+    epoch: String(index.epoch),
+    revision: String(index.revision),
+    generation: index.generation,
+    pods: [...index.pods],
+  });
+  return encodeRecord(RecordKind.index, Buffer.from(text));
+}
+
+/** Throws an Error that says what is wrong. */
+export function decodeIndex(bytes: Buffer): JournalIndex {
+  const read: unknown = JSON.parse(decodeRecord(RecordKind.index, bytes).toString());
+  if (!isStoredIndex(read)) throw new Error("fields are missing");
+  return { ...read, epoch: BigInt(read.epoch), revision: BigInt(read.revision), pods: new Map(read.pods) };
+}
+
+export function podFileName(uid: string, generation: number): string {
+  return `${uid}.${generation}.pod`;
+}
+
+export function parsePodFileName(name: string): { uid: string; generation: number } | undefined {
+  const match = /^(.+)\.(\d{1,15})\.pod$/.exec(name);
+  return match?.[1] === undefined ? undefined : { uid: match[1], generation: Number(match[2]) };
+}
+
+interface StoredIndex {
+  readonly clusterId: string;
+  readonly epoch: string;
+  readonly revision: string;
+  readonly generation: number;
+  readonly pods: readonly [string, number][];
+}
+
+// The checksum has vouched for the bytes, so this only guards against another writer's format.
+function isStoredIndex(value: unknown): value is StoredIndex {
+  if (typeof value !== "object" || value === null) return false;
+  const { clusterId, epoch, revision, generation, pods } = value as Partial<StoredIndex>;
+  return (
+    typeof clusterId === "string" &&
+    typeof epoch === "string" &&
+    typeof revision === "string" &&
+    typeof generation === "number" &&
+    Array.isArray(pods)
+  );
+}

@@ -1,0 +1,282 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import { writeFilesDurably } from "./durable-files.ts";
+import { JournalError } from "./journal-error.ts";
+import { encodeIndex, INDEX_FILE, type JournalIndex, podFileName } from "./journal-index.ts";
+import {
+  type JournalProblem,
+  type LoadedJournal,
+  loadJournal,
+  PODS_DIRECTORY,
+  STATES_DIRECTORY,
+} from "./load-journal.ts";
+import type { PodState } from "./pod-state.ts";
+import { encodeRecord, RecordKind } from "./record-frame.ts";
+import { StateFiles } from "./state-files.ts";
+
+/** A record holds one pod with its configuration; the coordinator's store takes no value above 1.5 MiB. */
+const MAX_POD_BYTES = 4 * 1024 * 1024;
+/** Uids become file names; 255 bytes is what file systems take, less room for suffixes. */
+const UID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
+
+export interface Snapshot {
+  readonly clusterId: string;
+  /** Higher than before: the operator put the coordinator back to older data on purpose. Default: as before. */
+  readonly epoch?: bigint;
+  readonly revision: bigint;
+  readonly pods: readonly PodAssignment[];
+}
+
+export interface Delta {
+  readonly revision: bigint;
+  readonly upserts: readonly PodAssignment[];
+  readonly removals: readonly string[];
+}
+
+/**
+ * The agent's disk memory: what it was told to run, and what it knows of how that went. A change is on disk
+ * when its promise resolves, and a crash at any moment leaves either all of it or nothing.
+ */
+export class Journal {
+  readonly #dir: string;
+  readonly #desired: Map<string, PodAssignment>;
+  readonly #states: Map<string, PodState>;
+  readonly #stateFiles: StateFiles;
+  readonly #damaged: Set<string>;
+  /** What could not be read when it was opened. */
+  readonly problems: readonly JournalProblem[];
+  #index: JournalIndex;
+  #incomplete: boolean;
+  #commits: Promise<unknown> = Promise.resolve();
+  #closed = false;
+
+  private constructor(dir: string, loaded: LoadedJournal) {
+    this.#dir = dir;
+    this.#index = loaded.index;
+    this.#desired = loaded.desired;
+    this.#states = loaded.states;
+    this.#stateFiles = new StateFiles(join(dir, STATES_DIRECTORY));
+    this.problems = loaded.problems;
+    const lost = loaded.problems.filter((problem) => problem.kind === "pod");
+    this.#damaged = new Set(lost.flatMap((problem) => problem.uid ?? []));
+    this.#incomplete = loaded.problems.some((problem) => problem.kind !== "state");
+  }
+
+  /** Makes the directory if there is none. The caller sees to it that only one process has it open. */
+  static async open(options: { dir: string; signal: AbortSignal }): Promise<Journal> {
+    try {
+      return new Journal(options.dir, await loadJournal(options.dir, options.signal));
+    } catch (cause) {
+      options.signal.throwIfAborted();
+      throw new JournalError("OPEN_FAILED", `journal ${options.dir}: ${messageOf(cause)}`, { cause });
+    }
+  }
+
+  desired(): ReadonlyMap<string, PodAssignment> {
+    return this.#desired;
+  }
+
+  /**
+   * Pods that were assigned here but whose records could not be read. Nothing of theirs may be removed:
+   * the next snapshot tells what they are. Empty after it.
+   */
+  get damaged(): ReadonlySet<string> {
+    return this.#damaged;
+  }
+
+  /** Empty before the first snapshot. */
+  get clusterId(): string {
+    return this.#index.clusterId;
+  }
+
+  get epoch(): bigint {
+    return this.#index.epoch;
+  }
+
+  get revision(): bigint {
+    return this.#index.revision;
+  }
+
+  /** What to tell the coordinator: the revision, or 0 as long as records are missing, so that it sends all. */
+  get resumeRevision(): bigint {
+    return this.#incomplete ? 0n : this.#index.revision;
+  }
+
+  /** Everything assigned. OTHER_CLUSTER, REVISION_WENT_BACK and INVALID_RECORD leave all as it was. */
+  replace(snapshot: Snapshot): Promise<void> {
+    return this.#serially(async () => {
+      const epoch = snapshot.epoch ?? this.#index.epoch;
+      assertAcceptable(this.#index, { ...snapshot, epoch });
+      const pods = byUid(snapshot.pods);
+      const removals = [...this.#index.pods.keys()].filter((uid) => !pods.has(uid));
+      const head = { clusterId: snapshot.clusterId, epoch, revision: snapshot.revision };
+      await this.#commit(head, pods, removals);
+      this.#damaged.clear();
+      this.#incomplete = false;
+    });
+  }
+
+  /** What changed since the last revision; one already seen is REVISION_WENT_BACK. */
+  apply(delta: Delta): Promise<void> {
+    return this.#serially(async () => {
+      const { clusterId, epoch, revision } = this.#index;
+      if (delta.revision <= revision) {
+        const message = `the coordinator sent a change of revision ${delta.revision} after revision ${revision}`;
+        throw new JournalError("REVISION_WENT_BACK", message);
+      }
+      await this.#commit(
+        { clusterId, epoch, revision: delta.revision },
+        byUid(delta.upserts),
+        delta.removals,
+      );
+    });
+  }
+
+  state(uid: string): PodState | undefined {
+    return this.#states.get(uid);
+  }
+
+  /** Also of pods that are no longer desired, until they are removed. */
+  states(): ReadonlyMap<string, PodState> {
+    return this.#states;
+  }
+
+  /** Seen by `state()` at once; resolves when it, or a later state of this pod, is on disk. */
+  async saveState(uid: string, state: PodState): Promise<void> {
+    this.#assertOpen();
+    assertUid(uid);
+    this.#states.set(uid, state);
+    await this.#stateFiles.write(uid, state).catch(writeFailed);
+  }
+
+  /** Forgets the pod's state, and its assignment if there still is one. Unknown uids are fine. */
+  async remove(uid: string): Promise<void> {
+    this.#assertOpen();
+    if (this.#states.delete(uid)) await this.#stateFiles.write(uid, undefined).catch(writeFailed);
+    await this.#serially(async () => {
+      if (this.#index.pods.has(uid)) await this.#commit(this.#index, new Map(), [uid]);
+    });
+  }
+
+  /** Resolves when all that was handed in is written. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#commits.catch(() => undefined);
+    await this.#stateFiles.settle();
+  }
+
+  #serially<Result>(run: () => Promise<Result>): Promise<Result> {
+    const result = this.#commits.then(() => {
+      this.#assertOpen();
+      return run();
+    });
+    this.#commits = result.catch(() => undefined);
+    return result;
+  }
+
+  /** New files first, then the index that makes them count, then away with the old ones. */
+  async #commit(
+    head: Pick<JournalIndex, "clusterId" | "epoch" | "revision">,
+    upserts: ReadonlyMap<string, PodAssignment>,
+    removals: readonly string[],
+  ): Promise<void> {
+    const generation = this.#index.generation + 1;
+    const pods = new Map(this.#index.pods);
+    const files: { name: string; bytes: Buffer }[] = [];
+    for (const [uid, pod] of upserts) {
+      const bytes = encodePod(pod);
+      if (this.#holds(uid, bytes)) continue;
+      pods.set(uid, generation);
+      files.push({ name: podFileName(uid, generation), bytes: encodeRecord(RecordKind.pod, bytes) });
+    }
+    for (const uid of removals) pods.delete(uid);
+    const { clusterId, epoch, revision } = head;
+    const index: JournalIndex = { clusterId, epoch, revision, generation, pods };
+    // Counted even if it fails, so that a half-written generation is never written into again.
+    const previous = this.#index;
+    this.#index = { ...previous, generation };
+    try {
+      if (files.length > 0) await writeFilesDurably(join(this.#dir, PODS_DIRECTORY), files);
+      await writeFilesDurably(this.#dir, [{ name: INDEX_FILE, bytes: encodeIndex(index) }]);
+    } catch (cause) {
+      writeFailed(cause);
+    }
+    this.#index = index;
+    for (const uid of removals) this.#desired.delete(uid);
+    for (const uid of removals) this.#damaged.delete(uid);
+    for (const [uid, pod] of upserts) if (pods.has(uid)) this.#desired.set(uid, pod);
+    await this.#removeSuperseded(previous.pods, pods);
+  }
+
+  #holds(uid: string, bytes: Uint8Array): boolean {
+    const held = this.#desired.get(uid);
+    return held !== undefined && Buffer.compare(PodAssignment.encode(held).finish(), bytes) === 0;
+  }
+
+  // The index no longer names them, so a failure costs a little space until the next open.
+  async #removeSuperseded(
+    before: ReadonlyMap<string, number>,
+    now: ReadonlyMap<string, number>,
+  ): Promise<void> {
+    const superseded = [...before].filter(([uid, generation]) => now.get(uid) !== generation);
+    const paths = superseded.map(([uid, generation]) =>
+      join(this.#dir, PODS_DIRECTORY, podFileName(uid, generation)),
+    );
+    await Promise.allSettled(paths.map((path) => rm(path, { force: true })));
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new JournalError("CLOSED", "the journal is closed");
+  }
+}
+
+function assertAcceptable(index: JournalIndex, snapshot: Snapshot & { epoch: bigint }): void {
+  if (snapshot.clusterId === "") throw new JournalError("INVALID_RECORD", "the snapshot names no cluster");
+  if (index.clusterId !== "" && snapshot.clusterId !== index.clusterId) {
+    throw new JournalError(
+      "OTHER_CLUSTER",
+      `this host's pods belong to cluster ${index.clusterId}, the coordinator speaks for ${snapshot.clusterId}`,
+    );
+  }
+  const older =
+    snapshot.epoch < index.epoch || (snapshot.epoch === index.epoch && snapshot.revision < index.revision);
+  if (index.clusterId !== "" && older) {
+    throw new JournalError(
+      "REVISION_WENT_BACK",
+      `the coordinator is at revision ${snapshot.revision} (epoch ${snapshot.epoch}), but had sent ` +
+        `revision ${index.revision} (epoch ${index.epoch}): it runs on older data`,
+    );
+  }
+}
+
+function byUid(pods: readonly PodAssignment[]): Map<string, PodAssignment> {
+  const found = new Map<string, PodAssignment>();
+  for (const pod of pods) {
+    assertUid(pod.uid);
+    if (found.has(pod.uid)) throw new JournalError("INVALID_RECORD", `pod ${pod.uid} is given twice`);
+    found.set(pod.uid, pod);
+  }
+  return found;
+}
+
+function assertUid(uid: string): void {
+  if (!UID.test(uid)) throw new JournalError("INVALID_RECORD", `${JSON.stringify(uid)} can't be a pod's uid`);
+}
+
+function encodePod(pod: PodAssignment): Uint8Array {
+  const bytes = PodAssignment.encode(pod).finish();
+  if (bytes.byteLength <= MAX_POD_BYTES) return bytes;
+  throw new JournalError(
+    "INVALID_RECORD",
+    `pod ${pod.uid} has ${bytes.byteLength} bytes, more than ${MAX_POD_BYTES}`,
+  );
+}
+
+function writeFailed(cause: unknown): never {
+  throw new JournalError("WRITE_FAILED", `the journal could not be written: ${messageOf(cause)}`, { cause });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

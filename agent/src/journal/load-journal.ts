@@ -1,0 +1,154 @@
+import { readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import { listSettled, makePrivateDirectory, setAside } from "./durable-files.ts";
+import {
+  decodeIndex,
+  EMPTY_INDEX,
+  INDEX_FILE,
+  type JournalIndex,
+  parsePodFileName,
+  podFileName,
+} from "./journal-index.ts";
+import { decodePodState, type PodState } from "./pod-state.ts";
+import { decodeRecord, RecordKind } from "./record-frame.ts";
+
+export const PODS_DIRECTORY = "pods";
+export const STATES_DIRECTORY = "states";
+const STATE_SUFFIX = ".state";
+
+/** A file that could not be read. It was kept under `path` for a human to look at. */
+export interface JournalProblem {
+  /** The pod it told of; undefined for the index. */
+  readonly uid?: string;
+  readonly kind: "index" | "pod" | "state";
+  readonly path: string;
+  readonly reason: string;
+}
+
+export interface LoadedJournal {
+  readonly index: JournalIndex;
+  readonly desired: Map<string, PodAssignment>;
+  readonly states: Map<string, PodState>;
+  readonly problems: readonly JournalProblem[];
+}
+
+/** Reads all there is, one file at a time; what can't be read is set aside and reported, and the rest goes on. */
+export async function loadJournal(dir: string, signal: AbortSignal): Promise<LoadedJournal> {
+  for (const path of [dir, join(dir, PODS_DIRECTORY), join(dir, STATES_DIRECTORY)])
+    await makePrivateDirectory(path);
+  const problems: JournalProblem[] = [];
+  const podFiles = await listPodFiles(join(dir, PODS_DIRECTORY));
+  const found = await loadIndex(dir, podFiles.length > 0, problems);
+  const index = found ?? {
+    ...EMPTY_INDEX,
+    pods: newestOfEach(podFiles),
+    generation: highestGeneration(podFiles),
+  };
+  const desired = await loadPods(join(dir, PODS_DIRECTORY), index, problems, signal);
+  await removeUnlisted(join(dir, PODS_DIRECTORY), podFiles, index);
+  const states = await loadStates(join(dir, STATES_DIRECTORY), problems, signal);
+  return { index, desired, states, problems };
+}
+
+export function stateFileName(uid: string): string {
+  return uid + STATE_SUFFIX;
+}
+
+interface PodFile {
+  readonly uid: string;
+  readonly generation: number;
+}
+
+async function loadIndex(
+  dir: string,
+  expected: boolean,
+  problems: JournalProblem[],
+): Promise<JournalIndex | undefined> {
+  const names = await listSettled(dir);
+  if (!names.includes(INDEX_FILE)) {
+    if (expected) problems.push({ kind: "index", path: join(dir, INDEX_FILE), reason: "missing" });
+    return undefined;
+  }
+  try {
+    return decodeIndex(await readFile(join(dir, INDEX_FILE)));
+  } catch (error) {
+    problems.push({ kind: "index", path: await setAside(dir, INDEX_FILE), reason: reasonOf(error) });
+    return undefined;
+  }
+}
+
+async function listPodFiles(dir: string): Promise<PodFile[]> {
+  const parsed = (await listSettled(dir)).map(parsePodFileName);
+  return parsed.filter((file) => file !== undefined);
+}
+
+// Without an index the newest file of each pod is the best knowledge there is; the next snapshot sets it right.
+function newestOfEach(files: readonly PodFile[]): Map<string, number> {
+  const newest = new Map<string, number>();
+  for (const { uid, generation } of files) newest.set(uid, Math.max(generation, newest.get(uid) ?? 0));
+  return newest;
+}
+
+function highestGeneration(files: readonly PodFile[]): number {
+  return files.reduce((highest, file) => Math.max(highest, file.generation), 0);
+}
+
+async function loadPods(
+  dir: string,
+  index: JournalIndex,
+  problems: JournalProblem[],
+  signal: AbortSignal,
+): Promise<Map<string, PodAssignment>> {
+  const desired = new Map<string, PodAssignment>();
+  for (const [uid, generation] of index.pods) {
+    signal.throwIfAborted();
+    const name = podFileName(uid, generation);
+    try {
+      const pod = PodAssignment.decode(decodeRecord(RecordKind.pod, await readFile(join(dir, name))));
+      if (pod.uid !== uid) throw new Error(`it tells of pod ${pod.uid}`);
+      desired.set(uid, pod);
+    } catch (error) {
+      problems.push({ kind: "pod", uid, path: await setAsideIfThere(dir, name), reason: reasonOf(error) });
+    }
+  }
+  return desired;
+}
+
+async function removeUnlisted(dir: string, files: readonly PodFile[], index: JournalIndex): Promise<void> {
+  for (const { uid, generation } of files) {
+    if (index.pods.get(uid) !== generation)
+      await rm(join(dir, podFileName(uid, generation)), { force: true });
+  }
+}
+
+async function loadStates(
+  dir: string,
+  problems: JournalProblem[],
+  signal: AbortSignal,
+): Promise<Map<string, PodState>> {
+  const states = new Map<string, PodState>();
+  for (const name of await listSettled(dir)) {
+    signal.throwIfAborted();
+    if (!name.endsWith(STATE_SUFFIX)) continue;
+    const uid = name.slice(0, -STATE_SUFFIX.length);
+    try {
+      states.set(uid, decodePodState(decodeRecord(RecordKind.state, await readFile(join(dir, name)))));
+    } catch (error) {
+      problems.push({ kind: "state", uid, path: await setAsideIfThere(dir, name), reason: reasonOf(error) });
+    }
+  }
+  return states;
+}
+
+async function setAsideIfThere(dir: string, name: string): Promise<string> {
+  try {
+    return await setAside(dir, name);
+  } catch {
+    return join(dir, name); // Missing, or on a disk that no longer lets it be renamed: the reason tells.
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,179 @@
+/**
+ * What the agent remembers of a pod's life on this host, apart from what the coordinator wants of it.
+ * Times are milliseconds since the epoch.
+ */
+export interface PodState {
+  /** Last known network namespace; after a reboot it no longer exists. */
+  readonly sandbox?: { readonly namespacePath: string; readonly address: string };
+  /** Whether ports were allocated: an empty list may mean that it has none. */
+  readonly portsAllocated?: boolean;
+  readonly hostPorts: readonly HostPortState[];
+  /** By container name. */
+  readonly containers: Readonly<Record<string, ContainerState>>;
+  /** Set once nothing of the pod will be started again. */
+  readonly outcome?: "SUCCEEDED" | "FAILED";
+  /** Nothing of the pod is left on the host. */
+  readonly removed?: boolean;
+  readonly startedAtMs?: number;
+  readonly readyAtMs?: number;
+}
+
+export interface HostPortState {
+  readonly container: string;
+  readonly containerPort: number;
+  readonly protocol: "TCP" | "UDP" | "SCTP";
+  readonly hostPort: number;
+}
+
+export interface ContainerState {
+  /** Number of the newest start; part of the container's name, so never used twice. */
+  readonly attempt: number;
+  readonly restartCount: number;
+  /** When the next start is due, and the delay that led to it, while backing off. */
+  readonly retryAtMs?: number;
+  readonly backoffMs?: number;
+  /** "started" from a start until its end was recorded, then "ended"; absent before the first. */
+  readonly phase?: "started" | "ended";
+  readonly containerId?: string;
+  readonly startedAtMs?: number;
+  /** Ends in a row without a good run between them. */
+  readonly crashes?: number;
+  readonly lastTermination?: TerminationState;
+}
+
+export interface TerminationState {
+  readonly exitCode: number;
+  /** The signal's number when one ended it, else 0. */
+  readonly signal: number;
+  /** "Completed", "Error", "OOMKilled". */
+  readonly reason: string;
+  /** The last lines it wrote. */
+  readonly message: string;
+  readonly startedAtMs?: number;
+  readonly finishedAtMs: number;
+}
+
+/** Bytes as they go to disk: JSON, so that an operator can read them. */
+export function encodePodState(state: PodState): Buffer {
+  return Buffer.from(JSON.stringify(state));
+}
+
+/** Throws an Error naming the field that is not as it must be. Fields it doesn't know are dropped. */
+export function decodePodState(bytes: Uint8Array): PodState {
+  const root = object(JSON.parse(Buffer.from(bytes).toString()), "state");
+  const containers = Object.entries(object(root.containers, "containers"));
+  return {
+    ...optional(root, "sandbox", sandbox),
+    ...optional(root, "portsAllocated", yesOrNo),
+    hostPorts: array(root.hostPorts, "hostPorts").map(hostPort),
+    containers: Object.fromEntries(containers.map(([name, value]) => [name, container(value, name)])),
+    ...optional(root, "outcome", oneOf(["SUCCEEDED", "FAILED"])),
+    ...optional(root, "removed", yesOrNo),
+    ...optional(root, "startedAtMs", count),
+    ...optional(root, "readyAtMs", count),
+  };
+}
+
+function sandbox(value: unknown, name: string): { namespacePath: string; address: string } {
+  const from = object(value, name);
+  return {
+    namespacePath: text(from.namespacePath, "namespacePath"),
+    address: text(from.address, "address"),
+  };
+}
+
+function hostPort(value: unknown): HostPortState {
+  const from = object(value, "hostPorts");
+  return {
+    container: text(from.container, "container"),
+    containerPort: port(from.containerPort, "containerPort"),
+    protocol: oneOf(["TCP", "UDP", "SCTP"])(from.protocol, "protocol"),
+    hostPort: port(from.hostPort, "hostPort"),
+  };
+}
+
+function container(value: unknown, name: string): ContainerState {
+  const from = object(value, name);
+  return {
+    attempt: count(from.attempt, "attempt"),
+    restartCount: count(from.restartCount, "restartCount"),
+    ...optional(from, "retryAtMs", count),
+    ...optional(from, "backoffMs", count),
+    ...optional(from, "phase", oneOf(["started", "ended"])),
+    ...optional(from, "containerId", text),
+    ...optional(from, "startedAtMs", count),
+    ...optional(from, "crashes", count),
+    ...optional(from, "lastTermination", termination),
+  };
+}
+
+function termination(value: unknown, name: string): TerminationState {
+  const from = object(value, name);
+  return {
+    exitCode: integer(from.exitCode, "exitCode"),
+    signal: count(from.signal, "signal"),
+    reason: text(from.reason, "reason"),
+    message: text(from.message, "message"),
+    ...optional(from, "startedAtMs", count),
+    finishedAtMs: count(from.finishedAtMs, "finishedAtMs"),
+  };
+}
+
+function optional<Key extends string, Value>(
+  from: Record<string, unknown>,
+  key: Key,
+  read: (value: unknown, name: string) => Value,
+): { [key in Key]?: Value } {
+  const made: { [key in Key]?: Value } = {};
+  if (from[key] !== undefined) made[key] = read(from[key], key);
+  return made;
+}
+
+function object(value: unknown, name: string): Record<string, unknown> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(name, "an object");
+  return { ...value };
+}
+
+function array(value: unknown, name: string): readonly unknown[] {
+  if (!Array.isArray(value)) throw wrong(name, "a list");
+  return value;
+}
+
+function text(value: unknown, name: string): string {
+  if (typeof value !== "string") throw wrong(name, "text");
+  return value;
+}
+
+function yesOrNo(value: unknown, name: string): boolean {
+  if (typeof value !== "boolean") throw wrong(name, "true or false");
+  return value;
+}
+
+function integer(value: unknown, name: string): number {
+  if (typeof value !== "number" || !Number.isSafeInteger(value)) throw wrong(name, "a whole number");
+  return value;
+}
+
+function count(value: unknown, name: string): number {
+  const read = typeof value === "number" && Number.isFinite(value) ? value : Number.NaN;
+  if (!(read >= 0)) throw wrong(name, "a number of at least 0");
+  return read;
+}
+
+function port(value: unknown, name: string): number {
+  const read = integer(value, name);
+  if (read < 1 || read > 65_535) throw wrong(name, "a port");
+  return read;
+}
+
+function oneOf<const Value extends string>(allowed: readonly Value[]) {
+  return (value: unknown, name: string): Value => {
+    const found = allowed.find((candidate) => candidate === value);
+    if (found === undefined) throw wrong(name, `one of ${allowed.join(", ")}`);
+    return found;
+  };
+}
+
+function wrong(name: string, expected: string): Error {
+  return new Error(`${name} is not ${expected}`);
+}

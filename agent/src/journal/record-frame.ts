@@ -1,0 +1,40 @@
+import { crc32 } from "node:zlib";
+
+/** What a file of the journal holds. The numbers are on disk: never reuse one. */
+export const RecordKind = { index: 1, pod: 2, state: 3 } as const;
+export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
+
+const MAGIC = 0x46524a4c; // "FRJL"
+const VERSION = 1;
+const HEADER_BYTES = 16;
+
+/** Header (magic, kind, version, length, CRC-32 over all but itself) and payload, as stored in a file of its own. */
+export function encodeRecord(kind: RecordKind, payload: Uint8Array): Buffer {
+  const bytes = Buffer.alloc(HEADER_BYTES + payload.byteLength);
+  bytes.writeUInt32BE(MAGIC, 0);
+  bytes.writeUInt8(kind, 4);
+  bytes.writeUInt8(VERSION, 5);
+  bytes.writeUInt32BE(payload.byteLength, 8);
+  bytes.set(payload, HEADER_BYTES);
+  bytes.writeUInt32BE(checksum(bytes), 12);
+  return bytes;
+}
+
+/** The payload; throws an Error that says what is wrong with the bytes. */
+export function decodeRecord(kind: RecordKind, bytes: Buffer): Buffer {
+  if (bytes.byteLength < HEADER_BYTES) throw new Error(`only ${bytes.byteLength} bytes long`);
+  if (bytes.readUInt32BE(0) !== MAGIC) throw new Error("not a journal record");
+  if (bytes.readUInt8(5) !== VERSION)
+    throw new Error(`written in format ${bytes.readUInt8(5)}, not ${VERSION}`);
+  if (bytes.readUInt8(4) !== kind) throw new Error(`a record of kind ${bytes.readUInt8(4)}, not ${kind}`);
+  const length = bytes.readUInt32BE(8);
+  if (bytes.byteLength !== HEADER_BYTES + length) {
+    throw new Error(`${bytes.byteLength - HEADER_BYTES} bytes of ${length}`);
+  }
+  if (bytes.readUInt32BE(12) !== checksum(bytes)) throw new Error("checksum differs");
+  return bytes.subarray(HEADER_BYTES);
+}
+
+function checksum(bytes: Buffer): number {
+  return crc32(bytes.subarray(HEADER_BYTES), crc32(bytes.subarray(0, 12)));
+}

@@ -1,0 +1,71 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { syncDirectory, writeFilesDurably } from "./durable-files.ts";
+import { stateFileName } from "./load-journal.ts";
+import { encodePodState, type PodState } from "./pod-state.ts";
+import { encodeRecord, RecordKind } from "./record-frame.ts";
+
+interface Waiter {
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Writes pods' states, one batch at a time: what changes while a batch is being written goes into the next,
+ * and of several states of one pod only the last. So there is at most one write waiting for each pod.
+ */
+export class StateFiles {
+  readonly #dir: string;
+  /** Undefined: remove the file. */
+  #changed = new Map<string, PodState | undefined>();
+  #waiters: Waiter[] = [];
+  #writing: Promise<void> | undefined;
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  /** Resolves when this state, or a later one of the same pod, is on disk. */
+  write(uid: string, state: PodState | undefined): Promise<void> {
+    this.#changed.set(uid, state);
+    const written = new Promise<void>((resolve, reject) => this.#waiters.push({ resolve, reject }));
+    this.#writing ??= this.#writeAll();
+    return written;
+  }
+
+  /** Resolves when nothing waits to be written. */
+  async settle(): Promise<void> {
+    await this.#writing;
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#changed.size > 0) {
+      // Lets all that changes in this turn of the event loop share the first batch.
+      await Promise.resolve();
+      const changed = this.#changed;
+      const waiters = this.#waiters;
+      this.#changed = new Map();
+      this.#waiters = [];
+      try {
+        await writeBatch(this.#dir, changed);
+        for (const waiter of waiters) waiter.resolve();
+      } catch (error) {
+        for (const waiter of waiters) waiter.reject(error);
+      }
+    }
+    this.#writing = undefined;
+  }
+}
+
+async function writeBatch(dir: string, changed: ReadonlyMap<string, PodState | undefined>): Promise<void> {
+  const files: { name: string; bytes: Buffer }[] = [];
+  const removed: string[] = [];
+  for (const [uid, state] of changed) {
+    if (state === undefined) removed.push(uid);
+    else
+      files.push({ name: stateFileName(uid), bytes: encodeRecord(RecordKind.state, encodePodState(state)) });
+  }
+  await Promise.all(removed.map((uid) => rm(join(dir, stateFileName(uid)), { force: true })));
+  if (files.length > 0) await writeFilesDurably(dir, files);
+  else await syncDirectory(dir);
+}

@@ -1,0 +1,10 @@
+import type { Pod } from "../pods/pod.ts";
+import type { PodStatus } from "../pods/pod-status.ts";
+
+/** Whoever runs what is assigned. */
+export interface AssignedPods {
+  /** Everything that is assigned from now on. */
+  replace(pods: readonly Pod[]): void;
+  apply(upserts: readonly Pod[], removals: readonly string[]): void;
+  statuses(): readonly PodStatus[];
+}

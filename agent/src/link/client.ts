@@ -1,0 +1,70 @@
+import { channelCredentials } from "@forage/identity/credentials";
+import { AgentServiceClient, EnrollmentServiceClient } from "@forage/proto/forage/agent/v1/agent";
+import { type ClientOptions, type ServiceError, status } from "@grpc/grpc-js";
+import { LinkError } from "./link-error.ts";
+import type { NodeIdentity } from "./node-identity.ts";
+
+export interface CoordinatorAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+// A cut connection is noticed within 15 s, on both sides, whether or not there is anything to say.
+const KEEPALIVE_MS = 10_000;
+const KEEPALIVE_TIMEOUT_MS = 5_000;
+// All pods of a host in one snapshot: each may hold up to 1.5 MiB of configuration, most hold a few KiB.
+const MESSAGE_MAX_BYTES = 64 * 1024 * 1024;
+
+const CHANNEL_OPTIONS: ClientOptions = {
+  "grpc.keepalive_time_ms": KEEPALIVE_MS,
+  "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
+  "grpc.keepalive_permit_without_calls": 1,
+  "grpc.max_receive_message_length": MESSAGE_MAX_BYTES,
+  "grpc.max_send_message_length": MESSAGE_MAX_BYTES,
+  // The link makes a new channel for each attempt and does the waiting itself.
+  "grpc.enable_retries": 0,
+  "grpc.service_config_disable_resolution": 1,
+  // Without this, channels to one address share their connection, and a renewed certificate would never be shown.
+  "grpc.use_local_subchannel_pool": 1,
+};
+
+export function openAgentClient(address: CoordinatorAddress, identity: NodeIdentity): AgentServiceClient {
+  const { pair, caPem } = identity;
+  const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
+  return new AgentServiceClient(target(address), credentials, CHANNEL_OPTIONS);
+}
+
+export function openEnrollmentClient(address: CoordinatorAddress, caPem: string): EnrollmentServiceClient {
+  return new EnrollmentServiceClient(target(address), channelCredentials({ caPem }), CHANNEL_OPTIONS);
+}
+
+export function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && "code" in error && typeof error.code === "number" && "details" in error;
+}
+
+/** What a failed call means for the link. */
+export function toLinkError(error: unknown): LinkError {
+  if (error instanceof LinkError) return error;
+  if (!isServiceError(error)) return new LinkError("UNAVAILABLE", messageOf(error), { cause: error });
+  const { code, details } = error;
+  switch (code) {
+    case status.PERMISSION_DENIED:
+    case status.UNAUTHENTICATED:
+    case status.NOT_FOUND:
+    case status.ALREADY_EXISTS:
+      return new LinkError("REFUSED", details, { cause: error });
+    case status.INVALID_ARGUMENT:
+    case status.UNIMPLEMENTED:
+      return new LinkError("PROTOCOL", details, { cause: error });
+    default:
+      return new LinkError("UNAVAILABLE", details, { cause: error });
+  }
+}
+
+function target({ host, port }: CoordinatorAddress): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,95 @@
+import type {
+  AgentServiceClient,
+  ConnectRequest,
+  ConnectResponse,
+  Hello,
+  Welcome,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { ClientDuplexStream } from "@grpc/grpc-js";
+import { toLinkError } from "./client.ts";
+import { LinkError } from "./link-error.ts";
+
+export type Downward = NonNullable<ConnectResponse["message"]>;
+export type Upward = NonNullable<ConnectRequest["message"]>;
+
+const WELCOME_TIMEOUT_MS = 15_000;
+
+/** One Connect stream on a channel of its own, from hello to end. */
+export class Connection {
+  readonly client: AgentServiceClient;
+  readonly welcome: Welcome;
+  readonly #call: ClientDuplexStream<ConnectRequest, ConnectResponse>;
+  readonly #messages: AsyncIterator<ConnectResponse>;
+  #closed = false;
+
+  private constructor(
+    client: AgentServiceClient,
+    call: ClientDuplexStream<ConnectRequest, ConnectResponse>,
+    messages: AsyncIterator<ConnectResponse>,
+    welcome: Welcome,
+  ) {
+    this.client = client;
+    this.#call = call;
+    this.#messages = messages;
+    this.welcome = welcome;
+  }
+
+  /** Says hello and waits for the welcome. The client is closed if that fails, and later by `close`. Rejects with a LinkError. */
+  static async open(client: AgentServiceClient, hello: Hello, signal: AbortSignal): Promise<Connection> {
+    const call = client.connect();
+    const giveUp = AbortSignal.any([signal, AbortSignal.timeout(WELCOME_TIMEOUT_MS)]);
+    const cancel = () => call.cancel();
+    giveUp.addEventListener("abort", cancel, { once: true });
+    try {
+      call.write({ message: { $case: "hello", value: hello } });
+      const messages = call[Symbol.asyncIterator]() as AsyncIterator<ConnectResponse>;
+      const first = await messages.next();
+      const message = first.done ? undefined : first.value.message;
+      if (message?.$case !== "welcome")
+        throw new LinkError("PROTOCOL", "the coordinator didn't say welcome first");
+      return new Connection(client, call, messages, message.value);
+    } catch (error) {
+      call.on("error", () => undefined);
+      call.cancel();
+      client.close();
+      throw toLinkError(error);
+    } finally {
+      giveUp.removeEventListener("abort", cancel);
+    }
+  }
+
+  /** What comes down, one at a time: the next is read when the one before was dealt with. Ends when closed, else rejects. */
+  async *messages(): AsyncGenerator<Downward> {
+    try {
+      while (!this.#closed) {
+        const next = await this.#messages.next();
+        if (next.done) break;
+        if (next.value.message !== undefined) yield next.value.message;
+      }
+    } catch (error) {
+      if (!this.#closed) throw toLinkError(error);
+    }
+    if (!this.#closed) throw new LinkError("UNAVAILABLE", "the coordinator ended the stream");
+  }
+
+  /** Resolves when there is room for more, so that a slow connection slows its writers instead of filling memory. */
+  async send(message: Upward): Promise<void> {
+    if (this.#closed || this.#call.destroyed || this.#call.write({ message })) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        for (const name of ["drain", "close", "error", "end"]) this.#call.off(name, done);
+        resolve();
+      };
+      for (const name of ["drain", "close", "error", "end"]) this.#call.on(name, done);
+    });
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#call.on("error", () => undefined);
+    this.#call.end();
+    this.#call.cancel();
+    this.client.close();
+  }
+}

@@ -1,0 +1,240 @@
+import { renewAtMs, renewalState } from "@forage/identity/renewal";
+import type { Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
+import type { Clock } from "../clock.ts";
+import { pause } from "../clock.ts";
+import type { Journal } from "../journal/journal.ts";
+import type { AssignedPods } from "./assigned-pods.ts";
+import { openAgentClient, toLinkError } from "./client.ts";
+import { Connection } from "./connection.ts";
+import { encodeStatus } from "./encode-status.ts";
+import { type EnrollOptions, enroll, freshToken } from "./enroll.ts";
+import { LinkError } from "./link-error.ts";
+import type { LinkState } from "./link-state.ts";
+import type { NodeIdentity } from "./node-identity.ts";
+import type { NodeSource } from "./node-source.ts";
+import { renewIdentity } from "./renew.ts";
+import { type StreamOptions, serveStream } from "./serve-stream.ts";
+import type { StatusOutbox } from "./status-outbox.ts";
+
+export interface LinkOptions {
+  readonly enroll: EnrollOptions;
+  readonly agentVersion: string;
+  readonly bootId: string;
+  /** New with every start of the agent. */
+  readonly sessionId: string;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly journal: Journal;
+  readonly pods: AssignedPods;
+  readonly outbox: StatusOutbox;
+  readonly node: NodeSource;
+  readonly openSession: (request: SessionRequest, connection: Connection) => void;
+  readonly events: LinkEvents;
+}
+
+export interface LinkEvents {
+  changed(state: LinkState): void;
+  renewed(endsMs: number): void;
+  renewalFailed(error: LinkError): void;
+}
+
+// Full jitter: a fleet that lost its coordinator must not come back in one instant.
+const RECONNECT_BASE_MS = 500;
+const RECONNECT_CAP_MS = 10_000;
+// What only an operator can mend is tried again too, but seldom.
+const REFUSED_CAP_MS = 60_000;
+const RENEW_AGAIN_MS = 60_000;
+// A coordinator that hands out certificates which are due at once must not keep us both busy.
+const RENEW_LEAST_MS = 10_000;
+
+/** Keeps the agent connected: joins if it must, connects, renews its certificate, and comes back after every failure. */
+export class CoordinatorLink {
+  readonly #options: LinkOptions;
+  #state: LinkState;
+  #refused = false;
+  #connection: Connection | undefined;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.#state = { kind: "connecting", sinceMs: options.clock.nowMs() };
+  }
+
+  get state(): LinkState {
+    return this.#state;
+  }
+
+  /** Something in the node's report changed that should not wait for the next heartbeat. */
+  nodeChanged(): void {
+    const { node } = this.#options;
+    void this.#connection?.send({ $case: "nodeReport", value: node.report() });
+  }
+
+  /** Until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#options;
+    for (let failures = 0; !signal.aborted; ) {
+      let capMs = RECONNECT_CAP_MS;
+      try {
+        const identity = await this.#identity(signal);
+        await this.#stayConnected(identity, signal, () => {
+          failures = 0;
+        });
+      } catch (error) {
+        if (signal.aborted) return;
+        const failure = toLinkError(error);
+        if (!failure.retryable) capMs = REFUSED_CAP_MS;
+        this.#refused = failure.code === "REFUSED";
+        this.#become({ kind: "failed", code: failure.code, message: failure.message });
+      }
+      failures += 1;
+      await pause(clock, random() * Math.min(capMs, RECONNECT_BASE_MS * 2 ** Math.min(failures, 20)), signal);
+    }
+  }
+
+  /** What is on disk if that is still good, else by a token that was not used before. */
+  async #identity(signal: AbortSignal): Promise<NodeIdentity> {
+    const { enroll: options, clock } = this.#options;
+    const known = await options.files.load();
+    const expired = known !== undefined && clock.nowMs() >= known.pair.notAfterMs;
+    if (known !== undefined && !expired && !this.#refused) return known;
+    const token = await freshToken(options);
+    if (token !== undefined) {
+      this.#become({ kind: "joining" });
+      return enroll(options, token, signal);
+    }
+    const how = "make a join token on the coordinator and put it into the token file";
+    if (known === undefined) {
+      throw new LinkError("NO_IDENTITY", `this host has not joined a cluster: ${how}`);
+    }
+    if (!expired) return known;
+    const ended = new Date(known.pair.notAfterMs).toISOString();
+    throw new LinkError(
+      "CERTIFICATE_EXPIRED",
+      `the node's certificate ended ${ended}; its pods keep running; to join again ${how}`,
+    );
+  }
+
+  /** One connection after another, the next made before the last is given up. Ends only by an error or the signal. */
+  async #stayConnected(first: NodeIdentity, signal: AbortSignal, onConnected: () => void): Promise<void> {
+    let identity = first;
+    let current = await this.#connect(identity, signal);
+    let leastMs = 0;
+    onConnected();
+    try {
+      while (!signal.aborted) {
+        const renewed = await this.#until(current, identity, leastMs, signal);
+        if (renewed === undefined) return;
+        const next = await this.#connect(renewed, signal);
+        current.connection.close();
+        await current.ended.catch(() => undefined);
+        identity = renewed;
+        current = next;
+        leastMs = RENEW_LEAST_MS;
+      }
+    } finally {
+      current.connection.close();
+      await current.ended.catch(() => undefined);
+      this.#connection = undefined;
+    }
+  }
+
+  /** Serves the stream until a new certificate is there (given back), the stream breaks (rejects) or the signal aborts. */
+  async #until(
+    current: Serving,
+    identity: NodeIdentity,
+    leastMs: number,
+    signal: AbortSignal,
+  ): Promise<NodeIdentity | undefined> {
+    const { clock, random, enroll: options, events } = this.#options;
+    const draw = random();
+    let waitMs = Math.max(leastMs, renewAtMs(identity.pair, draw) - clock.nowMs());
+    while (!signal.aborted) {
+      const waiting = new AbortController();
+      await Promise.race([
+        current.ended,
+        pause(clock, Math.max(0, waitMs), AbortSignal.any([signal, waiting.signal])),
+      ]).finally(() => waiting.abort());
+      if (signal.aborted) return undefined;
+      if (renewalState(identity.pair, draw, clock.nowMs()) === "fresh") {
+        waitMs = renewAtMs(identity.pair, draw) - clock.nowMs();
+        continue;
+      }
+      try {
+        const renewed = await renewIdentity(current.connection.client, options.files, signal);
+        events.renewed(renewed.pair.notAfterMs);
+        return renewed;
+      } catch (error) {
+        if (signal.aborted) return undefined;
+        events.renewalFailed(toLinkError(error));
+        waitMs = RENEW_AGAIN_MS * (0.5 + random());
+      }
+    }
+    return undefined;
+  }
+
+  async #connect(identity: NodeIdentity, signal: AbortSignal): Promise<Serving> {
+    const { enroll: options, outbox } = this.#options;
+    if (this.#state.kind !== "connected") this.#become({ kind: "connecting" });
+    outbox.clear();
+    const connection = await Connection.open(
+      openAgentClient(options.address, identity),
+      this.#hello(),
+      signal,
+    );
+    try {
+      this.#assertOurs(connection.welcome);
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+    this.#refused = false;
+    this.#connection = connection;
+    this.#become({ kind: "connected", certificateEndsMs: identity.pair.notAfterMs });
+    const ended = serveStream(connection, this.#streamOptions());
+    // Looked at later, in the race with the renewal.
+    ended.catch(() => undefined);
+    return { connection, ended };
+  }
+
+  #streamOptions(): StreamOptions {
+    const { clock, journal, pods, outbox, node, openSession } = this.#options;
+    return { clock, journal, pods, outbox, node, openSession };
+  }
+
+  #hello(): Hello {
+    const { agentVersion, bootId, sessionId, journal, node, pods } = this.#options;
+    return {
+      agentVersion,
+      bootId,
+      sessionId,
+      clusterId: journal.clusterId,
+      assignmentRevision: journal.resumeRevision,
+      node: node.report(),
+      pods: pods.statuses().map(encodeStatus),
+    };
+  }
+
+  #assertOurs({ clusterId }: Welcome): void {
+    const ours = this.#options.journal.clusterId;
+    if (ours === "" || ours === clusterId) return;
+    throw new LinkError(
+      "NOT_OURS",
+      `this host's pods belong to cluster ${ours}, the coordinator speaks for ${clusterId}; ` +
+        "they keep running; to move the host, drain it in its old cluster first",
+    );
+  }
+
+  #become(state: Omit<LinkState, "sinceMs">): void {
+    const same = this.#state.kind === state.kind && this.#state.message === state.message;
+    const sinceMs = same ? this.#state.sinceMs : this.#options.clock.nowMs();
+    this.#state = { ...state, sinceMs };
+    if (!same) this.#options.events.changed(this.#state);
+  }
+}
+
+interface Serving {
+  readonly connection: Connection;
+  /** Rejects with a LinkError when the stream breaks, resolves when it was closed. */
+  readonly ended: Promise<void>;
+}

@@ -1,0 +1,102 @@
+import { readFile } from "node:fs/promises";
+import { IdentityError } from "@forage/identity";
+import { createKeyAndCsr } from "@forage/identity/csr";
+import { type JoinToken, parseJoinToken } from "@forage/identity/join-token";
+import { probeServer } from "@forage/identity/probe-server";
+import type { JoinRequest, JoinResponse } from "@forage/proto/forage/agent/v1/agent";
+import { type CoordinatorAddress, openEnrollmentClient, toLinkError } from "./client.ts";
+import { LinkError } from "./link-error.ts";
+import type { IdentityFiles, NodeIdentity, PendingKey } from "./node-identity.ts";
+
+export interface EnrollOptions {
+  readonly address: CoordinatorAddress;
+  readonly nodeName: string;
+  /** Holds the join token; undefined: none was configured. */
+  readonly tokenFile: string | undefined;
+  readonly files: IdentityFiles;
+}
+
+const JOIN_TIMEOUT_MS = 15_000;
+
+/** The token that has not been used yet; undefined if there is none. */
+export async function freshToken({ tokenFile, files }: EnrollOptions): Promise<JoinToken | undefined> {
+  if (tokenFile === undefined) return undefined;
+  let text: string;
+  try {
+    text = await readFile(tokenFile, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw new LinkError("NO_IDENTITY", `the join token file can't be read: ${tokenFile}`, { cause: error });
+  }
+  const token = parseJoinToken(text);
+  return token.id === (await files.usedToken()) ? undefined : token;
+}
+
+/**
+ * Turns a token into a certificate. The coordinator's root is fetched and compared with the token's pin first;
+ * the secret goes only over a connection that this root vouches for. REFUSED and PROTOCOL don't get better by themselves.
+ */
+export async function enroll(
+  options: EnrollOptions,
+  token: JoinToken,
+  signal: AbortSignal,
+): Promise<NodeIdentity> {
+  const { address, files, nodeName } = options;
+  const { rootPem } = await probe(address, token, signal);
+  const key = await pendingKey(files, token.id);
+  const response = await join(address, rootPem, signal, {
+    tokenId: token.id,
+    tokenSecret: token.secret,
+    csr: derOf(key.csrPem),
+    nodeName,
+  });
+  const identity = await files.save(key.keyPem, response.certificatePem, response.caBundlePem);
+  await files.saveUsedToken(token.id);
+  await files.clearPending();
+  return identity;
+}
+
+/** PKCS #10 in DER, from PEM. */
+export function derOf(csrPem: string): Buffer {
+  return Buffer.from(csrPem.replace(/-----[^-]+-----/g, ""), "base64");
+}
+
+async function probe(address: CoordinatorAddress, token: JoinToken, signal: AbortSignal) {
+  try {
+    return await probeServer(address.host, address.port, [token.pin], signal);
+  } catch (error) {
+    if (!(error instanceof IdentityError)) throw error;
+    const code = error.retryable || error.code === "ABORTED" ? "UNAVAILABLE" : "REFUSED";
+    throw new LinkError(code, error.message, { cause: error });
+  }
+}
+
+// The same key for the same token: the coordinator gives its certificate again if the first answer was lost.
+async function pendingKey(files: IdentityFiles, tokenId: string): Promise<PendingKey> {
+  const known = await files.loadPending();
+  if (known?.tokenId === tokenId) return known;
+  const made = { tokenId, ...(await createKeyAndCsr()) };
+  await files.savePending(made);
+  return made;
+}
+
+function join(
+  address: CoordinatorAddress,
+  rootPem: string,
+  signal: AbortSignal,
+  request: JoinRequest,
+): Promise<JoinResponse> {
+  const client = openEnrollmentClient(address, rootPem);
+  const { promise, resolve, reject } = Promise.withResolvers<JoinResponse>();
+  const call = client.join(request, (error, response) => {
+    if (error !== null) reject(toLinkError(error));
+    else resolve(response);
+  });
+  const cancel = () => call.cancel();
+  const giveUp = AbortSignal.any([signal, AbortSignal.timeout(JOIN_TIMEOUT_MS)]);
+  giveUp.addEventListener("abort", cancel, { once: true });
+  return promise.finally(() => {
+    giveUp.removeEventListener("abort", cancel);
+    client.close();
+  });
+}

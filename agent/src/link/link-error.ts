@@ -1,0 +1,29 @@
+export type LinkErrorCode =
+  /** No certificate and no join token. */
+  | "NO_IDENTITY"
+  /** The certificate ran out; only a fresh join token helps. */
+  | "CERTIFICATE_EXPIRED"
+  /** The coordinator refused the join token, or the node. */
+  | "REFUSED"
+  /** Another cluster, or a coordinator that runs on older data than it had sent. */
+  | "NOT_OURS"
+  /** It answers, but not as a coordinator would. */
+  | "PROTOCOL"
+  /** It can't be reached, or the connection broke. */
+  | "UNAVAILABLE"
+  /** What it sent could not be written to disk. */
+  | "DISK";
+
+/** The message is for the operator: it says what to do where something can be done. Holds no secret. */
+export class LinkError extends Error {
+  readonly code: LinkErrorCode;
+  /** Whether the same may succeed soon with nothing changed by the operator. */
+  readonly retryable: boolean;
+
+  constructor(code: LinkErrorCode, message: string, options: { cause?: unknown } = {}) {
+    super(message, { cause: options.cause });
+    this.name = "LinkError";
+    this.code = code;
+    this.retryable = code === "UNAVAILABLE" || code === "DISK";
+  }
+}

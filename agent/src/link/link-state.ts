@@ -1,0 +1,12 @@
+import type { LinkErrorCode } from "./link-error.ts";
+
+/** How the agent stands with the coordinator. */
+export interface LinkState {
+  readonly kind: "joining" | "connecting" | "connected" | "failed";
+  readonly sinceMs: number;
+  /** Set when failed. */
+  readonly code?: LinkErrorCode;
+  readonly message?: string;
+  /** Of the node's certificate, once there is one. */
+  readonly certificateEndsMs?: number;
+}

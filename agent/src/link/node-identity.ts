@@ -1,0 +1,88 @@
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { IdentityError, splitCertificates } from "@forage/identity";
+import { type CheckedKeyPair, checkKeyPair, readKeyPair, writeKeyPair } from "@forage/identity/key-pair-file";
+import { readPrivateFile, writePrivateFile } from "@forage/identity/private-file";
+import { LinkError } from "./link-error.ts";
+
+/** What the node proves itself with, and whom it trusts. */
+export interface NodeIdentity {
+  readonly pair: CheckedKeyPair;
+  readonly caPem: string;
+}
+
+/** A key whose certificate has not come yet: kept, because the answer to a join may be lost and asked for again. */
+export interface PendingKey {
+  readonly tokenId: string;
+  readonly keyPem: string;
+  readonly csrPem: string;
+}
+
+/** The node's identity on disk: `node.pem` (key and chain in one file, 0600), `ca.pem`, and `pending.json` during a join. */
+export class IdentityFiles {
+  readonly #dir: string;
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  /** Undefined before the first join. An unsafe or damaged file is an error, not a reason to join again. */
+  async load(): Promise<NodeIdentity | undefined> {
+    try {
+      const pair = await readKeyPair(this.#path("node.pem"));
+      return { pair, caPem: await readPrivateFile(this.#path("ca.pem")) };
+    } catch (error) {
+      if (error instanceof IdentityError && error.code === "FILE_MISSING") return undefined;
+      throw error;
+    }
+  }
+
+  /** Checks that all fits before anything on disk is replaced. */
+  async save(keyPem: string, chainPem: string, caPem: string): Promise<NodeIdentity> {
+    if (splitCertificates(caPem).length === 0)
+      throw new LinkError("PROTOCOL", "the coordinator sent no authority");
+    checkKeyPair({ keyPem, chainPem }, caPem);
+    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    await writePrivateFile(this.#path("ca.pem"), caPem);
+    const pair = await writeKeyPair(this.#path("node.pem"), { keyPem, chainPem });
+    return { pair, caPem };
+  }
+
+  async loadPending(): Promise<PendingKey | undefined> {
+    try {
+      const read: unknown = JSON.parse(await readPrivateFile(this.#path("pending.json")));
+      return isPending(read) ? read : undefined;
+    } catch (error) {
+      if (error instanceof SyntaxError) return undefined;
+      if (error instanceof IdentityError && error.code === "FILE_MISSING") return undefined;
+      throw error;
+    }
+  }
+
+  savePending(pending: PendingKey): Promise<void> {
+    return writePrivateFile(this.#path("pending.json"), JSON.stringify(pending));
+  }
+
+  clearPending(): Promise<void> {
+    return rm(this.#path("pending.json"), { force: true });
+  }
+
+  /** The token that the present identity came from: it is not tried a second time. */
+  async usedToken(): Promise<string> {
+    return readPrivateFile(this.#path("token-id")).catch(() => "");
+  }
+
+  saveUsedToken(tokenId: string): Promise<void> {
+    return writePrivateFile(this.#path("token-id"), tokenId);
+  }
+
+  #path(name: string): string {
+    return join(this.#dir, name);
+  }
+}
+
+function isPending(value: unknown): value is PendingKey {
+  if (typeof value !== "object" || value === null) return false;
+  const { tokenId, keyPem, csrPem } = value as Partial<PendingKey>;
+  return typeof tokenId === "string" && typeof keyPem === "string" && typeof csrPem === "string";
+}

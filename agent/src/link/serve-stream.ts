@@ -1,0 +1,144 @@
+import { isDeepStrictEqual } from "node:util";
+import type {
+  AssignmentDelta,
+  AssignmentSnapshot,
+  SessionRequest,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { Clock } from "../clock.ts";
+import { pause } from "../clock.ts";
+import type { Journal } from "../journal/journal.ts";
+import { JournalError } from "../journal/journal-error.ts";
+import type { AssignedPods } from "./assigned-pods.ts";
+import type { Connection } from "./connection.ts";
+import { encodeStatus } from "./encode-status.ts";
+import { LinkError } from "./link-error.ts";
+import type { NodeSource } from "./node-source.ts";
+import { parseAssignment } from "./parse-assignment.ts";
+import type { StatusOutbox } from "./status-outbox.ts";
+
+export interface StreamOptions {
+  readonly clock: Clock;
+  readonly journal: Journal;
+  readonly pods: AssignedPods;
+  readonly outbox: StatusOutbox;
+  readonly node: NodeSource;
+  readonly openSession: (request: SessionRequest, connection: Connection) => void;
+}
+
+// Pods that start together change within a few milliseconds of each other; one message then tells of them all.
+const COALESCE_MS = 10;
+// A coordinator that asks for less than this would only be heard more often, not known better.
+const HEARTBEAT_MIN_MS = 500;
+const HEARTBEAT_DEFAULT_MS = 3_000;
+
+/** Serves a welcomed connection until it breaks (rejects with a LinkError) or is closed. */
+export async function serveStream(connection: Connection, options: StreamOptions): Promise<void> {
+  const over = new AbortController();
+  const sending = Promise.all([
+    sendStatuses(connection, options, over.signal),
+    beat(connection, options, over.signal),
+  ]);
+  try {
+    for await (const message of connection.messages()) {
+      switch (message.$case) {
+        case "snapshot":
+          await takeSnapshot(message.value, connection, options);
+          break;
+        case "delta":
+          await takeDelta(message.value, connection, options);
+          break;
+        case "session":
+          options.openSession(message.value, connection);
+          break;
+        case "welcome":
+          throw new LinkError("PROTOCOL", "the coordinator said welcome twice");
+        default:
+          message satisfies never;
+      }
+    }
+  } finally {
+    over.abort();
+    connection.close();
+    await sending;
+  }
+}
+
+/** On disk before anything is done about it. */
+async function takeSnapshot(
+  snapshot: AssignmentSnapshot,
+  connection: Connection,
+  options: StreamOptions,
+): Promise<void> {
+  const { journal, pods } = options;
+  const { revision } = snapshot;
+  const { clusterId } = connection.welcome;
+  await journal.replace({ clusterId, revision, pods: snapshot.pods }).catch(refuse);
+  pods.replace(snapshot.pods.map(parseAssignment));
+  await heartbeat(connection, options);
+}
+
+async function takeDelta(
+  delta: AssignmentDelta,
+  connection: Connection,
+  options: StreamOptions,
+): Promise<void> {
+  const { journal, pods } = options;
+  // Two connections overlap while a certificate is renewed: what the other one brought is not news.
+  if (delta.revision <= journal.revision) return;
+  const { revision, upserts, removals } = delta;
+  // A removed pod's state stays in the journal until nothing of the pod is left, so that a crash in between leaves no orphan.
+  await journal.apply({ revision, upserts, removals }).catch(refuse);
+  pods.apply(upserts.map(parseAssignment), removals);
+  await heartbeat(connection, options);
+}
+
+function refuse(error: unknown): never {
+  if (!(error instanceof JournalError)) throw error;
+  switch (error.code) {
+    case "OTHER_CLUSTER":
+    case "REVISION_WENT_BACK":
+      throw new LinkError("NOT_OURS", `${error.message}; what runs is left alone`, { cause: error });
+    case "INVALID_RECORD":
+      throw new LinkError("PROTOCOL", error.message, { cause: error });
+    case "WRITE_FAILED":
+    case "OPEN_FAILED":
+    case "CLOSED":
+      throw new LinkError("DISK", error.message, { cause: error });
+    default:
+      throw error.code satisfies never;
+  }
+}
+
+async function sendStatuses(
+  connection: Connection,
+  { outbox, clock }: StreamOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    await outbox.filled(signal);
+    await pause(clock, COALESCE_MS, signal);
+    if (signal.aborted) return;
+    const pods = outbox.take().map(encodeStatus);
+    if (pods.length > 0) await connection.send({ $case: "podStatuses", value: { pods } });
+  }
+}
+
+async function beat(connection: Connection, options: StreamOptions, signal: AbortSignal): Promise<void> {
+  const { clock, node } = options;
+  const asked = connection.welcome.heartbeatIntervalMs;
+  const intervalMs = asked === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, asked);
+  let told = node.report();
+  while (!signal.aborted) {
+    await heartbeat(connection, options);
+    await pause(clock, intervalMs, signal);
+    const report = node.report();
+    if (signal.aborted || isDeepStrictEqual(report, told)) continue;
+    told = report;
+    await connection.send({ $case: "nodeReport", value: report });
+  }
+}
+
+async function heartbeat(connection: Connection, { journal, node }: StreamOptions): Promise<void> {
+  const usage = await node.usage().catch(() => undefined);
+  await connection.send({ $case: "heartbeat", value: { assignmentRevision: journal.revision, usage } });
+}

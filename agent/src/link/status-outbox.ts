@@ -1,0 +1,40 @@
+import type { PodStatus } from "../pods/pod-status.ts";
+
+// A message of this many statuses stays far below a MiB even when all carry last log lines.
+const BATCH_MAX = 100;
+
+/** The newest status of each pod that has not been sent. Bounded by the number of pods. */
+export class StatusOutbox {
+  readonly #pending = new Map<string, PodStatus>();
+  #wake: (() => void) | undefined;
+
+  put(status: PodStatus): void {
+    this.#pending.set(status.uid, status);
+    this.#wake?.();
+  }
+
+  drop(podUid: string): void {
+    this.#pending.delete(podUid);
+  }
+
+  /** All is told in another way, by a hello. */
+  clear(): void {
+    this.#pending.clear();
+  }
+
+  take(): readonly PodStatus[] {
+    const batch = [...this.#pending.values()].slice(0, BATCH_MAX);
+    for (const { uid } of batch) this.#pending.delete(uid);
+    return batch;
+  }
+
+  /** Resolves once there is something to take, or when the signal aborts. One waiter at a time. */
+  async filled(signal: AbortSignal): Promise<void> {
+    if (this.#pending.size > 0 || signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    await promise;
+    if (this.#wake === resolve) this.#wake = undefined;
+  }
+}

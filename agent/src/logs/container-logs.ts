@@ -1,0 +1,51 @@
+import type { LogKeeper } from "./log-keeper.ts";
+
+/** One run of a container. */
+export interface LogOf {
+  readonly podUid: string;
+  readonly container: string;
+  readonly attempt: number;
+}
+
+export interface LogReadOptions {
+  readonly follow: boolean;
+  /** Lines from the end; undefined: all. */
+  readonly tailLines?: number;
+}
+
+export interface ContainerLogsOptions {
+  readonly keeper: LogKeeper;
+  readonly pathOf: (of: LogOf) => string;
+  /** Whether this very run is still writing. */
+  readonly isRunning: (of: LogOf) => boolean;
+}
+
+/** Containers' logs for whoever wants to read them. A reader that follows ends with the run it reads. */
+export class ContainerLogs {
+  readonly #options: ContainerLogsOptions;
+  readonly #followers = new Set<{ readonly of: LogOf; readonly ended: AbortController }>();
+
+  constructor(options: ContainerLogsOptions) {
+    this.#options = options;
+  }
+
+  async *read(of: LogOf, options: LogReadOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    const { keeper, pathOf, isRunning } = this.#options;
+    const follower = { of, ended: new AbortController() };
+    const follow = options.follow && isRunning(of);
+    if (follow) this.#followers.add(follower);
+    const lines = options.tailLines === undefined ? {} : { lines: options.tailLines };
+    try {
+      yield* keeper.tail(pathOf(of), { follow, signal, ended: follower.ended.signal, ...lines });
+    } finally {
+      this.#followers.delete(follower);
+    }
+  }
+
+  /** To be called when something about the pod changed. */
+  podChanged(podUid: string): void {
+    for (const { of, ended } of this.#followers) {
+      if (of.podUid === podUid && !this.#options.isRunning(of)) ended.abort();
+    }
+  }
+}

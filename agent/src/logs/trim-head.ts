@@ -1,0 +1,162 @@
+import { type FileHandle, open, rename, rm, statfs, truncate } from "node:fs/promises";
+import { execa } from "execa";
+
+/**
+ * How the head of a file that someone else appends to is taken away:
+ * `collapse` (ext4, xfs): the kernel removes it in one step under the writers' lock: nothing is lost, offsets move down.
+ * `punch` (also tmpfs, btrfs, zfs): its blocks are freed, nothing is lost, but the file's size goes on growing.
+ * `truncate` (anything else): the file is emptied after its last byte was copied; what is written in between, some 50 µs, is lost.
+ */
+export type TrimMode = "collapse" | "punch" | "truncate";
+
+export interface Trimmed {
+  readonly mode: TrimMode;
+  /** Bytes by which later offsets have moved down. */
+  readonly shiftBytes: number;
+  /** Offset of the first byte that is left; before it is a hole. */
+  readonly startOffset: number;
+}
+
+const MODES: readonly TrimMode[] = ["collapse", "punch", "truncate"];
+// A smaller one is never wrong by being taken for this.
+const BLOCK_BYTES_MIN = 4096;
+const COPY_BYTES = 256 * 1024;
+const LINE_BREAK = 0x0a;
+const FALLOCATE_TIMEOUT_MS = 30_000;
+
+/**
+ * Takes what is before the last block of `path` away, after keeping up to `keepBytes` of it, the newest, in `rotatedPath`.
+ * The first mode that works from `from` on is used; undefined if there is less than a block.
+ */
+export async function trimHead(
+  path: string,
+  rotatedPath: string,
+  options: { readonly startOffset: number; readonly keepBytes: number; readonly from: TrimMode },
+): Promise<Trimmed | undefined> {
+  const { startOffset, keepBytes, from } = options;
+  const blockBytes = Math.max(BLOCK_BYTES_MIN, (await statfs(path)).bsize);
+  await using file = await open(path, "r");
+  const { size } = await file.stat();
+  // The end of the file itself can't be collapsed away.
+  const cut = Math.floor((size - 1) / blockBytes) * blockBytes;
+  if (cut <= startOffset) return undefined;
+  const partial = `${rotatedPath}.partial`;
+  await using kept = await open(partial, "w", 0o600);
+  await copy(
+    file,
+    kept,
+    await lineFrom(file, Math.max(startOffset, cut - keepBytes), startOffset, rotatedPath),
+    cut,
+  );
+  for (const mode of MODES.slice(MODES.indexOf(from))) {
+    if (mode === "truncate") return await empty(path, file, kept, cut, () => rename(partial, rotatedPath));
+    // Before the head goes: a crash in between shows lines twice rather than never.
+    await rename(partial, rotatedPath).catch(ignoreMissing);
+    if (await fallocate(mode, path, cut)) {
+      return mode === "collapse"
+        ? { mode, shiftBytes: cut, startOffset: 0 }
+        : { mode, shiftBytes: 0, startOffset: cut };
+    }
+    // What was renamed is still open, and is where a truncation goes on.
+  }
+  return undefined;
+}
+
+/** Where the data begins in a file whose head may be a hole: in blocks of zeros no log has anything. */
+export async function findStart(path: string): Promise<number> {
+  await using file = await open(path, "r");
+  const { size, blocks } = await file.stat();
+  if (blocks * 512 >= size) return 0;
+  const block = Buffer.alloc(BLOCK_BYTES_MIN);
+  const isHole = async (index: number) => {
+    const { bytesRead } = await file.read(block, 0, block.length, index * block.length);
+    return block.subarray(0, bytesRead).every((byte) => byte === 0);
+  };
+  let low = 0;
+  let high = Math.floor(size / block.length);
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (await isHole(middle)) low = middle + 1;
+    else high = middle;
+  }
+  return low * block.length;
+}
+
+/** The first start of a line from `offset` on: what is kept shall not begin within one whose front is thrown away. */
+async function lineFrom(
+  file: FileHandle,
+  offset: number,
+  startOffset: number,
+  rotatedPath: string,
+): Promise<number> {
+  const before = offset > startOffset ? offset - 1 : undefined;
+  if (before === undefined && !(await endsWithinLine(rotatedPath))) return offset;
+  const from = before ?? offset;
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(COPY_BYTES), 0, COPY_BYTES, from);
+  const lineBreak = buffer.subarray(0, bytesRead).indexOf(LINE_BREAK);
+  return lineBreak < 0 ? offset : from + lineBreak + 1;
+}
+
+async function endsWithinLine(path: string): Promise<boolean> {
+  try {
+    await using file = await open(path, "r");
+    const { size } = await file.stat();
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(1), 0, 1, size - 1);
+    return bytesRead === 1 && buffer[0] !== LINE_BREAK;
+  } catch (error) {
+    ignoreMissing(error as NodeJS.ErrnoException);
+    return false;
+  }
+}
+
+async function copy(from: FileHandle, to: FileHandle, begin: number, end: number): Promise<number> {
+  const buffer = Buffer.alloc(COPY_BYTES);
+  let offset = begin;
+  while (offset < end) {
+    const { bytesRead } = await from.read(buffer, 0, Math.min(buffer.length, end - offset), offset);
+    if (bytesRead === 0) break;
+    await to.write(buffer, 0, bytesRead);
+    offset += bytesRead;
+  }
+  return offset;
+}
+
+async function empty(
+  path: string,
+  file: FileHandle,
+  kept: FileHandle,
+  copied: number,
+  publish: () => Promise<void>,
+): Promise<Trimmed> {
+  await publish().catch(ignoreMissing);
+  let offset = copied;
+  for (let end = offset + 1; end > offset; ) {
+    offset = await copy(file, kept, offset, Number.MAX_SAFE_INTEGER);
+    end = (await file.stat()).size;
+  }
+  await truncate(path, 0);
+  return { mode: "truncate", shiftBytes: offset, startOffset: 0 };
+}
+
+async function fallocate(mode: "collapse" | "punch", path: string, length: number): Promise<boolean> {
+  const option = mode === "collapse" ? "--collapse-range" : "--punch-hole";
+  const result = await execa("fallocate", [option, "--offset=0", `--length=${length}`, "--", path], {
+    stdio: "ignore",
+    // Nothing of the agent's own environment is its business.
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+    extendEnv: false,
+    reject: false,
+    timeout: FALLOCATE_TIMEOUT_MS,
+    killSignal: "SIGKILL",
+  });
+  return result.exitCode === 0;
+}
+
+function ignoreMissing(error: NodeJS.ErrnoException): void {
+  if (error.code !== "ENOENT") throw error;
+}
+
+/** Removes a log with what was rotated out of it. */
+export async function removeLog(path: string, rotatedPath: string): Promise<void> {
+  for (const it of [path, rotatedPath, `${rotatedPath}.partial`]) await rm(it, { force: true });
+}

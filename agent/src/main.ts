@@ -1,0 +1,112 @@
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+import { mkdir } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { Agent } from "./agent.ts";
+import { hostReader } from "./capacity/read-host.ts";
+import { systemClock } from "./clock.ts";
+import { type Config, ConfigError, readConfig } from "./config.ts";
+import { lockDirectory } from "./instance-lock.ts";
+import { HostNetwork } from "./network/host-network.ts";
+import { probePort } from "./network/probe-port.ts";
+import { runCommand } from "./network/run-command.ts";
+import { ownAddress } from "./own-address.ts";
+import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
+import type { AgentLog } from "./supervisor-events.ts";
+
+const VERSION = "0.1.0";
+// Bad configuration: trying again changes nothing.
+const EXIT_CONFIG = 2;
+const EXIT_FAILED = 1;
+// A stop that hangs is worse than one that is cut short: all that matters is on disk.
+const STOP_TIMEOUT_MS = 15_000;
+
+async function main(): Promise<void> {
+  const config = await readConfig(process.argv.slice(2), process.env, hostname());
+  const log = pino({ level: config.logLevel, base: { program: "agent" } });
+  logWarnings(log);
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  await lockDirectory(config.dataDir);
+  const agent = await Agent.start({
+    config,
+    version: VERSION,
+    clock: systemClock,
+    random: Math.random,
+    sessionId: randomUUID(),
+    runtime: makeRuntime(config),
+    network: makeNetwork(config, log),
+    hostReader,
+    address: config.advertiseAddress ?? (await ownAddress(config.coordinator.host).catch(() => "127.0.0.1")),
+    log,
+  });
+  stopOnSignal(agent, log);
+  log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
+  // Ready means that it watches over its pods; a containerd that is away is waited for and told of, not failed on.
+  notifySystemd(process.env.NOTIFY_SOCKET);
+}
+
+function makeRuntime(config: Config): NerdctlRuntime {
+  return new NerdctlRuntime({
+    nerdctlPath: config.nerdctl,
+    address: config.containerd.address,
+    namespace: config.containerd.namespace,
+    stateDir: join(config.runDir, "nerdctl"),
+    cniBinDir: config.cniBinDir,
+    cniConfigDir: join(config.runDir, "cni"),
+    instance: config.instance,
+    clock: systemClock,
+  });
+}
+
+function makeNetwork(config: Config, log: AgentLog): HostNetwork {
+  return new HostNetwork(
+    {
+      instance: config.instance,
+      dataDir: join(config.dataDir, "network"),
+      podCidr: config.podCidr,
+      hostPorts: config.hostPortRange,
+      cniDirectory: config.cniBinDir,
+      poolSize: config.preparedSandboxes,
+    },
+    { clock: systemClock, random: Math.random, run: runCommand, probePort, log },
+  );
+}
+
+/** Node's own warnings as log entries. One comes from every TLS connection to an address without a name, and means nothing. */
+function logWarnings(log: AgentLog): void {
+  process.removeAllListeners("warning");
+  process.on("warning", (err) => {
+    if (!("code" in err && err.code === "DEP0123")) log.warn({ err }, "process-warning");
+  });
+}
+
+function stopOnSignal(agent: Agent, log: AgentLog): void {
+  const stop = (signal: NodeJS.Signals) => {
+    log.info({ signal }, "agent-stopping");
+    setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref();
+    agent.close().then(
+      () => process.exit(0),
+      (err) => {
+        log.error({ err }, "agent-not-stopped-well");
+        process.exit(EXIT_FAILED);
+      },
+    );
+  };
+  process.once("SIGTERM", stop);
+  process.once("SIGINT", stop);
+}
+
+/** Node has no datagram sockets of the unix kind, so systemd's own program says that we are ready. */
+function notifySystemd(socket: string | undefined): void {
+  if (socket === undefined) return;
+  spawn("systemd-notify", ["--ready"], { stdio: "ignore" }).on("error", () => undefined);
+}
+
+main().catch((error: unknown) => {
+  const known = error instanceof ConfigError;
+  const text = known ? error.message : (error instanceof Error && error.stack) || String(error);
+  process.stderr.write(`forage-agent: ${text}\n`);
+  process.exit(known ? EXIT_CONFIG : EXIT_FAILED);
+});

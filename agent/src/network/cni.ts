@@ -1,0 +1,119 @@
+import { join } from "node:path";
+import type { InstanceNames } from "./instance-names.ts";
+import type { Ipv4Cidr } from "./ipv4-cidr.ts";
+import { NetworkError } from "./network.ts";
+import { CommandFailed, type RunCommand } from "./run-command.ts";
+
+const POD_INTERFACE = "eth0";
+const CNI_VERSION = "1.0.0";
+
+export interface CniOptions {
+  readonly names: InstanceNames;
+  readonly podCidr: Ipv4Cidr;
+  /** Directory of the plugins. */
+  readonly pluginDir: string;
+  /** Where host-local keeps its leases. */
+  readonly leaseDir: string;
+  /** Of the link that pods' traffic leaves by; undefined: the kernel's default. */
+  readonly mtu?: number;
+  readonly run: RunCommand;
+}
+
+/** What the bridge plugin made. */
+export interface CniAttachment {
+  readonly address: string;
+  /** The host's end of the pod's link. */
+  readonly hostInterface: string;
+}
+
+/** Calls the bridge plugin on named namespaces, with no configuration file between. */
+export class Cni {
+  readonly #options: CniOptions;
+  readonly #config: string;
+
+  constructor(options: CniOptions) {
+    this.#options = options;
+    this.#config = JSON.stringify(bridgeConfig(options));
+  }
+
+  /** Links the namespace to the bridge and gives it an address. */
+  async add(namespace: string): Promise<CniAttachment> {
+    return readAttachment(await this.#call("ADD", namespace));
+  }
+
+  /** Removes link and lease. Fine with what is gone already. */
+  async remove(namespace: string): Promise<void> {
+    await this.#call("DEL", namespace);
+  }
+
+  async #call(command: "ADD" | "DEL", namespace: string): Promise<string> {
+    const { run, pluginDir } = this.#options;
+    const env = {
+      CNI_COMMAND: command,
+      CNI_CONTAINERID: namespace,
+      CNI_NETNS: `/run/netns/${namespace}`,
+      CNI_IFNAME: POD_INTERFACE,
+      CNI_PATH: pluginDir,
+    };
+    try {
+      return await run(join(pluginDir, "bridge"), [], { env, input: this.#config });
+    } catch (error) {
+      throw error instanceof CommandFailed ? pluginError(command, error) : error;
+    }
+  }
+}
+
+function bridgeConfig({ names, podCidr, leaseDir, mtu }: CniOptions): object {
+  return {
+    cniVersion: CNI_VERSION,
+    name: names.cniNetwork,
+    type: "bridge",
+    bridge: names.bridge,
+    isGateway: true,
+    // Masquerading is done in our own nftables table: the plugin's way needs iptables and leaves chains behind.
+    ipMasq: false,
+    // Without it a pod that reaches itself through a host port is dropped where bridged frames pass the IP hooks.
+    hairpinMode: true,
+    ...(mtu === undefined ? {} : { mtu }),
+    ipam: {
+      type: "host-local",
+      ranges: [[{ subnet: podCidr.text, gateway: podCidr.gateway }]],
+      routes: [{ dst: "0.0.0.0/0" }],
+      dataDir: leaseDir,
+    },
+  };
+}
+
+function readAttachment(output: string): CniAttachment {
+  const result: unknown = JSON.parse(output);
+  const { ips, interfaces } = result as {
+    ips?: { address?: string }[];
+    interfaces?: { name?: string; sandbox?: string }[];
+  };
+  const address = ips?.[0]?.address?.split("/")[0];
+  // The plugin lists the bridge, the host's end and the pod's end, in this order.
+  const hostInterface = interfaces?.[1]?.name;
+  if (address === undefined || hostInterface === undefined) {
+    throw new NetworkError("SETUP_FAILED", `the bridge plugin answered ${output}`, { retryable: false });
+  }
+  return { address, hostInterface };
+}
+
+// Plugins tell errors as JSON on standard output.
+function pluginError(call: string, failed: CommandFailed): NetworkError {
+  const message = readMessage(failed.stdout) ?? failed.message;
+  const full = /no IP addresses available/.test(message);
+  return new NetworkError(full ? "NO_ADDRESS_LEFT" : "SETUP_FAILED", `CNI bridge ${call}: ${message}`, {
+    retryable: true,
+    cause: failed,
+  });
+}
+
+function readMessage(stdout: string): string | undefined {
+  try {
+    const { msg, details } = JSON.parse(stdout) as { msg?: string; details?: string };
+    return [msg, details].filter(Boolean).join("; ") || undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CONTRACT_HOST_PORTS, testPodNetwork } from "../../test/network-contract.ts";
+import { FakeNetwork, FakeNetworkHost } from "./fake.ts";
+import { NetworkError } from "./network.ts";
+
+testPodNetwork("fake", async () => {
+  const host = new FakeNetworkHost();
+  return {
+    open: () => new FakeNetwork(host, CONTRACT_HOST_PORTS),
+    reboot: async () => host.reboot(),
+    destroy: async ({ podUid }) => void host.sandboxes.delete(podUid),
+    usedSandboxes: async () => host.sandboxes.size,
+    published: async () => {
+      const rules = [...host.published].flatMap(([uid, mappings]) =>
+        mappings.map(({ protocol, hostPort, containerPort }): [string, string] => [
+          `${protocol.toLowerCase()} ${hostPort}`,
+          `${host.sandboxes.get(uid)?.address} ${containerPort}`,
+        ]),
+      );
+      return new Map(rules);
+    },
+    occupy: async (protocol, port) => void host.occupied.add(`${protocol} ${port}`),
+  };
+});
+
+test("fake: calls fail as told, once each", async () => {
+  const network = new FakeNetwork(new FakeNetworkHost());
+  await network.start([], AbortSignal.timeout(1_000));
+  network.failNext("attach", new NetworkError("NO_ADDRESS_LEFT", "full", { retryable: true }));
+  await assert.rejects(network.attach("a", AbortSignal.timeout(1_000)), /full/);
+  assert.equal((await network.attach("a", AbortSignal.timeout(1_000))).podUid, "a");
+});

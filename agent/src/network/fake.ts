@@ -1,0 +1,128 @@
+import { parsePodCidr } from "./ipv4-cidr.ts";
+import {
+  type KnownPod,
+  NetworkError,
+  type PodNetwork,
+  type PodSandbox,
+  type PortMapping,
+  type PortRequest,
+} from "./network.ts";
+import { PortAllocator, type PortRange } from "./port-allocator.ts";
+
+const FAKE_POD_CIDR = "10.64.0.0/16";
+
+/** What outlives an agent on a host: namespaces and rules. A reboot takes them. */
+export class FakeNetworkHost {
+  readonly sandboxes = new Map<string, PodSandbox>();
+  /** By pod uid. */
+  readonly published = new Map<string, readonly PortMapping[]>();
+  /** Ports of other programs, as `TCP 20000`. */
+  readonly occupied = new Set<string>();
+  #made = 0;
+
+  reboot(): void {
+    this.sandboxes.clear();
+    this.published.clear();
+  }
+
+  makeSandbox(podUid: string): PodSandbox {
+    this.#made++;
+    const { first } = parsePodCidr(FAKE_POD_CIDR);
+    const value = first + 1 + this.#made;
+    const address = [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
+    return { podUid, namespacePath: `/run/netns/forage-fake-${this.#made}`, address };
+  }
+}
+
+export type FakeNetworkCall = "start" | "attach" | "detach" | "allocatePorts" | "publish" | "unpublish";
+
+/** Pod networking in memory, with the same promises as the real one. */
+export class FakeNetwork implements PodNetwork {
+  readonly #host: FakeNetworkHost;
+  readonly #ports: PortAllocator;
+  readonly #failures = new Map<FakeNetworkCall, NetworkError[]>();
+  #open = false;
+
+  constructor(host: FakeNetworkHost, hostPorts: PortRange = { first: 20_000, last: 29_999 }) {
+    this.#host = host;
+    const probe = async (protocol: string, port: number) => !host.occupied.has(`${protocol} ${port}`);
+    this.#ports = new PortAllocator(hostPorts, probe, () => 0);
+  }
+
+  /** The next such call rejects with the error and does nothing; several are met in turn. */
+  failNext(call: FakeNetworkCall, error: NetworkError): void {
+    this.#failures.set(call, [...(this.#failures.get(call) ?? []), error]);
+  }
+
+  async start(known: readonly KnownPod[], signal: AbortSignal): Promise<void> {
+    this.#enter("start", signal);
+    const uids = new Set(known.map((pod) => pod.podUid));
+    for (const uid of [...this.#host.sandboxes.keys()]) if (!uids.has(uid)) this.#host.sandboxes.delete(uid);
+    this.#host.published.clear();
+    for (const { podUid, ports } of known) {
+      const taken = this.#ports.hold(podUid, ports);
+      const own = ports.filter((mapping) => !taken.includes(mapping));
+      if (this.#host.sandboxes.has(podUid)) this.#host.published.set(podUid, own);
+    }
+    this.#open = true;
+  }
+
+  async attach(podUid: string, signal: AbortSignal): Promise<PodSandbox> {
+    this.#assertOpen();
+    this.#enter("attach", signal);
+    const sandbox = this.#host.sandboxes.get(podUid) ?? this.#host.makeSandbox(podUid);
+    this.#host.sandboxes.set(podUid, sandbox);
+    return sandbox;
+  }
+
+  async check(sandbox: PodSandbox): Promise<boolean> {
+    this.#assertOpen();
+    const present = this.#host.sandboxes.get(sandbox.podUid);
+    return present?.namespacePath === sandbox.namespacePath && present.address === sandbox.address;
+  }
+
+  async findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]> {
+    const intact = await Promise.all(sandboxes.map((sandbox) => this.check(sandbox)));
+    return sandboxes.filter((_, index) => !intact[index]);
+  }
+
+  async detach(podUid: string, signal: AbortSignal): Promise<void> {
+    this.#assertOpen();
+    this.#enter("detach", signal);
+    this.#host.sandboxes.delete(podUid);
+    this.#host.published.delete(podUid);
+    this.#ports.release(podUid);
+  }
+
+  async allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    this.#enter("allocatePorts");
+    return this.#ports.allocate(podUid, wanted);
+  }
+
+  async publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void> {
+    this.#assertOpen();
+    this.#enter("publish", signal);
+    this.#host.published.set(sandbox.podUid, mappings);
+  }
+
+  async unpublish(podUid: string, signal: AbortSignal): Promise<void> {
+    this.#assertOpen();
+    this.#enter("unpublish", signal);
+    this.#host.published.delete(podUid);
+  }
+
+  async close(): Promise<void> {
+    this.#open = false;
+  }
+
+  #enter(call: FakeNetworkCall, signal?: AbortSignal): void {
+    const failure = this.#failures.get(call)?.shift();
+    if (failure !== undefined) throw failure;
+    if (signal?.aborted) throw new NetworkError("ABORTED", `${call}: aborted`, { retryable: true });
+  }
+
+  #assertOpen(): void {
+    if (!this.#open)
+      throw new NetworkError("SETUP_FAILED", "the network is not started", { retryable: true });
+  }
+}

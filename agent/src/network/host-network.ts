@@ -1,0 +1,331 @@
+import { access, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import { Cni } from "./cni.ts";
+import { tablesDroppingForwards } from "./forward-policy.ts";
+import { assertNoOverlap, ensureBridge, listLinks, listRoutes, uplinkMtu } from "./host-links.ts";
+import { type InstanceNames, instanceNames } from "./instance-names.ts";
+import { type Ipv4Cidr, parsePodCidr } from "./ipv4-cidr.ts";
+import { IP_FORWARD, routeLocalnet, setSysctls } from "./kernel-sysctls.ts";
+import { LeaseDirectory } from "./lease-directory.ts";
+import {
+  type KnownPod,
+  NetworkError,
+  type PodNetwork,
+  type PodSandbox,
+  type PortMapping,
+  type PortRequest,
+} from "./network.ts";
+import { namespacePath } from "./network-namespaces.ts";
+import { PortAllocator, type PortProbe, type PortRange } from "./port-allocator.ts";
+import { forgetConnections, PortTable } from "./port-table.ts";
+import type { RunCommand } from "./run-command.ts";
+import { SandboxMaker } from "./sandbox-maker.ts";
+import { SandboxPool } from "./sandbox-pool.ts";
+import { type SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
+
+export const DEFAULT_POD_CIDR = "10.64.0.0/16";
+/** Below the kernel's range for outgoing connections (32768 up) and Kubernetes' node ports (30000 up). */
+export const DEFAULT_HOST_PORTS: PortRange = { first: 20_000, last: 29_999 };
+export const DEFAULT_CNI_DIRECTORY = "/usr/lib/cni";
+/** A wave of this many pods starts without waiting for CNI; each costs some 0.2 MB of kernel memory. */
+export const DEFAULT_POOL_SIZE = 20;
+
+/** Other programs reload the whole nftables ruleset or sysctls at any time, and nothing tells us. */
+const REPAIR_INTERVAL_MS = 30_000;
+
+export interface HostNetworkOptions {
+  /** 1 to 8 lower-case letters or digits, unique on the host. */
+  readonly instance: string;
+  /** Of this network alone; made if missing. Must be on this host's disk, not shared. */
+  readonly dataDir: string;
+  readonly podCidr: string;
+  readonly hostPorts: PortRange;
+  readonly cniDirectory: string;
+  readonly poolSize: number;
+}
+
+export interface HostNetworkParts {
+  readonly clock: Clock;
+  /** 0 up to 1. */
+  readonly random: () => number;
+  readonly run: RunCommand;
+  readonly probePort: PortProbe;
+  readonly log: NetworkLog;
+}
+
+/** One entry per decision: fields, then a word for what happened. */
+export interface NetworkLog {
+  info(fields: object, event: string): void;
+  warn(fields: object, event: string): void;
+}
+
+/** Pod networking of a Linux host: namespaces wired by CNI plugins, host ports by an nftables table. */
+export class HostNetwork implements PodNetwork {
+  readonly #options: HostNetworkOptions;
+  readonly #parts: HostNetworkParts;
+  readonly #names: InstanceNames;
+  readonly #podCidr: Ipv4Cidr;
+  readonly #records: SandboxRecords;
+  readonly #ports: PortAllocator;
+  readonly #table: PortTable;
+  readonly #claims = new Map<string, SandboxRecord>();
+  /** What is being done for a pod; the next call for the same pod comes after it. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+  #maker: SandboxMaker | undefined;
+  #pool: SandboxPool | undefined;
+  #cancelRepair: (() => void) | undefined;
+  #closed = false;
+
+  constructor(options: HostNetworkOptions, parts: HostNetworkParts) {
+    this.#options = options;
+    this.#parts = parts;
+    this.#names = instanceNames(options.instance);
+    this.#podCidr = parsePodCidr(options.podCidr);
+    this.#records = new SandboxRecords(join(options.dataDir, "sandboxes"));
+    this.#ports = new PortAllocator(options.hostPorts, parts.probePort, parts.random);
+    this.#table = new PortTable({
+      names: this.#names,
+      podCidr: this.#podCidr,
+      run: parts.run,
+      onProblem: (event, error) => this.#warn(event, error),
+    });
+  }
+
+  /** The bridge's address: where the host answers pods. */
+  get gateway(): string {
+    return this.#podCidr.gateway;
+  }
+
+  async start(known: readonly KnownPod[], signal: AbortSignal): Promise<void> {
+    const maker = await this.#setUpHost(signal);
+    const records = await this.#records.load();
+    const intact = await maker.intact(records);
+    const uids = new Set(known.map((pod) => pod.podUid));
+    for (const record of intact) {
+      if (record.podUid !== undefined && uids.has(record.podUid)) this.#claims.set(record.podUid, record);
+    }
+    const unused = intact.filter((record) => record.podUid === undefined);
+    const spare = unused.slice(0, this.#options.poolSize);
+    const removed = await maker.removeAllBut([...this.#claims.values(), ...spare], records);
+    if (signal.aborted) throw aborted("start");
+    for (const pod of known) this.#takeOverPorts(pod);
+    await this.#table.replace();
+    this.#parts.log.info(
+      { pods: known.length, sandboxes: this.#claims.size, spare: spare.length, removed },
+      "network-started",
+    );
+    const { clock } = this.#parts;
+    this.#maker = maker;
+    this.#pool = new SandboxPool({
+      size: this.#options.poolSize,
+      clock,
+      make: () => maker.make(),
+      onError: (error) => this.#warn("sandbox-not-prepared", error),
+    });
+    this.#pool.start(spare);
+    this.#repairLater();
+  }
+
+  async attach(podUid: string, signal: AbortSignal): Promise<PodSandbox> {
+    const { pool } = this.#started();
+    return this.#inTurn(podUid, async () => {
+      const present = await this.#presentClaim(podUid);
+      if (present !== undefined) return sandboxOf(podUid, present);
+      if (signal.aborted) throw aborted("attach");
+      const taken = await pool.take();
+      if (signal.aborted) {
+        pool.giveBack(taken);
+        throw aborted("attach");
+      }
+      const claimed = { ...taken, podUid };
+      // On disk before anything can run in it; if that fails it goes back, or it would be nobody's until the next start.
+      await this.#records.write(claimed).catch((error) => {
+        pool.giveBack(taken);
+        throw error;
+      });
+      this.#claims.set(podUid, claimed);
+      return sandboxOf(podUid, claimed);
+    });
+  }
+
+  async check(sandbox: PodSandbox): Promise<boolean> {
+    return (await this.findLost([sandbox])).length === 0;
+  }
+
+  async findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]> {
+    const { maker } = this.#started();
+    const claimed = sandboxes.flatMap((sandbox) => this.#claimOf(sandbox) ?? []);
+    const intact = new Set((await maker.intact(claimed)).map((record) => record.podUid));
+    return sandboxes.filter((sandbox) => !intact.has(sandbox.podUid) || !this.#claimOf(sandbox));
+  }
+
+  async detach(podUid: string, signal: AbortSignal): Promise<void> {
+    const { maker } = this.#started();
+    return this.#inTurn(podUid, async () => {
+      if (signal.aborted) throw aborted("detach");
+      await this.#table.delete(podUid);
+      const record = this.#claims.get(podUid);
+      if (record !== undefined) {
+        await maker.remove(record.namespace);
+        await this.#forgetOwnPeers(record.address);
+        this.#claims.delete(podUid);
+      }
+      this.#ports.release(podUid);
+    });
+  }
+
+  allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    return this.#ports.allocate(podUid, wanted);
+  }
+
+  async publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void> {
+    this.#started();
+    if (signal.aborted) throw aborted("publish");
+    await this.#table.set(sandbox.podUid, sandbox.address, mappings);
+  }
+
+  async unpublish(podUid: string, signal: AbortSignal): Promise<void> {
+    this.#started();
+    if (signal.aborted) throw aborted("unpublish");
+    await this.#table.delete(podUid);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelRepair?.();
+    await this.#pool?.close();
+    await Promise.allSettled(this.#turns.values());
+    await this.#table.settle();
+  }
+
+  async #setUpHost(signal: AbortSignal): Promise<SandboxMaker> {
+    const { dataDir, cniDirectory } = this.#options;
+    const { run } = this.#parts;
+    for (const plugin of ["bridge", "host-local"]) await assertPlugin(cniDirectory, plugin);
+    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    const [links, routes] = await Promise.all([listLinks(run), listRoutes(run)]);
+    assertNoOverlap(this.#names.bridge, this.#podCidr, routes);
+    if (signal.aborted) throw aborted("start");
+    await ensureBridge(run, this.#names.bridge, this.#podCidr, links);
+    await this.#setSysctls();
+    await this.#warnOfBlockedForwarding();
+    const mtu = uplinkMtu(links, routes);
+    const leaseDir = join(dataDir, "leases");
+    const cni = new Cni({
+      names: this.#names,
+      podCidr: this.#podCidr,
+      pluginDir: cniDirectory,
+      leaseDir,
+      ...(mtu === undefined ? {} : { mtu }),
+      run,
+    });
+    const leases = new LeaseDirectory(leaseDir, this.#names.cniNetwork);
+    return new SandboxMaker({
+      names: this.#names,
+      podCidr: this.#podCidr,
+      cni,
+      leases,
+      records: this.#records,
+      run,
+    });
+  }
+
+  async #warnOfBlockedForwarding(): Promise<void> {
+    const tables = await tablesDroppingForwards(this.#parts.run);
+    if (tables.length > 0) this.#parts.log.warn({ tables }, "firewall-drops-forwarded-traffic");
+  }
+
+  async #setSysctls(): Promise<void> {
+    const wanted = { [IP_FORWARD]: "1", [routeLocalnet(this.#names.bridge)]: "1" };
+    const changed = await setSysctls(this.#options.dataDir, wanted);
+    if (changed.length > 0) this.#parts.log.info({ changed }, "sysctls-set");
+  }
+
+  /** What is recorded of this very sandbox, not of another that the pod had. */
+  #claimOf({ podUid, namespacePath: path, address }: PodSandbox): SandboxRecord | undefined {
+    const record = this.#claims.get(podUid);
+    if (record === undefined || namespacePath(record.namespace) !== path) return undefined;
+    return record.address === address ? record : undefined;
+  }
+
+  /** The pod's sandbox if it is whole; what is left of a broken one is removed. */
+  async #presentClaim(podUid: string): Promise<SandboxRecord | undefined> {
+    const { maker } = this.#started();
+    const record = this.#claims.get(podUid);
+    if (record === undefined || (await maker.intact([record])).length === 1) return record;
+    this.#parts.log.warn({ podUid, namespace: record.namespace }, "sandbox-broken");
+    await this.#table.delete(podUid);
+    await maker.remove(record.namespace);
+    this.#claims.delete(podUid);
+    return undefined;
+  }
+
+  #takeOverPorts({ podUid, ports }: KnownPod): void {
+    const taken = this.#ports.hold(podUid, ports);
+    if (taken.length > 0) this.#parts.log.warn({ podUid, ports: taken }, "host-ports-held-twice");
+    const record = this.#claims.get(podUid);
+    const own = ports.filter((mapping) => !taken.includes(mapping));
+    if (record !== undefined) this.#table.preset(podUid, record.address, own);
+  }
+
+  #repairLater(): void {
+    if (this.#closed) return;
+    this.#cancelRepair = this.#parts.clock.after(REPAIR_INTERVAL_MS, async () => {
+      try {
+        if (await this.#table.repair())
+          this.#parts.log.warn({ table: this.#names.table }, "host-port-table-put-back");
+        await this.#setSysctls();
+      } catch (error) {
+        this.#warn("network-not-repaired", error);
+      }
+      this.#repairLater();
+    });
+  }
+
+  /** Those that reached the pod by its UDP ports were forgotten with the ports. */
+  async #forgetOwnPeers(address: string): Promise<void> {
+    try {
+      await forgetConnections(this.#parts.run, ["-p", "udp", "--orig-src", address]);
+    } catch (error) {
+      this.#warn("conntrack-failed", error);
+    }
+  }
+
+  #started(): { maker: SandboxMaker; pool: SandboxPool } {
+    if (this.#maker === undefined || this.#pool === undefined || this.#closed) {
+      throw new NetworkError("SETUP_FAILED", "the network is not started", { retryable: true });
+    }
+    return { maker: this.#maker, pool: this.#pool };
+  }
+
+  #inTurn<Result>(podUid: string, run: () => Promise<Result>): Promise<Result> {
+    const result = (this.#turns.get(podUid) ?? Promise.resolve()).then(run);
+    const turn = result.catch(() => undefined);
+    this.#turns.set(podUid, turn);
+    void turn.then(() => {
+      if (this.#turns.get(podUid) === turn) this.#turns.delete(podUid);
+    });
+    return result;
+  }
+
+  #warn(event: string, error: unknown): void {
+    this.#parts.log.warn({ error: error instanceof Error ? error.message : String(error) }, event);
+  }
+}
+
+function sandboxOf(podUid: string, record: SandboxRecord): PodSandbox {
+  return { podUid, namespacePath: namespacePath(record.namespace), address: record.address };
+}
+
+function aborted(call: string): NetworkError {
+  return new NetworkError("ABORTED", `${call}: aborted`, { retryable: true });
+}
+
+async function assertPlugin(directory: string, plugin: string): Promise<void> {
+  const path = join(directory, plugin);
+  await access(path).catch((cause) => {
+    const message = `CNI plugin ${path} is missing: install containernetworking-plugins or set the directory`;
+    throw new NetworkError("SETUP_FAILED", message, { retryable: false, cause });
+  });
+}

@@ -1,0 +1,24 @@
+/** What one agent's things are called in the kernel; several instances share a host without touching each other. */
+export interface InstanceNames {
+  /** At most 15 bytes, the kernel's limit for interfaces. */
+  readonly bridge: string;
+  readonly table: string;
+  readonly namespacePrefix: string;
+  /** Names the directory of leases. */
+  readonly cniNetwork: string;
+}
+
+/** Lower-case letters and digits: it becomes part of names that are parsed at their separators. */
+const INSTANCE = /^[a-z0-9]{1,8}$/;
+
+export function instanceNames(instance: string): InstanceNames {
+  if (!INSTANCE.test(instance)) {
+    throw new RangeError(`instance ${JSON.stringify(instance)} must be 1 to 8 lower-case letters or digits`);
+  }
+  return {
+    bridge: `fg-${instance}`,
+    table: `forage_${instance}`,
+    namespacePrefix: `forage-${instance}-`,
+    cniNetwork: `forage-${instance}`,
+  };
+}

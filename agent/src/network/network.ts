@@ -1,0 +1,64 @@
+/**
+ * Pod networking on one host: named network namespaces wired by CNI plugins, host ports by nftables.
+ * Real one: `host-network.ts`; fake: `fake.ts`; both pass `../../test/network-contract.ts`.
+ */
+export interface PodNetwork {
+  /**
+   * Makes ready what all pods need (bridge, own nftables table) and takes over what `known` pods already have:
+   * the sandboxes they were given, as far as these are intact (the network itself remembers which), and their
+   * host ports, which stay published without a gap. Sandboxes and leases of anyone else of this instance are removed.
+   */
+  start(known: readonly KnownPod[], signal: AbortSignal): Promise<void>;
+  /** The pod's namespace with its address: the one it has if that is intact, else a prepared or a new one. */
+  attach(podUid: string, signal: AbortSignal): Promise<PodSandbox>;
+  /** True if the sandbox's namespace and address are still in place. */
+  check(sandbox: PodSandbox): Promise<boolean>;
+  /** Those whose namespace or address is no longer in place. One look for all, so that it can be done often. */
+  findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]>;
+  /** Removes namespace, lease and host ports. Unknown uids are fine. */
+  detach(podUid: string, signal: AbortSignal): Promise<void>;
+  /** Allocates free host ports from the configured range, all or none; those already held by the pod are kept. */
+  allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
+  /** Makes the kernel's rules equal to `mappings` of the pod. */
+  publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void>;
+  unpublish(podUid: string, signal: AbortSignal): Promise<void>;
+  /** Stops preparing; leaves pods' sandboxes and rules alone. */
+  close(): Promise<void>;
+}
+
+export interface KnownPod {
+  readonly podUid: string;
+  /** Kept even if the sandbox is gone, as after a reboot. */
+  readonly ports: readonly PortMapping[];
+}
+
+export interface PodSandbox {
+  readonly podUid: string;
+  /** For example `/run/netns/<name>`. */
+  readonly namespacePath: string;
+  readonly address: string;
+}
+
+export interface PortRequest {
+  readonly container: string;
+  readonly containerPort: number;
+  readonly protocol: "TCP" | "UDP" | "SCTP";
+}
+
+export interface PortMapping extends PortRequest {
+  readonly hostPort: number;
+}
+
+export type NetworkErrorCode = "SETUP_FAILED" | "NO_ADDRESS_LEFT" | "NO_PORT_LEFT" | "TIMEOUT" | "ABORTED";
+
+export class NetworkError extends Error {
+  readonly code: NetworkErrorCode;
+  readonly retryable: boolean;
+
+  constructor(code: NetworkErrorCode, message: string, options: { retryable: boolean; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.name = "NetworkError";
+    this.code = code;
+    this.retryable = options.retryable;
+  }
+}

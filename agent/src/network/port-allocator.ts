@@ -1,0 +1,95 @@
+import { NetworkError, type PortMapping, type PortRequest } from "./network.ts";
+
+export interface PortRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** Whether a port can be had now, as far as other programs of the host are concerned. */
+export type PortProbe = (protocol: PortRequest["protocol"], port: number) => Promise<boolean>;
+
+/** Each try costs a system call or two; a range this full of other programs' ports is set wrong. */
+const PROBES_MAX = 256;
+
+/** Host ports of pods. A port is held by one pod at a time, for one protocol, until the pod is released. */
+export class PortAllocator {
+  readonly #range: PortRange;
+  readonly #probe: PortProbe;
+  readonly #holders = new Map<string, string>();
+  readonly #held = new Map<string, readonly PortMapping[]>();
+  #next: number;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** Begins at a random port, so that after a restart clients of an old port don't meet a new pod at once. */
+  constructor(range: PortRange, probe: PortProbe, random: () => number) {
+    this.#range = range;
+    this.#probe = probe;
+    this.#next = range.first + Math.floor(random() * (range.last - range.first + 1));
+  }
+
+  /** Takes over ports from before; gives those that another pod was first to hold, which are not taken over. */
+  hold(podUid: string, mappings: readonly PortMapping[]): readonly PortMapping[] {
+    const free = mappings.filter((mapping) => !this.#holders.has(keyOf(mapping)));
+    this.#record(podUid, free);
+    return mappings.filter((mapping) => !free.includes(mapping));
+  }
+
+  /** In the order of `wanted`; NO_PORT_LEFT allocates none. */
+  allocate(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    const result = this.#turn.then(() => this.#allocateNow(podUid, wanted));
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+
+  /** Unknown uids are fine. */
+  release(podUid: string): void {
+    for (const mapping of this.#held.get(podUid) ?? []) this.#holders.delete(keyOf(mapping));
+    this.#held.delete(podUid);
+  }
+
+  async #allocateNow(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    const held = this.#held.get(podUid) ?? [];
+    const taken = new Set<string>();
+    const mappings: PortMapping[] = [];
+    for (const request of wanted) {
+      const { container, containerPort, protocol } = request;
+      const kept = held.find(
+        (it) => it.container === container && it.containerPort === containerPort && it.protocol === protocol,
+      );
+      const hostPort = kept?.hostPort ?? (await this.#findFree(protocol, taken));
+      taken.add(keyOf({ protocol, hostPort }));
+      mappings.push({ container, containerPort, protocol, hostPort });
+    }
+    this.#record(podUid, mappings);
+    return mappings;
+  }
+
+  async #findFree(protocol: PortRequest["protocol"], taken: ReadonlySet<string>): Promise<number> {
+    const size = this.#range.last - this.#range.first + 1;
+    let probes = 0;
+    for (let step = 0; step < size && probes < PROBES_MAX; step++) {
+      const hostPort = this.#next;
+      this.#next = hostPort >= this.#range.last ? this.#range.first : hostPort + 1;
+      const key = keyOf({ protocol, hostPort });
+      if (this.#holders.has(key) || taken.has(key)) continue;
+      probes++;
+      if (await this.#probe(protocol, hostPort)) return hostPort;
+    }
+    throw new NetworkError(
+      "NO_PORT_LEFT",
+      `no free ${protocol} port between ${this.#range.first} and ${this.#range.last}`,
+      { retryable: true },
+    );
+  }
+
+  #record(podUid: string, mappings: readonly PortMapping[]): void {
+    const held = this.#held.get(podUid) ?? [];
+    const added = mappings.filter((mapping) => this.#holders.get(keyOf(mapping)) !== podUid);
+    for (const mapping of added) this.#holders.set(keyOf(mapping), podUid);
+    if (added.length > 0) this.#held.set(podUid, [...held, ...added]);
+  }
+}
+
+function keyOf({ protocol, hostPort }: Pick<PortMapping, "protocol" | "hostPort">): string {
+  return `${protocol} ${hostPort}`;
+}

@@ -1,0 +1,84 @@
+import type { InstanceNames } from "./instance-names.ts";
+import type { Ipv4Cidr } from "./ipv4-cidr.ts";
+import type { PortMapping } from "./network.ts";
+
+/** What the kernel's map holds: `tcp . 20000` to `10.64.0.2 . 80`. */
+export type PortElements = ReadonlyMap<string, string>;
+
+const MAP = "host_ports";
+
+/** The table as a whole, replaced in one transaction. */
+export function tableText(names: InstanceNames, podCidr: Ipv4Cidr, elements: PortElements): string {
+  const { table, bridge } = names;
+  const pods = podCidr.text;
+  const translate = `fib daddr type local meta l4proto { tcp, udp, sctp } dnat ip to meta l4proto . th dport map @${MAP}`;
+  return `add table ip ${table}
+delete table ip ${table}
+table ip ${table} {
+  map ${MAP} {
+    type inet_proto . inet_service : ipv4_addr . inet_service${elementsText(elements)}
+  }
+  # The bridge accepts loopback addresses for the sake of answers to the host itself, which still have the
+  # bridge's address when they pass here. Anything else that has them is a pod reaching for the host's loopback.
+  chain guard {
+    type filter hook prerouting priority raw; policy accept;
+    iifname "${bridge}" ip saddr 127.0.0.0/8 drop
+    iifname "${bridge}" ip daddr 127.0.0.0/8 drop
+  }
+  # From other hosts and from pods.
+  chain arriving {
+    type nat hook prerouting priority dstnat; policy accept;
+    ${translate}
+  }
+  # From the host itself, by any of its addresses.
+  chain own {
+    type nat hook output priority -100; policy accept;
+    ${translate}
+  }
+  chain leaving {
+    type nat hook postrouting priority srcnat; policy accept;
+    # Pod networks are the same on every host, so beyond the host a pod goes by the host's address.
+    ip saddr ${pods} ip daddr != ${pods} oifname != "${bridge}" masquerade
+    # A pod can't answer to the host's loopback.
+    ip saddr 127.0.0.0/8 oifname "${bridge}" masquerade
+    # Between pods, or from a pod to itself, the answer must come back this way to be translated.
+    ip saddr ${pods} ip daddr ${pods} ct status dnat masquerade
+  }
+}
+`;
+}
+
+/** What leads from one to the other, as one transaction; empty if nothing does. */
+export function deltaText(names: InstanceNames, from: PortElements, to: PortElements): string {
+  const removed = [...from].filter(([key, target]) => to.get(key) !== target).map(([key]) => key);
+  const added = [...to]
+    .filter(([key, target]) => from.get(key) !== target)
+    .map(([key, target]) => `${key} : ${target}`);
+  return change("delete", names, removed) + change("add", names, added);
+}
+
+/** UDP host ports whose target differs; the kernel goes on sending known peers to where the first packet went. */
+export function changedUdpPorts(from: PortElements, to: PortElements): number[] {
+  const keys = new Set([...from.keys(), ...to.keys()]);
+  const changed = [...keys].filter((key) => key.startsWith("udp . ") && from.get(key) !== to.get(key));
+  return changed.map((key) => Number(key.slice("udp . ".length)));
+}
+
+export function portElements(
+  address: string,
+  mappings: readonly PortMapping[],
+): [key: string, target: string][] {
+  return mappings.map(({ protocol, hostPort, containerPort }) => [
+    `${protocol.toLowerCase()} . ${hostPort}`,
+    `${address} . ${containerPort}`,
+  ]);
+}
+
+function elementsText(elements: PortElements): string {
+  if (elements.size === 0) return "";
+  return `\n    elements = { ${[...elements].map(([key, target]) => `${key} : ${target}`).join(", ")} }`;
+}
+
+function change(verb: "add" | "delete", names: InstanceNames, elements: readonly string[]): string {
+  return elements.length === 0 ? "" : `${verb} element ip ${names.table} ${MAP} { ${elements.join(", ")} }\n`;
+}

@@ -1,0 +1,125 @@
+import type { InstanceNames } from "./instance-names.ts";
+import type { Ipv4Cidr } from "./ipv4-cidr.ts";
+import type { PortMapping } from "./network.ts";
+import { changedUdpPorts, deltaText, type PortElements, portElements, tableText } from "./port-rules.ts";
+import { CommandFailed, type RunCommand } from "./run-command.ts";
+
+export interface PortTableParts {
+  readonly names: InstanceNames;
+  readonly podCidr: Ipv4Cidr;
+  readonly run: RunCommand;
+  readonly onProblem: (event: string, error: unknown) => void;
+}
+
+/**
+ * The kernel's table of host ports. Changes of one turn, and all that come while a change is being made, go to
+ * the kernel in one transaction; if it refuses, someone else changed the table, and it is made anew as a whole.
+ */
+export class PortTable {
+  readonly #parts: PortTableParts;
+  readonly #wanted = new Map<string, readonly [key: string, target: string][]>();
+  /** What the kernel has; undefined: not known, the whole table is to be replaced. */
+  #present: PortElements | undefined;
+  #replaceNext = false;
+  #waiting: PromiseWithResolvers<void> | undefined;
+  #working: Promise<void> | undefined;
+
+  constructor(parts: PortTableParts) {
+    this.#parts = parts;
+  }
+
+  /** Adds to what the first replacement will hold. */
+  preset(podUid: string, address: string, mappings: readonly PortMapping[]): void {
+    this.#wanted.set(podUid, portElements(address, mappings));
+  }
+
+  /** Makes the whole table anew, with no moment without it. */
+  replace(): Promise<void> {
+    this.#replaceNext = true;
+    return this.#apply();
+  }
+
+  set(podUid: string, address: string, mappings: readonly PortMapping[]): Promise<void> {
+    this.#wanted.set(podUid, portElements(address, mappings));
+    return this.#apply();
+  }
+
+  async delete(podUid: string): Promise<void> {
+    if (this.#wanted.delete(podUid)) await this.#apply();
+  }
+
+  /** Puts the table back if someone removed it; gives whether it was missing. */
+  async repair(): Promise<boolean> {
+    const tables = await this.#parts.run("nft", ["list", "tables", "ip"]);
+    if (tables.split("\n").includes(`table ip ${this.#parts.names.table}`)) return false;
+    await this.replace();
+    return true;
+  }
+
+  async settle(): Promise<void> {
+    await this.#working;
+  }
+
+  #apply(): Promise<void> {
+    this.#waiting ??= Promise.withResolvers<void>();
+    const { promise } = this.#waiting;
+    this.#working ??= this.#work();
+    return promise;
+  }
+
+  async #work(): Promise<void> {
+    // Lets all changes of this turn join.
+    await Promise.resolve();
+    while (this.#waiting !== undefined) {
+      const waiting = this.#waiting;
+      this.#waiting = undefined;
+      await this.#commit().then(waiting.resolve, waiting.reject);
+    }
+    this.#working = undefined;
+  }
+
+  async #commit(): Promise<void> {
+    const before = this.#replaceNext ? undefined : this.#present;
+    this.#replaceNext = false;
+    const wanted: PortElements = new Map([...this.#wanted.values()].flat());
+    this.#present = undefined; // Until it is known that the kernel took it.
+    if (before === undefined) await this.#load(tableText(this.#parts.names, this.#parts.podCidr, wanted));
+    else await this.#loadDelta(before, wanted);
+    this.#present = wanted;
+    await this.#forgetPeers(changedUdpPorts(before ?? new Map(), wanted));
+  }
+
+  async #loadDelta(before: PortElements, wanted: PortElements): Promise<void> {
+    const { names, podCidr, onProblem } = this.#parts;
+    const delta = deltaText(names, before, wanted);
+    if (delta === "") return;
+    try {
+      await this.#load(delta);
+    } catch (error) {
+      onProblem("host-port-table-differs", error);
+      await this.#load(tableText(names, podCidr, wanted));
+    }
+  }
+
+  async #load(text: string): Promise<void> {
+    await this.#parts.run("nft", ["-f", "-"], { input: text });
+  }
+
+  /** Without this a UDP client that never pauses keeps reaching the pod that had the port before, or none. */
+  async #forgetPeers(ports: readonly number[]): Promise<void> {
+    for (const port of ports) {
+      await forgetConnections(this.#parts.run, ["-p", "udp", "--orig-port-dst", String(port)]).catch(
+        (error) => this.#parts.onProblem("conntrack-failed", error),
+      );
+    }
+  }
+}
+
+/** Deletes tracked connections of IPv4 that match; none matching is fine. */
+export async function forgetConnections(run: RunCommand, match: readonly string[]): Promise<void> {
+  try {
+    await run("conntrack", ["-D", "-f", "ipv4", ...match]);
+  } catch (error) {
+    if (!(error instanceof CommandFailed && /\b0 flow entries/.test(error.stderr))) throw error;
+  }
+}

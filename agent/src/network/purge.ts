@@ -1,0 +1,47 @@
+import { rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { listLinks } from "./host-links.ts";
+import { instanceNames } from "./instance-names.ts";
+import { IP_FORWARD, readChangedSysctls } from "./kernel-sysctls.ts";
+import { deleteNamespace, listNamespaces } from "./network-namespaces.ts";
+import type { RunCommand } from "./run-command.ts";
+
+export interface PurgeOptions {
+  readonly instance: string;
+  /** The network's own directory, removed with leases and records; undefined: only the kernel's side is purged. */
+  readonly dataDir?: string;
+  /** Put back what was changed on the host. Off: other programs may count on forwarding by now. */
+  readonly restoreSysctls: boolean;
+  readonly run: RunCommand;
+}
+
+export interface PurgeReport {
+  readonly namespaces: number;
+  readonly links: number;
+  /** What the agent had changed, with the value from before, and whether it was put back. */
+  readonly sysctls: readonly { readonly name: string; readonly before: string; readonly restored: boolean }[];
+}
+
+/** Removes all that an instance has made in the kernel and on disk. For when its agent is dead, and stays so. */
+export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOptions): Promise<PurgeReport> {
+  const { bridge, table, namespacePrefix } = instanceNames(instance);
+  const links = await listLinks(run);
+  // Pods' links first: a namespace that some process still holds would keep its own.
+  const ours = links.filter((link) => link.master === bridge || link.ifname === bridge);
+  for (const link of ours.filter((it) => it.ifname !== bridge)) await run("ip", ["link", "del", link.ifname]);
+  if (ours.some((link) => link.ifname === bridge)) await run("ip", ["link", "del", bridge]);
+  const namespaces = await listNamespaces(namespacePrefix);
+  for (const namespace of namespaces) await deleteNamespace(run, namespace);
+  // Adding first makes deleting fine with a table that isn't there.
+  await run("nft", ["-f", "-"], { input: `add table ip ${table}\ndelete table ip ${table}\n` });
+  const changed = dataDir === undefined ? {} : await readChangedSysctls(dataDir);
+  const sysctls: PurgeReport["sysctls"][number][] = [];
+  for (const [name, before] of Object.entries(changed)) {
+    // The bridge's own went with it.
+    if (name !== IP_FORWARD) continue;
+    if (restoreSysctls) await writeFile(join("/proc/sys", name), before);
+    sysctls.push({ name, before, restored: restoreSysctls });
+  }
+  if (dataDir !== undefined) await rm(dataDir, { recursive: true, force: true });
+  return { namespaces: namespaces.length, links: ours.length, sysctls };
+}

@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import type { Cni } from "./cni.ts";
+import { listLinks } from "./host-links.ts";
+import type { InstanceNames } from "./instance-names.ts";
+import { contains, type Ipv4Cidr } from "./ipv4-cidr.ts";
+import type { LeaseDirectory } from "./lease-directory.ts";
+import { addNamespace, deleteNamespace, isNamespace, listNamespaces } from "./network-namespaces.ts";
+import type { RunCommand } from "./run-command.ts";
+import type { SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
+
+/** One call is mostly CPU time of the plugins; more at once than this only delays everyone. */
+const PARALLEL_CALLS = 4;
+
+export interface SandboxMakerParts {
+  readonly names: InstanceNames;
+  readonly podCidr: Ipv4Cidr;
+  readonly cni: Cni;
+  readonly leases: LeaseDirectory;
+  readonly records: SandboxRecords;
+  readonly run: RunCommand;
+}
+
+/** Makes, checks and removes namespaces wired by CNI, a few at a time. */
+export class SandboxMaker {
+  readonly #parts: SandboxMakerParts;
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(parts: SandboxMakerParts) {
+    this.#parts = parts;
+  }
+
+  /** A spare one, recorded. If it fails nothing is left of it. */
+  make(): Promise<SandboxRecord> {
+    return this.#limited(async () => {
+      const { names, cni, records, run } = this.#parts;
+      // Never used twice, so that an old record or lease can't be taken for a new namespace's.
+      const namespace = names.namespacePrefix + randomBytes(5).toString("hex");
+      try {
+        await addNamespace(run, namespace);
+        const record = { namespace, ...(await cni.add(namespace)) };
+        await records.write(record);
+        return record;
+      } catch (error) {
+        await this.#removeNow(namespace).catch(() => undefined); // The next start removes it; the first error tells more.
+        throw error;
+      }
+    });
+  }
+
+  /** Removes link, lease, namespace and record. Fine with what is gone already. */
+  remove(namespace: string): Promise<void> {
+    return this.#limited(() => this.#removeNow(namespace));
+  }
+
+  /** Those of the records whose namespace, lease and link are in place. */
+  async intact(candidates: readonly SandboxRecord[]): Promise<SandboxRecord[]> {
+    if (candidates.length === 0) return [];
+    const { names, podCidr, leases, run } = this.#parts;
+    const ports = await listLinks(run, ["master", names.bridge]);
+    const linked = new Set(ports.map((link) => link.ifname));
+    const intact: SandboxRecord[] = [];
+    for (const record of candidates) {
+      const { namespace, address, hostInterface } = record;
+      if (!contains(podCidr, address) || !linked.has(hostInterface)) continue;
+      if ((await leases.holder(address)) === namespace && (await isNamespace(namespace))) intact.push(record);
+    }
+    return intact;
+  }
+
+  /** Removes every namespace, record and lease of this instance but those to keep. Only before anything is made. */
+  async removeAllBut(kept: readonly SandboxRecord[], known: readonly SandboxRecord[]): Promise<number> {
+    const keep = new Set(kept.map((record) => record.namespace));
+    const present = await listNamespaces(this.#parts.names.namespacePrefix);
+    const stale = present.filter((namespace) => !keep.has(namespace));
+    await Promise.all(stale.map((namespace) => this.remove(namespace)));
+    const unused = known.filter((record) => !keep.has(record.namespace));
+    await Promise.all(unused.map((record) => this.#parts.records.remove(record.namespace)));
+    return stale.length + (await this.#parts.leases.releaseAllBut(keep));
+  }
+
+  async #removeNow(namespace: string): Promise<void> {
+    await this.#parts.cni.remove(namespace);
+    await deleteNamespace(this.#parts.run, namespace);
+    await this.#parts.records.remove(namespace);
+  }
+
+  async #limited<Result>(run: () => Promise<Result>): Promise<Result> {
+    if (this.#running >= PARALLEL_CALLS) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.#running++;
+    try {
+      return await run();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#running--;
+      else next();
+    }
+  }
+}

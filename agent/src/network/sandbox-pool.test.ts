@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Clock } from "../clock.ts";
+import { SandboxPool } from "./sandbox-pool.ts";
+
+/** A clock of one timer, as the pool has at most one. */
+class ManualClock implements Clock {
+  timer: { run: () => void; delayMs: number } | undefined;
+  nowMs = () => 0;
+  monotonicMs = () => 0;
+  after(delayMs: number, run: () => void): () => void {
+    const timer = { run, delayMs };
+    this.timer = timer;
+    return () => {
+      if (this.timer === timer) this.timer = undefined;
+    };
+  }
+  fire(): void {
+    const { timer } = this;
+    this.timer = undefined;
+    timer?.run();
+  }
+}
+
+interface Scene {
+  readonly clock: ManualClock;
+  readonly pool: SandboxPool;
+  readonly made: string[];
+  readonly errors: unknown[];
+  failNext: boolean;
+}
+
+function aPool(size: number): Scene {
+  const clock = new ManualClock();
+  const made: string[] = [];
+  const errors: unknown[] = [];
+  const make = async () => {
+    if (scene.failNext) throw new Error("no");
+    made.push(`ns-${made.length}`);
+    return { namespace: `ns-${made.length - 1}`, address: "10.64.0.2", hostInterface: "veth0" };
+  };
+  const pool = new SandboxPool({ size, clock, make, onError: (error) => errors.push(error) });
+  const scene: Scene = { clock, pool, made, errors, failNext: false };
+  return scene;
+}
+
+test("fills itself once it was quiet for a while", async () => {
+  const { clock, pool, made } = aPool(3);
+  pool.start([]);
+  assert.equal(made.length, 0);
+  clock.fire();
+  await settled();
+  assert.equal(pool.spareCount, 3);
+  assert.equal(clock.timer, undefined, "no polling");
+});
+
+test("what is taken is prepared or made at once, and made up for later", async () => {
+  const { clock, pool, made } = aPool(1);
+  pool.start([]);
+  clock.fire();
+  await settled();
+  assert.equal((await pool.take()).namespace, "ns-0");
+  assert.equal((await pool.take()).namespace, "ns-1");
+  assert.equal(made.length, 2);
+  clock.fire();
+  await settled();
+  assert.equal(pool.spareCount, 1);
+});
+
+test("preparing stops while pods start", async () => {
+  const { clock, pool, made } = aPool(8);
+  pool.start([]);
+  clock.fire();
+  await Promise.resolve();
+  await pool.take();
+  await settled();
+  const before = made.length;
+  assert.ok(before < 8);
+  await settled();
+  assert.equal(made.length, before);
+  clock.fire();
+  await settled();
+  assert.equal(pool.spareCount, 8);
+});
+
+test("a failure is told, and tried again later", async () => {
+  const scene = aPool(2);
+  scene.failNext = true;
+  scene.pool.start([]);
+  scene.clock.fire();
+  await settled();
+  assert.equal(scene.errors.length, 1);
+  assert.ok((scene.clock.timer?.delayMs ?? 0) >= 10_000);
+  scene.failNext = false;
+  scene.clock.fire();
+  await settled();
+  assert.equal(scene.pool.spareCount, 2);
+});
+
+test("a closed pool makes nothing more", async () => {
+  const { clock, pool, made } = aPool(2);
+  pool.start([]);
+  await pool.close();
+  assert.equal(clock.timer, undefined);
+  assert.equal(made.length, 0);
+});
+
+function settled(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,79 @@
+import type { Clock } from "../clock.ts";
+import type { SandboxRecord } from "./sandbox-records.ts";
+
+/** Pods come in waves; preparing waits this long after the last one took a sandbox, so as not to compete with starts. */
+const QUIET_MS = 1_000;
+const RETRY_MS = 30_000;
+
+export interface SandboxPoolParts {
+  readonly size: number;
+  readonly clock: Clock;
+  /** Where the pool's sandboxes come from. */
+  readonly make: () => Promise<SandboxRecord>;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Sandboxes prepared ahead, so that a pod's start doesn't wait for CNI. Refills itself, one at a time. */
+export class SandboxPool {
+  readonly #parts: SandboxPoolParts;
+  readonly #spare: SandboxRecord[] = [];
+  #closed = false;
+  #cancelTimer: (() => void) | undefined;
+  #making: Promise<void> | undefined;
+
+  constructor(parts: SandboxPoolParts) {
+    this.#parts = parts;
+  }
+
+  /** Starts preparing, with what there is already. */
+  start(spare: readonly SandboxRecord[]): void {
+    this.#spare.push(...spare);
+    this.#refillAfter(QUIET_MS);
+  }
+
+  get spareCount(): number {
+    return this.#spare.length;
+  }
+
+  /** A prepared one, or else one made now. */
+  async take(): Promise<SandboxRecord> {
+    this.#refillAfter(QUIET_MS);
+    return this.#spare.pop() ?? (await this.#parts.make());
+  }
+
+  /** Takes back one that was never used. */
+  giveBack(spare: SandboxRecord): void {
+    this.#spare.push(spare);
+  }
+
+  /** Resolves once nothing is being made; what is spare stays for the next start. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelTimer?.();
+    await this.#making;
+  }
+
+  #refillAfter(delayMs: number): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    if (this.#closed) return;
+    this.#cancelTimer = this.#parts.clock.after(delayMs, () => {
+      this.#cancelTimer = undefined;
+      this.#making ??= this.#refill();
+    });
+  }
+
+  // A take in between sets the timer anew; that is the sign to stop and let it go on later.
+  async #refill(): Promise<void> {
+    try {
+      while (!this.#closed && this.#cancelTimer === undefined && this.#spare.length < this.#parts.size) {
+        this.#spare.push(await this.#parts.make());
+      }
+    } catch (error) {
+      this.#parts.onError(error);
+      this.#refillAfter(RETRY_MS);
+    } finally {
+      this.#making = undefined;
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import type { NodeCondition, NodeReport, NodeUsage } from "@forage/proto/forage/agent/v1/agent";
+import type { CapacityReport } from "./capacity/host-capacity.ts";
+import type { UsageMeter } from "./capacity/usage-meter.ts";
+import type { Clock } from "./clock.ts";
+import { pause } from "./clock.ts";
+import type { NodeSource } from "./link/node-source.ts";
+import type { HostPart } from "./pods/pod-supervisor.ts";
+import type { ContainerRuntime, RuntimeVersion } from "./runtime/runtime.ts";
+
+export interface NodeReporterOptions {
+  readonly clock: Clock;
+  readonly runtime: Pick<ContainerRuntime, "version" | "listImages">;
+  readonly capacity: { report(): CapacityReport };
+  readonly usage: UsageMeter;
+  /** The operator's; the host's own labels can't be overwritten. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly address: string;
+  readonly podCount: () => number;
+  /** The report changed in a way that should be told soon. */
+  readonly onChange: () => void;
+}
+
+// A listing costs 50 ms of CPU, and image locality is only a hint for the scheduler.
+const IMAGES_INTERVAL_MS = 600_000;
+const IMAGES_AGAIN_MS = 30_000;
+// More references than this would not fit well into a message that is sent at each connect.
+const IMAGES_MAX = 500;
+
+/** Everything the coordinator is told of the host, kept at hand. */
+export class NodeReporter implements NodeSource {
+  readonly #options: NodeReporterOptions;
+  readonly #problems = new Map<HostPart, string>([
+    ["runtime", "it has not answered yet"],
+    ["network", "it has not been set up yet"],
+  ]);
+  #version: RuntimeVersion = { containerd: "", nerdctl: "" };
+  #images: readonly string[] = [];
+
+  constructor(options: NodeReporterOptions) {
+    this.#options = options;
+  }
+
+  report(): NodeReport {
+    const { capacity, allocatable, labels, os, kernel, architecture } = this.#options.capacity.report();
+    return {
+      capacity: { ...capacity },
+      allocatable: { ...allocatable },
+      labels: { ...this.#options.labels, ...labels },
+      address: this.#options.address,
+      os,
+      kernel,
+      architecture,
+      containerdVersion: this.#version.containerd,
+      nerdctlVersion: this.#version.nerdctl,
+      conditions: this.#conditions(),
+      images: [...this.#images],
+    };
+  }
+
+  async usage(): Promise<NodeUsage> {
+    const { cpuMilli, memoryBytes } = await this.#options.usage.read();
+    return {
+      cpuMilli: BigInt(Math.round(cpuMilli)),
+      memoryBytes: BigInt(Math.round(memoryBytes)),
+      pods: this.#options.podCount(),
+    };
+  }
+
+  /** Undefined: it works again. */
+  impaired(part: HostPart, problem: string | undefined): void {
+    if (this.#problems.get(part) === problem) return;
+    if (problem === undefined) this.#problems.delete(part);
+    else this.#problems.set(part, problem);
+    this.#options.onChange();
+  }
+
+  /** What keeps the host from running pods. */
+  problems(): readonly string[] {
+    return [...this.#problems].map(([part, problem]) => `${part}: ${problem}`);
+  }
+
+  /** Keeps versions and images up to date until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, runtime } = this.#options;
+    while (!signal.aborted) {
+      let delayMs = IMAGES_INTERVAL_MS;
+      try {
+        if (this.#version.containerd === "") this.#version = await runtime.version(signal);
+        this.#images = [...(await runtime.listImages(signal))].sort().slice(0, IMAGES_MAX);
+      } catch {
+        delayMs = IMAGES_AGAIN_MS;
+      }
+      await pause(clock, delayMs, signal);
+    }
+  }
+
+  #conditions(): NodeCondition[] {
+    const { diskPressure } = this.#options.capacity.report();
+    return [
+      readiness("RuntimeReady", this.#problems.get("runtime")),
+      readiness("NetworkReady", this.#problems.get("network")),
+      {
+        type: "DiskPressure",
+        status: diskPressure.pressure,
+        reason: diskPressure.reason,
+        // How much room there is changes all the time, and matters only when there is too little.
+        message: diskPressure.pressure ? diskPressure.message : "",
+      },
+    ];
+  }
+}
+
+function readiness(type: string, problem: string | undefined): NodeCondition {
+  const status = problem === undefined;
+  return { type, status, reason: status ? "Ready" : "NotReady", message: problem ?? "" };
+}

@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { adopted, afterReboot, ended, started, wantsStart } from "./container-memory.ts";
+import type { ContainerMemory, Termination } from "./pod.ts";
+
+const LIMITS = { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 };
+const NEW: ContainerMemory = { attempt: 0, phase: "new", restarts: 0, crashes: 0, notBeforeMs: 0 };
+
+test("the first end is followed by a start at once, the next by ever longer waits up to the cap", () => {
+  const waitsMs: number[] = [];
+  let memory = NEW;
+  let nowMs = 1_000_000;
+  for (let attempt = 1; attempt <= 8; attempt += 1) {
+    memory = started(memory, attempt, `c${attempt}`, nowMs);
+    assert.equal(memory.restarts, attempt - 1);
+    memory = ended(memory, anEnd({ startedAtMs: nowMs, finishedAtMs: nowMs + 100 }), LIMITS);
+    const waitMs = Math.max(0, memory.notBeforeMs - (nowMs + 100));
+    waitsMs.push(waitMs);
+    nowMs += 100 + waitMs;
+  }
+  assert.deepEqual(waitsMs, [0, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
+});
+
+test("ten good minutes make the next end the first again", () => {
+  const crashed = { ...started(NEW, 5, "c5", 0), crashes: 4 };
+  const after = ended(crashed, anEnd({ startedAtMs: 0, finishedAtMs: 600_000 }), LIMITS);
+  assert.equal(after.notBeforeMs, 0);
+  assert.equal(after.crashes, 1);
+  const short = ended(crashed, anEnd({ startedAtMs: 0, finishedAtMs: 599_999 }), LIMITS);
+  assert.equal(short.crashes, 5);
+});
+
+test("taking over counts no restart of what this pod had started anyway", () => {
+  const found = { id: "c1", container: "main", attempt: 1, specHash: "h", state: "running" } as const;
+  assert.equal(adopted(NEW, found, 5).restarts, 0);
+  assert.equal(adopted(NEW, { ...found, attempt: 3 }, 5).restarts, 2);
+  const known = { ...started(NEW, 1, "c1", 1) };
+  assert.equal(adopted(known, found, 5).restarts, 0);
+  assert.equal(adopted(known, { ...found, id: "c2", attempt: 2 }, 5).restarts, 1);
+  assert.equal(adopted(known, found, 5).startedAtMs, 1);
+});
+
+test("after a reboot everything starts anew at once, and says why", () => {
+  const memory = {
+    sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2" },
+    ports: [],
+    containers: {
+      ran: started(NEW, 2, "c2", 7),
+      waited: {
+        ...NEW,
+        attempt: 3,
+        phase: "ended",
+        crashes: 5,
+        notBeforeMs: 99,
+        lastTermination: anEnd({}),
+      } as const,
+    },
+    readyAtMs: 1,
+    startedAtMs: 1,
+    removed: false,
+  };
+  const after = afterReboot(memory, 50);
+  assert.equal(after.sandbox, undefined);
+  assert.equal(after.readyAtMs, undefined);
+  assert.deepEqual(after.ports, [], "host ports stay the pod's");
+  assert.equal(after.containers.ran?.phase, "ended");
+  assert.equal(after.containers.ran?.lastTermination?.reason, "HostRebooted");
+  assert.equal(after.containers.waited?.notBeforeMs, 0);
+  assert.equal(after.containers.waited?.lastTermination?.reason, "Error");
+  assert.deepEqual(afterReboot(after, 60), after, "a second look changes nothing");
+});
+
+for (const [policy, exitCode, expected] of [
+  ["Always", 0, true],
+  ["Always", 1, true],
+  ["OnFailure", 0, false],
+  ["OnFailure", 1, true],
+  ["Never", 0, false],
+  ["Never", 1, false],
+] as const) {
+  test(`${policy}: after exit code ${exitCode} it ${expected ? "starts again" : "stays ended"}`, () => {
+    const memory = ended(started(NEW, 1, "c", 0), anEnd({ exitCode }), LIMITS);
+    assert.equal(wantsStart(memory, policy), expected);
+    assert.equal(wantsStart(NEW, policy), true);
+  });
+}
+
+function anEnd(change: Partial<Termination>): Termination {
+  return { exitCode: 1, signal: 0, reason: "Error", message: "", startedAtMs: 0, finishedAtMs: 1, ...change };
+}

@@ -1,0 +1,319 @@
+import type { Clock } from "../clock.ts";
+import { pause } from "../clock.ts";
+import type { KnownPod, PodNetwork } from "../network/network.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { type BackOffLimits, backOffMs } from "./back-off.ts";
+import type { RestartLimits } from "./container-memory.ts";
+import { Gate } from "./gate.ts";
+import { ImageStore } from "./image-store.ts";
+import type { PodView } from "./next-step.ts";
+import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
+import type { PodFiles } from "./pod-files.ts";
+import { PodLoop } from "./pod-loop.ts";
+import type { PodStatus } from "./pod-status.ts";
+import type { PodEvents, PodWorld } from "./pod-world.ts";
+import { RuntimeObserver } from "./runtime-observer.ts";
+
+export interface SupervisorOptions {
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly runtime: ContainerRuntime;
+  readonly network: PodNetwork;
+  readonly files: PodFiles;
+  readonly events: SupervisorEvents;
+  readonly limits: SupervisorLimits;
+}
+
+export interface SupervisorLimits {
+  readonly startsAtOnce: number;
+  readonly removalsAtOnce: number;
+  readonly restart: RestartLimits;
+  readonly image: BackOffLimits;
+  readonly fault: BackOffLimits;
+  readonly repairIntervalMs: number;
+  /** How long steps may go on after the agent was told to stop. */
+  readonly closeMs: number;
+}
+
+export interface SupervisorEvents extends PodEvents {
+  /** Nothing is left of a pod that is no longer assigned. */
+  forgotten(podUid: string): void;
+  /** A part of the host doesn't answer; undefined: it does again. */
+  impaired(part: HostPart, error: unknown): void;
+}
+
+export type HostPart = "runtime" | "network" | "events";
+
+/** A pod as the journal has it. */
+export interface RecordedPod {
+  readonly uid: string;
+  /** Undefined: no longer assigned, but it may have left something behind. */
+  readonly pod?: Pod;
+  readonly memory?: PodMemory;
+  /** Assigned, but its record can't be read: nothing of it is touched until the coordinator tells again what it is. */
+  readonly damaged?: boolean;
+}
+
+// For containers whose pod is not known any more: enough to end well.
+const ORPHAN_GRACE_MS = 10_000;
+const PREPARE_BACK_OFF: BackOffLimits = { baseMs: 500, capMs: 10_000 };
+
+/**
+ * Runs the pods of this host: one loop for each, so that none waits for another. What is to run is told by
+ * `replace` and `apply`; before `start` has found the runtime and the network it is only noted.
+ */
+export class PodSupervisor {
+  readonly #options: SupervisorOptions;
+  readonly #world: PodWorld;
+  readonly #observer: RuntimeObserver;
+  readonly #loops = new Map<string, PodLoop>();
+  /** Removed as soon as nothing of them is left. */
+  readonly #unassigned = new Set<string>();
+  readonly #damaged = new Map<string, PodMemory>();
+  readonly #closing = new AbortController();
+  readonly #hardClosing = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  #ready = false;
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    const { clock, random, runtime, limits, events } = options;
+    const signal = this.#hardClosing.signal;
+    this.#observer = new RuntimeObserver({
+      runtime,
+      clock,
+      random,
+      signal: this.#closing.signal,
+      repairIntervalMs: limits.repairIntervalMs,
+      onChange: (podUid) => this.#loops.get(podUid)?.wake(),
+      onListed: (error) => this.#listed(error),
+      onEvents: (error) => events.impaired("events", error),
+    });
+    this.#world = {
+      ...options,
+      observer: this.#observer,
+      images: new ImageStore({
+        runtime,
+        clock,
+        backOff: limits.image,
+        signal,
+        onChange: (reference) => this.#wakeUsersOf(reference),
+      }),
+      startGate: new Gate(limits.startsAtOnce),
+      stopGate: new Gate(limits.removalsAtOnce),
+      restartLimits: limits.restart,
+      faultBackOff: limits.fault,
+      events: {
+        ...events,
+        remembered: (podUid, memory) => events.remembered(podUid, memory),
+        changed: (status) => this.#changed(status),
+        stepped: (podUid, step, tookMs, error) => events.stepped(podUid, step, tookMs, error),
+      },
+    };
+  }
+
+  /** False until runtime and network have answered once. */
+  get ready(): boolean {
+    return this.#ready;
+  }
+
+  /** Takes over what is on the host and brings back what should be. Resolves once every pod's loop runs. */
+  async start(recorded: readonly RecordedPod[]): Promise<void> {
+    for (const { uid, pod, memory = EMPTY_MEMORY, damaged = false } of recorded) {
+      if (damaged) this.#damaged.set(uid, memory);
+      else this.#add(pod ?? leftover(uid), pod === undefined, memory);
+    }
+    await Promise.all([
+      this.#insist("runtime", () => this.#observer.refresh()),
+      this.#insist("network", (signal) => this.#options.network.start(this.#networked(), signal)),
+    ]);
+    if (this.#closing.signal.aborted) return;
+    for (const loop of this.#loops.values()) loop.portsTakenOver();
+    await this.#checkSandboxes();
+    this.#addOrphans();
+    this.#ready = true;
+    for (const loop of this.#loops.values()) this.#run(loop);
+    this.#track(this.#observer.run());
+  }
+
+  /** Everything assigned: pods that are not among these are removed and forgotten. */
+  replace(pods: readonly Pod[]): void {
+    const assigned = new Set(pods.map((pod) => pod.uid));
+    this.apply(
+      pods,
+      [...this.#loops.keys()].filter((uid) => !assigned.has(uid)),
+    );
+    for (const [uid, memory] of this.#damaged) this.#begin(leftover(uid), true, memory);
+    this.#damaged.clear();
+    if (this.#ready) this.#addOrphans();
+  }
+
+  /** `removals`: no longer assigned; forgotten once nothing of them is left. */
+  apply(upserts: readonly Pod[], removals: readonly string[]): void {
+    for (const pod of upserts) {
+      const loop = this.#loops.get(pod.uid);
+      if (loop !== undefined) {
+        loop.assign(pod, goalOf(pod));
+        continue;
+      }
+      this.#begin(pod, false, this.#damaged.get(pod.uid) ?? EMPTY_MEMORY);
+      this.#damaged.delete(pod.uid);
+    }
+    for (const uid of removals) {
+      const loop = this.#loops.get(uid);
+      if (loop === undefined) continue;
+      this.#unassigned.add(uid);
+      if (loop.status().phase === "REMOVED") this.#forget(uid);
+      else loop.assign(loop.pod, "remove");
+    }
+  }
+
+  statuses(): readonly PodStatus[] {
+    return [...this.#loops.values()].map((loop) => loop.status());
+  }
+
+  /** The running container that a session is for; without a name, the main one. */
+  find(podUid: string, container: string): FoundContainer | undefined {
+    const pod = this.#loops.get(podUid)?.pod;
+    const spec =
+      container === "" ? pod?.containers.at(-1) : pod?.containers.find((it) => it.name === container);
+    if (spec === undefined) return undefined;
+    const live = this.#observer
+      .containersOf(podUid)
+      .find((it) => it.container === spec.name && it.state === "running");
+    const attempt = this.#loops.get(podUid)?.memory.containers[spec.name]?.attempt ?? 0;
+    return { container: spec.name, attempt, ...(live && { id: live.id }) };
+  }
+
+  /** Lets steps end, for a while, then leaves all as it is: containers go on running. */
+  async close(): Promise<void> {
+    const { clock, limits } = this.#options;
+    this.#closing.abort();
+    const timeUp = pause(clock, limits.closeMs, this.#hardClosing.signal).then(() =>
+      this.#hardClosing.abort(),
+    );
+    await Promise.all(this.#running);
+    this.#hardClosing.abort();
+    await timeUp;
+  }
+
+  #begin(pod: Pod, unassigned: boolean, memory: PodMemory): void {
+    const loop = this.#add(pod, unassigned, memory);
+    if (this.#ready) this.#run(loop);
+  }
+
+  #add(pod: Pod, unassigned: boolean, memory: PodMemory): PodLoop {
+    const goal = unassigned ? "remove" : goalOf(pod);
+    const loop = new PodLoop(this.#world, { pod, goal, memory });
+    this.#loops.set(pod.uid, loop);
+    if (unassigned) this.#unassigned.add(pod.uid);
+    return loop;
+  }
+
+  /** Containers that carry a pod's label, of a pod that nobody knows. */
+  #addOrphans(): void {
+    for (const uid of this.#observer.podUids()) {
+      if (!this.#loops.has(uid) && !this.#damaged.has(uid)) this.#begin(leftover(uid), true, EMPTY_MEMORY);
+    }
+  }
+
+  #networked(): readonly KnownPod[] {
+    const memories = [
+      ...this.#damaged,
+      ...[...this.#loops].map(([uid, loop]) => [uid, loop.memory] as const),
+    ];
+    return memories
+      .filter(([, memory]) => !memory.removed)
+      .map(([podUid, { sandbox, ports }]) => ({ podUid, ports: ports ?? [], ...(sandbox && { sandbox }) }));
+  }
+
+  #run(loop: PodLoop): void {
+    // The loop is over at once when the pod is forgotten, or when the agent stops.
+    this.#track(loop.run(this.#closing.signal, this.#hardClosing.signal));
+  }
+
+  #track(work: Promise<void>): void {
+    const tracked = work.finally(() => this.#running.delete(tracked));
+    this.#running.add(tracked);
+  }
+
+  #changed(status: PodStatus): void {
+    this.#options.events.changed(status);
+    if (status.phase === "REMOVED" && this.#unassigned.has(status.uid)) this.#forget(status.uid);
+  }
+
+  #wakeUsersOf(image: string): void {
+    for (const loop of this.#loops.values()) {
+      if (loop.pod.containers.some((it) => it.image === image)) loop.wake();
+    }
+  }
+
+  #forget(uid: string): void {
+    this.#loops.get(uid)?.close();
+    this.#loops.delete(uid);
+    this.#unassigned.delete(uid);
+    this.#options.events.forgotten(uid);
+  }
+
+  #listed(error: unknown): void {
+    this.#options.events.impaired("runtime", error);
+    if (error !== undefined || !this.#ready) return;
+    this.#addOrphans();
+    this.#track(this.#checkSandboxes());
+  }
+
+  /** A namespace that someone took away is noticed here; its pod then gets a new one. */
+  async #checkSandboxes(): Promise<void> {
+    const running = [...this.#loops.values()].filter((loop) => loop.goal === "run");
+    const known = running.flatMap((loop) => loop.memory.sandbox ?? []);
+    // What can't be looked at now is taken to be there: the next listing looks again.
+    const lost = await this.#options.network.findLost(known).catch(() => []);
+    for (const sandbox of lost) {
+      const loop = this.#loops.get(sandbox.podUid);
+      if (loop?.memory.sandbox === sandbox) loop.sandboxLost();
+    }
+  }
+
+  async #insist(part: HostPart, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { clock, events } = this.#options;
+    const { signal } = this.#closing;
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        await work(signal);
+        events.impaired(part, undefined);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        failures += 1;
+        events.impaired(part, error);
+        await pause(clock, backOffMs(failures, PREPARE_BACK_OFF), signal);
+      }
+    }
+  }
+}
+
+export interface FoundContainer {
+  readonly container: string;
+  readonly attempt: number;
+  /** Undefined if it isn't running. */
+  readonly id?: string;
+}
+
+function goalOf(pod: Pod): PodView["goal"] {
+  return pod.stopping ? "remove" : "run";
+}
+
+function leftover(uid: string): Pod {
+  return {
+    uid,
+    namespace: "",
+    name: "",
+    specHash: "",
+    stopping: true,
+    hostname: "",
+    graceMs: ORPHAN_GRACE_MS,
+    restartPolicy: "Never",
+    containers: [],
+  };
+}

@@ -1,0 +1,123 @@
+import type { PodSandbox, PortMapping, PortRequest } from "../network/network.ts";
+import type { RuntimeContainer } from "../runtime/runtime.ts";
+
+export type PullPolicy = "Always" | "IfNotPresent" | "Never";
+export type RestartPolicy = "Always" | "OnFailure" | "Never";
+
+/** A pod as assigned to this host, parsed and with everything resolved. */
+export interface Pod {
+  readonly uid: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** Hex digest of the template; containers are adopted by it. */
+  readonly specHash: string;
+  readonly stopping: boolean;
+  readonly hostname: string;
+  readonly graceMs: number;
+  readonly restartPolicy: RestartPolicy;
+  /** In start order; the main container is last, so that it stops first. */
+  readonly containers: readonly PodContainer[];
+  /** Why it can't run on this agent at all; `containers` is empty then. */
+  readonly problem?: string;
+}
+
+export interface PodContainer {
+  readonly name: string;
+  readonly image: string;
+  readonly pullPolicy: PullPolicy;
+  readonly command: readonly string[];
+  readonly args: readonly string[];
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly workingDir?: string;
+  readonly ports: readonly PortRequest[];
+  readonly cpuLimitMilli?: number;
+  readonly memoryLimitBytes?: number;
+  readonly cpuShares?: number;
+}
+
+/** What the agent must still know about a pod after its own restart; kept in the journal as JSON. */
+export interface PodMemory {
+  readonly sandbox?: PodSandbox;
+  /** Undefined until allocated; kept over restarts. */
+  readonly ports?: readonly PortMapping[];
+  readonly containers: Readonly<Record<string, ContainerMemory>>;
+  readonly startedAtMs?: number;
+  readonly readyAtMs?: number;
+  /** Nothing of the pod is left on the host. */
+  readonly removed: boolean;
+}
+
+export interface ContainerMemory {
+  /** The newest attempt made, from 1; 0: none yet. */
+  readonly attempt: number;
+  readonly phase: "new" | "started" | "ended";
+  readonly containerId?: string;
+  readonly startedAtMs?: number;
+  readonly restarts: number;
+  /** Ends in a row without a good run between them: the exponent of the back-off. */
+  readonly crashes: number;
+  /** Wall clock; not started again before. */
+  readonly notBeforeMs: number;
+  readonly lastTermination?: Termination;
+}
+
+export interface Termination {
+  readonly exitCode: number;
+  /** Number of the signal that ended it, else 0. */
+  readonly signal: number;
+  readonly reason: "Completed" | "Error" | "OOMKilled" | "HostRebooted" | "Vanished" | "StartError";
+  /** Its last lines, or why it could not be started. Bounded. */
+  readonly message: string;
+  readonly startedAtMs: number;
+  readonly finishedAtMs: number;
+}
+
+/** A container of the pod as the runtime shows it. */
+export interface ObservedContainer {
+  readonly id: string;
+  readonly container: string;
+  readonly attempt: number;
+  readonly specHash: string;
+  readonly state: RuntimeContainer["state"];
+  /** Since when the runtime has not known its state. */
+  readonly unknownSinceMs?: number;
+  readonly startedAtMs?: number;
+  readonly finishedAtMs?: number;
+  readonly exitCode?: number;
+  readonly oomKilled?: boolean;
+}
+
+/** What is known of an image, for one pod's container. */
+export type ImageState =
+  | { readonly kind: "unknown" }
+  /** Being looked up, or pulled. */
+  | { readonly kind: "fetching"; readonly pulling: boolean }
+  | { readonly kind: "present" }
+  | {
+      readonly kind: "failed";
+      readonly reason: ImageFailure;
+      readonly message: string;
+      readonly retryAtMs: number;
+    };
+
+/** The last three don't get better by waiting alone. */
+export type ImageFailure = "ImagePullBackOff" | "ErrImageNotFound" | "ErrImageDenied" | "ErrImageInvalid";
+
+/** A step that failed and is not tried again before its time. */
+export interface Fault {
+  readonly failures: number;
+  readonly notBeforeMs: number;
+  readonly message: string;
+}
+
+export const EMPTY_MEMORY: PodMemory = { containers: {}, removed: false };
+
+const NEW_CONTAINER: ContainerMemory = { attempt: 0, phase: "new", restarts: 0, crashes: 0, notBeforeMs: 0 };
+
+export function memoryOf(memory: PodMemory, container: string): ContainerMemory {
+  return memory.containers[container] ?? NEW_CONTAINER;
+}
+
+export function withContainer(memory: PodMemory, container: string, change: ContainerMemory): PodMemory {
+  return { ...memory, containers: { ...memory.containers, [container]: change } };
+}

@@ -1,0 +1,186 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { RuntimeContainer, RuntimeEvent } from "../runtime/runtime.ts";
+import { ATTEMPT_LABEL, CONTAINER_LABEL, POD_UID_LABEL, SPEC_HASH_LABEL } from "./container-name.ts";
+import { RuntimeObserver } from "./runtime-observer.ts";
+
+test("a list shows what there is; containers that are no pod's are left out", async () => {
+  const world = new World();
+  world.listed = [aContainer("a"), { ...aContainer("b"), labels: {} }];
+  await world.observer.refresh();
+  assert.deepEqual(world.ids(), ["a"]);
+  assert.deepEqual(world.observer.podUids(), ["p"]);
+});
+
+test("an end that is told before its start is not lost", async () => {
+  const world = new World();
+  await world.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
+  world.start("a");
+  const [seen] = world.observer.containersOf("p");
+  assert.deepEqual([seen?.state, seen?.exitCode, seen?.finishedAtMs], ["exited", 7, 5]);
+});
+
+test("an end that is told while the start's answer is on its way is not lost either", async () => {
+  const world = new World();
+  world.listed = [aContainer("a")];
+  await world.observer.refresh();
+  await world.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
+  world.start("a");
+  assert.equal(world.observer.containersOf("p")[0]?.state, "exited");
+});
+
+test("a list that was begun before a start doesn't make the container vanish", async () => {
+  const world = new World();
+  const listing = world.slowRefresh();
+  world.start("a");
+  await listing.finish([]);
+  assert.deepEqual(world.ids(), ["a"]);
+});
+
+test("a list that was begun before a removal doesn't bring the container back", async () => {
+  const world = new World();
+  world.start("a");
+  const listing = world.slowRefresh();
+  world.observer.noteRemoved(["a"]);
+  await listing.finish([aContainer("a")]);
+  assert.deepEqual(world.ids(), []);
+});
+
+test("an end is final, whatever an older list says", async () => {
+  const world = new World();
+  world.start("a");
+  await world.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
+  world.listed = [aContainer("a")];
+  await world.observer.refresh();
+  assert.equal(world.observer.containersOf("p")[0]?.state, "exited");
+});
+
+test("a list repairs what events missed", async () => {
+  const world = new World();
+  world.start("a");
+  world.start("b");
+  world.changes.length = 0;
+  world.listed = [{ ...aContainer("b"), state: "exited" }];
+  await world.observer.refresh();
+  assert.deepEqual(world.ids(), ["b"]);
+  assert.equal(world.observer.containersOf("p")[0]?.state, "exited");
+  assert.deepEqual(world.changes, ["p", "p"]);
+});
+
+test("those who ask while a list is being read share the next one", async () => {
+  const world = new World();
+  const first = world.slowRefresh();
+  const second = world.observer.refresh();
+  const third = world.observer.refresh();
+  await first.finish([]);
+  await Promise.all([second, third]);
+  assert.equal(world.lists, 2);
+});
+
+test("since when a state is unknown is kept until it is known", async () => {
+  const world = new World();
+  world.listed = [{ ...aContainer("a"), state: "unknown" }];
+  await world.observer.refresh();
+  world.nowMs = 500;
+  await world.observer.refresh();
+  assert.equal(world.observer.containersOf("p")[0]?.unknownSinceMs, 0);
+});
+
+test("a kill for memory shows in the end that follows", async () => {
+  const world = new World();
+  world.start("a");
+  await world.tell({ type: "oom", containerId: "a" });
+  await world.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
+  const [seen] = world.observer.containersOf("p");
+  assert.deepEqual([seen?.oomKilled, seen?.exitCode], [true, 137]);
+});
+
+class World {
+  readonly observer: RuntimeObserver;
+  readonly changes: string[] = [];
+  listed: readonly RuntimeContainer[] = [];
+  lists = 0;
+  nowMs = 0;
+  #answer: ((listed: readonly RuntimeContainer[]) => void) | undefined;
+  #slow = false;
+  #emit: (event: RuntimeEvent) => void = () => undefined;
+
+  constructor() {
+    const { signal } = new AbortController();
+    const stream = () => this.#stream();
+    this.observer = new RuntimeObserver({
+      runtime: {
+        list: () => this.#list(),
+        events: () => ({ [Symbol.asyncIterator]: stream }),
+      },
+      clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, after: () => () => undefined },
+      random: () => 0.5,
+      repairIntervalMs: 60_000,
+      signal,
+      onChange: (podUid) => this.changes.push(podUid),
+      onListed: () => undefined,
+      onEvents: () => undefined,
+    });
+    void this.observer.run();
+  }
+
+  ids(): readonly string[] {
+    return this.observer.containersOf("p").map((it) => it.id);
+  }
+
+  start(id: string): void {
+    const observed = { id, container: "main", attempt: 1, specHash: "h", state: "running" } as const;
+    this.observer.noteStarted("p", "app:1", observed);
+  }
+
+  async tell(event: RuntimeEvent): Promise<void> {
+    this.#emit(event);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** A list that is answered when the test says so. */
+  slowRefresh() {
+    this.#slow = true;
+    const done = this.observer.refresh();
+    return {
+      finish: async (listed: readonly RuntimeContainer[]) => {
+        this.#slow = false;
+        this.#answer?.(listed);
+        await done;
+      },
+    };
+  }
+
+  #list(): Promise<readonly RuntimeContainer[]> {
+    this.lists += 1;
+    if (!this.#slow) return Promise.resolve(this.listed);
+    return new Promise((resolve) => {
+      this.#answer = resolve;
+    });
+  }
+
+  async *#stream(): AsyncGenerator<RuntimeEvent> {
+    const queue: RuntimeEvent[] = [];
+    let wake: () => void = () => undefined;
+    this.#emit = (event) => {
+      queue.push(event);
+      wake();
+    };
+    for (;;) {
+      for (let event = queue.shift(); event !== undefined; event = queue.shift()) yield event;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  }
+}
+
+function aContainer(id: string): RuntimeContainer {
+  const labels = {
+    [POD_UID_LABEL]: "p",
+    [CONTAINER_LABEL]: "main",
+    [ATTEMPT_LABEL]: "1",
+    [SPEC_HASH_LABEL]: "h",
+  };
+  return { id, name: id, labels, image: "app:1", state: "running" };
+}

@@ -1,0 +1,247 @@
+import type { Clock } from "../clock.ts";
+import { pause } from "../clock.ts";
+import type { ContainerRuntime, RuntimeContainer, RuntimeEvent } from "../runtime/runtime.ts";
+import { observe, podUidOf } from "./container-name.ts";
+import type { ObservedContainer } from "./pod.ts";
+
+export interface ObserverOptions {
+  readonly runtime: Pick<ContainerRuntime, "list" | "events">;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly repairIntervalMs: number;
+  readonly signal: AbortSignal;
+  /** Something about the pod's containers changed. */
+  readonly onChange: (podUid: string) => void;
+  /** A list was read, or could not be. */
+  readonly onListed: (error: unknown) => void;
+  /** The event stream broke, or (undefined) is in force. */
+  readonly onEvents: (error: unknown) => void;
+}
+
+interface Known {
+  readonly podUid: string;
+  readonly image: string;
+  readonly observed: ObservedContainer;
+  /** When it was last told of, in the observer's own count. */
+  readonly touched: number;
+}
+
+// Ends of containers whose start has not been told yet. More than a host starts at one time.
+const EARLY_EXITS_MAX = 1_000;
+const LISTEN_AGAIN_MS = 1_000;
+const LIST_AGAIN_MS = 2_000;
+
+/** The one picture of what the runtime has, kept by events and own calls, repaired by listings. */
+export class RuntimeObserver {
+  readonly #options: ObserverOptions;
+  readonly #known = new Map<string, Known>();
+  readonly #byPod = new Map<string, Set<string>>();
+  readonly #earlyExits = new Map<string, Partial<ObservedContainer>>();
+  /** Removed while a list was being read: that list may still show them. */
+  readonly #removed = new Map<string, number>();
+  #count = 0;
+  #listing: Promise<void> | undefined;
+  #queued: Promise<void> | undefined;
+
+  constructor(options: ObserverOptions) {
+    this.#options = options;
+  }
+
+  containersOf(podUid: string): readonly ObservedContainer[] {
+    const ids = this.#byPod.get(podUid);
+    if (ids === undefined) return [];
+    return [...ids].flatMap((id) => this.#known.get(id)?.observed ?? []);
+  }
+
+  podUids(): readonly string[] {
+    return [...this.#byPod.keys()];
+  }
+
+  /** Images that containers were made from. */
+  images(): ReadonlySet<string> {
+    return new Set([...this.#known.values()].map((it) => it.image));
+  }
+
+  /** Reads the list. Callers that come while one is being read share the next one, which begins after their call. */
+  refresh(): Promise<void> {
+    if (this.#listing === undefined) {
+      this.#listing = this.#listAndTell().finally(() => {
+        this.#listing = undefined;
+      });
+      return this.#listing;
+    }
+    this.#queued ??= this.#listing
+      .catch(() => undefined)
+      .then(() => {
+        this.#queued = undefined;
+        return this.refresh();
+      });
+    return this.#queued;
+  }
+
+  /** A container that this agent started just now. */
+  noteStarted(podUid: string, image: string, container: ObservedContainer): void {
+    const known = this.#known.get(container.id)?.observed;
+    const exit = known?.state === "exited" ? known : this.#earlyExits.get(container.id);
+    this.#earlyExits.delete(container.id);
+    this.#put(podUid, image, { ...container, ...exit });
+  }
+
+  noteStopped(ids: readonly string[]): void {
+    for (const id of ids) {
+      const known = this.#known.get(id);
+      if (known === undefined || known.observed.state === "exited") continue;
+      this.#put(known.podUid, known.image, { ...known.observed, state: "exited" });
+    }
+  }
+
+  noteRemoved(ids: readonly string[]): void {
+    for (const id of ids) this.#forget(id);
+  }
+
+  /** Listens and repairs until the signal aborts. */
+  async run(): Promise<void> {
+    await Promise.all([this.#listen(), this.#repair()]);
+  }
+
+  async #listen(): Promise<void> {
+    const { runtime, clock, signal, onEvents } = this.#options;
+    while (!signal.aborted) {
+      try {
+        for await (const event of runtime.events(signal)) this.#take(event);
+      } catch (error) {
+        if (!signal.aborted) onEvents(error);
+      }
+      await pause(clock, LISTEN_AGAIN_MS, signal);
+      // As long as events don't come, this is how ends are noticed.
+      if (!signal.aborted) await this.refresh().catch(() => undefined);
+    }
+  }
+
+  async #repair(): Promise<void> {
+    const { clock, random, repairIntervalMs, signal } = this.#options;
+    let delayMs = repairIntervalMs;
+    while (!signal.aborted) {
+      await pause(clock, delayMs * (0.9 + 0.2 * random()), signal);
+      if (signal.aborted) return;
+      delayMs = repairIntervalMs;
+      await this.refresh().catch(() => {
+        delayMs = LIST_AGAIN_MS;
+      });
+    }
+  }
+
+  #take(event: RuntimeEvent): void {
+    switch (event.type) {
+      case "listening":
+        // What happened before it is only in the list.
+        this.#options.onEvents(undefined);
+        void this.refresh().catch(() => undefined);
+        return;
+      case "started":
+        this.#change(event.containerId, { state: "running" });
+        return;
+      case "oom":
+        this.#change(event.containerId, { oomKilled: true });
+        return;
+      case "exited":
+        this.#change(event.containerId, {
+          state: "exited",
+          exitCode: event.exitCode,
+          finishedAtMs: event.atMs,
+        });
+        return;
+      case "removed":
+        this.#forget(event.containerId);
+        return;
+      default:
+        event satisfies never;
+    }
+  }
+
+  #change(id: string, change: Partial<ObservedContainer>): void {
+    const known = this.#known.get(id);
+    if (known === undefined) {
+      if (change.state === "running") return;
+      if (this.#earlyExits.size >= EARLY_EXITS_MAX) {
+        const oldest = this.#earlyExits.keys().next().value;
+        if (oldest !== undefined) this.#earlyExits.delete(oldest);
+      }
+      this.#earlyExits.set(id, { ...this.#earlyExits.get(id), ...change });
+      return;
+    }
+    // No attempt is started twice, so an end is final: a start told late is old news.
+    if (known.observed.state === "exited" && change.state === "running") return;
+    this.#put(known.podUid, known.image, { ...known.observed, ...change });
+  }
+
+  async #listAndTell(): Promise<void> {
+    const { signal, onListed } = this.#options;
+    try {
+      await this.#list();
+    } catch (error) {
+      if (!signal.aborted) onListed(error);
+      throw error;
+    }
+    onListed(undefined);
+  }
+
+  async #list(): Promise<void> {
+    this.#count += 1;
+    const began = this.#count;
+    const listed = await this.#options.runtime.list(this.#options.signal);
+    const ids = new Set(listed.map((it) => it.id));
+    for (const [id, known] of this.#known) {
+      if (!ids.has(id) && known.touched < began) this.#forget(id);
+    }
+    for (const container of listed) this.#takeListed(container, began);
+    for (const [id, at] of this.#removed) if (at < began) this.#removed.delete(id);
+  }
+
+  #takeListed(container: RuntimeContainer, began: number): void {
+    const podUid = podUidOf(container.labels);
+    // Not a pod's: other parts of the agent may run containers of their own.
+    if (podUid === undefined) return;
+    const known = this.#known.get(container.id);
+    if ((known?.touched ?? this.#removed.get(container.id) ?? 0) >= began) return;
+    const seen = observe(container);
+    // An event may be ahead of the list; no attempt is ever started twice, so an end is final.
+    if (known?.observed.state === "exited" && seen.state !== "exited") return;
+    const observed: ObservedContainer = {
+      ...known?.observed,
+      ...seen,
+      ...this.#earlyExits.get(container.id),
+      ...(seen.state === "unknown"
+        ? { unknownSinceMs: known?.observed.unknownSinceMs ?? this.#options.clock.nowMs() }
+        : {}),
+    };
+    this.#earlyExits.delete(container.id);
+    if (known !== undefined && known.observed.state === observed.state) {
+      this.#known.set(container.id, { ...known, observed });
+      return;
+    }
+    this.#put(podUid, container.image, observed);
+  }
+
+  #put(podUid: string, image: string, observed: ObservedContainer): void {
+    this.#count += 1;
+    this.#known.set(observed.id, { podUid, image, observed, touched: this.#count });
+    const ids = this.#byPod.get(podUid) ?? new Set();
+    this.#byPod.set(podUid, ids.add(observed.id));
+    this.#options.onChange(podUid);
+  }
+
+  #forget(id: string): void {
+    this.#count += 1;
+    this.#earlyExits.delete(id);
+    if (this.#listing !== undefined) this.#removed.set(id, this.#count);
+    const known = this.#known.get(id);
+    if (known === undefined) return;
+    this.#known.delete(id);
+    const ids = this.#byPod.get(known.podUid);
+    ids?.delete(id);
+    if (ids?.size === 0) this.#byPod.delete(known.podUid);
+    this.#options.onChange(known.podUid);
+  }
+}

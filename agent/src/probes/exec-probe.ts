@@ -1,0 +1,48 @@
+import { failure, type ProbeAnswer, success } from "./probe-answer.ts";
+import type { TimeLimit } from "./time-limit.ts";
+
+export interface ExecResult {
+  readonly exitCode: number;
+  /** Standard output and error together, bounded. */
+  readonly output: string;
+}
+
+/** Runs a command in a container. Rejects if it could not be run, or once it was ended because the signal aborted. */
+export type ExecInContainer = (command: readonly string[], signal: AbortSignal) => Promise<ExecResult>;
+
+// A command that was told to end has mostly ended within a second; the next probe must not run beside it.
+const END_MS = 10_000;
+
+/** Exit code 0 passes. A command that takes too long is ended and has failed; one that could not be run counts neither way. */
+export async function runCommandProbe(
+  command: readonly string[],
+  exec: ExecInContainer,
+  { clock, timeoutMs, signal }: TimeLimit,
+): Promise<ProbeAnswer> {
+  const cut = new AbortController();
+  const stop = () => cut.abort();
+  signal.addEventListener("abort", stop, { once: true });
+  if (signal.aborted) cut.abort();
+  let timedOut = false;
+  let giveUp = () => {};
+  const givenUp = new Promise<void>((resolve) => {
+    giveUp = resolve;
+  });
+  let cancel = clock.after(timeoutMs, () => {
+    timedOut = true;
+    cut.abort();
+    cancel = clock.after(END_MS, giveUp);
+  });
+  try {
+    const result = await Promise.race([exec(command, cut.signal), givenUp]);
+    if (timedOut || result === undefined) return failure(`no end within ${timeoutMs} ms`);
+    const judge = result.exitCode === 0 ? success : failure;
+    return judge(`exit code ${result.exitCode}`, result.output);
+  } catch (error) {
+    if (timedOut) return failure(`no end within ${timeoutMs} ms`);
+    return { outcome: "unknown", message: error instanceof Error ? error.message : String(error) };
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", stop);
+  }
+}

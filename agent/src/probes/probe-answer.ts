@@ -1,0 +1,40 @@
+/** What one probe found out. */
+export interface ProbeAnswer {
+  /** `unknown`: the probe itself could not be made; it counts neither way. */
+  readonly outcome: "success" | "failure" | "unknown";
+  /** Status, exit code or error: the same for the same cause. */
+  readonly message: string;
+  /** The first bytes of what came back, on one line; may differ each time. */
+  readonly detail?: string;
+  /** Set if an HTTP server answered, however. */
+  readonly httpStatus?: number;
+}
+
+// Enough for an error's first line, little enough to be kept for every probe.
+const DETAIL_CHARACTERS_MAX = 200;
+
+/** For people: what it was, and what came back with it. */
+export function describeAnswer({ message, detail }: ProbeAnswer): string {
+  return detail === undefined ? message : `${message}: "${detail}"`;
+}
+
+export function success(message: string, output = ""): ProbeAnswer {
+  return { outcome: "success", message, ...detailOf(output) };
+}
+
+export function failure(message: string, output = ""): ProbeAnswer {
+  return { outcome: "failure", message, ...detailOf(output) };
+}
+
+/** For what could not be tried at all, or threw. */
+export function failureOf(error: unknown): ProbeAnswer {
+  return failure(error instanceof Error ? error.message : String(error));
+}
+
+function detailOf(output: string): { readonly detail?: string } {
+  // Control characters must not reach a terminal.
+  const plain = output.replace(/[\p{Cc}\p{Cf}\s]+/gu, " ").trim();
+  if (plain === "") return {};
+  const isLong = plain.length > DETAIL_CHARACTERS_MAX;
+  return { detail: isLong ? `${plain.slice(0, DETAIL_CHARACTERS_MAX)}…` : plain };
+}

@@ -1,0 +1,253 @@
+import { describeAnswer, type ProbeAnswer } from "./probe-answer.ts";
+import { type ContainerProbes, PROBE_KINDS, type ProbeKind, type ProbeSpec } from "./probe-spec.ts";
+
+/** What is remembered of one run of one container. Times are the monotonic clock's. */
+export interface ProbeMemory {
+  /** The startup probe has passed, or there is none. */
+  readonly started: boolean;
+  /** Set when the container is to be restarted; nothing is probed any more then. */
+  readonly restart?: { readonly kind: ProbeKind; readonly message: string };
+  readonly kinds: { readonly [Kind in ProbeKind]?: KindMemory };
+}
+
+export interface KindMemory {
+  /** What this kind stands for now: readiness and startup begin unpassed, liveness passed. */
+  readonly passed: boolean;
+  /** The last answer that counted, and how many like it came in a row. */
+  readonly lastOutcome?: "success" | "failure";
+  readonly inARow: number;
+  /** On the grid that `periodMs` draws from the first probe on. */
+  readonly nextAtMs: number;
+  /** An additional probe before that; see EAGER_FIRST_MS. */
+  readonly eagerAtMs?: number;
+  readonly eagerDelayMs: number;
+  /** The one under way, if any; `counts`: it is one of the grid's. */
+  readonly inFlight?: { readonly counts: boolean };
+  /** The newest answer of all, for people. */
+  readonly answer?: ProbeAnswer;
+}
+
+export interface ProbeStart {
+  readonly nowMs: number;
+  /** May lie in the past. */
+  readonly startedAtMs: number;
+  /** 0 to 1; moves this container's probes within a period, so that many don't fall together. */
+  readonly spread: number;
+  /** What was known of this very run before the agent was restarted; it stands until probes say otherwise. */
+  readonly before?: { readonly started: boolean; readonly ready: boolean };
+}
+
+export type ProbeEvent =
+  | { readonly type: "launched"; readonly kind: ProbeKind; readonly nowMs: number }
+  | {
+      readonly type: "answered";
+      readonly kind: ProbeKind;
+      readonly nowMs: number;
+      readonly answer: ProbeAnswer;
+    };
+
+export interface ProbeVerdict {
+  readonly started: boolean;
+  readonly ready: boolean;
+  /** Why it is to be killed, to be restarted as its policy says. */
+  readonly restart?: string;
+  /** Why it is not ready or about to be restarted, or which probe began to fail. */
+  readonly why?: string;
+}
+
+export interface ProbeDecision extends ProbeVerdict {
+  /** To be launched now. */
+  readonly due: readonly ProbeKind[];
+  /** When to decide again if nothing happens; undefined: not before an event. */
+  readonly nextProbeAtMs?: number;
+}
+
+/**
+ * A container is mostly up long before the first period has passed, so until startup and readiness have passed once they
+ * are asked more often: after this, then twice as long, and so on. These additional answers can only speed up a success;
+ * failures among them don't count. Not for commands, which cost a process each.
+ */
+const EAGER_FIRST_MS = 100;
+/** Containers that start together are told apart by up to this much: seldom felt, enough to flatten a burst. */
+const FRESH_SPREAD_MAX_MS = 500;
+
+const NONE: readonly ProbeKind[] = [];
+
+export function beginProbes(probes: ContainerProbes, start: ProbeStart): ProbeMemory {
+  const { startup, liveness, readiness } = probes;
+  const { before } = start;
+  return {
+    started: startup === undefined || before?.started === true,
+    kinds: {
+      ...(startup && { startup: beginKind(startup, false, start) }),
+      ...(liveness && { liveness: beginKind(liveness, true, start) }),
+      ...(readiness && { readiness: beginKind(readiness, before?.ready === true, start) }),
+    },
+  };
+}
+
+/** Pure: what is remembered after the event. Events of kinds that aren't probed change nothing. */
+export function advance(probes: ContainerProbes, memory: ProbeMemory, event: ProbeEvent): ProbeMemory {
+  const spec = probes[event.kind];
+  const kind = memory.kinds[event.kind];
+  if (spec === undefined || kind === undefined) return memory;
+  switch (event.type) {
+    case "launched":
+      return withKind(memory, event.kind, launched(spec, kind, event.nowMs));
+    case "answered":
+      return answered(probes, spec, memory, kind, event);
+    default:
+      return event satisfies never;
+  }
+}
+
+/** What to do now. The answer holds until `nextProbeAtMs` or the next event. */
+export function decide(probes: ContainerProbes, memory: ProbeMemory, nowMs: number): ProbeDecision {
+  let due: ProbeKind[] | undefined;
+  let nextProbeAtMs: number | undefined;
+  for (const name of PROBE_KINDS) {
+    const kind = memory.kinds[name];
+    if (kind === undefined || kind.inFlight !== undefined || !isActive(memory, name)) continue;
+    const atMs = Math.min(kind.nextAtMs, kind.eagerAtMs ?? kind.nextAtMs);
+    if (atMs <= nowMs) due = [...(due ?? []), name];
+    else nextProbeAtMs = Math.min(nextProbeAtMs ?? atMs, atMs);
+  }
+  return {
+    ...verdictOf(probes, memory),
+    due: due ?? NONE,
+    ...(nextProbeAtMs === undefined ? {} : { nextProbeAtMs }),
+  };
+}
+
+export function verdictOf(probes: ContainerProbes, memory: ProbeMemory): ProbeVerdict {
+  const { started, restart, kinds } = memory;
+  const why = whyOf(probes, memory);
+  return {
+    started,
+    ready: started && restart === undefined && (kinds.readiness?.passed ?? true),
+    ...(restart === undefined ? {} : { restart: restart.message }),
+    ...(why === undefined ? {} : { why }),
+  };
+}
+
+/** Equal for verdicts that differ in nothing but what came back with the same failure. */
+export function verdictKey({ started, restart, kinds }: ProbeMemory): string {
+  let key = `${started} ${restart !== undefined}`;
+  for (const name of PROBE_KINDS) {
+    const kind = kinds[name];
+    if (kind === undefined) continue;
+    key += ` ${kind.passed}`;
+    if (kind.lastOutcome === "failure" || !kind.passed) key += ` ${kind.inARow} ${kind.answer?.message}`;
+  }
+  return key;
+}
+
+function beginKind(spec: ProbeSpec, passed: boolean, start: ProbeStart): KindMemory {
+  const dueMs = start.startedAtMs + spec.initialDelayMs;
+  const spreadMs =
+    start.spread *
+    (start.before === undefined ? Math.min(FRESH_SPREAD_MAX_MS, spec.periodMs) : spec.periodMs);
+  // Readiness and startup are waited for: their first probe is not put off, the eager ones after it are.
+  const firstMs = Math.max(dueMs, start.nowMs) + (passed ? spreadMs : 0);
+  return { passed, inARow: 0, nextAtMs: firstMs, eagerDelayMs: EAGER_FIRST_MS * (1 + start.spread) };
+}
+
+function launched(spec: ProbeSpec, kind: KindMemory, nowMs: number): KindMemory {
+  const counts = nowMs >= kind.nextAtMs;
+  const { eagerAtMs: _, ...rest } = kind;
+  const missed = counts ? Math.floor((nowMs - kind.nextAtMs) / spec.periodMs) + 1 : 0;
+  return { ...rest, inFlight: { counts }, nextAtMs: kind.nextAtMs + missed * spec.periodMs };
+}
+
+function answered(
+  probes: ContainerProbes,
+  spec: ProbeSpec,
+  memory: ProbeMemory,
+  kind: KindMemory,
+  { kind: name, answer, nowMs }: ProbeEvent & { type: "answered" },
+): ProbeMemory {
+  const counts = kind.inFlight?.counts ?? true;
+  const { inFlight: _, ...landed } = kind;
+  const told: KindMemory = { ...landed, answer };
+  if (!isActive(memory, name)) return withKind(memory, name, told);
+  const next = scheduleEager(spec, counts ? judge(spec, told, answer) : judgeEager(told, answer), nowMs);
+  const after = withKind(memory, name, next);
+  if (name === "startup" && next.passed) return begun(probes, after, nowMs);
+  const failing = name !== "readiness" && answer.outcome === "failure";
+  if (!failing || next.inARow < spec.failureThreshold) return after;
+  const times = spec.failureThreshold === 1 ? "" : ` ${spec.failureThreshold} times in a row`;
+  return {
+    ...after,
+    restart: { kind: name, message: `${name} probe failed${times}: ${describeAnswer(answer)}` },
+  };
+}
+
+function judge(spec: ProbeSpec, kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
+  if (outcome === "unknown") return kind;
+  const inARow = kind.lastOutcome === outcome ? kind.inARow + 1 : 1;
+  const threshold = outcome === "success" ? spec.successThreshold : spec.failureThreshold;
+  return {
+    ...kind,
+    lastOutcome: outcome,
+    // Nothing is decided by more than the threshold.
+    inARow: Math.min(inARow, threshold),
+    passed: inARow >= threshold ? outcome === "success" : kind.passed,
+  };
+}
+
+function judgeEager(kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
+  return outcome === "success" ? { ...kind, lastOutcome: outcome, inARow: 1, passed: true } : kind;
+}
+
+function scheduleEager(spec: ProbeSpec, kind: KindMemory, nowMs: number): KindMemory {
+  // A success_threshold above 1 asks for a stretch of time, which eager answers would cut short.
+  const may = !kind.passed && spec.handler.type !== "exec" && spec.successThreshold === 1;
+  const atMs = nowMs + kind.eagerDelayMs;
+  if (!may || kind.eagerDelayMs * 2 > spec.periodMs || atMs >= kind.nextAtMs) return kind;
+  return { ...kind, eagerAtMs: atMs, eagerDelayMs: kind.eagerDelayMs * 2 };
+}
+
+/** The startup probe has passed: the others begin, not before their own initial delay. */
+function begun(probes: ContainerProbes, memory: ProbeMemory, nowMs: number): ProbeMemory {
+  let after: ProbeMemory = { ...memory, started: true };
+  for (const name of PROBE_KINDS) {
+    const kind = after.kinds[name];
+    const spec = probes[name];
+    if (name === "startup" || kind === undefined || spec === undefined) continue;
+    const behind = nowMs - kind.nextAtMs;
+    if (behind > 0) after = withKind(after, name, { ...kind, nextAtMs: nowMs });
+  }
+  return after;
+}
+
+function isActive({ started, restart }: ProbeMemory, name: ProbeKind): boolean {
+  return restart === undefined && (name === "startup") !== started;
+}
+
+function whyOf(probes: ContainerProbes, { started, restart, kinds }: ProbeMemory): string | undefined {
+  if (restart !== undefined) return restart.message;
+  if (!started) return waiting("startup", kinds.startup, probes.startup);
+  if (kinds.readiness?.passed === false) return waiting("readiness", kinds.readiness, probes.readiness);
+  for (const name of PROBE_KINDS) {
+    const kind = kinds[name];
+    const spec = probes[name];
+    if (kind?.lastOutcome !== "failure" || spec === undefined || name === "startup") continue;
+    return `${name} probe fails, ${kind.inARow} of ${spec.failureThreshold}${kind.answer ? `: ${describeAnswer(kind.answer)}` : ""}`;
+  }
+  return undefined;
+}
+
+function waiting(
+  name: ProbeKind,
+  kind: KindMemory | undefined,
+  spec: ProbeSpec | undefined,
+): string | undefined {
+  if (kind === undefined || spec === undefined) return undefined;
+  if (kind.answer === undefined) return `${name} probe has not answered yet`;
+  if (kind.answer.outcome !== "success") return `${name} probe fails: ${describeAnswer(kind.answer)}`;
+  return `${name} probe passed ${kind.inARow} of ${spec.successThreshold} times: ${describeAnswer(kind.answer)}`;
+}
+
+function withKind(memory: ProbeMemory, name: ProbeKind, kind: KindMemory): ProbeMemory {
+  return { ...memory, kinds: { ...memory.kinds, [name]: kind } };
+}

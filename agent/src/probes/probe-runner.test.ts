@@ -1,0 +1,164 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import type { ProbeAnswer } from "./probe-answer.ts";
+import type { ProbeVerdict } from "./probe-machine.ts";
+import { ProbeRunner, type WatchedContainer } from "./probe-runner.ts";
+import type { ProbeHandler, ProbeSpec } from "./probe-spec.ts";
+import type { RunProbe } from "./run-probe.ts";
+
+const TCP: ProbeHandler = { type: "tcp", port: 80 };
+const COMMAND: ProbeHandler = { type: "exec", command: ["check"] };
+const YES: ProbeAnswer = { outcome: "success", message: "yes" };
+const NO: ProbeAnswer = { outcome: "failure", message: "no" };
+
+function aProbe(changes: Partial<ProbeSpec> = {}): ProbeSpec {
+  return {
+    handler: COMMAND,
+    initialDelayMs: 0,
+    periodMs: 10_000,
+    timeoutMs: 1_000,
+    successThreshold: 1,
+    failureThreshold: 3,
+    ...changes,
+  };
+}
+
+/** A host whose probes answer with what `answer` says, when it says so. */
+class Host {
+  readonly clock = new SimClock();
+  readonly changes: { readonly id: string; readonly verdict: ProbeVerdict }[] = [];
+  readonly runner: ProbeRunner;
+  running = 0;
+  mostRunning = 0;
+
+  constructor(answer: (address: string, signal: AbortSignal) => Promise<ProbeAnswer>) {
+    const run: RunProbe = async (_, { address }, __, signal) => {
+      this.running += 1;
+      this.mostRunning = Math.max(this.mostRunning, this.running);
+      try {
+        return await answer(address, signal);
+      } finally {
+        this.running -= 1;
+      }
+    };
+    this.runner = new ProbeRunner({
+      clock: this.clock,
+      run,
+      onChange: (id, verdict) => this.changes.push({ id, verdict }),
+    });
+  }
+
+  container(id: string, probes: WatchedContainer["probes"]): WatchedContainer {
+    const target = { address: id, exec: () => Promise.reject(new Error("not to be run")) };
+    return { id, probes, target, startedAtMs: this.clock.nowMs() };
+  }
+}
+
+test("a verdict is told when it changes, not with every answer", async () => {
+  let answer = NO;
+  const host = new Host(() => Promise.resolve(answer));
+  const first = host.runner.watch(host.container("web", { readiness: aProbe() }));
+  assert.deepEqual(first, { started: true, ready: false, why: "readiness probe has not answered yet" });
+  assert.deepEqual(host.changes, [], "not from within watch");
+  await host.clock.advance(100_000);
+  assert.equal(host.changes.length, 3, "no more after the threshold");
+  answer = { ...NO, detail: "something else each time" };
+  await host.clock.advance(50_000);
+  assert.equal(host.changes.length, 3);
+  assert.match(host.runner.verdict("web")?.why ?? "", /something else/);
+  answer = YES;
+  await host.clock.advance(50_000);
+  assert.deepEqual(host.changes.slice(3), [{ id: "web", verdict: { started: true, ready: true } }]);
+  assert.deepEqual(
+    host.runner.reports("web").map(({ kind, answer, inARow }) => [kind, answer?.message, inARow]),
+    [["readiness", "yes", 1]],
+  );
+  await host.runner.close();
+  assert.equal(host.clock.timers, 0);
+});
+
+test("the container's start counts, not the time it was watched from", async () => {
+  const askedAtMs: number[] = [];
+  const host = new Host(() => {
+    askedAtMs.push(host.clock.nowMs() - startMs);
+    return Promise.resolve(YES);
+  });
+  const startMs = host.clock.nowMs();
+  const container = host.container("web", { readiness: aProbe({ initialDelayMs: 5_000 }) });
+  await host.clock.advance(3_000);
+  host.runner.watch(container);
+  host.runner.watch(container);
+  await host.clock.advance(27_000);
+  assert.deepEqual(askedAtMs, [5_000, 15_000, 25_000]);
+  await host.runner.close();
+});
+
+test("at most 32 network probes and 4 commands run at once, and none is lost", async () => {
+  for (const [handler, limit] of [
+    [TCP, 32],
+    [COMMAND, 4],
+  ] as const) {
+    const answered = new Set<string>();
+    const host = new Host(async (address) => {
+      await host.clock.sleep(900);
+      answered.add(address);
+      return YES;
+    });
+    for (let index = 0; index < 100; index += 1) {
+      host.runner.watch(host.container(`c${index}`, { readiness: aProbe({ handler, periodMs: 60_000 }) }));
+    }
+    await host.clock.advance(59_000);
+    assert.equal(host.mostRunning, limit);
+    assert.equal(answered.size, 100);
+    const closing = host.runner.close();
+    await host.clock.advance(1_000);
+    await closing;
+  }
+});
+
+test("unwatch ends what is under way, and nothing is told after it", async () => {
+  const signals: AbortSignal[] = [];
+  const host = new Host(async (_, signal) => {
+    signals.push(signal);
+    await host.clock.sleep(5_000);
+    return YES;
+  });
+  host.runner.watch(host.container("web", { readiness: aProbe(), liveness: aProbe() }));
+  await host.clock.advance(1_000);
+  assert.equal(signals.length, 2);
+  host.runner.unwatch("web");
+  host.runner.unwatch("never watched");
+  assert.ok(signals.every((it) => it.aborted));
+  await host.clock.advance(60_000);
+  assert.equal(signals.length, 2);
+  assert.deepEqual(host.changes, []);
+  assert.equal(host.runner.verdict("web"), undefined);
+  assert.deepEqual(host.runner.reports("web"), []);
+});
+
+test("a container that waits for nothing has no timer", async () => {
+  const host = new Host(() => Promise.resolve(NO));
+  assert.deepEqual(host.runner.watch(host.container("web", {})), { started: true, ready: true });
+  host.runner.watch(host.container("sick", { liveness: aProbe({ failureThreshold: 1 }) }));
+  await host.clock.advance(30_000);
+  assert.equal(host.changes.at(-1)?.verdict.restart, "liveness probe failed: no");
+  assert.equal(host.clock.timers, 0, "a container to be restarted is left alone");
+});
+
+test("close waits for what is under way, and nothing begins after it", async () => {
+  let ended = false;
+  const host = new Host(async () => {
+    await host.clock.sleep(500);
+    ended = true;
+    return YES;
+  });
+  host.runner.watch(host.container("web", { readiness: aProbe() }));
+  await host.clock.advance(100);
+  const closed = host.runner.close();
+  host.runner.watch(host.container("late", { readiness: aProbe() }));
+  await host.clock.advance(500);
+  await closed;
+  assert.ok(ended);
+  assert.equal(host.clock.timers, 0);
+});

@@ -1,0 +1,198 @@
+import type { Clock } from "../clock.ts";
+import { Gate } from "../pods/gate.ts";
+import type { ProbeAnswer } from "./probe-answer.ts";
+import {
+  advance,
+  beginProbes,
+  decide,
+  type ProbeMemory,
+  type ProbeVerdict,
+  verdictKey,
+  verdictOf,
+} from "./probe-machine.ts";
+import { type ContainerProbes, PROBE_KINDS, type ProbeKind, type ProbeSpec } from "./probe-spec.ts";
+import type { ProbeTarget, RunProbe } from "./run-probe.ts";
+
+// Connections are cheap, but each is a socket and a time limit that runs: far more than a host's worth at once means that all hang.
+const NETWORK_PROBES_MAX = 32;
+// A command costs a process of the runtime's client, some 50 ms of processor time.
+const EXEC_PROBES_MAX = 4;
+// Containers whose probes fall due within this are asked in one go, so that the agent wakes up less often.
+const SLACK_MS = 10;
+
+export interface ProbeRunnerParts {
+  readonly clock: Clock;
+  readonly run: RunProbe;
+  /** The verdict on a container differs from the one before, or its reason does. Not called from within `watch` or after `unwatch`. */
+  readonly onChange: (containerId: string, verdict: ProbeVerdict) => void;
+}
+
+/** One run of one container. */
+export interface WatchedContainer {
+  /** The runtime's id: a restarted container is another one. */
+  readonly id: string;
+  readonly probes: ContainerProbes;
+  readonly target: ProbeTarget;
+  /** Wall clock. */
+  readonly startedAtMs: number;
+  /** What was known of this run when the agent's predecessor ended: stands until a probe says otherwise. */
+  readonly before?: { readonly started: boolean; readonly ready: boolean };
+}
+
+/** For `describe`. */
+export interface ProbeReport {
+  readonly kind: ProbeKind;
+  readonly spec: ProbeSpec;
+  /** The newest answer; undefined: none yet. */
+  readonly answer?: ProbeAnswer;
+  /** How often in a row. */
+  readonly inARow: number;
+}
+
+interface Watch {
+  readonly container: WatchedContainer;
+  readonly abort: AbortController;
+  memory: ProbeMemory;
+  told: string;
+  nextProbeAtMs: number | undefined;
+}
+
+/** Probes containers as their machines decide, with one timer for all. Never more than one probe of a kind for a container at a time. */
+export class ProbeRunner {
+  readonly #parts: ProbeRunnerParts;
+  readonly #watches = new Map<string, Watch>();
+  readonly #networkGate = new Gate(NETWORK_PROBES_MAX);
+  readonly #execGate = new Gate(EXEC_PROBES_MAX);
+  readonly #running = new Set<Promise<void>>();
+  #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  #closed = false;
+
+  constructor(parts: ProbeRunnerParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins at once; gives the verdict as of now. Watching what is watched already changes nothing. */
+  watch(container: WatchedContainer): ProbeVerdict {
+    const { clock } = this.#parts;
+    let watch = this.#watches.get(container.id);
+    if (watch === undefined) {
+      const nowMs = clock.monotonicMs();
+      const memory = beginProbes(container.probes, {
+        nowMs,
+        startedAtMs: nowMs - Math.max(0, clock.nowMs() - container.startedAtMs),
+        spread: spreadOf(container.id),
+        ...(container.before && { before: container.before }),
+      });
+      watch = {
+        container,
+        abort: new AbortController(),
+        memory,
+        told: verdictKey(memory),
+        nextProbeAtMs: nowMs,
+      };
+      if (!this.#closed) this.#watches.set(container.id, watch);
+      this.#wakeAt(nowMs);
+    }
+    return verdictOf(container.probes, watch.memory);
+  }
+
+  /** Ends its probes, also those under way. Unknown ids are fine. */
+  unwatch(id: string): void {
+    const watch = this.#watches.get(id);
+    this.#watches.delete(id);
+    watch?.abort.abort();
+  }
+
+  verdict(id: string): ProbeVerdict | undefined {
+    const watch = this.#watches.get(id);
+    return watch && verdictOf(watch.container.probes, watch.memory);
+  }
+
+  reports(id: string): readonly ProbeReport[] {
+    const watch = this.#watches.get(id);
+    if (watch === undefined) return [];
+    return PROBE_KINDS.flatMap((kind) => {
+      const spec = watch.container.probes[kind];
+      const memory = watch.memory.kinds[kind];
+      if (spec === undefined || memory === undefined) return [];
+      return [{ kind, spec, inARow: memory.inARow, ...(memory.answer && { answer: memory.answer }) }];
+    });
+  }
+
+  /** Resolves once no probe is under way. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.cancel();
+    for (const id of [...this.#watches.keys()]) this.unwatch(id);
+    await Promise.all(this.#running);
+  }
+
+  #wakeAt(atMs: number): void {
+    if (this.#closed || (this.#timer !== undefined && this.#timer.atMs <= atMs)) return;
+    this.#timer?.cancel();
+    const cancel = this.#parts.clock.after(Math.max(0, atMs - this.#parts.clock.monotonicMs()), () => {
+      this.#timer = undefined;
+      this.#wake();
+    });
+    this.#timer = { atMs, cancel };
+  }
+
+  #wake(): void {
+    const untilMs = this.#parts.clock.monotonicMs() + SLACK_MS;
+    let nextMs: number | undefined;
+    for (const watch of this.#watches.values()) {
+      if (watch.nextProbeAtMs !== undefined && watch.nextProbeAtMs <= untilMs)
+        this.#launchDue(watch, untilMs);
+      if (watch.nextProbeAtMs !== undefined)
+        nextMs = Math.min(nextMs ?? watch.nextProbeAtMs, watch.nextProbeAtMs);
+    }
+    if (nextMs !== undefined) this.#wakeAt(nextMs);
+  }
+
+  #launchDue(watch: Watch, nowMs: number): void {
+    const { probes } = watch.container;
+    const { due } = decide(probes, watch.memory, nowMs);
+    for (const kind of due) {
+      const spec = probes[kind];
+      if (spec === undefined) continue;
+      watch.memory = advance(probes, watch.memory, { type: "launched", kind, nowMs });
+      const running = this.#probe(watch, kind, spec).finally(() => this.#running.delete(running));
+      this.#running.add(running);
+    }
+    watch.nextProbeAtMs = decide(probes, watch.memory, nowMs).nextProbeAtMs;
+  }
+
+  async #probe(watch: Watch, kind: ProbeKind, spec: ProbeSpec): Promise<void> {
+    const { run } = this.#parts;
+    const { signal } = watch.abort;
+    const gate = spec.handler.type === "exec" ? this.#execGate : this.#networkGate;
+    try {
+      const answer = await gate.pass(signal, () =>
+        run(spec.handler, watch.container.target, spec.timeoutMs, signal),
+      );
+      if (!signal.aborted) this.#learn(watch, kind, answer);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  #learn(watch: Watch, kind: ProbeKind, answer: ProbeAnswer): void {
+    const { probes, id } = watch.container;
+    const nowMs = this.#parts.clock.monotonicMs();
+    watch.memory = advance(probes, watch.memory, { type: "answered", kind, nowMs, answer });
+    const decision = decide(probes, watch.memory, nowMs);
+    watch.nextProbeAtMs = decision.due.length > 0 ? nowMs : decision.nextProbeAtMs;
+    if (watch.nextProbeAtMs !== undefined) this.#wakeAt(watch.nextProbeAtMs);
+    const key = verdictKey(watch.memory);
+    if (key === watch.told) return;
+    watch.told = key;
+    this.#parts.onChange(id, verdictOf(probes, watch.memory));
+  }
+}
+
+/** The same for the same container, evenly spread over many: FNV-1a. */
+function spreadOf(id: string): number {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < id.length; at++) hash = Math.imul(hash ^ id.charCodeAt(at), 0x01000193);
+  return (hash >>> 0) / 2 ** 32;
+}

@@ -1,0 +1,50 @@
+import type { Clock } from "../clock.ts";
+import { failure, failureOf, type ProbeAnswer } from "./probe-answer.ts";
+
+export interface TimeLimit {
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** What is under way within a time limit. */
+export interface Attempt {
+  /** Lets go of what it holds; called exactly once, however it ends. */
+  readonly release: () => void;
+  /** What is known when time is up; by default nothing, which is a failure. */
+  readonly late?: () => ProbeAnswer | undefined;
+}
+
+export const ABORTED: ProbeAnswer = { outcome: "unknown", message: "given up" };
+
+/** Gives the first of: what the attempt tells, what it knows when time is up, ABORTED on abort. Never rejects. */
+export function within(
+  { clock, timeoutMs, signal }: TimeLimit,
+  begin: (tell: (answer: ProbeAnswer) => void) => Attempt,
+): Promise<ProbeAnswer> {
+  if (signal.aborted) return Promise.resolve(ABORTED);
+  return new Promise((resolve) => {
+    let attempt: Attempt | undefined;
+    let told = false;
+    const tell = (answer: ProbeAnswer) => {
+      if (told) return;
+      told = true;
+      cancel();
+      signal.removeEventListener("abort", abort);
+      attempt?.release();
+      resolve(answer);
+    };
+    const abort = () => tell(ABORTED);
+    const cancel = clock.after(timeoutMs, () =>
+      tell(attempt?.late?.() ?? failure(`no answer within ${timeoutMs} ms`)),
+    );
+    signal.addEventListener("abort", abort, { once: true });
+    try {
+      attempt = begin(tell);
+      if (told) attempt.release();
+    } catch (error) {
+      // For example a header that can't be sent.
+      tell(failureOf(error));
+    }
+  });
+}

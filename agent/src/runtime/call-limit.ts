@@ -1,0 +1,66 @@
+import { RuntimeError } from "./runtime.ts";
+
+/** Lets at most `size` calls go on at one time; the others wait in the order they came. */
+export class CallLimit {
+  readonly #size: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  constructor(size: number) {
+    this.#size = size;
+  }
+
+  async run<T>(signal: AbortSignal, call: () => Promise<T>): Promise<T> {
+    const release = await this.enter(signal);
+    try {
+      return await call();
+    } finally {
+      release();
+    }
+  }
+
+  /** Takes a place; the returned function gives it back. */
+  async enter(signal: AbortSignal): Promise<() => void> {
+    if (signal.aborted) throw aborted();
+    if (this.#running >= this.#size) await this.#wait(signal);
+    else this.#running += 1;
+    let held = true;
+    return () => {
+      if (!held) return;
+      held = false;
+      this.#leave();
+    };
+  }
+
+  #wait(signal: AbortSignal): Promise<void> {
+    if (this.#waiting.length >= WAITING_MAX) {
+      throw new RuntimeError("UNKNOWN", "too many calls wait for the container runtime", { retryable: true });
+    }
+    return new Promise((resolve, reject) => {
+      const begin = () => {
+        signal.removeEventListener("abort", giveUp);
+        resolve();
+      };
+      const giveUp = () => {
+        this.#waiting.splice(this.#waiting.indexOf(begin), 1);
+        reject(aborted());
+      };
+      signal.addEventListener("abort", giveUp, { once: true });
+      this.#waiting.push(begin);
+    });
+  }
+
+  // The place goes straight to the next in line, so that no newcomer slips in between.
+  #leave(): void {
+    const next = this.#waiting.shift();
+    if (next) next();
+    else this.#running -= 1;
+  }
+}
+
+// A caller that queues without end has lost its way; this is many times the containers of a host.
+const WAITING_MAX = 10_000;
+
+function aborted(): RuntimeError {
+  return new RuntimeError("ABORTED", "given up while waiting for a turn", { retryable: true });
+}

@@ -1,0 +1,119 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { type TestContext, test } from "node:test";
+import {
+  type ContainerCgroup,
+  findCgroup,
+  guessCgroup,
+  locate,
+  readProcesses,
+  readUsage,
+} from "./container-cgroup.ts";
+import { parseKeyed, parsePlaces, workingSet } from "./parse-cgroup.ts";
+
+const V1 = "13:devices:/ns/c1\n5:memory:/ns/c1\n4:cpu,cpuacct:/ns/c1\n1:name=systemd:/ns/c1\n0::/ns/c1\n";
+const V2 = "0::/system.slice/nerdctl-c1.scope\n";
+
+for (const [what, text, expected] of [
+  ["v1, or both", V1, { version: 1, memoryDir: "/r/memory/ns/c1", cpuDir: "/r/cpuacct/ns/c1" }],
+  [
+    "v2",
+    V2,
+    { version: 2, memoryDir: "/r/system.slice/nerdctl-c1.scope", cpuDir: "/r/system.slice/nerdctl-c1.scope" },
+  ],
+  [
+    "v2 beside a named v1 hierarchy",
+    `1:name=systemd:/x\n${V2}`,
+    { version: 2, memoryDir: "/r/system.slice/nerdctl-c1.scope", cpuDir: "/r/system.slice/nerdctl-c1.scope" },
+  ],
+  ["nothing", "", undefined],
+  ["a path with colons", "0::/a:b\n", { version: 2, memoryDir: "/r/a:b", cpuDir: "/r/a:b" }],
+] as const) {
+  test(`where: ${what}`, () => assert.deepEqual(locate(parsePlaces(text), "/r"), expected));
+}
+
+test("keyed files, and the working set is never below nothing", () => {
+  assert.deepEqual(
+    [...parseKeyed("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n")],
+    [
+      ["oom_kill_disable", 0],
+      ["under_oom", 0],
+      ["oom_kill", 2],
+    ],
+  );
+  assert.equal(workingSet(10, 3), 7);
+  assert.equal(workingSet(10, 30), 0);
+  assert.equal(workingSet(10, undefined), 10);
+});
+
+test("usage of v1", async (t) => {
+  const cgroup = write(t, 1, {
+    "cpuacct.usage": "123456789\n",
+    "memory.usage_in_bytes": "5000000\n",
+    "memory.stat": "cache 1\ninactive_file 7\ntotal_inactive_file 1000000\n",
+    "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
+    "cgroup.procs": "12\n34\n",
+  });
+  assert.deepEqual(await readUsage(cgroup), {
+    cpuNanos: 123456789,
+    memoryBytes: 5_000_000,
+    workingSetBytes: 4_000_000,
+    oomKills: 3,
+  });
+  assert.deepEqual(await readProcesses(cgroup), [12, 34]);
+});
+
+test("usage of v2", async (t) => {
+  const cgroup = write(t, 2, {
+    "cpu.stat": "usage_usec 1234\nuser_usec 1000\n",
+    "memory.current": "5000000\n",
+    "memory.stat": "anon 1\ninactive_file 1000000\n",
+    "memory.events": "low 0\nhigh 0\nmax 4\noom 1\noom_kill 1\n",
+    "cgroup.procs": "12\n",
+  });
+  assert.deepEqual(await readUsage(cgroup), {
+    cpuNanos: 1_234_000,
+    memoryBytes: 5_000_000,
+    workingSetBytes: 4_000_000,
+    oomKills: 1,
+  });
+});
+
+for (const [what, file, version] of [
+  ["v1", "memory/ns/c1/memory.usage_in_bytes", 1],
+  ["v2 by cgroupfs", "ns/c1/memory.current", 2],
+  ["v2 by systemd", "system.slice/nerdctl-c1.scope/memory.current", 2],
+  ["elsewhere", "kubepods/c1/memory.current", undefined],
+] as const) {
+  test(`guessed: ${what}`, async (t) => {
+    const root = mkdtempSync(join(tmpdir(), "forage-cgroup-"));
+    t.after(() => rmSync(root, { recursive: true }));
+    mkdirSync(dirname(join(root, file)), { recursive: true });
+    writeFileSync(join(root, file), "1\n");
+    const found = await guessCgroup("ns", "c1", root);
+    assert.equal(found?.version, version);
+    if (found) assert.equal(found.memoryDir, dirname(join(root, file)));
+  });
+}
+
+test("a cgroup in which nothing runs any more", async (t) => {
+  const files = { "cpu.stat": "usage_usec 1\n", "memory.current": "1\n", "cgroup.procs": "" };
+  assert.equal(await readUsage(write(t, 2, files)), undefined);
+});
+
+test("a cgroup or process that is gone", async () => {
+  assert.equal(await readUsage({ version: 1, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
+  assert.equal(await readUsage({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), undefined);
+  assert.deepEqual(await readProcesses({ version: 2, memoryDir: "/nowhere", cpuDir: "/nowhere" }), []);
+  assert.equal(await findCgroup(2 ** 22 + 1), undefined);
+});
+
+function write(t: TestContext, version: 1 | 2, files: Record<string, string>): ContainerCgroup {
+  const dir = mkdtempSync(join(tmpdir(), "forage-cgroup-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  mkdirSync(dir, { recursive: true });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(dir, name), text);
+  return { version, memoryDir: dir, cpuDir: dir };
+}

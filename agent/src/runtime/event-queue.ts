@@ -1,0 +1,46 @@
+import { RuntimeError, type RuntimeEvent } from "./runtime.ts";
+
+// A reader this far behind is better off listing anew; about 2 MB.
+const LENGTH_MAX = 10_000;
+
+/** Events on their way to one reader. A reader that falls behind too far gets an error, not a growing queue. */
+export class EventQueue {
+  #events: RuntimeEvent[] = [];
+  #end: { readonly error?: RuntimeError } | undefined;
+  #wake: (() => void) | undefined;
+
+  push(event: RuntimeEvent): void {
+    if (this.#end !== undefined) return;
+    if (this.#events.length < LENGTH_MAX) this.#events.push(event);
+    else
+      this.fail(
+        new RuntimeError("UNAVAILABLE", `more than ${LENGTH_MAX} events are unread`, { retryable: true }),
+      );
+    this.#wake?.();
+  }
+
+  /** What was pushed before is still read. */
+  close(): void {
+    this.#end ??= {};
+    this.#wake?.();
+  }
+
+  fail(error: RuntimeError): void {
+    this.#end ??= { error };
+    this.#wake?.();
+  }
+
+  async *read(): AsyncGenerator<RuntimeEvent, void, undefined> {
+    for (;;) {
+      const events = this.#events;
+      this.#events = [];
+      yield* events;
+      if (this.#events.length > 0) continue;
+      if (this.#end?.error) throw this.#end.error;
+      if (this.#end) return;
+      await new Promise<void>((wake) => {
+        this.#wake = wake;
+      });
+    }
+  }
+}

@@ -1,0 +1,83 @@
+import type { Clock } from "../clock.ts";
+import { type ContainerRuntime, RuntimeError } from "./runtime.ts";
+
+export type FakeMethod = Exclude<keyof ContainerRuntime, "events" | "exec" | "usage" | "close">;
+
+export interface FakeCall {
+  readonly method: FakeMethod;
+  /** Name of the container, its id, or the image; ids joined by commas. */
+  readonly subject: string;
+  readonly atMs: number;
+}
+
+interface Fault {
+  readonly error: RuntimeError;
+  readonly afterEffect: boolean;
+}
+
+/** What a test has in store for a runtime's calls: errors, delays, hanging. Also the record of all calls. */
+export class FakeFaults {
+  readonly calls: FakeCall[] = [];
+  readonly #clock: Clock;
+  readonly #faults = new Map<FakeMethod, Fault[]>();
+  readonly #delaysMs = new Map<FakeMethod, number>();
+  readonly #hangingMs = new Map<FakeMethod, number>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** The next call of `method` rejects. With `afterEffect` it does its work all the same, like one that was cut off too late. */
+  fail(method: FakeMethod, error: RuntimeError, options: { readonly afterEffect?: boolean } = {}): void {
+    const faults = this.#faults.get(method) ?? [];
+    this.#faults.set(method, [...faults, { error, afterEffect: options.afterEffect ?? false }]);
+  }
+
+  /** From now on each call takes so long. */
+  delay(method: FakeMethod, delayMs: number): void {
+    this.#delaysMs.set(method, delayMs);
+  }
+
+  /** From now on calls do nothing and reject with TIMEOUT after `timeoutMs`, until `release`. */
+  hang(method: FakeMethod, timeoutMs = 60_000): { release(): void } {
+    this.#hangingMs.set(method, timeoutMs);
+    return { release: () => this.#hangingMs.delete(method) };
+  }
+
+  async during<T>(
+    method: FakeMethod,
+    subject: string,
+    signal: AbortSignal,
+    work: () => T | Promise<T>,
+  ): Promise<T> {
+    this.calls.push({ method, subject, atMs: this.#clock.nowMs() });
+    await this.pass(this.#delaysMs.get(method) ?? 0, signal);
+    const hangMs = this.#hangingMs.get(method);
+    if (hangMs !== undefined) {
+      await this.pass(hangMs, signal);
+      throw new RuntimeError("TIMEOUT", `${method}: no end after ${hangMs} ms`, { retryable: true });
+    }
+    const fault = this.#faults.get(method)?.shift();
+    if (fault && !fault.afterEffect) throw fault.error;
+    const result = await work();
+    if (fault) throw fault.error;
+    return result;
+  }
+
+  /** Lets time go by; rejects with ABORTED when the signal aborts. */
+  pass(delayMs: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        cancel();
+        reject(new RuntimeError("ABORTED", "given up", { retryable: true }));
+      };
+      if (signal.aborted) return reject(new RuntimeError("ABORTED", "given up", { retryable: true }));
+      if (delayMs <= 0) return resolve();
+      const cancel = this.#clock.after(delayMs, () => {
+        signal.removeEventListener("abort", giveUp);
+        resolve();
+      });
+      signal.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+}

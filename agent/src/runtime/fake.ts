@@ -1,0 +1,237 @@
+import type { Clock } from "../clock.ts";
+import { EventQueue } from "./event-queue.ts";
+import { type FakeExecScript, playExec } from "./fake-exec.ts";
+import { FakeFaults } from "./fake-faults.ts";
+import { normalizeImage } from "./image-reference.ts";
+import {
+  type ContainerRuntime,
+  type ContainerSpec,
+  type ContainerUsage,
+  type RuntimeContainer,
+  RuntimeError,
+  type RuntimeEvent,
+  type RuntimeExec,
+  type RuntimeExecOptions,
+  type RuntimeVersion,
+} from "./runtime.ts";
+
+/** What a container does once started. Default: it runs until it is stopped. */
+export interface FakeProgram {
+  /** Ends by itself, after `afterMs` (default 0). */
+  readonly exitCode?: number;
+  readonly afterMs?: number;
+  /** Takes no notice of the stop signal: only SIGKILL ends it. */
+  readonly ignoresStop?: boolean;
+  /** How long it takes to end after the stop signal. */
+  readonly stopMs?: number;
+  /** It can't be started: what the runtime says. */
+  readonly startError?: string;
+}
+
+export interface FakeContainer extends RuntimeContainer {
+  readonly spec: ContainerSpec;
+}
+
+interface Entry {
+  view: FakeContainer;
+  readonly program: FakeProgram;
+  readonly ended: Promise<void>;
+  readonly end: () => void;
+}
+
+const SIGTERM_EXIT = 143;
+const SIGKILL_EXIT = 137;
+
+/** ContainerRuntime in memory, on a clock of the test's. Passes the same contract as the real one. */
+export class FakeRuntime implements ContainerRuntime {
+  readonly faults: FakeFaults;
+  /** What a program does, by the first word of its command or, without one, by its image. */
+  readonly programs = new Map<string, FakeProgram>();
+  /** What an exec does, by the first word of its command; others end with 127. */
+  readonly execs = new Map<string, FakeExecScript>();
+  /** In the local store; full references. */
+  readonly images = new Set<string>();
+  /** What the registry answers to a pull; full references. Others are IMAGE_NOT_FOUND. */
+  readonly registry = new Map<string, "ok" | "hangs" | RuntimeError>();
+  readonly usages = new Map<string, ContainerUsage>();
+  readonly #clock: Clock;
+  readonly #containers = new Map<string, Entry>();
+  readonly #listeners = new Set<EventQueue>();
+  #made = 0;
+
+  constructor(options: { readonly clock: Clock; readonly images?: readonly string[] }) {
+    this.#clock = options.clock;
+    this.faults = new FakeFaults(options.clock);
+    for (const image of options.images ?? []) this.images.add(normalizeImage(image));
+  }
+
+  get containers(): readonly FakeContainer[] {
+    return [...this.#containers.values()].map((it) => it.view);
+  }
+
+  /** The container's program ends by itself. */
+  exit(id: string, exitCode: number): void {
+    const entry = this.#containers.get(id);
+    if (entry?.view.state !== "running") return;
+    const finishedAtMs = this.#clock.nowMs();
+    const { pid: _, ...rest } = entry.view;
+    entry.view = { ...rest, state: "exited", exitCode, finishedAtMs };
+    entry.end();
+    this.#tell({ type: "exited", containerId: id, exitCode, atMs: finishedAtMs });
+  }
+
+  outOfMemory(id: string): void {
+    this.#tell({ type: "oom", containerId: id });
+    this.exit(id, SIGKILL_EXIT);
+  }
+
+  /** All containers are gone from one moment to the next and nobody was told, as after a reboot of the host. */
+  loseAll(): void {
+    this.#containers.clear();
+  }
+
+  /** The event source breaks under whoever listens. */
+  breakEvents(): void {
+    for (const queue of this.#listeners)
+      queue.fail(new RuntimeError("UNAVAILABLE", "the event source broke", { retryable: true }));
+    this.#listeners.clear();
+  }
+
+  version(signal: AbortSignal): Promise<RuntimeVersion> {
+    return this.faults.during("version", "", signal, () => ({ containerd: "fake", nerdctl: "fake" }));
+  }
+
+  list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
+    return this.faults.during("list", "", signal, () => this.containers.map(publicView));
+  }
+
+  run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
+    return this.faults.during("run", spec.name, signal, () => {
+      const image = normalizeImage(spec.image);
+      if (this.containers.some((it) => it.name === spec.name)) {
+        throw new RuntimeError("ALREADY_EXISTS", `there is a container ${spec.name} already`, {
+          retryable: false,
+        });
+      }
+      if (!this.images.has(image))
+        throw new RuntimeError("IMAGE_NOT_FOUND", `${image} is not here`, { retryable: true });
+      const program = this.programs.get(spec.command[0] ?? spec.image) ?? {};
+      if (program.startError !== undefined)
+        throw new RuntimeError("START_FAILED", program.startError, { retryable: false });
+      return { id: this.#start(spec, image, program) };
+    });
+  }
+
+  stop(id: string, graceMs: number, signal: AbortSignal): Promise<void> {
+    return this.faults.during("stop", id, signal, async () => {
+      const entry = this.#containers.get(id);
+      if (entry?.view.state !== "running") return;
+      const { ignoresStop = false, stopMs = 0 } = entry.program;
+      const obeys = !ignoresStop && graceMs > 0 && stopMs <= graceMs;
+      await this.faults.pass(obeys ? stopMs : graceMs, signal);
+      this.exit(id, obeys ? SIGTERM_EXIT : SIGKILL_EXIT);
+    });
+  }
+
+  remove(ids: readonly string[], signal: AbortSignal): Promise<void> {
+    return this.faults.during("remove", ids.join(","), signal, () => {
+      for (const id of ids) {
+        this.exit(id, SIGKILL_EXIT);
+        if (this.#containers.delete(id)) this.#tell({ type: "removed", containerId: id });
+      }
+    });
+  }
+
+  inspect(id: string, signal: AbortSignal): Promise<RuntimeContainer | undefined> {
+    return this.faults.during("inspect", id, signal, () => {
+      const entry = this.#containers.get(id);
+      return entry && publicView(entry.view);
+    });
+  }
+
+  hasImage(reference: string, signal: AbortSignal): Promise<boolean> {
+    return this.faults.during("hasImage", reference, signal, () =>
+      this.images.has(normalizeImage(reference)),
+    );
+  }
+
+  pull(reference: string, signal: AbortSignal): Promise<void> {
+    return this.faults.during("pull", reference, signal, async () => {
+      const image = normalizeImage(reference);
+      const answer = this.registry.get(image);
+      if (answer === "hangs") await this.faults.pass(Number.MAX_SAFE_INTEGER, signal);
+      if (answer instanceof RuntimeError) throw answer;
+      if (answer === undefined)
+        throw new RuntimeError("IMAGE_NOT_FOUND", `${image}: not found`, { retryable: false });
+      this.images.add(image);
+    });
+  }
+
+  listImages(signal: AbortSignal): Promise<readonly string[]> {
+    return this.faults.during("listImages", "", signal, () => [...this.images]);
+  }
+
+  async *events(signal: AbortSignal): AsyncGenerator<RuntimeEvent, void, undefined> {
+    if (signal.aborted) return;
+    const queue = new EventQueue();
+    const stop = () => queue.close();
+    queue.push({ type: "listening" });
+    this.#listeners.add(queue);
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      yield* queue.read();
+    } finally {
+      signal.removeEventListener("abort", stop);
+      this.#listeners.delete(queue);
+    }
+  }
+
+  exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec {
+    const entry = this.#containers.get(id);
+    const running = entry?.view.state === "running";
+    const word = options.command[0] ?? "";
+    const missing = { stderr: `exec: ${JSON.stringify(word)}: not found\n`, exitCode: 127 };
+    const script = running ? (this.execs.get(word) ?? missing) : undefined;
+    return playExec(script, options, signal, entry?.ended ?? Promise.resolve());
+  }
+
+  async usage(id: string): Promise<ContainerUsage | undefined> {
+    if (this.#containers.get(id)?.view.state !== "running") return undefined;
+    return (
+      this.usages.get(id) ?? {
+        cpuNanos: 1_000_000,
+        memoryBytes: 1_000_000,
+        workingSetBytes: 900_000,
+        oomKills: 0,
+      }
+    );
+  }
+
+  async close(): Promise<void> {
+    for (const queue of this.#listeners) queue.close();
+  }
+
+  #start(spec: ContainerSpec, image: string, program: FakeProgram): string {
+    this.#made += 1;
+    const id = this.#made.toString(16).padStart(64, "0");
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const { name, labels } = spec;
+    const state = { state: "running", startedAtMs: this.#clock.nowMs(), pid: 1000 + this.#made } as const;
+    this.#containers.set(id, { view: { id, name, labels, image, spec, ...state }, program, ended, end });
+    this.#tell({ type: "started", containerId: id });
+    const { exitCode, afterMs = 0 } = program;
+    if (exitCode !== undefined) this.#clock.after(afterMs, () => this.exit(id, exitCode));
+    return id;
+  }
+
+  #tell(event: RuntimeEvent): void {
+    for (const queue of this.#listeners) queue.push(event);
+  }
+}
+
+function publicView({ spec: _, ...container }: FakeContainer): RuntimeContainer {
+  return container;
+}

@@ -1,0 +1,47 @@
+import { RuntimeError } from "./runtime.ts";
+
+// Docker's grammar: https://pkg.go.dev/github.com/distribution/reference
+const COMPONENT = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*";
+const HOST =
+  "(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*";
+const REFERENCE = new RegExp(
+  `^(?:(?<domain>(?:${HOST}|\\[[a-fA-F0-9:]+\\])(?::[0-9]+)?)/)?(?<path>${COMPONENT}(?:/${COMPONENT})*)` +
+    "(?::(?<tag>[\\w][\\w.-]{0,127}))?(?:@(?<digest>sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}))?$",
+);
+const NAME_MAX_LENGTH = 255;
+const DEFAULT_DOMAIN = "docker.io";
+
+/**
+ * The full form of an image's name, as it is stored: `busybox` → `docker.io/library/busybox:latest`. Rejects with IMAGE_INVALID.
+ * Nothing else must reach nerdctl: it takes `oci-archive://` (any tar file of the host), `ipfs://`, and prefixes of digests for images too.
+ */
+export function normalizeImage(reference: string): string {
+  const { domain, path, tag, digest } = parse(reference);
+  const explicit =
+    domain !== undefined &&
+    (/[.:]/.test(domain) || domain === "localhost" || domain !== domain.toLowerCase());
+  const host = !explicit ? DEFAULT_DOMAIN : domain === "index.docker.io" ? DEFAULT_DOMAIN : domain;
+  const remainder = explicit || domain === undefined ? path : `${domain}/${path}`;
+  const repository = host === DEFAULT_DOMAIN && !remainder.includes("/") ? `library/${remainder}` : remainder;
+  const suffix = tag === undefined && digest === undefined ? ":latest" : tag === undefined ? "" : `:${tag}`;
+  return `${host}/${repository}${suffix}${digest === undefined ? "" : `@${digest}`}`;
+}
+
+function parse(reference: string): { domain?: string; path: string; tag?: string; digest?: string } {
+  const groups = reference.length > NAME_MAX_LENGTH * 3 ? undefined : REFERENCE.exec(reference)?.groups;
+  const path = groups?.path;
+  if (groups === undefined || path === undefined) throw invalid(reference, "is not the name of an image");
+  if (`${groups.domain ?? ""}/${path}`.length > NAME_MAX_LENGTH) throw invalid(reference, "is too long");
+  if (/^[0-9a-f]{64}$/.test(reference)) throw invalid(reference, "is an id, not the name of an image");
+  return {
+    path,
+    ...(groups.domain !== undefined && { domain: groups.domain }),
+    ...(groups.tag !== undefined && { tag: groups.tag }),
+    ...(groups.digest !== undefined && { digest: groups.digest }),
+  };
+}
+
+function invalid(reference: string, why: string): RuntimeError {
+  const shown = reference.length > NAME_MAX_LENGTH ? `${reference.slice(0, NAME_MAX_LENGTH)}…` : reference;
+  return new RuntimeError("IMAGE_INVALID", `${JSON.stringify(shown)} ${why}`, { retryable: false });
+}

@@ -1,0 +1,52 @@
+import { randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type { Clock } from "../../clock.ts";
+import { type ContainerCgroup, readProcesses } from "../cgroup/container-cgroup.ts";
+
+/** Set in an exec'd command's environment, and so in all it starts: the one thread by which it is found again. */
+export interface ExecMark {
+  readonly name: string;
+  readonly value: string;
+}
+
+const MARK_NAME = "FORAGE_EXEC";
+
+export function newMark(): ExecMark {
+  return { name: MARK_NAME, value: randomBytes(16).toString("hex") };
+}
+
+// Killing nerdctl leaves its command running in the container. And containerd may still be starting it.
+const LOOK_AGAIN_MS = [0, 50, 200, 500, 1_000] as const;
+
+/** Kills what carries the mark, until nothing has been found for a while or `ended` says that nothing can come any more. */
+export async function killMarked(
+  cgroup: ContainerCgroup,
+  mark: ExecMark,
+  clock: Clock,
+  ended: () => boolean,
+): Promise<void> {
+  for (const delayMs of LOOK_AGAIN_MS) {
+    await new Promise<void>((resolve) => clock.after(delayMs, resolve));
+    const found = await findMarked(cgroup, mark);
+    for (const pid of found) kill(pid);
+    if (found.length === 0 && ended()) return;
+  }
+}
+
+/** Commands that write over their environment (a few servers do, to change their title) are not found. */
+async function findMarked(cgroup: ContainerCgroup, { name, value }: ExecMark): Promise<readonly number[]> {
+  const wanted = `${name}=${value}`;
+  const pids = await readProcesses(cgroup);
+  const environments = await Promise.all(
+    pids.map((pid) => readFile(`/proc/${pid}/environ`, "latin1").catch(() => "")),
+  );
+  return pids.filter((_, i) => environments[i]?.split("\0").includes(wanted));
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It ended by itself.
+  }
+}

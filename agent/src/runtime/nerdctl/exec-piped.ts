@@ -1,0 +1,42 @@
+import { RuntimeError } from "../runtime.ts";
+import type { ExecOutput } from "./exec-output.ts";
+import type { ExecProcess } from "./exec-process.ts";
+import { LastWords } from "./exec-verdict.ts";
+import type { NerdctlCli } from "./nerdctl-cli.ts";
+
+/** An exec with pipes: nerdctl's own last words come on the command's standard error and are cut off. */
+export function startPiped(
+  cli: NerdctlCli,
+  args: readonly string[],
+  stdin: boolean,
+  output: ExecOutput,
+): ExecProcess {
+  const child = cli.spawn(args, { stdin });
+  const words = new LastWords();
+  child.stdout.on("data", (chunk: Buffer) => output.push("stdout", chunk));
+  child.stderr.on("data", (chunk: Buffer) => output.push("stderr", words.push(chunk)));
+  output.attach([child.stdout, child.stderr]);
+  // Writers learn of a command that no longer reads by their own call.
+  child.stdin?.on("error", () => undefined);
+  const ended = child.then((result) => {
+    const last = words.end(result.exitCode);
+    output.push("stderr", last.rest);
+    return { exitCode: result.exitCode, lastWords: last.words };
+  });
+  return {
+    ended,
+    write: (data) => write(child.stdin ?? undefined, data),
+    endInput: () => void child.stdin?.end(),
+    resize: () => undefined,
+    kill: () => void child.kill("SIGKILL"),
+  };
+}
+
+function write(stdin: NodeJS.WritableStream | undefined, data: Uint8Array): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const refuse = (cause?: unknown) =>
+      reject(new RuntimeError("UNKNOWN", "the command no longer reads", { retryable: false, cause }));
+    if (stdin?.writable !== true) refuse();
+    else stdin.write(data, (error) => (error ? refuse(error) : resolve()));
+  });
+}

@@ -1,0 +1,56 @@
+import { RuntimeError, type RuntimeExecOptions } from "../runtime.ts";
+import type { ExecOutput } from "./exec-output.ts";
+import type { ExecProcess, ExecWorld } from "./exec-process.ts";
+import { openPrivateFile } from "./private-file.ts";
+
+// nerdctl puts the terminal into raw mode only once its command is about to run, and 2.0 leaves line breaks doubled even then.
+const SCRIPT = 'stty raw -echo -onlcr; exec "$@" 2>"$0"';
+const COLUMNS = 80;
+const ROWS = 24;
+
+/** An exec with a terminal. nerdctl's standard error goes to a file, or its last words would come on the user's screen. */
+export async function startTerminal(
+  { cli, privateDir }: ExecWorld,
+  args: readonly string[],
+  options: RuntimeExecOptions,
+  output: ExecOutput,
+): Promise<ExecProcess> {
+  // A native addon that few agents ever need: loaded with the first terminal.
+  const { spawn } = await import("@lydell/node-pty");
+  const words = await openPrivateFile(privateDir, "");
+  const pty = spawn("/bin/sh", ["-c", SCRIPT, words.path, cli.path, ...cli.argv(args)], {
+    name: "xterm-256color",
+    cols: options.columns ?? COLUMNS,
+    rows: options.rows ?? ROWS,
+    cwd: "/",
+    env: { ...cli.env },
+    encoding: null,
+  });
+  // It takes bytes as well, whatever its types say; the same goes for what it gives.
+  const input: { write(data: string | Uint8Array): void } = pty;
+  let live = true;
+  pty.onData((data: string | Uint8Array) => output.push("stdout", Buffer.from(data as Uint8Array)));
+  output.attach([pty]);
+  const ended = new Promise<{ exitCode: number | undefined; lastWords: string }>((resolve, reject) => {
+    pty.onExit(({ exitCode, signal }) => {
+      live = false;
+      const lastWords = words.read().finally(() => words.close());
+      lastWords.then((text) => resolve({ exitCode: signal ? undefined : exitCode, lastWords: text }), reject);
+    });
+  });
+  return {
+    ended,
+    write: async (data) => {
+      if (!live) throw new RuntimeError("UNKNOWN", "the command has ended", { retryable: false });
+      input.write(Buffer.from(data));
+    },
+    // A terminal has no end of input; the character that means it is the user's to send.
+    endInput: () => undefined,
+    resize: (columns, rows) => {
+      if (live && columns > 0 && rows > 0) pty.resize(columns, rows);
+    },
+    kill: () => {
+      if (live) pty.kill("SIGKILL");
+    },
+  };
+}

@@ -1,0 +1,159 @@
+import { execa, type Options } from "execa";
+import type { Clock } from "../../clock.ts";
+import { CallLimit } from "../call-limit.ts";
+import { RuntimeError } from "../runtime.ts";
+import { classifyError, type NerdctlCall } from "./classify-error.ts";
+
+export interface NerdctlCliOptions {
+  /** The nerdctl program. Containers remember it for their hooks: it must stay where it is while they live. */
+  readonly path: string;
+  /** containerd's socket. */
+  readonly address: string;
+  /** containerd's namespace. */
+  readonly namespace: string;
+  /** nerdctl's state for calls that concern no single container. */
+  readonly dataRoot: string;
+  /** Not used for pods' networks, but nerdctl looks at both. */
+  readonly cniBinDir: string;
+  readonly cniConfigDir: string;
+  /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's own. */
+  readonly registryHostsDirs?: readonly string[];
+  /** Calls at a time; long ones (stop, exec, pull, events) don't count. More than the host has cores for gains nothing. */
+  readonly concurrentCalls: number;
+  /** A call that takes longer is killed. */
+  readonly callTimeoutMs: number;
+  readonly clock: Clock;
+}
+
+export interface CallOptions {
+  readonly signal: AbortSignal;
+  readonly kind?: NerdctlCall;
+  readonly timeoutMs?: number;
+  /** Instead of the common one. */
+  readonly dataRoot?: string;
+  /** Added to nerdctl's own environment. Only names that `isObeyed` has let through. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Long calls keep no short ones waiting. */
+  readonly unlimited?: boolean;
+}
+
+export interface CallResult {
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+// A listing takes about 1.5 kB a container.
+const STDOUT_MAX_LENGTH = 16 * 1024 * 1024;
+const STDERR_MAX_LENGTH = 1024 * 1024;
+// A process that SIGKILL doesn't end within this is stuck in the kernel; its caller need not be.
+const KILL_PATIENCE_MS = 5_000;
+
+// A run and its hooks live for 100 ms: a fifth of their CPU time is Go's garbage collection, for memory that is given back anyway.
+const SHORT_CALL_ENV = { GOGC: "400" };
+
+const PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+const SPAWN_OPTIONS = {
+  extendEnv: false,
+  reject: false,
+  stripFinalNewline: false,
+  // It has no state to tidy up, and a hanging one would not hear anything else.
+  killSignal: "SIGKILL",
+  // A run that the agent's end cut off would leave half a container.
+  cleanup: false,
+} as const satisfies Options;
+
+/** Runs nerdctl: arguments as given, bounded output, a time limit, errors as RuntimeError. */
+export class NerdctlCli {
+  readonly #options: NerdctlCliOptions;
+  readonly #limit: CallLimit;
+  /** nerdctl's own environment: only this, never the agent's, for nerdctl writes it into each container's hooks. */
+  readonly env: Readonly<Record<string, string>>;
+
+  constructor(options: NerdctlCliOptions) {
+    this.#options = options;
+    this.#limit = new CallLimit(options.concurrentCalls);
+    // A home of its own, so that no one's personal registry logins are used.
+    this.env = { PATH, HOME: options.dataRoot };
+  }
+
+  /** Runs to its end. The time limit doesn't count the wait for a turn. */
+  call(args: readonly string[], options: CallOptions): Promise<CallResult> {
+    if (options.unlimited) return this.#call(args, options);
+    return this.#limit.run(options.signal, () => this.#call(args, options));
+  }
+
+  /** Starts nerdctl for calls that stream. The caller reads all output and ends the process. */
+  spawn(args: readonly string[], options: { readonly stdin?: boolean; readonly diesWithUs?: boolean } = {}) {
+    const argv = [this.#options.path, ...this.argv(args)];
+    // A helper that only waits would outlive an agent that was killed; the kernel ends it with its parent.
+    const [file = "", ...rest] = options.diesWithUs ? ["setpriv", "--pdeathsig=KILL", "--", ...argv] : argv;
+    return execa(file, rest, {
+      ...SPAWN_OPTIONS,
+      env: this.env,
+      buffer: false,
+      stdin: options.stdin ? "pipe" : "ignore",
+    });
+  }
+
+  get path(): string {
+    return this.#options.path;
+  }
+
+  argv(args: readonly string[], dataRoot = this.#options.dataRoot): string[] {
+    const { address, namespace, cniBinDir, cniConfigDir, registryHostsDirs } = this.#options;
+    return [
+      `--address=${address}`,
+      `--namespace=${namespace}`,
+      `--data-root=${dataRoot}`,
+      `--cni-path=${cniBinDir}`,
+      `--cni-netconfpath=${cniConfigDir}`,
+      ...(registryHostsDirs ?? []).map((dir) => `--hosts-dir=${dir}`),
+      ...args,
+    ];
+  }
+
+  async #call(args: readonly string[], options: CallOptions): Promise<CallResult> {
+    const { signal, kind = "other", timeoutMs = this.#options.callTimeoutMs } = options;
+    if (signal.aborted)
+      throw new RuntimeError("ABORTED", `nerdctl ${args[0]}: given up`, { retryable: true });
+    const child = execa(this.#options.path, this.argv(args, options.dataRoot), {
+      ...SPAWN_OPTIONS,
+      env: { ...this.env, ...SHORT_CALL_ENV, ...options.env },
+      stdin: "ignore",
+      maxBuffer: { stdout: STDOUT_MAX_LENGTH, stderr: STDERR_MAX_LENGTH },
+      timeout: timeoutMs,
+      cancelSignal: signal,
+    });
+    const result = await Promise.race([child, this.#stuck(child, timeoutMs, signal)]);
+    const what = `nerdctl ${args[0]}`;
+    if (result === "stuck" || result.timedOut) {
+      throw new RuntimeError("TIMEOUT", `${what}: no end after ${timeoutMs} ms`, { retryable: true });
+    }
+    if (result.isCanceled) throw new RuntimeError("ABORTED", `${what}: given up`, { retryable: true });
+    if (result.isMaxBuffer)
+      throw new RuntimeError("UNKNOWN", `${what}: too much output`, { retryable: true });
+    if (result.exitCode === 0) return { stdout: result.stdout, stderr: result.stderr };
+    if (result.exitCode !== undefined) throw classifyError(kind, result.stderr);
+    const why = result.code ?? result.signal ?? "it could not be started";
+    throw new RuntimeError("UNAVAILABLE", `${what}: ${why}`, { retryable: true });
+  }
+
+  // execa waits for the process to be gone; one that is stuck in the kernel never is.
+  #stuck(child: PromiseLike<unknown>, timeoutMs: number, signal: AbortSignal): Promise<"stuck"> {
+    const { clock } = this.#options;
+    return new Promise((resolve) => {
+      const giveUp = () => {
+        cancel();
+        cancel = clock.after(KILL_PATIENCE_MS, () => resolve("stuck"));
+      };
+      let cancel = clock.after(timeoutMs + KILL_PATIENCE_MS, () => resolve("stuck"));
+      signal.addEventListener("abort", giveUp, { once: true });
+      const end = () => {
+        cancel();
+        signal.removeEventListener("abort", giveUp);
+      };
+      child.then(end, end);
+    });
+  }
+}

@@ -1,0 +1,250 @@
+import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
+import { CallLimit } from "../call-limit.ts";
+import { type ContainerCgroup, findCgroup, guessCgroup, readUsage } from "../cgroup/container-cgroup.ts";
+import { normalizeImage } from "../image-reference.ts";
+import {
+  type ContainerRuntime,
+  type ContainerSpec,
+  type ContainerUsage,
+  type RuntimeContainer,
+  RuntimeError,
+  type RuntimeEvent,
+  type RuntimeExec,
+  type RuntimeExecOptions,
+  type RuntimeVersion,
+} from "../runtime.ts";
+import { ContainerHomes, isContainerId } from "./container-homes.ts";
+import { streamEvents } from "./event-stream.ts";
+import { startExec } from "./exec-session.ts";
+import { NerdctlCli } from "./nerdctl-cli.ts";
+import { INSPECT_FORMAT, LIST_FORMAT, parseInspect, parseList } from "./parse-container.ts";
+import { pullImage } from "./pull-image.ts";
+import { removeContainers } from "./remove-containers.ts";
+import { RunCall } from "./run-call.ts";
+import { SharedPulls } from "./shared-pulls.ts";
+
+export interface NerdctlRuntimeOptions {
+  /** The nerdctl program, at least 2.0. Must stay where it is while containers live: their hooks call it. */
+  readonly nerdctlPath: string;
+  /** containerd's socket. */
+  readonly address: string;
+  /** containerd's namespace; made if missing. */
+  readonly namespace: string;
+  /**
+   * nerdctl's own state, private to this instance. Best on tmpfs (`/run/…`): nerdctl syncs each of its many small files, and
+   * all of it is worthless after a reboot. Containers can be listed and removed without it.
+   */
+  readonly stateDir: string;
+  readonly cniBinDir: string;
+  readonly cniConfigDir: string;
+  /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's defaults. */
+  readonly registryHostsDirs?: readonly string[];
+  /** Marks what is ours, in a containerd that others may use too. `[A-Za-z0-9._-]+` */
+  readonly instance: string;
+  readonly clock: Clock;
+  /** Short calls at a time. Default 8. */
+  readonly concurrentCalls?: number;
+  /** A call that takes longer is killed. Default 60 s. */
+  readonly callTimeoutMs?: number;
+  /** A pull with no progress for so long is given up. Default 2 min. */
+  readonly pullStallMs?: number;
+}
+
+export const INSTANCE_LABEL = "forage.dev/instance";
+
+const CONCURRENT_CALLS = 8;
+// The longest call measured, on a busy machine, took 2 s.
+const CALL_TIMEOUT_MS = 60_000;
+// A layer of several GB moves its display by a tenth of a GiB: 1 MB/s is still seen as progress.
+const PULL_STALL_MS = 120_000;
+// Each is a nerdctl of about 12 MB that waits for its container's grace period.
+const CONCURRENT_STOPS = 64;
+const CONCURRENT_EXECS = 64;
+// They compete for one disk and one line.
+const CONCURRENT_PULLS = 4;
+const LIST_TRIES = 5;
+
+/** ContainerRuntime by the nerdctl command. */
+export class NerdctlRuntime implements ContainerRuntime {
+  readonly #options: NerdctlRuntimeOptions;
+  readonly #cli: NerdctlCli;
+  readonly #homes: ContainerHomes;
+  readonly #runs: RunCall;
+  readonly #pulls: SharedPulls;
+  readonly #stops = new CallLimit(CONCURRENT_STOPS);
+  readonly #execs = new CallLimit(CONCURRENT_EXECS);
+  readonly #cgroups = new Map<string, ContainerCgroup>();
+  readonly #closing = new AbortController();
+
+  constructor(options: NerdctlRuntimeOptions) {
+    if (!/^[A-Za-z0-9._-]+$/.test(options.instance))
+      throw new RangeError(`instance ${JSON.stringify(options.instance)}`);
+    this.#options = options;
+    const commonRoot = join(options.stateDir, "common");
+    this.#cli = new NerdctlCli({
+      path: options.nerdctlPath,
+      address: options.address,
+      namespace: options.namespace,
+      dataRoot: commonRoot,
+      cniBinDir: options.cniBinDir,
+      cniConfigDir: options.cniConfigDir,
+      ...(options.registryHostsDirs && { registryHostsDirs: options.registryHostsDirs }),
+      concurrentCalls: options.concurrentCalls ?? CONCURRENT_CALLS,
+      callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
+      clock: options.clock,
+    });
+    this.#homes = new ContainerHomes(join(options.stateDir, "containers"), commonRoot);
+    this.#runs = new RunCall({
+      cli: this.#cli,
+      homes: this.#homes,
+      privateDir: options.stateDir,
+      labels: { [INSTANCE_LABEL]: options.instance },
+    });
+    const pulls = new CallLimit(CONCURRENT_PULLS);
+    const stallMs = options.pullStallMs ?? PULL_STALL_MS;
+    this.#pulls = new SharedPulls((reference, signal) =>
+      pulls.run(signal, () =>
+        pullImage({ cli: this.#cli, clock: options.clock, stallMs }, reference, signal),
+      ),
+    );
+  }
+
+  async version(signal: AbortSignal): Promise<RuntimeVersion> {
+    const { stdout } = await this.#cli.call(["version", "--format", "{{json .}}"], {
+      signal: this.#until(signal),
+    });
+    const { Client, Server } = JSON.parse(stdout) as VersionAnswer;
+    const containerd = Server?.Components?.find((it) => it.Name === "containerd")?.Version;
+    if (containerd === undefined)
+      throw new RuntimeError("UNAVAILABLE", "containerd doesn't answer", { retryable: true });
+    return { containerd, nerdctl: Client?.Version ?? "" };
+  }
+
+  async list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
+    const beforeMs = this.#options.clock.nowMs() - 2 * (this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS);
+    const containers = await this.#list(this.#until(signal));
+    const alive = new Set(containers.map((it) => it.id));
+    for (const id of this.#cgroups.keys()) if (!alive.has(id)) this.#cgroups.delete(id);
+    await this.#homes.sweep(alive, beforeMs);
+    return containers;
+  }
+
+  run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
+    return this.#runs.run(spec, this.#until(signal));
+  }
+
+  async stop(id: string, graceMs: number, signal: AbortSignal): Promise<void> {
+    if (!isContainerId(id)) return;
+    const seconds = Math.ceil(Math.max(0, graceMs) / 1000);
+    const timeoutMs = seconds * 1000 + (this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS);
+    const until = this.#until(signal);
+    await this.#stops
+      .run(until, () =>
+        this.#cli.call(["stop", `--time=${seconds}`, "--", id], {
+          signal: until,
+          timeoutMs,
+          unlimited: true,
+        }),
+      )
+      .catch(unlessNotFound);
+  }
+
+  async remove(ids: readonly string[], signal: AbortSignal): Promise<void> {
+    const known = ids.filter(isContainerId);
+    await removeContainers(this.#cli, known, this.#until(signal));
+    for (const id of known) this.#cgroups.delete(id);
+    await this.#homes.releaseIds(new Set(known));
+  }
+
+  async inspect(id: string, signal: AbortSignal): Promise<RuntimeContainer | undefined> {
+    if (!isContainerId(id)) return undefined;
+    const args = ["container", "inspect", "--format", INSPECT_FORMAT, "--", id];
+    const answer = await this.#cli.call(args, { signal: this.#until(signal) }).catch(unlessNotFound);
+    return answer && parseInspect(answer.stdout);
+  }
+
+  async hasImage(reference: string, signal: AbortSignal): Promise<boolean> {
+    const args = ["image", "inspect", "--format", "{{.ID}}", "--", normalizeImage(reference)];
+    const answer = await this.#cli.call(args, { signal: this.#until(signal) }).catch(unlessNotFound);
+    return (answer?.stdout.trim() ?? "") !== "";
+  }
+
+  async pull(reference: string, signal: AbortSignal): Promise<void> {
+    await this.#pulls.pull(normalizeImage(reference), this.#until(signal));
+  }
+
+  async listImages(signal: AbortSignal): Promise<readonly string[]> {
+    const args = ["images", "--names", "--format", "{{.Name}}"];
+    const { stdout } = await this.#cli.call(args, { signal: this.#until(signal) });
+    return [...new Set(stdout.split("\n").filter(Boolean))];
+  }
+
+  events(signal: AbortSignal): AsyncIterable<RuntimeEvent> {
+    const { namespace, clock } = this.#options;
+    return streamEvents({ cli: this.#cli, namespace, clock }, this.#until(signal));
+  }
+
+  exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec {
+    const world = {
+      cli: this.#cli,
+      clock: this.#options.clock,
+      limit: this.#execs,
+      privateDir: this.#options.stateDir,
+      cgroupOf: (of: string) => this.#cgroupOf(of),
+    };
+    return startExec(world, id, options, this.#until(signal));
+  }
+
+  async usage(id: string): Promise<ContainerUsage | undefined> {
+    if (!isContainerId(id)) return undefined;
+    const cgroup = await this.#cgroupOf(id);
+    const usage = cgroup && (await readUsage(cgroup));
+    if (usage === undefined) this.#cgroups.delete(id);
+    return usage;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+  }
+
+  /** A listing in which a container vanishes fails as a whole. */
+  async #list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
+    const filter = `--filter=label=${INSTANCE_LABEL}=${this.#options.instance}`;
+    const args = ["ps", "--all", "--no-trunc", filter, "--format", LIST_FORMAT];
+    for (let left = LIST_TRIES; ; left -= 1) {
+      try {
+        return parseList((await this.#cli.call(args, { signal })).stdout);
+      } catch (error) {
+        if (left <= 1 || !(error instanceof RuntimeError) || error.code !== "NOT_FOUND") throw error;
+      }
+    }
+  }
+
+  async #cgroupOf(id: string): Promise<ContainerCgroup | undefined> {
+    const known = this.#cgroups.get(id);
+    if (known !== undefined) return known;
+    const found = (await guessCgroup(this.#options.namespace, id)) ?? (await this.#cgroupByProcess(id));
+    if (found !== undefined) this.#cgroups.set(id, found);
+    return found;
+  }
+
+  async #cgroupByProcess(id: string): Promise<ContainerCgroup | undefined> {
+    const { pid } = (await this.inspect(id, this.#closing.signal)) ?? {};
+    return pid === undefined ? undefined : findCgroup(pid);
+  }
+
+  #until(signal: AbortSignal): AbortSignal {
+    return AbortSignal.any([signal, this.#closing.signal]);
+  }
+}
+
+interface VersionAnswer {
+  readonly Client?: { readonly Version?: string };
+  readonly Server?: { readonly Components?: readonly { readonly Name: string; readonly Version: string }[] };
+}
+
+function unlessNotFound(error: unknown): undefined {
+  if (error instanceof RuntimeError && error.code === "NOT_FOUND") return undefined;
+  throw error;
+}

@@ -1,0 +1,44 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:fs";
+import { type FileHandle, open, unlink } from "node:fs/promises";
+import { join } from "node:path";
+
+export interface PrivateFile {
+  /** Where a child process finds it while it is open. */
+  readonly path: string;
+  /** What it holds now. */
+  read(): Promise<string>;
+  close(): Promise<void>;
+}
+
+/**
+ * A file for exchanging text with a child process. No one else can read it, and it is gone even if this process is killed:
+ * it has no name, and is reached through this process's open descriptor.
+ */
+export async function openPrivateFile(dir: string, text: string): Promise<PrivateFile> {
+  const name = join(dir, `.private-${randomBytes(8).toString("hex")}`);
+  const { O_RDWR, O_CREAT, O_EXCL } = constants;
+  const file = await open(name, O_RDWR | O_CREAT | O_EXCL, 0o600);
+  try {
+    await unlink(name);
+    await file.writeFile(text);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  return {
+    path: `/proc/${process.pid}/fd/${file.fd}`,
+    read: () => readWhole(file),
+    close: () => file.close(),
+  };
+}
+
+async function readWhole(file: FileHandle): Promise<string> {
+  const { size } = await file.stat();
+  const bytes = Buffer.alloc(Math.min(size, READ_MAX_BYTES));
+  const { bytesRead } = await file.read(bytes, 0, bytes.length, size - bytes.length);
+  return bytes.toString("utf8", 0, bytesRead);
+}
+
+// Only the end matters: what a program said last.
+const READ_MAX_BYTES = 64 * 1024;

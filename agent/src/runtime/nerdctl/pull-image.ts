@@ -1,0 +1,59 @@
+import type { Clock } from "../../clock.ts";
+import { RuntimeError } from "../runtime.ts";
+import { classifyError } from "./classify-error.ts";
+import type { NerdctlCli } from "./nerdctl-cli.ts";
+import { PullProgress } from "./pull-progress.ts";
+
+export interface PullOptions {
+  readonly cli: NerdctlCli;
+  readonly clock: Clock;
+  /** With no byte for so long the pull is given up. */
+  readonly stallMs: number;
+}
+
+// Layers are unpacked in silence; several GB on a slow disk take minutes.
+const UNPACK_STALL_MS = 15 * 60_000;
+const STDERR_MAX_LENGTH = 64 * 1024;
+
+/** Pulls one image, given in its full form. There is no limit on the total time as long as it moves. */
+export async function pullImage(options: PullOptions, reference: string, signal: AbortSignal): Promise<void> {
+  const { cli, clock, stallMs } = options;
+  if (signal.aborted)
+    throw new RuntimeError("ABORTED", `pull of ${reference}: given up`, { retryable: true });
+  const child = cli.spawn(["pull", "--", reference]);
+  const progress = new PullProgress();
+  let outcome: "stalled" | "aborted" | undefined;
+  const end = (why: "stalled" | "aborted") => {
+    outcome ??= why;
+    child.kill("SIGKILL");
+  };
+  const abort = () => end("aborted");
+  signal.addEventListener("abort", abort, { once: true });
+  const arm = () => clock.after(progress.downloading ? stallMs : UNPACK_STALL_MS, () => end("stalled"));
+  let disarm = arm();
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    if (!progress.push(text)) return;
+    disarm();
+    disarm = arm();
+  });
+  let complaint = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    complaint = `${complaint}${text}`.slice(-STDERR_MAX_LENGTH);
+  });
+  const result = await child;
+  disarm();
+  signal.removeEventListener("abort", abort);
+  if (result.exitCode === 0) return;
+  if (outcome === "aborted")
+    throw new RuntimeError("ABORTED", `pull of ${reference}: given up`, { retryable: true });
+  if (outcome === "stalled")
+    throw new RuntimeError("TIMEOUT", `pull of ${reference}: no progress for ${stallMs} ms`, {
+      retryable: true,
+    });
+  if (result.exitCode !== undefined) throw classifyError("pull", complaint);
+  throw new RuntimeError(
+    "UNAVAILABLE",
+    `nerdctl pull: ${result.signal ?? result.code ?? "could not be started"}`,
+    { retryable: true },
+  );
+}

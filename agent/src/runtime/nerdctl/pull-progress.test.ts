@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PullProgress } from "./pull-progress.ts";
+
+const frame = (seconds: string, layer: string, total: string) =>
+  `127.0.0.1:5000/a/b:1: resolved       |\u001b[32m++++++\u001b[0m| \n${layer}\nelapsed: ${seconds} s         total:   ${total} (0.0 B/s)    \n`;
+const LAYER = "layer-sha256:ab: downloading    |\u001b[32m++\u001b[0m------|  1.0 MiB/3.0 MiB";
+
+test("the clock and the mean rate are no progress", () => {
+  const progress = new PullProgress();
+  assert.equal(progress.push(frame("0.1", LAYER, "1.0 M")), true);
+  assert.equal(progress.push(frame("0.2", LAYER, "1.0 M")), false);
+  assert.equal(progress.push(frame("10.3", LAYER, "1.0 M").replace("(0.0 B/s)", "(93.0 KiB/s)")), false);
+});
+
+test("bytes, bars and steps are", () => {
+  const progress = new PullProgress();
+  progress.push(frame("0.1", LAYER, "1.0 M"));
+  assert.equal(progress.push(frame("0.2", LAYER.replace("1.0 MiB", "1.1 MiB"), "1.0 M")), true);
+  assert.equal(progress.push(frame("0.3", LAYER, "1.1 M")), true);
+  assert.equal(progress.downloading, true);
+  assert.equal(progress.push(frame("0.4", "layer-sha256:ab: done |++++|", "3.0 M")), true);
+  assert.equal(progress.downloading, false);
+});
+
+test("lines may come in pieces, and nothing is no progress", () => {
+  const progress = new PullProgress();
+  assert.equal(progress.push(""), false);
+  assert.equal(progress.push("a: resol"), false);
+  assert.equal(progress.push("ving\n"), true);
+  assert.equal(progress.push("a: resolving\n"), false);
+});

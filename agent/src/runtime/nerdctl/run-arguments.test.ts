@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type ContainerSpec, RuntimeError } from "../runtime.ts";
+import { type RunPlace, runArguments } from "./run-arguments.ts";
+
+const aSpec = (change: Partial<ContainerSpec> = {}): ContainerSpec => ({
+  name: "i-uid-web-1",
+  labels: {},
+  image: "localhost/app:1",
+  command: [],
+  args: [],
+  env: [],
+  networkNamespace: "/run/netns/p1",
+  hostname: "web",
+  binds: [],
+  logFile: "/var/log/p/1.log",
+  ...change,
+});
+
+const aPlace = (change: Partial<RunPlace> = {}): RunPlace => ({
+  idFile: "/d/id",
+  envFile: undefined,
+  inheritedNames: [],
+  labels: {},
+  knowsHealthcheck: true,
+  ...change,
+});
+
+const build = (change: Partial<ContainerSpec> = {}, place: Partial<RunPlace> = {}) =>
+  runArguments(aSpec(change), aPlace(place));
+const afterDashes = (args: readonly string[]) => args.slice(args.indexOf("--"));
+
+test("the whole of a plain container", () => {
+  assert.deepEqual(build(), [
+    "run",
+    "--detach",
+    "--restart=no",
+    "--pull=never",
+    "--name=i-uid-web-1",
+    "--cidfile=/d/id",
+    "--network=ns:/run/netns/p1",
+    "--hostname=web",
+    "--log-driver=file:///var/log/p/1.log",
+    "--no-healthcheck",
+    "--",
+    "localhost/app:1",
+    "--",
+  ]);
+});
+
+for (const [what, change, entrypoint, tail] of [
+  ["neither: the image's own", {}, [], []],
+  [
+    "command: its first word replaces the entry point",
+    { command: ["a", "b", "c"] },
+    ["--entrypoint=a"],
+    ["b", "c"],
+  ],
+  ["args: behind the image's entry point", { args: ["x", "y"] }, [], ["x", "y"]],
+  ["both", { command: ["a", "b"], args: ["x"] }, ["--entrypoint=a"], ["b", "x"]],
+  [
+    "words like options",
+    { command: ["--privileged", "--rm"], args: ["-v=/:/h"] },
+    ["--entrypoint=--privileged"],
+    ["--rm", "-v=/:/h"],
+  ],
+  ["a user's own dashes", { args: ["--", "x"] }, [], ["--", "x"]],
+  ["empty words", { command: [""], args: [""] }, ["--entrypoint="], [""]],
+] as const) {
+  test(`command and args: ${what}`, () => {
+    const args = build(change);
+    assert.deepEqual(afterDashes(args), ["--", "localhost/app:1", "--", ...tail]);
+    assert.deepEqual(
+      args.filter((it, i) => it.startsWith("--entrypoint") && i < args.indexOf("--")),
+      entrypoint,
+    );
+  });
+}
+
+test("limits: no swap, and never below or above what the kernel takes", () => {
+  const limits = (change: Partial<ContainerSpec>) => build(change).filter((it) => /^--(cpu|memory)/.test(it));
+  assert.deepEqual(limits({ memoryLimitBytes: 1e6 }), ["--memory=1000000", "--memory-swap=1000000"]);
+  assert.deepEqual(limits({ cpuLimitMilli: 1 }), ["--cpus=0.010"]);
+  assert.deepEqual(limits({ cpuLimitMilli: 2500, cpuShares: 1 }), ["--cpus=2.500", "--cpu-shares=2"]);
+  assert.deepEqual(limits({ cpuShares: 1e9 }), ["--cpu-shares=262144"]);
+});
+
+test("names of variables are joined to their option, values never appear", () => {
+  const args = build(
+    { env: [{ name: "A", value: "secret" }] },
+    { envFile: "/dev/fd/3", inheritedNames: ["--rm", "B"] },
+  );
+  assert.deepEqual(
+    args.filter((it) => it.startsWith("--env")),
+    ["--env-file=/dev/fd/3", "--env=--rm", "--env=B"],
+  );
+  assert.equal(args.join(" ").includes("secret"), false);
+});
+
+test("the agent's own labels can't be taken by a spec", () => {
+  const args = build({ labels: { mine: "no", "a=b": "c d,e" } }, { labels: { mine: "yes" } });
+  assert.deepEqual(
+    args.filter((it) => it.startsWith("--label")),
+    ["--label=mine=yes", "--label=a=b=c d,e"],
+  );
+});
+
+test("binds, working directory and log file", () => {
+  const binds = [
+    { source: "/etc/a b", target: "/etc/hosts", readOnly: true },
+    { source: "/data", target: "/data", readOnly: false },
+  ];
+  const args = build({ binds, workingDir: "--help", logFile: "/l/a b%?#.log" }, { knowsHealthcheck: false });
+  assert.equal(args.includes("--no-healthcheck"), false);
+  assert.ok(args.includes("--mount=type=bind,source=/etc/a b,target=/etc/hosts,readonly"));
+  assert.ok(args.includes("--mount=type=bind,source=/data,target=/data"));
+  assert.ok(args.includes("--workdir=--help"));
+  assert.ok(args.includes("--log-driver=file:///l/a%20b%25%3F%23.log"));
+});
+
+for (const [what, change] of [
+  ["name like an option", { name: "--rm" }],
+  ["name with a path", { name: "../x" }],
+  ["image like an option", { image: "--privileged" }],
+  ["image that is a file of the host", { image: "oci-archive:///etc/passwd" }],
+  ["namespace with options", { networkNamespace: "/run/netns/a,host" }],
+  ["mount with options", { binds: [{ source: "/a,bind-propagation=shared", target: "/b", readOnly: true }] }],
+  ["mount with a colon", { binds: [{ source: "/a", target: "/b:rw", readOnly: true }] }],
+  ["relative mount", { binds: [{ source: "a", target: "/b", readOnly: true }] }],
+] as const) {
+  test(`refuses a ${what}`, () => {
+    assert.throws(
+      () => build(change),
+      (error) => error instanceof RuntimeError && !error.retryable,
+    );
+  });
+}

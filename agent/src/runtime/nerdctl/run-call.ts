@@ -1,0 +1,142 @@
+import { open } from "node:fs/promises";
+import { type ContainerSpec, RuntimeError } from "../runtime.ts";
+import { type ContainerHome, type ContainerHomes, isBusy, isContainerId, readId } from "./container-homes.ts";
+import { splitEnv } from "./env-channels.ts";
+import type { NerdctlCli } from "./nerdctl-cli.ts";
+import { openPrivateFile } from "./private-file.ts";
+import { removeContainers } from "./remove-containers.ts";
+import { runArguments } from "./run-arguments.ts";
+
+export interface RunCallOptions {
+  readonly cli: NerdctlCli;
+  readonly homes: ContainerHomes;
+  /** For the environment's values while a call goes on. */
+  readonly privateDir: string;
+  /** Put on every container. */
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/** `nerdctl run`, with what must be in place before and what must be gone after. */
+export class RunCall {
+  readonly #options: RunCallOptions;
+  readonly #names = new Set<string>();
+  #knowsHealthcheck: Promise<boolean> | undefined;
+
+  constructor(options: RunCallOptions) {
+    this.#options = options;
+  }
+
+  async run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
+    const env = splitEnv(spec.env);
+    const place = {
+      envFile: undefined,
+      inheritedNames: [],
+      labels: this.#options.labels,
+      knowsHealthcheck: false,
+    };
+    // Refuses what is wrong before anything is touched.
+    runArguments(spec, { ...place, idFile: "" });
+    if (this.#names.has(spec.name)) throw nameTaken(spec.name);
+    this.#names.add(spec.name);
+    try {
+      const knowsHealthcheck = await this.#askHealthcheck(signal);
+      const home = await this.#claim(spec.name, signal);
+      const inheritedNames = Object.keys(env.inherited);
+      return await this.#runIn(home, spec, { ...place, knowsHealthcheck, inheritedNames }, env, signal);
+    } finally {
+      this.#names.delete(spec.name);
+    }
+  }
+
+  async #runIn(
+    home: ContainerHome,
+    spec: ContainerSpec,
+    place: Omit<Parameters<typeof runArguments>[1], "idFile">,
+    env: ReturnType<typeof splitEnv>,
+    signal: AbortSignal,
+  ): Promise<{ readonly id: string }> {
+    const { cli, privateDir } = this.#options;
+    const envFile = env.file === "" ? undefined : await openPrivateFile(privateDir, env.file);
+    try {
+      await makeLogFile(spec.logFile);
+      const args = runArguments(spec, { ...place, idFile: home.idFile, envFile: envFile?.path });
+      const { stdout } = await cli.call(args, {
+        signal,
+        kind: "run",
+        dataRoot: home.dataRoot,
+        env: env.inherited,
+      });
+      const id = stdout.trim();
+      if (isContainerId(id)) return { id };
+      throw new RuntimeError("UNKNOWN", "nerdctl run gave no id", { retryable: true });
+    } catch (error) {
+      if (endedByItself(error)) await this.#undo(home);
+      throw error;
+    } finally {
+      await envFile?.close();
+    }
+  }
+
+  /** nerdctl leaves a container that could not be started behind. */
+  async #undo(home: ContainerHome): Promise<void> {
+    const id = await readId(home);
+    try {
+      // The caller has its error already; what goes wrong here is found by the next listing.
+      if (id !== undefined) await removeContainers(this.#options.cli, [id], new AbortController().signal);
+      await this.#options.homes.release(home);
+    } catch {}
+  }
+
+  /** A name whose call was cut off before there was a container is free again, unless that call still goes on somewhere. */
+  async #claim(name: string, signal: AbortSignal): Promise<ContainerHome> {
+    const { homes, cli } = this.#options;
+    const claimed = await homes.claim(name);
+    if (claimed !== undefined) return claimed;
+    const home = homes.home(name);
+    const id = await readId(home);
+    if ((id !== undefined && (await exists(cli, id, signal))) || (await isBusy(home))) throw nameTaken(name);
+    await homes.release(home);
+    const again = await homes.claim(name);
+    if (again === undefined) throw nameTaken(name);
+    return again;
+  }
+
+  #askHealthcheck(signal: AbortSignal): Promise<boolean> {
+    this.#knowsHealthcheck ??= this.#options.cli
+      .call(["run", "--help"], { signal })
+      .then(({ stdout }) => stdout.includes("--no-healthcheck"))
+      .catch((error: unknown) => {
+        this.#knowsHealthcheck = undefined;
+        throw error;
+      });
+    return this.#knowsHealthcheck;
+  }
+}
+
+// One that was killed may have got anywhere; the caller looks for itself.
+function endedByItself(error: unknown): boolean {
+  return !(error instanceof RuntimeError) || !["TIMEOUT", "ABORTED", "UNAVAILABLE"].includes(error.code);
+}
+
+async function exists(cli: NerdctlCli, id: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await cli.call(["container", "inspect", "--format", "{{.ID}}", "--", id], { signal });
+    return true;
+  } catch (error) {
+    if (error instanceof RuntimeError && error.code === "NOT_FOUND") return false;
+    throw error;
+  }
+}
+
+// containerd's shim would make it readable by all.
+async function makeLogFile(path: string): Promise<void> {
+  try {
+    await (await open(path, "a", 0o600)).close();
+  } catch (cause) {
+    throw new RuntimeError("START_FAILED", `log file ${path} can't be opened`, { retryable: true, cause });
+  }
+}
+
+function nameTaken(name: string): RuntimeError {
+  return new RuntimeError("ALREADY_EXISTS", `there is a container ${name} already`, { retryable: false });
+}

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RuntimeError } from "../runtime.ts";
+import { SharedPulls } from "./shared-pulls.ts";
+
+interface Begun {
+  readonly reference: string;
+  readonly signal: AbortSignal;
+  readonly end: (error?: Error) => void;
+}
+
+function aRecorder() {
+  const begun: Begun[] = [];
+  const pulls = new SharedPulls(
+    (reference, signal) =>
+      new Promise((resolve, reject) => {
+        begun.push({ reference, signal, end: (error) => (error ? reject(error) : resolve()) });
+      }),
+  );
+  return { begun, pulls };
+}
+
+const never = new AbortController().signal;
+const isAborted = (error: unknown) => error instanceof RuntimeError && error.code === "ABORTED";
+
+test("callers of one image share a pull, of another not", async () => {
+  const { begun, pulls } = aRecorder();
+  const calls = ["a", "a", "b"].map((it) => pulls.pull(it, never));
+  assert.deepEqual(
+    begun.map((it) => it.reference),
+    ["a", "b"],
+  );
+  for (const it of begun) it.end();
+  await Promise.all(calls);
+});
+
+test("all learn of its failure, and the next call tries again", async () => {
+  const { begun, pulls } = aRecorder();
+  const calls = [pulls.pull("a", never), pulls.pull("a", never)];
+  begun[0]?.end(new Error("no"));
+  for (const call of calls) await assert.rejects(call, /no/);
+  const again = pulls.pull("a", never);
+  begun[1]?.end();
+  await again;
+});
+
+test("one that gives up leaves the others' pull alone; the last one ends it", async () => {
+  const { begun, pulls } = aRecorder();
+  const [first, last] = [new AbortController(), new AbortController()];
+  const left = pulls.pull("a", first.signal);
+  const stayed = pulls.pull("a", last.signal);
+  first.abort();
+  await assert.rejects(left, isAborted);
+  assert.equal(begun[0]?.signal.aborted, false);
+  last.abort();
+  await assert.rejects(stayed, isAborted);
+  assert.equal(begun[0]?.signal.aborted, true);
+  begun[0]?.end(new Error("killed"));
+  const fresh = pulls.pull("a", never);
+  assert.equal(begun.length, 2);
+  begun[1]?.end();
+  await fresh;
+});
+
+test("a signal that is already aborted begins nothing", async () => {
+  const { begun, pulls } = aRecorder();
+  await assert.rejects(pulls.pull("a", AbortSignal.abort()), isAborted);
+  assert.equal(begun.length, 0);
+});

@@ -1,0 +1,146 @@
+/**
+ * The container runtime as the agent needs it. Real one: nerdctl (`nerdctl/`); fake: `fake.ts`;
+ * both pass the contract suite in `../../test/runtime-contract.ts`.
+ *
+ * All calls reject with a {@link RuntimeError}. A call that was cut off by its signal or its own
+ * time limit may still take effect: look with `list()` before trying again.
+ */
+export interface ContainerRuntime {
+  /** Versions of what stands behind it; rejects with UNAVAILABLE when containerd doesn't answer. */
+  version(signal: AbortSignal): Promise<RuntimeVersion>;
+  /** Every container that carries this instance's labels, whatever its state. */
+  list(signal: AbortSignal): Promise<readonly RuntimeContainer[]>;
+  /** Creates and starts. Idempotent by name: ALREADY_EXISTS if the name is taken. */
+  run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }>;
+  /** Stop signal, then SIGKILL after `graceMs`. Resolves once the container is not running; unknown ids resolve. */
+  stop(id: string, graceMs: number, signal: AbortSignal): Promise<void>;
+  /** Removes containers and their snapshots, killing what still runs. Unknown ids are fine. */
+  remove(ids: readonly string[], signal: AbortSignal): Promise<void>;
+  /** State with exit code; undefined if there is no such container. */
+  inspect(id: string, signal: AbortSignal): Promise<RuntimeContainer | undefined>;
+  /** True if the image is in the local store. Never touches the network. */
+  hasImage(reference: string, signal: AbortSignal): Promise<boolean>;
+  /** IMAGE_NOT_FOUND, IMAGE_DENIED and IMAGE_INVALID are final; REGISTRY_UNAVAILABLE is worth waiting for. */
+  pull(reference: string, signal: AbortSignal): Promise<void>;
+  listImages(signal: AbortSignal): Promise<readonly string[]>;
+  /**
+   * What happens until the signal, then it ends quietly. `listening` comes first, once the subscription is in force: whatever
+   * happens after it is reported, so list then and nothing is missed. Events from just before it may come too.
+   * Throws UNAVAILABLE when the source breaks or the reader falls too far behind: listen anew, then list.
+   * Containers of other users of the same containerd namespace appear too: tell yours by id.
+   */
+  events(signal: AbortSignal): AsyncIterable<RuntimeEvent>;
+  /** Runs a command in a running container. */
+  exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec;
+  /** CPU and memory from the cgroup; undefined if it is not running. */
+  usage(id: string): Promise<ContainerUsage | undefined>;
+  close(): Promise<void>;
+}
+
+export interface RuntimeVersion {
+  readonly containerd: string;
+  readonly nerdctl: string;
+}
+
+export interface ContainerSpec {
+  /** Unique on the host and never reused by another attempt: `<instance>-<pod uid>-<container>-<attempt>`. */
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly image: string;
+  /** Replaces the image's ENTRYPOINT when not empty (and drops its CMD). */
+  readonly command: readonly string[];
+  /** Replaces the image's CMD when not empty. */
+  readonly args: readonly string[];
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly workingDir?: string;
+  /** Path of the pod's network namespace. */
+  readonly networkNamespace: string;
+  readonly hostname: string;
+  /** Files bound read-only, such as /etc/resolv.conf and /etc/hosts. */
+  readonly binds: readonly { readonly source: string; readonly target: string; readonly readOnly: boolean }[];
+  /** Limits; undefined: none. */
+  readonly cpuLimitMilli?: number;
+  readonly memoryLimitBytes?: number;
+  /** From the cpu request, cgroup v1 scale (2..262144). */
+  readonly cpuShares?: number;
+  /** Where stdout and stderr go; the directory exists. */
+  readonly logFile: string;
+}
+
+export interface RuntimeContainer {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly image: string;
+  readonly state: "created" | "running" | "paused" | "exited" | "unknown";
+  /** Set by `inspect` when exited; `list` may leave them out. */
+  readonly exitCode?: number;
+  readonly startedAtMs?: number;
+  readonly finishedAtMs?: number;
+  readonly pid?: number;
+}
+
+export type RuntimeEvent =
+  | { readonly type: "listening" }
+  | { readonly type: "started"; readonly containerId: string }
+  | {
+      readonly type: "exited";
+      readonly containerId: string;
+      readonly exitCode: number;
+      readonly atMs: number;
+    }
+  | { readonly type: "oom"; readonly containerId: string }
+  | { readonly type: "removed"; readonly containerId: string };
+
+export interface RuntimeExecOptions {
+  readonly command: readonly string[];
+  readonly stdin: boolean;
+  readonly tty: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+}
+
+export interface RuntimeExec {
+  /** Ordered output; each consumer pulls, so a slow one slows the command. With a tty all is stdout. */
+  readonly output: AsyncIterable<{ readonly stream: "stdout" | "stderr"; readonly data: Uint8Array }>;
+  /** Resolves when written; rejects once the command has ended. */
+  write(data: Uint8Array): Promise<void>;
+  endInput(): void;
+  resize(columns: number, rows: number): void;
+  /** The command's own exit code; 128 + n when a signal ended it; 126/127 when it could not be started. */
+  readonly exitCode: Promise<number>;
+}
+
+export interface ContainerUsage {
+  readonly cpuNanos: number;
+  readonly memoryBytes: number;
+  /** Working set: usage less inactive file cache. */
+  readonly workingSetBytes: number;
+  readonly oomKills: number;
+}
+
+export type RuntimeErrorCode =
+  | "UNAVAILABLE"
+  | "TIMEOUT"
+  | "ALREADY_EXISTS"
+  | "NOT_FOUND"
+  | "IMAGE_NOT_FOUND"
+  | "IMAGE_DENIED"
+  | "IMAGE_INVALID"
+  | "REGISTRY_UNAVAILABLE"
+  | "START_FAILED"
+  | "ABORTED"
+  | "UNKNOWN";
+
+export class RuntimeError extends Error {
+  readonly code: RuntimeErrorCode;
+  /** Whether the same call may succeed later with nothing changed by the user. */
+  readonly retryable: boolean;
+
+  constructor(code: RuntimeErrorCode, message: string, options: { retryable: boolean; cause?: unknown }) {
+    super(message, { cause: options.cause });
+    this.name = "RuntimeError";
+    this.code = code;
+    this.retryable = options.retryable;
+  }
+}

@@ -1,0 +1,246 @@
+import { isIP } from "node:net";
+import { nodeId } from "@forage/identity";
+import { parseQuantity } from "@forage/scheduler";
+import { parsePodCidr } from "./network/ipv4-cidr.ts";
+import type { PortRange } from "./network/port-allocator.ts";
+
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The agent's settings, checked. A small checker of our own, since a schema library would cost 8 MB on every host. */
+export interface Settings {
+  /** Everything the agent keeps: journal, identity, logs, the network's records. */
+  readonly dataDir: string;
+  /** What is worthless after a reboot; best on tmpfs. */
+  readonly runDir: string;
+  readonly coordinator: HostPort;
+  readonly joinTokenFile: string | undefined;
+  readonly nodeName: string;
+  /** Names what the agent makes in the kernel and in containerd. */
+  readonly instance: string;
+  readonly podCidr: string;
+  readonly containerd: { readonly address: string; readonly namespace: string };
+  readonly nerdctl: string;
+  readonly cniBinDir: string;
+  /** Undefined: no HTTP. */
+  readonly http: { readonly listen: HostPort | undefined };
+  readonly hostPortRange: PortRange;
+  /** Where others reach this host's pods; undefined: found out. */
+  readonly advertiseAddress: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Kept back for the host itself: quantities by resource. */
+  readonly reserve: Readonly<Record<string, string>>;
+  readonly podsMax: number;
+  /** Sandboxes made ahead. */
+  readonly preparedSandboxes: number;
+  readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
+  readonly logLevel: LogLevel;
+}
+
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error";
+
+export interface Setting<Value = unknown> {
+  /** As in the file, groups with dots. */
+  readonly path: string;
+  /** For the usage line. */
+  readonly shape: string;
+  /** From the file's value, or the text of a flag or variable; throws an Error that says what it must be. */
+  readonly read: (value: unknown) => Value;
+}
+
+const INSTANCE = /^[a-z0-9]{1,8}$/;
+const LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error"];
+
+export const SETTINGS: readonly Setting[] = [
+  { path: "dataDir", shape: "DIR", read: absolutePath },
+  { path: "runDir", shape: "DIR", read: absolutePath },
+  { path: "coordinator", shape: "HOST:PORT", read: hostPort },
+  { path: "joinTokenFile", shape: "FILE", read: absolutePath },
+  { path: "nodeName", shape: "NAME", read: nodeName },
+  { path: "instance", shape: "NAME", read: matching(INSTANCE, "1 to 8 lower-case letters or digits") },
+  { path: "podCidr", shape: "CIDR", read: podCidr },
+  { path: "containerd.address", shape: "SOCKET", read: absolutePath },
+  {
+    path: "containerd.namespace",
+    shape: "NAME",
+    read: matching(/^[A-Za-z0-9._-]{1,76}$/, "a namespace's name"),
+  },
+  { path: "nerdctl", shape: "FILE", read: absolutePath },
+  { path: "cniBinDir", shape: "DIR", read: absolutePath },
+  { path: "http.listen", shape: "HOST:PORT|off", read: listenAddress },
+  { path: "hostPortRange", shape: "FIRST-LAST", read: portRange },
+  { path: "advertiseAddress", shape: "ADDRESS", read: address },
+  { path: "labels", shape: "KEY=VALUE,…", read: textMap },
+  { path: "reserve", shape: "RESOURCE=QUANTITY,…", read: quantities },
+  { path: "podsMax", shape: "N", read: wholeNumber(1, 1_000) },
+  { path: "preparedSandboxes", shape: "N", read: wholeNumber(0, 200) },
+  { path: "restart.backOffBaseSeconds", shape: "SECONDS", read: wholeNumber(0, 3_600) },
+  { path: "restart.backOffCapSeconds", shape: "SECONDS", read: wholeNumber(0, 86_400) },
+  { path: "logLevel", shape: LEVELS.join("|"), read: oneOf(LEVELS) },
+];
+
+export interface GivenValue {
+  readonly value: unknown;
+  /** The file, variable or flag it comes from. */
+  readonly where: string;
+}
+
+/** All problems at once; settings only if there are none. */
+export function checkSettings(
+  given: ReadonlyMap<string, GivenValue>,
+  hostName: string,
+): { readonly settings?: Settings; readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  const read = new Map<string, unknown>();
+  for (const [path, { value, where }] of given) {
+    const setting = SETTINGS.find((it) => it.path === path);
+    if (setting === undefined) {
+      problems.push(`${where}: ${path}: there is no such setting`);
+      continue;
+    }
+    try {
+      read.set(path, setting.read(value));
+    } catch (error) {
+      problems.push(`${where}: ${path}: must be ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  for (const path of ["dataDir", "coordinator"]) {
+    if (!given.has(path)) problems.push(`${path}: must be set`);
+  }
+  return problems.length > 0 ? { problems } : { settings: withDefaults(read, hostName), problems };
+}
+
+function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Settings {
+  // Each was read by its own setting's function, which is what gives it its type.
+  const get = <Value>(path: string, otherwise: Value): Value =>
+    read.has(path) ? (read.get(path) as Value) : otherwise;
+  const instance = get("instance", "main");
+  return {
+    dataDir: get("dataDir", ""),
+    runDir: get("runDir", `/run/forage/agent-${instance}`),
+    coordinator: get("coordinator", { host: "", port: 0 }),
+    joinTokenFile: get<string | undefined>("joinTokenFile", undefined),
+    nodeName: get("nodeName", hostName.toLowerCase()),
+    instance,
+    podCidr: get("podCidr", "10.64.0.0/16"),
+    containerd: {
+      address: get("containerd.address", "/run/containerd/containerd.sock"),
+      namespace: get("containerd.namespace", "forage"),
+    },
+    nerdctl: get("nerdctl", "/usr/lib/forage/nerdctl"),
+    cniBinDir: get("cniBinDir", "/usr/lib/cni"),
+    http: { listen: get<HostPort | undefined>("http.listen", { host: "127.0.0.1", port: 7602 }) },
+    hostPortRange: get("hostPortRange", { first: 20_000, last: 29_999 }),
+    advertiseAddress: get<string | undefined>("advertiseAddress", undefined),
+    labels: get("labels", {}),
+    reserve: get("reserve", {}),
+    podsMax: get("podsMax", 110),
+    preparedSandboxes: get("preparedSandboxes", 20),
+    restart: {
+      backOffBaseSeconds: get("restart.backOffBaseSeconds", 10),
+      backOffCapSeconds: get("restart.backOffCapSeconds", 300),
+    },
+    logLevel: get<LogLevel>("logLevel", "info"),
+  };
+}
+
+function absolutePath(value: unknown): string {
+  if (typeof value === "string" && value.startsWith("/")) return value;
+  throw new Error("an absolute path");
+}
+
+function hostPort(value: unknown): HostPort {
+  const match =
+    typeof value === "string" ? /^(?:\[([0-9a-fA-F:]+)\]|([^:\s]+)):(\d{1,5})$/.exec(value) : null;
+  const port = Number(match?.[3]);
+  const host = match?.[1] ?? match?.[2];
+  if (host !== undefined && port >= 1 && port <= 65_535) return { host, port };
+  throw new Error("HOST:PORT");
+}
+
+function listenAddress(value: unknown): HostPort | undefined {
+  if (value === "off" || value === false) return undefined;
+  const parsed = hostPort(value);
+  // It asks nobody who they are.
+  if (parsed.host === "::1" || parsed.host === "localhost" || /^127\./.test(parsed.host)) return parsed;
+  throw new Error("a loopback address with a port, or off");
+}
+
+function address(value: unknown): string {
+  if (typeof value === "string" && isIP(value) === 4) return value;
+  throw new Error("an IPv4 address");
+}
+
+/** It becomes part of the node's certificate. */
+function nodeName(value: unknown): string {
+  try {
+    return nodeId(typeof value === "string" ? value : "");
+  } catch {
+    throw new Error("1 to 57 lower-case letters, digits, dots or dashes");
+  }
+}
+
+function podCidr(value: unknown): string {
+  if (typeof value !== "string") throw new Error("an address range such as 10.64.0.0/16");
+  parsePodCidr(value);
+  return value;
+}
+
+function portRange(value: unknown): PortRange {
+  const match = typeof value === "string" ? /^(\d{1,5})-(\d{1,5})$/.exec(value) : null;
+  const [first, last] = [Number(match?.[1]), Number(match?.[2])];
+  if (match && first >= 1 && last <= 65_535 && first <= last) return { first, last };
+  throw new Error("FIRST-LAST, two ports");
+}
+
+function textMap(value: unknown): Readonly<Record<string, string>> {
+  const entries = typeof value === "string" ? pairs(value) : Object.entries(value ?? {});
+  const texts = entries.map(([key, text]) => [key, typeof text === "number" ? String(text) : text] as const);
+  if (typeof value === "object" || typeof value === "string") {
+    if (texts.every(([key, text]) => key !== "" && typeof text === "string"))
+      return Object.fromEntries(texts);
+  }
+  throw new Error("names with texts, key=value");
+}
+
+function pairs(text: string): [string, string][] {
+  return text
+    .split(",")
+    .filter((part) => part.trim() !== "")
+    .map((part) => {
+      const equals = part.indexOf("=");
+      return [part.slice(0, Math.max(0, equals)).trim(), part.slice(equals + 1).trim()];
+    });
+}
+
+function quantities(value: unknown): Readonly<Record<string, string>> {
+  const map = textMap(value);
+  for (const text of Object.values(map)) parseQuantity(text);
+  return map;
+}
+
+function wholeNumber(min: number, max: number) {
+  return (value: unknown): number => {
+    const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
+    if (typeof number === "number" && Number.isInteger(number) && number >= min && number <= max)
+      return number;
+    throw new Error(`a whole number from ${min} to ${max}`);
+  };
+}
+
+function matching(pattern: RegExp, what: string) {
+  return (value: unknown): string => {
+    if (typeof value === "string" && pattern.test(value)) return value;
+    throw new Error(what);
+  };
+}
+
+function oneOf<const Value extends string>(allowed: readonly Value[]) {
+  return (value: unknown): Value => {
+    const found = allowed.find((it) => it === value);
+    if (found !== undefined) return found;
+    throw new Error(`one of ${allowed.join(", ")}`);
+  };
+}

@@ -1,0 +1,86 @@
+import type { StatusOutbox } from "./link/status-outbox.ts";
+import type { NodeReporter } from "./node-reporter.ts";
+import type { HostPart, SupervisorEvents } from "./pods/pod-supervisor.ts";
+import type { Step } from "./pods/step.ts";
+import type { StateSaver } from "./state-saver.ts";
+
+export interface AgentLog {
+  debug(fields: object, event: string): void;
+  info(fields: object, event: string): void;
+  warn(fields: object, event: string): void;
+  error(fields: object, event: string): void;
+}
+
+export interface SupervisorListeners {
+  readonly log: AgentLog;
+  readonly saver: StateSaver;
+  readonly outbox: StatusOutbox;
+  readonly reporter: NodeReporter;
+  readonly stepped: (step: Step, tookMs: number, failed: boolean) => void;
+  readonly changed: (podUid: string) => void;
+}
+
+/** Where each thing goes that the supervisor tells. */
+export function supervisorEvents({
+  log,
+  saver,
+  outbox,
+  reporter,
+  stepped,
+  changed,
+}: SupervisorListeners): SupervisorEvents {
+  const down = new Map<HostPart, string>();
+  return {
+    remembered: (podUid, memory) => saver.save(podUid, memory),
+    changed: (status) => {
+      outbox.put(status);
+      changed(status.uid);
+    },
+    stepped: (pod, step, tookMs, error) => {
+      stepped(step, tookMs, error !== undefined);
+      const fields = { pod, ...step, tookMs: Math.round(tookMs) };
+      if (error !== undefined) log.warn({ ...fields, reason: messageOf(error) }, "step-failed");
+      else if (changesHost(step)) log.info(fields, "step");
+      else log.debug(fields, "step");
+    },
+    forgotten: (podUid) => {
+      outbox.drop(podUid);
+      changed(podUid);
+      void saver.forget(podUid);
+      log.info({ pod: podUid }, "pod-forgotten");
+    },
+    impaired: (part, error) => {
+      const message = error === undefined ? undefined : messageOf(error);
+      reporter.impaired(part, message);
+      if (message === down.get(part)) return;
+      if (message === undefined) down.delete(part);
+      else down.set(part, message);
+      if (message === undefined) log.info({ part }, "host-part-works-again");
+      else log.warn({ part, reason: message }, "host-part-impaired");
+    },
+  };
+}
+
+function changesHost(step: Step): boolean {
+  switch (step.kind) {
+    case "startContainer":
+    case "stopContainers":
+    case "removeContainers":
+    case "recordExit":
+    case "adopt":
+    case "cleanUp":
+      return true;
+    case "look":
+    case "fetchImage":
+    case "attachSandbox":
+    case "allocatePorts":
+    case "publishPorts":
+      return false;
+    default:
+      return step satisfies never;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,218 @@
+import { mkdir, readdir, readFile, rename, rm, statfs, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { syncDirectory } from "../journal/durable-files.ts";
+import {
+  type LimitedDirectoryParts,
+  makeLimitedDirectory,
+  type ReadyDirectory,
+} from "./limited-directory.ts";
+import { detachLoopDevicesOf } from "./loop-devices.ts";
+import { mountsBelow, readMountTable } from "./mount-table.ts";
+import { codeOf, removeMountPoint, removeTree } from "./mounts.ts";
+import type { Turns } from "./turns.ts";
+import { type ClaimState, VolumeError } from "./volumes.ts";
+
+const RECORD = "claim.json";
+const USERS = "users";
+const DATA = "data";
+const MOUNT = "mnt";
+/** A claim that is being deleted: never half a claim under its own name. No claim's name begins with a dot. */
+const GONE = ".gone-";
+const FORMAT = 1;
+
+export interface ClaimStoreParts extends LimitedDirectoryParts {
+  readonly directory: string;
+  readonly turns: Turns;
+}
+
+export interface HeldClaim extends ReadyDirectory {
+  readonly capacityBytes?: number;
+}
+
+interface ClaimRecord {
+  readonly format: number;
+  readonly capacityBytes?: number;
+}
+
+/**
+ * Persistent claims: `<directory>/<namespace>/<name>/` with `claim.json`, `users/<pod uid>` for each pod that has it, and the data:
+ * `data.img` if it has a capacity and the host has loop devices, else the directory `data`.
+ */
+export class ClaimStore {
+  readonly #parts: ClaimStoreParts;
+
+  constructor(parts: ClaimStoreParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes the claim if it is new, and marks it used. */
+  hold(
+    namespace: string,
+    name: string,
+    capacityBytes: number | undefined,
+    podUid: string,
+    signal: AbortSignal,
+  ): Promise<HeldClaim> {
+    return this.#inTurn(namespace, name, async (home) => {
+      // First the mark: what is marked is cleaned up, or at least not deleted.
+      await mkdir(join(home, USERS), { recursive: true, mode: 0o700 });
+      const record = (await readRecord(home)) ?? (await writeRecord(home, capacityBytes));
+      await writeFile(join(home, USERS, podUid), "", { mode: 0o600 });
+      const ready = await makeLimitedDirectory(
+        {
+          home: join(home, DATA),
+          mountPoint: join(home, MOUNT),
+          kind: "durable",
+          limitBytes: record.capacityBytes,
+        },
+        this.#parts,
+        signal,
+      ).catch((error) => tell(`claim ${namespace}/${name}`, error));
+      return { ...ready, ...(record.capacityBytes !== undefined && { capacityBytes: record.capacityBytes }) };
+    });
+  }
+
+  /** The pod has no claims any more. Those that nobody has are unmounted, with all that was written on disk. */
+  async letGo(podUid: string, signal: AbortSignal): Promise<void> {
+    for (const [namespace, name] of await this.#names()) {
+      await this.#inTurn(namespace, name, async (home) => {
+        if (!(await usersOf(home)).includes(podUid)) return;
+        await rm(join(home, USERS, podUid), { force: true });
+        await this.#unmountUnused(home, signal);
+      });
+    }
+  }
+
+  /** Forgets users that are unknown, and finishes what a crash cut off. */
+  async settle(knownPodUids: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    for (const namespace of await namesIn(this.#parts.directory)) {
+      const gone = (await namesIn(join(this.#parts.directory, namespace))).filter((it) =>
+        it.startsWith(GONE),
+      );
+      for (const name of gone) {
+        await removeTree(join(this.#parts.directory, namespace, name), this.#parts.children, signal);
+      }
+    }
+    for (const [namespace, name] of await this.#names()) {
+      await this.#inTurn(namespace, name, async (home) => {
+        const unknown = (await usersOf(home)).filter((uid) => !knownPodUids.has(uid));
+        await Promise.all(unknown.map((uid) => rm(join(home, USERS, uid), { force: true })));
+        await this.#unmountUnused(home, signal);
+      });
+    }
+  }
+
+  async list(): Promise<readonly ClaimState[]> {
+    const table = await readMountTable();
+    const states = (await this.#names()).map(async ([namespace, name]) => {
+      const home = this.#home(namespace, name);
+      const [record, users] = await Promise.all([readRecord(home), usersOf(home)]);
+      const isMounted = mountsBelow(table, join(home, MOUNT)).length > 0;
+      const usedBytes = isMounted ? await usedOf(join(home, MOUNT)) : undefined;
+      return {
+        namespace,
+        name,
+        users,
+        ...(record?.capacityBytes !== undefined && { capacityBytes: record.capacityBytes }),
+        ...(usedBytes !== undefined && { usedBytes }),
+      };
+    });
+    return Promise.all(states);
+  }
+
+  remove(namespace: string, name: string, signal: AbortSignal): Promise<void> {
+    return this.#inTurn(namespace, name, async (home) => {
+      const users = await usersOf(home);
+      if (users.length > 0) {
+        throw new VolumeError(
+          "IN_USE",
+          `claim ${namespace}/${name} is in use by ${users.length} of this host's pods`,
+        );
+      }
+      await this.#unmountUnused(home, signal);
+      const gone = join(this.#parts.directory, namespace, `${GONE}${name}`);
+      await removeTree(gone, this.#parts.children, signal);
+      const isThere = await rename(home, gone).then(
+        () => true,
+        (error) => codeOf(error) !== "ENOENT" && Promise.reject(error),
+      );
+      if (isThere) await removeTree(gone, this.#parts.children, signal);
+    });
+  }
+
+  async #unmountUnused(home: string, signal: AbortSignal): Promise<void> {
+    if ((await usersOf(home)).length > 0) return;
+    await this.#parts.mounts.unmountAll(join(home, MOUNT), signal);
+    await removeMountPoint(join(home, MOUNT));
+    await detachLoopDevicesOf(home, this.#parts.children, signal);
+  }
+
+  async #names(): Promise<readonly (readonly [namespace: string, name: string])[]> {
+    const namespaces = await namesIn(this.#parts.directory);
+    const names = namespaces.map(async (namespace) =>
+      (await namesIn(join(this.#parts.directory, namespace))).map((name) => [namespace, name] as const),
+    );
+    return (await Promise.all(names)).flat().filter(([, name]) => !name.startsWith(GONE));
+  }
+
+  #home(namespace: string, name: string): string {
+    return join(this.#parts.directory, namespace, name);
+  }
+
+  #inTurn<Result>(namespace: string, name: string, work: (home: string) => Promise<Result>): Promise<Result> {
+    return this.#parts.turns.take(`claim ${namespace}/${name}`, () => work(this.#home(namespace, name)));
+  }
+}
+
+function tell(what: string, error: unknown): never {
+  if (!(error instanceof VolumeError)) throw error;
+  throw new VolumeError(error.code, `${what}: ${error.message}`, { cause: error });
+}
+
+function usersOf(home: string): Promise<readonly string[]> {
+  return namesIn(join(home, USERS));
+}
+
+async function usedOf(path: string): Promise<number> {
+  const { blocks, bfree, bsize } = await statfs(path);
+  return (blocks - bfree) * bsize;
+}
+
+async function readRecord(home: string): Promise<ClaimRecord | undefined> {
+  const read = await readJson(join(home, RECORD));
+  if (read === undefined) return undefined;
+  if (typeof read !== "object" || read === null || !("format" in read) || read.format !== FORMAT) {
+    throw new VolumeError("DAMAGED", `${join(home, RECORD)} can't be read`);
+  }
+  const capacityBytes = "capacityBytes" in read ? Number(read.capacityBytes) : undefined;
+  return { format: FORMAT, ...(capacityBytes !== undefined && { capacityBytes }) };
+}
+
+async function writeRecord(home: string, capacityBytes: number | undefined): Promise<ClaimRecord> {
+  const record: ClaimRecord = { format: FORMAT, ...(capacityBytes !== undefined && { capacityBytes }) };
+  const path = join(home, RECORD);
+  await writeFile(`${path}.new`, JSON.stringify(record), { mode: 0o600, flush: true });
+  await rename(`${path}.new`, path);
+  await syncDirectory(home);
+  return record;
+}
+
+/** Undefined only if there is no such file: a claim that can't be read must not be taken for new. */
+async function readJson(path: string): Promise<unknown> {
+  try {
+    return JSON.parse(await readFile(path, "utf8"));
+  } catch (cause) {
+    if (codeOf(cause) === "ENOENT") return undefined;
+    throw new VolumeError("DAMAGED", `${path} can't be read`, { cause });
+  }
+}
+
+/** Empty only if there is no such directory: a claim that can't be looked at must not be taken for unused. */
+async function namesIn(directory: string): Promise<readonly string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import { DiskUseWatch } from "./disk-use-watch.ts";
+
+function aWatch(walkMs: number, usedBytes: () => number) {
+  const clock = new SimClock();
+  const beganMs = clock.nowMs();
+  const walks: string[] = [];
+  const told: number[] = [];
+  const errors: unknown[] = [];
+  const watch = new DiskUseWatch({
+    clock,
+    onError: (_, error) => errors.push(error),
+    async measure(path) {
+      walks.push(`${(clock.nowMs() - beganMs) / 1000} ${path}`);
+      await clock.sleep(walkMs);
+      return usedBytes();
+    },
+  });
+  const directory = (path: string) => ({
+    path,
+    limitBytes: 100,
+    exceeded: (used: number) => told.push(used),
+  });
+  return { clock, watch, directory, walks, told, errors };
+}
+
+test("small directories are looked at every 10 s, and what is too much is told", async () => {
+  let used = 100;
+  const { clock, watch, directory, walks, told } = aWatch(1, () => used);
+  watch.watch(directory("/a"));
+  watch.watch(directory("/a"));
+  await clock.advance(25_000);
+  assert.deepEqual(told, []);
+  used = 101;
+  await clock.advance(20_000);
+  assert.deepEqual(walks, ["10 /a", "20.001 /a", "30.002 /a", "40.003 /a"]);
+  assert.deepEqual(told, [101, 101]);
+  watch.unwatch("/a");
+  assert.equal(clock.timers, 0);
+});
+
+test("looking takes a hundredth of the time at most, five minutes apart at most, one at a time", async () => {
+  const slow = aWatch(1_000, () => 0);
+  slow.watch.watch(slow.directory("/a"));
+  slow.watch.watch(slow.directory("/b"));
+  await slow.clock.advance(220_000);
+  assert.deepEqual(slow.walks, ["10 /a", "11 /b", "111 /a", "112 /b", "212 /a", "213 /b"]);
+  const slower = aWatch(60_000, () => 0);
+  slower.watch.watch(slower.directory("/a"));
+  await slower.clock.advance(400_000);
+  assert.deepEqual(slower.walks, ["10 /a", "370 /a"]);
+});
+
+test("a walk that fails is told and tried again; close waits for it", async () => {
+  const { clock, watch, directory, walks, errors } = aWatch(5, () => assert.fail("du: no size"));
+  watch.watch(directory("/a"));
+  await clock.advance(30_000);
+  assert.equal(errors.length, 2);
+  const closing = watch.close();
+  await clock.advance(60_000);
+  await closing;
+  assert.equal(walks.length, 2);
+  assert.equal(clock.timers, 0);
+});

@@ -1,0 +1,106 @@
+import type { Clock } from "../clock.ts";
+import type { ChildRunner } from "./run-child.ts";
+import { VolumeError } from "./volumes.ts";
+
+/**
+ * Looking takes a walk over all files: at most a hundredth of the time is spent on it, but what can be looked at quickly is looked at
+ * soon, as nothing else keeps a pod from filling the disk.
+ */
+const SHARE = 100;
+const INTERVAL_LEAST_MS = 10_000;
+const INTERVAL_MOST_MS = 300_000;
+const WALK_MS = 600_000;
+
+export interface WatchedDirectory {
+  readonly path: string;
+  readonly limitBytes: number;
+  readonly exceeded: (usedBytes: number) => void;
+}
+
+export interface DiskUseWatchParts {
+  readonly clock: Clock;
+  /** Gives the bytes that the files below the path take. */
+  readonly measure: (path: string, signal: AbortSignal) => Promise<number>;
+  readonly onError: (path: string, error: unknown) => void;
+}
+
+/** Measures directories whose limit nothing else enforces, one after the other. No directories, no timer. */
+export class DiskUseWatch {
+  readonly #parts: DiskUseWatchParts;
+  readonly #watched = new Map<string, { readonly directory: WatchedDirectory; dueMs: number }>();
+  readonly #closing = new AbortController();
+  #timer: (() => void) | undefined;
+  #walking: Promise<void> | undefined;
+
+  constructor(parts: DiskUseWatchParts) {
+    this.#parts = parts;
+  }
+
+  watch(directory: WatchedDirectory): void {
+    if (this.#watched.has(directory.path)) return;
+    this.#watched.set(directory.path, {
+      directory,
+      dueMs: this.#parts.clock.monotonicMs() + INTERVAL_LEAST_MS,
+    });
+    this.#schedule();
+  }
+
+  /** Forgets what lies at or below the path. */
+  unwatch(path: string): void {
+    for (const watched of [...this.#watched.keys()]) {
+      if (watched === path || watched.startsWith(`${path}/`)) this.#watched.delete(watched);
+    }
+    this.#schedule();
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#timer?.();
+    await this.#walking;
+  }
+
+  #schedule(): void {
+    this.#timer?.();
+    this.#timer = undefined;
+    if (this.#closing.signal.aborted || this.#walking !== undefined || this.#watched.size === 0) return;
+    const dueMs = Math.min(...[...this.#watched.values()].map((it) => it.dueMs));
+    const { clock } = this.#parts;
+    this.#timer = clock.after(Math.max(0, dueMs - clock.monotonicMs()), () => {
+      this.#walking = this.#walkDue().finally(() => {
+        this.#walking = undefined;
+        this.#schedule();
+      });
+    });
+  }
+
+  async #walkDue(): Promise<void> {
+    const { clock, measure, onError } = this.#parts;
+    for (const [path, watched] of [...this.#watched]) {
+      if (this.#closing.signal.aborted) return;
+      const beganMs = clock.monotonicMs();
+      if (watched.dueMs > beganMs || !this.#watched.has(path)) continue;
+      try {
+        const usedBytes = await measure(path, this.#closing.signal);
+        const { limitBytes, exceeded } = watched.directory;
+        if (usedBytes > limitBytes && this.#watched.has(path)) exceeded(usedBytes);
+      } catch (error) {
+        if (!this.#closing.signal.aborted) onError(path, error);
+      }
+      const tookMs = clock.monotonicMs() - beganMs;
+      watched.dueMs =
+        clock.monotonicMs() + Math.min(INTERVAL_MOST_MS, Math.max(INTERVAL_LEAST_MS, SHARE * tookMs));
+    }
+  }
+}
+
+/** What the files below take of the disk, in bytes. */
+export async function measureUse(path: string, children: ChildRunner, signal: AbortSignal): Promise<number> {
+  // Files that vanish meanwhile make it complain, but it goes on and tells the sum.
+  const { stdout } = await children.run("nice", ["-n", "10", "du", "-s", "-x", "-B1", "--", path], {
+    signal,
+    timeoutMs: WALK_MS,
+  });
+  const bytes = Number.parseInt(stdout, 10);
+  if (Number.isNaN(bytes)) throw new VolumeError("HOST_FAILED", `du: no size of ${path}`);
+  return bytes;
+}

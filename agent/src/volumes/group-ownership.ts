@@ -1,0 +1,184 @@
+import { spawn } from "node:child_process";
+import { chmod, chown, constants, type FileHandle, lchown, lstat, open, stat } from "node:fs/promises";
+import { VolumeError } from "./volumes.ts";
+
+// A path without following any link in it, and without opening devices or fifos.
+const PIN = 0o10000000 | constants.O_NOFOLLOW;
+const DIRECTORY_BITS = 0o2770;
+const FILE_BITS = 0o660;
+
+export interface GroupOwnership {
+  readonly gid: number;
+  readonly changePolicy: "Always" | "OnRootMismatch";
+}
+
+/**
+ * Gives everything in a volume to a group, which may read and write it, and new files to the same group (setgid): Kubernetes' fs_group.
+ * Other containers may be changing the volume meanwhile: nothing outside it is touched, whatever links they make.
+ */
+export async function giveToGroup(
+  root: string,
+  { gid, changePolicy }: GroupOwnership,
+  signal: AbortSignal,
+): Promise<void> {
+  if (changePolicy === "OnRootMismatch" && (await rootFits(root, gid))) return;
+  const walk = await PinnedWalk.begin(root);
+  try {
+    // The root comes last, so that one that was cut off begins anew next time.
+    for await (const path of misfits(root, gid, signal)) {
+      if (path !== "") await walk.change(path, gid);
+    }
+    await walk.changeRoot(gid);
+  } finally {
+    await walk.close();
+  }
+}
+
+async function rootFits(root: string, gid: number): Promise<boolean> {
+  const it = await stat(root);
+  return it.gid === gid && (it.mode & DIRECTORY_BITS) === DIRECTORY_BITS;
+}
+
+/** Paths below the root that are to be changed, found by a child: mostly there are none, among perhaps a million. */
+async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGenerator<string> {
+  const isDirectory = ["-type", "d", "!", "-perm", `-${DIRECTORY_BITS.toString(8)}`];
+  const isFile = ["-type", "f", "!", "-perm", `-${FILE_BITS.toString(8)}`];
+  const wanted = [
+    "(",
+    "!",
+    "-gid",
+    String(gid),
+    "-o",
+    "(",
+    ...isDirectory,
+    ")",
+    "-o",
+    "(",
+    ...isFile,
+    ")",
+    ")",
+  ];
+  const child = spawn("find", ["-P", root, "-xdev", ...wanted, "-printf", "%P\\0"], {
+    stdio: ["ignore", "pipe", "ignore"],
+    env: { PATH: "/usr/bin:/bin", LC_ALL: "C" },
+    signal,
+  });
+  const ended = new Promise<void>((resolve, reject) => {
+    child.once("error", (cause) =>
+      reject(new VolumeError("HOST_FAILED", `find: ${cause.message}`, { cause })),
+    );
+    // Files that vanish meanwhile make it complain; they need no change.
+    child.once("close", () => resolve());
+  });
+  ended.catch(() => undefined);
+  // Names are bytes, not text.
+  child.stdout.setEncoding("latin1");
+  let rest = "";
+  try {
+    for await (const chunk of child.stdout) {
+      const paths = (rest + chunk).split("\0");
+      rest = paths.pop() ?? "";
+      yield* paths;
+    }
+    await ended;
+  } catch (cause) {
+    if (signal.aborted)
+      throw new VolumeError("ABORTED", "giving the volume to its group: aborted", { cause });
+    throw cause;
+  } finally {
+    child.kill("SIGKILL");
+  }
+}
+
+/** Goes from directory to directory by open handles, so that none can be exchanged for a link on the way. */
+class PinnedWalk {
+  readonly #root: FileHandle;
+  /** Handles of the directories that lead to the last path, from the root on. */
+  #trail: { readonly name: string; readonly handle: FileHandle }[] = [];
+
+  static async begin(root: string): Promise<PinnedWalk> {
+    return new PinnedWalk(await open(root, PIN));
+  }
+
+  private constructor(root: FileHandle) {
+    this.#root = root;
+  }
+
+  async change(path: string, gid: number): Promise<void> {
+    const parts = path.split("/");
+    const name = parts.pop() ?? "";
+    try {
+      await this.#changeEntry(await this.#enter(parts), name, gid);
+    } catch (error) {
+      // Gone, or not what it was: whoever changed it meanwhile may keep it.
+      if (!isGone(error)) throw error;
+    }
+  }
+
+  async changeRoot(gid: number): Promise<void> {
+    await setOwnership(this.#root, gid);
+  }
+
+  async close(): Promise<void> {
+    await this.#leave(0);
+    await this.#root.close();
+  }
+
+  async #changeEntry(directory: FileHandle, name: string, gid: number): Promise<void> {
+    const path = below(directory, name);
+    const there = await lstat(path);
+    if (there.isSymbolicLink()) return lchown(path, there.uid, gid);
+    const entry = await open(path, PIN);
+    try {
+      await setOwnership(entry, gid);
+    } finally {
+      await entry.close();
+    }
+  }
+
+  /** The directory at these parts below the root. */
+  async #enter(parts: readonly string[]): Promise<FileHandle> {
+    let shared = 0;
+    while (shared < parts.length && this.#trail[shared]?.name === parts[shared]) shared += 1;
+    await this.#leave(shared);
+    for (const name of parts.slice(shared)) {
+      const handle = await open(below(this.#last, name), PIN | constants.O_DIRECTORY);
+      this.#trail.push({ name, handle });
+    }
+    return this.#last;
+  }
+
+  get #last(): FileHandle {
+    return this.#trail.at(-1)?.handle ?? this.#root;
+  }
+
+  async #leave(keep: number): Promise<void> {
+    for (const { handle } of this.#trail.splice(keep)) await handle.close();
+  }
+}
+
+async function setOwnership(entry: FileHandle, gid: number): Promise<void> {
+  const { uid, mode } = await entry.stat();
+  const isDirectory = (mode & constants.S_IFMT) === constants.S_IFDIR;
+  const path = self(entry);
+  await chown(path, uid, gid);
+  const bits = isDirectory ? DIRECTORY_BITS : FILE_BITS;
+  // Sockets and devices keep their modes. A setuid bit goes with the change of hands.
+  if (isDirectory || (mode & constants.S_IFMT) === constants.S_IFREG)
+    await chmod(path, (mode & 0o1777) | bits);
+}
+
+/** The kernel leads this name to exactly what is open, wherever it is by now. */
+function self(handle: FileHandle): string {
+  return `/proc/self/fd/${handle.fd}`;
+}
+
+/** Back to the bytes that find gave. */
+function below(directory: FileHandle, name: string): Buffer {
+  return Buffer.concat([Buffer.from(`${self(directory)}/`), Buffer.from(name, "latin1")]);
+}
+
+function isGone(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ENOENT" || code === "ENOTDIR" || code === "ELOOP";
+}

@@ -1,0 +1,86 @@
+import { constants } from "node:fs";
+import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { type HostPathType, VolumeError } from "./volumes.ts";
+
+// A local answer takes milliseconds. The path may lead to a server that is gone.
+const ANSWER_MS = 10_000;
+
+const TYPE_BITS = constants.S_IFMT;
+const FILE_TYPES: ReadonlyMap<number, string> = new Map([
+  [constants.S_IFIFO, "a fifo"],
+  [constants.S_IFCHR, "a character device"],
+  [constants.S_IFDIR, "a directory"],
+  [constants.S_IFBLK, "a block device"],
+  [constants.S_IFREG, "a file"],
+  [constants.S_IFSOCK, "a socket"],
+]);
+
+const WANTED: Readonly<Record<HostPathType, string | undefined>> = {
+  "": undefined,
+  Directory: "a directory",
+  DirectoryOrCreate: "a directory",
+  File: "a file",
+  FileOrCreate: "a file",
+  Socket: "a socket",
+  CharDevice: "a character device",
+  BlockDevice: "a block device",
+};
+
+/**
+ * Looks at a host path, makes it if its type says so, and gives its canonical form.
+ * @throws VolumeError SOURCE_MISSING, WRONG_TYPE, UNAVAILABLE.
+ */
+export async function prepareHostPath(
+  path: string,
+  type: HostPathType,
+  children: ChildRunner,
+  signal: AbortSignal,
+): Promise<string> {
+  const options = { signal, timeoutMs: ANSWER_MS };
+  const found = (await typeAt(path, children, signal)) ?? (await create(path, type, children, signal));
+  const wanted = WANTED[type];
+  if (wanted !== undefined && found !== wanted) {
+    throw new VolumeError("WRONG_TYPE", `host path ${path} is ${found}, not ${wanted}`);
+  }
+  return (await children.must("realpath", ["-e", "-z", "--", path], options)).replace(/\0$/, "");
+}
+
+/** What is at the path, links followed; undefined if nothing is. Asked of a child: whatever is mounted there may hang. */
+export async function typeAt(
+  path: string,
+  children: ChildRunner,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const result = await children.run("stat", ["-L", "-c", "%f", "--", path], { signal, timeoutMs: ANSWER_MS });
+  if (result.exitCode === 0) {
+    const mode = Number.parseInt(result.stdout, 16);
+    return FILE_TYPES.get(mode & TYPE_BITS) ?? "something unknown";
+  }
+  if (/No such file or directory/.test(result.stderr)) return undefined;
+  throw new VolumeError("HOST_FAILED", wordsOf(result));
+}
+
+/** As Kubernetes' runtimes do, a path of no declared type that isn't there becomes a directory. */
+async function create(
+  path: string,
+  type: HostPathType,
+  children: ChildRunner,
+  signal: AbortSignal,
+): Promise<string> {
+  const options = { signal, timeoutMs: ANSWER_MS };
+  switch (type) {
+    case "":
+    case "DirectoryOrCreate":
+      await children.must("mkdir", ["-p", "-m", "0755", "--", path], options);
+      return "a directory";
+    case "FileOrCreate":
+      await children.must("touch", ["--", path], options);
+      await children.must("chmod", ["0644", "--", path], options);
+      return "a file";
+    default:
+      throw new VolumeError(
+        "SOURCE_MISSING",
+        `host path ${path} doesn't exist; it should be ${WANTED[type]}`,
+      );
+  }
+}

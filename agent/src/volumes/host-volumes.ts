@@ -1,0 +1,216 @@
+import { chmod, mkdir, readdir } from "node:fs/promises";
+import type { Clock } from "../clock.ts";
+import { planBinds } from "./bind-plan.ts";
+import { checkClaimName, checkMounts, checkPod, checkPodUid } from "./check-spec.ts";
+import { ClaimStore } from "./claim-store.ts";
+import { DiskUseWatch, measureUse } from "./disk-use-watch.ts";
+import { exists, imagesTrial } from "./limited-directory.ts";
+import { detachLoopDevicesOf } from "./loop-devices.ts";
+import { readMountTable, visibleFrom } from "./mount-table.ts";
+import { codeOf, Mounts, makeMountPoint, removeMountPoints, removeTree } from "./mounts.ts";
+import { MOUNT_NFS } from "./nfs-volume.ts";
+import { prepareVolume, type ReadyVolume, updateVolume, type VolumeWorld } from "./prepare-volume.ts";
+import { ChildRunner } from "./run-child.ts";
+import { pinSubPath } from "./sub-path.ts";
+import { Turns } from "./turns.ts";
+import { VolumeLayout } from "./volume-layout.ts";
+import {
+  type ClaimState,
+  type PodVolumeSpec,
+  type PodVolumes,
+  type VolumeBind,
+  VolumeError,
+  type VolumeEvents,
+  type VolumeMount,
+} from "./volumes.ts";
+
+// All secrets of a host together, old and new side by side while they change.
+const MEMORY_BYTES_MAX = 256 * 1024 * 1024;
+const CONTAINER_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+
+export interface HostVolumesParts {
+  /** Everything is kept below it; made if need be. */
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly events: VolumeEvents;
+  /** Off: limits are measured instead of enforced, as on hosts that have no loop devices to give. On by default. */
+  readonly useImages?: boolean;
+  readonly mountNfsProgram?: string;
+}
+
+/**
+ * Volumes on a Linux host, as root. Nothing is remembered that isn't on disk or in the kernel's mount table, but what `prepare` found out.
+ */
+export class HostVolumes implements PodVolumes {
+  readonly #layout: VolumeLayout;
+  readonly #world: VolumeWorld;
+  readonly #turns = new Turns();
+  readonly #prepared = new Map<string, ReadonlyMap<string, ReadyVolume>>();
+
+  constructor(parts: HostVolumesParts) {
+    const { directory, clock, events, useImages = true, mountNfsProgram = MOUNT_NFS } = parts;
+    const layout = new VolumeLayout(directory);
+    const children = new ChildRunner();
+    const mounts = new Mounts(children);
+    const base = {
+      children,
+      mounts,
+      warn: events.warn,
+      imagesWork: useImages ? imagesTrial(layout.root, { children, mounts }, events.warn) : async () => false,
+    };
+    const onError = (path: string, err: unknown) => events.warn("volume-not-measured", { path, err });
+    this.#layout = layout;
+    this.#world = {
+      ...base,
+      layout,
+      events,
+      mountProgram: mountNfsProgram,
+      diskUse: new DiskUseWatch({
+        clock,
+        measure: (path, signal) => measureUse(path, children, signal),
+        onError,
+      }),
+      claims: new ClaimStore({ ...base, directory: layout.claims, turns: this.#turns }),
+    };
+  }
+
+  async recover(knownPodUids: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    await this.#openLayout(signal);
+    const found = await Promise.all(this.#layout.homes.map((home) => readdir(home)));
+    const unknown = new Set(found.flat().filter((uid) => !knownPodUids.has(uid)));
+    for (const uid of unknown) {
+      await this.release(uid, signal).catch((err) => {
+        if (signal.aborted) throw err;
+        // Others must not suffer from what one pod left; the next start tries again.
+        this.#world.events.warn("volumes-not-removed", { podUid: uid, err });
+      });
+    }
+    await this.#world.claims.settle(knownPodUids, signal);
+  }
+
+  prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void> {
+    return this.#inTurn(pod.uid, async () => {
+      checkPod(pod);
+      await this.#mountMemory(pod, signal);
+      const ready = new Map<string, ReadyVolume>();
+      for (const volume of pod.volumes) {
+        ready.set(volume.name, await prepareVolume(this.#world, pod, volume, signal));
+      }
+      this.#prepared.set(pod.uid, ready);
+    });
+  }
+
+  update(pod: PodVolumeSpec, signal: AbortSignal): Promise<void> {
+    return this.#inTurn(pod.uid, async () => {
+      checkPod(pod);
+      await this.#mountMemory(pod, signal);
+      for (const volume of pod.volumes) {
+        signal.throwIfAborted();
+        await updateVolume(this.#world, pod, volume);
+      }
+    });
+  }
+
+  binds(
+    podUid: string,
+    container: string,
+    mounts: readonly VolumeMount[],
+    signal: AbortSignal,
+  ): Promise<readonly VolumeBind[]> {
+    return this.#inTurn(podUid, async () => {
+      const ready = this.#prepared.get(podUid);
+      if (ready === undefined)
+        throw new VolumeError("HOST_FAILED", `the volumes of pod ${podUid} aren't prepared`);
+      checkMounts(mounts, new Set(ready.keys()));
+      if (!CONTAINER_NAME.test(container)) {
+        throw new VolumeError("INVALID", `${JSON.stringify(container)} can't be a container's name`);
+      }
+      const binds: VolumeBind[] = [];
+      for (const { source, target, readOnly, pin } of planBinds(mounts, ready)) {
+        if (pin === undefined) {
+          binds.push({ source, target, readOnly });
+          continue;
+        }
+        const place = this.#layout.pin(podUid, container, pin.index);
+        const visible = visibleFrom(await readMountTable(), source);
+        const request = { root: source, visible, subPath: pin.subPath, create: pin.create, target: place };
+        await pinSubPath(request, this.#world, signal);
+        binds.push({ source: place, target, readOnly });
+      }
+      return binds;
+    });
+  }
+
+  release(podUid: string, signal: AbortSignal): Promise<void> {
+    return this.#inTurn(podUid, async () => {
+      const { children, mounts, claims, diskUse } = this.#world;
+      const podMounts = this.#layout.podMounts(podUid);
+      this.#prepared.delete(podUid);
+      await mounts.unmountAll(podMounts, signal);
+      await removeMountPoints(podMounts);
+      for (const path of [this.#layout.podDisk(podUid), this.#layout.podMemory(podUid)]) {
+        if (!(await exists(path))) continue;
+        diskUse.unwatch(path);
+        // A container with the privilege to may have mounted something of its own.
+        await mounts.unmountAll(path, signal);
+        await detachLoopDevicesOf(path, children, signal);
+        await removeTree(path, children, signal);
+      }
+      await claims.letGo(podUid, signal);
+    });
+  }
+
+  claims(): Promise<readonly ClaimState[]> {
+    return this.#world.claims.list();
+  }
+
+  async removeClaim(namespace: string, name: string, signal: AbortSignal): Promise<void> {
+    checkClaimName(namespace, name);
+    await this.#world.claims.remove(namespace, name, signal);
+  }
+
+  async close(): Promise<void> {
+    await this.#turns.idle();
+    await this.#world.diskUse.close();
+  }
+
+  async #openLayout(signal: AbortSignal): Promise<void> {
+    for (const directory of [this.#layout.root, ...this.#layout.homes, this.#layout.claims]) {
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+    }
+    await chmod(this.#layout.root, 0o700);
+    signal.throwIfAborted();
+  }
+
+  /** The tmpfs for secrets, whose pages are never swapped out where the kernel can promise that (6.4 on). */
+  async #mountMemory({ volumes }: PodVolumeSpec, signal: AbortSignal): Promise<void> {
+    if (!volumes.some(({ source }) => source.type === "files" && source.secret)) return;
+    const target = this.#layout.memory;
+    await this.#turns.take("memory", async () => {
+      if (await this.#world.mounts.isMounted(target)) return;
+      await makeMountPoint(target, "directory");
+      const options = [`size=${MEMORY_BYTES_MAX}`, "mode=0700", "nodev", "nosuid"];
+      const request = { type: "tmpfs", source: "forage-secrets", target } as const;
+      await this.#world.mounts
+        .mount({ ...request, options: [...options, "noswap"] }, signal)
+        .catch((error) => {
+          if (!(error instanceof VolumeError) || error.code !== "HOST_FAILED") throw error;
+          return this.#world.mounts.mount({ ...request, options }, signal);
+        });
+    });
+  }
+
+  async #inTurn<Result>(podUid: string, work: () => Promise<Result>): Promise<Result> {
+    checkPodUid(podUid);
+    return this.#turns.take(`pod ${podUid}`, () => work().catch(toVolumeError));
+  }
+}
+
+function toVolumeError(error: unknown): never {
+  if (error instanceof VolumeError) throw error;
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof Error && error.name === "AbortError")
+    throw new VolumeError("ABORTED", message, { cause: error });
+  const code = codeOf(error) === "ENOSPC" ? "NO_ROOM" : "HOST_FAILED";
+  throw new VolumeError(code, message, { cause: error });
+}

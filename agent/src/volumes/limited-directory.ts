@@ -1,0 +1,84 @@
+import { chmod, lstat, mkdir, rename, rm } from "node:fs/promises";
+import { canUseImages, type DiskImageParts, type ImageKind, makeImage, mountImage } from "./disk-image.ts";
+
+export interface LimitedDirectory {
+  /** `<home>.img` if the limit is enforced by a file system of its own, else the directory itself. */
+  readonly home: string;
+  /** Where the image is mounted. */
+  readonly mountPoint: string;
+  readonly kind: ImageKind;
+  /** Undefined: as much as the disk holds. */
+  readonly limitBytes: number | undefined;
+}
+
+export interface LimitedDirectoryParts extends DiskImageParts {
+  /** What was found out once: whether this host has loop devices for us. */
+  readonly imagesWork: (signal: AbortSignal) => Promise<boolean>;
+  readonly warn: (event: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+export interface ReadyDirectory {
+  readonly path: string;
+  /** False if somebody must measure it. */
+  readonly isEnforced: boolean;
+}
+
+/**
+ * A directory that holds no more than it may. What it once began as it stays: an image is never exchanged for a directory,
+ * or its contents would be out of sight.
+ */
+export async function makeLimitedDirectory(
+  { home, mountPoint, kind, limitBytes }: LimitedDirectory,
+  parts: LimitedDirectoryParts,
+  signal: AbortSignal,
+): Promise<ReadyDirectory> {
+  const file = `${home}.img`;
+  const hasImage = await exists(file);
+  if (hasImage || (limitBytes !== undefined && !(await exists(home)) && (await parts.imagesWork(signal)))) {
+    if (await parts.mounts.isMounted(mountPoint)) return { path: mountPoint, isEnforced: true };
+    const image = { file, kind, sizeBytes: limitBytes ?? 0 };
+    if (!hasImage) await makeImage(image, parts, signal);
+    if (!(await mountImage(image, mountPoint, parts, signal))) {
+      parts.warn("scratch-volume-made-anew", { file });
+      await rm(file);
+      await makeImage(image, parts, signal);
+      await mountImage(image, mountPoint, parts, signal);
+    }
+    return { path: mountPoint, isEnforced: true };
+  }
+  await makeOpenDirectory(home);
+  return { path: home, isEnforced: limitBytes === undefined };
+}
+
+/** One finding for as long as the process lives, made when it is first needed. */
+export function imagesTrial(
+  directory: string,
+  parts: DiskImageParts,
+  warn: LimitedDirectoryParts["warn"],
+): LimitedDirectoryParts["imagesWork"] {
+  let found: boolean | undefined;
+  return async (signal) => {
+    if (found === undefined) {
+      found = await canUseImages(directory, parts, signal);
+      if (!found) warn("no-loop-devices", { effect: "limits of volumes are measured, not enforced" });
+    }
+    return found;
+  };
+}
+
+/** For all users, as containers run as anyone; what leads to it is closed to all. */
+async function makeOpenDirectory(path: string): Promise<void> {
+  if (await exists(path)) return;
+  const unfinished = `${path}.new`;
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { recursive: true });
+  await chmod(unfinished, 0o777);
+  await rename(unfinished, path);
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,79 @@
+import { type Mounts, makeMountPoint } from "./mounts.ts";
+import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { VolumeError } from "./volumes.ts";
+
+export const MOUNT_NFS = "/usr/sbin/mount.nfs";
+// A server across the world that is there answers within this; one that doesn't is asked again by whoever waits for the volume.
+const MOUNT_MS = 30_000;
+const ANSWER_MS = 5_000;
+
+export interface NfsExport {
+  readonly server: string;
+  readonly path: string;
+  readonly readOnly: boolean;
+}
+
+export interface NfsParts {
+  readonly children: ChildRunner;
+  readonly mounts: Mounts;
+  readonly mountProgram: string;
+}
+
+/** Mounts an export, unless it is already. The mount itself waits for its server for ever (`hard`), so that no write is lost. */
+export async function mountNfs(
+  { server, path, readOnly }: NfsExport,
+  target: string,
+  { children, mounts, mountProgram }: NfsParts,
+  signal: AbortSignal,
+): Promise<void> {
+  if (await mounts.isMounted(target)) return;
+  await makeMountPoint(target, "directory");
+  // retry=0: one attempt, in the foreground; trying again is up to us.
+  const options = ["hard", "retry=0", "nodev", "nosuid", readOnly ? "ro" : "rw"];
+  const what = `nfs ${server}:${path}`;
+  try {
+    const result = await children.run(mountProgram, [`${server}:${path}`, target, "-o", options.join(",")], {
+      signal,
+      timeoutMs: MOUNT_MS,
+    });
+    if (result.exitCode !== 0) throw refusal(what, wordsOf(result));
+  } catch (error) {
+    if (!(error instanceof VolumeError) || error.code === "ABORTED") throw error;
+    if (error.code === "HOST_FAILED" && /ENOENT/.test(error.message)) {
+      throw new VolumeError("HOST_FAILED", `${what}: ${mountProgram} is missing: install nfs-common`, {
+        cause: error,
+      });
+    }
+    throw error.message.startsWith(what)
+      ? error
+      : new VolumeError(error.code, `${what}: ${error.message}`, { cause: error });
+  }
+}
+
+function refusal(what: string, words: string): VolumeError {
+  const hasNfs = !/No such device|unknown filesystem/i.test(words);
+  return hasNfs
+    ? new VolumeError("UNAVAILABLE", `${what}: ${words}`)
+    : new VolumeError("HOST_FAILED", `${what}: this host's kernel has no NFS: ${words}`);
+}
+
+/** Asks the server, not the cache. @throws VolumeError UNAVAILABLE. */
+export async function checkNfs(
+  { server, path }: NfsExport,
+  target: string,
+  { children }: NfsParts,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const result = await children.run("stat", ["-f", "-c", "%T", "--", target], {
+      signal,
+      timeoutMs: ANSWER_MS,
+    });
+    if (result.exitCode !== 0) throw new VolumeError("UNAVAILABLE", wordsOf(result));
+  } catch (error) {
+    if (!(error instanceof VolumeError) || error.code === "ABORTED") throw error;
+    throw new VolumeError("UNAVAILABLE", `nfs ${server}:${path} doesn't answer: ${error.message}`, {
+      cause: error,
+    });
+  }
+}

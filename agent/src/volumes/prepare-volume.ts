@@ -1,0 +1,172 @@
+import { chmod, mkdir } from "node:fs/promises";
+import type { ClaimStore } from "./claim-store.ts";
+import { toMebibytes } from "./disk-image.ts";
+import type { DiskUseWatch } from "./disk-use-watch.ts";
+import { writeFilesVolume } from "./files-volume.ts";
+import { giveToGroup } from "./group-ownership.ts";
+import { prepareHostPath } from "./host-path.ts";
+import { type LimitedDirectoryParts, makeLimitedDirectory } from "./limited-directory.ts";
+import { makeMountPoint } from "./mounts.ts";
+import { checkNfs, mountNfs } from "./nfs-volume.ts";
+import { planFiles } from "./plan-files.ts";
+import type { VolumeLayout } from "./volume-layout.ts";
+import {
+  type FilesSource,
+  type PodVolumeSpec,
+  type Volume,
+  VolumeError,
+  type VolumeEvents,
+  type VolumeSource,
+} from "./volumes.ts";
+
+export interface VolumeWorld extends LimitedDirectoryParts {
+  readonly layout: VolumeLayout;
+  readonly events: VolumeEvents;
+  readonly claims: ClaimStore;
+  readonly diskUse: DiskUseWatch;
+  readonly mountProgram: string;
+}
+
+export interface ReadyVolume {
+  /** Canonical. */
+  readonly path: string;
+  readonly readOnly: boolean;
+}
+
+/** Makes one volume ready. What is ready already costs a look. Errors name the volume. */
+export async function prepareVolume(
+  world: VolumeWorld,
+  pod: PodVolumeSpec,
+  { name, source }: Volume,
+  signal: AbortSignal,
+): Promise<ReadyVolume> {
+  signal.throwIfAborted();
+  try {
+    switch (source.type) {
+      case "emptyDir":
+        return await prepareEmptyDir(world, pod, name, source, signal);
+      case "files":
+        return await prepareFiles(world, pod, name, source);
+      case "claim":
+        return await prepareClaim(world, pod, source, signal);
+      case "hostPath": {
+        const path = await prepareHostPath(source.path, source.pathType, world.children, signal);
+        return { path, readOnly: false };
+      }
+      case "nfs": {
+        const path = world.layout.volumeMount(pod.uid, name);
+        await mountNfs(source, path, world, signal);
+        await checkNfs(source, path, world, signal);
+        return { path, readOnly: source.readOnly };
+      }
+      default:
+        return source satisfies never;
+    }
+  } catch (error) {
+    if (!(error instanceof VolumeError)) throw error;
+    throw new VolumeError(error.code, `volume ${name}: ${error.message}`, { cause: error });
+  }
+}
+
+/** Brings new contents into a files volume; others are left alone, and so are contents that have gone. */
+export async function updateVolume(
+  world: VolumeWorld,
+  pod: PodVolumeSpec,
+  { name, source }: Volume,
+): Promise<void> {
+  if (source.type === "files" && source.contents !== undefined) await prepareFiles(world, pod, name, source);
+}
+
+async function prepareEmptyDir(
+  world: VolumeWorld,
+  pod: PodVolumeSpec,
+  name: string,
+  { medium, sizeLimitBytes }: VolumeSource & { readonly type: "emptyDir" },
+  signal: AbortSignal,
+): Promise<ReadyVolume> {
+  // As in Kubernetes, a limit of nothing is none.
+  const limitBytes = sizeLimitBytes === 0 ? undefined : sizeLimitBytes;
+  const mountPoint = world.layout.volumeMount(pod.uid, name);
+  if (medium === "memory") {
+    if (!(await world.mounts.isMounted(mountPoint))) {
+      await makeMountPoint(mountPoint, "directory");
+      const options = ["nodev", "mode=0777", ...(limitBytes === undefined ? [] : [`size=${limitBytes}`])];
+      await world.mounts.mount(
+        { type: "tmpfs", source: "forage-memory", target: mountPoint, options },
+        signal,
+      );
+    }
+    await give(mountPoint, pod, signal);
+    return { path: mountPoint, readOnly: false };
+  }
+  const home = world.layout.volumeDisk(pod.uid, name);
+  await mkdir(world.layout.podDisk(pod.uid), { recursive: true, mode: 0o700 });
+  const made = await makeLimitedDirectory({ home, mountPoint, kind: "scratch", limitBytes }, world, signal);
+  if (!made.isEnforced && limitBytes !== undefined) {
+    world.diskUse.watch({
+      path: home,
+      limitBytes,
+      exceeded: (usedBytes) =>
+        world.events.exceeded({
+          podUid: pod.uid,
+          volume: name,
+          usedBytes,
+          limitBytes,
+          message: excessMessage(`volume ${name}`, usedBytes, limitBytes),
+        }),
+    });
+  }
+  await give(made.path, pod, signal);
+  return { path: made.path, readOnly: false };
+}
+
+async function prepareFiles(
+  world: VolumeWorld,
+  pod: PodVolumeSpec,
+  name: string,
+  source: FilesSource,
+): Promise<ReadyVolume> {
+  const { layout } = world;
+  const parent = source.secret ? layout.podMemory(pod.uid) : layout.podDisk(pod.uid);
+  const path = source.secret ? layout.volumeMemory(pod.uid, name) : layout.volumeDisk(pod.uid, name);
+  const files = planFiles(source) ?? [];
+  await mkdir(parent, { recursive: true, mode: 0o700 });
+  await chmod(parent, 0o700);
+  await writeFilesVolume(path, files, pod.fsGroup && { gid: pod.fsGroup.gid });
+  // Whatever a container wrote there would be lost with the next change.
+  return { path, readOnly: true };
+}
+
+async function prepareClaim(
+  world: VolumeWorld,
+  pod: PodVolumeSpec,
+  { namespace, claim, capacityBytes, readOnly }: VolumeSource & { readonly type: "claim" },
+  signal: AbortSignal,
+): Promise<ReadyVolume> {
+  const held = await world.claims.hold(namespace, claim, capacityBytes, pod.uid, signal);
+  const limitBytes = held.capacityBytes;
+  if (!held.isEnforced && limitBytes !== undefined) {
+    const volume = `${namespace}/${claim}`;
+    world.diskUse.watch({
+      path: held.path,
+      limitBytes,
+      exceeded: (usedBytes) =>
+        world.events.exceeded({
+          volume,
+          usedBytes,
+          limitBytes,
+          message: excessMessage(`claim ${volume}`, usedBytes, limitBytes),
+        }),
+    });
+  }
+  if (!readOnly) await give(held.path, pod, signal);
+  return { path: held.path, readOnly };
+}
+
+async function give(path: string, { fsGroup }: PodVolumeSpec, signal: AbortSignal): Promise<void> {
+  if (fsGroup !== undefined) await giveToGroup(path, fsGroup, signal);
+}
+
+function excessMessage(what: string, usedBytes: number, limitBytes: number): string {
+  return `${what}: ${toMebibytes(usedBytes)} are used, ${toMebibytes(limitBytes)} are allowed`;
+}

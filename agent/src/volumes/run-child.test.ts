@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ChildRunner } from "./run-child.ts";
+import { VolumeError, type VolumeErrorCode } from "./volumes.ts";
+
+test("exit codes and words are handed on", async () => {
+  const children = new ChildRunner();
+  const result = await children.run("sh", ["-c", "echo out; echo err >&2; exit 3"]);
+  assert.deepEqual(result, { exitCode: 3, stdout: "out\n", stderr: "err\n" });
+  assert.equal(await children.must("printf", ["%s", "-x"]), "-x");
+  await assert.rejects(
+    children.must("sh", ["-c", "echo no; echo such >&2; exit 1"]),
+    failsWith("HOST_FAILED", "sh: such"),
+  );
+  await assert.rejects(children.run("forage-no-such-program", []), failsWith("HOST_FAILED"));
+});
+
+test("nothing of the agent's environment reaches a child", async () => {
+  process.env.FORAGE_CHILD_TEST = "x";
+  assert.doesNotMatch(await new ChildRunner().must("env", []), /FORAGE_CHILD_TEST/);
+});
+
+test("a child that takes too long, or isn't wanted any more, is killed and not waited for", async () => {
+  const children = new ChildRunner();
+  const abort = new AbortController();
+  const late = children.run("sleep", ["60"], { timeoutMs: 50 });
+  const unwanted = children.run("sleep", ["60"], { signal: abort.signal });
+  abort.abort();
+  await assert.rejects(unwanted, failsWith("ABORTED"));
+  await assert.rejects(late, failsWith("UNAVAILABLE", "sleep: no end after 50 ms"));
+  await assert.rejects(children.run("true", [], { signal: abort.signal }), failsWith("ABORTED"));
+});
+
+test("output is bounded, and what a daemon holds open isn't waited for", async () => {
+  const children = new ChildRunner();
+  const { stdout } = await children.run("sh", ["-c", "head -c 1000000 /dev/zero | tr '\\0' x"]);
+  assert.equal(stdout.length, 64 * 1024);
+  const beganMs = performance.now();
+  await children.must("sh", ["-c", "sleep 20 & echo started"]);
+  assert.ok(performance.now() - beganMs < 15_000);
+});
+
+function failsWith(code: VolumeErrorCode, message?: string): (error: unknown) => boolean {
+  return (error) =>
+    error instanceof VolumeError &&
+    error.code === code &&
+    (message === undefined || error.message === message);
+}

@@ -1,0 +1,101 @@
+import { typeAt } from "./host-path.ts";
+import { isPartOf, mountAt, readMountTable, type Subtree } from "./mount-table.ts";
+import { type Mounts, makeMountPoint, removeMountPoint } from "./mounts.ts";
+import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { VolumeError } from "./volumes.ts";
+
+// See host-path: the volume may be on a server.
+const ANSWER_MS = 10_000;
+
+export interface PinParts {
+  readonly children: ChildRunner;
+  readonly mounts: Mounts;
+}
+
+export interface PinRequest {
+  /** The volume's directory, canonical, and what of the host's file systems it shows. */
+  readonly root: string;
+  readonly visible: readonly Subtree[];
+  /** Checked: relative, without `..`; empty: the root itself. */
+  readonly subPath: string;
+  /** Whether what is missing is made. */
+  readonly create: boolean;
+  /** Where it is to be mounted; ours alone. */
+  readonly target: string;
+}
+
+/**
+ * Bind-mounts a path of a volume, which containers may be changing at this moment, and only then looks at what was mounted: a mount
+ * holds on to its directory, so what is found to lie in the volume stays there, and whatever links led to it no longer matter.
+ * Everything is done by children, as the volume may hang.
+ * @throws VolumeError ESCAPES, SOURCE_MISSING.
+ */
+export async function pinSubPath(request: PinRequest, parts: PinParts, signal: AbortSignal): Promise<void> {
+  const { root, subPath, create, target } = request;
+  await parts.mounts.unmountAll(target, signal);
+  const path = subPath === "" ? root : `${root}/${subPath}`;
+  const type = await typeAt(path, parts.children, signal).catch((error) => lookedThrough(error, subPath));
+  if (type !== undefined) return pin(path, type, request, parts, signal);
+  if (!create) throw new VolumeError("SOURCE_MISSING", `sub_path ${subPath} doesn't exist in the volume`);
+  await createPinned(request, parts, signal);
+}
+
+/** A link loop or a file where a directory should be: told in the volume's terms. */
+function lookedThrough(error: unknown, subPath: string): never {
+  if (error instanceof VolumeError && error.code === "HOST_FAILED") {
+    throw new VolumeError("WRONG_TYPE", `sub_path ${subPath}: ${error.message}`, { cause: error });
+  }
+  throw error;
+}
+
+async function pin(
+  path: string,
+  type: string,
+  { visible, subPath, target }: PinRequest,
+  { mounts }: PinParts,
+  signal: AbortSignal,
+): Promise<void> {
+  await makeMountPoint(target, type === "a directory" ? "directory" : "file");
+  await mounts.mount({ source: path, target, options: [] }, signal);
+  const mounted = mountAt(await readMountTable(), target);
+  if (mounted !== undefined && visible.some((part) => isPartOf(mounted, part))) return;
+  await mounts.unmountAll(target, new AbortController().signal);
+  await removeMountPoint(target);
+  throw new VolumeError("ESCAPES", `sub_path ${subPath} leads out of the volume`);
+}
+
+/**
+ * Makes the missing directories one by one, each in a parent that is pinned: no link on the way can be followed out of the volume, as the
+ * last part of a path that is made never is. They get the mode of the volume's root, as in Kubernetes.
+ */
+async function createPinned(request: PinRequest, parts: PinParts, signal: AbortSignal): Promise<void> {
+  const { root, subPath, target } = request;
+  const options = { signal, timeoutMs: ANSWER_MS };
+  const mode = (await parts.children.must("stat", ["-L", "-c", "%a", "--", root], options)).trim();
+  const names = subPath.split("/").filter((name) => name !== "" && name !== ".");
+  // Two places in turn: the parent stays mounted while its child is being mounted.
+  const places = [`${target}.way`, target];
+  if (names.length % 2 === 0) places.reverse();
+  let parent = root;
+  try {
+    for (const [index, name] of names.entries()) {
+      const path = `${parent}/${name}`;
+      const made = await parts.children.run("mkdir", ["-m", mode, "--", path], options);
+      if (made.exitCode !== 0 && !/File exists/.test(made.stderr)) {
+        throw new VolumeError("HOST_FAILED", `sub_path ${subPath}: ${wordsOf(made)}`);
+      }
+      // The last one is pinned at the target, since the number of parts decides who comes first.
+      const place = places[(index + 1) % 2] ?? target;
+      await parts.mounts.unmountAll(place, signal);
+      await pin(path, "a directory", { ...request, target: place }, parts, signal);
+      parent = place;
+    }
+  } catch (error) {
+    // Perhaps only the way is there.
+    await parts.mounts.unmountAll(target, new AbortController().signal);
+    throw error;
+  } finally {
+    await parts.mounts.unmountAll(`${target}.way`, new AbortController().signal);
+    await removeMountPoint(`${target}.way`);
+  }
+}

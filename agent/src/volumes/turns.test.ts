@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Turns } from "./turns.ts";
+
+test("work of one key waits for what came before, also if that failed; other keys don't", async () => {
+  const turns = new Turns();
+  const log: string[] = [];
+  const opened: (() => void)[] = [];
+  const gated = (name: string, key: string, fails = false) =>
+    turns.take(key, async () => {
+      log.push(`${name} begins`);
+      await new Promise<void>((resolve) => opened.push(resolve));
+      log.push(`${name} ends`);
+      if (fails) throw new Error(name);
+      return name;
+    });
+  const first = gated("first", "a", true);
+  const second = gated("second", "a");
+  const other = gated("other", "b");
+  const openNext = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    opened.shift()?.();
+  };
+  await openNext();
+  await assert.rejects(first, /first/);
+  await openNext();
+  assert.equal(await other, "other");
+  await openNext();
+  assert.equal(await second, "second");
+  await turns.idle();
+  assert.deepEqual(log, [
+    "first begins",
+    "other begins",
+    "first ends",
+    "second begins",
+    "other ends",
+    "second ends",
+  ]);
+});

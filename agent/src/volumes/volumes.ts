@@ -1,0 +1,171 @@
+/**
+ * What containers mount, on one host. Real one: `host-volumes.ts`; fake: `fake.ts`; both pass `../../test/volumes-contract.ts`.
+ * All calls reject with a {@link VolumeError}. Calls for one pod wait for each other.
+ */
+export interface PodVolumes {
+  /**
+   * To be called once, before anything else: removes what belongs to none of the known pods (also what a crash left half made)
+   * and takes the rest over as it is. Never touches what containers of known pods have mounted.
+   */
+  recover(knownPodUids: ReadonlySet<string>, signal: AbortSignal): Promise<void>;
+  /** Makes all volumes of the pod ready. Cheap if they are: call it before each start of a container. */
+  prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void>;
+  /**
+   * What a container of a prepared pod mounts, parents before children. Sub-paths are resolved anew each time and missing ones made,
+   * so call it right before each start.
+   */
+  binds(
+    podUid: string,
+    container: string,
+    mounts: readonly VolumeMount[],
+    signal: AbortSignal,
+  ): Promise<readonly VolumeBind[]>;
+  /** Brings changed contents of file volumes into running containers, each volume in one step. Touches nothing else. */
+  update(pod: PodVolumeSpec, signal: AbortSignal): Promise<void>;
+  /** Removes all of the pod's but claims' data; its containers must be gone. Unknown uids are fine. To be repeated if it rejects. */
+  release(podUid: string, signal: AbortSignal): Promise<void>;
+  /** Persistent claims on this host, whether in use or not. */
+  claims(): Promise<readonly ClaimState[]>;
+  /** Deletes a claim with its data. IN_USE while a pod has it; unknown ones are fine. */
+  removeClaim(namespace: string, name: string, signal: AbortSignal): Promise<void>;
+  /** Leaves all volumes as they are. */
+  close(): Promise<void>;
+}
+
+export interface PodVolumeSpec {
+  readonly uid: string;
+  readonly volumes: readonly Volume[];
+  readonly fsGroup?: { readonly gid: number; readonly changePolicy: "Always" | "OnRootMismatch" };
+}
+
+export interface Volume {
+  /** Unique in the pod; a DNS label. */
+  readonly name: string;
+  readonly source: VolumeSource;
+}
+
+export type VolumeSource =
+  | {
+      readonly type: "emptyDir";
+      readonly medium: "disk" | "memory";
+      /** Undefined: no limit of its own on disk, half of the host's memory in memory. */
+      readonly sizeLimitBytes?: number;
+    }
+  | FilesSource
+  | {
+      readonly type: "claim";
+      readonly namespace: string;
+      readonly claim: string;
+      /** Counts when the claim is made, that is when a pod first uses it here. Undefined: no limit. */
+      readonly capacityBytes?: number;
+      readonly readOnly: boolean;
+    }
+  | { readonly type: "hostPath"; readonly path: string; readonly pathType: HostPathType }
+  | { readonly type: "nfs"; readonly server: string; readonly path: string; readonly readOnly: boolean };
+
+/** A secret, a config map, or anything else that the caller has as bytes. */
+export interface FilesSource {
+  readonly type: "files";
+  /** On tmpfs, never on disk. */
+  readonly secret: boolean;
+  /** For messages, such as `secret db`. */
+  readonly title: string;
+  /** By key; undefined: it doesn't exist (yet). */
+  readonly contents?: ReadonlyMap<string, Uint8Array>;
+  /** Which keys become which files; empty: all, by their own names. */
+  readonly items: readonly { readonly key: string; readonly path: string; readonly mode: number }[];
+  /** Mode bits; 0 stands for 0644, and for the default in items. */
+  readonly defaultMode: number;
+  /** Missing contents and keys are left out instead of SOURCE_MISSING. */
+  readonly optional: boolean;
+}
+
+export const HOST_PATH_TYPES = [
+  "",
+  "DirectoryOrCreate",
+  "Directory",
+  "FileOrCreate",
+  "File",
+  "Socket",
+  "CharDevice",
+  "BlockDevice",
+] as const;
+export type HostPathType = (typeof HOST_PATH_TYPES)[number];
+
+export interface VolumeMount {
+  readonly volume: string;
+  /** Absolute, in the container. */
+  readonly mountPath: string;
+  /** Relative, in the volume; empty: all of it. */
+  readonly subPath: string;
+  readonly readOnly: boolean;
+}
+
+/** As `ContainerSpec.binds` has them. */
+export interface VolumeBind {
+  readonly source: string;
+  readonly target: string;
+  readonly readOnly: boolean;
+}
+
+export interface ClaimState {
+  readonly namespace: string;
+  readonly name: string;
+  readonly capacityBytes?: number;
+  /** Known while it is mounted. */
+  readonly usedBytes?: number;
+  /** Uids of pods that have it. */
+  readonly users: readonly string[];
+}
+
+/** What goes wrong later, when no call is under way. */
+export interface VolumeEvents {
+  /** A volume without a hard limit holds more than it may: its pod is to be evicted. Told again as long as it lasts. */
+  readonly exceeded: (excess: VolumeExcess) => void;
+  /** Something to log; the fields say what. */
+  readonly warn: (event: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+export interface VolumeExcess {
+  /** Undefined: a claim's, which outlives its pods, so that evicting them would not help. */
+  readonly podUid?: string;
+  readonly volume: string;
+  readonly usedBytes: number;
+  readonly limitBytes: number;
+  /** For people. */
+  readonly message: string;
+}
+
+export type VolumeErrorCode =
+  /** The pod asks for what can't be; final. */
+  | "INVALID"
+  /** Contents, keys or host paths that aren't there; may come. */
+  | "SOURCE_MISSING"
+  /** A host path that is something else than it should be. */
+  | "WRONG_TYPE"
+  /** A sub-path leads out of its volume. */
+  | "ESCAPES"
+  /** A server or the host's own disk doesn't answer in time. */
+  | "UNAVAILABLE"
+  | "NO_ROOM"
+  /** A claim's file system can't be repaired without choosing what to lose. */
+  | "DAMAGED"
+  | "IN_USE"
+  /** A tool of the host failed or is missing. */
+  | "HOST_FAILED"
+  | "ABORTED";
+
+const FINAL_CODES: readonly VolumeErrorCode[] = ["INVALID", "DAMAGED"];
+
+export class VolumeError extends Error {
+  readonly code: VolumeErrorCode;
+  /** Whether the same call may succeed later with nothing changed by the user's side. */
+  readonly retryable: boolean;
+
+  constructor(code: VolumeErrorCode, message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, options);
+    this.name = "VolumeError";
+    this.code = code;
+    this.retryable = !FINAL_CODES.includes(code);
+  }
+}

@@ -1,0 +1,187 @@
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { kill } from "node:process";
+import { bundlePrograms } from "../../hack/bundling/bundle-programs.ts";
+import { AGENT_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
+import { findPodCidr } from "../../hack/instance/pod-cidr.ts";
+import { removeNetworkRemains } from "../../hack/lib/network-remains.ts";
+import { run } from "../../hack/lib/run.ts";
+import type { Program } from "../../hack/lib/spawn-program.ts";
+import type { TestHost } from "../../hack/lib/test-host.ts";
+import type { FakeCoordinator } from "./fake-coordinator.ts";
+import { until } from "./until.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+
+/** A container of the agent as containerd has it. */
+export interface HostContainer {
+  readonly id: string;
+  readonly name: string;
+  readonly running: boolean;
+  readonly pid: number;
+}
+
+/** The agent as bundled, a process of its own on a test host, with a fake coordinator. */
+export class AgentUnderTest {
+  readonly host: TestHost;
+  coordinator: FakeCoordinator;
+  readonly dataDir: string;
+  readonly #settings: Readonly<Record<string, unknown>>;
+  readonly #program: string;
+  #process: Program | undefined;
+  #lives = 0;
+
+  private constructor(
+    host: TestHost,
+    coordinator: FakeCoordinator,
+    program: string,
+    settings: Record<string, unknown>,
+  ) {
+    this.host = host;
+    this.coordinator = coordinator;
+    this.dataDir = join(host.dir, "agent");
+    this.#program = program;
+    this.#settings = settings;
+  }
+
+  static async prepare(
+    host: TestHost,
+    coordinator: FakeCoordinator,
+    settings: Readonly<Record<string, unknown>> = {},
+  ): Promise<AgentUnderTest> {
+    const outDir = join(host.dir, "dist");
+    await bundlePrograms({ root: ROOT, outDir, programs: { agent: "agent/src/main.ts" } });
+    const agent = new AgentUnderTest(host, coordinator, join(outDir, "agent.mjs"), {
+      dataDir: join(host.dir, "agent"),
+      runDir: join(host.dir, "run"),
+      coordinator: coordinator.address,
+      joinTokenFile: join(host.dir, "token"),
+      nodeName: "node-1",
+      instance: host.name,
+      podCidr: await findPodCidr(host.name),
+      containerd: { address: host.containerd.address, namespace: host.namespace },
+      nerdctl: host.nerdctlPath,
+      http: { listen: "off" },
+      hostPortRange: "25000-25999",
+      advertiseAddress: "127.0.0.1",
+      preparedSandboxes: 4,
+      logLevel: "debug",
+      ...settings,
+    });
+    await writeFile(join(host.dir, "token"), coordinator.mintToken(), { mode: 0o600 });
+    return agent;
+  }
+
+  async start(): Promise<void> {
+    this.#lives += 1;
+    const config = join(this.host.dir, "agent.yaml");
+    // JSON is YAML.
+    await writeFile(config, JSON.stringify(this.#settings));
+    const args = [...AGENT_NODE_OPTIONS, this.#program, "--config", config];
+    this.#process = this.host.spawn(`agent-${this.#lives}`, process.execPath, args);
+  }
+
+  get pid(): number {
+    return this.#process?.identity.pid ?? 0;
+  }
+
+  /** SIGKILL: nothing is tidied up. */
+  async kill(): Promise<void> {
+    this.#process?.kill("SIGKILL");
+    await this.#process?.exited;
+  }
+
+  /** SIGTERM; its exit code. */
+  async stop(): Promise<number | NodeJS.Signals> {
+    this.#process?.kill("SIGTERM");
+    return (await this.#process?.exited) ?? 0;
+  }
+
+  /** What a second start on the same directory comes to. */
+  async runSecond(): Promise<{ exitCode: number | NodeJS.Signals; output: string }> {
+    const args = [this.#program, "--config", join(this.host.dir, "agent.yaml")];
+    const second = this.host.spawn("second", process.execPath, args);
+    return { exitCode: await second.exited, output: second.readLog() };
+  }
+
+  /** What a reboot takes away, as far as one can without one: processes, namespaces and tables. Not while the agent runs. */
+  async actReboot(): Promise<void> {
+    for (const { pid } of (await this.containers()).filter((it) => it.running)) kill(pid, "SIGKILL");
+    await removeNetworkRemains(this.host.name);
+    await writeFile(join(this.dataDir, "boot-id"), "the boot before");
+  }
+
+  log(): string {
+    return this.#process?.readLog() ?? "";
+  }
+
+  /** Straight from containerd: what the agent thinks doesn't matter here. */
+  async containers(): Promise<readonly HostContainer[]> {
+    const { stdout } = await this.host.nerdctl([
+      "ps",
+      "--all",
+      "--no-trunc",
+      "--format",
+      "{{.ID}} {{.Names}} {{.Status}}",
+    ]);
+    const lines = stdout.split("\n").filter((line) => line.trim() !== "");
+    return Promise.all(
+      lines.map(async (line) => {
+        const [id = "", name = "", status = ""] = line.split(" ");
+        const running = status === "Up";
+        return { id, name, running, pid: running ? await this.#pidOf(id) : 0 };
+      }),
+    );
+  }
+
+  async runningIds(): Promise<readonly string[]> {
+    return (await this.containers())
+      .filter((it) => it.running)
+      .map((it) => it.id)
+      .sort();
+  }
+
+  /** Waits, and tells the end of the agent's log when it was in vain. */
+  async until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+    try {
+      await until(what, holds);
+    } catch (cause) {
+      throw new Error(`${cause instanceof Error ? cause.message : cause}\n${this.log().slice(-4000)}`, {
+        cause,
+      });
+    }
+  }
+
+  async untilReady(...uids: readonly string[]): Promise<void> {
+    await this.until(`${uids.join(", ")} ready`, () =>
+      uids.every((uid) => this.coordinator.statuses.get(uid)?.ready === true),
+    );
+  }
+
+  /** Everything that pods leave behind when they are removed badly. */
+  async remains(): Promise<Record<string, unknown>> {
+    const { stdout } = await this.host.nerdctl(["ps", "--all", "--quiet"]);
+    const snapshots = await this.#ctr(["snapshots", "ls"]);
+    const list = (dir: string) => readdir(join(this.dataDir, dir)).catch(() => []);
+    return {
+      containers: stdout.trim(),
+      // Images' own snapshots are committed; a container's is active.
+      snapshots: snapshots.split("\n").filter((line) => line.includes("Active")),
+      podDirectories: await list("pods"),
+      assignments: await list("journal/pods"),
+      states: await list("journal/states"),
+    };
+  }
+
+  async #pidOf(id: string): Promise<number> {
+    const { stdout } = await this.host.nerdctl(["inspect", "--format", "{{.State.Pid}}", id], {
+      allowFailure: true,
+    });
+    return Number(stdout.trim());
+  }
+
+  async #ctr(args: readonly string[]): Promise<string> {
+    const options = ["--address", this.host.containerd.address, "--namespace", this.host.namespace];
+    return (await run("ctr", [...options, ...args])).stdout;
+  }
+}

@@ -1,0 +1,54 @@
+import { createSocket } from "node:dgram";
+import { connect } from "node:net";
+import { argv, stdout } from "node:process";
+
+const PATIENCE_MS = 2_000;
+
+/** What answers there (`answer.ts`), or "refused", "silent" or another error's code. */
+export function ask(
+  protocol: "TCP" | "UDP",
+  address: string,
+  port: number,
+  from?: { udpPort: number },
+): Promise<string> {
+  return protocol === "TCP" ? askByTcp(address, port) : askByUdp(address, port, from?.udpPort ?? 0);
+}
+
+function askByTcp(address: string, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let answer = "";
+    const socket = connect({ host: address, port, timeout: PATIENCE_MS });
+    socket.on("data", (bytes) => {
+      answer += bytes.toString();
+    });
+    socket.on("close", () => resolve(answer));
+    socket.on("timeout", () => resolve("silent"));
+    socket.on("timeout", () => socket.destroy());
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      resolve(error.code === "ECONNREFUSED" ? "refused" : (error.code ?? "error"));
+    });
+  });
+}
+
+function askByUdp(address: string, port: number, ownPort: number): Promise<string> {
+  return new Promise((resolve) => {
+    const socket = createSocket("udp4");
+    const done = (answer: string) => {
+      clearTimeout(timer);
+      socket.close();
+      resolve(answer);
+    };
+    const timer = setTimeout(() => done("silent"), PATIENCE_MS);
+    socket.on("message", (bytes) => done(bytes.toString()));
+    socket.on("error", (error: NodeJS.ErrnoException) =>
+      done(error.code === "ECONNREFUSED" ? "refused" : "error"),
+    );
+    socket.bind(ownPort, () => socket.connect(port, address, () => socket.send("?")));
+  });
+}
+
+// `ask TCP|UDP ADDRESS PORT`, for asking from another network namespace.
+if (import.meta.main) {
+  const [protocol, address = "", port = ""] = argv.slice(2);
+  stdout.write(await ask(protocol === "UDP" ? "UDP" : "TCP", address, Number(port)));
+}

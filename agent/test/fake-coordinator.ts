@@ -1,0 +1,319 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { nodeId } from "@forage/identity";
+import { CertificateAuthority } from "@forage/identity/ca";
+import { type JoinTokenRecord, mintJoinToken, recordUse, verifyJoinToken } from "@forage/identity/join-token";
+import { TlsServer } from "@forage/identity/tls-server";
+import {
+  AgentServiceService,
+  type ConnectRequest,
+  type ConnectResponse,
+  EnrollmentServiceService,
+  type Hello,
+  type PodAssignment,
+  PodPhase,
+  type PodStatus,
+  type ServeRequest,
+  type ServeResponse,
+  type SessionRequest,
+} from "@forage/proto/forage/agent/v1/agent";
+import {
+  type handleBidiStreamingCall,
+  type handleUnaryCall,
+  Server,
+  type ServerDuplexStream,
+  status,
+} from "@grpc/grpc-js";
+
+export interface FakeCoordinatorOptions {
+  readonly clusterId?: string;
+  readonly authority?: CertificateAuthority;
+  readonly port?: number;
+  readonly certificateLifetimeMs?: number;
+  /** Of the server's certificate; other names make clients refuse it. */
+  readonly serverName?: string;
+}
+
+type AgentStream = ServerDuplexStream<ConnectRequest, ConnectResponse>;
+
+// As often as a coordinator asks for it by default.
+const HEARTBEAT_MS = 2_500;
+
+/** The coordinator's side of the agent's protocol, with assignments that a test sets by hand. */
+export class FakeCoordinator {
+  readonly authority: CertificateAuthority;
+  readonly clusterId: string;
+  readonly hellos: Hello[] = [];
+  readonly statuses = new Map<string, PodStatus>();
+  /** Every status, in the order they came. */
+  readonly history: PodStatus[] = [];
+  readonly joins: string[] = [];
+  renewals = 0;
+  heartbeats = 0;
+  lastRevision = 0n;
+  revision = 100n;
+  port = 0;
+  readonly #options: FakeCoordinatorOptions;
+  readonly #desired = new Map<string, PodAssignment>();
+  readonly #tokens = new Map<string, JoinTokenRecord>();
+  readonly #streams = new Set<AgentStream>();
+  readonly #sessions = new Map<string, FakeSession>();
+  readonly #server = new Server();
+  #tls: TlsServer | undefined;
+
+  private constructor(authority: CertificateAuthority, options: FakeCoordinatorOptions) {
+    this.authority = authority;
+    this.clusterId = options.clusterId ?? "test-cluster";
+    this.#options = options;
+  }
+
+  static async start(options: FakeCoordinatorOptions = {}): Promise<FakeCoordinator> {
+    const authority =
+      options.authority ?? (await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes }));
+    const coordinator = new FakeCoordinator(authority, options);
+    await coordinator.#listen();
+    return coordinator;
+  }
+
+  /** What takes this one's place after `close`: the same port, authority and assignments. */
+  async successor(): Promise<FakeCoordinator> {
+    const { authority, port } = this;
+    const next = new FakeCoordinator(authority, { ...this.#options, port });
+    next.revision = this.revision;
+    for (const [uid, pod] of this.#desired) next.#desired.set(uid, pod);
+    await next.#listen();
+    return next;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`;
+  }
+
+  get connections(): number {
+    return this.#streams.size;
+  }
+
+  mintToken(change: Partial<JoinTokenRecord> = {}): string {
+    const { token, record } = mintJoinToken({ pin: this.authority.pin, nowMs: Date.now(), randomBytes });
+    this.#tokens.set(record.id, { ...record, ...change });
+    return token;
+  }
+
+  assign(...pods: readonly PodAssignment[]): void {
+    for (const pod of pods) this.#desired.set(pod.uid, pod);
+    this.send(pods, []);
+  }
+
+  stop(...uids: readonly string[]): void {
+    const stopping = uids
+      .flatMap((uid) => this.#desired.get(uid) ?? [])
+      .map((pod) => ({ ...pod, stopping: true }));
+    this.assign(...stopping);
+  }
+
+  forget(...uids: readonly string[]): void {
+    for (const uid of uids) {
+      this.#desired.delete(uid);
+      this.statuses.delete(uid);
+    }
+    this.send([], uids);
+  }
+
+  /** A change of the next revision, or of one that the test chooses. */
+  send(upserts: readonly PodAssignment[], removals: readonly string[], revision?: bigint): void {
+    this.revision = revision ?? this.revision + 1n;
+    const value = { revision: this.revision, upserts: [...upserts], removals: [...removals] };
+    for (const stream of this.#streams) stream.write({ message: { $case: "delta", value } });
+  }
+
+  /** Asks the agent for a session and gives back both ends' frames. */
+  openSession(request: Omit<SessionRequest, "sessionId">): FakeSession {
+    const session = new FakeSession();
+    const sessionId = randomUUID();
+    this.#sessions.set(sessionId, session);
+    for (const stream of this.#streams) {
+      stream.write({ message: { $case: "session", value: { ...request, sessionId } } });
+    }
+    return session;
+  }
+
+  /** Connections break, as when the process dies. */
+  async close(): Promise<void> {
+    this.#server.forceShutdown();
+    await this.#tls?.close();
+    this.#streams.clear();
+  }
+
+  async #listen(): Promise<void> {
+    const issued = await this.#issueServer();
+    this.#tls = new TlsServer({
+      material: { chainPem: issued.chainPem, keyPem: issued.keyPem, clientCaPem: this.authority.certPem },
+      nowMs: Date.now,
+    });
+    this.#server.addService(EnrollmentServiceService, { join: this.#join });
+    this.#server.addService(AgentServiceService, {
+      connect: this.#connect,
+      renew: this.#renew,
+      serve: this.#serve,
+    });
+    ({ port: this.port } = await this.#tls.listen(this.#server, {
+      host: "127.0.0.1",
+      port: this.#options.port ?? 0,
+    }));
+  }
+
+  async #issueServer() {
+    const { serverName } = this.#options;
+    const names = serverName
+      ? { dnsNames: [serverName], ipAddresses: [] }
+      : { dnsNames: ["localhost"], ipAddresses: ["127.0.0.1"] };
+    return this.authority.issueServer(names);
+  }
+
+  readonly #join: handleUnaryCall<
+    { tokenId: string; tokenSecret: string; csr: Buffer; nodeName: string },
+    { certificatePem: string; caBundlePem: string; clusterId: string }
+  > = (call, callback) => {
+    const { tokenId, tokenSecret, csr, nodeName } = call.request;
+    this.joins.push(nodeName);
+    const join = async () => {
+      const record = this.#tokens.get(tokenId);
+      const id = nodeId(nodeName);
+      const issued = await this.authority.issueNode(id, csr, this.#options.certificateLifetimeMs);
+      const attempt = { secret: tokenSecret, nodeName: id, keyPin: issued.pin };
+      const verdict = record && verifyJoinToken(record, attempt, Date.now());
+      if (record === undefined || !verdict?.ok) {
+        throw Object.assign(new Error("the join token is not good"), { code: status.PERMISSION_DENIED });
+      }
+      if (verdict.kind === "first") {
+        this.#tokens.set(tokenId, recordUse(record, { keyPin: issued.pin, nodeName: id, atMs: Date.now() }));
+      }
+      return {
+        certificatePem: issued.chainPem,
+        caBundlePem: this.authority.certPem,
+        clusterId: this.clusterId,
+      };
+    };
+    join().then(
+      (response) => callback(null, response),
+      (error) => callback(error),
+    );
+  };
+
+  readonly #renew: handleUnaryCall<{ csr: Buffer }, { certificatePem: string; caBundlePem: string }> = (
+    call,
+    callback,
+  ) => {
+    const peer = this.#tls?.peerOf(call);
+    if (peer?.kind !== "authenticated" || peer.identity.kind !== "node") {
+      callback(Object.assign(new Error("only nodes renew"), { code: status.PERMISSION_DENIED }));
+      return;
+    }
+    this.renewals += 1;
+    this.authority.issueNode(peer.identity.nodeId, call.request.csr).then(
+      (issued) => callback(null, { certificatePem: issued.chainPem, caBundlePem: this.authority.certPem }),
+      (error) => callback(error),
+    );
+  };
+
+  readonly #connect: handleBidiStreamingCall<ConnectRequest, ConnectResponse> = (stream) => {
+    if (this.#tls?.peerOf(stream).kind !== "authenticated") {
+      stream.emit("error", Object.assign(new Error("who are you?"), { code: status.UNAUTHENTICATED }));
+      return;
+    }
+    stream.on("error", () => this.#streams.delete(stream));
+    stream.on("cancelled", () => this.#streams.delete(stream));
+    stream.on("end", () => {
+      this.#streams.delete(stream);
+      stream.end();
+    });
+    stream.on("data", ({ message }: ConnectRequest) => this.#take(message, stream));
+  };
+
+  #take(message: ConnectRequest["message"], stream: AgentStream): void {
+    switch (message?.$case) {
+      case "hello":
+        this.#welcome(message.value, stream);
+        return;
+      case "heartbeat":
+        this.heartbeats += 1;
+        this.lastRevision = message.value.assignmentRevision;
+        return;
+      case "podStatuses":
+        this.#note(message.value.pods);
+        return;
+      default:
+    }
+  }
+
+  #welcome(hello: Hello, stream: AgentStream): void {
+    this.hellos.push(hello);
+    const { clusterId, revision } = this;
+    stream.write({
+      message: { $case: "welcome", value: { clusterId, heartbeatIntervalMs: HEARTBEAT_MS } },
+    });
+    stream.write({
+      message: { $case: "snapshot", value: { revision, pods: [...this.#desired.values()] } },
+    });
+    this.#streams.add(stream);
+    this.#note(hello.pods);
+  }
+
+  /** As the coordinator does: what is gone from the node is forgotten, and the node is told so. */
+  #note(pods: readonly PodStatus[]): void {
+    const removed = pods.filter((it) => it.phase === PodPhase.REMOVED && this.#desired.has(it.uid));
+    for (const pod of pods) {
+      if (!this.#desired.has(pod.uid)) continue;
+      this.statuses.set(pod.uid, pod);
+      this.history.push(pod);
+    }
+    if (removed.length > 0) this.forget(...removed.map((it) => it.uid));
+  }
+
+  readonly #serve: handleBidiStreamingCall<ServeRequest, ServeResponse> = (stream) => {
+    stream.on("error", () => undefined);
+    let session: FakeSession | undefined;
+    stream.on("data", ({ frame }: ServeRequest) => {
+      if (frame?.$case === "sessionId") {
+        session = this.#sessions.get(frame.value);
+        session?.attach(stream);
+      } else if (frame !== undefined) session?.take(frame);
+    });
+    stream.on("end", () => stream.end());
+  };
+}
+
+/** The client's end of a log or exec session. */
+export class FakeSession {
+  stdout = "";
+  stderr = "";
+  readonly ended: Promise<{ exitCode: number; error: string }>;
+  readonly #end = Promise.withResolvers<{ exitCode: number; error: string }>();
+  readonly #opened = Promise.withResolvers<ServerDuplexStream<ServeRequest, ServeResponse>>();
+
+  constructor() {
+    this.ended = this.#end.promise;
+  }
+
+  attach(stream: ServerDuplexStream<ServeRequest, ServeResponse>): void {
+    this.#opened.resolve(stream);
+  }
+
+  take(frame: NonNullable<ServeRequest["frame"]>): void {
+    if (frame.$case === "stdout") this.stdout += frame.value.toString();
+    if (frame.$case === "stderr") this.stderr += frame.value.toString();
+    if (frame.$case === "end") this.#end.resolve(frame.value);
+  }
+
+  async write(text: string): Promise<void> {
+    (await this.#opened.promise).write({ frame: { $case: "stdin", value: Buffer.from(text) } });
+  }
+
+  async endInput(): Promise<void> {
+    (await this.#opened.promise).write({ frame: { $case: "stdinClosed", value: true } });
+  }
+
+  /** The client goes away. */
+  async leave(): Promise<void> {
+    (await this.#opened.promise).end();
+  }
+}

@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { execPath, pid } from "node:process";
+import type { TestContext } from "node:test";
+import { type Clock, systemClock } from "../src/clock.ts";
+import { HostNetwork, type HostNetworkOptions } from "../src/network/host-network.ts";
+import type { PodSandbox } from "../src/network/network.ts";
+import { probePort } from "../src/network/probe-port.ts";
+import { purge } from "../src/network/purge.ts";
+import { runCommand } from "../src/network/run-command.ts";
+import { CONTRACT_HOST_PORTS, type NetworkHost } from "./network-contract.ts";
+import { isOfTheDead } from "./own-network.ts";
+
+const NAMESPACES = "/run/netns";
+/** `n`, the test's process id in five places, and a number in two: the eight characters an instance may have. */
+const INSTANCE = /^forage-n([0-9a-z]{5})[0-9a-z]{2}-/;
+
+/** An instance on the host that the test runs in, with what a test needs to look at it and to break it. */
+export class HostUnderTest implements NetworkHost {
+  readonly instance: string;
+  readonly dataDir: string;
+  readonly warnings: string[] = [];
+  readonly #options: Partial<HostNetworkOptions>;
+  readonly #t: TestContext;
+
+  private constructor(
+    t: TestContext,
+    instance: string,
+    dataDir: string,
+    options: Partial<HostNetworkOptions>,
+  ) {
+    this.#t = t;
+    this.instance = instance;
+    this.dataDir = dataDir;
+    this.#options = options;
+  }
+
+  /** The number tells hosts of one test file apart. */
+  static async setUp(
+    t: TestContext,
+    number: number,
+    options: Partial<HostNetworkOptions> = {},
+  ): Promise<HostUnderTest> {
+    await removeRemainsOfTheDead();
+    const instance = `n${pid.toString(36).padStart(5, "0")}${number.toString(36).padStart(2, "0")}`;
+    const root = await mkdtemp(join(tmpdir(), `forage-${instance}-network-`));
+    const host = new HostUnderTest(t, instance, join(root, "network"), options);
+    t.after(async () => {
+      await purge({ instance, dataDir: host.dataDir, restoreSysctls: false, run: runCommand });
+      await rm(root, { recursive: true, force: true });
+    });
+    return host;
+  }
+
+  open(clock: Clock = systemClock, options: Partial<HostNetworkOptions> = {}): HostNetwork {
+    return new HostNetwork(
+      {
+        instance: this.instance,
+        dataDir: this.dataDir,
+        podCidr: "10.64.0.0/16",
+        hostPorts: CONTRACT_HOST_PORTS,
+        cniDirectory: "/usr/lib/cni",
+        poolSize: 0,
+        ...this.#options,
+        ...options,
+      },
+      {
+        clock,
+        random: Math.random,
+        run: runCommand,
+        probePort,
+        log: {
+          info: () => undefined,
+          warn: (fields, event) => this.warnings.push(`${event} ${JSON.stringify(fields)}`),
+        },
+      },
+    );
+  }
+
+  async reboot(): Promise<void> {
+    for (const name of await this.namespaces()) await runCommand("ip", ["netns", "del", name]);
+    await runCommand("ip", ["link", "del", `fg-${this.instance}`]);
+    await runCommand("nft", ["delete", "table", "ip", `forage_${this.instance}`]);
+  }
+
+  async destroy(sandbox: PodSandbox): Promise<void> {
+    await runCommand("ip", ["netns", "del", basename(sandbox.namespacePath)]);
+  }
+
+  async namespaces(): Promise<string[]> {
+    const names = await readdir(NAMESPACES);
+    return names.filter((name) => name.startsWith(`forage-${this.instance}-`)).sort();
+  }
+
+  async leases(): Promise<string[]> {
+    const names = await readdir(join(this.dataDir, "leases", `forage-${this.instance}`)).catch(() => []);
+    return names.filter((name) => /^\d+\.\d+\.\d+\.\d+$/.test(name));
+  }
+
+  async usedSandboxes(): Promise<number> {
+    const namespaces = await this.namespaces();
+    assert.equal((await this.leases()).length, namespaces.length, "one lease for each namespace");
+    return namespaces.length;
+  }
+
+  async published(): Promise<ReadonlyMap<string, string>> {
+    const tables = await runCommand("nft", ["list", "tables", "ip"]);
+    const table = `forage_${this.instance}`;
+    if (!tables.includes(table)) return new Map();
+    const map = await runCommand("nft", ["list", "map", "ip", table, "host_ports"]);
+    const elements = [...map.matchAll(/(tcp|udp|sctp) \. (\d+) : ([\d.]+) \. (\d+)/g)];
+    return new Map(
+      elements.map(([, protocol, hostPort, address, port]) => [
+        `${protocol} ${hostPort}`,
+        `${address} ${port}`,
+      ]),
+    );
+  }
+
+  async occupy(protocol: "TCP" | "UDP", port: number): Promise<void> {
+    if (protocol === "TCP") {
+      const server = createServer().listen(port, "127.0.0.1");
+      this.#t.after(() => server.close());
+      await once(server, "listening");
+    } else {
+      const socket = createSocket("udp4").bind(port, "127.0.0.1");
+      this.#t.after(() => socket.close());
+      await once(socket, "listening");
+    }
+  }
+
+  /** Runs `answer.ts` in a namespace until the test ends. */
+  async answer(namespace: string, name: string, port: number): Promise<ChildProcess> {
+    const args = [
+      "netns",
+      "exec",
+      namespace,
+      execPath,
+      join(import.meta.dirname, "answer.ts"),
+      name,
+      String(port),
+    ];
+    const child = spawn("ip", args, { stdio: ["ignore", "pipe", "inherit"] });
+    this.#t.after(() => child.kill("SIGKILL"));
+    await once(child.stdout, "data");
+    return child;
+  }
+}
+
+/** Asks from another namespace; see `ask.ts`. */
+export function askFrom(
+  namespace: string,
+  protocol: "TCP" | "UDP",
+  address: string,
+  port: number,
+): Promise<string> {
+  const script = join(import.meta.dirname, "ask.ts");
+  return runCommand("ip", ["netns", "exec", namespace, execPath, script, protocol, address, String(port)]);
+}
+
+async function removeRemainsOfTheDead(): Promise<void> {
+  const isOfDead = (name: string) => {
+    const owner = INSTANCE.exec(name)?.[1];
+    return owner !== undefined && isOfTheDead(owner, 36);
+  };
+  for (const name of (await readdir(NAMESPACES)).filter(isOfDead))
+    await runCommand("ip", ["netns", "del", name]);
+  for (const name of (await readdir(tmpdir())).filter(isOfDead)) {
+    await rm(join(tmpdir(), name), { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,31 @@
+import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import type { Delta } from "../src/journal/journal.ts";
+
+/** The pods a delta touches come from this many, so that deltas overwrite and remove one another's. */
+const PODS = 11;
+const UPSERTS = 5;
+
+/** The change that leads to a revision; the same revision always makes the same one. */
+export function deltaOf(revision: bigint): Delta {
+  const at = Number(revision);
+  const touched = Array.from({ length: UPSERTS }, (_, index) => `pod-${(at + index * 2) % PODS}`);
+  const upserts = touched.map((uid) =>
+    PodAssignment.fromPartial({
+      uid,
+      specHash: `revision-${revision}`,
+      labels: { filler: "x".repeat(at % 3000) },
+    }),
+  );
+  return { revision, upserts, removals: [`pod-${(at + 1) % PODS}`, `pod-${(at + 3) % PODS}`] };
+}
+
+/** Uid to spec hash once all deltas up to the revision are applied. */
+export function expectedAt(revision: bigint): Map<string, string> {
+  const pods = new Map<string, string>();
+  for (let at = 1n; at <= revision; at++) {
+    const { upserts, removals } = deltaOf(at);
+    for (const uid of removals) pods.delete(uid);
+    for (const pod of upserts) pods.set(pod.uid, pod.specHash);
+  }
+  return pods;
+}

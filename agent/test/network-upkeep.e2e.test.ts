@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { test } from "node:test";
+import { type Clock, systemClock } from "../src/clock.ts";
+import { NetworkError, type NetworkErrorCode } from "../src/network/network.ts";
+import { purge } from "../src/network/purge.ts";
+import { runCommand } from "../src/network/run-command.ts";
+import { HostUnderTest } from "./host-under-test.ts";
+import { makeOutsideHost } from "./outside-host.ts";
+import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
+
+const obstacle = whyNoOwnNetwork();
+if (obstacle === undefined) enterOwnNetwork();
+const skip = obstacle ?? false;
+
+const signal = new AbortController().signal;
+const WEB = { container: "web", containerPort: 80, protocol: "TCP" } as const;
+let hosts = 0;
+
+test("sandboxes are prepared ahead, and spare ones serve the next run", { skip }, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++, { poolSize: 3 });
+  const first = host.open(hastyClock());
+  await first.start([], signal);
+  await until(async () => (await recorded(host)) === 3);
+  await first.close();
+  const prepared = await host.namespaces();
+  assert.equal(prepared.length, 3);
+
+  const second = host.open();
+  t.after(() => second.close());
+  await second.start([], signal);
+  const attached = await Promise.all(["a", "b", "c"].map((uid) => second.attach(uid, signal)));
+  assert.deepEqual(attached.map((it) => it.namespacePath.slice("/run/netns/".length)).sort(), prepared);
+  assert.equal((await second.attach("d", signal)).podUid, "d", "beyond the pool one is made");
+  await second.close();
+
+  const third = host.open();
+  t.after(() => third.close());
+  await third.start([{ podUid: "a", ports: [] }], signal);
+  assert.equal(await host.usedSandboxes(), 1, "used ones are not taken for spare");
+});
+
+test("a sandbox that could not be recorded is not lost, and a smaller pool keeps fewer", {
+  skip,
+}, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++, { poolSize: 2 });
+  const first = host.open(hastyClock());
+  await first.start([], signal);
+  await until(async () => (await recorded(host)) === 2);
+  await first.close();
+
+  const smaller = host.open({ ...systemClock, after: () => () => undefined }, { poolSize: 1 });
+  t.after(() => smaller.close());
+  await smaller.start([], signal);
+  assert.equal(await host.usedSandboxes(), 1);
+  const records = `${host.dataDir}/sandboxes`;
+  await rm(records, { recursive: true });
+  await assert.rejects(smaller.attach("a", signal), /ENOENT/);
+  await mkdir(records);
+  await smaller.attach("a", signal);
+  await smaller.detach("a", signal);
+  assert.equal(await host.usedSandboxes(), 0);
+});
+
+test("a ruleset that someone flushed is put back, by the next change or in time", { skip }, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++);
+  const timers: (() => void)[] = [];
+  const after: Clock["after"] = (_, run) => {
+    timers.push(run);
+    return () => undefined;
+  };
+  const network = host.open({ ...systemClock, after });
+  t.after(() => network.close());
+  await network.start([], signal);
+  const a = await network.attach("a", signal);
+  const b = await network.attach("b", signal);
+  await network.publish(a, await network.allocatePorts("a", [WEB]), signal);
+  const one = await host.published();
+  assert.equal(one.size, 1);
+
+  await runCommand("nft", ["flush", "ruleset"]);
+  assert.equal((await host.published()).size, 0);
+  for (const run of timers.splice(0)) run();
+  await until(async () => (await host.published()).size === 1);
+  assert.deepEqual(await host.published(), one);
+
+  await runCommand("nft", ["flush", "ruleset"]);
+  await network.publish(b, await network.allocatePorts("b", [WEB]), signal);
+  assert.equal((await host.published()).size, 2);
+  assert.deepEqual(
+    host.warnings.map((it) => it.split(" ")[0]),
+    ["host-port-table-put-back", "host-port-table-differs"],
+  );
+});
+
+test("a network that is full says so, leaves nothing half, and goes on once there is room", {
+  skip,
+}, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++, { podCidr: "10.64.0.0/28" });
+  const network = host.open();
+  t.after(() => network.close());
+  await network.start([], signal);
+  const uids = Array.from({ length: 13 }, (_, index) => `pod-${index}`);
+  await Promise.all(uids.map((uid) => network.attach(uid, signal)));
+  await assert.rejects(network.attach("one-more", signal), failsWith("NO_ADDRESS_LEFT"));
+  assert.equal(await host.usedSandboxes(), 13);
+  await network.detach("pod-0", signal);
+  await network.attach("one-more", signal);
+});
+
+test("a pod network that the host already reaches otherwise is refused", { skip }, async (t) => {
+  await makeOutsideHost(t);
+  for (const podCidr of ["10.9.0.0/24", "10.9.0.0/16", "10.9.0.128/25"]) {
+    const host = await HostUnderTest.setUp(t, hosts++, { podCidr });
+    await assert.rejects(
+      host.open().start([], signal),
+      /overlaps 10\.9\.0\.0\/24.*uplink0.*another pod CIDR/,
+    );
+  }
+});
+
+test("missing plugins are told", { skip }, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++, { cniDirectory: "/nonexistent" });
+  await assert.rejects(host.open().start([], signal), /\/nonexistent\/bridge is missing/);
+});
+
+test("pods may listen on low ports and ping without privilege", { skip }, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++);
+  const network = host.open();
+  t.after(() => network.close());
+  await network.start([], signal);
+  const { namespacePath } = await network.attach("a", signal);
+  const inPod = ["netns", "exec", namespacePath.slice("/run/netns/".length), "cat"];
+  const read = (name: string) => runCommand("ip", [...inPod, `/proc/sys/net/ipv4/${name}`]);
+  assert.equal(await read("ip_unprivileged_port_start"), "0");
+  assert.equal((await read("ping_group_range")).replaceAll(/\s+/g, " "), "0 2147483647");
+});
+
+test("a firewall that drops what pods forward is told of", { skip }, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++);
+  await runCommand("nft", ["-f", "-"], {
+    input: "table ip strict {\n chain f {\n type filter hook forward priority 0; policy drop;\n }\n}\n",
+  });
+  t.after(() => runCommand("nft", ["delete", "table", "ip", "strict"]));
+  const network = host.open();
+  t.after(() => network.close());
+  await network.start([], signal);
+  assert.deepEqual(host.warnings, ['firewall-drops-forwarded-traffic {"tables":["ip strict"]}']);
+});
+
+test("purge removes all of a dead agent's instance, and nothing of another's", { skip }, async (t) => {
+  const [host, other] = [
+    await HostUnderTest.setUp(t, hosts++),
+    await HostUnderTest.setUp(t, hosts++, { podCidr: "10.65.0.0/16" }),
+  ];
+  await writeFile("/proc/sys/net/ipv4/ip_forward", "0");
+  for (const it of [host, other]) {
+    const network = it.open();
+    t.after(() => network.close());
+    await network.start([], signal);
+    const sandbox = await network.attach("a", signal);
+    await network.publish(sandbox, await network.allocatePorts("a", [WEB]), signal);
+  }
+  const options = { instance: host.instance, dataDir: host.dataDir, restoreSysctls: true, run: runCommand };
+  const report = await purge(options);
+  assert.deepEqual(report, {
+    namespaces: 1,
+    links: 2,
+    sysctls: [{ name: "net/ipv4/ip_forward", before: "0", restored: true }],
+  });
+  assert.equal((await readFile("/proc/sys/net/ipv4/ip_forward", "utf8")).trim(), "0");
+  assert.deepEqual(await host.namespaces(), []);
+  assert.deepEqual(await readdir(dirname(host.dataDir)), []);
+  const state = (await runCommand("ip", ["link", "show"])) + (await runCommand("nft", ["list", "ruleset"]));
+  assert.ok(!state.includes(host.instance), state);
+  assert.equal((await other.namespaces()).length, 1);
+  assert.equal((await other.published()).size, 1);
+  assert.deepEqual(await purge(options), { namespaces: 0, links: 0, sysctls: [] }, "once more is fine");
+});
+
+/** Fires at once what would wait. */
+function hastyClock(): Clock {
+  return { ...systemClock, after: (_, run) => systemClock.after(1, run) };
+}
+
+async function recorded(host: HostUnderTest): Promise<number> {
+  return (await readdir(`${host.dataDir}/sandboxes`)).filter((name) => !name.endsWith(".tmp")).length;
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 10_000;
+  while (!(await holds())) {
+    if (performance.now() > end) assert.fail("waited 10 s in vain");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+function failsWith(code: NetworkErrorCode): (error: unknown) => boolean {
+  return (error) => error instanceof NetworkError && error.code === code;
+}

@@ -1,0 +1,25 @@
+import { pid } from "node:process";
+import type { TestContext } from "node:test";
+import { runCommand } from "../src/network/run-command.ts";
+
+/** The address of the host under test that other hosts know. */
+export const HOST_ADDRESS = "10.9.0.1";
+export const OUTSIDE_ADDRESS = "10.9.0.2";
+const UPLINK = "uplink0";
+
+/** Makes another host: a namespace beside the one the test runs in, joined by a link. Gives its name. */
+export async function makeOutsideHost(t: TestContext): Promise<string> {
+  const name = `fgt-${pid}-outside`;
+  t.after(async () => {
+    await runCommand("ip", ["link", "del", UPLINK]); // Programs that still end there would keep it.
+    await runCommand("ip", ["netns", "del", name]);
+  });
+  await runCommand("ip", ["netns", "add", name]);
+  const inside = ["-n", name];
+  await runCommand("ip", ["link", "add", UPLINK, "type", "veth", "peer", "name", "eth0", "netns", name]);
+  await runCommand("ip", ["address", "add", `${HOST_ADDRESS}/24`, "dev", UPLINK]);
+  await runCommand("ip", ["link", "set", UPLINK, "up"]);
+  await runCommand("ip", [...inside, "address", "add", `${OUTSIDE_ADDRESS}/24`, "dev", "eth0"]);
+  for (const link of ["lo", "eth0"]) await runCommand("ip", [...inside, "link", "set", link, "up"]);
+  return name;
+}

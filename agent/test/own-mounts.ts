@@ -1,0 +1,64 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { argv, env, execPath, exit, getuid, pid } from "node:process";
+import { isOfTheDead } from "./own-network.ts";
+
+const INSIDE = "FORAGE_TEST_MOUNTS";
+const PREFIX = "forage-vt-";
+const TOOLS = ["/usr/sbin/mkfs.ext4", "/usr/sbin/losetup", "/usr/bin/unshare", "/dev/loop-control"];
+
+/** Why tests of real mounts can't run here; undefined if they can. */
+export function whyNoOwnMounts(): string | undefined {
+  if (getuid?.() !== 0) return "needs root";
+  const missing = TOOLS.find((path) => !existsSync(path));
+  return missing === undefined ? undefined : `needs ${missing}`;
+}
+
+/**
+ * Runs the program again as it was called, with mounts of its own that vanish with it however it ends, and exits as it did.
+ * Inside, gives an empty directory that is removed by the process outside, or by the next test.
+ */
+export function enterOwnMounts(): string {
+  const inside = env[INSIDE];
+  if (inside !== undefined) return inside;
+  removeDirectoriesOfTheDead();
+  const directory = join(tmpdir(), `${PREFIX}${pid}`);
+  mkdirSync(directory, { mode: 0o755 });
+  let status: number | null = 1;
+  try {
+    const program = [execPath, ...process.execArgv, ...argv.slice(1)];
+    const options = ["--mount", "--propagation=private", "--"];
+    status = spawnSync("unshare", [...options, ...program], {
+      env: { ...env, [INSIDE]: directory },
+      stdio: "inherit",
+    }).status;
+  } finally {
+    removeDirectory(directory);
+  }
+  exit(status ?? 1);
+}
+
+function removeDirectoriesOfTheDead(): void {
+  for (const name of readdirSync(tmpdir()).filter((it) => it.startsWith(PREFIX))) {
+    if (isOfTheDead(name.slice(PREFIX.length), 10)) removeDirectory(join(tmpdir(), name));
+  }
+}
+
+/** Mounts are gone with their namespace; a device that had none yet isn't. */
+function removeDirectory(directory: string): void {
+  for (const { device, file } of loopDevices()) {
+    if (file.startsWith(`${directory}/`)) spawnSync("losetup", ["--detach", device]);
+  }
+  rmSync(directory, { recursive: true, force: true });
+}
+
+export function loopDevices(): readonly { readonly device: string; readonly file: string }[] {
+  return readdirSync("/sys/block")
+    .filter((name) => existsSync(`/sys/block/${name}/loop/backing_file`))
+    .map((name) => ({
+      device: `/dev/${name}`,
+      file: readFileSync(`/sys/block/${name}/loop/backing_file`, "utf8").trimEnd(),
+    }));
+}

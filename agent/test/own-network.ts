@@ -1,0 +1,56 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { argv, env, execPath, exit, getuid, pid } from "node:process";
+
+const INSIDE = "FORAGE_TEST_NETWORK";
+const PREFIX = "fgt-";
+const TOOLS = ["/usr/sbin/nft", "/usr/sbin/conntrack", "/usr/lib/cni/bridge"];
+
+/** Why tests of real networking can't run here; undefined if they can. */
+export function whyNoOwnNetwork(): string | undefined {
+  if (getuid?.() !== 0) return "needs root";
+  const missing = TOOLS.find((path) => !existsSync(path));
+  return missing === undefined ? undefined : `needs ${missing}`;
+}
+
+/**
+ * Runs the program again as it was called, in a network of its own that is removed with it, and exits as it did.
+ * Returns only inside. The machine's own interfaces, rules and sysctls are out of reach there.
+ */
+export function enterOwnNetwork(): void {
+  if (env[INSIDE] !== undefined) return;
+  removeNetworksOfTheDead();
+  const name = `${PREFIX}${pid}`;
+  must("ip", ["netns", "add", name]);
+  let status: number | null = 1;
+  try {
+    must("ip", ["-n", name, "link", "set", "lo", "up"]);
+    const inside = { ...env, [INSIDE]: name };
+    const program = [execPath, ...process.execArgv, ...argv.slice(1)];
+    // Only the network is entered: `ip netns exec` would also hide the namespaces that are made inside.
+    status = spawnSync("nsenter", [`--net=/run/netns/${name}`, "--", ...program], {
+      env: inside,
+      stdio: "inherit",
+    }).status;
+  } finally {
+    must("ip", ["netns", "del", name]);
+  }
+  exit(status ?? 1);
+}
+
+/** Whether what is called after this process id was left by a test that was killed. */
+export function isOfTheDead(pidText: string, radix: number): boolean {
+  return !existsSync(`/proc/${Number.parseInt(pidText, radix)}`);
+}
+
+function removeNetworksOfTheDead(): void {
+  const names = existsSync("/run/netns") ? readdirSync("/run/netns") : [];
+  for (const name of names.filter((it) => it.startsWith(PREFIX))) {
+    if (isOfTheDead(name.slice(PREFIX.length), 10)) must("ip", ["netns", "del", name]);
+  }
+}
+
+function must(file: string, args: readonly string[]): void {
+  const { status, stderr } = spawnSync(file, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${file} ${args.join(" ")}: ${stderr}`);
+}

@@ -1,0 +1,283 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  type ContainerRuntime,
+  type ContainerSpec,
+  RuntimeError,
+  type RuntimeErrorCode,
+  type RuntimeEvent,
+  type RuntimeExec,
+} from "../src/runtime/runtime.ts";
+
+/** What an implementation brings to the contract suite. One for all its tests: each uses containers of its own. */
+export interface RuntimeUnderTest {
+  readonly runtime: ContainerRuntime;
+  /** An image that is in the local store, in its full form. */
+  readonly image: string;
+  /** An image that is not in the local store and can be pulled, in its full form. */
+  readonly pullable: string;
+  /** An image that the registry doesn't have. */
+  readonly unknownImage: string;
+  /** A spec that can be run, of a name never used before. */
+  spec(command: readonly string[]): ContainerSpec;
+  /** Commands for containers. */
+  readonly programs: {
+    readonly sleep: readonly string[];
+    /** Pays no attention to the stop signal. */
+    readonly stubborn: readonly string[];
+    /** Ends at once with 7. */
+    readonly fail: readonly string[];
+    readonly missing: readonly string[];
+  };
+  /** Commands for exec. */
+  readonly execs: {
+    /** Writes `out` and `err`, ends with 3. */
+    readonly say: readonly string[];
+    /** Copies its input. */
+    readonly echo: readonly string[];
+    readonly sleep: readonly string[];
+    readonly missing: readonly string[];
+  };
+}
+
+const UNKNOWN_ID = "f".repeat(64);
+// Long: machines that run these tests are busy. Nothing waits for it unless it fails.
+const LIMIT_MS = 60_000;
+
+/** The behaviour that the agent relies on, whatever the runtime. */
+export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
+  const check = (what: string, run: (it: RuntimeUnderTest, signal: AbortSignal) => Promise<void>) =>
+    test(`${name}: ${what}`, { timeout: LIMIT_MS }, (t) => run(open(), t.signal));
+
+  check("says its versions", async ({ runtime }, signal) => {
+    const { containerd, nerdctl } = await runtime.version(signal);
+    assert.ok(containerd.length > 0 && nerdctl.length > 0);
+  });
+
+  check("a container that was run is listed and inspected as running", async (it, signal) => {
+    const spec = { ...it.spec(it.programs.sleep), labels: { "forage.dev/pod-uid": "u1", note: "a,b=c" } };
+    const { id } = await it.runtime.run(spec, signal);
+    const listed = (await it.runtime.list(signal)).find((found) => found.id === id);
+    const inspected = await it.runtime.inspect(id, signal);
+    for (const found of [listed, inspected]) {
+      assert.deepEqual([found?.name, found?.state, found?.image], [spec.name, "running", it.image]);
+      assert.equal(found?.labels["forage.dev/pod-uid"], "u1");
+      assert.equal(found?.labels.note, "a,b=c");
+    }
+    assert.ok((inspected?.startedAtMs ?? 0) > 0 && (inspected?.pid ?? 0) > 0);
+    await it.runtime.remove([id], signal);
+  });
+
+  check("the exit code of one that ended by itself is known", async (it, signal) => {
+    const { id, ended } = await runToEnd(it, it.programs.fail, signal);
+    assert.equal(ended.exitCode, 7);
+    const found = await it.runtime.inspect(id, signal);
+    assert.deepEqual([found?.state, found?.exitCode, found?.pid], ["exited", 7, undefined]);
+    assert.ok((found?.finishedAtMs ?? 0) >= (found?.startedAtMs ?? Number.POSITIVE_INFINITY));
+    assert.equal((await it.runtime.list(signal)).find((other) => other.id === id)?.state, "exited");
+    await it.runtime.remove([id], signal);
+  });
+
+  check("stop resolves once it does not run, by force if need be, and again", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.stubborn), signal);
+    await it.runtime.stop(id, 50, signal);
+    assert.deepEqual(await stateOf(it, id, signal), ["exited", 137]);
+    await it.runtime.stop(id, 50, signal);
+    await it.runtime.stop(UNKNOWN_ID, 50, signal);
+    await it.runtime.stop("--help", 50, signal);
+    await it.runtime.remove([id], signal);
+  });
+
+  check("remove takes running, ended and unknown ones in one call", async (it, signal) => {
+    const { id: ended } = await runToEnd(it, it.programs.fail, signal);
+    const { id: running } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    await it.runtime.remove([ended, UNKNOWN_ID, running, "--all"], signal);
+    assert.equal(await it.runtime.inspect(ended, signal), undefined);
+    assert.equal(await it.runtime.inspect(running, signal), undefined);
+    const left = (await it.runtime.list(signal)).filter((found) => [ended, running].includes(found.id));
+    assert.deepEqual(left, []);
+    await it.runtime.remove([ended], signal);
+    await it.runtime.remove([], signal);
+  });
+
+  check("a name is taken until its container is removed", async (it, signal) => {
+    const spec = it.spec(it.programs.sleep);
+    const { id } = await it.runtime.run(spec, signal);
+    await rejectsWith("ALREADY_EXISTS", it.runtime.run(spec, signal));
+    await it.runtime.remove([id], signal);
+    const { id: again } = await it.runtime.run(spec, signal);
+    await it.runtime.remove([again], signal);
+  });
+
+  check("of two runs of one name at the same time one wins", async (it, signal) => {
+    const spec = it.spec(it.programs.sleep);
+    const results = await Promise.allSettled([it.runtime.run(spec, signal), it.runtime.run(spec, signal)]);
+    const won = results.flatMap((result) => (result.status === "fulfilled" ? result.value.id : []));
+    assert.equal(won.length, 1);
+    assert.equal((await it.runtime.list(signal)).filter((found) => found.name === spec.name).length, 1);
+    await it.runtime.remove(won, signal);
+  });
+
+  check("what can't be started says why and leaves nothing", async (it, signal) => {
+    const spec = it.spec(it.programs.missing);
+    await rejectsWith("START_FAILED", it.runtime.run(spec, signal));
+    assert.equal(
+      (await it.runtime.list(signal)).some((found) => found.name === spec.name),
+      false,
+    );
+    const { id } = await it.runtime.run({ ...spec, command: it.programs.sleep }, signal);
+    await it.runtime.remove([id], signal);
+  });
+
+  check("an image that isn't here is not pulled by run", async (it, signal) => {
+    const spec = it.spec(it.programs.sleep);
+    await rejectsWith(
+      "IMAGE_NOT_FOUND",
+      it.runtime.run({ ...spec, image: it.pullable.replace(/:[^:]*$/, ":other") }, signal),
+    );
+    for (const image of ["--privileged", "Not An Image", "oci-archive:///etc/passwd"]) {
+      await rejectsWith("IMAGE_INVALID", it.runtime.run({ ...spec, image }, signal));
+    }
+  });
+
+  check("images: here, pulled, unknown", async (it, signal) => {
+    assert.equal(await it.runtime.hasImage(it.image, signal), true);
+    assert.equal(await it.runtime.hasImage(it.pullable, signal), false);
+    await Promise.all([it.runtime.pull(it.pullable, signal), it.runtime.pull(it.pullable, signal)]);
+    assert.equal(await it.runtime.hasImage(it.pullable, signal), true);
+    const images = await it.runtime.listImages(signal);
+    assert.ok(images.includes(it.image) && images.includes(it.pullable));
+    await rejectsWith("IMAGE_NOT_FOUND", it.runtime.pull(it.unknownImage, signal));
+    await rejectsWith("IMAGE_INVALID", it.runtime.pull("-x", signal));
+    await rejectsWith("IMAGE_INVALID", it.runtime.hasImage("-x", signal));
+  });
+
+  check("events tell a container's life in order, beginning with `listening`", async (it, signal) => {
+    const stop = new AbortController();
+    const events = it.runtime.events(AbortSignal.any([signal, stop.signal]))[Symbol.asyncIterator]();
+    assert.deepEqual((await events.next()).value, { type: "listening" });
+    const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    assert.equal(
+      await codeOf(it.runtime.exec(id, { command: it.execs.say, stdin: false, tty: false }, signal)),
+      3,
+    );
+    await it.runtime.stop(id, 0, signal);
+    await it.runtime.remove([id], signal);
+    const told: RuntimeEvent["type"][] = [];
+    while (!told.includes("removed")) {
+      const { value } = await events.next();
+      if (value && "containerId" in value && value.containerId === id) told.push(value.type);
+    }
+    assert.deepEqual(told, ["started", "exited", "removed"]);
+    stop.abort();
+    for (let next = await events.next(); !next.done; next = await events.next());
+  });
+
+  check("an exec's output, input and exit code", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    const say = it.runtime.exec(id, { command: it.execs.say, stdin: false, tty: false }, signal);
+    assert.deepEqual(await outputOf(say), { stdout: "out", stderr: "err" });
+    assert.equal(await say.exitCode, 3);
+    await assert.rejects(say.write(Buffer.from("x")), RuntimeError);
+
+    const echo = it.runtime.exec(id, { command: it.execs.echo, stdin: true, tty: false }, signal);
+    await echo.write(Buffer.from("hello "));
+    await echo.write(Buffer.from("there"));
+    echo.endInput();
+    assert.deepEqual(await outputOf(echo), { stdout: "hello there", stderr: "" });
+    assert.equal(await echo.exitCode, 0);
+
+    const missing = it.runtime.exec(id, { command: it.execs.missing, stdin: false, tty: false }, signal);
+    assert.match((await outputOf(missing)).stderr, /not found/);
+    assert.equal(await missing.exitCode, 127);
+    await it.runtime.remove([id], signal);
+  });
+
+  check("an exec ends when it is given up, and when its container does", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    const giveUp = new AbortController();
+    const given = it.runtime.exec(id, { command: it.execs.sleep, stdin: false, tty: false }, giveUp.signal);
+    const lost = it.runtime.exec(id, { command: it.execs.sleep, stdin: false, tty: false }, signal);
+    giveUp.abort();
+    await rejectsWith("ABORTED", given.exitCode);
+    assert.deepEqual(await outputOf(given), { stdout: "", stderr: "" });
+    await it.runtime.remove([id], signal);
+    assert.notEqual(await lost.exitCode.catch(() => -1), 0);
+    const late = it.runtime.exec(id, { command: it.execs.say, stdin: false, tty: false }, signal);
+    await rejectsWith("NOT_FOUND", late.exitCode);
+  });
+
+  check("usage is known while it runs", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    const usage = await it.runtime.usage(id);
+    assert.ok(
+      usage && usage.cpuNanos > 0 && usage.memoryBytes > 0 && usage.workingSetBytes <= usage.memoryBytes,
+    );
+    assert.equal(usage.oomKills, 0);
+    await it.runtime.stop(id, 0, signal);
+    assert.equal(await it.runtime.usage(id), undefined);
+    await it.runtime.remove([id], signal);
+    assert.equal(await it.runtime.usage(id), undefined);
+    assert.equal(await it.runtime.usage(UNKNOWN_ID), undefined);
+  });
+
+  check("an aborted call rejects with ABORTED", async (it) => {
+    const aborted = AbortSignal.abort();
+    await rejectsWith("ABORTED", it.runtime.run(it.spec(it.programs.sleep), aborted));
+    await rejectsWith("ABORTED", it.runtime.list(aborted));
+    await rejectsWith("ABORTED", it.runtime.pull(it.unknownImage, aborted));
+    for await (const event of it.runtime.events(aborted)) assert.fail(event.type);
+  });
+}
+
+/** Runs a container and waits for the event of its end. */
+export async function runToEnd(
+  { runtime, spec }: Pick<RuntimeUnderTest, "runtime" | "spec">,
+  command: readonly string[] | ContainerSpec,
+  signal: AbortSignal,
+): Promise<{
+  readonly id: string;
+  readonly ended: Extract<RuntimeEvent, { type: "exited" }>;
+  readonly oom: boolean;
+}> {
+  const stop = new AbortController();
+  let id: string | undefined;
+  let oom = false;
+  try {
+    for await (const event of runtime.events(AbortSignal.any([signal, stop.signal]))) {
+      if (event.type === "listening")
+        id = (await runtime.run("name" in command ? command : spec(command), signal)).id;
+      else if (event.containerId !== id) continue;
+      if (event.type === "oom") oom = true;
+      if (event.type === "exited") return { id: event.containerId, ended: event, oom };
+    }
+  } finally {
+    stop.abort();
+  }
+  throw new Error("the events ended before the container did");
+}
+
+export async function outputOf(exec: RuntimeExec): Promise<{ stdout: string; stderr: string }> {
+  const text = { stdout: "", stderr: "" };
+  for await (const { stream, data } of exec.output) text[stream] += Buffer.from(data).toString();
+  return text;
+}
+
+/** Reads all output and returns the exit code. */
+export async function codeOf(exec: RuntimeExec): Promise<number> {
+  await outputOf(exec);
+  return exec.exitCode;
+}
+
+export async function rejectsWith(code: RuntimeErrorCode, call: Promise<unknown>): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert.ok(error instanceof RuntimeError, String(error));
+    assert.equal(error.code, code, error.message);
+    return true;
+  });
+}
+
+async function stateOf({ runtime }: RuntimeUnderTest, id: string, signal: AbortSignal) {
+  const found = await runtime.inspect(id, signal);
+  return [found?.state, found?.exitCode];
+}

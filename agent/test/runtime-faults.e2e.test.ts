@@ -1,0 +1,203 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { startContainerd } from "../../hack/lib/containerd.ts";
+import { findProcesses } from "../../hack/lib/process-identity.ts";
+import { waitFor } from "../../hack/lib/wait-for.ts";
+import { NerdctlRuntime } from "../src/runtime/nerdctl/nerdctl-runtime.ts";
+import type { RuntimeEvent } from "../src/runtime/runtime.ts";
+import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
+import { rejectsWith } from "./runtime-contract.ts";
+
+/** A nerdctl that hangs in calls of `verb` while the file `<dir>/hang` is there, before or after doing its work. */
+function hangingNerdctl(
+  it: NerdctlUnderTest,
+  verb: string,
+  when: "before" | "after",
+): { path: string; hang: string } {
+  const path = join(it.host.dir, `nerdctl-${verb}-${when}`);
+  const hang = join(it.host.dir, `hang-${verb}-${when}`);
+  const real = `${it.host.nerdctlPath} "$@"`;
+  const script = `#!/bin/sh
+case " $* " in *" ${verb} --detach"*) if [ -e ${hang} ]; then ${when === "after" ? `${real} >/dev/null;` : ""} exec sleep 1000; fi;; esac
+exec ${real}
+`;
+  writeFileSync(path, script, { mode: 0o755 });
+  writeFileSync(hang, "");
+  return { path, hang };
+}
+
+test("a run that hangs is cut off; its name is free again if nothing came of it, and taken if a container did", async (t) => {
+  const { signal } = t;
+  const it = await openNerdctl();
+  t.after(() => it.close());
+  for (const when of ["before", "after"] as const) {
+    const { path, hang } = hangingNerdctl(it, "run", when);
+    const runtime = new NerdctlRuntime({ ...it.options, nerdctlPath: path, callTimeoutMs: 2_000 });
+    const spec = it.spec(["sleep", "1000"]);
+    await rejectsWith("TIMEOUT", runtime.run(spec, signal));
+    rmSync(hang);
+    const found = (await runtime.list(signal)).filter(({ name }) => name === spec.name);
+    assert.equal(found.length, when === "after" ? 1 : 0);
+    if (when === "after") await rejectsWith("ALREADY_EXISTS", runtime.run(spec, signal));
+    else await runtime.run(spec, signal);
+    assert.equal((await runtime.list(signal)).filter(({ name }) => name === spec.name).length, 1);
+    await runtime.close();
+  }
+});
+
+test("a run that another agent began and still goes on keeps its name", async (t) => {
+  const { signal } = t;
+  const it = await openNerdctl();
+  t.after(() => it.close());
+  const { path, hang } = hangingNerdctl(it, "run", "before");
+  const spec = it.spec(["sleep", "1000"]);
+  const giveUp = new AbortController();
+  const other = new NerdctlRuntime({ ...it.options, nerdctlPath: path });
+  const hanging = other.run(spec, giveUp.signal);
+  const failure = rejectsWith("ABORTED", hanging);
+  // `sleep` takes the shell's place, so what is left of the call doesn't show its arguments: keep one that does.
+  const stand = join(it.options.stateDir, "containers", spec.name);
+  await waitFor(() => existsSync(stand), { what: "the other agent has begun", limitMs: 20_000 });
+  const { spawn } = await import("node:child_process");
+  const orphan = spawn("/bin/sh", ["-c", "read x", `--cidfile=${join(stand, "id")}`], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  t.after(() => orphan.kill("SIGKILL"));
+  await rejectsWith("ALREADY_EXISTS", it.runtime.run(spec, signal));
+  orphan.kill("SIGKILL");
+  await new Promise((resolve) => orphan.once("exit", resolve));
+  giveUp.abort();
+  await failure;
+  rmSync(hang);
+  await it.runtime.run(spec, signal);
+});
+
+test("whatever is started around the moment of listening is in the list or among the events", async (t) => {
+  const { signal } = t;
+  const it = await openNerdctl();
+  t.after(() => it.close());
+  // A subscription that takes its time: whoever believes in it too early misses what is started meanwhile.
+  const slow = join(it.host.dir, "nerdctl-slow-events");
+  const script = `#!/bin/sh\ncase " $* " in *" events "*) sleep 2;; esac\nexec ${it.host.nerdctlPath} "$@"\n`;
+  writeFileSync(slow, script, { mode: 0o755 });
+  const runtime = new NerdctlRuntime({ ...it.options, nerdctlPath: slow });
+  const stop = new AbortController();
+  const told = new Set<string>();
+  let listed: readonly string[] | undefined;
+  const listening = (async () => {
+    for await (const event of runtime.events(AbortSignal.any([signal, stop.signal]))) {
+      if (event.type === "started") told.add(event.containerId);
+      if (event.type === "listening") listed = (await runtime.list(signal)).map(({ id }) => id);
+    }
+  })();
+  const started: string[] = [];
+  // Before, during and after.
+  while (listed === undefined || started.length < 4) {
+    started.push((await runtime.run(it.spec(["sleep", "1000"]), signal)).id);
+  }
+  const missing = () => started.filter((id) => !told.has(id) && !listed?.includes(id));
+  await waitFor(() => missing().length === 0, {
+    what: "all are known",
+    limitMs: 20_000,
+    explain: () => JSON.stringify(missing()),
+  });
+  stop.abort();
+  await listening;
+  await runtime.remove(started, signal);
+});
+
+test("the event helper is killed: the events end with UNAVAILABLE, and can be had anew", async (t) => {
+  const { signal } = t;
+  const it = await openNerdctl();
+  t.after(() => it.close());
+  const helper = () =>
+    findProcesses((argv) => argv.includes("events") && argv.includes(`--namespace=${it.host.namespace}`));
+  for (let round = 0; round < 2; round += 1) {
+    const events = it.runtime.events(signal)[Symbol.asyncIterator]();
+    assert.equal((await events.next()).value?.type, "listening");
+    const [identity] = helper();
+    assert.ok(identity);
+    process.kill(identity.pid, "SIGKILL");
+    await rejectsWith("UNAVAILABLE", events.next());
+  }
+  const stop = new AbortController();
+  const events = it.runtime.events(stop.signal)[Symbol.asyncIterator]();
+  await events.next();
+  stop.abort();
+  assert.equal((await events.next()).done, true);
+  await waitFor(() => helper().length === 0, { what: "no helper is left", limitMs: 20_000 });
+});
+
+test("containerd goes and comes back: UNAVAILABLE meanwhile, the same containers afterwards", async (t) => {
+  const { signal } = t;
+  const it = await openNerdctl();
+  t.after(() => it.close());
+  const { id } = await it.runtime.run(it.spec(["sleep", "1000"]), signal);
+  const events = it.runtime.events(signal)[Symbol.asyncIterator]();
+  assert.equal((await events.next()).value?.type, "listening");
+  const before = await it.runtime.inspect(id, signal);
+  await it.host.containerd.stopDaemon();
+  await rejectsWith("UNAVAILABLE", drain(events));
+  await rejectsWith("UNAVAILABLE", it.runtime.list(signal));
+  await rejectsWith("UNAVAILABLE", it.runtime.version(signal));
+  await rejectsWith("UNAVAILABLE", it.runtime.run(it.spec(["true"]), signal));
+  await rejectsWith("UNAVAILABLE", it.runtime.events(signal)[Symbol.asyncIterator]().next());
+  await startContainerd({ dir: join(it.host.dir, "c") });
+  assert.deepEqual(await it.runtime.inspect(id, signal), before);
+  await it.runtime.remove([id], signal);
+});
+
+test("nerdctl's own state may be lost, as on tmpfs at a reboot: containers are listed, stopped and removed all the same", async (t) => {
+  const { signal } = t;
+  const it = await openNerdctl();
+  t.after(() => it.close());
+  const ids = (
+    await Promise.all([1, 2, 3].map(() => it.runtime.run(it.spec(["sleep", "1000"]), signal)))
+  ).map(({ id }) => id);
+  rmSync(it.options.stateDir, { recursive: true });
+  const runtime = new NerdctlRuntime(it.options);
+  assert.deepEqual((await runtime.list(signal)).map(({ id }) => id).sort(), [...ids].sort());
+  await runtime.stop(ids[0] ?? "", 0, signal);
+  await runtime.remove(ids, signal);
+  assert.deepEqual(await runtime.list(signal), []);
+});
+
+test("a removed container leaves nothing: no snapshot, no bundle, no file, no cgroup", async (t) => {
+  const { signal } = t;
+  const it = await openNerdctl();
+  t.after(() => it.close());
+  const snapshots = async () =>
+    (await it.host.nerdctl(["images", "-q"])) &&
+    readdirSync(join(it.host.dir, "c/root/io.containerd.snapshotter.v1.overlayfs/snapshots")).length;
+  const before = await snapshots();
+  const specs = [it.spec(["sleep", "1000"]), it.spec(["true"]), it.spec(["/nope"])];
+  const results = await Promise.allSettled(specs.map((spec) => it.runtime.run(spec, signal)));
+  const ids = results.flatMap((result) => (result.status === "fulfilled" ? [result.value.id] : []));
+  assert.equal(ids.length, 2);
+  await it.runtime.remove(ids, signal);
+  const left = findFiles(it.options.stateDir).filter(
+    (path) => ids.some((id) => path.includes(id)) || specs.some(({ name }) => path.includes(name)),
+  );
+  assert.deepEqual(left, []);
+  assert.deepEqual(
+    readdirSync(join(it.host.dir, "c/state/io.containerd.runtime.v2.task", it.host.namespace)),
+    [],
+  );
+  await waitFor(async () => (await snapshots()) === before, {
+    what: "the snapshots are gone",
+    limitMs: 20_000,
+  });
+  for (const root of ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]) {
+    for (const id of ids) assert.equal(existsSync(join(root, it.host.namespace, id)), false);
+  }
+});
+
+async function drain(events: AsyncIterator<RuntimeEvent>): Promise<void> {
+  for (let next = await events.next(); !next.done; next = await events.next());
+}
+
+function findFiles(dir: string): readonly string[] {
+  return readdirSync(dir, { recursive: true, encoding: "utf8" });
+}

@@ -1,0 +1,112 @@
+import { decodePodState, encodePodState } from "../../src/journal/pod-state.ts";
+import { afterReboot } from "../../src/pods/container-memory.ts";
+import type { Pod, PodMemory } from "../../src/pods/pod.ts";
+import type { PodStatus } from "../../src/pods/pod-status.ts";
+import { PodSupervisor } from "../../src/pods/pod-supervisor.ts";
+import { fromPodState, toPodState } from "../../src/pods/stored-memory.ts";
+import type { SimHost } from "./sim-host.ts";
+
+/** What survives an agent: assignments at once, memories a little later. */
+export class SimDisk {
+  readonly desired = new Map<string, Pod>();
+  readonly states = new Map<string, Uint8Array>();
+  bootId = 1;
+}
+
+const WRITE_MS = 15;
+
+/** One life of an agent, from its start to `kill`. */
+export class SimAgent {
+  readonly #host: SimHost;
+  readonly #disk: SimDisk;
+  readonly #session: ReturnType<SimHost["session"]>;
+  readonly supervisor: PodSupervisor;
+  readonly statuses = new Map<string, PodStatus>();
+  readonly trace: string[];
+  #dead = false;
+
+  constructor(host: SimHost, disk: SimDisk, random: () => number, trace: string[]) {
+    this.#host = host;
+    this.#disk = disk;
+    this.trace = trace;
+    this.#session = host.session();
+    const { runtime, network, files } = this.#session;
+    this.supervisor = new PodSupervisor({
+      instance: "sim",
+      clock: host.clock,
+      random,
+      runtime,
+      network,
+      files,
+      events: {
+        remembered: (uid, memory) => this.#save(uid, memory),
+        changed: (status) => {
+          if (!this.#dead) this.statuses.set(status.uid, status);
+        },
+        stepped: (uid, step, _, error) => {
+          if (!this.#dead)
+            this.#note(`${uid} ${JSON.stringify(step)}${error === undefined ? "" : ` ! ${error}`}`);
+        },
+        forgotten: (uid) => {
+          if (this.#dead) return;
+          this.statuses.delete(uid);
+          disk.states.delete(uid);
+          disk.desired.delete(uid);
+        },
+        impaired: () => undefined,
+      },
+      limits: {
+        startsAtOnce: 4,
+        removalsAtOnce: 4,
+        restart: { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 },
+        image: { baseMs: 5_000, capMs: 300_000 },
+        fault: { baseMs: 500, capMs: 30_000 },
+        repairIntervalMs: 60_000,
+        closeMs: 1_000,
+      },
+    });
+  }
+
+  start(rebooted: boolean): void {
+    if (rebooted) {
+      for (const [uid, state] of this.#disk.states) {
+        const memory = afterReboot(fromPodState(uid, decodePodState(state)), this.#host.clock.nowMs());
+        this.#disk.states.set(uid, encodePodState(toPodState(memory)));
+      }
+    }
+    const uids = new Set([...this.#disk.desired.keys(), ...this.#disk.states.keys()]);
+    const recorded = [...uids].map((uid) => {
+      const pod = this.#disk.desired.get(uid);
+      const state = this.#disk.states.get(uid);
+      return { uid, ...(pod && { pod }), ...(state && { memory: fromPodState(uid, decodePodState(state)) }) };
+    });
+    void this.supervisor.start(recorded);
+  }
+
+  assign(pod: Pod): void {
+    this.#disk.desired.set(pod.uid, pod);
+    this.supervisor.apply([pod], []);
+  }
+
+  unassign(uid: string): void {
+    this.#disk.desired.delete(uid);
+    this.supervisor.apply([], [uid]);
+  }
+
+  kill(): void {
+    this.#dead = true;
+    this.#session.cut();
+    void this.supervisor.close();
+  }
+
+  async #save(uid: string, memory: PodMemory): Promise<void> {
+    const bytes = encodePodState(toPodState(memory));
+    await this.#host.clock.sleep(WRITE_MS);
+    if (this.#dead || !(this.#disk.desired.has(uid) || this.statuses.has(uid))) return;
+    this.#disk.states.set(uid, bytes);
+  }
+
+  #note(line: string): void {
+    this.trace.push(`${this.#host.clock.nowMs() % 100_000_000} ${line}`);
+  }
+}

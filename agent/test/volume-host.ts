@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { run } from "../../hack/lib/run.ts";
+import { type Clock, systemClock } from "../src/clock.ts";
+import { HostVolumes, type HostVolumesParts } from "../src/volumes/host-volumes.ts";
+import { mountsBelow, parseMountTable } from "../src/volumes/mount-table.ts";
+import type {
+  FilesSource,
+  PodVolumeSpec,
+  VolumeExcess,
+  VolumeMount,
+  VolumeSource,
+} from "../src/volumes/volumes.ts";
+import { loopDevices } from "./own-mounts.ts";
+
+export const MIB = 1024 * 1024;
+
+/** The volumes of a host, in a directory of the test's own mounts. */
+export class VolumeHost {
+  /** For whatever the test needs. */
+  readonly directory: string;
+  readonly excesses: VolumeExcess[] = [];
+  readonly warnings: string[] = [];
+  readonly #change: Partial<HostVolumesParts>;
+  readonly #open: HostVolumes[] = [];
+
+  /** Everything is checked to be gone at the end. */
+  static async setUp(
+    t: TestContext,
+    parent: string,
+    change: Partial<HostVolumesParts> = {},
+  ): Promise<VolumeHost> {
+    const host = new VolumeHost(join(parent, randomUUID().slice(0, 8)), change);
+    mkdirSync(host.directory, { recursive: true });
+    t.after(() => host.#close());
+    return host;
+  }
+
+  constructor(directory: string, change: Partial<HostVolumesParts> = {}) {
+    this.directory = directory;
+    this.#change = change;
+  }
+
+  get dataDir(): string {
+    return join(this.directory, "volumes");
+  }
+
+  /** A new agent's view of it; the one before is dead. */
+  open(clock: Clock = systemClock): HostVolumes {
+    const volumes = new HostVolumes({
+      directory: this.dataDir,
+      clock,
+      events: {
+        exceeded: (excess) => this.excesses.push(excess),
+        warn: (event, fields) => this.warnings.push(`${event} ${JSON.stringify(fields)}`),
+      },
+      ...this.#change,
+    });
+    this.#open.push(volumes);
+    return volumes;
+  }
+
+  /** Opened, with nothing left from before. */
+  async start(knownPodUids: readonly string[] = [], clock?: Clock): Promise<HostVolumes> {
+    const volumes = this.open(clock);
+    await volumes.recover(new Set(knownPodUids), new AbortController().signal);
+    return volumes;
+  }
+
+  mounts(): readonly string[] {
+    const table = parseMountTable(readFileSync("/proc/self/mountinfo", "utf8"));
+    return mountsBelow(table, this.dataDir).map(({ mountPoint }) => mountPoint);
+  }
+
+  devices(): readonly string[] {
+    return loopDevices().flatMap(({ device, file }) => (file.startsWith(this.dataDir) ? [device] : []));
+  }
+
+  /** What of pods is there: mounts but the one for all secrets, devices, directories. */
+  remains(): readonly string[] {
+    const homes = ["mounts", "disk", "memory"].flatMap((home) =>
+      readdirSync(join(this.dataDir, home)).map((name) => join(home, name)),
+    );
+    const mounts = this.mounts().filter((path) => path !== join(this.dataDir, "memory"));
+    return [...mounts, ...this.devices(), ...homes];
+  }
+
+  /** What a reboot leaves: no mounts, no devices. */
+  async reboot(): Promise<void> {
+    for (const path of this.mounts()) await run("umount", ["-l", path]);
+    for (const device of this.devices()) await run("losetup", ["--detach", device]);
+  }
+
+  async #close(): Promise<void> {
+    for (const volumes of this.#open) await volumes.close();
+    const last = await this.start();
+    await last.close();
+    for (const { namespace, name } of await last.claims()) {
+      await last.removeClaim(namespace, name, new AbortController().signal);
+    }
+    assert.deepEqual(this.remains(), []);
+  }
+}
+
+export function aPod(
+  uid: string,
+  sources: Readonly<Record<string, VolumeSource>>,
+  changes: Partial<PodVolumeSpec> = {},
+): PodVolumeSpec {
+  return { uid, volumes: Object.entries(sources).map(([name, source]) => ({ name, source })), ...changes };
+}
+
+export function aMount(volume: string, changes: Partial<VolumeMount> = {}): VolumeMount {
+  return { volume, mountPath: `/mnt/${volume}`, subPath: "", readOnly: false, ...changes };
+}
+
+export function files(
+  contents: Readonly<Record<string, string>> | undefined,
+  changes: Partial<FilesSource> = {},
+): FilesSource {
+  return {
+    type: "files",
+    secret: false,
+    title: "config map web",
+    items: [],
+    defaultMode: 0,
+    optional: false,
+    ...(contents && {
+      contents: new Map(Object.entries(contents).map(([key, text]) => [key, Buffer.from(text)])),
+    }),
+    ...changes,
+  };
+}

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { enterOwnMounts, whyNoOwnMounts } from "./own-mounts.ts";
+import { seededRandom } from "./sim/seeded-random.ts";
+import { aMount, VolumeHost } from "./volume-host.ts";
+import { busyPods } from "./volumes-work.ts";
+
+const obstacle = whyNoOwnMounts();
+const parent = obstacle === undefined ? enterOwnMounts() : "";
+const options = { skip: obstacle ?? false, timeout: 300_000 };
+const signal = new AbortController().signal;
+const CRASHES = 12;
+// A round of the worker's takes about this long.
+const ROUND_MS = 1_500;
+
+test(
+  "killed at any moment, the next agent keeps what it must, and nothing else is left",
+  options,
+  async (t) => {
+    const host = await VolumeHost.setUp(t, parent);
+    const random = seededRandom(7);
+    const [kept] = busyPods(0);
+    assert.ok(kept);
+    const first = await host.start();
+    await first.prepare(kept.pod, signal);
+    const keeping = ["plain", "limited", "claim"];
+    for (const bind of await first.binds(
+      "kept",
+      "web",
+      keeping.map((name) => aMount(name)),
+      signal,
+    )) {
+      writeFileSync(join(bind.source, "kept"), "");
+    }
+    for (let crash = 1; crash <= CRASHES; crash += 1) {
+      const worker = fork(join(import.meta.dirname, "volumes-worker.ts"), [host.directory], { execArgv: [] });
+      await once(worker, "message");
+      await pause(random() * ROUND_MS);
+      worker.kill("SIGKILL");
+      await once(worker, "exit");
+      if (random() < 0.3) await host.reboot();
+
+      const volumes = await host.start(["kept"]);
+      await volumes.prepare(kept.pod, signal);
+      const binds = await volumes.binds(
+        "kept",
+        "web",
+        [...keeping, "secret"].map((name) => aMount(name)),
+        signal,
+      );
+      for (const { source } of binds.slice(0, 3))
+        assert.ok(existsSync(join(source, "kept")), `${crash} ${source}`);
+      assert.equal(readFileSync(join(binds[3]?.source ?? "", "password"), "utf8"), "0");
+      const others = host.remains().filter((it) => !it.startsWith("/dev/") && !/\/kept(\/|$)/.test(it));
+      const claim = join(host.dataDir, "claims/shop/of-k/mnt");
+      assert.deepEqual(
+        others.filter((it) => it !== claim),
+        [],
+        `crash ${crash}`,
+      );
+      assert.equal(host.devices().length, 2, `crash ${crash}`);
+      assert.deepEqual(
+        (await volumes.claims()).filter(({ users }) => users.some((uid) => uid !== "kept")),
+        [],
+      );
+      await volumes.close();
+    }
+    await (await host.start(["kept"])).release("kept", signal);
+    assert.deepEqual(host.remains(), []);
+  },
+);

@@ -1,0 +1,97 @@
+import { startTestHost, type TestHost } from "../../hack/lib/test-host.ts";
+import { waitFor } from "../../hack/lib/wait-for.ts";
+import { type System, startSystem } from "../../hack/system/system.ts";
+import { type ApplyTimes, type BenchClient, benchClient } from "./client.ts";
+import { measureFloor } from "./floor.ts";
+import { idlePercent, residentMb } from "./process-cost.ts";
+
+/** Rounds of each measurement; the median is shown. */
+const rounds = 3;
+const idleSeconds = 30;
+const goneLimitMs = 120_000;
+
+/** From apply to ready, from kill to running, memory and idle cost, beside what bare nerdctl takes in the same run. */
+export async function main(): Promise<void> {
+  const host = await startTestHost();
+  try {
+    const system = await startSystem(host, { coordinator: { logLevel: "warn" } });
+    const client = benchClient(system);
+    try {
+      report(await measure(host, system, client));
+    } finally {
+      client.close();
+    }
+  } finally {
+    await host.close();
+  }
+}
+
+async function measure(host: TestHost, system: System, client: BenchClient): Promise<Record<string, number>> {
+  const result: Record<string, number> = {};
+  const empty = { agent: residentMb(system.agent.pid), coordinator: residentMb(system.coordinator.pid) };
+  result["agent resident, no pods (MB)"] = empty.agent;
+  result["coordinator resident, no pods (MB)"] = empty.coordinator;
+  const floors: number[] = [];
+  const times: Record<number, ApplyTimes[]> = { 1: [], 20: [] };
+  for (let round = 0; round < rounds; round++) {
+    floors.push(await measureFloor(host, 20));
+    for (const count of [1, 20]) {
+      times[count]?.push(await client.applyReplicas(`web-${round}`, host.image, count));
+      if (round < rounds - 1 || count === 1) await removeAll(client);
+    }
+  }
+  result["floor: 20 × nerdctl run (s)"] = median(floors);
+  result["apply → 1 ready (s)"] = median((times[1] ?? []).map(({ ready }) => ready));
+  result["apply → 20 ready (s)"] = median((times[20] ?? []).map(({ ready }) => ready));
+  result["apply → rollout of 20 succeeded (s)"] = median((times[20] ?? []).map(({ done }) => done));
+  result["20 ready ÷ floor"] = (result["apply → 20 ready (s)"] ?? 0) / median(floors);
+  result["scale 20 → 40 ready (s)"] = (await client.applyReplicas(`web-${rounds - 1}`, host.image, 40)).ready;
+  result["agent idle, 40 pods (% of a core)"] = await idlePercent(system.agent.pid, idleSeconds);
+  result["coordinator idle, 40 pods (% of a core)"] = await idlePercent(system.coordinator.pid, idleSeconds);
+  result["agent resident, 40 pods (MB)"] = residentMb(system.agent.pid);
+  result["coordinator resident, 40 pods (MB)"] = residentMb(system.coordinator.pid);
+  result["kill → running (s)"] = await measureKill(client, system);
+  await removeAll(client);
+  result["apply → 40 ready (s)"] = (await client.applyReplicas("web-all", host.image, 40)).ready;
+  await removeAll(client);
+  return result;
+}
+
+async function removeAll(client: BenchClient): Promise<void> {
+  await client.deleteAll();
+  await waitFor(async () => (await client.pods()).length === 0, {
+    what: "all pods are gone",
+    limitMs: goneLimitMs,
+  });
+}
+
+/** SIGKILL to a container's own process until the coordinator has been told that its successor runs. */
+async function measureKill(client: BenchClient, { host }: System): Promise<number> {
+  const times: number[] = [];
+  for (let index = 0; index < rounds; index++) {
+    const pod = (await client.pods())[index];
+    const id = pod?.status?.containers[0]?.containerId ?? "";
+    const { stdout } = await host.nerdctl(["inspect", "--format", "{{.State.Pid}}", id]);
+    const startedMs = performance.now();
+    process.kill(Number(stdout.trim()), "SIGKILL");
+    const isBack = async (): Promise<boolean> => {
+      const now = (await client.pods()).find(({ uid }) => uid === pod?.uid)?.status?.containers[0];
+      return now?.containerId !== id && now?.state?.$case === "running";
+    };
+    await waitFor(isBack, { what: "the container runs again", limitMs: 30_000, everyMs: 5 });
+    times.push((performance.now() - startedMs) / 1000);
+  }
+  return median(times);
+}
+
+function median(values: readonly number[]): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}
+
+function report(result: Readonly<Record<string, number>>): void {
+  const width = Math.max(...Object.keys(result).map((name) => name.length));
+  for (const [name, value] of Object.entries(result))
+    console.log(`${name.padEnd(width)}  ${value.toFixed(2).padStart(8)}`);
+  console.log(JSON.stringify({ bench: "apply", ...result }));
+}

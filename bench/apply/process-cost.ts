@@ -1,0 +1,27 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** Clock ticks of /proc/PID/stat, fixed on Linux. */
+const ticksPerSecond = 100;
+
+/** Resident memory in MB (10^6 bytes). */
+export function residentMb(pid: number): number {
+  const kib = Number(
+    /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? Number.NaN,
+  );
+  return (kib * 1024) / 1e6;
+}
+
+/** User and system time so far, in seconds. */
+export function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+/** Share of a core that the process takes over a time in which nothing is asked of it, in percent. */
+export async function idlePercent(pid: number, seconds: number): Promise<number> {
+  const before = cpuSeconds(pid);
+  await delay(seconds * 1000);
+  return ((cpuSeconds(pid) - before) / seconds) * 100;
+}

@@ -1,0 +1,46 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { measureRecords } from "./records.ts";
+import { measureSyncFloor, measureWrites, type WriteRate } from "./writes.ts";
+
+const WRITERS = [1, 16, 128, 1024];
+const VALUE_BYTES = 1024;
+const RECORDS = 100_000;
+
+/** What the embedded store does on this machine and disk: `store [--dir DIR] [--seconds N]`. */
+export async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { dir: { type: "string", default: tmpdir() }, seconds: { type: "string", default: "5" } },
+  });
+  const root = mkdtempSync(join(values.dir, "forage-bench-store-"));
+  try {
+    await run(root, Number(values.seconds) * 1000);
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+async function run(root: string, durationMs: number): Promise<void> {
+  const fdatasyncPerSecond = Math.round(measureSyncFloor(root, Math.min(durationMs, 2000), VALUE_BYTES));
+  console.log(`append and fdatasync of 1 KiB, one after the other: ${fdatasyncPerSecond}/s\n`);
+  console.log("durable writes of 1 KiB, each its own transaction");
+  printRow(["writers", "writes/s", "p50 ms", "p99 ms", "CPU us/write"]);
+  const writes: WriteRate[] = [];
+  for (const writers of WRITERS) {
+    const rate = await measureWrites(join(root, `writes-${writers}`), writers, durationMs, VALUE_BYTES);
+    printRow([writers, rate.perSecond, rate.p50Ms, rate.p99Ms, rate.cpuMicros]);
+    writes.push(rate);
+  }
+  const records = await measureRecords(root, RECORDS, VALUE_BYTES);
+  console.log(`\n${RECORDS} records of 1 KiB`);
+  for (const [name, value] of Object.entries(records)) console.log(`${name.padStart(24)} ${value}`);
+  console.log(
+    JSON.stringify({ bench: "store", valueBytes: VALUE_BYTES, fdatasyncPerSecond, writes, records }),
+  );
+}
+
+function printRow(columns: readonly (string | number)[]): void {
+  console.log(columns.map((column) => String(column).padStart(14)).join(""));
+}

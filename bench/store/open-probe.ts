@@ -1,0 +1,42 @@
+/** Opens the store in a directory and prints, as JSON, what that took. Run with --expose-gc. */
+import { readFileSync } from "node:fs";
+import { openLevelStore } from "../../coordinator/src/store/index.ts";
+import { clock } from "./clock.ts";
+
+export interface OpenCost {
+  readonly openMs: number;
+  readonly openCpuMs: number;
+  /** What is alive after opening, by record: objects and bytes, the value included. */
+  readonly liveBytesPerRecord: number;
+  /** What the process takes from the machine just after opening, by record; garbage collected, but not all given back. */
+  readonly residentBytesPerRecord: number;
+}
+
+const [dir] = process.argv.slice(2);
+if (dir !== undefined) console.log(JSON.stringify(await measureOpen(dir)));
+
+async function measureOpen(from: string): Promise<OpenCost> {
+  const before = memory();
+  const cpu = process.cpuUsage();
+  const startMs = performance.now();
+  const store = await openLevelStore({ dir: from, clock });
+  const openMs = performance.now() - startMs;
+  const used = process.cpuUsage(cpu);
+  const after = memory();
+  const count = (await store.range("")).records.length;
+  await store.close();
+  return {
+    openMs: Math.round(openMs),
+    openCpuMs: Math.round((used.user + used.system) / 1000),
+    liveBytesPerRecord: Math.round((after.liveBytes - before.liveBytes) / count),
+    residentBytesPerRecord: Math.round((after.residentBytes - before.residentBytes) / count),
+  };
+}
+
+/** Without the files that LevelDB maps: those are the page cache's, and given back when someone needs memory. */
+function memory(): { readonly liveBytes: number; readonly residentBytes: number } {
+  globalThis.gc?.();
+  const { heapUsed, external } = process.memoryUsage();
+  const anonymousKib = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1];
+  return { liveBytes: heapUsed + external, residentBytes: Number(anonymousKib) * 1024 };
+}

@@ -1,0 +1,68 @@
+import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { openLevelStore } from "../../coordinator/src/store/index.ts";
+import { clock } from "./clock.ts";
+
+/** Each writer goes round so many keys of its own: the store stays small, history is folded all the time. */
+const KEYS_PER_WRITER = 100;
+
+export interface WriteRate {
+  readonly writers: number;
+  readonly perSecond: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  /** CPU of the whole process, LevelDB's threads included. */
+  readonly cpuMicros: number;
+}
+
+/** What the disk allows one writer, per second. */
+export function measureSyncFloor(root: string, durationMs: number, valueBytes: number): number {
+  const fd = openSync(join(root, "floor"), "a");
+  const block = Buffer.alloc(valueBytes, "x");
+  const startMs = performance.now();
+  let count = 0;
+  while (performance.now() - startMs < durationMs) {
+    writeSync(fd, block);
+    fdatasyncSync(fd);
+    count++;
+  }
+  closeSync(fd);
+  return (count * 1000) / (performance.now() - startMs);
+}
+
+/** Each writer puts a key, waits until that is durable, and goes on with the next. */
+export async function measureWrites(
+  dir: string,
+  writers: number,
+  durationMs: number,
+  valueBytes: number,
+): Promise<WriteRate> {
+  const store = await openLevelStore({ dir, clock });
+  const value = Buffer.alloc(valueBytes, "x");
+  const latencies: number[] = [];
+  const cpu = process.cpuUsage();
+  const startMs = performance.now();
+  const write = async (writer: number): Promise<void> => {
+    for (let i = 0; performance.now() - startMs < durationMs; i++) {
+      const beganMs = performance.now();
+      await store.txn([], [{ kind: "put", key: `w/${writer}/${i % KEYS_PER_WRITER}`, value }]);
+      latencies.push(performance.now() - beganMs);
+    }
+  };
+  await Promise.all(Array.from({ length: writers }, (_, writer) => write(writer)));
+  const elapsedMs = performance.now() - startMs;
+  const used = process.cpuUsage(cpu);
+  await store.close();
+  latencies.sort((a, b) => a - b);
+  return {
+    writers,
+    perSecond: Math.round((latencies.length * 1000) / elapsedMs),
+    p50Ms: round(latencies[Math.floor(latencies.length * 0.5)] ?? 0),
+    p99Ms: round(latencies[Math.floor(latencies.length * 0.99)] ?? 0),
+    cpuMicros: Math.round((used.user + used.system) / latencies.length),
+  };
+}
+
+function round(ms: number): number {
+  return Math.round(ms * 100) / 100;
+}

@@ -1,0 +1,97 @@
+import {
+  type CallOptions,
+  type Client,
+  type ClientDuplexStream,
+  type ClientReadableStream,
+  Metadata,
+} from "@grpc/grpc-js";
+
+/** One method of a generated service definition. */
+export interface MethodOf<Request, Response> {
+  readonly path: string;
+  readonly requestSerialize: (value: Request) => Buffer;
+  readonly responseDeserialize: (bytes: Buffer) => Response;
+}
+
+export interface CallLimits {
+  readonly signal: AbortSignal;
+  /** Absent: as long as it takes. */
+  readonly timeoutMs?: number | undefined;
+  readonly nowMs: () => number;
+}
+
+/** Rejects with grpc-js's ServiceError; an aborted signal gives CANCELLED. */
+export function unary<Request, Response>(
+  client: Client,
+  method: MethodOf<Request, Response>,
+  request: Request,
+  limits: CallLimits,
+): Promise<Response> {
+  return new Promise((resolve, reject) => {
+    const call = client.makeUnaryRequest(
+      method.path,
+      method.requestSerialize,
+      method.responseDeserialize,
+      request,
+      new Metadata(),
+      callOptions(limits),
+      (error, response) => {
+        limits.signal.removeEventListener("abort", cancel);
+        if (error !== null) reject(error);
+        else if (response === undefined)
+          reject(new TypeError(`${method.path} gave neither response nor error`));
+        else resolve(response);
+      },
+    );
+    const cancel = (): void => call.cancel();
+    if (limits.signal.aborted) cancel();
+    limits.signal.addEventListener("abort", cancel, { once: true });
+  });
+}
+
+/** Reads only as fast as the caller does; leaving the loop cancels the call. */
+export async function* serverStream<Request, Response>(
+  client: Client,
+  method: MethodOf<Request, Response>,
+  request: Request,
+  limits: CallLimits,
+): AsyncGenerator<Response> {
+  const call: ClientReadableStream<Response> = client.makeServerStreamRequest(
+    method.path,
+    method.requestSerialize,
+    method.responseDeserialize,
+    request,
+    new Metadata(),
+    callOptions(limits),
+  );
+  // Cancelling after the loop was left raises an error that nobody else hears.
+  call.on("error", () => {});
+  const cancel = (): void => call.cancel();
+  if (limits.signal.aborted) cancel();
+  limits.signal.addEventListener("abort", cancel, { once: true });
+  try {
+    for await (const message of call) yield message as Response;
+  } finally {
+    limits.signal.removeEventListener("abort", cancel);
+    call.cancel();
+  }
+}
+
+/** The caller owns the stream, its errors and its end. */
+export function duplex<Request, Response>(
+  client: Client,
+  method: MethodOf<Request, Response>,
+  limits: CallLimits,
+): ClientDuplexStream<Request, Response> {
+  return client.makeBidiStreamRequest(
+    method.path,
+    method.requestSerialize,
+    method.responseDeserialize,
+    new Metadata(),
+    callOptions(limits),
+  );
+}
+
+function callOptions({ timeoutMs, nowMs }: CallLimits): CallOptions {
+  return timeoutMs === undefined ? {} : { deadline: nowMs() + timeoutMs };
+}

@@ -1,0 +1,113 @@
+import { BadRequest } from "@forage/proto/google/rpc/error_details";
+import { Status } from "@forage/proto/google/rpc/status";
+import { type ServiceError, status } from "@grpc/grpc-js";
+import type { Endpoint } from "../config/settings.ts";
+import { CliError, type CliErrorCode } from "../errors.ts";
+
+export interface Violation {
+  /** Such as `resources[0].container_service.container.image`. */
+  readonly field: string;
+  readonly description: string;
+}
+
+/** What the coordinator, or the way to it, answered instead of doing what was asked. */
+export class CallError extends CliError {
+  readonly status: status;
+  readonly violations: readonly Violation[];
+  /** False when there was no connection that the request could have gone over. */
+  readonly connected: boolean;
+
+  constructor(code: CliErrorCode, message: string, error: ServiceError) {
+    super(code, message, { cause: error });
+    this.status = error.code;
+    this.violations = readViolations(error);
+    this.connected = !/^(No connection established|Name resolution failed)/.test(error.details);
+  }
+
+  /** The answer was lost or the coordinator is starting anew; asking again may help. */
+  get passing(): boolean {
+    const lost = this.status === status.UNAVAILABLE || this.status === status.ABORTED;
+    return lost && this.code !== "UNTRUSTED";
+  }
+}
+
+/** Puts a failed call into one line that says what to do. Takes what grpc-js throws; anything else comes back as it is. */
+export function explain(error: unknown, endpoint: Endpoint, signal?: AbortSignal): unknown {
+  if (!isServiceError(error)) return error;
+  if (signal?.aborted === true && error.code === status.CANCELLED) {
+    return signal.reason instanceof CliError
+      ? signal.reason
+      : new CliError("INTERRUPTED", "interrupted", { cause: error });
+  }
+  const [code, message] = describe(error, endpoint);
+  return new CallError(code, message, error);
+}
+
+function describe({ code, details }: ServiceError, endpoint: Endpoint): [CliErrorCode, string] {
+  const { server, tokenSource } = endpoint;
+  switch (code) {
+    case status.UNAVAILABLE:
+      return describeUnreachable(details, endpoint);
+    case status.UNAUTHENTICATED:
+      return ["UNAUTHENTICATED", `${server} does not accept the token from ${tokenSource}: ${details}`];
+    case status.PERMISSION_DENIED:
+      return ["DENIED", `not allowed: ${details}`];
+    case status.DEADLINE_EXCEEDED:
+      return ["TIMED_OUT", `${server} did not answer in time; --timeout gives it longer`];
+    case status.NOT_FOUND:
+      return ["NOT_FOUND", details];
+    case status.UNIMPLEMENTED:
+      return ["REFUSED", `${server} can't do this: ${details}`];
+    case status.RESOURCE_EXHAUSTED:
+      return ["REFUSED", `a limit is reached: ${details}`];
+    default:
+      return ["REFUSED", details];
+  }
+}
+
+function describeUnreachable(details: string, { server, caFile }: Endpoint): [CliErrorCode, string] {
+  const check = "is it running, and is that its gRPC address? (--server, FORAGE_SERVER)";
+  if (/ECONNREFUSED/.test(details)) return ["UNREACHABLE", `nothing listens at ${server}: ${check}`];
+  if (/Name resolution failed|ENOTFOUND|EAI_AGAIN/.test(details)) {
+    return ["UNREACHABLE", `the name in ${server} is unknown: ${check}`];
+  }
+  if (/ETIMEDOUT|EHOSTUNREACH|ENETUNREACH/.test(details))
+    return ["UNREACHABLE", `no way to ${server}: ${check}`];
+  if (/altnames|ERR_TLS_CERT_ALTNAME/.test(details)) {
+    return [
+      "UNTRUSTED",
+      `the certificate at ${server} is for other names: ${afterLast(details, "altnames: ")}`,
+    ];
+  }
+  if (/certificate|CERT_|SELF_SIGNED|UNABLE_TO/i.test(details)) {
+    return [
+      "UNTRUSTED",
+      `${server} is not vouched for by the CA in ${caFile}: take the CA file of this coordinator (--ca-file)`,
+    ];
+  }
+  if (/wrong version number|ssl|EPROTO|alert|protocol/i.test(details)) {
+    return ["UNREACHABLE", `${server} does not speak gRPC over TLS: ${check}`];
+  }
+  return ["UNREACHABLE", `no answer from ${server}: ${details}`];
+}
+
+function readViolations(error: ServiceError): readonly Violation[] {
+  const [bytes] = error.metadata?.get("grpc-status-details-bin") ?? [];
+  if (!Buffer.isBuffer(bytes)) return [];
+  try {
+    return Status.decode(bytes).details.flatMap(({ typeUrl, value }) =>
+      typeUrl.endsWith("/google.rpc.BadRequest") ? BadRequest.decode(value).fieldViolations : [],
+    );
+  } catch {
+    // Details that can't be read take nothing from the message, which stands by itself.
+    return [];
+  }
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && "code" in error && "details" in error && typeof error.details === "string";
+}
+
+function afterLast(text: string, mark: string): string {
+  return text.slice(text.lastIndexOf(mark) + (text.includes(mark) ? mark.length : 1));
+}

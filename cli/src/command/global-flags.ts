@@ -1,0 +1,28 @@
+import type { Flags } from "./flag.ts";
+
+export const OUTPUT_FORMATS = ["table", "wide", "json", "yaml", "name"] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+export const globalFlags = {
+  namespace: { kind: "text", short: "n", hint: "NAME", help: "namespace to work in" },
+  output: {
+    kind: "text",
+    short: "o",
+    hint: "FORMAT",
+    choices: OUTPUT_FORMATS,
+    help: "how results are printed",
+  },
+  config: { kind: "text", hint: "FILE", help: "configuration file" },
+  server: { kind: "text", hint: "HOST:PORT", help: "the coordinator's gRPC address" },
+  "ca-file": {
+    kind: "text",
+    hint: "FILE",
+    help: "certificate of the authority that vouches for the coordinator",
+  },
+  "token-file": { kind: "text", hint: "FILE", help: "file that holds the bearer token" },
+  timeout: { kind: "text", hint: "DURATION", help: "give up after so long, such as 30s or 5m" },
+  "no-color": { kind: "switch", help: "print no colours, as with NO_COLOR" },
+  help: { kind: "switch", short: "h", help: "show help" },
+} as const satisfies Flags;
+
+export type GlobalFlags = typeof globalFlags;

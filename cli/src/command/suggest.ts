@@ -1,0 +1,45 @@
+/** The candidate most like what was written, if one is near enough to be meant. Case, `-` and `_` count little. */
+export function suggest(written: string, candidates: Iterable<string>): string | undefined {
+  const plain = simplify(written);
+  let best: string | undefined;
+  // A third of the letters may be wrong: "replcas" is near to "replicas", "pods" isn't to "nodes".
+  let bestDistance = Math.floor(Math.max(plain.length, 3) / 3) + 1;
+  for (const candidate of candidates) {
+    const distance = editDistance(plain, simplify(candidate), bestDistance);
+    if (distance < bestDistance) {
+      best = candidate;
+      bestDistance = distance;
+    }
+  }
+  return best;
+}
+
+/** ` (did you mean "x"?)`, or nothing. */
+export function didYouMean(written: string, candidates: Iterable<string>): string {
+  const candidate = suggest(written, candidates);
+  return candidate === undefined ? "" : ` (did you mean "${candidate}"?)`;
+}
+
+function simplify(text: string): string {
+  return text.toLowerCase().replaceAll(/[-_]/g, "");
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours; anything from `limit` on is as good as `limit`. */
+function editDistance(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return limit;
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1];
+      let cost = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + (same ? 0 : 1));
+      if (a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        cost = Math.min(cost, (beforeLast[j - 2] ?? cost) + 1);
+      row.push(cost);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return Math.min(last[b.length] ?? limit, limit);
+}

@@ -1,0 +1,26 @@
+import { type Command, defineCommand } from "../command/definition.ts";
+import { bashScript } from "../completion/bash.ts";
+import { describeCommands, type Place } from "../completion/describe-commands.ts";
+import { fishScript } from "../completion/fish.ts";
+import { zshScript } from "../completion/zsh.ts";
+import { EXIT } from "../exit-code.ts";
+
+const scripts: Readonly<Record<string, (places: readonly Place[]) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: fishScript,
+};
+
+/** `program` is asked for late, as it holds this command, too. */
+export function completionCommand(program: () => Command): Command {
+  return defineCommand({
+    name: "completion",
+    summary: "Print a script that completes commands in a shell",
+    details: `For this session: source <(forage completion bash)`,
+    operands: [{ name: "SHELL", required: true, choices: Object.keys(scripts), help: "which shell" }],
+    run: async ({ operands: [shell = ""], world }) => {
+      world.stdout.write(scripts[shell]?.(describeCommands(program())) ?? "");
+      return EXIT.ok;
+    },
+  });
+}

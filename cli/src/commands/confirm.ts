@@ -1,0 +1,26 @@
+import { createInterface } from "node:readline";
+import type { Context } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { plainText } from "../output/plain-text.ts";
+
+/** Asks on the terminal; without one there is nobody to ask, and that is an error. The end of input means no. */
+export async function confirm({ world, signal }: Context, question: string): Promise<boolean> {
+  const { stdin, stderr } = world;
+  if (stdin.isTTY !== true) {
+    throw new CliError("USAGE", "there is no terminal to ask on: say --yes if you mean it");
+  }
+  // The terminal edits the line itself and stays as it is, so that Ctrl-C is the signal that it always is.
+  const reader = createInterface({ input: stdin, terminal: false });
+  try {
+    stderr.write(plainText(question, { lines: true }));
+    const answer = await new Promise<string>((resolve) => {
+      reader.once("line", resolve);
+      reader.once("close", () => resolve(""));
+      signal.addEventListener("abort", () => resolve(""), { once: true });
+    });
+    if (signal.aborted) throw signal.reason;
+    return /^y(es)?$/i.test(answer.trim());
+  } finally {
+    reader.close();
+  }
+}

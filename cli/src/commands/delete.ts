@@ -1,0 +1,136 @@
+import type { Resource, ResourceRef } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { defineCommand } from "../command/definition.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { readBundles } from "../manifest/bundles.ts";
+import { readSources } from "../manifest/read-sources.ts";
+import { pause } from "../pause.ts";
+import { parseKind } from "../view/kinds.ts";
+import { manifestFlag } from "./apply.ts";
+import { confirm } from "./confirm.ts";
+import { labelsFlag, parseLabels } from "./labels.ts";
+import { parseResource } from "./reference.ts";
+
+/** Pods stop within their grace period; looking more often would not end it sooner. */
+const lookAgainMs = 300;
+
+export const deleteCommand = defineCommand({
+  name: "delete",
+  summary: "Stop and remove resources",
+  details: `Give exactly one of: KIND/NAME…, -f, -l, --all. Containers are stopped gracefully; a second delete does no harm.
+With -f, what is not there any more is passed over.`,
+  operands: [{ name: "KIND/NAME", repeated: true, help: "what to remove" }],
+  flags: {
+    file: { ...manifestFlag, help: "remove what this manifest holds" },
+    label: { ...labelsFlag, help: "remove what has this label" },
+    all: { kind: "switch", help: "remove everything of the namespace" },
+    yes: { kind: "switch", short: "y", help: "with --all: don't ask" },
+    wait: { kind: "switch", help: "wait until nothing of it is left" },
+  },
+  run: async (invocation) => {
+    const { flags, operands } = invocation;
+    const context = contextOf(invocation);
+    const ways = [operands.length > 0, flags.file.length > 0, flags.label.length > 0, flags.all];
+    if (ways.filter(Boolean).length !== 1)
+      throw new CliError("USAGE", "give exactly one of KIND/NAME, -f, -l and --all");
+    const { namespace } = context.settings;
+    const targets: readonly Target[] =
+      flags.file.length > 0
+        ? await targetsOf(context, flags.file)
+        : [
+            {
+              namespace,
+              resources: operands.map(parseResource),
+              labels: parseLabels("--label", flags.label),
+              all: flags.all,
+            },
+          ];
+    await withCoordinator(context, async (coordinator) => {
+      if (flags.all && !flags.yes) await askFirst(context, coordinator);
+      const deleted: ResourceRef[] = [];
+      for (const target of targets) deleted.push(...(await remove(coordinator, target)));
+      report(context, deleted);
+      if (flags.wait) await waitUntilGone(context, coordinator, deleted);
+    });
+    return EXIT.ok;
+  },
+});
+
+interface Target {
+  readonly namespace: string;
+  readonly resources: readonly { readonly kind: string; readonly name: string }[];
+  readonly labels: Record<string, string>;
+  readonly all: boolean;
+  readonly passOverMissing?: boolean;
+}
+
+async function targetsOf(context: Context, files: readonly string[]): Promise<Target[]> {
+  const bundles = readBundles(await readSources(files, context.world.stdin), context.settings);
+  return bundles.map(({ request: { namespace, resources } }) => ({
+    namespace,
+    resources: resources.map(({ name, spec }) => ({ kind: parseKind(spec?.$case ?? "") ?? "", name })),
+    labels: {},
+    all: false,
+    passOverMissing: true,
+  }));
+}
+
+async function remove(coordinator: Coordinator, target: Target): Promise<readonly ResourceRef[]> {
+  const { namespace, labels, all, passOverMissing } = target;
+  let resources = target.resources.map((resource) => ({ namespace, ...resource }));
+  if (passOverMissing === true) {
+    const present = await coordinator.call(operator.listResources, { namespace, labels: {} });
+    resources = resources.filter((ref) => present.resources.some((resource) => isSame(ref, resource)));
+    if (resources.length === 0) return [];
+  }
+  const { deleted } = await coordinator.call(operator.delete, { namespace, resources, labels, all });
+  return deleted;
+}
+
+async function askFirst(context: Context, coordinator: Coordinator): Promise<void> {
+  const { namespace } = context.settings;
+  const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
+  if (resources.length === 0) return;
+  const names = resources.map(({ kind, name }) => `  ${kind}/${name}\n`).join("");
+  const question = `${names}Delete all of this, the whole namespace "${namespace}"? [y/N] `;
+  if (!(await confirm(context, question))) throw new CliError("REFUSED", "nothing was deleted");
+}
+
+function report(context: Context, deleted: readonly ResourceRef[]): void {
+  printListing(context, {
+    columns: [
+      { title: "NAMESPACE", value: ({ namespace }) => namespace },
+      { title: "KIND", value: ({ kind }) => kind },
+      { title: "DELETED", value: ({ name }) => name },
+    ],
+    rows: deleted,
+    json: ({ namespace, kind, name }) => ({ namespace, kind, name }),
+    name: ({ kind, name }) => `${kind}/${name}`,
+    none: "there was nothing left to delete",
+  });
+}
+
+async function waitUntilGone(
+  context: Context,
+  coordinator: Coordinator,
+  deleted: readonly ResourceRef[],
+): Promise<void> {
+  const namespaces = [...new Set(deleted.map(({ namespace }) => namespace))];
+  for (const namespace of namespaces) {
+    while (true) {
+      const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
+      if (!resources.some((resource) => resource.deleting && deleted.some((ref) => isSame(ref, resource))))
+        break;
+      await pause(lookAgainMs, context.signal);
+    }
+  }
+}
+
+function isSame(
+  ref: ResourceRef,
+  { namespace, kind, name }: Pick<Resource, "namespace" | "kind" | "name">,
+): boolean {
+  return ref.namespace === namespace && ref.kind === kind && ref.name === name;
+}

@@ -1,0 +1,129 @@
+import { Endpoint, GetRolloutResponse, Node, Pod, Resource } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+import { defineCommand } from "../command/definition.ts";
+import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { describeNode } from "../view/describe-node.ts";
+import { describePod } from "../view/describe-pod.ts";
+import { describeResource, type ResourceDetail } from "../view/describe-resource.ts";
+import type { ResourceKind } from "../view/kinds.ts";
+import { findNode, findPod, findPodsOf, findResource } from "./find.ts";
+import { parseReference } from "./reference.ts";
+
+export const describe = defineCommand({
+  name: "describe",
+  summary: "Show one thing with all that belongs to it",
+  operands: [
+    {
+      name: "KIND/NAME",
+      required: true,
+      help: "a resource, pod/NAME (or the beginning of its uid) or node/NAME",
+    },
+  ],
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const [target = ""] = invocation.operands;
+    const reference = parseReference(target);
+    if (reference === undefined)
+      throw new CliError(
+        "USAGE",
+        `say what it is: container_service/${target}, pod/${target}, node/${target}`,
+      );
+    await withCoordinator(context, async (coordinator) => {
+      switch (reference.what) {
+        case "pod":
+          return showPod(context, coordinator, reference.name);
+        case "node":
+          return showNode(context, coordinator, reference.name);
+        case "resource":
+          return showResource(context, coordinator, reference);
+        default:
+          return reference satisfies never;
+      }
+    });
+    return EXIT.ok;
+  },
+});
+
+async function showPod(context: Context, coordinator: Coordinator, name: string): Promise<void> {
+  const pod = await findPod(coordinator, context.settings.namespace, name);
+  show(
+    context,
+    `pod/${pod.name}`,
+    () => Pod.toJSON(pod),
+    (nowMs) => describePod(pod, nowMs, context.paint),
+  );
+}
+
+async function showNode(context: Context, coordinator: Coordinator, name: string): Promise<void> {
+  const node = await findNode(coordinator, name);
+  const { pods } = await coordinator.call(operator.listPods, {
+    namespace: "",
+    labels: {},
+    workload: "",
+    node: name,
+    name: "",
+  });
+  show(
+    context,
+    `node/${name}`,
+    () => ({ node: Node.toJSON(node), pods: pods.map(Pod.toJSON) }),
+    (nowMs) => describeNode(node, pods, nowMs, context.paint),
+  );
+}
+
+async function showResource(
+  context: Context,
+  coordinator: Coordinator,
+  reference: { readonly kind: ResourceKind; readonly name: string },
+): Promise<void> {
+  const { namespace } = context.settings;
+  const { kind, name } = reference;
+  const resource = await findResource(coordinator, namespace, reference);
+  const isService = kind === "service";
+  const pods = isService ? [] : await findPodsOf(coordinator, namespace, reference);
+  const { endpoints } = isService
+    ? await coordinator.call(operator.listEndpoints, { namespace, service: name })
+    : { endpoints: [] };
+  const detail: ResourceDetail = {
+    resource,
+    pods,
+    endpoints,
+    rollout: await findRollout(coordinator, resource.rolloutId),
+  };
+  show(
+    context,
+    `${kind}/${name}`,
+    () => toJson(detail),
+    (nowMs) => describeResource(detail, nowMs, context.paint),
+  );
+}
+
+/** Rollouts are kept for a limited time only. */
+async function findRollout(
+  coordinator: Coordinator,
+  rolloutId: string,
+): Promise<GetRolloutResponse | undefined> {
+  if (rolloutId === "") return undefined;
+  try {
+    return await coordinator.call(operator.getRollout, { by: { $case: "rolloutId", value: rolloutId } });
+  } catch (error) {
+    if (error instanceof CallError && error.code === "NOT_FOUND") return undefined;
+    throw error;
+  }
+}
+
+function toJson({ resource, pods, endpoints, rollout }: ResourceDetail): unknown {
+  return {
+    resource: Resource.toJSON(resource),
+    pods: pods.map((pod) => Pod.toJSON(pod)),
+    endpoints: endpoints.map((endpoint) => Endpoint.toJSON(endpoint)),
+    ...(rollout !== undefined && { rollout: GetRolloutResponse.toJSON(rollout) }),
+  };
+}
+
+function show(context: Context, name: string, json: () => unknown, text: (nowMs: number) => string): void {
+  printOne(context, json, () => (context.format === "name" ? `${name}\n` : text(context.world.nowMs())));
+}

@@ -1,0 +1,70 @@
+import { operator } from "../client/coordinator.ts";
+import { explain } from "../client/explain.ts";
+import { defineCommand } from "../command/definition.ts";
+import { contextOf, withCoordinator } from "../context.ts";
+import { CliError, type CliErrorCode } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { runExec } from "../session/exec.ts";
+import { findPod } from "./find.ts";
+import { parseReference } from "./reference.ts";
+
+/** What ended us keeps its own code; everything else must not be taken for the command's. */
+const ownCodes: readonly CliErrorCode[] = ["INTERRUPTED", "TIMED_OUT", "OUTPUT_CLOSED", "USAGE", "CONFIG"];
+
+export const exec = defineCommand({
+  name: "exec",
+  summary: "Run a command in a container",
+  details: `The exit code is the command's own; 125 means that it could not be run or its end was not heard of.`,
+  operands: [
+    { name: "POD", required: true, help: "a pod by name or the beginning of its uid" },
+    { name: "CMD", required: true, repeated: true, afterDashes: true, help: "the command and its arguments" },
+  ],
+  flags: {
+    stdin: { kind: "switch", short: "i", help: "pass standard input on" },
+    tty: { kind: "switch", short: "t", help: "give it a terminal" },
+    container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
+  },
+  run: async (invocation) => {
+    const { flags, operands, afterDashes = [] } = invocation;
+    const context = contextOf(invocation);
+    const { world, signal, settings } = context;
+    const isTerminal = flags.stdin ? world.stdin.isTTY === true : world.stdout.isTTY === true;
+    if (flags.tty && !isTerminal)
+      throw new CliError("USAGE", "-t needs a terminal: leave it out where input or output is piped");
+    try {
+      return await withCoordinator(context, async (coordinator) => {
+        const { name } = await findPod(coordinator, settings.namespace, podName(operands[0] ?? ""));
+        const call = coordinator.duplex(operator.exec);
+        try {
+          const exitCode = await runExec(call, {
+            start: { namespace: settings.namespace, pod: name, container: flags.container ?? "" },
+            command: afterDashes,
+            stdin: flags.stdin,
+            tty: flags.tty,
+            world,
+            signal,
+          });
+          if (exitCode === undefined)
+            throw new CliError("UNREACHABLE", "the session broke before the command's end was known");
+          return toExitCode(exitCode);
+        } catch (error) {
+          throw explain(error, coordinator.endpoint, signal);
+        }
+      });
+    } catch (error) {
+      if (!(error instanceof CliError) || ownCodes.includes(error.code)) throw error;
+      throw new CliError(error.code, error.message, { cause: error, exitCode: EXIT.execFailed });
+    }
+  },
+});
+
+function podName(target: string): string {
+  const reference = parseReference(target);
+  if (reference === undefined || reference.what === "pod") return reference?.name ?? target;
+  throw new CliError("USAGE", `"${target}" is no pod: forage get pods lists them`);
+}
+
+/** A process can end with 0 to 255; anything else must at least not look like success. */
+function toExitCode(code: number): number {
+  return code >= 0 && code <= 255 ? code : EXIT.execFailed;
+}

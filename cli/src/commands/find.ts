@@ -1,0 +1,83 @@
+import type { Node, Pod, Resource } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { suggest } from "../command/suggest.ts";
+import { CliError } from "../errors.ts";
+import { shortUid } from "../view/pods.ts";
+
+/** More names than these don't help. */
+const maxNamed = 5;
+
+/** By name or the beginning of the uid; an error names what is near. */
+export async function findPod(coordinator: Coordinator, namespace: string, name: string): Promise<Pod> {
+  const { pods } = await coordinator.call(operator.listPods, { ...everyPod, namespace, name });
+  const exact = pods.find((pod) => pod.name === name) ?? (pods.length === 1 ? pods[0] : undefined);
+  if (exact !== undefined) return exact;
+  if (pods.length > 1) {
+    const names = pods.map((pod) => `${pod.name} (${shortUid(pod.uid)})`);
+    throw new CliError("AMBIGUOUS", `"${name}" begins the uids of ${pods.length} pods: ${shorten(names)}`);
+  }
+  const all = await coordinator.call(operator.listPods, { ...everyPod, namespace });
+  const ofWorkload = all.pods.find((pod) => pod.workloadName === name);
+  if (ofWorkload !== undefined) {
+    throw new CliError(
+      "NOT_FOUND",
+      `"${name}" is no pod; for its pods say ${ofWorkload.workloadKind}/${name}, or name one: ${shorten(all.pods.filter((pod) => pod.workloadName === name).map((pod) => pod.name))}`,
+    );
+  }
+  throw notFound("pod", name, namespace, all.pods);
+}
+
+/** All pods of one workload, oldest first. */
+export async function findPodsOf(
+  coordinator: Coordinator,
+  namespace: string,
+  { kind, name }: { readonly kind: string; readonly name: string },
+): Promise<readonly Pod[]> {
+  const { pods } = await coordinator.call(operator.listPods, { ...everyPod, namespace, workload: name });
+  return pods
+    .filter((pod) => pod.workloadKind === kind)
+    .sort(
+      (a, b) =>
+        Number((a.createdAt?.seconds ?? 0n) - (b.createdAt?.seconds ?? 0n)) || a.name.localeCompare(b.name),
+    );
+}
+
+export async function findResource(
+  coordinator: Coordinator,
+  namespace: string,
+  { kind, name }: { readonly kind: string; readonly name: string },
+): Promise<Resource> {
+  const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
+  const ofKind = resources.filter((resource) => resource.kind === kind);
+  const found = ofKind.find((resource) => resource.name === name);
+  if (found === undefined) throw notFound(kind, name, namespace, ofKind);
+  return found;
+}
+
+export async function findNode(coordinator: Coordinator, name: string): Promise<Node> {
+  const { nodes } = await coordinator.call(operator.listNodes, {});
+  const found = nodes.find((node) => node.name === name);
+  if (found === undefined) throw notFound("node", name, undefined, nodes);
+  return found;
+}
+
+/** Says what there is instead. An empty namespace stands for all. */
+export function notFound(
+  what: string,
+  name: string,
+  namespace: string | undefined,
+  others: readonly { readonly name: string }[],
+): CliError {
+  const where = namespace === undefined || namespace === "" ? "" : ` in namespace "${namespace}"`;
+  const names = [...new Set(others.map((other) => other.name))];
+  const near = suggest(name, names) ?? names.find((other) => other.startsWith(name));
+  const hint = near === undefined ? "" : `; did you mean "${near}"?`;
+  return new CliError("NOT_FOUND", `there is no ${what} "${name}"${where}${hint}`);
+}
+
+const everyPod = { labels: {}, workload: "", node: "", name: "" };
+
+function shorten(names: readonly string[]): string {
+  const rest = names.length - maxNamed;
+  return `${names.slice(0, maxNamed).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}`;
+}

@@ -1,0 +1,165 @@
+import { Endpoint, Pod, Resource } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { defineCommand } from "../command/definition.ts";
+import { didYouMean } from "../command/suggest.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { endpointAddress, endpointColumns } from "../view/endpoints.ts";
+import { parseKind, RESOURCE_KINDS } from "../view/kinds.ts";
+import { podColumns } from "../view/pods.ts";
+import { resourceColumns } from "../view/resources.ts";
+import { notFound } from "./find.ts";
+import { labelsFlag, parseLabels } from "./labels.ts";
+import { printNodes } from "./node-ls.ts";
+
+const listings = ["resources", "pods", "nodes", "endpoints"] as const;
+type What = (typeof listings)[number] | (typeof RESOURCE_KINDS)[number];
+
+interface Query {
+  readonly name: string | undefined;
+  /** Empty: all. */
+  readonly namespace: string;
+  readonly labels: Record<string, string>;
+  readonly node: string;
+}
+
+export const get = defineCommand({
+  name: "get",
+  summary: "List what is deployed and where it runs",
+  details: `WHAT is resources (the default), pods, services, nodes, endpoints or a kind: ${RESOURCE_KINDS.join(", ")}.
+NAME is a name; for pods also the beginning of a uid; for endpoints the service's name.`,
+  operands: [
+    { name: "WHAT", offers: [...listings, ...RESOURCE_KINDS], help: "what to list; resources by default" },
+    { name: "NAME", help: "only this one" },
+  ],
+  flags: {
+    "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
+    label: labelsFlag,
+    node: { kind: "text", hint: "NAME", help: "only pods on this node" },
+  },
+  run: async (invocation) => {
+    const { flags, operands } = invocation;
+    const context = contextOf(invocation);
+    const what = parseWhat(operands[0]);
+    if (flags["all-namespaces"] && flags.namespace !== undefined) {
+      throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
+    }
+    if (flags.label.length > 0 && (what === "nodes" || what === "endpoints")) {
+      throw new CliError("USAGE", `${what} can't be chosen by label`);
+    }
+    if (flags.node !== undefined && what !== "pods") throw new CliError("USAGE", "--node is for pods");
+    const query: Query = {
+      name: operands[1],
+      namespace: flags["all-namespaces"] ? "" : context.settings.namespace,
+      labels: parseLabels("--label", flags.label),
+      node: flags.node ?? "",
+    };
+    await withCoordinator(context, (coordinator) => list(context, coordinator, what, query));
+    return EXIT.ok;
+  },
+});
+
+function parseWhat(text = "resources"): What {
+  const plain = text.toLowerCase();
+  const listing = listings.find((each) => each === plain || each === `${plain}s`);
+  const what = plain === "po" ? "pods" : (listing ?? parseKind(text));
+  if (what !== undefined) return what;
+  throw new CliError(
+    "USAGE",
+    `there is no "${text}" to list${didYouMean(text, [...listings, ...RESOURCE_KINDS])}`,
+  );
+}
+
+async function list(context: Context, coordinator: Coordinator, what: What, query: Query): Promise<void> {
+  switch (what) {
+    case "pods":
+      return listPods(context, coordinator, query);
+    case "nodes":
+      return listNodes(context, coordinator, query);
+    case "endpoints":
+      return listEndpoints(context, coordinator, query);
+    case "resources":
+      return listResources(context, coordinator, query, undefined);
+    default:
+      return listResources(context, coordinator, query, what);
+  }
+}
+
+async function listPods(context: Context, coordinator: Coordinator, query: Query): Promise<void> {
+  const { namespace, labels, node, name } = query;
+  const { pods } = await coordinator.call(operator.listPods, {
+    namespace,
+    labels,
+    node,
+    workload: "",
+    name: name ?? "",
+  });
+  if (name !== undefined && pods.length === 0) {
+    const all = await coordinator.call(operator.listPods, {
+      namespace,
+      labels,
+      node,
+      workload: "",
+      name: "",
+    });
+    throw notFound("pod", name, namespace, all.pods);
+  }
+  printListing(context, {
+    columns: podColumns({ nowMs: context.world.nowMs(), withNamespace: namespace === "" }),
+    rows: pods,
+    json: Pod.toJSON,
+    name: (pod) => `pod/${pod.name}`,
+    none: nothing("pods", namespace),
+    single: name !== undefined && pods.length === 1,
+  });
+}
+
+async function listNodes(context: Context, coordinator: Coordinator, { name }: Query): Promise<void> {
+  const { nodes } = await coordinator.call(operator.listNodes, {});
+  const found = name === undefined ? nodes : nodes.filter((node) => node.name === name);
+  if (name !== undefined && found.length === 0) throw notFound("node", name, undefined, nodes);
+  printNodes(context, found, name !== undefined);
+}
+
+async function listEndpoints(
+  context: Context,
+  coordinator: Coordinator,
+  { namespace, name }: Query,
+): Promise<void> {
+  const { endpoints } = await coordinator.call(operator.listEndpoints, { namespace, service: name ?? "" });
+  printListing(context, {
+    columns: endpointColumns(namespace === ""),
+    rows: endpoints,
+    json: Endpoint.toJSON,
+    name: endpointAddress,
+    none: name === undefined ? nothing("endpoints", namespace) : `service "${name}" has no ready endpoints`,
+  });
+}
+
+async function listResources(
+  context: Context,
+  coordinator: Coordinator,
+  { namespace, labels, name }: Query,
+  kind: string | undefined,
+): Promise<void> {
+  const response = await coordinator.call(operator.listResources, { namespace, labels });
+  const ofKind =
+    kind === undefined ? response.resources : response.resources.filter((resource) => resource.kind === kind);
+  const rows = name === undefined ? ofKind : ofKind.filter((resource) => resource.name === name);
+  if (name !== undefined && rows.length === 0) {
+    throw notFound(kind ?? "resource", name, namespace, ofKind);
+  }
+  printListing(context, {
+    columns: resourceColumns({ nowMs: context.world.nowMs(), withNamespace: namespace === "" }),
+    rows,
+    json: Resource.toJSON,
+    name: (resource) => `${resource.kind}/${resource.name}`,
+    none: nothing(kind ?? "resources", namespace),
+    single: name !== undefined && rows.length === 1,
+  });
+}
+
+function nothing(what: string, namespace: string): string {
+  return namespace === "" ? `no ${what} in any namespace` : `no ${what} in namespace "${namespace}"`;
+}

@@ -1,0 +1,29 @@
+import type { Command } from "../command/definition.ts";
+import { defineCommand } from "../command/definition.ts";
+import { didYouMean } from "../command/suggest.ts";
+import { renderUsage } from "../command/usage.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+
+/** `program` is asked for late, as it holds this command, too. */
+export function helpCommand(program: () => Command): Command {
+  return defineCommand({
+    name: "help",
+    summary: "Show the help of a command",
+    operands: [{ name: "COMMAND", repeated: true, help: "which; all by default" }],
+    run: async ({ operands, world }) => {
+      const path = [program()];
+      for (const word of operands) {
+        const subcommands = path.at(-1)?.subcommands ?? [];
+        const next = subcommands.find(({ name }) => name === word);
+        if (next === undefined) {
+          const names = subcommands.map(({ name }) => name);
+          throw new CliError("USAGE", `there is no command "${word}"${didYouMean(word, names)}`);
+        }
+        path.push(next);
+      }
+      world.stdout.write(renderUsage(path));
+      return EXIT.ok;
+    },
+  });
+}

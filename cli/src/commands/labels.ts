@@ -1,0 +1,23 @@
+import { CliError } from "../errors.ts";
+
+/** `KEY=VALUE` of a repeated flag, several to one with commas; the same key with two values is an error. */
+export function parseLabels(flag: string, given: readonly string[]): Record<string, string> {
+  const labels = new Map<string, string>();
+  for (const text of given.flatMap((each) => each.split(","))) {
+    const split = text.indexOf("=");
+    const key = text.slice(0, split);
+    const value = text.slice(split + 1);
+    if (split < 1) throw new CliError("USAGE", `${flag}: "${text}" is not KEY=VALUE`);
+    if (labels.has(key) && labels.get(key) !== value)
+      throw new CliError("USAGE", `${flag}: "${key}" is given twice`);
+    labels.set(key, value);
+  }
+  return Object.fromEntries(labels);
+}
+
+export const labelsFlag = {
+  kind: "list",
+  short: "l",
+  hint: "KEY=VALUE",
+  help: "only with this label",
+} as const;

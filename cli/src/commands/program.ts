@@ -1,0 +1,30 @@
+import { type Command, groupCommands } from "../command/definition.ts";
+import { apply } from "./apply.ts";
+import { completionCommand } from "./completion.ts";
+import { deleteCommand } from "./delete.ts";
+import { describe } from "./describe.ts";
+import { exec } from "./exec.ts";
+import { get } from "./get.ts";
+import { helpCommand } from "./help.ts";
+import { logs } from "./logs.ts";
+import { nodeLs } from "./node-ls.ts";
+import { rolloutStatus } from "./rollout-status.ts";
+import { tokenCreate } from "./token-create.ts";
+import { validate } from "./validate.ts";
+import { versionCommand } from "./version.ts";
+
+export const program: Command = groupCommands("forage", "Run containers on a fleet of hosts", [
+  apply,
+  validate,
+  get,
+  describe,
+  groupCommands("rollout", "Look at rollouts", [rolloutStatus]),
+  logs,
+  exec,
+  deleteCommand,
+  groupCommands("node", "Look at nodes", [nodeLs]),
+  groupCommands("token", "Make tokens", [tokenCreate]),
+  versionCommand,
+  completionCommand(() => program),
+  helpCommand(() => program),
+]);

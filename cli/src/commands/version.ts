@@ -1,0 +1,17 @@
+import manifest from "../../package.json" with { type: "json" };
+import { defineCommand } from "../command/definition.ts";
+import { EXIT } from "../exit-code.ts";
+import { renderDocument } from "../output/document.ts";
+
+export const versionCommand = defineCommand({
+  name: "version",
+  summary: "Print the version of this command",
+  // Needs no configuration, not even one that is right.
+  run: async ({ flags, world }) => {
+    const { version } = manifest;
+    const { output } = flags;
+    const isDocument = output === "json" || output === "yaml";
+    world.stdout.write(isDocument ? renderDocument(output, { version }) : `forage ${version}\n`);
+    return EXIT.ok;
+  },
+});

@@ -1,0 +1,45 @@
+import type { Command } from "../command/definition.ts";
+import type { Flag } from "../command/flag.ts";
+import { globalFlags } from "../command/global-flags.ts";
+
+/** What a shell offers at one place of the command tree. */
+export interface Place {
+  /** From the program down: `forage node ls`. */
+  readonly path: string;
+  readonly words: readonly Offer[];
+  readonly flags: readonly FlagOffer[];
+}
+
+export interface Offer {
+  readonly word: string;
+  readonly help: string;
+}
+
+export interface FlagOffer {
+  readonly name: string;
+  readonly short: string | undefined;
+  readonly help: string;
+  readonly value: "none" | "file" | "text" | readonly string[];
+}
+
+/** Every command of the tree, the program first. */
+export function describeCommands(program: Command): Place[] {
+  const places: Place[] = [];
+  const visit = (command: Command, path: string): void => {
+    const flags = Object.entries<Flag>({ ...command.flags, ...globalFlags });
+    places.push({ path, words: wordsOf(command), flags: flags.map(([name, flag]) => offerFlag(name, flag)) });
+    for (const subcommand of command.subcommands) visit(subcommand, `${path} ${subcommand.name}`);
+  };
+  visit(program, program.name);
+  return places;
+}
+
+function wordsOf({ subcommands, operands }: Command): Offer[] {
+  if (subcommands.length > 0) return subcommands.map(({ name, summary }) => ({ word: name, help: summary }));
+  return (operands[0]?.choices ?? operands[0]?.offers ?? []).map((word) => ({ word, help: "" }));
+}
+
+function offerFlag(name: string, { kind, short, choices, hint, help }: Flag): FlagOffer {
+  const value = kind === "switch" ? "none" : (choices ?? (hint?.includes("FILE") === true ? "file" : "text"));
+  return { name, short, help, value };
+}

@@ -1,0 +1,32 @@
+import { readFileSync, statSync } from "node:fs";
+import { CliError } from "../errors.ts";
+
+/** A token is 60 characters; a longer file is something else. */
+const maxBytes = 4096;
+
+/** Reads a bearer token from a file that not everybody can read. A pipe will do, too. */
+export function readTokenFile(path: string): string {
+  let text: string;
+  try {
+    const stats = statSync(path);
+    if (stats.isFile() && (stats.mode & 0o007) !== 0) {
+      throw new CliError("CONFIG", `the token file ${path} is open to everybody; first: chmod 600 ${path}`);
+    }
+    if (stats.size > maxBytes) throw new CliError("CONFIG", `the token file ${path} is too long to be one`);
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    const what = code === "ENOENT" ? "is not there" : `can't be read: ${code}`;
+    throw new CliError("CONFIG", `the token file ${path} ${what}`, { cause: error });
+  }
+  return checkToken(text, `the token file ${path}`);
+}
+
+/** A header can't carry line ends; and what isn't a token at all is better refused here, without showing it. */
+export function checkToken(text: string, source: string): string {
+  const token = text.trim();
+  if (token === "") throw new CliError("CONFIG", `${source} is empty`);
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new CliError("CONFIG", `${source} does not hold a token`);
+  return token;
+}

@@ -1,0 +1,115 @@
+import { Coordinator } from "./client/coordinator.ts";
+import type { Invocation } from "./command/definition.ts";
+import type { Flags } from "./command/flag.ts";
+import type { OutputFormat } from "./command/global-flags.ts";
+import { resolveSettings, type Settings } from "./config/settings.ts";
+import { parseDurationMs } from "./duration.ts";
+import { CliError } from "./errors.ts";
+import { renderDocument } from "./output/document.ts";
+import { type Paint, paintFor } from "./output/paint.ts";
+import { type Column, renderTable } from "./output/table.ts";
+import type { World } from "./world.ts";
+
+/** What most commands need of their invocation, made ready. */
+export interface Context {
+  readonly world: World;
+  readonly settings: Settings;
+  readonly format: OutputFormat;
+  /** What `--timeout` says. */
+  readonly timeoutMs: number | undefined;
+  /** Ctrl-C and the like; and the time-out, if there is one. */
+  readonly signal: AbortSignal;
+  /** For standard output and for standard error. */
+  readonly paint: Paint;
+  readonly paintError: Paint;
+}
+
+export function contextOf<F extends Flags>({ flags, world }: Invocation<F>): Context {
+  const timeoutMs = flags.timeout === undefined ? undefined : durationFlag("--timeout", flags.timeout);
+  return {
+    world,
+    settings: resolveSettings(flags, world),
+    format: outputFormat(flags.output),
+    timeoutMs,
+    signal:
+      timeoutMs === undefined ? world.interrupted : AbortSignal.any([world.interrupted, timeOut(timeoutMs)]),
+    paint: paintFor(world.stdout, world.env, flags["no-color"]),
+    paintError: paintFor(world.stderr, world.env, flags["no-color"]),
+  };
+}
+
+/** Connects, and closes the connection in the end. */
+export async function withCoordinator<T>(
+  context: Context,
+  run: (coordinator: Coordinator) => Promise<T>,
+): Promise<T> {
+  const { settings, signal, world, timeoutMs } = context;
+  const coordinator = new Coordinator(settings.endpoint(), { signal, nowMs: world.nowMs, timeoutMs });
+  try {
+    return await run(coordinator);
+  } finally {
+    coordinator.close();
+  }
+}
+
+export interface Listing<Row> {
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly json: (row: Row) => unknown;
+  /** What can be given to other commands: `pod/web-1`. */
+  readonly name: (row: Row) => string;
+  /** Said on standard error when there is nothing. */
+  readonly none: string;
+  /** One object instead of a list with one. */
+  readonly single?: boolean;
+}
+
+/** Prints rows the way `-o` says. */
+export function printListing<Row>(context: Context, listing: Listing<Row>): void {
+  const { format, world, paint } = context;
+  const { rows, columns } = listing;
+  switch (format) {
+    case "json":
+    case "yaml": {
+      const values = rows.map(listing.json);
+      world.stdout.write(renderDocument(format, listing.single === true ? values[0] : values));
+      return;
+    }
+    case "name":
+      world.stdout.write(rows.map((row) => `${listing.name(row)}\n`).join(""));
+      return;
+    case "table":
+    case "wide":
+      if (rows.length === 0) world.stderr.write(`${listing.none}\n`);
+      else world.stdout.write(renderTable(columns, rows, { wide: format === "wide", paint }));
+      return;
+    default:
+      format satisfies never;
+  }
+}
+
+/** Prints one thing: as a document for programs, else as `text` says. */
+export function printOne(context: Context, json: () => unknown, text: () => string): void {
+  const { format, world } = context;
+  world.stdout.write(format === "json" || format === "yaml" ? renderDocument(format, json()) : text());
+}
+
+export function durationFlag(flag: string, text: string): number {
+  const ms = parseDurationMs(text);
+  if (ms === undefined)
+    throw new CliError("USAGE", `${flag}: "${text}" is no duration such as 30s, 5m or 1h30m`);
+  return ms;
+}
+
+function outputFormat(given: string | undefined): OutputFormat {
+  // The parser has checked it against the choices.
+  return (given as OutputFormat | undefined) ?? "table";
+}
+
+function timeOut(timeoutMs: number): AbortSignal {
+  const controller = new AbortController();
+  const fire = (): void => controller.abort(new CliError("TIMED_OUT", "the time given by --timeout is over"));
+  // A process that has nothing else to do need not wait for it.
+  setTimeout(fire, timeoutMs).unref();
+  return controller.signal;
+}

@@ -1,0 +1,16 @@
+/** What scripts can rely on. `exec` besides passes on the command's own code. */
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  notPlaced: 2,
+  rolledBack: 3,
+  timedOut: 4,
+  /** `exec` could not run the command, or lost it: told from the command's own codes as container tools do. */
+  execFailed: 125,
+  interrupted: 130,
+  /** As if SIGPIPE had ended us. */
+  outputClosed: 141,
+} as const;
+
+/** 0–255; not only ours, as `exec` hands on the command's. */
+export type ExitCode = number;

@@ -1,0 +1,57 @@
+#!/usr/bin/env node
+import { randomUUID } from "node:crypto";
+import { homedir } from "node:os";
+import { program } from "./commands/program.ts";
+import { CliError } from "./errors.ts";
+import { EXIT } from "./exit-code.ts";
+import { run } from "./run.ts";
+
+const signals = [
+  ["SIGINT", EXIT.interrupted],
+  ["SIGTERM", 143],
+  ["SIGHUP", 129],
+] as const;
+
+async function main(): Promise<void> {
+  // grpc-js names the host by its address in the handshake when it has no other name; nothing a user can do about.
+  Object.assign(process, { noDeprecation: true });
+  const interrupt = new AbortController();
+  for (const [name, exitCode] of signals) {
+    process.on(name, () => {
+      // Who asks twice doesn't want to wait for a tidy end.
+      if (interrupt.signal.aborted) process.exit(exitCode);
+      interrupt.abort(new CliError("INTERRUPTED", "interrupted", { exitCode }));
+    });
+  }
+  let ended = false;
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      const failure = explainLoss(error);
+      interrupt.abort(failure);
+      if (!ended) return;
+      // What was written last fails only after the command has ended.
+      process.exitCode = failure.exitCode;
+      if (failure.code === "OUTPUT_LOST" && stream === process.stdout)
+        process.stderr.write(`forage: ${failure.message}\n`);
+    });
+  }
+  process.exitCode = await run(program, process.argv.slice(2), {
+    env: process.env,
+    homeDir: homedir(),
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    nowMs: Date.now,
+    randomId: randomUUID,
+    random: Math.random,
+    interrupted: interrupt.signal,
+  });
+  ended = true;
+}
+
+function explainLoss(error: NodeJS.ErrnoException): CliError {
+  if (error.code === "EPIPE") return new CliError("OUTPUT_CLOSED", "nobody reads the output");
+  return new CliError("OUTPUT_LOST", `the output can't be written: ${error.message}`);
+}
+
+await main();

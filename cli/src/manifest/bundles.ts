@@ -1,0 +1,215 @@
+import { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
+import { forestSchema } from "@forage/proto/forest-schema";
+import type { ParsedNode } from "yaml";
+import { type JsonObject, MessageChecker } from "./check-message.ts";
+import { findPair, isMap, keyText, type ManifestDocument, parseSource } from "./document.ts";
+import { manifestError, type Problem } from "./problem.ts";
+import type { Source } from "./read-sources.ts";
+
+/** A node of a manifest and the document it belongs to. */
+export interface Origin {
+  readonly document: ManifestDocument;
+  readonly node: ParsedNode;
+  /** From the document's root to the node. */
+  readonly path: string;
+}
+
+/** What one ApplyResources carries, with where each part was written. */
+export interface Bundle {
+  readonly request: ApplyResourcesRequest;
+  /** The document that gives namespace, labels and apply id; undefined if none does. */
+  readonly header: Origin | undefined;
+  /** Of `request.resources`, in their order. */
+  readonly resources: readonly Origin[];
+}
+
+export interface BundleOptions {
+  /** Where resources go whose manifest names no namespace. */
+  readonly namespace: string;
+  /** A namespace that manifests must not contradict. */
+  readonly flagNamespace: string | undefined;
+}
+
+interface Scope {
+  readonly namespace: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly applyId: string | undefined;
+  readonly origin: Origin | undefined;
+}
+
+interface Draft extends Scope {
+  readonly resources: { readonly resource: ForageResource; readonly origin: Origin }[];
+}
+
+const noScope: Scope = { namespace: undefined, labels: {}, applyId: undefined, origin: undefined };
+const bundleType = "forest.v1.ApplyResourcesRequest";
+const resourceType = "forest.v1.ForageResource";
+
+/**
+ * Reads manifests into bundles, or throws with every problem found. A document with `resources` is a bundle. One without
+ * them that has a namespace or labels gives these to the single resources that follow it in the same file. Resources of
+ * the same namespace and labels form one bundle, in the order they were written.
+ */
+export function readBundles(sources: readonly Source[], options: BundleOptions): Bundle[] {
+  const reader = new BundleReader(options);
+  for (const source of sources) reader.read(source);
+  if (reader.problems.length > 0)
+    throw manifestError(reader.problems, "the manifest is not valid; nothing was sent:");
+  return reader.bundles();
+}
+
+class BundleReader {
+  readonly problems: Problem[] = [];
+  readonly #options: BundleOptions;
+  readonly #drafts = new Map<string, Draft>();
+
+  constructor(options: BundleOptions) {
+    this.#options = options;
+  }
+
+  read(source: Source): void {
+    const { documents, problems } = parseSource(source);
+    this.problems.push(...problems);
+    if (problems.length > 0) return;
+    if (documents.length === 0) {
+      this.problems.push({
+        position: { file: source.name, line: 1, column: 1 },
+        path: "",
+        message: "holds no resources",
+      });
+    }
+    let scope = noScope;
+    let unused: Origin | undefined;
+    for (const document of documents) {
+      const origin = { document, node: document.root, path: "" };
+      if (isBundle(document)) {
+        this.#reportUnused(unused);
+        scope = this.#readBundle(origin);
+        unused = hasResources(document) ? undefined : origin;
+      } else {
+        this.#readResource(origin, scope);
+        unused = undefined;
+      }
+    }
+    this.#reportUnused(unused);
+  }
+
+  bundles(): Bundle[] {
+    return [...this.#drafts.values()].map(({ namespace, labels, applyId, origin, resources }) => ({
+      request: ApplyResourcesRequest.create({
+        applyId: applyId ?? "",
+        namespace: namespace ?? this.#options.namespace,
+        labels,
+        resources: resources.map(({ resource }) => resource),
+      }),
+      header: origin,
+      resources: resources.map((each) => each.origin),
+    }));
+  }
+
+  #readBundle(origin: Origin): Scope {
+    const { document } = origin;
+    const object = this.#check(origin, bundleType);
+    if (object === undefined) return noScope;
+    const request = ApplyResourcesRequest.fromJSON(object);
+    const scope = {
+      namespace: request.namespace === "" ? undefined : request.namespace,
+      labels: request.labels,
+      applyId: request.applyId === "" ? undefined : request.applyId,
+      origin,
+    };
+    this.#checkNamespace(scope.namespace, origin);
+    const root = document.resolve(document.root);
+    const value = root !== undefined && isMap(root) ? findPair(root, ["resources"])?.value : undefined;
+    const list = value === undefined || value === null ? undefined : document.resolve(value);
+    const items = list !== undefined && "items" in list ? (list.items as ParsedNode[]) : [];
+    if (list !== undefined && items.length === 0) {
+      this.#fail(
+        origin,
+        "resources",
+        "is empty; to remove everything with certain labels use forage delete -l",
+      );
+    }
+    for (const [index, node] of items.entries()) {
+      const resource = request.resources[index];
+      if (resource !== undefined) this.#add(scope, resource, { document, node, path: `resources[${index}]` });
+    }
+    return scope;
+  }
+
+  #readResource(origin: Origin, scope: Scope): void {
+    const object = this.#check(origin, resourceType);
+    if (object !== undefined) this.#add(scope, ForageResource.fromJSON(object), origin);
+  }
+
+  #check({ document, node }: Origin, type: string): JsonObject | undefined {
+    const checker = new MessageChecker(forestSchema, document);
+    const object = checker.check(node, type, "");
+    this.problems.push(...checker.problems);
+    return checker.problems.length > 0 ? undefined : object;
+  }
+
+  #add(scope: Scope, resource: ForageResource, origin: Origin): void {
+    if (resource.name === "") this.#fail(origin, join(origin.path, "name"), "is missing");
+    if (resource.spec === undefined) {
+      this.#fail(origin, origin.path, "has no spec: one of container_service, service, route, cron_job, job");
+    }
+    const namespace = scope.namespace ?? this.#options.namespace;
+    const key = JSON.stringify([namespace, Object.entries(scope.labels).sort()]);
+    const draft = this.#drafts.get(key);
+    if (draft === undefined) {
+      this.#drafts.set(key, { ...scope, namespace, resources: [{ resource, origin }] });
+      return;
+    }
+    draft.resources.push({ resource, origin });
+    if (scope.applyId === undefined || scope.applyId === draft.applyId) return;
+    if (draft.applyId === undefined)
+      this.#drafts.set(key, { ...draft, applyId: scope.applyId, origin: scope.origin });
+    else
+      this.#fail(
+        scope.origin ?? origin,
+        "apply_id",
+        `differs from "${draft.applyId}", which the same bundle has elsewhere`,
+      );
+  }
+
+  #checkNamespace(namespace: string | undefined, origin: Origin): void {
+    const { flagNamespace } = this.#options;
+    if (namespace === undefined || flagNamespace === undefined || namespace === flagNamespace) return;
+    this.#fail(origin, "namespace", `"${namespace}" contradicts -n ${flagNamespace}`);
+  }
+
+  #reportUnused(origin: Origin | undefined): void {
+    if (origin !== undefined) this.#fail(origin, "", "there are no resources in it, and none follow");
+  }
+
+  #fail({ document, node }: Origin, path: string, message: string): void {
+    const root = document.resolve(node);
+    const pair =
+      root !== undefined && isMap(root)
+        ? findPair(root, [path, path.replace("apply_id", "applyId")])
+        : undefined;
+    this.problems.push({ position: document.positionOf(pair?.value ?? node), path, message });
+  }
+}
+
+function isBundle(document: ManifestDocument): boolean {
+  const fields = forestSchema[bundleType]?.fields ?? [];
+  return hasKey(
+    document,
+    fields.flatMap(({ name, jsonName }) => [name, jsonName]),
+  );
+}
+
+function hasResources(document: ManifestDocument): boolean {
+  return hasKey(document, ["resources"]);
+}
+
+function hasKey(document: ManifestDocument, names: readonly string[]): boolean {
+  const root = document.resolve(document.root);
+  return root !== undefined && isMap(root) && root.items.some((pair) => names.includes(keyText(pair)));
+}
+
+function join(path: string, key: string): string {
+  return path === "" ? key : `${path}.${key}`;
+}

@@ -1,0 +1,119 @@
+import { parseDuration } from "@forage/proto/duration-json";
+import type { FieldSchema } from "@forage/proto/forest-schema";
+import { isMap, isScalar } from "yaml";
+import { didYouMean } from "../command/suggest.ts";
+import type { Node } from "./document.ts";
+
+export type Checked =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly message: string };
+
+/** A single value as proto-JSON allows it for the field's type. Gives it in the form that `fromJSON` reads. */
+export function checkScalar(node: Node, field: FieldSchema): Checked {
+  if (!isScalar(node)) return bad(`must be ${describe(field)}, not a ${isMap(node) ? "mapping" : "list"}`);
+  const { value } = node;
+  switch (field.kind) {
+    case "enum":
+      return checkEnum(value, field);
+    case "duration":
+      return checkDuration(value);
+    case "scalar":
+      return checkPlain(value, node.source ?? "", field);
+    default:
+      return bad(`must be ${describe(field)}`);
+  }
+}
+
+/** What a field takes, with an article: `a mapping`, `text`, `a whole number`. */
+export function describe({ kind, type, values }: Pick<FieldSchema, "kind" | "type" | "values">): string {
+  if (kind === "message") return "a mapping";
+  if (kind === "enum") return `one of ${values.join(", ")}`;
+  if (kind === "duration") return 'a duration such as "30s" or "1.5s"';
+  if (type === "string") return "text";
+  if (type === "bool") return "true or false";
+  if (type === "bytes") return "base64 text";
+  return type === "double" || type === "float" ? "a number" : "a whole number";
+}
+
+function checkPlain(value: unknown, source: string, field: FieldSchema): Checked {
+  switch (field.type) {
+    case "string":
+      if (typeof value === "string") return good(value);
+      return bad(`must be text; write it in quotes: "${source}"`);
+    case "bool":
+      if (typeof value === "boolean") return good(value);
+      return bad(`must be true or false${typeof value === "string" ? `, not "${value}"` : ""}`);
+    case "bytes":
+      return checkBytes(value);
+    case "double":
+    case "float":
+      return checkNumber(value);
+    default:
+      return checkInteger(value, source, field.type);
+  }
+}
+
+const ranges: Readonly<Record<string, readonly [bigint, bigint]>> = {
+  32: [-(2n ** 31n), 2n ** 31n - 1n],
+  u32: [0n, 2n ** 32n - 1n],
+  64: [-(2n ** 63n), 2n ** 63n - 1n],
+  u64: [0n, 2n ** 64n - 1n],
+};
+
+function checkInteger(value: unknown, source: string, type: string): Checked {
+  const bits = type.endsWith("64") ? "64" : "32";
+  const [least, most] = ranges[/^(u|fixed)/.test(type) ? `u${bits}` : bits] ?? [0n, 0n];
+  const integer = toInteger(value, source);
+  if (integer === undefined)
+    return bad(`must be a whole number${typeof value === "string" ? `, not "${value}"` : ""}`);
+  if (integer < least || integer > most) return bad(`must be from ${least} to ${most}`);
+  return good(bits === "64" ? String(integer) : Number(integer));
+}
+
+/** Takes the source where there is one: a double holds only 53 bits. */
+function toInteger(value: unknown, source: string): bigint | undefined {
+  const text = typeof value === "string" ? value : source;
+  if (typeof value !== "string" && typeof value !== "number") return undefined;
+  if (/^-?\d+$/.test(text)) return BigInt(text);
+  return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : undefined;
+}
+
+function checkNumber(value: unknown): Checked {
+  if (typeof value === "number") return good(value);
+  const number = typeof value === "string" && value.trim() !== "" ? Number(value) : Number.NaN;
+  return Number.isNaN(number) ? bad("must be a number") : good(number);
+}
+
+function checkBytes(value: unknown): Checked {
+  const plain =
+    typeof value === "string"
+      ? value.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "")
+      : undefined;
+  // What decodes and encodes to itself has neither foreign characters nor stray bits.
+  if (plain === undefined || Buffer.from(plain, "base64").toString("base64").replace(/=+$/, "") !== plain) {
+    return bad("must be base64 text");
+  }
+  return good(plain);
+}
+
+function checkEnum(value: unknown, field: FieldSchema): Checked {
+  if (typeof value === "string" && field.values.includes(value)) return good(value);
+  const shown = typeof value === "string" ? `, not "${value}"${didYouMean(value, field.values)}` : "";
+  return bad(`must be ${describe(field)}${shown}`);
+}
+
+function checkDuration(value: unknown): Checked {
+  if (typeof value === "string" && parseDuration(value) !== undefined) return good(value);
+  if (typeof value === "number") return bad(`must be a duration: for seconds write "${value}s"`);
+  return bad(
+    `must be a duration in seconds such as "30s" or "1.5s"${typeof value === "string" ? `, not "${value}"` : ""}`,
+  );
+}
+
+function good(value: unknown): Checked {
+  return { ok: true, value };
+}
+
+function bad(message: string): Checked {
+  return { ok: false, message };
+}

@@ -1,0 +1,31 @@
+import { CliError } from "../errors.ts";
+
+/** A place in a manifest; line and column count from 1. */
+export interface Position {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+export interface Problem {
+  readonly position: Position;
+  /** Such as `resources[0].container_service.container.image`; empty for a document as a whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** One broken template must not push the first, most telling lines off the screen. */
+const maxShown = 20;
+
+/** `hello.yaml:3:5: resources[0].name: must be text` */
+export function formatProblem({ position, path, message }: Problem): string {
+  const { file, line, column } = position;
+  return `${file}:${line}:${column}: ${path === "" ? "" : `${path}: `}${message}`;
+}
+
+export function manifestError(problems: readonly Problem[], heading: string): CliError {
+  const lines = problems.slice(0, maxShown).map((problem) => `  ${formatProblem(problem)}`);
+  const rest = problems.length - maxShown;
+  if (rest > 0) lines.push(`  and ${rest} more`);
+  return new CliError("MANIFEST", [heading, ...lines].join("\n"));
+}

@@ -1,0 +1,8 @@
+import { stringify } from "yaml";
+
+/** One JSON or YAML document with a line feed at its end. */
+export function renderDocument(format: "json" | "yaml", value: unknown): string {
+  return format === "json"
+    ? `${JSON.stringify(value, null, 2)}\n`
+    : stringify(value, { aliasDuplicateObjects: false });
+}

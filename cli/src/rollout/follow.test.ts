@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { GetRolloutResponse } from "@forage/proto/forage/operator/v1/operator";
+import { type RolloutEvent, RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { status } from "@grpc/grpc-js";
+import type { Coordinator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+import { CliError } from "../errors.ts";
+import { followRollout } from "./follow.ts";
+
+type Step = readonly RolloutStatus[] | Error;
+
+function callError(code: status, details = "gone"): CallError {
+  return new CallError(
+    "UNREACHABLE",
+    details,
+    Object.assign(new Error(details), { code, details, metadata: undefined }) as never,
+  );
+}
+
+function anEvent(value: RolloutStatus): RolloutEvent {
+  return { resourceKind: "service", resourceName: "a", status: value, message: "" };
+}
+
+/** Each stream gives its statuses and ends, or fails; each GetRollout says what the last event said. */
+function follow(streams: readonly Step[], { clockMs = (): number => 0 } = {}) {
+  const seen: RolloutStatus[] = [];
+  const lost: string[] = [];
+  let opened = 0;
+  let last: RolloutStatus = RolloutStatus.PENDING;
+  const coordinator = {
+    stream: async function* () {
+      const step = streams[Math.min(opened++, streams.length - 1)];
+      if (step instanceof Error) throw step;
+      for (const value of step ?? []) {
+        last = value;
+        yield anEvent(value);
+      }
+    },
+    call: async (): Promise<GetRolloutResponse> => {
+      const resources = [
+        { kind: "service", name: "a", action: "create", status: last, message: "", reason: "" },
+      ];
+      return { rolloutId: "r", namespace: "n", createdAt: undefined, finished: false, resources };
+    },
+  } as unknown as Coordinator;
+  const abort = new AbortController();
+  const result = followRollout("r", {
+    coordinator,
+    signal: abort.signal,
+    nowMs: clockMs,
+    random: () => 0,
+    onState: (state) => seen.push(state.status),
+    onLost: () => lost.push("lost"),
+    onFound: () => lost.push("found"),
+  });
+  return { result, seen, lost, abort, opened: () => opened };
+}
+
+const { PENDING, IN_PROGRESS, SUCCEEDED } = RolloutStatus;
+
+describe("following a rollout", () => {
+  test("to its end", async () => {
+    const { result, seen, opened } = follow([[PENDING, IN_PROGRESS, SUCCEEDED]]);
+    assert.equal((await result).finished, true);
+    assert.deepEqual([seen, opened()], [[PENDING, IN_PROGRESS, SUCCEEDED], 1]);
+  });
+
+  test("through a coordinator that is away for a while", async () => {
+    const away = callError(status.UNAVAILABLE);
+    const { result, seen, lost } = follow([[PENDING], away, away, [PENDING, SUCCEEDED]]);
+    await result;
+    assert.deepEqual(
+      [seen, lost],
+      [
+        [PENDING, PENDING, SUCCEEDED],
+        ["lost", "found"],
+      ],
+    );
+  });
+
+  test("through a stream that ends well before the rollout has, as a stopping coordinator's does", async () => {
+    const { result, opened } = follow([[IN_PROGRESS], [SUCCEEDED]]);
+    await result;
+    assert.equal(opened(), 2);
+  });
+
+  test("not where trying again won't help", async () => {
+    const { result, lost } = follow([[PENDING], callError(status.NOT_FOUND, "no such rollout")]);
+    await assert.rejects(result, /no such rollout/);
+    assert.deepEqual(lost, []);
+  });
+
+  test("not for ever", async () => {
+    let nowMs = 0;
+    const { result, opened } = follow([callError(status.UNAVAILABLE)], {
+      clockMs: () => {
+        nowMs += 4 * 60_000;
+        return nowMs;
+      },
+    });
+    await assert.rejects(
+      result,
+      /gone; tried for 12 minutes\. The rollout may go on: forage rollout status r --watch/,
+    );
+    assert.equal(opened(), 3);
+  });
+
+  test("until it is interrupted, also between attempts", async () => {
+    const { result, abort } = follow([callError(status.UNAVAILABLE)]);
+    abort.abort(new CliError("INTERRUPTED", "interrupted"));
+    await assert.rejects(result, (error) => error instanceof CliError && error.code === "INTERRUPTED");
+  });
+});

@@ -1,0 +1,70 @@
+import type { GetRolloutResponse } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, forest, operator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+import { CliError } from "../errors.ts";
+import { pause } from "../pause.ts";
+import { isOver, type ResourceState } from "./outcome.ts";
+
+export interface FollowOptions {
+  readonly coordinator: Pick<Coordinator, "call" | "stream">;
+  readonly signal: AbortSignal;
+  readonly nowMs: () => number;
+  /** 0 to 1, spreads the attempts of many clients. */
+  readonly random: () => number;
+  readonly onState: (state: ResourceState) => void;
+  /** The coordinator can't be reached at the moment. */
+  readonly onLost: () => void;
+  /** It answers again. */
+  readonly onFound: () => void;
+}
+
+const firstPauseMs = 250;
+/** Soon enough to seem immediate after a restart, seldom enough to burden nobody. */
+const longestPauseMs = 5_000;
+/** An upgrade of the coordinator's host takes minutes; after that someone should look. */
+const longestSilenceMs = 10 * 60_000;
+
+/**
+ * Reports every change until the rollout has ended, and returns its final state. A stream that breaks, or that a
+ * coordinator ends because it stops, is opened again: the state is told anew then, nothing is missed.
+ */
+export async function followRollout(rolloutId: string, options: FollowOptions): Promise<GetRolloutResponse> {
+  const { coordinator, signal, nowMs } = options;
+  let pauseMs = firstPauseMs;
+  let lastHeardMs = nowMs();
+  let lost = false;
+  while (true) {
+    try {
+      for await (const event of coordinator.stream(forest.watchRollout, { rolloutId }, signal)) {
+        lastHeardMs = nowMs();
+        pauseMs = firstPauseMs;
+        if (lost) options.onFound();
+        lost = false;
+        const { resourceKind: kind, resourceName: name, status, message } = event;
+        options.onState({ kind, name, status, message });
+      }
+      const rollout = await coordinator.call(operator.getRollout, {
+        by: { $case: "rolloutId", value: rolloutId },
+      });
+      if (isOver(rollout)) return { ...rollout, finished: true };
+      lastHeardMs = nowMs();
+    } catch (error) {
+      if (!(error instanceof CallError && error.passing)) throw error;
+      const silentMs = nowMs() - lastHeardMs;
+      if (silentMs > longestSilenceMs) throw tooSilent(rolloutId, silentMs, error);
+      if (!lost) options.onLost();
+      lost = true;
+    }
+    await pause(pauseMs * (0.5 + options.random() / 2), signal);
+    pauseMs = Math.min(pauseMs * 2, longestPauseMs);
+  }
+}
+
+function tooSilent(rolloutId: string, silentMs: number, cause: CallError): CliError {
+  const minutes = Math.round(silentMs / 60_000);
+  return new CliError(
+    cause.code,
+    `${cause.message}; tried for ${minutes} minutes. The rollout may go on: forage rollout status ${rolloutId} --watch`,
+    { cause },
+  );
+}

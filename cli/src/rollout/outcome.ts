@@ -1,0 +1,68 @@
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+
+/** How one resource of a rollout stands; `reason` is known only from GetRollout. */
+export interface ResourceState {
+  readonly kind: string;
+  readonly name: string;
+  readonly status: RolloutStatus;
+  readonly message: string;
+  readonly action?: string;
+  readonly reason?: string;
+}
+
+export function isFinal(status: RolloutStatus): boolean {
+  return (
+    status === RolloutStatus.SUCCEEDED ||
+    status === RolloutStatus.FAILED ||
+    status === RolloutStatus.ROLLED_BACK
+  );
+}
+
+/** Whether nothing of it will change any more; the coordinator's own note of that comes a moment later. */
+export function isOver({
+  finished,
+  resources,
+}: {
+  readonly finished: boolean;
+  readonly resources: readonly ResourceState[];
+}): boolean {
+  return finished || (resources.length > 0 && resources.every(({ status }) => isFinal(status)));
+}
+
+/** The worst of its resources; 0 only if all have succeeded. */
+export function outcomeOf(resources: readonly ResourceState[]): ExitCode {
+  return worst(resources.map(outcomeOfOne));
+}
+
+/** A real failure outweighs an undone one, and that one that found no node: more capacity won't mend the others. */
+export function worst(codes: readonly ExitCode[]): ExitCode {
+  const order: readonly ExitCode[] = [EXIT.failed, EXIT.rolledBack, EXIT.notPlaced, EXIT.timedOut];
+  return order.find((code) => codes.includes(code)) ?? EXIT.ok;
+}
+
+export function statusWord(status: RolloutStatus): string {
+  switch (status) {
+    case RolloutStatus.PENDING:
+      return "pending";
+    case RolloutStatus.IN_PROGRESS:
+      return "in progress";
+    case RolloutStatus.SUCCEEDED:
+      return "done";
+    case RolloutStatus.FAILED:
+      return "failed";
+    case RolloutStatus.ROLLED_BACK:
+      return "rolled back";
+    case RolloutStatus.UNSPECIFIED:
+    case RolloutStatus.UNRECOGNIZED:
+      return "unknown";
+    default:
+      return status satisfies never;
+  }
+}
+
+function outcomeOfOne({ status, reason }: ResourceState): ExitCode {
+  if (status === RolloutStatus.SUCCEEDED) return EXIT.ok;
+  if (status === RolloutStatus.ROLLED_BACK) return EXIT.rolledBack;
+  return reason === "unschedulable" ? EXIT.notPlaced : EXIT.failed;
+}

@@ -1,0 +1,31 @@
+import type { GetRolloutResponse } from "@forage/proto/forage/operator/v1/operator";
+import { formatAge } from "../duration.ts";
+import { EXIT } from "../exit-code.ts";
+import { isFinal, isOver, outcomeOf } from "./outcome.ts";
+
+/** Below this, tenths of seconds are worth showing. */
+const preciseBelowMs = 10_000;
+
+/** How a rollout stands, in a line: `rollout r-1 done: 2 resources in 3.2s`. */
+export function summarize(rollout: GetRolloutResponse, tookMs?: number): string {
+  const { rolloutId, resources } = rollout;
+  const count = resources.length === 1 ? "1 resource" : `${resources.length} resources`;
+  if (!isOver(rollout)) {
+    const ended = resources.filter(({ status }) => isFinal(status)).length;
+    return `rollout ${rolloutId} is going on: ${ended} of ${count} ended`;
+  }
+  const took = tookMs === undefined ? "" : ` in ${formatTook(tookMs)}`;
+  const bad = resources.filter((resource) => outcomeOf([resource]) !== EXIT.ok);
+  if (bad.length === 0) return `rollout ${rolloutId} done: ${count}${took}`;
+  const names = bad.map(({ kind, name }) => `${kind}/${name}`).join(", ");
+  return `rollout ${rolloutId} ${verdict(outcomeOf(resources))}: ${names} (${bad.length} of ${count})${took}`;
+}
+
+function verdict(outcome: number): string {
+  if (outcome === EXIT.notPlaced) return "not placed";
+  return outcome === EXIT.rolledBack ? "rolled back" : "failed";
+}
+
+function formatTook(ms: number): string {
+  return ms < preciseBelowMs ? `${(ms / 1000).toFixed(1)}s` : formatAge(ms);
+}

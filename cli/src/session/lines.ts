@@ -1,0 +1,50 @@
+/** A line that never ends must not fill our memory; beyond this it is passed on in parts. */
+const maxPendingBytes = 64 * 1024;
+const lineFeed = 10;
+
+/** Cuts a byte stream into whole lines, so that several streams can be mixed. */
+export class Lines {
+  #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
+
+  /** All lines that are complete with this chunk, in one piece that ends with a line feed; empty if there is none. */
+  push(chunk: Uint8Array): Uint8Array {
+    const end = chunk.lastIndexOf(lineFeed) + 1;
+    if (end === 0 && this.#pendingBytes + chunk.length <= maxPendingBytes) {
+      this.#keep(chunk);
+      return new Uint8Array();
+    }
+    const whole =
+      end === 0 ? [...this.#pending, chunk, Buffer.of(lineFeed)] : [...this.#pending, chunk.subarray(0, end)];
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    if (end > 0 && end < chunk.length) this.#keep(chunk.subarray(end));
+    return Buffer.concat(whole);
+  }
+
+  /** What is left without a line feed, with one. */
+  end(): Uint8Array {
+    if (this.#pendingBytes === 0) return new Uint8Array();
+    const rest = Buffer.concat([...this.#pending, Buffer.of(lineFeed)]);
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    return rest;
+  }
+
+  #keep(chunk: Uint8Array): void {
+    this.#pending.push(chunk);
+    this.#pendingBytes += chunk.length;
+  }
+}
+
+/** Puts a prefix before each line of a piece that ends with a line feed. */
+export function prefixLines(lines: Uint8Array, prefix: string): Uint8Array {
+  const head = Buffer.from(prefix);
+  const parts: Uint8Array[] = [];
+  for (let start = 0; start < lines.length; ) {
+    const end = lines.indexOf(lineFeed, start) + 1 || lines.length;
+    parts.push(head, lines.subarray(start, end));
+    start = end;
+  }
+  return Buffer.concat(parts);
+}

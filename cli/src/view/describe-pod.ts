@@ -1,0 +1,86 @@
+import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
+import type { Pod } from "@forage/proto/forage/operator/v1/operator";
+import type { Paint } from "../output/paint.ts";
+import { renderEntries, renderSection } from "../output/sections.ts";
+import { labelText } from "./nodes.ts";
+import { hostPorts, podState, podTrouble } from "./pods.ts";
+import { age, dateTime, type WireTime } from "./timestamp.ts";
+
+export function describePod(pod: Pod, nowMs: number, paint: Paint): string {
+  const { status } = pod;
+  const since = (time: WireTime | undefined): string =>
+    time === undefined ? "" : `${dateTime(time)} (${age(time, nowMs)} ago)`;
+  const head = renderEntries(
+    [
+      ["Pod", pod.name],
+      ["Namespace", pod.namespace],
+      ["UID", pod.uid],
+      ["Workload", `${pod.workloadKind}/${pod.workloadName}`],
+      ["Status", podState(pod)],
+      ["Why", podTrouble(pod)],
+      [
+        "Node",
+        pod.nodeLost ? `${pod.node} (not heard of; what follows is the last that is known)` : pod.node,
+      ],
+      ["Pod IP", status?.podIp ?? ""],
+      ["Host ports", hostPorts(pod)],
+      ["Labels", labelText(pod.labels)],
+      ["Created", since(pod.createdAt)],
+      ["Started", since(status?.startedAt)],
+      ["Ready since", status?.ready === true ? since(status.readyAt) : ""],
+      ["Revision", pod.templateHash.slice(0, 12)],
+    ],
+    paint,
+  );
+  const containers = (status?.containers ?? []).map((container) =>
+    renderSection(`Container ${container.name}`, describeContainer(container, nowMs, paint), paint),
+  );
+  return head + containers.join("");
+}
+
+function describeContainer(container: ContainerStatus, nowMs: number, paint: Paint): string {
+  return renderEntries(
+    [
+      ["Image", container.image],
+      ["State", stateText(container, nowMs)],
+      ["Ready", container.ready ? "yes" : "no"],
+      ["Restarts", String(container.restartCount)],
+      [
+        "Last end",
+        container.lastTermination === undefined ? "" : terminationText(container.lastTermination, nowMs),
+      ],
+      ["ID", container.containerId],
+    ],
+    paint,
+  );
+}
+
+function stateText({ state }: ContainerStatus, nowMs: number): string {
+  switch (state?.$case) {
+    case "waiting": {
+      const { reason, message, retryAt } = state.value;
+      const retry = retryAt === undefined ? "" : `, next attempt at ${dateTime(retryAt)}`;
+      return `waiting: ${reason}${message === "" ? "" : `: ${message}`}${retry}`;
+    }
+    case "running":
+      return `running for ${age(state.value.startedAt, nowMs)}`;
+    case "terminated":
+      return terminationText(state.value, nowMs);
+    case undefined:
+      return "unknown";
+    default:
+      return state satisfies never;
+  }
+}
+
+/** `exited with code 3 (Error) 12s ago`, and its last lines below. */
+function terminationText(
+  { exitCode, signal, reason, message, finishedAt }: ContainerTerminated,
+  nowMs: number,
+): string {
+  const how = signal > 0 ? `ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const why = reason === "" ? "" : ` (${reason})`;
+  const when = finishedAt === undefined ? "" : ` ${age(finishedAt, nowMs)} ago`;
+  const lines = message.trim();
+  return `${how}${why}${when}${lines === "" ? "" : `; last lines:\n${lines}`}`;
+}

@@ -1,0 +1,25 @@
+import { suggest } from "../command/suggest.ts";
+
+/** The names of ForageResource.spec. */
+export const RESOURCE_KINDS = ["container_service", "service", "route", "cron_job", "job"] as const;
+export type ResourceKind = (typeof RESOURCE_KINDS)[number];
+
+const shortForms: Readonly<Record<string, ResourceKind>> = {
+  cs: "container_service",
+  svc: "service",
+  cj: "cron_job",
+};
+
+/** Takes `container_service`, `container-services`, `ContainerService`, `cs`, …; undefined for anything else. */
+export function parseKind(text: string): ResourceKind | undefined {
+  const plain = text.replaceAll(/[-_]/g, "").toLowerCase();
+  if (Object.hasOwn(shortForms, plain)) return shortForms[plain];
+  return RESOURCE_KINDS.find((kind) => {
+    const name = kind.replaceAll("_", "");
+    return plain === name || plain === `${name}s`;
+  });
+}
+
+export function suggestKind(text: string, others: readonly string[] = []): string | undefined {
+  return suggest(text, [...others, ...RESOURCE_KINDS]);
+}

@@ -1,0 +1,111 @@
+import {
+  type ContainerStatus,
+  type ContainerTerminated,
+  PodPhase,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { Pod } from "@forage/proto/forage/operator/v1/operator";
+import type { Style } from "../output/paint.ts";
+import type { Column } from "../output/table.ts";
+import { age } from "./timestamp.ts";
+
+/** Enough of a uid to tell pods apart, and short enough to type. */
+const shortUidLength = 8;
+
+export function podColumns({
+  nowMs,
+  withNamespace,
+}: {
+  readonly nowMs: number;
+  readonly withNamespace: boolean;
+}): Column<Pod>[] {
+  const namespace: Column<Pod> = { title: "NAMESPACE", value: (pod) => pod.namespace };
+  return [
+    ...(withNamespace ? [namespace] : []),
+    { title: "POD", value: (pod) => pod.name },
+    { title: "READY", value: readyContainers },
+    { title: "STATUS", value: podState, style: podStyle },
+    { title: "RESTARTS", value: (pod) => String(restarts(pod)), alignRight: true },
+    { title: "AGE", value: (pod) => age(pod.createdAt, nowMs), alignRight: true },
+    { title: "NODE", value: (pod) => pod.node },
+    { title: "UID", value: (pod) => shortUid(pod.uid), wide: true },
+    { title: "WORKLOAD", value: (pod) => `${pod.workloadKind}/${pod.workloadName}`, wide: true },
+    { title: "POD IP", value: (pod) => pod.status?.podIp ?? "", wide: true },
+    { title: "HOST PORTS", value: hostPorts, wide: true },
+    {
+      title: "IMAGES",
+      value: (pod) => (pod.status?.containers ?? []).map(({ image }) => image).join(","),
+      wide: true,
+    },
+    { title: "WHY", value: podTrouble, whenFilled: true },
+  ];
+}
+
+export function shortUid(uid: string): string {
+  return uid.slice(0, shortUidLength);
+}
+
+/** One word for what a pod is doing. */
+export function podState(pod: Pod): string {
+  if (pod.stopping) return "Stopping";
+  if (pod.nodeLost) return "NodeLost";
+  if (pod.unschedulable !== "") return "Unplaced";
+  if (pod.status === undefined) return pod.node === "" ? "Unplaced" : "Starting";
+  const waiting = pod.status.containers.find(({ state }) => state?.$case === "waiting");
+  if (waiting?.state?.$case === "waiting" && waiting.state.value.reason !== "")
+    return waiting.state.value.reason;
+  if (pod.status.reason !== "") return pod.status.reason;
+  if (pod.status.phase === PodPhase.RUNNING) return pod.status.ready ? "Running" : "NotReady";
+  return phaseName(pod.status.phase);
+}
+
+/** Why it isn't ready; empty when there is nothing to say. */
+export function podTrouble(pod: Pod): string {
+  if (pod.unschedulable !== "") return pod.unschedulable;
+  if (pod.nodeLost) return `node ${pod.node} has not been heard of`;
+  if (pod.stopping || pod.status === undefined || pod.status.ready) return "";
+  const container = pod.status.containers.map(containerTrouble).find((text) => text !== "");
+  return container ?? pod.status.message;
+}
+
+export function readyContainers(pod: Pod): string {
+  const containers = pod.status?.containers ?? [];
+  return `${containers.filter(({ ready }) => ready).length}/${containers.length}`;
+}
+
+export function restarts(pod: Pod): number {
+  return (pod.status?.containers ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0);
+}
+
+export function hostPorts(pod: Pod): string {
+  return (pod.status?.hostPorts ?? [])
+    .map(
+      ({ hostPort, containerPort, protocol }) =>
+        `${hostPort}→${containerPort}/${protocol.toLowerCase() || "tcp"}`,
+    )
+    .join(",");
+}
+
+function podStyle(pod: Pod): Style | undefined {
+  if (pod.nodeLost || pod.status?.phase === PodPhase.FAILED) return "bad";
+  if (pod.status?.ready === true && !pod.stopping) return "good";
+  return pod.status?.phase === PodPhase.SUCCEEDED ? undefined : "busy";
+}
+
+function containerTrouble({ state, lastTermination }: ContainerStatus): string {
+  const ended = state?.$case === "terminated" ? state.value : lastTermination;
+  const waiting = state?.$case === "waiting" ? state.value.message : "";
+  return [ended === undefined ? "" : terminationText(ended), waiting]
+    .filter((text) => text !== "")
+    .join("; ");
+}
+
+function terminationText({ exitCode, signal, message }: ContainerTerminated): string {
+  const how = signal > 0 ? `ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const lastLine = message.trim().split("\n").at(-1) ?? "";
+  return lastLine === "" ? how : `${how}: ${lastLine}`;
+}
+
+function phaseName(phase: PodPhase): string {
+  const [name] = Object.entries(PodPhase).find(([, value]) => value === phase) ?? ["UNKNOWN"];
+  return name === "UNSPECIFIED" ? "Unknown" : name.charAt(0) + name.slice(1).toLowerCase();
+}

@@ -1,0 +1,15 @@
+const units: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+
+/** For people: `23449891Ki` is `22.4Gi`. Whatever isn't a whole number of binary units stays as it is. */
+export function shortQuantity(text: string): string {
+  const [, digits, unit = ""] = /^(\d+)(Ki|Mi|Gi|Ti|Pi)?$/.exec(text) ?? [];
+  // Plain numbers are counts (pods, cores) unless they are as large as only bytes can be.
+  if (digits === undefined || (unit === "" && digits.length < 7)) return text;
+  let value = Number(digits);
+  let index = units.indexOf(unit);
+  while (value >= 1024 && index < units.length - 1) {
+    value /= 1024;
+    index++;
+  }
+  return `${Number.isInteger(value) ? value : value.toFixed(1)}${units[index]}`;
+}

@@ -1,0 +1,58 @@
+import type { Resource } from "@forage/proto/forage/operator/v1/operator";
+import type { Style } from "../output/paint.ts";
+import type { Column } from "../output/table.ts";
+import { labelText } from "./nodes.ts";
+import { age } from "./timestamp.ts";
+
+export function resourceColumns({
+  nowMs,
+  withNamespace,
+}: {
+  readonly nowMs: number;
+  readonly withNamespace: boolean;
+}): Column<Resource>[] {
+  const namespace: Column<Resource> = { title: "NAMESPACE", value: (resource) => resource.namespace };
+  return [
+    ...(withNamespace ? [namespace] : []),
+    { title: "KIND", value: ({ kind }) => kind },
+    { title: "NAME", value: ({ name }) => name },
+    { title: "READY", value: readiness, style: readinessStyle },
+    {
+      title: "UPDATED",
+      value: ({ kind, updatedReplicas }) => (kind === "container_service" ? String(updatedReplicas) : ""),
+      alignRight: true,
+    },
+    { title: "AGE", value: ({ createdAt }) => age(createdAt, nowMs), alignRight: true },
+    { title: "CHANGED", value: ({ updatedAt }) => age(updatedAt, nowMs), alignRight: true, wide: true },
+    { title: "GENERATION", value: ({ generation }) => String(generation), alignRight: true, wide: true },
+    { title: "ROLLOUT", value: ({ rolloutId }) => rolloutId, wide: true },
+    { title: "DETAIL", value: specDetail, wide: true },
+    { title: "LABELS", value: ({ labels }) => labelText(labels), wide: true },
+    { title: "MESSAGE", value: ({ message }) => message, whenFilled: true },
+  ];
+}
+
+/** `2/3` of a workload's pods, the number of a service's endpoints, or that it is going away. */
+export function readiness(resource: Resource): string {
+  if (resource.deleting) return "deleting";
+  if (resource.kind === "container_service") return `${resource.readyReplicas}/${resource.replicas}`;
+  return resource.kind === "service" ? String(resource.readyEndpoints) : "";
+}
+
+/** The image of a workload, the target and ports of a service. */
+export function specDetail({ spec }: Resource): string {
+  const chosen = spec?.spec;
+  if (chosen?.$case === "containerService") return chosen.value.container?.image ?? "";
+  if (chosen?.$case !== "service") return "";
+  const ports = chosen.value.ports.map(({ port, targetPort }) =>
+    targetPort === 0 ? `${port}` : `${port}→${targetPort}`,
+  );
+  return `${chosen.value.target}:${ports.join(",")}`;
+}
+
+function readinessStyle(resource: Resource): Style | undefined {
+  if (resource.deleting) return "busy";
+  if (resource.kind === "container_service")
+    return resource.readyReplicas >= resource.replicas ? "good" : "busy";
+  return resource.kind === "service" && resource.readyEndpoints === 0 ? "busy" : undefined;
+}

@@ -1,0 +1,21 @@
+import { formatAge } from "../duration.ts";
+
+/** google.protobuf.Timestamp as it comes off the wire. */
+export interface WireTime {
+  readonly seconds: bigint;
+  readonly nanos: number;
+}
+
+export function toMs(time: WireTime): number {
+  return Number(time.seconds) * 1000 + Math.floor(time.nanos / 1_000_000);
+}
+
+/** How long ago; empty if it never was. */
+export function age(time: WireTime | undefined, nowMs: number): string {
+  return time === undefined ? "" : formatAge(nowMs - toMs(time));
+}
+
+/** RFC 3339 in UTC, to the second; empty if it never was. */
+export function dateTime(time: WireTime | undefined): string {
+  return time === undefined ? "" : new Date(toMs(time)).toISOString().replace(/\.\d+Z$/, "Z");
+}

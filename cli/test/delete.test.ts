@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { aResource } from "./builders.ts";
+import { FakeCoordinator } from "./fake-coordinator.ts";
+import { hello } from "./rollout.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+let fake: FakeCoordinator;
+const forage = (line: string, stdin?: string, signal?: AbortSignal): Promise<Result> =>
+  runCommand(line.split(" "), {
+    env: fake.env,
+    ...(stdin !== undefined && { stdin }),
+    ...(signal && { signal }),
+  });
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.calls.length = 0;
+  fake.answers = {};
+});
+
+describe("delete", () => {
+  const all = [aResource({ namespace: "shop" }), aResource({ namespace: "shop", kind: "service" })];
+  beforeEach(() => {
+    fake.answers.listResources = () => ({ resources: all });
+    fake.answers.delete = ({ namespace, resources }) => ({
+      deleted: resources.length > 0 ? resources : all.map(({ kind, name }) => ({ namespace, kind, name })),
+    });
+  });
+
+  test("by name", async () => {
+    const { stdout, exitCode } = await forage("delete cs/web svc/front -n shop -o name");
+    assert.deepEqual([exitCode, stdout], [0, "container_service/web\nservice/front\n"]);
+    assert.deepEqual(fake.requests("delete"), [
+      {
+        namespace: "shop",
+        resources: [
+          { namespace: "shop", kind: "container_service", name: "web" },
+          { namespace: "shop", kind: "service", name: "front" },
+        ],
+        labels: {},
+        all: false,
+      },
+    ]);
+  });
+
+  test("by labels", async () => {
+    await forage("delete -l app=web -l tier=front -n shop");
+    assert.deepEqual(fake.requests("delete"), [
+      { namespace: "shop", resources: [], labels: { app: "web", tier: "front" }, all: false },
+    ]);
+  });
+
+  test("by manifest: what is not there is passed over", async () => {
+    const { exitCode } = await forage("delete -f -", `${hello}  - {name: gone, service: {}}\n`);
+    assert.equal(exitCode, 0);
+    const [request] = fake.requests("delete") as {
+      namespace: string;
+      resources: { kind: string; name: string }[];
+    }[];
+    assert.deepEqual(
+      [request?.namespace, request?.resources.map(({ kind, name }) => `${kind}/${name}`)],
+      ["shop", ["container_service/web", "service/web"]],
+    );
+  });
+
+  test("everything only when it is meant", async () => {
+    const { exitCode, stderr } = await forage("delete --all -n shop");
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /there is no terminal to ask on: say --yes/);
+    assert.deepEqual(fake.requests("delete"), []);
+    assert.equal((await forage("delete --all --yes -n shop")).exitCode, 0);
+    assert.deepEqual(fake.requests("delete"), [{ namespace: "shop", resources: [], labels: {}, all: true }]);
+  });
+
+  test("exactly one way", async () => {
+    for (const line of ["delete", "delete cs/web --all", "delete -l a=b --all", "delete cs/web -l a=b"]) {
+      assert.match((await forage(line)).stderr, /give exactly one of/, line);
+    }
+    assert.match((await forage("delete web")).stderr, /"web" is not KIND\/NAME/);
+    assert.match((await forage("delete -l app")).stderr, /"app" is not KEY=VALUE/);
+    assert.deepEqual(fake.calls, []);
+  });
+
+  test("--wait waits until nothing is left", async () => {
+    let looks = 0;
+    fake.answers.listResources = () => ({
+      resources: looks++ < 2 ? [aResource({ namespace: "shop", deleting: true })] : [],
+    });
+    assert.equal((await forage("delete cs/web -n shop --wait")).exitCode, 0);
+    assert.equal(looks, 3);
+    looks = -1e9;
+    assert.equal((await forage("delete cs/web -n shop --wait --timeout 500ms")).exitCode, 4);
+  });
+});

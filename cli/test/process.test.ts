@@ -1,0 +1,284 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, afterEach, before, beforeEach, describe, test } from "node:test";
+import type { ExecRequest } from "@forage/proto/forage/operator/v1/operator";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { type IPty, spawn as spawnPty } from "@lydell/node-pty";
+import { aPod, aResource, aRollout } from "./builders.ts";
+import { FakeCoordinator } from "./fake-coordinator.ts";
+import { anEvent, hello, rollout } from "./rollout.ts";
+
+/** The command as its own process: what only a process has are signals, pipes that close and a terminal. */
+const main = join(import.meta.dirname, "../src/main.ts");
+let fake: FakeCoordinator;
+const started: (ChildProcess | IPty)[] = [];
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.calls.length = 0;
+  fake.answers = { listPods: () => ({ pods: [aPod()] }) };
+});
+afterEach(() => {
+  for (const process of started.splice(0)) process.kill("SIGKILL");
+});
+
+function environment(): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? "",
+    HOME: fake.dir,
+    TERM: "xterm",
+    FORAGE_CONFIG: "/dev/null",
+    ...fake.env,
+  };
+}
+
+interface Running {
+  readonly child: ChildProcess;
+  readonly output: { stdout: string; stderr: string };
+  readonly ended: Promise<number | null>;
+}
+
+function start(argv: readonly string[]): Running {
+  const child = spawn(process.execPath, [main, ...argv], { env: environment(), stdio: "pipe" });
+  started.push(child);
+  const output = { stdout: "", stderr: "" };
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
+    output.stdout += text;
+  });
+  child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+    output.stderr += text;
+  });
+  // Its input may close before all of ours is written.
+  child.stdin?.on("error", () => {});
+  return { child, output, ended: new Promise((resolve) => child.on("close", resolve)) };
+}
+
+async function until(condition: () => boolean, what: string): Promise<void> {
+  const deadline = performance.now() + 20_000;
+  while (!condition()) {
+    assert.ok(performance.now() < deadline, `in vain: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+/** A command that does not end fails its test instead of holding up all others. */
+const limit = { timeout: 60_000 };
+
+describe("a process", limit, () => {
+  test("SIGINT while a rollout is followed: 130, and how to follow it on", async () => {
+    fake.answers = {
+      ...rollout([], aRollout([{}])),
+      watchRollout: (call) => void call.write(anEvent(RolloutStatus.PENDING)),
+    };
+    const { child, output, ended } = start(["apply", "-f", "-"]);
+    child.stdin?.end(hello);
+    await until(() => output.stderr.includes("pending"), "it follows");
+    child.kill("SIGINT");
+    assert.equal(await ended, 130);
+    assert.match(
+      output.stderr,
+      /the rollout goes on\. Follow it with\n {2}forage rollout status r-1 --watch/,
+    );
+    assert.equal(output.stdout, "");
+  });
+
+  test("SIGTERM: 143", async () => {
+    fake.answers.exec = () => {};
+    const { child, ended } = start(["exec", "web-1", "--", "sleep", "100"]);
+    await until(() => fake.requests("exec").length === 1, "it runs");
+    child.kill("SIGTERM");
+    assert.equal(await ended, 143);
+  });
+
+  test("ends with the command though its standard input stays open", async () => {
+    fake.answers.exec = (call) =>
+      call.once("data", () => {
+        call.write({ frame: { $case: "exitCode", value: 9 } });
+        call.end();
+      });
+    const { ended } = start(["exec", "-i", "web-1", "--", "true"]);
+    assert.equal(await ended, 9);
+  });
+
+  test("passes standard input on to its end", async () => {
+    let received = "";
+    fake.answers.exec = (call) =>
+      call.on("data", ({ frame }: ExecRequest) => {
+        if (frame?.$case === "stdin") received += Buffer.from(frame.value).toString();
+        if (frame?.$case !== "stdinClosed") return;
+        call.write({ frame: { $case: "stdout", value: Buffer.from(`got ${received.length}\n`) } });
+        call.write({ frame: { $case: "exitCode", value: 0 } });
+        call.end();
+      });
+    const { child, output, ended } = start(["exec", "-i", "web-1", "--", "wc"]);
+    child.stdin?.end("x".repeat(1_000_000));
+    assert.equal(await ended, 0);
+    assert.equal(output.stdout, "got 1000000\n");
+  });
+
+  test("a reader that goes away ends it without a word", async () => {
+    fake.answers.logs = (call) => {
+      const send = (): void => {
+        while (call.write({ data: Buffer.from("line\n".repeat(1000)) }));
+        call.once("drain", send);
+      };
+      send();
+    };
+    const { child, output, ended } = start(["logs", "-f", "web-1"]);
+    await until(() => output.stdout.length > 0, "it prints");
+    child.stdout?.destroy();
+    assert.equal(await ended, 141);
+    assert.equal(output.stderr, "");
+  });
+
+  test("output that can't be written is an error, also when all is done by then", async () => {
+    const full = openSync("/dev/full", "w");
+    const child = spawn(process.execPath, [main, "version"], {
+      env: environment(),
+      stdio: ["ignore", full, "pipe"],
+    });
+    started.push(child);
+    closeSync(full);
+    let stderr = "";
+    child.stderr?.on("data", (text) => {
+      stderr += text;
+    });
+    assert.equal(await new Promise((resolve) => child.on("close", resolve)), 1);
+    assert.match(stderr, /^forage: the output can't be written: ENOSPC.*\n$/);
+  });
+
+  test("a coordinator that isn't there", async () => {
+    fake.cut();
+    try {
+      const { output, ended } = start(["get"]);
+      assert.equal(await ended, 1);
+      assert.match(output.stderr, /^forage: nothing listens at 127\.0\.0\.1:\d+: is it running.*\n$/);
+    } finally {
+      await fake.listen();
+    }
+  });
+});
+
+/** What a shell would leave the terminal as, told by stty in the same terminal once the command has ended. */
+function startPty(line: string): { pty: IPty; output: () => string; ended: Promise<void> } {
+  const command = `trap : INT; "$NODE" "$MAIN" ${line}; echo "exit=$?"; stty -a | tr -s ' ;' '\\n\\n' | grep -xE -- '-?(echo|icanon|isig)' | tr '\\n' ' '`;
+  const env = { ...environment(), NODE: process.execPath, MAIN: main };
+  const pty = spawnPty("/bin/sh", ["-c", command], { env, cols: 80, rows: 24 });
+  started.push(pty);
+  let text = "";
+  pty.onData((part) => {
+    text += part;
+  });
+  return { pty, output: () => text, ended: new Promise((resolve) => pty.onExit(() => resolve())) };
+}
+
+describe("on a terminal", limit, () => {
+  test("exec -it: keys go through raw, the size and its changes are told, the terminal comes back as it was", async () => {
+    const frames: ExecRequest["frame"][] = [];
+    fake.answers.exec = (call) =>
+      call.on("data", ({ frame }: ExecRequest) => {
+        frames.push(frame);
+        if (frame?.$case === "start")
+          call.write({ frame: { $case: "stdout", value: Buffer.from("prompt> ") } });
+        if (frame?.$case !== "stdin" || !Buffer.from(frame.value).includes(4)) return;
+        call.write({ frame: { $case: "exitCode", value: 42 } });
+        call.end();
+      });
+    const { pty, output, ended } = startPty("exec -it web-1 -- sh");
+    await until(() => output().includes("prompt> "), "the prompt");
+    const [first] = frames;
+    assert.ok(first?.$case === "start");
+    assert.deepEqual(first.value.options, {
+      command: ["sh"],
+      stdin: true,
+      tty: true,
+      size: { columns: 80, rows: 24 },
+    });
+    pty.resize(100, 30);
+    await until(() => frames.some((frame) => frame?.$case === "resize"), "the new size");
+    assert.deepEqual(
+      frames.find((frame) => frame?.$case === "resize"),
+      { $case: "resize", value: { columns: 100, rows: 30 } },
+    );
+    // Ctrl-C is the other program's business, as is Ctrl-D.
+    pty.write("a\u0003");
+    await until(
+      () => frames.some((frame) => frame?.$case === "stdin" && Buffer.from(frame.value).includes(3)),
+      "Ctrl-C",
+    );
+    pty.write("\u0004");
+    await ended;
+    assert.match(output(), /exit=42\r\n(?=.*\bisig )(?=.*\bicanon )(?=.*\becho )/);
+    assert.doesNotMatch(output(), / -(echo|icanon|isig) /);
+    assert.doesNotMatch(output(), /prompt> a/);
+  });
+
+  test("the terminal comes back, too, when the connection breaks", async () => {
+    fake.answers.exec = (call) => {
+      call.write({ frame: { $case: "stdout", value: Buffer.from("prompt> ") } });
+    };
+    const { output, ended } = startPty("exec -it web-1 -- sh");
+    await until(() => output().includes("prompt> "), "the prompt");
+    fake.cut();
+    try {
+      await ended;
+    } finally {
+      await fake.listen();
+    }
+    assert.match(output(), /exit=125\r\n(?=.*\bisig )(?=.*\bicanon )(?=.*\becho )/);
+  });
+
+  test("apply draws over its lines in colour, and not with NO_COLOR", async () => {
+    fake.answers = rollout(
+      [anEvent(RolloutStatus.PENDING), anEvent(RolloutStatus.SUCCEEDED, "2/2 ready")],
+      aRollout([{}]),
+    );
+    const file = join(fake.dir, "hello.yaml");
+    writeFileSync(file, hello);
+    const coloured = startPty(`apply -f ${file}`);
+    await coloured.ended;
+    const picture = coloured.output().replaceAll("\u001b", "␛");
+    assert.match(picture, /␛\[1A.*␛\[32m✓␛\[39m container_service\/web {2}done/s);
+    const bare = startPty(`apply --no-color -f ${file}`);
+    await bare.ended;
+    assert.ok(!bare.output().includes("\u001b[32m"));
+    assert.match(bare.output(), /✓ container_service\/web/);
+  });
+
+  test("delete --all asks first", async () => {
+    fake.answers.listResources = () => ({ resources: [aResource()] });
+    fake.answers.delete = () => ({ deleted: [] });
+    const no = startPty("delete --all -n shop");
+    await until(() => no.output().includes("[y/N]"), "the question");
+    assert.match(no.output(), /container_service\/web\r\nDelete all of this, the whole namespace "shop"\?/);
+    no.pty.write("n\r");
+    await no.ended;
+    assert.match(no.output(), /nothing was deleted\r\nexit=1/);
+    assert.deepEqual(fake.requests("delete"), []);
+    const yes = startPty("delete --all -n shop");
+    await until(() => yes.output().includes("[y/N]"), "the question");
+    yes.pty.write("y\r");
+    await yes.ended;
+    assert.equal(fake.requests("delete").length, 1);
+  });
+
+  test("delete --all: Ctrl-C or Ctrl-D at the question deletes nothing", async () => {
+    fake.answers.listResources = () => ({ resources: [aResource()] });
+    for (const [key, exit] of [
+      ["\u0003", "exit=130"],
+      ["\u0004", "exit=1"],
+    ] as const) {
+      const { pty, output, ended } = startPty("delete --all -n shop");
+      await until(() => output().includes("[y/N]"), "the question");
+      pty.write(key);
+      await ended;
+      assert.ok(output().includes(`${exit}\r\n`), output());
+    }
+    assert.deepEqual(fake.requests("delete"), []);
+  });
+});

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
+/** A cold start takes a second; a loaded machine gets time. */
+const startLimitMs = 30_000;
+
+/** The coordinator as its own process with a store of its own, on loopback; no node ever joins it. */
+export class RealCoordinator {
+  readonly dir = mkdtempSync(join(tmpdir(), "forage-cli-test-"));
+  #process: ChildProcess | undefined;
+  #address = "127.0.0.1:0";
+
+  /** Starts it, the second time at the address that it had. */
+  async start(): Promise<void> {
+    const config = join(this.dir, "coordinator.yaml");
+    writeFileSync(config, JSON.stringify(this.#config()));
+    const child = spawn(process.execPath, [main, "--config", config], { stdio: ["ignore", "pipe", "pipe"] });
+    this.#process = child;
+    this.#address = await new Promise<string>((resolve, reject) => {
+      let log = "";
+      const fail = (why: string): void => reject(new Error(`the coordinator ${why}:\n${log}`));
+      const timer = setTimeout(() => fail("did not start in time"), startLimitMs);
+      const read = (text: string): void => {
+        log += text;
+        const up = log.split("\n").find((line) => line.includes('"coordinator is up"'));
+        if (up === undefined) return;
+        clearTimeout(timer);
+        const { grpc } = JSON.parse(up) as { grpc: { host: string; port: number } };
+        resolve(`${grpc.host}:${grpc.port}`);
+      };
+      child.stdout?.setEncoding("utf8").on("data", read);
+      child.stderr?.setEncoding("utf8").on("data", read);
+      child.on("exit", (code) => fail(`ended with ${code}`));
+    });
+  }
+
+  get env(): Record<string, string> {
+    return {
+      FORAGE_SERVER: this.#address,
+      FORAGE_CA_FILE: join(this.dir, "data/ca.crt"),
+      FORAGE_TOKEN_FILE: join(this.dir, "admin-token"),
+    };
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#process;
+    if (child === undefined) return;
+    this.#process = undefined;
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    child.kill("SIGKILL");
+    await ended;
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+    rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  #config(): unknown {
+    return {
+      dataDir: join(this.dir, "data"),
+      grpc: { listen: this.#address },
+      http: { listen: "127.0.0.1:0" },
+      adminTokenFile: join(this.dir, "admin-token"),
+      rollout: { placementDeadlineSeconds: 2 },
+    };
+  }
+}

@@ -1,0 +1,68 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { status } from "@grpc/grpc-js";
+import { aRollout } from "./builders.ts";
+import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
+import { anEvent, rollout } from "./rollout.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+let fake: FakeCoordinator;
+const forage = (line: string, stdin?: string, signal?: AbortSignal): Promise<Result> =>
+  runCommand(line.split(" "), {
+    env: fake.env,
+    ...(stdin !== undefined && { stdin }),
+    ...(signal && { signal }),
+  });
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.calls.length = 0;
+  fake.answers = {};
+});
+
+const { PENDING, SUCCEEDED, FAILED } = RolloutStatus;
+
+describe("rollout status", () => {
+  test("by id and by resource; the exit code is apply's once it is over", async () => {
+    fake.answers.getRollout = () =>
+      aRollout([{ status: FAILED, reason: "unschedulable", message: "no node fits" }]);
+    const { exitCode, stdout } = await forage("rollout status r-1");
+    assert.equal(exitCode, 2);
+    assert.deepEqual(stdout.split("\n"), [
+      "KIND               NAME  ACTION  STATUS  MESSAGE",
+      "container_service  web   create  failed  no node fits",
+      "rollout r-1 not placed: container_service/web (1 of 1 resource)",
+      "",
+    ]);
+    await forage("rollout status cs/web -n shop");
+    assert.deepEqual(fake.requests("getRollout"), [
+      { by: { $case: "rolloutId", value: "r-1" } },
+      { by: { $case: "resource", value: { namespace: "shop", kind: "container_service", name: "web" } } },
+    ]);
+  });
+
+  test("while it goes on: 0, or followed with --watch", async () => {
+    const going = aRollout([{ status: PENDING }], false);
+    fake.answers = rollout([anEvent(SUCCEEDED)], going);
+    assert.equal((await forage("rollout status r-1")).exitCode, 0);
+    let asked = 0;
+    fake.answers.getRollout = () => (asked++ === 0 ? going : aRollout([{}]));
+    const { exitCode, stdout } = await forage("rollout status r-1 --watch -o json");
+    assert.deepEqual([exitCode, JSON.parse(stdout).finished], [0, true]);
+  });
+
+  test("one that is unknown", async () => {
+    fake.answers.getRollout = () => {
+      throw grpcError(status.NOT_FOUND, 'there is no rollout "r-9"');
+    };
+    assert.deepEqual(await forage("rollout status r-9"), {
+      exitCode: 1,
+      stdout: "",
+      stderr: 'forage: there is no rollout "r-9"\n',
+    });
+  });
+});

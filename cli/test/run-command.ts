@@ -1,0 +1,57 @@
+import { Readable, Writable } from "node:stream";
+import { program } from "../src/commands/program.ts";
+import { run } from "../src/run.ts";
+import type { World } from "../src/world.ts";
+
+export interface Result {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  readonly signal?: AbortSignal;
+  /** Called with each piece written to standard error. */
+  readonly onError?: (text: string) => void;
+}
+
+/** Runs a command line in this process; its home is empty and nothing is a terminal. */
+export async function runCommand(argv: readonly string[], options: RunOptions = {}): Promise<Result> {
+  const stdout = new Collector();
+  const stderr = new Collector(options.onError);
+  const world: World = {
+    // The machine's own configuration must not reach the test.
+    env: { FORAGE_CONFIG: "/dev/null", ...options.env },
+    homeDir: "/nonexistent",
+    stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
+    stdout: stdout.stream,
+    stderr: stderr.stream,
+    nowMs: Date.now,
+    randomId: () => "random-id",
+    random: () => 0,
+    interrupted: options.signal ?? new AbortController().signal,
+  };
+  const exitCode = await run(program, argv, world);
+  return { exitCode, stdout: stdout.text(), stderr: stderr.text() };
+}
+
+class Collector {
+  readonly #chunks: Buffer[] = [];
+  readonly stream: Writable;
+
+  constructor(onText?: (text: string) => void) {
+    this.stream = new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        this.#chunks.push(chunk);
+        onText?.(chunk.toString());
+        done();
+      },
+    });
+  }
+
+  text(): string {
+    return Buffer.concat(this.#chunks).toString();
+  }
+}

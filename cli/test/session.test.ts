@@ -1,0 +1,304 @@
+import assert from "node:assert/strict";
+import { Readable, Writable } from "node:stream";
+import { after, before, beforeEach, describe, test } from "node:test";
+import type { ExecRequest, ExecResponse } from "@forage/proto/forage/operator/v1/operator";
+import { type ServerDuplexStream, status } from "@grpc/grpc-js";
+import { program } from "../src/commands/program.ts";
+import { run } from "../src/run.ts";
+import { aPod, aResource } from "./builders.ts";
+import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+let fake: FakeCoordinator;
+const forage = (line: string, stdin?: string): Promise<Result> =>
+  runCommand(line.split(" "), { env: fake.env, ...(stdin !== undefined && { stdin }) });
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.calls.length = 0;
+  fake.answers = { listPods: () => ({ pods: [aPod()] }) };
+});
+
+type ExecCall = ServerDuplexStream<ExecRequest, ExecResponse>;
+
+function onStart(call: ExecCall, run: (start: ExecRequest) => void): void {
+  call.once("data", (first: ExecRequest) => run(first));
+}
+
+function finish(call: ExecCall, exitCode: number): void {
+  call.write({ frame: { $case: "exitCode", value: exitCode } });
+  call.end();
+}
+
+/** A command that does not end fails its test instead of holding up all others. */
+const limit = { timeout: 60_000 };
+
+describe("exec", limit, () => {
+  test("passes on the command as it is, the output by kind, and the exit code", async () => {
+    let start: ExecRequest | undefined;
+    fake.answers.exec = (call) =>
+      onStart(call, (first) => {
+        start = first;
+        call.write({ frame: { $case: "stdout", value: Buffer.from("out\n") } });
+        call.write({ frame: { $case: "stderr", value: Buffer.from("err\n") } });
+        finish(call, 42);
+      });
+    const result = await forage("exec web-1 -n shop -c side -- sh -c exit\u00a042 --help -- -x");
+    assert.deepEqual(result, { exitCode: 42, stdout: "out\n", stderr: "err\n" });
+    assert.deepEqual(start?.frame, {
+      $case: "start",
+      value: {
+        namespace: "shop",
+        pod: "web-1",
+        container: "side",
+        options: {
+          command: ["sh", "-c", "exit\u00a042", "--help", "--", "-x"],
+          stdin: false,
+          tty: false,
+          size: undefined,
+        },
+      },
+    });
+  });
+
+  test("pipes standard input and its end", async () => {
+    const received: Buffer[] = [];
+    fake.answers.exec = (call) =>
+      call.on("data", ({ frame }: ExecRequest) => {
+        if (frame?.$case === "stdin") received.push(Buffer.from(frame.value));
+        if (frame?.$case === "stdinClosed") finish(call, 0);
+      });
+    const text = "x".repeat(200_000);
+    assert.equal((await forage("exec -i web-1 -- cat", text)).exitCode, 0);
+    assert.equal(Buffer.concat(received).toString(), text);
+    assert.ok(received.every((chunk) => chunk.length <= 32 * 1024));
+  });
+
+  test("ends with the command, though standard input stays open", async () => {
+    fake.answers.exec = (call) => onStart(call, () => finish(call, 3));
+    const endless = new Readable({ read() {} });
+    const exitCode = await run(program, ["exec", "-i", "web-1", "--", "true"], aWorld({ stdin: endless }));
+    assert.equal(exitCode, 3);
+    assert.equal(endless.isPaused(), true);
+  });
+
+  test("input is read no faster than the other side takes it", async () => {
+    let call: ExecCall | undefined;
+    fake.answers.exec = (given) => {
+      call = given;
+      call.pause();
+    };
+    let produced = 0;
+    const source = new Readable({
+      read() {
+        produced += 64 * 1024;
+        if (produced > 64 * 1024 * 1024) this.push(null);
+        else this.push(Buffer.alloc(64 * 1024));
+      },
+    });
+    const running = run(program, ["exec", "-i", "web-1", "--", "slow"], aWorld({ stdin: source }));
+    await settled(() => produced);
+    assert.ok(produced > 0 && produced < 8 * 1024 * 1024, `${produced} bytes were read`);
+    assert.ok(call);
+    finish(call, 0);
+    assert.equal(await running, 0);
+  });
+
+  test("output is taken no faster than ours is read", async () => {
+    let sent = 0;
+    fake.answers.exec = (call) => {
+      const send = (): void => {
+        while (sent < 64 * 1024 * 1024) {
+          sent += 64 * 1024;
+          if (!call.write({ frame: { $case: "stdout", value: Buffer.alloc(64 * 1024) } }))
+            return void call.once("drain", send);
+        }
+        finish(call, 7);
+      };
+      onStart(call, send);
+    };
+    let release = (): void => {};
+    let taken = 0;
+    const stuck = new Writable({
+      highWaterMark: 1024,
+      write(chunk: Buffer, _encoding, done) {
+        taken += chunk.length;
+        if (taken > 64 * 1024) done();
+        else release = done;
+      },
+    });
+    const running = run(program, ["exec", "web-1", "--", "yes"], aWorld({ stdout: stuck }));
+    await settled(() => sent);
+    assert.ok(sent > 0 && sent < 16 * 1024 * 1024, `${sent} bytes were sent`);
+    release();
+    assert.equal(await running, 7);
+    assert.equal(taken, 64 * 1024 * 1024);
+  });
+
+  test("what is not the command's own end has 125", async () => {
+    const refusals: [ExecAnswer, RegExp][] = [
+      [
+        (call) => void call.emit("error", grpcError(status.FAILED_PRECONDITION, "pod web-1 has no node yet")),
+        /pod web-1 has no node yet/,
+      ],
+      [(call) => call.end(), /the session broke before the command's end was known/],
+      [(call) => onStart(call, () => finish(call, 4096)), /^$/],
+    ];
+    for (const [answer, message] of refusals) {
+      fake.answers.exec = answer;
+      const { exitCode, stderr } = await forage("exec web-1 -- true");
+      assert.equal(exitCode, 125);
+      assert.match(stderr, message);
+    }
+    fake.answers.listPods = () => ({ pods: [] });
+    assert.equal((await forage("exec nobody -- true")).exitCode, 125);
+  });
+
+  test("a terminal is only for terminals", async () => {
+    const { exitCode, stderr } = await forage("exec -it web-1 -- sh", "");
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /-t needs a terminal/);
+    assert.deepEqual(fake.requests("exec"), []);
+  });
+
+  test("Ctrl-C and --timeout end it", async () => {
+    fake.answers.exec = () => {};
+    assert.equal((await forage("exec web-1 --timeout 200ms -- sleep 100")).exitCode, 4);
+  });
+});
+
+type ExecAnswer = (call: ExecCall) => void;
+
+describe("logs", limit, () => {
+  test("byte by byte, with its options", async () => {
+    fake.answers.logs = (call) => {
+      call.write({ data: Buffer.from("é".slice(0)).subarray(0, 1) });
+      call.write({ data: Buffer.from("é").subarray(1) });
+      call.write({ data: Buffer.from("\u001b[31mred") });
+      call.end();
+    };
+    const { stdout, exitCode } = await forage("logs 0123 -f -c side --tail 20 -p");
+    assert.deepEqual([stdout, exitCode], ["é\u001b[31mred", 0]);
+    assert.deepEqual(fake.requests("logs"), [
+      {
+        namespace: "default",
+        pod: "web-1",
+        container: "side",
+        options: { follow: true, tailLines: 20, previous: true },
+      },
+    ]);
+    await forage("logs web-1");
+    assert.deepEqual((fake.requests("logs")[1] as { options: unknown }).options, {
+      follow: false,
+      tailLines: undefined,
+      previous: false,
+    });
+  });
+
+  test("of a workload: lines stay whole, each with its pod; one pod's failure doesn't hide the others", async () => {
+    fake.answers.listPods = ({ workload }) => ({
+      pods:
+        workload === "web"
+          ? [aPod({ name: "web-1" }), aPod({ name: "web-22" }), aPod({ name: "web-3" })]
+          : [],
+    });
+    fake.answers.logs = (call) => {
+      const { pod } = call.request;
+      if (pod === "web-3")
+        return void call.emit("error", grpcError(status.FAILED_PRECONDITION, "no container yet"));
+      for (const part of ["one\ntw", "o\n", "last"]) call.write({ data: Buffer.from(part) });
+      call.end();
+    };
+    for (const line of ["logs cs/web", "logs -f cs/web"]) {
+      const { stdout, stderr, exitCode } = await forage(line);
+      assert.equal(exitCode, 1);
+      assert.equal(stderr, "web-3: no container yet\nforage: 1 of 3 pods gave no logs\n");
+      assert.deepEqual(stdout.split("\n").sort(), [
+        "",
+        "web-1  | last",
+        "web-1  | one",
+        "web-1  | two",
+        "web-22 | last",
+        "web-22 | one",
+        "web-22 | two",
+      ]);
+    }
+  });
+
+  test("hints for what has no logs", async () => {
+    fake.answers.listPods = ({ name }) => ({ pods: name === "" ? [aPod()] : [] });
+    assert.match(
+      (await forage("logs web")).stderr,
+      /"web" is no pod; for its pods say container_service\/web, or name one: web-1/,
+    );
+    fake.answers.listPods = () => ({ pods: [] });
+    fake.answers.listResources = () => ({
+      resources: [
+        aResource({
+          kind: "service",
+          name: "front",
+          spec: { name: "front", spec: { $case: "service", value: { target: "web" } } } as never,
+        }),
+      ],
+    });
+    assert.match(
+      (await forage("logs svc/front")).stderr,
+      /svc\/front has no pods; say container_service\/web/,
+    );
+    assert.match((await forage("logs web --tail all")).stderr, /--tail: "all" is no number of lines/);
+  });
+
+  test("no faster than ours is read", async () => {
+    let sent = 0;
+    fake.answers.logs = (call) => {
+      const send = (): void => {
+        while (sent < 64 * 1024 * 1024) {
+          sent += 64 * 1024;
+          if (!call.write({ data: Buffer.alloc(64 * 1024) })) return void call.once("drain", send);
+        }
+        call.end();
+      };
+      send();
+    };
+    const abort = new AbortController();
+    const stuck = new Writable({ highWaterMark: 1024, write: () => {} });
+    const running = run(program, ["logs", "web-1"], aWorld({ stdout: stuck, interrupted: abort.signal }));
+    await settled(() => sent);
+    assert.ok(sent < 16 * 1024 * 1024, `${sent} bytes were sent`);
+    abort.abort();
+    assert.equal(await running, 130);
+  });
+});
+
+function aWorld(parts: Partial<Parameters<typeof run>[2]>): Parameters<typeof run>[2] {
+  const sink = () => new Writable({ write: (_chunk, _encoding, done) => done() });
+  return {
+    env: { FORAGE_CONFIG: "/dev/null", ...fake.env },
+    homeDir: "/nonexistent",
+    stdin: Readable.from([]),
+    stdout: sink(),
+    stderr: sink(),
+    nowMs: Date.now,
+    randomId: () => "id",
+    random: () => 0,
+    interrupted: new AbortController().signal,
+    ...parts,
+  };
+}
+
+/** Waits until the value has stood still for a while: whatever moves it is held back. */
+async function settled(value: () => number): Promise<void> {
+  let last = -1;
+  let since = performance.now();
+  const deadline = since + 20_000;
+  while (performance.now() - since < 300) {
+    assert.ok(performance.now() < deadline, "it never stood still");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    if (value() === last && last > 0) continue;
+    last = value();
+    since = performance.now();
+  }
+}

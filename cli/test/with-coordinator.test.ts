@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { RealCoordinator } from "./real-coordinator.ts";
+import { hello } from "./rollout.ts";
+import { type Result, type RunOptions, runCommand } from "./run-command.ts";
+
+/** What the fake coordinator only imitates: the real one's answers, word by word where the command depends on them. */
+const coordinator = new RealCoordinator();
+const forage = (line: string, options: RunOptions = {}): Promise<Result> =>
+  runCommand(line.split(" "), { ...options, env: { ...coordinator.env, ...options.env } });
+
+before(() => coordinator.start());
+after(() => coordinator.close());
+
+describe("with a real coordinator", { timeout: 120_000 }, () => {
+  test("apply without nodes: not placed, and why; get, describe and rollout status say the same", async () => {
+    const { exitCode, stdout, stderr } = await forage("apply -f -", { stdin: hello });
+    assert.equal(exitCode, 2, stderr);
+    assert.match(stdout, /^rollout r-\w+ not placed: container_service\/web \(1 of 2 resources\)/);
+    assert.match(stderr, /container_service\/web: failed: 0\/2 ready; no node fits/);
+    assert.match(
+      (await forage("get -n shop")).stdout,
+      /container_service {2}web {3}0\/2 .*\nservice {12}web {3}0 /,
+    );
+    assert.match((await forage("get pods -n shop")).stdout, /\nweb-\w+-\w+ {2}0\/0 {4}Unplaced /);
+    assert.match((await forage("describe cs/web -n shop")).stdout, /rollout r-\w+ not placed/);
+    assert.equal((await forage("rollout status cs/web -n shop")).exitCode, 2);
+  });
+
+  test("a violation is shown where it stands", async () => {
+    const { exitCode, stderr } = await forage("apply -f -", {
+      stdin: hello.replace("registry.example/web:1", "no image"),
+    });
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /\n {2}standard input:5:80: resources\[0\]\.container_service\.container\.image: /);
+  });
+
+  test("killed while a rollout is followed, and started again", async () => {
+    let restarted: Promise<void> | undefined;
+    const running = forage("apply -f -", {
+      stdin: hello.replace("shop", "killed"),
+      onError: (text) => {
+        if (text.includes("pending")) restarted ??= coordinator.kill().then(() => coordinator.start());
+      },
+    });
+    const { exitCode, stderr } = await running;
+    await restarted;
+    assert.match(stderr, /the coordinator doesn't answer; trying again.*\nthe coordinator answers again\n/);
+    assert.equal(exitCode, 2, stderr);
+  });
+
+  test("tokens: a viewer of one namespace sees it, no other, and changes nothing", async () => {
+    const { stdout } = await forage("token create --role viewer -n shop -o json");
+    const file = join(coordinator.dir, "viewer-token");
+    writeFileSync(file, JSON.parse(stdout).token, { mode: 0o600 });
+    const env = { FORAGE_TOKEN_FILE: file };
+    assert.equal((await forage("get -n shop", { env })).exitCode, 0);
+    for (const line of ["get -n other", "get -A", "node ls", "delete --all --yes -n shop", "token create"]) {
+      const { exitCode, stderr } = await forage(line, { env });
+      assert.equal(exitCode, 1, line);
+      assert.match(stderr, /^forage: not allowed: /, line);
+    }
+    const wrong = `flt_${"0".repeat(12)}_${"A".repeat(43)}`;
+    const { stderr } = await forage("get", { env: { FORAGE_TOKEN: wrong } });
+    assert.match(stderr, /does not accept the token from FORAGE_TOKEN/);
+    assert.ok(!stderr.includes(wrong));
+    assert.match((await forage("token create --ttl 10m")).stdout, /^FLT1\.\S+\n$/);
+  });
+
+  test("delete by manifest, twice", async () => {
+    assert.equal((await forage("delete -f - --wait --timeout 20s", { stdin: hello })).exitCode, 0);
+    assert.equal((await forage("get -n shop -o json")).stdout, "[]\n");
+    assert.match((await forage("delete -f -", { stdin: hello })).stderr, /there was nothing left to delete/);
+    assert.match(
+      (await forage("delete cs/web -n shop")).stderr,
+      /namespace "shop" has no container_service\/web; nothing was deleted/,
+    );
+  });
+});

@@ -1,0 +1,135 @@
+import { ResourceRecord, RolloutRecord } from "@forage/proto/forage/store/v1/store";
+import { ApplyResourcesRequest, type ApplyResourcesResponse } from "@forage/proto/forest/v1/forage";
+import type { Clock } from "../../control/clock.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { bytesOf } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { hashMessage } from "../../model/hash.ts";
+import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { State } from "../../state/state.ts";
+import type { Compare, Op, Store } from "../../store/index.ts";
+import { TXN_BYTES_MAX } from "../../store/limits.ts";
+import { type BundleItem, planBundle } from "./bundle.ts";
+
+export interface ApplyOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly randomName: (length: number) => string;
+}
+
+/** Tries when someone else writes the same resources at the same moment. */
+const maxTries = 8;
+/** With the rollout and the apply id in the same transaction, this stays below the store's 128 operations. */
+const maxItems = 120;
+
+/** Stores the whole request or nothing of it. The request has been validated. */
+export async function applyResources(
+  request: ApplyResourcesRequest,
+  options: ApplyOptions,
+): Promise<ApplyResourcesResponse> {
+  const requestHash = hashMessage(ApplyResourcesRequest, { ...request, applyId: "" });
+  for (let tries = 0; tries < maxTries; tries++) {
+    const earlier = await findApply(request, requestHash, options);
+    if (earlier !== undefined) return earlier;
+    const rolloutId = `r-${options.randomName(12)}`;
+    const items = planBundle(request, options.state.resources(request.namespace));
+    if (items.length > maxItems)
+      throw tooLarge(`changes ${items.length} resources, removals included; at most ${maxItems} go in one`);
+    const { compares, ops } = transaction(request, items, rolloutId, requestHash, options.clock.nowMs());
+    const bytes = bytesOf({ compares, ops });
+    if (bytes > TXN_BYTES_MAX)
+      throw tooLarge(
+        `makes records of ${bytes} bytes, removals and the labels of each included; at most ${TXN_BYTES_MAX} go in one`,
+      );
+    const result = await options.store.txn(compares, ops);
+    await options.state.reached(result.revision);
+    if (result.succeeded) return { rolloutId };
+  }
+  throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
+}
+
+function tooLarge(why: string): CoordinatorError {
+  const message = `the request ${why}`;
+  return new CoordinatorError("INVALID", message, {
+    violations: [{ field: "resources", description: message }],
+  });
+}
+
+async function findApply(
+  request: ApplyResourcesRequest,
+  requestHash: string,
+  { store, state }: ApplyOptions,
+): Promise<ApplyResourcesResponse | undefined> {
+  const stored = await store.get(applyKey(request.namespace, request.applyId));
+  if (stored === undefined) return undefined;
+  const rolloutId = new TextDecoder().decode(stored.value);
+  await state.reached(stored.modRevision);
+  const rollout = state.rollout(rolloutId);
+  if (rollout === undefined || rollout.record.requestHash === requestHash) return { rolloutId };
+  throw new CoordinatorError(
+    "ALREADY_EXISTS",
+    `apply_id "${request.applyId}" was used with other content (rollout ${rolloutId}); use a new apply_id for new content`,
+  );
+}
+
+function transaction(
+  request: ApplyResourcesRequest,
+  items: readonly BundleItem[],
+  rolloutId: string,
+  requestHash: string,
+  nowMs: number,
+): { compares: Compare[]; ops: Op[] } {
+  const { namespace, applyId } = request;
+  const usedKey = applyKey(namespace, applyId);
+  const compares: Compare[] = [{ kind: "absent", key: usedKey }];
+  const ops: Op[] = [{ kind: "put", key: usedKey, value: new TextEncoder().encode(rolloutId) }];
+  for (const [order, item] of items.entries()) {
+    compares.push({ kind: "modRevision", key: item.key, revision: item.existing?.revision ?? 0 });
+    if (item.action === "unchanged") continue;
+    const record = item.action === "remove" ? removed(item) : written(item, request, rolloutId, order, nowMs);
+    ops.push({ kind: "put", key: item.key, value: encodeRecord(ResourceRecord, record) });
+  }
+  const rollout = RolloutRecord.fromPartial({
+    id: rolloutId,
+    namespace,
+    applyId,
+    requestHash,
+    createdAt: toTimestamp(nowMs),
+    resources: items.map(({ kind, name, action, specHash }) => ({ kind, name, action, specHash })),
+    finished: items.length === 0,
+  });
+  ops.push({ kind: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) });
+  return { compares, ops };
+}
+
+function written(
+  item: BundleItem,
+  request: ApplyResourcesRequest,
+  rolloutId: string,
+  order: number,
+  nowMs: number,
+): ResourceRecord {
+  const { existing, kind, name, specHash, resource } = item;
+  return {
+    namespace: request.namespace,
+    kind,
+    name,
+    labels: request.labels,
+    resource,
+    specHash,
+    generation: (existing?.record.generation ?? 0n) + 1n,
+    createdAt: existing?.record.createdAt ?? toTimestamp(nowMs),
+    updatedAt: toTimestamp(nowMs),
+    rolloutId,
+    order,
+    deleting: false,
+  };
+}
+
+function removed(item: BundleItem): ResourceRecord {
+  if (item.existing === undefined)
+    throw new TypeError(`${resourceKey("", item.kind, item.name)} is not stored`);
+  return { ...item.existing.record, deleting: true };
+}

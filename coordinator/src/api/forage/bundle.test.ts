@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { randomResource } from "../../../test/support/forest/random-resource.ts";
+import { randomOf } from "../../../test/support/random.ts";
+import { aContainerService, aRequest, aService } from "../../../test/support/requests.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import { kindOf, planBundle } from "./bundle.ts";
+
+const labels = { app: "shop" };
+
+test("resources are created, changed or left alone, in the request's order", () => {
+  const web = aContainerService("web");
+  const [known] = planBundle(aRequest("a1", [web], labels), []);
+  const stored = [
+    aWorkloadEntry({ name: "web", labels, specHash: known?.specHash ?? "" }),
+    aServiceEntry({ name: "web", labels, specHash: "old" }),
+  ];
+  const request = aRequest("a2", [aService("web", "web"), aContainerService("new"), web], labels);
+  assert.deepEqual(actions(planBundle(request, stored)), [
+    "service/web update",
+    "container_service/new create",
+    "container_service/web unchanged",
+  ]);
+});
+
+test("what carries all of the labels and isn't named is removed, last", () => {
+  const stored = [
+    aServiceEntry({ name: "gone", labels: { ...labels, tier: "front" } }),
+    aServiceEntry({ name: "partly", labels: { tier: "front" } }),
+    aServiceEntry({ name: "other", labels: { app: "other" } }),
+    aServiceEntry({ name: "bare" }),
+  ];
+  const request = aRequest("a1", [aService("web", "web")], labels);
+  assert.deepEqual(actions(planBundle(request, stored)), ["service/web create", "service/gone remove"]);
+  assert.deepEqual(actions(planBundle(aRequest("a1", [], labels), stored)), ["service/gone remove"]);
+});
+
+test("without labels nothing is removed", () => {
+  const stored = [aServiceEntry({ name: "bare" }), aServiceEntry({ name: "other", labels })];
+  assert.deepEqual(actions(planBundle(aRequest("a1", [aService("web", "web")]), stored)), [
+    "service/web create",
+  ]);
+});
+
+test("a resource of one kind isn't taken for one of another", () => {
+  const stored = [aWorkloadEntry({ name: "web", labels })];
+  const request = aRequest("a1", [aService("web", "web")], labels);
+  assert.deepEqual(actions(planBundle(request, stored)), [
+    "service/web create",
+    "container_service/web remove",
+  ]);
+});
+
+test("a change of the labels is a change, and so is coming back from a removal", () => {
+  const web = aService("web", "web");
+  const [known] = planBundle(aRequest("a1", [web], labels), []);
+  const same = (fields: object): ResourceEntry[] => [
+    aServiceEntry({ name: "web", labels, specHash: known?.specHash ?? "", ...fields }),
+  ];
+  assert.deepEqual(actions(planBundle(aRequest("a2", [web], labels), same({}))), ["service/web unchanged"]);
+  assert.deepEqual(actions(planBundle(aRequest("a2", [web], { app: "x" }), same({}))), [
+    "service/web update",
+  ]);
+  assert.deepEqual(actions(planBundle(aRequest("a2", [web], labels), same({ deleting: true }))), [
+    "service/web update",
+  ]);
+});
+
+test("every kind of resource has its place", () => {
+  const kinds = new Set<string>();
+  for (let seed = 0; seed < 50; seed++) {
+    const resource = randomResource(randomOf(seed), "x");
+    const [item] = planBundle(aRequest("a1", [resource]), []);
+    assert.equal(item?.key, `resources/shop/${kindOf(resource)}/x`);
+    kinds.add(kindOf(resource));
+  }
+  assert.deepEqual([...kinds].sort(), ["container_service", "cron_job", "job", "route", "service"]);
+});
+
+function actions(items: ReturnType<typeof planBundle>): string[] {
+  return items.map(({ kind, name, action }) => `${kind}/${name} ${action}`);
+}

@@ -1,0 +1,64 @@
+import { type ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
+import { hashLabels, hashMessage } from "../../model/hash.ts";
+import { type ResourceKind, resourceKey } from "../../model/keys.ts";
+import { hasLabels } from "../../model/labels.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+
+/** One resource of a request with what is to become of it. */
+export interface BundleItem {
+  readonly key: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly action: "create" | "update" | "unchanged" | "remove";
+  readonly specHash: string;
+  /** Undefined for a removal. */
+  readonly resource: ForageResource | undefined;
+  readonly existing: ResourceEntry | undefined;
+}
+
+/** Pure: what the request means for what is stored, in the request's order, removals last. */
+export function planBundle(request: ApplyResourcesRequest, stored: readonly ResourceEntry[]): BundleItem[] {
+  const byKey = new Map(stored.map((entry) => [entry.key, entry]));
+  const items = request.resources.map((resource): BundleItem => {
+    const kind = kindOf(resource);
+    const key = resourceKey(request.namespace, kind, resource.name);
+    const existing = byKey.get(key);
+    const specHash = hashMessage(ForageResource, resource, hashLabels(request.labels));
+    const unchanged =
+      existing !== undefined && !existing.record.deleting && existing.record.specHash === specHash;
+    const action = existing === undefined ? "create" : unchanged ? "unchanged" : "update";
+    return { key, kind, name: resource.name, action, specHash, resource, existing };
+  });
+  const named = new Set(items.map((item) => item.key));
+  if (Object.keys(request.labels).length === 0) return items;
+  for (const entry of stored) {
+    if (named.has(entry.key) || !hasLabels(entry.record.labels, request.labels)) continue;
+    const { kind, name, specHash } = entry.record;
+    items.push({
+      key: entry.key,
+      kind,
+      name,
+      action: "remove",
+      specHash,
+      resource: undefined,
+      existing: entry,
+    });
+  }
+  return items;
+}
+
+/** The field name of ForageResource.spec that is set. */
+export function kindOf(resource: ForageResource): ResourceKind {
+  switch (resource.spec?.$case) {
+    case "containerService":
+      return "container_service";
+    case "cronJob":
+      return "cron_job";
+    case "service":
+    case "route":
+    case "job":
+      return resource.spec.$case;
+    default:
+      throw new TypeError("a resource without a spec passed validation");
+  }
+}

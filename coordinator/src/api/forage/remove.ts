@@ -1,0 +1,42 @@
+import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import { CoordinatorError } from "../../errors.ts";
+import { batches, type Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+
+const maxTries = 8;
+
+/**
+ * Marks the resources for removal; their pods stop gracefully and the records go with the last of them.
+ * Resources that are being removed already stay as they are, so the call can be repeated.
+ */
+export async function markDeleting(
+  choose: () => readonly ResourceEntry[],
+  { store, state }: { readonly store: Store; readonly state: State },
+): Promise<readonly ResourceEntry[]> {
+  const marked: ResourceEntry[] = [];
+  for (let tries = 0; tries < maxTries; ) {
+    const open = choose().filter((entry) => !entry.record.deleting);
+    const [part] = batches(open.map(deletion));
+    if (part === undefined) return marked;
+    const result = await store.txn(
+      part.flatMap(({ compares }) => compares),
+      part.flatMap(({ ops }) => ops),
+    );
+    await state.reached(result.revision);
+    if (result.succeeded) marked.push(...part.map(({ entry }) => entry));
+    else tries++;
+  }
+  throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
+}
+
+function deletion(entry: ResourceEntry): Piece & { readonly entry: ResourceEntry } {
+  const value = encodeRecord(ResourceRecord, { ...entry.record, deleting: true });
+  return {
+    entry,
+    compares: [{ kind: "modRevision", key: entry.key, revision: entry.revision }],
+    ops: [{ kind: "put", key: entry.key, value }],
+  };
+}

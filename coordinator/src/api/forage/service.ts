@@ -1,0 +1,39 @@
+import type { ForageServiceService } from "@forage/proto/forest/v1/forage";
+import { CoordinatorError } from "../../errors.ts";
+import { hasLabels } from "../../model/labels.ts";
+import { assertNamespace } from "../../rpc/access.ts";
+import type { Handlers } from "../../rpc/serve.ts";
+import { validateApply } from "../validate/apply.ts";
+import { validateDelete } from "../validate/delete.ts";
+import { type ApplyOptions, applyResources } from "./apply.ts";
+import { markDeleting } from "./remove.ts";
+import { type RolloutSource, watchRollout } from "./watch-rollout.ts";
+
+export interface ForageOptions extends ApplyOptions {
+  readonly rollouts: RolloutSource;
+}
+
+/** `forest.v1.ForageService`. */
+export function forageService(options: ForageOptions): Handlers<typeof ForageServiceService> {
+  const { state, store, rollouts } = options;
+  return {
+    applyResources: async (request) => {
+      validateApply(request);
+      return applyResources(request, options);
+    },
+    watchRollout: async function* ({ rolloutId }, context) {
+      const rollout = state.rollout(rolloutId);
+      if (rollout === undefined)
+        throw new CoordinatorError("NOT_FOUND", `there is no rollout "${rolloutId}"`);
+      assertNamespace(context.caller, context.method, rollout.record.namespace);
+      yield* watchRollout(rolloutId, rollouts, context.signal);
+    },
+    deleteResources: async (request) => {
+      validateDelete(request);
+      const choose = () =>
+        state.resources(request.namespace).filter(({ record }) => hasLabels(record.labels, request.labels));
+      await markDeleting(choose, { store, state });
+      return {};
+    },
+  };
+}

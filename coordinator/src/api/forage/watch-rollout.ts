@@ -1,0 +1,51 @@
+import type { RolloutEvent } from "@forage/proto/forest/v1/forage";
+import { isTerminal } from "../../control/rollout/progress.ts";
+import type { ResourceProgress } from "../../control/rollout/progress-input.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { Signal } from "../../state/signal.ts";
+
+export interface RolloutSource {
+  progress(id: string): readonly ResourceProgress[] | undefined;
+  watch(id: string, listener: () => void): () => void;
+}
+
+/**
+ * First the state of every resource, then each change until all are terminal. A slow reader gets the newest state of a
+ * resource, not all it has been through.
+ */
+export async function* watchRollout(
+  rolloutId: string,
+  source: RolloutSource,
+  signal: AbortSignal,
+): AsyncGenerator<RolloutEvent> {
+  const changed = new Signal();
+  const stop = source.watch(rolloutId, () => changed.raise());
+  try {
+    const sent: (ResourceProgress | undefined)[] = [];
+    while (!signal.aborted) {
+      const progress = source.progress(rolloutId);
+      if (progress === undefined) throw unknownRollout(rolloutId);
+      for (const [index, current] of progress.entries()) {
+        const before = sent[index];
+        if (before?.status === current.status && before.message === current.message) continue;
+        sent[index] = current;
+        yield eventOf(current);
+      }
+      if (progress.every((p) => isTerminal(p.status))) return;
+      await changed.wait(signal);
+    }
+  } finally {
+    stop();
+  }
+}
+
+function eventOf({ kind, name, status, message }: ResourceProgress): RolloutEvent {
+  return { resourceKind: kind, resourceName: name, status, message };
+}
+
+function unknownRollout(id: string): CoordinatorError {
+  return new CoordinatorError(
+    "NOT_FOUND",
+    `there is no rollout "${id}"; finished ones are kept for a limited time`,
+  );
+}

@@ -1,0 +1,209 @@
+import { IdentityError, nodeId } from "@forage/identity";
+import { mintApiToken } from "@forage/identity/api-token";
+import { isRole } from "@forage/identity/authorize";
+import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token";
+import type * as wire from "@forage/proto/forage/operator/v1/operator";
+import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import type { Clock } from "../../control/clock.ts";
+import type { Unplaced } from "../../control/placement/unplaced.ts";
+import { CoordinatorError } from "../../errors.ts";
+import type { Tunnels } from "../../link/tunnels.ts";
+import { encodeJsonRecord } from "../../model/codec.ts";
+import { apiTokenKey, joinTokenKey, resourceKey } from "../../model/keys.ts";
+import { hasLabels } from "../../model/labels.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { assertNamespace } from "../../rpc/access.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+import type { Handlers } from "../../rpc/serve.ts";
+import type { RolloutEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import { markDeleting } from "../forage/remove.ts";
+import type { RolloutSource } from "../forage/watch-rollout.ts";
+import { validateApiToken, validateJoinToken } from "../validate/tokens.ts";
+import { exec, logs } from "./streams.ts";
+import { endpointViews, nodeView, podView, resourceView } from "./views.ts";
+
+export interface OperatorOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly unplaced: Unplaced;
+  readonly rollouts: RolloutSource;
+  readonly tunnels: Tunnels;
+  readonly randomBytes: (count: number) => Uint8Array;
+  /** What join tokens carry, so that a host knows the coordinator before it shows the token. */
+  readonly authorityPin: string;
+}
+
+/** The calls behind the `forage` command. */
+export function operatorService(options: OperatorOptions): Handlers<typeof OperatorServiceService> {
+  const { state } = options;
+  return {
+    listResources: async ({ namespace, labels }) => {
+      const entries = state
+        .resources(namespace || undefined)
+        .filter(({ record }) => hasLabels(record.labels, labels));
+      return { resources: entries.map((entry) => resourceView(state, entry)) };
+    },
+    listPods: async (request) => listPods(request, options),
+    listNodes: async () => ({ nodes: state.nodes().map((node) => nodeView(state, node)) }),
+    listEndpoints: async ({ namespace, service }) => {
+      const services = state
+        .resources(namespace || undefined)
+        .filter(({ record }) => record.kind === "service");
+      const chosen = services.filter(({ record }) => service === "" || record.name === service);
+      return {
+        endpoints: chosen.flatMap(({ record }) => endpointViews(state, record.namespace, record.name)),
+      };
+    },
+    getRollout: async (request, context) => getRollout(request, context, options),
+    delete: async (request) => remove(request, options),
+    createJoinToken: async (request) => createJoinToken(request, options),
+    createApiToken: async (request) => createApiToken(request, options),
+    logs: (request, context) => logs(request, context, options),
+    exec: (requests, context) => exec(requests, context, options),
+  };
+}
+
+function listPods(
+  request: wire.ListPodsRequest,
+  { state, unplaced }: OperatorOptions,
+): wire.ListPodsResponse {
+  const { namespace, labels, workload, node, name } = request;
+  const pods = state
+    .pods(namespace || undefined)
+    .filter(
+      ({ record }) =>
+        hasLabels(record.labels, labels) &&
+        (workload === "" || record.workloadName === workload) &&
+        (node === "" || record.node === node) &&
+        (name === "" || record.name === name || record.uid.startsWith(name)),
+    );
+  return { pods: pods.map((pod) => podView(state, pod, unplaced.get(pod.record.uid))) };
+}
+
+function getRollout(
+  request: wire.GetRolloutRequest,
+  context: CallContext,
+  options: OperatorOptions,
+): wire.GetRolloutResponse {
+  const rollout = findRollout(request, options.state);
+  assertNamespace(context.caller, context.method, rollout.record.namespace);
+  const progress = options.rollouts.progress(rollout.id) ?? [];
+  return {
+    rolloutId: rollout.id,
+    namespace: rollout.record.namespace,
+    createdAt: rollout.record.createdAt,
+    finished: rollout.record.finished,
+    resources: progress.map(({ kind, name, action, status, message, reason }) => {
+      return { kind, name, action, status, message, reason: reasonWord(reason) };
+    }),
+  };
+}
+
+function findRollout({ by }: wire.GetRolloutRequest, state: State): RolloutEntry {
+  if (by === undefined) throw new CoordinatorError("INVALID", "name a rollout_id or a resource");
+  const found =
+    by.$case === "rolloutId"
+      ? state.rollout(by.value)
+      : state.rolloutsOf(by.value.namespace, by.value.kind, by.value.name).at(-1);
+  if (found !== undefined) return found;
+  const what =
+    by.$case === "rolloutId" ? `rollout "${by.value}"` : `rollout of ${by.value.kind}/${by.value.name}`;
+  throw new CoordinatorError("NOT_FOUND", `there is no ${what}`);
+}
+
+function reasonWord(reason: RolloutReason): string {
+  const name = Object.entries(RolloutReason).find(([, value]) => value === reason)?.[0] ?? "";
+  return name === "UNSPECIFIED" ? "" : name.toLowerCase();
+}
+
+async function remove(
+  request: wire.DeleteRequest,
+  { store, state }: OperatorOptions,
+): Promise<wire.DeleteResponse> {
+  const { namespace, resources, labels, all } = request;
+  if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
+  const byLabels = Object.keys(labels).length > 0;
+  if ([all, byLabels, resources.length > 0].filter(Boolean).length !== 1) {
+    throw new CoordinatorError("INVALID", "give exactly one of resources, labels and all");
+  }
+  const keys = new Set(resources.map((ref) => resourceKey(namespace, ref.kind, ref.name)));
+  const missing = resources.filter(
+    (ref) => state.resource(resourceKey(namespace, ref.kind, ref.name)) === undefined,
+  );
+  if (missing.length > 0) {
+    const names = missing.map((ref) => `${ref.kind}/${ref.name}`).join(", ");
+    throw new CoordinatorError("NOT_FOUND", `namespace "${namespace}" has no ${names}; nothing was deleted`);
+  }
+  const choose = () =>
+    state
+      .resources(namespace)
+      .filter(({ key, record }) => (byLabels ? hasLabels(record.labels, labels) : all || keys.has(key)));
+  const marked = await markDeleting(choose, { store, state });
+  return { deleted: marked.map(({ record }) => ({ namespace, kind: record.kind, name: record.name })) };
+}
+
+async function createJoinToken(
+  request: wire.CreateJoinTokenRequest,
+  { store, clock, randomBytes, authorityPin }: OperatorOptions,
+): Promise<wire.CreateJoinTokenResponse> {
+  validateJoinToken(request);
+  const { ttlSeconds, nodeName, reusable, labels } = request;
+  const { token, record } = translate(() =>
+    mintJoinToken({
+      pin: authorityPin,
+      nowMs: clock.nowMs(),
+      randomBytes,
+      ttlMs: ttlSeconds === 0 ? DEFAULT_JOIN_TTL_MS : ttlSeconds * 1000,
+      maxUses: reusable ? maxReuses : 1,
+      labels,
+      ...(nodeName !== "" && { nodeName: nodeId(nodeName) }),
+    }),
+  );
+  await store.txn([], [{ kind: "put", key: joinTokenKey(record.id), value: encodeJsonRecord(record) }]);
+  return { token, expiresAt: toTimestamp(record.expiresAtMs) };
+}
+
+/** One rack of hosts. */
+const maxReuses = 100;
+
+async function createApiToken(
+  request: wire.CreateApiTokenRequest,
+  { store, state, clock, randomBytes }: OperatorOptions,
+): Promise<wire.CreateApiTokenResponse> {
+  validateApiToken(request);
+  const { role, namespaces, ttlSeconds, description } = request;
+  if (!isRole(role))
+    throw new CoordinatorError(
+      "INVALID",
+      `role "${role}" must be destination-reader, viewer, editor or admin`,
+    );
+  const { token, record } = translate(() =>
+    mintApiToken({
+      description,
+      grants: [{ role, namespaces: namespaces.length === 0 ? "*" : namespaces }],
+      nowMs: clock.nowMs(),
+      randomBytes,
+      ...(ttlSeconds > 0n && { ttlMs: Number(ttlSeconds) * 1000 }),
+    }),
+  );
+  const result = await store.txn(
+    [],
+    [{ kind: "put", key: apiTokenKey(record.id), value: encodeJsonRecord(record) }],
+  );
+  await state.reached(result.revision);
+  return { token, id: record.id };
+}
+
+/** What identity refuses is the caller's mistake. */
+function translate<T>(mint: () => T): T {
+  try {
+    return mint();
+  } catch (cause) {
+    if (cause instanceof IdentityError) throw new CoordinatorError("INVALID", cause.message, { cause });
+    throw cause;
+  }
+}

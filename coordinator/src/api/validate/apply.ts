@@ -1,0 +1,58 @@
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { Field } from "./field.ts";
+import { Findings } from "./findings.ts";
+import { validateLabels } from "./labels.ts";
+import { validateResource } from "./resource.ts";
+import { dnsLabelProblem } from "./syntax/names.ts";
+import { lengthProblem } from "./syntax/text.ts";
+import { findUnsupported } from "./unsupported.ts";
+
+/** One transaction holds the whole request, the records of removed resources and its bookkeeping. */
+const maxResources = 100;
+/** Escaped, it becomes part of a key of the store, which takes 1,024 bytes. */
+const maxApplyIdBytes = 256;
+/** The store takes 1.5 MiB in one transaction; the rest is for labels, which each record has, and removals. */
+const maxRequestBytes = 1024 * 1024;
+
+/** Throws INVALID with every violation, or UNIMPLEMENTED with every field that this version does not act on. */
+export function validateApply(request: ApplyResourcesRequest): void {
+  const findings = new Findings();
+  const root = new Field(findings);
+  const { applyId, namespace, resources, labels } = request;
+  if (applyId === "") root.at("apply_id").invalid("must not be empty: it makes a repeated request harmless");
+  root.at("apply_id").check(lengthProblem(applyId, maxApplyIdBytes));
+  root.at("namespace").check(dnsLabelProblem(namespace));
+  validateLabels(labels, root.at("labels"));
+  const field = root.at("resources");
+  if (resources.length === 0 && Object.keys(labels).length === 0)
+    field.invalid("must not be empty, unless labels tell which resources are to be removed");
+  if (resources.length > maxResources)
+    field.invalid(`must be at most ${maxResources}, are ${resources.length}`);
+  else checkSize(request, field);
+  checkNames(request, field);
+  for (const [index, resource] of resources.slice(0, maxResources).entries()) {
+    validateResource(resource, field.item(index));
+    findUnsupported(resource, "forest.v1.ForageResource", field.item(index));
+  }
+  findings.raise();
+}
+
+function checkSize(request: ApplyResourcesRequest, field: Field): void {
+  const bytes = ApplyResourcesRequest.encode(request).finish().length;
+  if (bytes > maxRequestBytes)
+    field.invalid(`the request must not be longer than ${maxRequestBytes} bytes, has ${bytes}`);
+}
+
+function checkNames({ resources }: ApplyResourcesRequest, field: Field): void {
+  const seen = new Map<string, number>();
+  for (const [index, { name, spec }] of resources.slice(0, maxResources).entries()) {
+    const key = `${spec?.$case}/${name}`;
+    const first = seen.get(key);
+    if (first === undefined) seen.set(key, index);
+    else
+      field
+        .item(index)
+        .at("name")
+        .invalid(`is the same as of resources[${first}], which is of the same kind`);
+  }
+}

@@ -1,0 +1,42 @@
+import type { Field } from "./field.ts";
+import { labelKeyProblem, labelValueProblem } from "./syntax/names.ts";
+
+type Texts = Readonly<Record<string, string>>;
+
+const maxLabels = 64;
+/** They are copied onto every resource and pod of the request. */
+const maxLabelBytes = 16 * 1024;
+/** Kubernetes' limit. */
+const maxAnnotationBytes = 256 * 1024;
+
+export function validateLabels(labels: Texts, field: Field): void {
+  const entries = Object.entries(labels);
+  if (entries.length > maxLabels) field.invalid(`must be at most ${maxLabels}, are ${entries.length}`);
+  if (bytesOf(labels) > maxLabelBytes)
+    field.invalid(`must not be longer than ${maxLabelBytes} bytes together`);
+  for (const [key, value] of entries) {
+    const at = field.key(key);
+    at.check(about("key", labelKeyProblem(key)));
+    at.check(about("value", labelValueProblem(value)));
+  }
+}
+
+/** Keys as labels have them, in either case; any text as values. */
+export function validateAnnotations(annotations: Texts, field: Field): void {
+  if (bytesOf(annotations) > maxAnnotationBytes)
+    field.invalid(`must not be longer than ${maxAnnotationBytes} bytes together`);
+  for (const key of Object.keys(annotations)) {
+    field.key(key).check(about("key", labelKeyProblem(key.toLowerCase())));
+  }
+}
+
+function about(what: string, problem: string | undefined): string | undefined {
+  return problem === undefined ? undefined : `the ${what} ${problem}`;
+}
+
+function bytesOf(texts: Texts): number {
+  return Object.entries(texts).reduce(
+    (sum, [key, value]) => sum + Buffer.byteLength(key) + Buffer.byteLength(value),
+    0,
+  );
+}

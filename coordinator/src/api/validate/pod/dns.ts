@@ -1,0 +1,45 @@
+import type { DnsOption, PodConfig, PodDnsConfig } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import { addressProblem } from "../syntax/hosts.ts";
+import { dnsSubdomainProblem } from "../syntax/names.ts";
+import { choiceProblem } from "../syntax/text.ts";
+
+/** What resolvers read of a resolv.conf; Kubernetes' limits. */
+const maxNameservers = 3;
+const maxSearches = 32;
+const maxSearchCharacters = 2048;
+const maxOptions = 32;
+
+export function validateDns({ dnsPolicy, dnsConfig }: PodConfig, field: Field): void {
+  field.at("dns_policy").check(choiceProblem(dnsPolicy, ["ClusterFirst", "Default", "None"]));
+  const config = field.at("dns_config");
+  if (dnsPolicy === "None" && (dnsConfig?.nameservers ?? []).length === 0)
+    config.at("nameservers").invalid("must not be empty when the DNS policy is None");
+  if (dnsConfig !== undefined) validateDnsConfig(dnsConfig, config);
+}
+
+function validateDnsConfig({ nameservers, searches, options }: PodDnsConfig, field: Field): void {
+  if (nameservers.length > maxNameservers)
+    field.at("nameservers").invalid(`must be at most ${maxNameservers}, are ${nameservers.length}`);
+  for (const [index, server] of nameservers.entries())
+    field.at("nameservers").item(index).check(addressProblem(server));
+  if (searches.length > maxSearches || searches.join(" ").length > maxSearchCharacters)
+    field
+      .at("searches")
+      .invalid(`must be at most ${maxSearches}, and ${maxSearchCharacters} characters together`);
+  for (const [index, search] of searches.entries())
+    field.at("searches").item(index).check(searchProblem(search));
+  if (options.length > maxOptions) field.at("options").invalid(`must be at most ${maxOptions}`);
+  for (const [index, option] of options.entries()) validateOption(option, field.at("options").item(index));
+}
+
+/** A domain, perhaps with the dot of the root at its end. */
+function searchProblem(search: string): string | undefined {
+  return search === "." ? undefined : dnsSubdomainProblem(search.replace(/\.$/, ""));
+}
+
+/** Both become words in a line of resolv.conf. */
+function validateOption({ name, value }: DnsOption, field: Field): void {
+  if (!/^[A-Za-z0-9_-]{1,64}$/.test(name)) field.at("name").invalid("must be an option such as ndots");
+  if (!/^[A-Za-z0-9_.-]{0,64}$/.test(value)) field.at("value").invalid("must be a number or a word");
+}

@@ -1,0 +1,27 @@
+import { labelKeyProblem } from "../syntax/names.ts";
+
+/** What a container can be told about its own pod, in Kubernetes' words. */
+const fields = [
+  "metadata.name",
+  "metadata.namespace",
+  "metadata.uid",
+  "spec.nodeName",
+  "spec.serviceAccountName",
+  "status.hostIP",
+  "status.podIP",
+];
+const amounts = ["cpu", "memory", "ephemeral-storage"];
+
+export function fieldRefProblem(text: string): string | undefined {
+  if (fields.includes(text)) return undefined;
+  const [, map, key] = /^metadata\.(labels|annotations)\['([^']*)'\]$/.exec(text) ?? [];
+  if (map === undefined || key === undefined)
+    return `must be one of ${fields.join(", ")}, metadata.labels['KEY'], metadata.annotations['KEY']`;
+  const problem = labelKeyProblem(map === "annotations" ? key.toLowerCase() : key);
+  return problem === undefined ? undefined : `the key ${problem}`;
+}
+
+export function resourceFieldRefProblem(text: string): string | undefined {
+  const known = ["requests", "limits"].flatMap((list) => amounts.map((amount) => `${list}.${amount}`));
+  return known.includes(text) ? undefined : `must be one of ${known.join(", ")}`;
+}

@@ -1,0 +1,82 @@
+import type { Container, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import { type ContainerRole, validateContainer } from "./container.ts";
+import { validatePodConfig } from "./pod-config.ts";
+import { validateVolume } from "./volume.ts";
+import { checkMounts } from "./volume-mount.ts";
+
+/** The parts of a workload's spec that make its pods. */
+export interface PodParts {
+  readonly container: Container | undefined;
+  readonly sidecars?: readonly Container[];
+  readonly initContainers?: readonly Container[];
+  readonly volumes: readonly Volume[];
+  readonly podConfig: PodConfig | undefined;
+}
+
+/** Each container costs a process tree and its own supervision. */
+const maxContainers = 32;
+const maxVolumes = 64;
+
+interface Placed {
+  readonly container: Container;
+  readonly role: ContainerRole;
+  readonly field: Field;
+}
+
+export function validatePod(pod: PodParts, field: Field): void {
+  if (pod.container === undefined) field.at("container").invalid("must be set");
+  const containers = containersOf(pod, field);
+  for (const { container, role, field: at } of containers) validateContainer(container, role, at);
+  const volumes = field.at("volumes");
+  for (const [index, volume] of pod.volumes.entries()) validateVolume(volume, volumes.item(index));
+  if (pod.podConfig !== undefined) validatePodConfig(pod.podConfig, field.at("pod_config"));
+  checkCounts(pod, field);
+  checkNames(pod.volumes.map(({ name }, index) => ({ name, field: volumes.item(index).at("name") })));
+  checkNames(containers.map(({ container, field: at }) => ({ name: container.name, field: at.at("name") })));
+  checkNames(containers.flatMap(portNames));
+  const known = new Set(pod.volumes.map(({ name }) => name));
+  for (const { container, field: at } of containers)
+    checkMounts(container.volumeMounts, known, at.at("volume_mounts"));
+}
+
+function containersOf({ container, sidecars = [], initContainers = [] }: PodParts, field: Field): Placed[] {
+  const main = container === undefined ? [] : [container];
+  return [
+    ...main.map((c): Placed => ({ container: c, role: "main", field: field.at("container") })),
+    ...sidecars.map(
+      (c, index): Placed => ({ container: c, role: "sidecar", field: field.at("sidecars").item(index) }),
+    ),
+    ...initContainers.map(
+      (c, index): Placed => ({ container: c, role: "init", field: field.at("init_containers").item(index) }),
+    ),
+  ];
+}
+
+function checkCounts({ sidecars = [], initContainers = [], volumes }: PodParts, field: Field): void {
+  const tooMany = (items: readonly unknown[], max: number, name: string): void => {
+    if (items.length > max) field.at(name).invalid(`must be at most ${max}, are ${items.length}`);
+  };
+  tooMany(sidecars, maxContainers, "sidecars");
+  tooMany(initContainers, maxContainers, "init_containers");
+  tooMany(volumes, maxVolumes, "volumes");
+}
+
+/** Ports that are open at the same time are told apart by name; init containers are done by then. */
+function portNames({ container, role, field }: Placed): { readonly name: string; readonly field: Field }[] {
+  if (role === "init") return [];
+  return container.ports.map(({ name }, index) => ({
+    name,
+    field: field.at("ports").item(index).at("name"),
+  }));
+}
+
+function checkNames(named: readonly { readonly name: string; readonly field: Field }[]): void {
+  const seen = new Map<string, Field>();
+  for (const { name, field } of named) {
+    if (name === "") continue;
+    const first = seen.get(name);
+    if (first === undefined) seen.set(name, field);
+    else field.invalid(`is the same as ${first.path}`);
+  }
+}

@@ -1,0 +1,31 @@
+import type { Toleration } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import { labelKeyProblem, labelValueProblem } from "../syntax/names.ts";
+import { choiceProblem } from "../syntax/text.ts";
+
+const maxTolerations = 64;
+const maxSeconds = 2_147_483_647n;
+
+export function validateTolerations(tolerations: readonly Toleration[], field: Field): void {
+  if (tolerations.length > maxTolerations) field.invalid(`must be at most ${maxTolerations}`);
+  for (const [index, toleration] of tolerations.entries()) validateToleration(toleration, field.item(index));
+}
+
+function validateToleration(toleration: Toleration, field: Field): void {
+  const { key, operator, value, effect, tolerationSeconds } = toleration;
+  field.at("operator").check(choiceProblem(operator, ["Equal", "Exists"]));
+  field.at("effect").check(choiceProblem(effect, ["NoSchedule", "PreferNoSchedule", "NoExecute"]));
+  if (key !== "") field.at("key").check(labelKeyProblem(key));
+  else if (operator !== "Exists")
+    field
+      .at("key")
+      .invalid("must not be empty, unless the operator is Exists, which then tolerates everything");
+  if (operator === "Exists" && value !== "")
+    field.at("value").invalid("must be empty when the operator is Exists");
+  else field.at("value").check(labelValueProblem(value));
+  if (tolerationSeconds !== 0n && effect !== "NoExecute")
+    field.at("toleration_seconds").invalid("is only for the effect NoExecute");
+  // Negative ones mean "at once", which 0 can't: it is the same as none given.
+  if (tolerationSeconds > maxSeconds || tolerationSeconds < -maxSeconds)
+    field.at("toleration_seconds").invalid(`must be at most ${maxSeconds}`);
+}

@@ -1,0 +1,75 @@
+import type { PathMatch, RouteMatch } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import {
+  headerNameProblem,
+  headerValueProblem,
+  matchedPathProblem,
+  methodProblem,
+  queryNameProblem,
+} from "../syntax/http.ts";
+import { regularExpressionProblem } from "../syntax/regular-expression.ts";
+import { choiceProblem, controlProblem, lengthProblem } from "../syntax/text.ts";
+
+/** Gateway API's limits. */
+const maxHeaders = 16;
+const maxQueryParams = 16;
+const maxQueryValueBytes = 1024;
+
+interface NamedMatch {
+  readonly type: string;
+  readonly name: string;
+  readonly value: string;
+}
+
+export function validateMatch({ path, headers, queryParams, method }: RouteMatch, field: Field): void {
+  if (path !== undefined) validatePath(path, field.at("path"));
+  validateNamed(headers, maxHeaders, field.at("headers"), {
+    name: headerNameProblem,
+    value: headerValueProblem,
+    same: (name) => name.toLowerCase(),
+  });
+  validateNamed(queryParams, maxQueryParams, field.at("query_params"), {
+    name: queryNameProblem,
+    value: (text) => controlProblem(text) ?? lengthProblem(text, maxQueryValueBytes),
+    same: (name) => name,
+  });
+  field.at("method").check(methodProblem(method));
+}
+
+function validatePath({ type, value }: PathMatch, field: Field): void {
+  field.at("type").check(choiceProblem(type, ["Exact", "PathPrefix", "RegularExpression"]));
+  const problem =
+    type === "RegularExpression"
+      ? regularExpressionProblem(value)
+      : value === ""
+        ? undefined
+        : matchedPathProblem(value);
+  field.at("value").check(problem);
+}
+
+/** Conditions on headers or query parameters. Of two on the same name only one could be looked at. */
+function validateNamed(
+  matches: readonly NamedMatch[],
+  max: number,
+  field: Field,
+  rules: {
+    readonly name: (name: string) => string | undefined;
+    readonly value: (value: string) => string | undefined;
+    readonly same: (name: string) => string;
+  },
+): void {
+  if (matches.length > max) field.invalid(`must be at most ${max}`);
+  const seen = new Set<string>();
+  for (const [index, { type, name, value }] of matches.entries()) {
+    const at = field.item(index);
+    at.at("type").check(choiceProblem(type, ["Exact", "RegularExpression"]));
+    at.at("name").check(rules.name(name));
+    if (seen.has(rules.same(name))) at.at("name").invalid("is matched twice");
+    seen.add(rules.same(name));
+    if (value === "") at.at("value").invalid("must not be empty");
+    else
+      at.at("value").check(
+        type === "RegularExpression" ? regularExpressionProblem(value) : rules.value(value),
+      );
+  }
+}

@@ -1,0 +1,33 @@
+import type { RouteBackend, RouteRule } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import { durationProblem } from "../syntax/duration.ts";
+import { dnsLabelProblem } from "../syntax/names.ts";
+import { portProblem, rangeProblem } from "../syntax/numbers.ts";
+import { isRedirect, validateFilters } from "./filter.ts";
+import { validateMatch } from "./match.ts";
+
+/** Gateway API's limits. */
+const maxMatches = 64;
+const maxBackends = 16;
+/** No request is waited for longer. */
+const maxTimeoutSeconds = 86_400;
+
+export function validateRule(rule: RouteRule, field: Field): void {
+  const { matches, backends, filters, timeout } = rule;
+  if (matches.length > maxMatches) field.at("matches").invalid(`must be at most ${maxMatches}`);
+  for (const [index, match] of matches.entries()) validateMatch(match, field.at("matches").item(index));
+  if (backends.length > maxBackends) field.at("backends").invalid(`must be at most ${maxBackends}`);
+  for (const [index, backend] of backends.entries())
+    validateBackend(backend, field.at("backends").item(index));
+  if (backends.length > 0 && filters.some(isRedirect))
+    field.at("backends").invalid("must be empty when requests are redirected");
+  validateFilters(filters, matches, field.at("filters"));
+  if (timeout !== undefined) field.at("timeout").check(durationProblem(timeout, maxTimeoutSeconds));
+}
+
+function validateBackend({ service, port, weight }: RouteBackend, field: Field): void {
+  field.at("service").check(dnsLabelProblem(service));
+  field.at("port").check(portProblem(port));
+  // 0 is the same as none given.
+  field.at("weight").check(rangeProblem(weight, 0, 100) && "must be from 1 to 100");
+}

@@ -1,0 +1,64 @@
+import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import { validateAnnotations } from "../labels.ts";
+import { validateInlineRoute } from "../route/route.ts";
+import { dnsLabelProblem } from "../syntax/names.ts";
+import { optionalPortProblem, portProblem } from "../syntax/numbers.ts";
+import { choiceProblem } from "../syntax/text.ts";
+
+const types = ["ClusterIP", "NodePort", "LoadBalancer", "Headless"];
+/** Types whose ports are open on every node. */
+const typesWithNodePorts = ["NodePort", "LoadBalancer"];
+/** Every port costs rules on every node. */
+const maxPorts = 100;
+
+export function validateService(spec: ServiceSpec, field: Field): void {
+  field.at("target").check(dnsLabelProblem(spec.target));
+  field.at("type").check(choiceProblem(spec.type, types));
+  field.at("session_affinity").check(choiceProblem(spec.sessionAffinity, ["None", "ClientIP"]));
+  if (spec.ports.length === 0 && spec.type !== "Headless") field.at("ports").invalid("must not be empty");
+  if (spec.ports.length > maxPorts) field.at("ports").invalid(`must be at most ${maxPorts}`);
+  validatePorts(spec, field.at("ports"));
+  validateAnnotations(spec.annotations, field.at("annotations"));
+  if (spec.inlineRoute !== undefined) {
+    if (spec.ports.length === 0) field.at("inline_route").invalid("needs a port of the service to lead to");
+    validateInlineRoute(spec.inlineRoute, field.at("inline_route"));
+  }
+}
+
+function validatePorts({ ports, type }: ServiceSpec, field: Field): void {
+  const names = new Set<string>();
+  const numbers = new Set<string>();
+  const nodePorts = new Set<string>();
+  for (const [index, port] of ports.entries()) {
+    const at = field.item(index);
+    at.at("port").check(portProblem(port.port));
+    at.at("target_port").check(optionalPortProblem(port.targetPort));
+    at.at("protocol").check(protocolProblem(port.protocol));
+    if (port.name !== "") at.at("name").check(dnsLabelProblem(port.name));
+    else if (ports.length > 1) at.at("name").invalid("must be set when there are several ports");
+    if (port.name !== "" && names.has(port.name)) at.at("name").invalid(`"${port.name}" is used twice`);
+    names.add(port.name);
+    if (numbers.has(numberOf(port, port.port)))
+      at.at("port").invalid(`${numberOf(port, port.port)} is listed twice`);
+    numbers.add(numberOf(port, port.port));
+    if (port.nodePort !== 0) checkNodePort(port, type, nodePorts, at.at("node_port"));
+  }
+}
+
+function checkNodePort(port: ServicePort, type: string, taken: Set<string>, field: Field): void {
+  field.check(portProblem(port.nodePort));
+  if (!typesWithNodePorts.includes(type))
+    field.invalid("is only for services of type NodePort or LoadBalancer");
+  const number = numberOf(port, port.nodePort);
+  if (taken.has(number)) field.invalid(`${number} is listed twice`);
+  taken.add(number);
+}
+
+function numberOf({ protocol }: ServicePort, number: number): string {
+  return `${number}/${protocol === "" ? "TCP" : protocol}`;
+}
+
+function protocolProblem(protocol: string): string | undefined {
+  return choiceProblem(protocol, ["TCP", "UDP", "SCTP"]);
+}

@@ -1,0 +1,14 @@
+import type { Duration } from "@forage/proto/google/protobuf/duration";
+
+/** What google.protobuf.Duration holds at most: 10,000 years. */
+const limitSeconds = 315_576_000_000n;
+
+/** Whether it is a duration at all, and neither negative nor longer than the limit. */
+export function durationProblem({ seconds, nanos }: Duration, maxSeconds: number): string | undefined {
+  const outOfRange = seconds > limitSeconds || seconds < -limitSeconds || Math.abs(nanos) > 999_999_999;
+  if (outOfRange || (seconds > 0n && nanos < 0) || (seconds < 0n && nanos > 0))
+    return "is not a duration such as 1.5s";
+  if (seconds < 0n || nanos < 0) return "must not be negative";
+  const tooLong = seconds > BigInt(maxSeconds) || (seconds === BigInt(maxSeconds) && nanos > 0);
+  return tooLong ? `must be at most ${maxSeconds}s` : undefined;
+}

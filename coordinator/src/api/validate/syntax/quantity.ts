@@ -1,0 +1,26 @@
+import { parseAmount, parseQuantity, SchedulerError } from "@forage/scheduler";
+
+/** What a text means as an amount of a resource, or what is wrong with it. */
+export type Amount =
+  | { readonly nano: bigint; readonly problem?: undefined }
+  | { readonly nano?: undefined; readonly problem: string };
+
+/** Reads Kubernetes' notation. `resource` as the scheduler knows it: amounts it can't count with are refused, too. */
+export function amountOf(resource: string, text: string): Amount {
+  try {
+    const nano = parseQuantity(text);
+    if (nano < 0n) return { problem: "must not be negative" };
+    parseAmount(resource, text);
+    return { nano };
+  } catch (error) {
+    if (!(error instanceof SchedulerError)) throw error;
+    if (error.code === "quantity_out_of_range") return { problem: "is more than any host has" };
+    return {
+      problem: `"${text.slice(0, 40).toWellFormed()}" is not a quantity such as 250m, 1.5 or 128Mi`,
+    };
+  }
+}
+
+export function quantityProblem(resource: string, text: string): string | undefined {
+  return amountOf(resource, text).problem;
+}

@@ -1,0 +1,19 @@
+/** IANA names, such as Europe/Copenhagen or UTC; neither offsets nor the host's own "Local". */
+const zoneName = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
+
+/** What is wrong with the time zone, or undefined. Empty stands for UTC. */
+export function timeZoneProblem(zone: string): string | undefined {
+  if (zone === "") return undefined;
+  const known = zone.length <= 64 && zoneName.test(zone) && isKnown(zone);
+  return known ? undefined : "is not a time zone such as Europe/Copenhagen";
+}
+
+function isKnown(timeZone: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone });
+    return true;
+  } catch (error) {
+    if (error instanceof RangeError) return false;
+    throw error;
+  }
+}

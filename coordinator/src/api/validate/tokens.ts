@@ -1,0 +1,33 @@
+import type {
+  CreateApiTokenRequest,
+  CreateJoinTokenRequest,
+} from "@forage/proto/forage/operator/v1/operator";
+import { Field } from "./field.ts";
+import { Findings } from "./findings.ts";
+import { validateLabels } from "./labels.ts";
+import { dnsLabelProblem } from "./syntax/names.ts";
+import { controlProblem, lengthProblem } from "./syntax/text.ts";
+
+const maxDescriptionBytes = 1024;
+/** A token for more is one for all. */
+const maxNamespaces = 100;
+
+/** The labels become the node's; the rest is checked where tokens are made. */
+export function validateJoinToken({ labels }: CreateJoinTokenRequest): void {
+  const findings = new Findings();
+  validateLabels(labels, new Field(findings).at("labels"));
+  findings.raise();
+}
+
+/** A namespace that can't exist would make a token that reaches nothing. */
+export function validateApiToken({ namespaces, description }: CreateApiTokenRequest): void {
+  const findings = new Findings();
+  const request = new Field(findings);
+  const field = request.at("namespaces");
+  if (namespaces.length > maxNamespaces) field.invalid(`must be at most ${maxNamespaces}; none means all`);
+  for (const [index, namespace] of namespaces.entries()) field.item(index).check(dnsLabelProblem(namespace));
+  request
+    .at("description")
+    .check(controlProblem(description) ?? lengthProblem(description, maxDescriptionBytes));
+  findings.raise();
+}

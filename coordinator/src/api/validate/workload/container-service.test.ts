@@ -1,0 +1,113 @@
+import { container } from "../../../../test/support/forest/workload-samples.ts";
+import { describeSpec } from "../../../../test/support/spec-cases.ts";
+
+const autoscaling = (fields: object) => ({ scaling: { autoscaling: { maxReplicas: 5, ...fields } } });
+const metric = { name: "rps", targetType: "Value", targetValue: "10" };
+const metrics = (fields: object) => autoscaling({ customMetrics: [{ ...metric, ...fields }] });
+const at = "scaling.autoscaling";
+const rolling = (maxUnavailable: string, maxSurge: string, type = "") => ({
+  updateStrategy: { type, rollingUpdate: { maxUnavailable, maxSurge } },
+});
+const unavailable = "update_strategy.rolling_update.max_unavailable";
+const surge = "update_strategy.rolling_update.max_surge";
+
+describeSpec("container_service", "scaling", [
+  ["no container", { container: undefined }, ["container"]],
+  ["10,000 replicas", { scaling: { replicas: 10_000 } }, []],
+  ["10,001 replicas", { scaling: { replicas: 10_001 } }, ["scaling.replicas"]],
+  ["an autoscaler without a maximum", autoscaling({ maxReplicas: 0 }), [`${at}.max_replicas`]],
+  ["a minimum above the maximum", autoscaling({ minReplicas: 6 }), [`${at}.min_replicas`]],
+  ["targets above 100 %", autoscaling({ targetCpuUtilizationPercent: 250 }), []],
+  [
+    "targets beyond 32 bits",
+    autoscaling({
+      targetCpuUtilizationPercent: 2_147_483_648,
+      targetMemoryUtilizationPercent: 2_147_483_648,
+    }),
+    [`${at}.target_cpu_utilization_percent`, `${at}.target_memory_utilization_percent`],
+  ],
+  ["an hour of stabilisation", autoscaling({ scaleDownStabilization: { seconds: 3600n } }), []],
+  [
+    "more than an hour",
+    autoscaling({ scaleDownStabilization: { seconds: 3600n, nanos: 1 } }),
+    [`${at}.scale_down_stabilization`],
+  ],
+  ["a metric", metrics({}), []],
+  ["a metric without a name", metrics({ name: "" }), [`${at}.custom_metrics[0].name`]],
+  ["a metric's name with a slash", metrics({ name: "a/b" }), [`${at}.custom_metrics[0].name`]],
+  ["a target without a type", metrics({ targetType: "" }), [`${at}.custom_metrics[0].target_type`]],
+  ["a target of 0", metrics({ targetValue: "0" }), [`${at}.custom_metrics[0].target_value`]],
+  ["a target of 0e5", metrics({ targetValue: "0e5" }), [`${at}.custom_metrics[0].target_value`]],
+  ["no target", metrics({ targetValue: "" }), [`${at}.custom_metrics[0].target_value`]],
+  ["a utilisation of 70", metrics({ targetType: "Utilization", targetValue: "70" }), []],
+  ["a utilisation of 70%", metrics({ targetType: "Utilization", targetValue: "70%" }), []],
+  [
+    "a utilisation of 0.7",
+    metrics({ targetType: "Utilization", targetValue: "0.7" }),
+    [`${at}.custom_metrics[0].target_value`],
+  ],
+  [
+    "51 metrics",
+    autoscaling({ customMetrics: Array.from({ length: 51 }, () => metric) }),
+    [`${at}.custom_metrics`],
+  ],
+]);
+
+describeSpec("container_service", "update strategy", [
+  ["Recreate", { updateStrategy: { type: "Recreate" } }, []],
+  ["an unknown type", { updateStrategy: { type: "BlueGreen" } }, ["update_strategy.type"]],
+  ["a type in small letters", { updateStrategy: { type: "recreate" } }, ["update_strategy.type"]],
+  ["numbers for Recreate", rolling("1", "", "Recreate"), ["update_strategy.rolling_update"]],
+  ["a number and a percentage", rolling("1", "25%"), []],
+  ["more than one pod for each", rolling("", "300%"), []],
+  ["unavailable above 100%", rolling("101%", ""), [unavailable]],
+  ["a fraction", rolling("0.5", ""), [unavailable]],
+  ["a negative number", rolling("", "-1"), [surge]],
+  ["a percentage with a fraction", rolling("", "2.5%"), [surge]],
+  ["a number beyond 32 bits", rolling("", "9999999999"), [surge]],
+  ["0 of one", rolling("0", "1"), []],
+  ["0 of one, the other by default", rolling("0", ""), []],
+  ["0 of both", rolling("0", "0%"), [unavailable]],
+  ["00 of both", rolling("00%", "0"), [unavailable]],
+]);
+
+describeSpec("container_service", "names within a pod", [
+  ["different containers", { sidecars: [{ ...container, name: "side" }] }, []],
+  ["a sidecar named as the container", { sidecars: [container] }, ["sidecars[0].name"]],
+  [
+    "an init container named as a sidecar",
+    { sidecars: [{ ...container, name: "x" }], initContainers: [{ ...container, name: "x" }] },
+    ["init_containers[0].name"],
+  ],
+  [
+    "33 sidecars",
+    { sidecars: Array.from({ length: 33 }, (_, i) => ({ ...container, name: `s${i}` })) },
+    ["sidecars"],
+  ],
+  [
+    "a port's name in two containers",
+    {
+      container: { ...container, ports: [{ name: "http", containerPort: 80 }] },
+      sidecars: [{ ...container, name: "side", ports: [{ name: "http", containerPort: 81 }] }],
+    },
+    ["sidecars[0].ports[0].name"],
+  ],
+  [
+    "a port's name in an init container, too",
+    {
+      container: { ...container, ports: [{ name: "http", containerPort: 80 }] },
+      initContainers: [{ ...container, name: "init", ports: [{ name: "http", containerPort: 80 }] }],
+    },
+    [],
+  ],
+  [
+    "two volumes of one name",
+    {
+      volumes: [
+        { name: "v", source: { $case: "emptyDir", value: {} } },
+        { name: "v", source: { $case: "emptyDir", value: {} } },
+      ],
+    },
+    ["volumes[1].name"],
+  ],
+]);

@@ -1,0 +1,51 @@
+import type { Container, JobConfig, JobSpec, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import { validatePod } from "../pod/pod.ts";
+import { countProblem, rangeProblem, secondsProblem } from "../syntax/numbers.ts";
+import { choiceProblem } from "../syntax/text.ts";
+
+/** As many as a service may have replicas. */
+const maxCompletions = 10_000;
+
+export function validateJob(spec: JobSpec, field: Field): void {
+  validateRun(spec, field);
+}
+
+/** What jobs and cron jobs have in common: one pod that runs to its end, and how often. */
+export function validateRun(
+  spec: {
+    readonly container: Container | undefined;
+    readonly volumes: readonly Volume[];
+    readonly jobConfig: JobConfig | undefined;
+    readonly podConfig: PodConfig | undefined;
+  },
+  field: Field,
+): void {
+  validatePod(spec, field);
+  if (spec.jobConfig !== undefined) validateJobConfig(spec.jobConfig, field.at("job_config"));
+  checkRestartPolicies(spec, field);
+}
+
+function validateJobConfig(config: JobConfig, field: Field): void {
+  field.at("completions").check(rangeProblem(config.completions, 0, maxCompletions));
+  field.at("parallelism").check(rangeProblem(config.parallelism, 0, maxCompletions));
+  field.at("completion_mode").check(choiceProblem(config.completionMode, ["NonIndexed", "Indexed"]));
+  if (config.completionMode === "Indexed" && config.completions === 0)
+    field.at("completions").invalid("must be set when the completion mode is Indexed");
+  field.at("backoff_limit").check(countProblem(config.backoffLimit));
+  field.at("active_deadline_seconds").check(secondsProblem(config.activeDeadlineSeconds));
+  field.at("ttl_seconds_after_finished").check(secondsProblem(config.ttlSecondsAfterFinished));
+  field.at("restart_policy").check(choiceProblem(config.restartPolicy, ["OnFailure", "Never"]));
+}
+
+function checkRestartPolicies(
+  spec: { readonly jobConfig: JobConfig | undefined; readonly podConfig: PodConfig | undefined },
+  field: Field,
+): void {
+  const ofPod = spec.podConfig?.restartPolicy ?? "";
+  const ofJob = spec.jobConfig?.restartPolicy ?? "";
+  const at = field.at("pod_config").at("restart_policy");
+  if (ofPod === "Always") at.invalid("must be OnFailure or Never: a job's pods come to an end");
+  else if (ofPod !== "" && ofJob !== "" && ofPod !== ofJob)
+    at.invalid("must be the same as job_config.restart_policy, or left out");
+}

@@ -1,0 +1,47 @@
+import type { AutoscalingPolicy, CustomMetric, ScalingPolicy } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../field.ts";
+import { durationProblem } from "../syntax/duration.ts";
+import { countProblem, rangeProblem } from "../syntax/numbers.ts";
+import { amountOf } from "../syntax/quantity.ts";
+import { controlProblem, lengthProblem, requiredChoiceProblem } from "../syntax/text.ts";
+
+/** Enough for any host that one agent looks after, many times over; a slip of the finger is not. */
+const maxReplicas = 10_000;
+/** Each is asked for at every look of the autoscaler. */
+const maxMetrics = 50;
+/** Kubernetes' limit. */
+const maxStabilizationSeconds = 3600;
+
+export function validateScaling({ replicas, autoscaling }: ScalingPolicy, field: Field): void {
+  if (replicas > maxReplicas) field.at("replicas").invalid(`must be at most ${maxReplicas}`);
+  if (autoscaling !== undefined) validateAutoscaling(autoscaling, field.at("autoscaling"));
+}
+
+function validateAutoscaling(policy: AutoscalingPolicy, field: Field): void {
+  field.at("max_replicas").check(rangeProblem(policy.maxReplicas, 1, maxReplicas));
+  if (policy.minReplicas > policy.maxReplicas)
+    field.at("min_replicas").invalid("must not be more than max_replicas");
+  field.at("target_cpu_utilization_percent").check(countProblem(policy.targetCpuUtilizationPercent));
+  field.at("target_memory_utilization_percent").check(countProblem(policy.targetMemoryUtilizationPercent));
+  if (policy.scaleDownStabilization !== undefined) {
+    const problem = durationProblem(policy.scaleDownStabilization, maxStabilizationSeconds);
+    field.at("scale_down_stabilization").check(problem);
+  }
+  const metrics = field.at("custom_metrics");
+  if (policy.customMetrics.length > maxMetrics) metrics.invalid(`must be at most ${maxMetrics}`);
+  for (const [index, metric] of policy.customMetrics.entries()) validateMetric(metric, metrics.item(index));
+}
+
+function validateMetric({ name, targetType, targetValue }: CustomMetric, field: Field): void {
+  const problem = /[\s/%]/.test(name) ? "must not hold spaces, '/' or '%'" : lengthProblem(name, 253);
+  field.at("name").check(name === "" ? "must not be empty" : (problem ?? controlProblem(name)));
+  field.at("target_type").check(requiredChoiceProblem(targetType, ["Value", "AverageValue", "Utilization"]));
+  field.at("target_value").check(targetProblem(targetType, targetValue));
+}
+
+function targetProblem(type: string, value: string): string | undefined {
+  if (type === "Utilization" && !/^[1-9]\d{0,8}%?$/.test(value)) return "must be a percentage such as 70";
+  if (type === "Utilization") return undefined;
+  const { nano, problem } = amountOf("", value);
+  return nano === 0n ? "must be more than 0" : problem;
+}

@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { ConfigError, hostPort, readConfig } from "./config.ts";
+
+const data = ["--data-dir", "/var/lib/forage"];
+
+test("there is a value for everything but the data directory", () => {
+  const config = readConfig(data, {});
+  assert.partialDeepStrictEqual(config, {
+    dataDir: "/var/lib/forage",
+    grpc: { listen: "0.0.0.0:7600" },
+    http: { listen: "127.0.0.1:7601" },
+    destination: "off",
+    clusterDomain: "cluster.local",
+    profile: "pack",
+    rollout: { progressDeadlineSeconds: 600, placementDeadlineSeconds: 20 },
+    logLevel: "info",
+  });
+  assert.throws(() => readConfig([], {}), { name: "ConfigError", message: /dataDir/ });
+});
+
+test("a flag goes before the environment, and that before the file", (t) => {
+  const path = aFile(t, "dataDir: /file\nlogLevel: error\ngrpc: { listen: 127.0.0.1:1 }\n");
+  const environment = { FORAGE_CONFIG: path, FORAGE_DATA_DIR: "/environment", FORAGE_LOG_LEVEL: "warn" };
+  const config = readConfig(["--data-dir", "/flag"], environment);
+  assert.equal(config.dataDir, "/flag");
+  assert.equal(config.logLevel, "warn");
+  assert.equal(config.grpc.listen, "127.0.0.1:1");
+  const other = aFile(t, "dataDir: /other\n");
+  assert.equal(readConfig(["--config", other], { FORAGE_CONFIG: path }).dataDir, "/other");
+});
+
+test("each address can be given by flag and environment", () => {
+  const config = readConfig([...data, "--grpc", "[::]:1", "--destination", "off"], {
+    FORAGE_HTTP: "127.0.0.1:2",
+    FORAGE_DESTINATION: "127.0.0.1:3",
+  });
+  assert.deepEqual(
+    [config.grpc, config.http, config.destination],
+    [{ listen: "[::]:1" }, { listen: "127.0.0.1:2" }, "off"],
+  );
+  assert.deepEqual(readConfig([...data, "--destination", "[::1]:9"], {}).destination, { listen: "[::1]:9" });
+});
+
+test("what is wrong is named", (t) => {
+  for (const [text, message] of [
+    ["dataDir: relative", /dataDir/],
+    ["dataDir: /d\nunknown: 1", /unknown/],
+    ["dataDir: /d\ngrpc: { listen: nowhere }", /grpc\.listen: must be HOST:PORT/],
+    ["dataDir: /d\ngrpc: { listen: 'a:65536' }", /grpc\.listen/],
+    ["dataDir: /d\nrollout: { progressDeadlineSeconds: 0 }", /rollout\.progressDeadlineSeconds/],
+    ["dataDir: /d\nheartbeatIntervalSeconds: 0", /heartbeatIntervalSeconds/],
+    ["dataDir: /d\nprofile: tight", /profile/],
+    ["dataDir: /d\nlogLevel: loud", /logLevel/],
+    ["dataDir: /d\nadminTokenFile: token", /adminTokenFile/],
+    ["- a list", /settings, one/],
+    ["just text", /settings, one/],
+    ["a: [", /config\.yaml/],
+    ["a: 1\na: 2", /config\.yaml.*unique/is],
+  ] as const) {
+    const path = aFile(t, text);
+    assert.throws(
+      () => readConfig(["--config", path], {}),
+      (error: unknown) =>
+        error instanceof ConfigError && message.test(error.message) && error.message.includes(path),
+      text,
+    );
+  }
+  assert.throws(() => readConfig(["--config", "/nonexistent/config.yaml"], {}), /ENOENT/);
+  assert.throws(() => readConfig([...data, "--unknown"], {}), {
+    name: "ConfigError",
+    message: /usage: forage-coordinator/,
+  });
+  assert.throws(() => readConfig([...data, "--grpc"], {}), { name: "ConfigError" });
+});
+
+test("Destination in plain text is for this host only", () => {
+  for (const address of ["127.0.0.1:8086", "127.9.9.9:8086", "[::1]:8086", "localhost:8086"])
+    assert.deepEqual(readConfig([...data, "--destination", address], {}).destination, { listen: address });
+  for (const address of [
+    "0.0.0.0:8086",
+    "192.0.2.1:8086",
+    "[::]:8086",
+    "127.example:8086",
+    "127.0.0.1.example:8086",
+  ])
+    assert.throws(() => readConfig([...data, "--destination", address], {}), /not a loopback address/);
+});
+
+test("addresses are taken apart", () => {
+  assert.deepEqual(hostPort("127.0.0.1:80"), { host: "127.0.0.1", port: 80 });
+  assert.deepEqual(hostPort("[::1]:80"), { host: "::1", port: 80 });
+  assert.deepEqual(hostPort("host.example:65535"), { host: "host.example", port: 65_535 });
+});
+
+function aFile(t: TestContext, text: string): string {
+  const directory = mkdtempSync(join(tmpdir(), "forage-config-"));
+  t.after(() => rmSync(directory, { recursive: true }));
+  const path = join(directory, "config.yaml");
+  writeFileSync(path, text);
+  return path;
+}

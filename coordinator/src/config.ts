@@ -1,0 +1,150 @@
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import { parseArgs } from "node:util";
+import { parse } from "yaml";
+import { z } from "zod";
+
+const address = z
+  .string()
+  .regex(/^(\[[0-9a-fA-F:]+\]|[^:]+):\d{1,5}$/, "must be HOST:PORT")
+  .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "has a port above 65535");
+const listener = z.strictObject({ listen: address });
+
+/** The configuration file. Times are in seconds, as their names say. */
+const schema = z.strictObject({
+  /** Everything the coordinator keeps: the store, its authority and keys. */
+  dataDir: z.string().startsWith("/"),
+  /** All gRPC services, over TLS. */
+  grpc: listener.default({ listen: "0.0.0.0:7600" }),
+  /** Health, readiness and metrics. */
+  http: listener.default({ listen: "127.0.0.1:7601" }),
+  /** Destination look-ups in plain text, for proxies on the same host only; "off" for none. */
+  destination: z.union([listener, z.literal("off")]).default("off"),
+  /** Further names and addresses under which clients reach the gRPC port. */
+  names: z.array(z.string()).default([]),
+  cluster: z.string().default("forage"),
+  clusterDomain: z.string().default("cluster.local"),
+  /** At the first start a token for everything is made and written there. */
+  adminTokenFile: z.string().startsWith("/").optional(),
+  profile: z.enum(["pack", "kube-most", "kube-least"]).default("pack"),
+  rollout: z
+    .strictObject({
+      progressDeadlineSeconds: z.number().positive().max(86_400).default(600),
+      placementDeadlineSeconds: z.number().positive().max(86_400).default(20),
+      stableSeconds: z.number().min(0).max(3_600).default(1),
+    })
+    .prefault({}),
+  heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),
+  logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
+});
+
+export type Config = z.infer<typeof schema>;
+
+/** What the command line asks for. */
+export interface CommandLine {
+  readonly config: Config;
+  /** Words that are not flags: a task in place of serving. */
+  readonly words: readonly string[];
+  readonly epoch: string | undefined;
+}
+
+export interface HostPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+const usage = `usage: forage-coordinator [--config FILE] [--data-dir DIR] [--grpc HOST:PORT] [--http HOST:PORT]
+                          [--destination HOST:PORT|off] [--log-level LEVEL]`;
+
+/** The configuration, and what else stands on the command line. */
+export function readCommandLine(
+  argv: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): CommandLine {
+  const { values, positionals } = readFlags(argv);
+  return { config: settle(values, environment), words: positionals, epoch: values.epoch };
+}
+
+/** Flags before environment (FORAGE_…) before file. Throws ConfigError that names the setting and what it must be. */
+export function readConfig(
+  argv: readonly string[],
+  environment: Readonly<Record<string, string | undefined>>,
+): Config {
+  return settle(readFlags(argv).values, environment);
+}
+
+function settle(flags: Flags, environment: Readonly<Record<string, string | undefined>>): Config {
+  const file = flags.config ?? environment.FORAGE_CONFIG;
+  const settings: Record<string, unknown> = file === undefined ? {} : readFile(file);
+  override(settings, "dataDir", flags["data-dir"] ?? environment.FORAGE_DATA_DIR);
+  override(settings, "logLevel", flags["log-level"] ?? environment.FORAGE_LOG_LEVEL);
+  override(settings, "grpc", listen(flags.grpc ?? environment.FORAGE_GRPC));
+  override(settings, "http", listen(flags.http ?? environment.FORAGE_HTTP));
+  override(settings, "destination", listen(flags.destination ?? environment.FORAGE_DESTINATION));
+  const result = schema.safeParse(settings);
+  if (result.success) return checked(result.data);
+  const problems = result.error.issues.map(
+    ({ path, message }) => `${path.join(".") || "configuration"}: ${message}`,
+  );
+  throw new ConfigError(`${file === undefined ? "configuration" : file}: ${problems.join("; ")}`);
+}
+
+export function hostPort(text: string): HostPort {
+  const colon = text.lastIndexOf(":");
+  return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
+}
+
+function checked(config: Config): Config {
+  if (config.destination !== "off" && !isLoopback(hostPort(config.destination.listen).host)) {
+    throw new ConfigError(
+      `destination.listen: ${config.destination.listen} is not a loopback address; others use the TLS port, which asks who they are`,
+    );
+  }
+  return config;
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || (isIP(host) === 4 && host.startsWith("127."));
+}
+
+type Flags = ReturnType<typeof readFlags>["values"];
+
+function readFlags(argv: readonly string[]) {
+  const text = { type: "string" } as const;
+  const options = {
+    config: text,
+    "data-dir": text,
+    grpc: text,
+    http: text,
+    destination: text,
+    "log-level": text,
+    epoch: text,
+  };
+  try {
+    return parseArgs({ args: [...argv], allowPositionals: true, options });
+  } catch (cause) {
+    throw new ConfigError(`${cause instanceof Error ? cause.message : "bad arguments"}\n${usage}`, { cause });
+  }
+}
+
+function readFile(path: string): Record<string, unknown> {
+  try {
+    const value: unknown = parse(readFileSync(path, "utf8"), { prettyErrors: true }) ?? {};
+    if (typeof value === "object" && !Array.isArray(value)) return value as Record<string, unknown>;
+  } catch (cause) {
+    throw new ConfigError(`${path}: ${cause instanceof Error ? cause.message : "can't be read"}`, { cause });
+  }
+  throw new ConfigError(`${path}: must hold settings, one \`name: value\` a line`);
+}
+
+function listen(value: string | undefined): unknown {
+  return value === undefined || value === "off" ? value : { listen: value };
+}
+
+function override(settings: Record<string, unknown>, name: string, value: unknown): void {
+  if (value !== undefined) settings[name] = value;
+}

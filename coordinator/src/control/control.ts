@@ -1,0 +1,48 @@
+import type { Profile } from "@forage/scheduler";
+import type { Logger } from "pino";
+import type { State } from "../state/state.ts";
+import type { Store } from "../store/index.ts";
+import type { Clock } from "./clock.ts";
+import { PlacementController } from "./placement/controller.ts";
+import { Unplaced } from "./placement/unplaced.ts";
+import { RolloutController } from "./rollout/controller.ts";
+import type { ProgressLimits } from "./rollout/progress-input.ts";
+import { WorkloadController } from "./workload/controller.ts";
+
+export interface ControlOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly randomName: (length: number) => string;
+  readonly profile: Profile;
+  readonly limits: ProgressLimits;
+  readonly readyEndpoints: (namespace: string, service: string) => number;
+}
+
+export interface Control {
+  readonly unplaced: Unplaced;
+  readonly rollouts: RolloutController;
+  close(): Promise<void>;
+}
+
+/** Starts every reconciler over one view. */
+export function startControl(options: ControlOptions): Control {
+  const { clock } = options;
+  const unplaced = new Unplaced({ nowMs: clock.nowMs, onChange: (pod) => rollouts.wakeForPod(pod) });
+  const rollouts = new RolloutController({ ...options, unplaced });
+  const placement = new PlacementController({ ...options, unplaced });
+  const workloads = new WorkloadController({
+    ...options,
+    pickVictims: (pods, count) => placement.pickVictims(pods, count),
+  });
+  return {
+    unplaced,
+    rollouts,
+    close: async () => {
+      await workloads.close();
+      await placement.close();
+      await rollouts.close();
+    },
+  };
+}

@@ -1,0 +1,159 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { randomOf } from "../../test/support/random.ts";
+import { settled } from "../../test/support/until.ts";
+import { Loop } from "./loop.ts";
+
+test("woken any number of times, a key runs once more", async () => {
+  const { loop, ran } = start();
+  for (let times = 0; times < 5; times++) loop.wake("a");
+  loop.wake("b");
+  await settled();
+  assert.deepEqual(ran, ["a", "b"]);
+});
+
+test("woken while it runs, a key runs again after it", async () => {
+  let release = (): void => {};
+  const { loop, ran } = start(async (_key, times) => {
+    if (times === 1) await new Promise<void>((resolve) => (release = resolve));
+    return undefined;
+  });
+  loop.wake("a");
+  await settled();
+  loop.wake("a");
+  loop.wake("a");
+  await settled();
+  assert.deepEqual(ran, ["a"], "never two at a time");
+  release();
+  await settled();
+  assert.deepEqual(ran, ["a", "a"]);
+});
+
+test("a key that asks for it is looked at again later, and only once if it is woken before", async () => {
+  const { loop, clock, ran } = start(async (_key, times) => (times === 1 ? 500 : undefined));
+  loop.wake("a");
+  await settled();
+  clock.advance(499);
+  await settled();
+  assert.equal(ran.length, 1);
+  loop.wake("a");
+  await settled();
+  assert.equal(ran.length, 2);
+  clock.advance(10_000);
+  await settled();
+  assert.equal(ran.length, 2);
+  assert.equal(clock.pending, 0);
+});
+
+test("a key that fails is tried again, later each time, and holds up no other", async () => {
+  const { loop, clock, ran } = start(async (key) => {
+    if (key === "bad") throw new Error("no");
+    return undefined;
+  });
+  loop.wake("bad");
+  loop.wake("good");
+  await settled();
+  assert.deepEqual(ran, ["bad", "good"]);
+  const pauses: number[] = [];
+  for (let failures = 0; failures < 10; failures++) {
+    const before = ran.length;
+    let waited = 0;
+    while (ran.length === before) {
+      clock.advance(100);
+      waited += 100;
+      await settled();
+    }
+    pauses.push(waited);
+  }
+  assert.deepEqual(pauses, [200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
+});
+
+test("once a key has got through, its next failure is the first again", async () => {
+  const { loop, clock, ran } = start(async (_key, times) => {
+    if (times !== 3) throw new Error("no");
+    return undefined;
+  });
+  loop.wake("a");
+  await settled();
+  for (const pause of [200, 400]) {
+    clock.advance(pause);
+    await settled();
+  }
+  assert.equal(ran.length, 3);
+  loop.wake("a");
+  await settled();
+  clock.advance(200);
+  await settled();
+  assert.equal(ran.length, 5);
+});
+
+test("closing waits for the step in progress and lets none follow", async () => {
+  let release = (): void => {};
+  const { loop, clock, ran } = start(async () => {
+    await new Promise<void>((resolve) => (release = resolve));
+    return 100;
+  });
+  loop.wake("a");
+  loop.wake("b");
+  await settled();
+  let closed = false;
+  const closing = loop.close().then(() => {
+    closed = true;
+  });
+  await settled();
+  assert.equal(closed, false);
+  release();
+  await closing;
+  loop.wake("c");
+  clock.advance(60_000);
+  await settled();
+  assert.deepEqual(ran, ["a"]);
+  assert.equal(clock.pending, 0);
+});
+
+test("no wake is ever lost, and each key runs alone", async () => {
+  for (let seed = 0; seed < 30; seed++) {
+    const random = randomOf(seed);
+    const wanted = new Map<string, number>();
+    const seen = new Map<string, number>();
+    let running = 0;
+    const { loop, clock } = start(async (key) => {
+      assert.equal(++running, 1);
+      const version = wanted.get(key) ?? 0;
+      for (let waits = 0; waits < random.below(3); waits++) await settled();
+      running--;
+      if (random.chance(0.2)) throw new Error("no");
+      seen.set(key, version);
+      return undefined;
+    });
+    for (let step = 0; step < 100; step++) {
+      const key = `k${random.below(4)}`;
+      wanted.set(key, (wanted.get(key) ?? 0) + 1);
+      loop.wake(key);
+      if (random.chance(0.3)) await settled();
+    }
+    for (let rounds = 0; rounds < 60; rounds++) {
+      clock.advance(30_000);
+      for (let waits = 0; waits < 20; waits++) await settled();
+    }
+    assert.deepEqual([...seen].sort(), [...wanted].sort(), `seed ${seed}`);
+    await loop.close();
+  }
+});
+
+function start(work: (key: string, times: number) => Promise<number | undefined> = async () => undefined) {
+  const clock = new ManualClock();
+  const ran: string[] = [];
+  const loop = new Loop({
+    name: "test",
+    clock,
+    log: pino({ level: "silent" }),
+    reconcile: (key) => {
+      ran.push(key);
+      return work(key, ran.filter((k) => k === key).length);
+    },
+  });
+  return { loop, clock, ran };
+}

@@ -1,0 +1,86 @@
+import type { Logger } from "pino";
+import type { Clock } from "./clock.ts";
+
+export interface LoopOptions {
+  readonly name: string;
+  /** Reads all it needs, diffs and acts. Returns milliseconds after which to look again though nothing woke it. */
+  readonly reconcile: (key: string) => Promise<number | undefined>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** First pause after a failure; doubles up to the second. Long enough to not spin, short enough to not be noticed. */
+const retryBaseMs = 200;
+const retryCapMs = 30_000;
+
+/**
+ * A level-triggered loop over keys: waking a key any number of times makes it run once more, one key at a time.
+ * A failing key is tried again later and holds up no other.
+ */
+export class Loop {
+  readonly #options: LoopOptions;
+  readonly #due = new Set<string>();
+  readonly #timers = new Map<string, () => void>();
+  readonly #failures = new Map<string, number>();
+  #running: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: LoopOptions) {
+    this.#options = options;
+  }
+
+  wake(key: string): void {
+    if (this.#closed) return;
+    this.#due.add(key);
+    this.#running ??= this.#run();
+  }
+
+  /** Ends after the step in progress. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#due.clear();
+    for (const cancel of this.#timers.values()) cancel();
+    this.#timers.clear();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    await Promise.resolve();
+    for (const key of this.#due) {
+      this.#due.delete(key);
+      this.#timers.get(key)?.();
+      this.#timers.delete(key);
+      const again = await this.#step(key);
+      if (this.#closed) break;
+      if (again !== undefined) this.#wakeLater(key, again);
+    }
+    this.#running = undefined;
+    if (this.#due.size > 0 && !this.#closed) this.#running = this.#run();
+  }
+
+  async #step(key: string): Promise<number | undefined> {
+    try {
+      const again = await this.#options.reconcile(key);
+      this.#failures.delete(key);
+      return again;
+    } catch (error) {
+      const failures = (this.#failures.get(key) ?? 0) + 1;
+      this.#failures.set(key, failures);
+      this.#options.log.warn(
+        { loop: this.#options.name, key, failures, err: error },
+        "step failed; will retry",
+      );
+      return Math.min(retryCapMs, retryBaseMs * 2 ** (failures - 1));
+    }
+  }
+
+  #wakeLater(key: string, delayMs: number): void {
+    this.#timers.set(
+      key,
+      this.#options.clock.schedule(delayMs, () => {
+        this.#timers.delete(key);
+        this.wake(key);
+      }),
+    );
+  }
+}

@@ -1,0 +1,204 @@
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
+import { Fleet, podKey as fleetKey, type NodeSpec, type Profile, type Taint } from "@forage/scheduler";
+import type { Logger } from "pino";
+import { batches, type Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { nodeProblems } from "../../model/node-conditions.ts";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import { podSpecOf } from "../../model/workload.ts";
+import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { Loop } from "../loop.ts";
+import type { Unplaced } from "./unplaced.ts";
+
+export interface PlacementControllerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly profile: Profile;
+  /** Takes note of why pods are not placed. */
+  readonly unplaced: Unplaced;
+}
+
+const key = "fleet";
+
+/** Binds pods to nodes. The fleet's state follows the view, change by change. */
+export class PlacementController {
+  readonly #options: PlacementControllerOptions;
+  readonly #fleet: Fleet;
+  readonly #loop: Loop;
+  readonly #unsubscribe: () => void;
+
+  constructor(options: PlacementControllerOptions) {
+    this.#options = options;
+    this.#fleet = new Fleet({ profile: options.profile });
+    this.#loop = new Loop({
+      name: "placement",
+      reconcile: () => this.#placeAll(),
+      clock: options.clock,
+      log: options.log,
+    });
+    for (const node of options.state.nodes()) this.#setNode(undefined, node);
+    for (const pod of options.state.pods()) this.#setPod(pod);
+    this.#unsubscribe = options.state.subscribe((changes) => this.#follow(changes));
+    this.#loop.wake(key);
+  }
+
+  /** Which of the pods to stop so that the rest stay spread. */
+  pickVictims(pods: readonly PodEntry[], count: number): readonly PodEntry[] {
+    if (count <= 0) return [];
+    if (count >= pods.length) return pods;
+    const workload = pods[0]?.workloadKey ?? "";
+    const order = this.#fleet.pickVictims(workload, Number.MAX_SAFE_INTEGER);
+    const rank = new Map(order.map((name, index) => [name as string, index]));
+    const rankOf = (pod: PodEntry): number => rank.get(fleetKey(pod.record)) ?? -1;
+    return [...pods].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, count);
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #follow(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind === "node") this.#setNode(change.before, change.after);
+      if (change.kind !== "pod") continue;
+      if (change.after !== undefined) this.#setPod(change.after);
+      else if (change.before !== undefined) this.#removePod(change.before);
+    }
+    this.#loop.wake(key);
+  }
+
+  #setNode(before: NodeEntry | undefined, after: NodeEntry | undefined): void {
+    if (after === undefined) {
+      if (before !== undefined) this.#fleet.removeNode(before.name);
+      return;
+    }
+    if (before !== undefined && !placementChanged(before, after)) return;
+    const spec = nodeSpecOf(after);
+    try {
+      this.#fleet.setNode(spec);
+    } catch (err) {
+      // What a node says of itself must not keep pods from all others.
+      this.#options.log.error(
+        { node: after.name, err },
+        "node has amounts that can't be read: it takes no pods",
+      );
+      this.#fleet.setNode({ ...spec, allocatable: {} });
+    }
+    for (const pod of this.#options.state.podsOnNode(after.name)) this.#setPod(pod);
+  }
+
+  #setPod(pod: PodEntry): void {
+    const name = fleetKey(pod.record);
+    const { node } = pod.record;
+    if (node === "" || this.#options.state.node(node) === undefined) return;
+    const bound = this.#fleet.nodeOf(name);
+    if (bound !== undefined && bound !== node) this.#fleet.unbind(name);
+    if (bound !== node) this.#fleet.bind(podSpecOf(pod.record), node);
+    if (pod.record.stoppingSince !== undefined) this.#fleet.setTerminating(name);
+  }
+
+  #removePod(pod: PodEntry): void {
+    this.#fleet.unbind(fleetKey(pod.record));
+    this.#options.unplaced.clear(pod.record.uid);
+  }
+
+  async #placeAll(): Promise<undefined> {
+    const waiting = this.#options.state.unboundPods().sort((a, b) => createdMs(a) - createdMs(b));
+    const open = new Set<Binding>();
+    try {
+      for (const pod of waiting) {
+        const binding = this.#place(pod);
+        if (binding !== undefined) open.add(binding);
+      }
+      for (const part of batches([...open])) {
+        if (await this.#write(part)) for (const binding of part) open.delete(binding);
+      }
+    } finally {
+      this.#takeBack(open);
+    }
+    if (open.size > 0) this.#loop.wake(key);
+    return undefined;
+  }
+
+  /** Binds the pod in the fleet's state; what writes that down is still to be done. */
+  #place(pod: PodEntry): Binding | undefined {
+    const { unplaced, clock } = this.#options;
+    const spec = podSpecOf(pod.record);
+    const node = this.#fleet.schedule(spec);
+    if (node === undefined) {
+      unplaced.set(pod, this.#fleet.explain(spec).summary);
+      return undefined;
+    }
+    unplaced.clear(pod.record.uid);
+    const value = encodeRecord(PodRecord, { ...pod.record, node, boundAt: toTimestamp(clock.nowMs()) });
+    return {
+      pod,
+      node,
+      compares: [{ kind: "modRevision", key: pod.key, revision: pod.revision }],
+      ops: [{ kind: "put", key: pod.key, value }],
+    };
+  }
+
+  async #write(part: readonly Binding[]): Promise<boolean> {
+    const { store, state, log } = this.#options;
+    const result = await store.txn(
+      part.flatMap(({ compares }) => compares),
+      part.flatMap(({ ops }) => ops),
+    );
+    await state.reached(result.revision);
+    if (result.succeeded)
+      for (const { pod, node } of part) log.info({ pod: pod.record.name, node }, "pod bound");
+    return result.succeeded;
+  }
+
+  /** Someone else changed one of the pods meanwhile, or the store failed: what was not written down did not happen. */
+  #takeBack(open: ReadonlySet<Binding>): void {
+    for (const { pod } of open) {
+      const now = this.#options.state.pod(pod.record.namespace, pod.record.name);
+      if (now === undefined || now.record.node === "") this.#fleet.unbind(fleetKey(pod.record));
+    }
+  }
+}
+
+interface Binding extends Piece {
+  readonly pod: PodEntry;
+  readonly node: string;
+}
+
+function createdMs(pod: PodEntry): number {
+  return toEpochMs(pod.record.createdAt) ?? 0;
+}
+
+/** Heartbeats change a node's entry often; placement only cares for these. */
+function placementChanged(a: NodeEntry, b: NodeEntry): boolean {
+  return (
+    a.health.ready !== b.health.ready ||
+    a.report !== b.report ||
+    a.record.unschedulable !== b.record.unschedulable ||
+    a.record.labels !== b.record.labels
+  );
+}
+
+function nodeSpecOf(node: NodeEntry): NodeSpec {
+  const report = node.report?.report;
+  return {
+    name: node.name,
+    labels: { "kubernetes.io/hostname": node.name, ...report?.labels, ...node.record.labels },
+    allocatable: report?.allocatable ?? {},
+    unschedulable: node.record.unschedulable,
+    taints: taintsOf(node),
+  };
+}
+
+/** One taint of a kind, however many conditions call for it. */
+function taintsOf(node: NodeEntry): Taint[] {
+  const keys = new Set(nodeProblems(node.report?.report).map(({ taint }) => taint));
+  if (!node.health.ready) keys.add("node.kubernetes.io/not-ready");
+  return [...keys].map((taint) => ({ key: taint, value: "", effect: "NoSchedule" }));
+}

@@ -1,0 +1,33 @@
+import type { PodEntry } from "../../state/entries.ts";
+
+export interface UnplacedPod {
+  readonly summary: string;
+  readonly sinceMs: number;
+}
+
+/** Why pods are waiting for a node. About now, so not stored. */
+export class Unplaced {
+  readonly #pods = new Map<string, UnplacedPod>();
+  readonly #nowMs: () => number;
+  readonly #onChange: (pod: PodEntry) => void;
+
+  constructor(options: { readonly nowMs: () => number; readonly onChange: (pod: PodEntry) => void }) {
+    this.#nowMs = options.nowMs;
+    this.#onChange = options.onChange;
+  }
+
+  get(uid: string): UnplacedPod | undefined {
+    return this.#pods.get(uid);
+  }
+
+  set(pod: PodEntry, summary: string): void {
+    const before = this.#pods.get(pod.record.uid);
+    if (before?.summary === summary) return;
+    this.#pods.set(pod.record.uid, { summary, sinceMs: before?.sinceMs ?? this.#nowMs() });
+    this.#onChange(pod);
+  }
+
+  clear(uid: string): void {
+    this.#pods.delete(uid);
+  }
+}

@@ -1,0 +1,184 @@
+import { RolloutRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { CoordinatorError } from "../../errors.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import { workloadKey } from "../../model/workload.ts";
+import type { Change, PodEntry, RolloutEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Op, Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { Loop } from "../loop.ts";
+import type { Unplaced } from "../placement/unplaced.ts";
+import { isReady } from "../workload/readiness.ts";
+import { isTerminal, nextLookMs, progressOf } from "./progress.ts";
+import type { ProgressInput, ProgressLimits, ResourceProgress } from "./progress-input.ts";
+
+export interface RolloutControllerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly unplaced: Unplaced;
+  readonly limits: ProgressLimits;
+  readonly readyEndpoints: (namespace: string, service: string) => number;
+}
+
+/** Finished rollouts kept per namespace; older ones and their apply ids are forgotten. */
+const maxFinishedPerNamespace = 500;
+
+/** Follows each unfinished rollout, writes down how its resources ended, and tells watchers. */
+export class RolloutController {
+  readonly #options: RolloutControllerOptions;
+  readonly #loop: Loop;
+  readonly #progress = new Map<string, readonly ResourceProgress[]>();
+  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #unsubscribe: () => void;
+
+  constructor(options: RolloutControllerOptions) {
+    this.#options = options;
+    this.#loop = new Loop({
+      name: "rollout",
+      reconcile: (id) => this.#reconcile(id),
+      clock: options.clock,
+      log: options.log,
+    });
+    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    for (const { id } of options.state.activeRollouts()) this.#loop.wake(id);
+  }
+
+  /** How far each resource is, in the request's order; undefined for an unknown rollout. */
+  progress(id: string): readonly ResourceProgress[] | undefined {
+    const rollout = this.#options.state.rollout(id);
+    if (rollout === undefined) return undefined;
+    if (rollout.record.finished) return rollout.record.resources.map((r) => ({ ...r }));
+    return this.#progress.get(id) ?? this.#look(rollout).map(({ progress }) => progress);
+  }
+
+  /** Calls after each change of the rollout's progress; returns how to stop. */
+  watch(id: string, listener: () => void): () => void {
+    const watchers = this.#watchers.get(id) ?? new Set();
+    this.#watchers.set(id, watchers.add(listener));
+    return () => {
+      watchers.delete(listener);
+      if (watchers.size === 0 && this.#watchers.get(id) === watchers) this.#watchers.delete(id);
+    };
+  }
+
+  /** A pod's reason for waiting changed, which is not in the store. */
+  wakeForPod(pod: PodEntry): void {
+    const { namespace, workloadKind, workloadName } = pod.record;
+    this.#wakeRolloutsOf(namespace, workloadKind, workloadName);
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    for (const change of changes) {
+      switch (change.kind) {
+        case "pod":
+          this.wakeForPod((change.after ?? change.before) as PodEntry);
+          break;
+        case "resource": {
+          const record = (change.after ?? change.before)?.record;
+          if (record !== undefined) this.#wakeRolloutsOf(record.namespace, record.kind, record.name);
+          break;
+        }
+        case "rollout":
+          if (change.after !== undefined) this.#loop.wake(change.after.id);
+          break;
+        case "node":
+          if (change.before?.health.ready === change.after?.health.ready) break;
+          for (const { id } of this.#options.state.activeRollouts()) this.#loop.wake(id);
+          break;
+        default:
+          change satisfies never;
+      }
+    }
+  }
+
+  #wakeRolloutsOf(namespace: string, kind: string, name: string): void {
+    for (const rollout of this.#options.state.rolloutsOf(namespace, kind, name)) {
+      if (!rollout.record.finished) this.#loop.wake(rollout.id);
+    }
+  }
+
+  async #reconcile(id: string): Promise<number | undefined> {
+    const rollout = this.#options.state.rollout(id);
+    if (rollout === undefined || rollout.record.finished) {
+      this.#progress.delete(id);
+      this.#tell(id);
+      return undefined;
+    }
+    const looks = this.#look(rollout);
+    const progress = looks.map((look) => look.progress);
+    this.#progress.set(id, progress);
+    const ended = looks.some(
+      ({ input, progress: p }) => isTerminal(p.status) && !isTerminal(input.target.status),
+    );
+    if (ended) await this.#writeDown(rollout, progress);
+    this.#tell(id);
+    const open = looks.filter(({ progress: p }) => !isTerminal(p.status));
+    return open.length === 0 ? undefined : Math.min(...open.map(({ input }) => nextLookMs(input)));
+  }
+
+  #look(rollout: RolloutEntry): { readonly input: ProgressInput; readonly progress: ResourceProgress }[] {
+    const { state, unplaced, limits, clock, readyEndpoints } = this.#options;
+    const { namespace, createdAt, resources } = rollout.record;
+    return resources.map((target) => {
+      const input: ProgressInput = {
+        target,
+        rolloutId: rollout.id,
+        startedMs: toEpochMs(createdAt) ?? 0,
+        resource: state.resource(resourceKey(namespace, target.kind, target.name)),
+        pods: state.podsOfWorkload(workloadKey(namespace, target.kind, target.name)),
+        unplaced: (uid) => unplaced.get(uid),
+        isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
+        readyEndpoints: target.kind === "service" ? readyEndpoints(namespace, target.name) : 0,
+        nowMs: clock.nowMs(),
+        limits,
+      };
+      return { input, progress: progressOf(input) };
+    });
+  }
+
+  async #writeDown(rollout: RolloutEntry, progress: readonly ResourceProgress[]): Promise<void> {
+    const { store, state, clock, log } = this.#options;
+    const now = toTimestamp(clock.nowMs());
+    const resources = rollout.record.resources.map((target, index) => {
+      const p = progress[index];
+      if (p === undefined || !isTerminal(p.status) || isTerminal(target.status)) return target;
+      return { ...target, status: p.status, message: p.message, reason: p.reason, finishedAt: now };
+    });
+    const finished = resources.every((r) => isTerminal(r.status));
+    const value = encodeRecord(RolloutRecord, { ...rollout.record, resources, finished });
+    const ops: Op[] = [{ kind: "put", key: rolloutKey(rollout.id), value }];
+    if (finished) ops.push(...this.#outdated(rollout.record.namespace));
+    const compare = { kind: "modRevision", key: rolloutKey(rollout.id), revision: rollout.revision } as const;
+    const result = await store.txn([compare], ops);
+    await state.reached(result.revision);
+    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "the rollout changed meanwhile");
+    if (finished)
+      log.info({ rollout: rollout.id, resources: progress.map((p) => ({ ...p })) }, "rollout finished");
+  }
+
+  #outdated(namespace: string): Op[] {
+    const finished = this.#options.state.rollouts(namespace).filter((r) => r.record.finished);
+    const surplus = finished.length - maxFinishedPerNamespace;
+    if (surplus <= 0) return [];
+    const createdMs = (r: RolloutEntry): number => toEpochMs(r.record.createdAt) ?? 0;
+    const oldest = finished.sort((a, b) => createdMs(a) - createdMs(b)).slice(0, Math.min(surplus, 50));
+    return oldest.flatMap((r) => [
+      { kind: "delete", key: rolloutKey(r.id) },
+      { kind: "delete", key: applyKey(namespace, r.record.applyId) },
+    ]);
+  }
+
+  #tell(id: string): void {
+    for (const listener of this.#watchers.get(id) ?? []) listener();
+  }
+}

@@ -1,0 +1,90 @@
+import type { ContainerStatus } from "@forage/proto/forage/agent/v1/agent";
+import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import type { PodEntry } from "../../state/entries.ts";
+import type { ProgressInput } from "./progress-input.ts";
+
+export interface Failure {
+  readonly reason: RolloutReason;
+  readonly message: string;
+}
+
+/** Restarts after which a crashing container is taken for broken: the first is at once, so two show that it wasn't chance. */
+const restartsOfACrash = 2;
+/** Messages stay readable: this many pods are named, the rest counted. */
+const maxNamed = 3;
+
+/** Why the rollout can't get through without someone's help; undefined while there is hope. */
+export function failureOf(pods: readonly PodEntry[], input: ProgressInput): Failure | undefined {
+  for (const pod of pods) {
+    const waiting = input.unplaced(pod.record.uid);
+    if (waiting !== undefined && input.nowMs - waiting.sinceMs >= input.limits.placementMs) {
+      return { reason: RolloutReason.UNSCHEDULABLE, message: `no node fits: ${waiting.summary}` };
+    }
+    for (const container of pod.status?.containers ?? []) {
+      const failure = containerFailure(container);
+      if (failure !== undefined) return { ...failure, message: `pod ${pod.record.name}: ${failure.message}` };
+    }
+  }
+  return undefined;
+}
+
+/** What the pods that aren't ready wait for, most important first; empty when there is nothing to say. */
+export function whatItWaitsFor(pods: readonly PodEntry[], input: ProgressInput): string {
+  const byMessage = new Map<string, number>();
+  for (const pod of pods) {
+    if (input.isReady(pod)) continue;
+    const message = podMessage(pod, input);
+    byMessage.set(message, (byMessage.get(message) ?? 0) + 1);
+  }
+  const parts = [...byMessage].map(([message, count]) => `${count} ${message}`);
+  const more = parts.length > maxNamed ? [`and ${parts.length - maxNamed} other causes`] : [];
+  return [...parts.slice(0, maxNamed), ...more].join("; ");
+}
+
+function podMessage(pod: PodEntry, input: ProgressInput): string {
+  const waiting = input.unplaced(pod.record.uid);
+  if (waiting !== undefined) return `waiting for a node: ${waiting.summary}`;
+  if (pod.record.node === "") return "being placed";
+  if (pod.status === undefined) return "starting";
+  for (const container of pod.status.containers) {
+    const text = containerMessage(container);
+    if (text !== undefined) return text;
+  }
+  const { reason, message } = pod.status;
+  return message !== "" ? `${reason === "" ? "" : `${reason}: `}${message}` : "starting";
+}
+
+function containerMessage(container: ContainerStatus): string | undefined {
+  const last = terminationText(container);
+  if (container.state?.$case === "waiting") {
+    const { reason, message } = container.state.value;
+    if (reason === "" || reason === "ContainerCreating") return undefined;
+    const detail = [message, last].filter((text) => text !== "").join("; ");
+    return detail === "" ? reason : `${reason}: ${detail}`;
+  }
+  if (container.state?.$case === "terminated" || (last !== "" && !container.ready)) return last;
+  return container.state?.$case === "running" && !container.ready ? "running but not ready" : undefined;
+}
+
+function containerFailure(container: ContainerStatus): Failure | undefined {
+  if (container.state?.$case !== "waiting") return undefined;
+  const { reason, message } = container.state.value;
+  const text = containerMessage(container) ?? message;
+  if (reason === "ErrImageNotFound" || reason === "ErrImageDenied" || reason === "ErrImageInvalid") {
+    return { reason: RolloutReason.IMAGE, message: text };
+  }
+  if (container.restartCount < restartsOfACrash) return undefined;
+  if (reason === "CrashLoopBackOff") return { reason: RolloutReason.CRASH, message: text };
+  if (reason === "CreateError") return { reason: RolloutReason.START, message: text };
+  return undefined;
+}
+
+/** `exited with code 3 (Error), last lines: …`; empty if it never ended. */
+function terminationText(container: ContainerStatus): string {
+  const ended = container.state?.$case === "terminated" ? container.state.value : container.lastTermination;
+  if (ended === undefined) return "";
+  const how = ended.signal > 0 ? `was ended by signal ${ended.signal}` : `exited with code ${ended.exitCode}`;
+  const why = ended.reason === "" ? "" : ` (${ended.reason})`;
+  const lines = ended.message.trim();
+  return `container ${container.name} ${how}${why}${lines === "" ? "" : `; last lines: ${lines}`}`;
+}

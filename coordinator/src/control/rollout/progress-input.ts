@@ -1,0 +1,37 @@
+import type { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
+import type { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { UnplacedPod } from "../placement/unplaced.ts";
+
+/** How far one resource of a rollout has come. */
+export interface ResourceProgress {
+  readonly kind: string;
+  readonly name: string;
+  readonly action: string;
+  readonly status: RolloutStatus;
+  readonly message: string;
+  readonly reason: RolloutReason;
+}
+
+export interface ProgressInput {
+  readonly target: RolloutResource;
+  readonly rolloutId: string;
+  readonly startedMs: number;
+  readonly resource: ResourceEntry | undefined;
+  /** Of the workload, all revisions, stopping ones too. */
+  readonly pods: readonly PodEntry[];
+  readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  readonly isReady: (pod: PodEntry) => boolean;
+  readonly readyEndpoints: number;
+  readonly nowMs: number;
+  readonly limits: ProgressLimits;
+}
+
+export interface ProgressLimits {
+  /** A rollout that has not got through by then has failed. */
+  readonly deadlineMs: number;
+  /** A pod that no node takes for so long fails its rollout. */
+  readonly placementMs: number;
+  /** How long a pod must have been ready to count as done, so that one that crashes at once doesn't. */
+  readonly stableMs: number;
+}

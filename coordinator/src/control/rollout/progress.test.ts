@@ -1,0 +1,197 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { aPod, aServiceEntry, aWorkloadEntry, type PodFields } from "../../../test/support/entries.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import { nextLookMs, progressOf } from "./progress.ts";
+import type { ProgressInput } from "./progress-input.ts";
+
+const entry = aWorkloadEntry();
+const hash = entry.workload?.templateHash ?? "";
+const deadlineMs = 600_000;
+const startedMs = 1_000_000;
+const ready = { ready: true };
+
+describe("how far a workload has come", () => {
+  for (const [what, fields, expected] of [
+    ["no pods yet", {}, "PENDING 0/2 ready"],
+    ["pods without a node", { pods: [pod("a", { node: "" })] }, "PENDING 0/2 ready; 1 being placed"],
+    [
+      "no node fits",
+      { pods: [pod("a", { node: "" })], unplaced: () => ({ summary: "0/3 nodes", sinceMs: startedMs }) },
+      "PENDING 0/2 ready; 1 waiting for a node: 0/3 nodes",
+    ],
+    [
+      "no node has fitted for long",
+      {
+        pods: [pod("a", { node: "" })],
+        unplaced: () => ({ summary: "0/3 nodes", sinceMs: startedMs - 20_000 }),
+      },
+      "FAILED UNSCHEDULABLE 0/2 ready; no node fits: 0/3 nodes",
+    ],
+    ["one starts", { pods: [pod("a"), pod("b", { status: ready })] }, "IN_PROGRESS 1/2 ready; 1 starting"],
+    [
+      "an old revision is left",
+      { pods: [pod("a", { status: ready }), pod("b", { status: ready }), pod("c", { hash: "old" })] },
+      "IN_PROGRESS 2/2 ready; 1 of an older revision left",
+    ],
+    [
+      "all are ready",
+      { pods: [pod("a", { status: ready }), pod("b", { status: ready })] },
+      "SUCCEEDED 2/2 ready",
+    ],
+    [
+      "old ones are only stopping",
+      {
+        pods: [
+          pod("a", { status: ready }),
+          pod("b", { status: ready }),
+          pod("c", { hash: "old", stopping: true }),
+        ],
+      },
+      "SUCCEEDED 2/2 ready",
+    ],
+    [
+      "one has not been ready for long enough",
+      {
+        pods: [pod("a", { status: ready }), pod("b", { status: ready, observedAtMs: startedMs })],
+        limits: { deadlineMs, placementMs: 20_000, stableMs: 1_000 },
+      },
+      "IN_PROGRESS 2/2 ready",
+    ],
+    [
+      "one is ready again after a crash",
+      {
+        pods: [
+          pod("a", { status: ready }),
+          pod("b", {
+            status: { ready: true, containers: [{ name: "main", restartCount: 1 }] },
+            observedAtMs: startedMs,
+          }),
+        ],
+        nowMs: startedMs + 9_999,
+      },
+      "IN_PROGRESS 2/2 ready",
+    ],
+    [
+      "none is wanted",
+      { resource: aWorkloadEntry({ spec: { scaling: { replicas: 0 } } }) },
+      "SUCCEEDED 0/0 ready",
+    ],
+    [
+      "the deadline has passed",
+      { pods: [pod("a"), pod("b", { status: ready })], nowMs: startedMs + deadlineMs },
+      "FAILED DEADLINE 1/2 ready after the progress deadline of 600 s; 1 starting",
+    ],
+    [
+      "it was applied with other content",
+      { resource: aWorkloadEntry({ specHash: "h2", rolloutId: "r-2" }) },
+      "FAILED SUPERSEDED superseded by rollout r-2",
+    ],
+    [
+      "it was deleted",
+      { resource: aWorkloadEntry({ deleting: true }) },
+      "FAILED SUPERSEDED was deleted by a later request",
+    ],
+    ["it is gone", { resource: undefined }, "FAILED SUPERSEDED was deleted by a later request"],
+    [
+      "it ended before",
+      { target: { status: RolloutStatus.FAILED, message: "as it was", reason: RolloutReason.IMAGE } },
+      "FAILED IMAGE as it was",
+    ],
+  ] as readonly (readonly [string, Fields, string])[]) {
+    test(what, () => assert.equal(lineOf(fields), expected));
+  }
+});
+
+describe("how far other resources have come", () => {
+  const removal = { action: "remove" };
+  for (const [what, fields, expected] of [
+    ["a service has no endpoints", { resource: aServiceEntry() }, "SUCCEEDED 0 endpoints ready"],
+    ["a service has one", { resource: aServiceEntry(), readyEndpoints: 1 }, "SUCCEEDED 1 endpoint ready"],
+    ["a removed one is gone", { resource: undefined, target: removal }, "SUCCEEDED removed"],
+    [
+      "a removed one stops",
+      { resource: aWorkloadEntry({ deleting: true }), target: removal, pods: [pod("a", { stopping: true })] },
+      "IN_PROGRESS stopping 1 pod",
+    ],
+    [
+      "a removed one was applied again",
+      { target: removal, resource: aWorkloadEntry({ rolloutId: "r-9" }) },
+      "FAILED SUPERSEDED applied again by rollout r-9",
+    ],
+    [
+      "a removed one doesn't stop in time",
+      {
+        resource: aWorkloadEntry({ deleting: true }),
+        target: removal,
+        pods: [pod("a", { stopping: true }), pod("b", { stopping: true, node: "n2" })],
+        nowMs: startedMs + deadlineMs,
+      },
+      "FAILED DEADLINE stopping 2 pods after the progress deadline of 600 s, on n1, n2",
+    ],
+  ] as readonly (readonly [string, Fields, string])[]) {
+    test(what, () => assert.equal(lineOf(fields), expected));
+  }
+});
+
+describe("when time alone can change the answer", () => {
+  test("at the deadline", () => assert.equal(nextLookMs(inputOf({})), deadlineMs));
+  test("when a pod has waited for a node for too long", () => {
+    const pods = [pod("a", { node: "" })];
+    const unplaced = () => ({ summary: "", sinceMs: startedMs - 5_000 });
+    assert.equal(nextLookMs(inputOf({ pods, unplaced })), 15_000);
+  });
+  test("when a ready pod has proved itself", () => {
+    const pods = [pod("a", { status: ready, observedAtMs: startedMs })];
+    const limits = { deadlineMs, placementMs: 20_000, stableMs: 1_000 };
+    assert.equal(nextLookMs(inputOf({ pods, limits })), 1_000);
+  });
+  test("never at once, though everything is due", () => {
+    const pods = [pod("a", { node: "" })];
+    const unplaced = () => ({ summary: "", sinceMs: 0 });
+    assert.ok(nextLookMs(inputOf({ pods, unplaced, nowMs: startedMs + deadlineMs - 1 })) >= 10);
+    assert.ok(nextLookMs(inputOf({ pods, unplaced, nowMs: startedMs + deadlineMs })) >= 1_000);
+  });
+});
+
+type Fields = Partial<Omit<ProgressInput, "target">> & { readonly target?: Partial<RolloutResource> };
+
+function inputOf(fields: Fields): ProgressInput {
+  const { target, ...rest } = fields;
+  return {
+    target: RolloutResource.fromPartial({
+      kind: "k",
+      name: "web",
+      action: "create",
+      specHash: "h1",
+      ...target,
+    }),
+    rolloutId: "r-1",
+    startedMs,
+    resource: entry,
+    pods: [],
+    unplaced: () => undefined,
+    isReady: (p) => p.status?.ready ?? false,
+    readyEndpoints: 0,
+    nowMs: startedMs,
+    limits: { deadlineMs, placementMs: 20_000, stableMs: 0 },
+    ...rest,
+  };
+}
+
+function lineOf(fields: Fields): string {
+  const { status, reason, message, name, action } = progressOf(inputOf(fields));
+  assert.deepEqual([name, action], ["web", fields.target?.action ?? "create"]);
+  const word = wordOf(RolloutStatus, status);
+  return [word, ...(reason === 0 ? [] : [wordOf(RolloutReason, reason)]), message].join(" ");
+}
+
+function wordOf(words: Readonly<Record<string, number>>, value: number): string {
+  return Object.entries(words).find(([, number]) => number === value)?.[0] ?? `${value}`;
+}
+
+function pod(name: string, fields: PodFields = {}): PodEntry {
+  return aPod({ name, hash, ...fields });
+}

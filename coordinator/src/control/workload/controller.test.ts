@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { settled, until } from "../../../test/support/until.ts";
+import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
+import { WorkloadController } from "./controller.ts";
+
+const limit = { timeout: 20_000 };
+
+test("replicas too long for one transaction are made all the same, once each", limit, async (t) => {
+  const env = Array.from({ length: 10 }, (_, index) => {
+    return { name: `V${index}`, valueSource: { $case: "value", value: "x".repeat(5_000) } };
+  });
+  const container = { name: "main", image: "app:v1", env };
+  const spec = { scaling: { replicas: 120 }, container };
+  const { state } = await start(t, { resources: [aWorkloadEntry({ spec })] });
+  await until("all are made", () => state.pods().length >= 120);
+  await settled();
+  assert.equal(state.pods().length, 120);
+  assert.equal(new Set(state.pods().map(({ record }) => record.uid)).size, 120);
+});
+
+test("scaling down while the labels change stops some and relabels the rest", limit, async (t) => {
+  const spec = { scaling: { replicas: 3 } };
+  const { state, store } = await start(t, { resources: [aWorkloadEntry({ spec })], nodes: [aNode()] });
+  await until("three are made", () => state.pods().length === 3);
+  const fewer = aWorkloadEntry({ spec: { scaling: { replicas: 1 } }, labels: { release: "2" } });
+  await store.txn([], opsOf({ resources: [fewer] }));
+  await until("one is left", () => state.pods().length === 1);
+  await until("it has the label", () => state.pods()[0]?.record.labels.release === "2");
+});
+
+test("a deleted workload goes with the last of its pods", limit, async (t) => {
+  const pods = [aPod({ name: "a" }), aPod({ name: "b", node: "" })];
+  const { state, store } = await start(t, {
+    resources: [aWorkloadEntry({ deleting: true })],
+    nodes: [aNode()],
+    pods,
+  });
+  await until("the one without a node is forgotten", () => state.pod("shop", "b") === undefined);
+  await until("the other is stopping", () => state.pod("shop", "a")?.record.stoppingSince !== undefined);
+  assert.equal(state.resources().length, 1);
+  await store.txn([], [{ kind: "delete", key: "pods/shop/a" }]);
+  await until("the record is gone", () => state.resources().length === 0);
+});
+
+async function start(t: TestContext, contents: Contents) {
+  const view = await aView(t, contents);
+  let names = 0;
+  const controller = new WorkloadController({
+    ...view,
+    log: pino({ level: "silent" }),
+    randomName: (length) => `${names++}`.padStart(length, "x"),
+    pickVictims: (pods, count) => pods.slice(0, count),
+  });
+  t.after(() => controller.close());
+  return view;
+}

@@ -1,0 +1,187 @@
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { CoordinatorError } from "../../errors.ts";
+import { batches, type Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { podKey, resourceKey, statusKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { type Workload, workloadKey } from "../../model/workload.ts";
+import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Compare, Op, Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { Loop } from "../loop.ts";
+import { planWorkload, type WorkloadStep } from "./plan.ts";
+
+export interface WorkloadControllerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** That many lowercase letters and digits. */
+  readonly randomName: (length: number) => string;
+  readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
+}
+
+/** Keeps each workload's pods as its resource wants them. */
+export class WorkloadController {
+  readonly #options: WorkloadControllerOptions;
+  readonly #loop: Loop;
+  readonly #unsubscribe: () => void;
+
+  constructor(options: WorkloadControllerOptions) {
+    this.#options = options;
+    this.#loop = new Loop({
+      name: "workload",
+      reconcile: (key) => this.#reconcile(key),
+      clock: options.clock,
+      log: options.log,
+    });
+    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    for (const { record } of options.state.resources())
+      this.#loop.wake(workloadKey(record.namespace, record.kind, record.name));
+    for (const pod of options.state.pods()) this.#loop.wake(pod.workloadKey);
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    for (const change of changes) {
+      const entry = change.after ?? change.before;
+      if (entry === undefined) continue;
+      if (change.kind === "pod") this.#loop.wake((entry as PodEntry).workloadKey);
+      if (change.kind === "resource") {
+        const { namespace, kind, name } = (entry as ResourceEntry).record;
+        this.#loop.wake(workloadKey(namespace, kind, name));
+      }
+      if (
+        change.kind === "node" &&
+        (change.after === undefined || change.before?.health.ready !== change.after.health.ready)
+      ) {
+        const name = (change.after ?? change.before)?.name ?? "";
+        for (const pod of this.#options.state.podsOnNode(name)) this.#loop.wake(pod.workloadKey);
+      }
+    }
+  }
+
+  async #reconcile(key: string): Promise<undefined> {
+    const { state, pickVictims, log } = this.#options;
+    const [namespace = "", kind = "", name = ""] = key.split("/");
+    const resource = state.resource(resourceKey(namespace, kind, name));
+    const steps = planWorkload({
+      resource,
+      pods: state.podsOfWorkload(key),
+      nodeExists: (node) => state.node(node) !== undefined,
+      nodeReady: (node) => state.node(node)?.health.ready ?? false,
+      pickVictims,
+    });
+    if (steps.length === 0) return;
+    for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");
+    await this.#execute(resource, steps);
+  }
+
+  async #execute(resource: ResourceEntry | undefined, steps: readonly WorkloadStep[]): Promise<void> {
+    const { store, state } = this.#options;
+    const pieces = steps.flatMap((step) => this.#operations(resource, step));
+    let reached = 0;
+    for (const part of batches(pieces)) {
+      const compares = part.flatMap((p) => p.compares);
+      if (resource !== undefined)
+        compares.push({ kind: "modRevision", key: resource.key, revision: resource.revision });
+      const result = await store.txn(
+        compares,
+        part.flatMap((p) => p.ops),
+      );
+      reached = result.revision;
+      if (!result.succeeded) {
+        await state.reached(reached);
+        throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+      }
+    }
+    // The next look must see what this one did, or it would do it again.
+    await state.reached(reached);
+  }
+
+  #operations(resource: ResourceEntry | undefined, step: WorkloadStep): Piece[] {
+    switch (step.type) {
+      case "create-pods":
+        return Array.from({ length: step.count }, () => this.#create(required(resource?.workload)));
+      case "stop-pod": {
+        const stoppingSince = toTimestamp(this.#options.clock.nowMs());
+        return [this.#rewrite(step.pod, { ...step.pod.record, stoppingSince, stopReason: step.why })];
+      }
+      case "relabel-pod":
+        return [
+          this.#rewrite(step.pod, { ...step.pod.record, labels: { ...required(resource?.workload).labels } }),
+        ];
+      case "forget-pod": {
+        const { namespace, name } = step.pod.record;
+        const ops: Op[] = [
+          { kind: "delete", key: step.pod.key },
+          { kind: "delete", key: statusKey(namespace, name) },
+        ];
+        return [{ compares: [unchanged(step.pod)], ops }];
+      }
+      case "forget-resource":
+        return [{ compares: [], ops: [{ kind: "delete", key: required(resource).key }] }];
+      default:
+        return step satisfies never;
+    }
+  }
+
+  #create(workload: Workload): Piece {
+    const { randomName, clock } = this.#options;
+    const name = `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`;
+    const key = podKey(workload.namespace, name);
+    const record = PodRecord.fromPartial({
+      uid: randomName(12),
+      namespace: workload.namespace,
+      name,
+      workloadKind: workload.kind,
+      workloadName: workload.name,
+      labels: { ...workload.labels },
+      template: workload.template,
+      templateHash: workload.templateHash,
+      createdAt: toTimestamp(clock.nowMs()),
+    });
+    return {
+      compares: [{ kind: "absent", key }],
+      ops: [{ kind: "put", key, value: encodeRecord(PodRecord, record) }],
+    };
+  }
+
+  #rewrite(pod: PodEntry, record: PodRecord): Piece {
+    return {
+      compares: [unchanged(pod)],
+      ops: [{ kind: "put", key: pod.key, value: encodeRecord(PodRecord, record) }],
+    };
+  }
+}
+
+export function describeStep(step: WorkloadStep): Record<string, unknown> {
+  switch (step.type) {
+    case "create-pods":
+      return { step: step.type, count: step.count, why: step.why };
+    case "stop-pod":
+    case "forget-pod":
+      return { step: step.type, pod: step.pod.record.name, why: step.why };
+    case "relabel-pod":
+      return { step: step.type, pod: step.pod.record.name };
+    case "forget-resource":
+      return { step: step.type };
+    default:
+      return step satisfies never;
+  }
+}
+
+function unchanged(pod: PodEntry): Compare {
+  return { kind: "modRevision", key: pod.key, revision: pod.revision };
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new CoordinatorError("INTERNAL", "a step lacks its workload");
+  return value;
+}

@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { type Random, randomOf } from "../../../test/support/random.ts";
+import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { planWorkload, type WorkloadStep } from "./plan.ts";
+import { isReady } from "./readiness.ts";
+
+const seeds = 150;
+const rounds = 40;
+/** A round starts or stops at least one pod of those few that these workloads have. */
+const calmRounds = 60;
+
+test("from anywhere the plan gets there, without ever having too many or too few on the way", () => {
+  for (let seed = 0; seed < seeds; seed++) {
+    const fleet = new Fleet(randomOf(seed));
+    for (let round = 0; round < rounds; round++) {
+      fleet.change();
+      checkStep(fleet, `seed ${seed} round ${round}`);
+    }
+    for (let round = 0; round < calmRounds; round++) {
+      fleet.settle();
+      checkStep(fleet, `seed ${seed} calm round ${round}`);
+    }
+    const { replicas, templateHash } = fleet.workload;
+    assert.deepEqual(fleet.plan(), [], `seed ${seed}: there is nothing left to do`);
+    const left = fleet.pods.map((p) => [p.record.templateHash === templateHash, fleet.isReady(p)]);
+    assert.deepEqual(
+      left,
+      Array.from({ length: replicas }, () => [true, true]),
+      `seed ${seed}: the pods are those that are wanted`,
+    );
+  }
+});
+
+/** The limits hold at each step for what the plan does; what happens to pods is not in its hands. */
+function checkStep(fleet: Fleet, where: string): void {
+  const { replicas } = fleet.workload;
+  const servingBefore = fleet.serving();
+  const steps = fleet.plan();
+  fleet.execute(steps);
+  const surge = Math.ceil(replicas * 0.25);
+  if (steps.some(({ type }) => type === "create-pods")) {
+    assert.ok(
+      fleet.active() <= replicas + surge,
+      `${where}: ${fleet.active()} active of ${replicas} + ${surge}`,
+    );
+  }
+  const needed = replicas - Math.floor(replicas * 0.25);
+  assert.ok(
+    fleet.serving() >= Math.min(servingBefore, needed),
+    `${where}: ${fleet.serving()} of ${needed} serve`,
+  );
+}
+
+/** Pods of one workload on hosts that come and go. */
+class Fleet {
+  pods: PodEntry[] = [];
+  #resource: ResourceEntry = aWorkloadEntry();
+  #names = 0;
+  readonly #away = new Set<string>();
+  readonly #random: Random;
+
+  constructor(random: Random) {
+    this.#random = random;
+    this.#apply();
+  }
+
+  get workload(): NonNullable<ResourceEntry["workload"]> {
+    const { workload } = this.#resource;
+    assert.ok(workload);
+    return workload;
+  }
+
+  plan(): WorkloadStep[] {
+    return planWorkload({
+      resource: this.#resource,
+      pods: this.pods,
+      nodeExists: () => true,
+      nodeReady: (node) => !this.#away.has(node),
+      pickVictims: (pods, count) => this.#random.shuffled(pods).slice(0, count),
+    });
+  }
+
+  isReady(pod: PodEntry): boolean {
+    return isReady(pod, (node) => !this.#away.has(node));
+  }
+
+  active(): number {
+    return this.pods.filter(({ record }) => record.stoppingSince === undefined).length;
+  }
+
+  serving(): number {
+    return this.pods.filter((pod) => this.isReady(pod)).length;
+  }
+
+  execute(steps: readonly WorkloadStep[]): void {
+    for (const step of steps) {
+      if (step.type === "create-pods") for (let i = 0; i < step.count; i++) this.#create();
+      if (step.type === "stop-pod") this.#replace(step.pod, aPod({ ...keptOf(step.pod), stopping: true }));
+      if (step.type === "relabel-pod")
+        this.#replace(step.pod, aPod({ ...keptOf(step.pod), labels: this.workload.labels }));
+      if (step.type === "forget-pod") this.pods = this.pods.filter((pod) => pod !== step.pod);
+    }
+  }
+
+  /** Something happens: mostly to a pod, sometimes to a host or to what is wanted. */
+  change(): void {
+    if (this.#random.chance(0.1)) this.#apply();
+    const node = `n${this.#random.below(3)}`;
+    if (this.#random.chance(0.1)) this.#away.add(node);
+    if (this.#random.chance(0.3)) this.#away.delete(node);
+    for (const pod of this.pods) {
+      if (this.#random.chance(0.4)) this.#progress(pod, this.#random.chance(0.7));
+    }
+  }
+
+  /** Everything that waits for something gets it. */
+  settle(): void {
+    this.#away.clear();
+    for (const pod of this.pods) this.#progress(pod, true);
+  }
+
+  #apply(): void {
+    const image = `app:v${this.#random.below(4)}`;
+    const replicas = this.#random.pick([0, 1, 2, 3, 5, 8]);
+    const labels = { release: `${this.#random.below(2)}` };
+    const spec = { scaling: { replicas }, container: { name: "main", image } };
+    this.#resource = aWorkloadEntry({ spec, labels });
+  }
+
+  #create(): void {
+    const { templateHash, labels } = this.workload;
+    this.pods.push(aPod({ name: `web-${this.#names++}`, hash: templateHash, labels, node: "" }));
+  }
+
+  /** One step further in a pod's life, or back. */
+  #progress(pod: PodEntry, well: boolean): void {
+    const fields = fieldsOf(pod);
+    if (fields.stopping) {
+      const status = { phase: PodPhase.REMOVED };
+      if (pod.record.node !== "") this.#replace(pod, aPod({ ...fields, status }));
+    } else if (fields.node === "") this.#replace(pod, aPod({ ...fields, node: `n${this.#random.below(3)}` }));
+    else this.#replace(pod, aPod({ ...fields, status: { ready: well, phase: PodPhase.RUNNING } }));
+  }
+
+  #replace(before: PodEntry, after: PodEntry): void {
+    this.pods = this.pods.map((pod) => (pod === before ? after : pod));
+  }
+}
+
+function fieldsOf({ record }: PodEntry) {
+  const { name, node, templateHash: hash, labels, stoppingSince } = record;
+  return { name, node, hash, labels, stopping: stoppingSince !== undefined };
+}
+
+/** The same with what its node said. */
+function keptOf(pod: PodEntry) {
+  return { ...fieldsOf(pod), ...(pod.status && { status: pod.status }) };
+}

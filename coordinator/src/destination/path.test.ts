@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { parseServicePath } from "./path.ts";
+
+describe("paths that name a service", () => {
+  for (const [path, service, namespace, port] of [
+    ["web.shop.svc.cluster.local:8080", "web", "shop", 8080],
+    ["web.shop.svc.cluster.local", "web", "shop", 80],
+    ["web.shop.svc.cluster.local.:1", "web", "shop", 1],
+    ["WEB.Shop.svc.Cluster.Local:65535", "web", "shop", 65_535],
+    ["a-1.b-2.svc.cluster.local:080", "a-1", "b-2", 80],
+    ["svc.svc.svc.cluster.local", "svc", "svc", 80],
+  ] as const) {
+    test(path, () => assert.deepEqual(parseServicePath(path, "cluster.local"), { service, namespace, port }));
+  }
+  test("with a domain of one's own", () => {
+    assert.equal(parseServicePath("a.b.svc.edge.example", "edge.example").service, "a");
+  });
+});
+
+describe("paths that can't name one", () => {
+  for (const path of [
+    "",
+    ":80",
+    "web",
+    "web.shop",
+    "web.shop.svc",
+    "web.shop.svc.cluster.local:",
+    "web.shop.svc.cluster.local:0",
+    "web.shop.svc.cluster.local:65536",
+    "web.shop.svc.cluster.local:http",
+    "web.shop.svc.cluster.local:80:80",
+    "web.shop.svc.cluster.local:-1",
+    "web.shop.svc.cluster.local:1e3",
+    "web.shop.svc.cluster.local: 80",
+    "web.shop.svc.cluster.local..",
+    "web.shop.svc.other.local:80",
+    "web.shop.svcXcluster.local",
+    ".shop.svc.cluster.local",
+    "web..svc.cluster.local",
+    "-web.shop.svc.cluster.local",
+    "pod.web.shop.svc.cluster.local",
+    "192.0.2.1:80",
+    "[::1]:80",
+    "::1",
+    "web.shop.svc.cluster.local/x",
+    "web.shop.svc.cluster.local\n:80",
+    `${"x".repeat(100_000)}.svc.cluster.local`,
+  ]) {
+    test(JSON.stringify(path.slice(0, 60)), () => {
+      assert.throws(
+        () => parseServicePath(path, "cluster.local"),
+        (error: Error & { code?: string }) => error.code === "INVALID" && error.message.length < 500,
+      );
+    });
+  }
+});
+
+test("a domain's dots are only dots", () => {
+  assert.throws(() => parseServicePath("a.b.svc.clusterXlocal", "cluster.local"), { code: "INVALID" });
+});

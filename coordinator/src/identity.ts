@@ -1,0 +1,58 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { chmod, writeFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { mintApiToken } from "@forage/identity/api-token";
+import type { CertificateAuthority } from "@forage/identity/ca";
+import { loadOrCreateAuthority } from "@forage/identity/ca-file";
+import type { TlsMaterial } from "@forage/identity/tls-server";
+import type { Clock } from "./control/clock.ts";
+import { encodeJsonRecord } from "./model/codec.ts";
+import { apiTokenKey } from "./model/keys.ts";
+import type { Store } from "./store/index.ts";
+
+/** The cluster's authority: made at the first start, and its certificate put where clients can read it. */
+export async function openAuthority(
+  dataDir: string,
+  cluster: string,
+  clock: Clock,
+): Promise<CertificateAuthority> {
+  const authority = await loadOrCreateAuthority(join(dataDir, "authority", "ca.pem"), cluster, {
+    nowMs: clock.nowMs,
+    randomBytes,
+  });
+  const path = join(dataDir, "ca.crt");
+  await writeFile(path, authority.certPem, { mode: 0o644 });
+  await chmod(path, 0o644);
+  return authority;
+}
+
+/** A fresh key and certificate for the gRPC port, under all names by which clients may come. */
+export async function serverMaterial(
+  authority: CertificateAuthority,
+  names: readonly string[],
+): Promise<TlsMaterial> {
+  const all = [...new Set(["localhost", hostname(), "127.0.0.1", "::1", ...names])].filter(
+    (n) => n !== "0.0.0.0" && n !== "::",
+  );
+  const issued = await authority.issueServer({
+    dnsNames: all.filter((name) => isIP(name) === 0),
+    ipAddresses: all.filter((name) => isIP(name) !== 0),
+  });
+  return { chainPem: issued.chainPem, keyPem: issued.keyPem, clientCaPem: authority.certPem };
+}
+
+/** Writes a token for everything to the file, unless it is there. The token's record is stored first. */
+export async function ensureAdminToken(path: string, store: Store, clock: Clock): Promise<void> {
+  if (existsSync(path)) return;
+  const { token, record } = mintApiToken({
+    description: "made at the first start",
+    grants: [{ role: "admin", namespaces: "*" }],
+    nowMs: clock.nowMs(),
+    randomBytes,
+  });
+  await store.txn([], [{ kind: "put", key: apiTokenKey(record.id), value: encodeJsonRecord(record) }]);
+  await writeFile(path, token, { mode: 0o600, flag: "wx" });
+}

@@ -1,0 +1,169 @@
+import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
+import { NodeStatusRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import { CoordinatorError } from "../errors.ts";
+import { encodeRecord } from "../model/codec.ts";
+import { nodeKey, reportKey } from "../model/keys.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { CallContext } from "../rpc/caller.ts";
+import type { State } from "../state/state.ts";
+import type { Store } from "../store/index.ts";
+import { checkNodeReport } from "./node-report.ts";
+import { assignmentRevision, deltaOf, type Sent, snapshotOf } from "./outbox.ts";
+import { recordHello, recordStatuses } from "./reports.ts";
+import type { Session, Sessions } from "./sessions.ts";
+
+export interface ConnectOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly sessions: Sessions;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly clusterId: string;
+  /** Of the store: grows with each restore. */
+  readonly epoch: number;
+  readonly heartbeatIntervalMs: number;
+}
+
+/** The agent's stream: what it says is written down as it comes; what it is to run goes out as state, never as a queue. */
+export async function* connect(
+  requests: AsyncIterable<ConnectRequest>,
+  context: CallContext,
+  options: ConnectOptions,
+): AsyncGenerator<ConnectResponse> {
+  const node = nodeOf(context);
+  const incoming = requests[Symbol.asyncIterator]();
+  const hello = await firstHello(incoming);
+  await recordReport(node, hello, options);
+  const session = options.sessions.open(node, hello);
+  const signal = AbortSignal.any([context.signal, session.ended.signal]);
+  const listening = listen(incoming, session, hello, options).catch((error: unknown) =>
+    session.ended.abort(error),
+  );
+  try {
+    yield { message: { $case: "welcome", value: welcome(options) } };
+    yield* send(node, session, signal, options);
+    if (session.ended.signal.aborted && !context.signal.aborted) throw session.ended.signal.reason;
+  } finally {
+    session.ended.abort(new CoordinatorError("ABORTED", "the stream ended"));
+    options.sessions.close(session);
+    void listening;
+  }
+}
+
+function nodeOf(context: CallContext): string {
+  if (context.caller.kind !== "node") throw new CoordinatorError("PERMISSION_DENIED", "only nodes connect");
+  return context.caller.nodeId;
+}
+
+async function firstHello(incoming: AsyncIterator<ConnectRequest>): Promise<Hello> {
+  const first = await incoming.next();
+  if (first.done || first.value.message?.$case !== "hello") {
+    throw new CoordinatorError("INVALID", "the first message of the stream must be hello");
+  }
+  return first.value.message.value;
+}
+
+function welcome({ clusterId, heartbeatIntervalMs }: ConnectOptions) {
+  return { clusterId, heartbeatIntervalMs };
+}
+
+async function* send(
+  node: string,
+  session: Session,
+  signal: AbortSignal,
+  { state, epoch }: ConnectOptions,
+): AsyncGenerator<ConnectResponse> {
+  const sent: Sent = new Map();
+  const revision = (): bigint => assignmentRevision(epoch, state.revision);
+  yield { message: { $case: "snapshot", value: snapshotOf(state.podsOnNode(node), revision(), sent) } };
+  while (!signal.aborted) {
+    const delta = deltaOf(state.podsOnNode(node), revision(), sent);
+    if (delta !== undefined) yield { message: { $case: "delta", value: delta } };
+    for (const request of session.requests.splice(0)) yield { message: { $case: "session", value: request } };
+    await session.wake.wait(signal);
+  }
+}
+
+/** Reads until the agent's half-close; a stream that can't be read is a session that has ended. */
+async function listen(
+  incoming: AsyncIterator<ConnectRequest>,
+  session: Session,
+  hello: Hello,
+  options: ConnectOptions,
+): Promise<void> {
+  await recordHello(session.node, hello.pods, options);
+  while (true) {
+    const next = await incoming.next();
+    if (next.done) break;
+    if (session.ended.signal.aborted) return;
+    await take(next.value, session, hello, options);
+  }
+  session.ended.abort(new CoordinatorError("ABORTED", "the agent closed the stream"));
+}
+
+async function take(
+  request: ConnectRequest,
+  session: Session,
+  hello: Hello,
+  options: ConnectOptions,
+): Promise<void> {
+  const { message } = request;
+  switch (message?.$case) {
+    case "heartbeat": {
+      const { usage } = message.value;
+      options.sessions.heard(
+        session,
+        usage && { cpuMilli: Number(usage.cpuMilli), memoryBytes: Number(usage.memoryBytes) },
+      );
+      return;
+    }
+    case "podStatuses":
+      options.sessions.heard(session);
+      await recordStatuses(session.node, message.value.pods, options);
+      return;
+    case "nodeReport":
+      options.sessions.heard(session);
+      await recordReport(session.node, { ...hello, node: message.value }, options);
+      return;
+    case "hello":
+      throw new CoordinatorError("INVALID", "hello is said once");
+    case undefined:
+      return;
+    default:
+      message satisfies never;
+  }
+}
+
+async function recordReport(
+  node: string,
+  hello: Hello,
+  { store, state, clock }: ConnectOptions,
+): Promise<void> {
+  checkNodeReport(hello.node);
+  const known = state.node(node)?.report;
+  const record: NodeStatusRecord = {
+    name: node,
+    report: hello.node,
+    agentVersion: hello.agentVersion,
+    bootId: hello.bootId,
+    observedAt: toTimestamp(clock.nowMs()),
+  };
+  const same = known !== undefined && sameReport({ ...known, observedAt: record.observedAt }, record);
+  if (same) return;
+  const result = await store.txn(
+    [{ kind: "exists", key: nodeKey(node) }],
+    [{ kind: "put", key: reportKey(node), value: encodeRecord(NodeStatusRecord, record) }],
+  );
+  await state.reached(result.revision);
+  if (!result.succeeded)
+    throw new CoordinatorError(
+      "PERMISSION_DENIED",
+      `node ${node} was forgotten: join again with a new token`,
+    );
+}
+
+function sameReport(a: NodeStatusRecord, b: NodeStatusRecord): boolean {
+  return Buffer.from(NodeStatusRecord.encode(a).finish()).equals(NodeStatusRecord.encode(b).finish());
+}

@@ -1,0 +1,209 @@
+import { IdentityError, type NodeId, nodeId } from "@forage/identity";
+import type { CertificateAuthority, IssuedCertificate } from "@forage/identity/ca";
+import {
+  type JoinRefusal,
+  type JoinTokenRecord,
+  recordUse,
+  verifyJoinToken,
+} from "@forage/identity/join-token";
+import type {
+  JoinRequest,
+  JoinResponse,
+  RenewRequest,
+  RenewResponse,
+} from "@forage/proto/forage/agent/v1/agent";
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import { CoordinatorError } from "../errors.ts";
+import { decodeJsonRecord, encodeJsonRecord, encodeRecord } from "../model/codec.ts";
+import { joinTokenKey, nodeKey } from "../model/keys.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { CallContext } from "../rpc/caller.ts";
+import type { NodeEntry } from "../state/entries.ts";
+import type { State } from "../state/state.ts";
+import type { Compare, Op, Store, StoredRecord } from "../store/index.ts";
+
+export interface EnrollOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly authority: CertificateAuthority;
+  readonly clusterId: string;
+}
+
+/** Certificates of a node that are accepted side by side: the present one and, while it drains, the one before. */
+const maxSerials = 2;
+
+/** Hosts of one rack that boot together use one token at the same moment; each try lets one of them through. */
+const maxTries = 20;
+
+/** A join token and a key become a node. The token's use and the node's record are written in one transaction. */
+export async function join(
+  request: JoinRequest,
+  context: CallContext,
+  options: EnrollOptions,
+): Promise<JoinResponse> {
+  const { state, authority, clock, log } = options;
+  const id = checkedNodeId(request.nodeName);
+  // Signing costs far more than comparing: strangers without the secret must not be able to ask for it.
+  const { token } = await findToken(request, options);
+  const early =
+    token && verifyJoinToken(token, { secret: request.tokenSecret, nodeName: id, keyPin: "" }, clock.nowMs());
+  if (early === undefined) throw refused(options, context, id, "WRONG_SECRET");
+  if (!early.ok && early.reason !== "USED") throw refused(options, context, id, early.reason);
+  const issued = await certify(authority, id, request.csr);
+  for (let tries = 0; tries < maxTries; tries++) {
+    const plan = await planJoin(request, id, issued, context, options);
+    const result = await options.store.txn(plan.compares, plan.ops);
+    await state.reached(result.revision);
+    if (!result.succeeded) continue;
+    log.info({ node: id, peer: context.peer, token: request.tokenId, serial: issued.serial }, "node joined");
+    return { certificatePem: issued.chainPem, caBundlePem: authority.certPem, clusterId: options.clusterId };
+  }
+  throw new CoordinatorError(
+    "CONFLICT",
+    "other joins kept using the token or the name at the same moment; try again",
+  );
+}
+
+/** What makes the node, as things stand now. Throws the refusal if they stand otherwise. */
+async function planJoin(
+  request: JoinRequest,
+  id: NodeId,
+  issued: IssuedCertificate,
+  context: CallContext,
+  options: EnrollOptions,
+): Promise<{ readonly compares: Compare[]; readonly ops: Op[] }> {
+  const { state, clock } = options;
+  const { stored, token } = await findToken(request, options);
+  if (stored === undefined || token === undefined) throw refused(options, context, id, "WRONG_SECRET");
+  const attempt = { secret: request.tokenSecret, nodeName: id, keyPin: issued.pin };
+  const verdict = verifyJoinToken(token, attempt, clock.nowMs());
+  if (!verdict.ok) throw refused(options, context, id, verdict.reason);
+  const existing = state.node(id);
+  const value = encodeRecord(NodeRecord, nodeRecord(id, issued, token, existing, clock));
+  const ops: Op[] = [{ kind: "put", key: nodeKey(id), value }];
+  if (verdict.kind === "first") {
+    if (existing !== undefined && token.nodeName === undefined) throw nameTaken(id);
+    const used = recordUse(token, { keyPin: issued.pin, nodeName: id, atMs: clock.nowMs() });
+    ops.push({ kind: "put", key: stored.key, value: encodeJsonRecord(used) });
+  } else if (!isRetryOf(existing, issued)) throw refused(options, context, id, "USED");
+  const compares: Compare[] = [
+    { kind: "modRevision", key: stored.key, revision: stored.modRevision },
+    { kind: "modRevision", key: nodeKey(id), revision: existing?.revision ?? 0 },
+  ];
+  return { compares, ops };
+}
+
+/** A retry gives back what the first answer gave: nothing, once the node was forgotten, revoked or joined anew. */
+function isRetryOf(existing: NodeEntry | undefined, { pin }: IssuedCertificate): boolean {
+  return existing !== undefined && !existing.record.revoked && existing.record.publicKeySha256 === pin;
+}
+
+/** Ids come from strangers, and only what can be one is looked for. */
+async function findToken(
+  { tokenId }: JoinRequest,
+  { store }: EnrollOptions,
+): Promise<{ readonly stored?: StoredRecord; readonly token?: JoinTokenRecord }> {
+  const stored = /^[0-9a-f]{12}$/.test(tokenId) ? await store.get(joinTokenKey(tokenId)) : undefined;
+  if (stored === undefined) return {};
+  return { stored, token: decodeJsonRecord<JoinTokenRecord>(stored.key, stored.value) };
+}
+
+/** A new certificate for a new key of a node that has proven itself by its present one. */
+export async function renew(
+  request: RenewRequest,
+  context: CallContext,
+  options: EnrollOptions,
+): Promise<RenewResponse> {
+  const { store, state, authority, log } = options;
+  if (context.caller.kind !== "node") throw new CoordinatorError("PERMISSION_DENIED", "only nodes renew");
+  const id = context.caller.nodeId;
+  const node = state.node(id);
+  if (node === undefined)
+    throw new CoordinatorError("NOT_FOUND", `node ${id} was forgotten: join again with a new token`);
+  const issued = await certify(authority, id, request.csr);
+  const serials = [issued.serial, ...node.record.serials].slice(0, maxSerials);
+  const record: NodeRecord = { ...node.record, serials, publicKeySha256: issued.pin };
+  const result = await store.txn(
+    [{ kind: "modRevision", key: nodeKey(id), revision: node.revision }],
+    [{ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) }],
+  );
+  await state.reached(result.revision);
+  if (!result.succeeded)
+    throw new CoordinatorError("CONFLICT", "the node's record changed meanwhile; try again");
+  log.info({ node: id, serial: issued.serial }, "node certificate renewed");
+  return { certificatePem: issued.chainPem, caBundlePem: authority.certPem };
+}
+
+/** A certificate counts only while its node is known, not revoked, and the serial is one of its newest. */
+export function isRevoked(node: NodeEntry | undefined, serial: string): boolean {
+  return node === undefined || node.record.revoked || !node.record.serials.includes(serial);
+}
+
+function nodeRecord(
+  id: NodeId,
+  issued: IssuedCertificate,
+  token: JoinTokenRecord,
+  existing: NodeEntry | undefined,
+  clock: Clock,
+): NodeRecord {
+  return {
+    name: id,
+    joinedAt: toTimestamp(clock.nowMs()),
+    publicKeySha256: issued.pin,
+    serials: [issued.serial],
+    revoked: false,
+    unschedulable: existing?.record.unschedulable ?? false,
+    labels: { ...existing?.record.labels, ...token.labels },
+  };
+}
+
+async function certify(
+  authority: CertificateAuthority,
+  id: NodeId,
+  csr: Uint8Array,
+): Promise<IssuedCertificate> {
+  try {
+    return await authority.issueNode(id, csr);
+  } catch (error) {
+    if (error instanceof IdentityError)
+      throw new CoordinatorError("INVALID", `csr: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+function checkedNodeId(name: string): NodeId {
+  try {
+    return nodeId(name);
+  } catch (error) {
+    const description = error instanceof Error ? error.message : "is malformed";
+    throw new CoordinatorError("INVALID", `node_name: ${description}`, {
+      violations: [{ field: "node_name", description }],
+    });
+  }
+}
+
+function refused(
+  options: EnrollOptions,
+  context: CallContext,
+  node: NodeId,
+  reason: JoinRefusal,
+): CoordinatorError {
+  options.log.warn({ node, peer: context.peer, reason }, "join refused");
+  return new CoordinatorError("PERMISSION_DENIED", refusals[reason]);
+}
+
+const refusals: Readonly<Record<JoinRefusal, string>> = {
+  WRONG_SECRET: "the join token is unknown or wrong: make a new one with `forage token create`",
+  EXPIRED: "the join token has expired: make a new one with `forage token create`",
+  WRONG_NAME: "the join token is for a node of another name",
+  USED: "the join token has been used: make a new one with `forage token create`",
+};
+
+function nameTaken(id: NodeId): CoordinatorError {
+  const message = `node ${id} has joined before: choose another name, or let it join anew with \`forage token create --node ${id}\``;
+  return new CoordinatorError("ALREADY_EXISTS", message);
+}

@@ -1,0 +1,62 @@
+import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
+import { parseAmount, SchedulerError } from "@forage/scheduler";
+import { CoordinatorError, type FieldViolation } from "../errors.ts";
+
+/** Amounts, labels, conditions and images of one host; more would only be there to fill our memory. */
+const maxEntries = 10_000;
+const maxTextLength = 1_024;
+
+/** Throws INVALID with all that can't be true of a node, before anything of it is stored and believed. */
+export function checkNodeReport(report: NodeReport | undefined): void {
+  if (report === undefined) throw invalid([{ field: "node", description: "must be set" }]);
+  const violations = [
+    ...amountViolations("capacity", report.capacity),
+    ...amountViolations("allocatable", report.allocatable),
+    ...sizeViolations(report),
+  ];
+  if (violations.length > 0) throw invalid(violations);
+}
+
+function amountViolations(field: string, amounts: Readonly<Record<string, string>>): FieldViolation[] {
+  return Object.entries(amounts).flatMap(([resource, text]) => {
+    try {
+      parseAmount(resource, text);
+      return [];
+    } catch (error) {
+      if (!(error instanceof SchedulerError)) throw error;
+      return [{ field: `node.${field}[${resource.slice(0, 100)}]`, description: error.message }];
+    }
+  });
+}
+
+function sizeViolations({
+  capacity,
+  allocatable,
+  labels,
+  conditions,
+  images,
+  address,
+}: NodeReport): FieldViolation[] {
+  const maps = { capacity, allocatable, labels };
+  const texts = Object.entries(maps).flatMap(([field, map]) =>
+    Object.entries(map).flatMap((pair) => pair.map((text) => ({ field, text }))),
+  );
+  const long = [...texts, { field: "address", text: address }].filter(
+    ({ text }) => text.length > maxTextLength,
+  );
+  const counts = { ...mapSizes(maps), conditions: conditions.length, images: images.length };
+  const many = Object.entries(counts).filter(([, count]) => count > maxEntries);
+  return [
+    ...long.map(({ field }) => ({ field: `node.${field}`, description: "holds a text that is too long" })),
+    ...many.map(([field]) => ({ field: `node.${field}`, description: `must be at most ${maxEntries}` })),
+  ];
+}
+
+function mapSizes(maps: Readonly<Record<string, object>>): Record<string, number> {
+  return Object.fromEntries(Object.entries(maps).map(([field, map]) => [field, Object.keys(map).length]));
+}
+
+function invalid(violations: readonly FieldViolation[]): CoordinatorError {
+  const text = violations.slice(0, 3).map(({ field, description }) => `${field}: ${description}`);
+  return new CoordinatorError("INVALID", `the node's report is invalid: ${text.join("; ")}`, { violations });
+}

@@ -1,0 +1,124 @@
+import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { PodStatusRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import { batches, type Piece } from "../model/batches.ts";
+import { encodeRecord } from "../model/codec.ts";
+import { hashMessage } from "../model/hash.ts";
+import { statusKey } from "../model/keys.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { PodEntry } from "../state/entries.ts";
+import type { State } from "../state/state.ts";
+import type { Compare, Store } from "../store/index.ts";
+
+export interface ReportOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const maxFailures = 5;
+
+/** What one report changes in the store. */
+export interface ReportChange extends Piece {
+  readonly pod: PodEntry;
+}
+
+/**
+ * Pure: a node's words about pods, as changes to the store. A node is heard only about pods that are bound to it.
+ * REMOVED makes the records go; the workload's reconciler then sees whether another is wanted. Of two words about one
+ * pod the last counts.
+ */
+export function changesOf(
+  node: string,
+  statuses: readonly PodStatus[],
+  state: State,
+  nowMs: number,
+): ReportChange[] {
+  const changes: ReportChange[] = [];
+  for (const status of new Map(statuses.map((s) => [s.uid, s])).values()) {
+    const pod = state.podByUid(status.uid);
+    if (pod === undefined || pod.record.node !== node) continue;
+    const key = statusKey(pod.record.namespace, pod.record.name);
+    const compares: Compare[] = [{ kind: "exists", key: pod.key }];
+    if (status.phase === PodPhase.REMOVED) {
+      changes.push({
+        pod,
+        compares,
+        ops: [
+          { kind: "delete", key: pod.key },
+          { kind: "delete", key },
+        ],
+      });
+    } else if (pod.status === undefined || hashStatus(pod.status) !== hashStatus(status)) {
+      const record: PodStatusRecord = { node, status, observedAt: toTimestamp(nowMs) };
+      changes.push({
+        pod,
+        compares,
+        ops: [{ kind: "put", key, value: encodeRecord(PodStatusRecord, record) }],
+      });
+    }
+  }
+  return changes;
+}
+
+/** Pods that are to stop and of which the node, which has just told all it knows, knows nothing. */
+export function vanishedPods(node: string, known: readonly PodStatus[], state: State): PodEntry[] {
+  const uids = new Set(known.map((status) => status.uid));
+  return state
+    .podsOnNode(node)
+    .filter((pod) => pod.record.stoppingSince !== undefined && !uids.has(pod.record.uid));
+}
+
+export async function recordStatuses(
+  node: string,
+  statuses: readonly PodStatus[],
+  options: ReportOptions,
+): Promise<void> {
+  await write(() => changesOf(node, statuses, options.state, options.clock.nowMs()), options);
+}
+
+/** Takes note of what a node knows when it connects. */
+export async function recordHello(
+  node: string,
+  known: readonly PodStatus[],
+  options: ReportOptions,
+): Promise<void> {
+  await recordStatuses(node, known, options);
+  await write(() => vanishedPods(node, known, options.state).map(forgetting), options);
+}
+
+function forgetting(pod: PodEntry): ReportChange {
+  const key = statusKey(pod.record.namespace, pod.record.name);
+  return {
+    pod,
+    compares: [{ kind: "modRevision", key: pod.key, revision: pod.revision }],
+    ops: [
+      { kind: "delete", key: pod.key },
+      { kind: "delete", key },
+    ],
+  };
+}
+
+/** Pods that vanish between the look and the write make a transaction fail as a whole: look again. */
+async function write(
+  look: () => readonly ReportChange[],
+  { store, state, log }: ReportOptions,
+): Promise<void> {
+  for (let failures = 0; failures < maxFailures; ) {
+    const [part] = batches(look());
+    if (part === undefined) return;
+    const result = await store.txn(
+      part.flatMap((change) => change.compares),
+      part.flatMap((change) => change.ops),
+    );
+    await state.reached(result.revision);
+    if (!result.succeeded) failures++;
+  }
+  log.warn("pods kept changing while their statuses were recorded; the next report brings them again");
+}
+
+function hashStatus(status: PodStatus): string {
+  return hashMessage(PodStatus, status);
+}

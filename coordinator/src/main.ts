@@ -1,0 +1,74 @@
+import { spawn } from "node:child_process";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { pino } from "pino";
+import { type Config, ConfigError, readCommandLine } from "./config.ts";
+import { systemClock } from "./control/clock.ts";
+import { startCoordinator } from "./coordinator.ts";
+import { ensureAdminToken, openAuthority } from "./identity.ts";
+import { maintenanceTask, runMaintenance } from "./maintenance.ts";
+import { openLevelStore } from "./store/index.ts";
+
+/** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
+const stopTimeoutMs = 10_000;
+
+async function main(): Promise<void> {
+  const { config, words, epoch } = readCommandLine(process.argv.slice(2), process.env);
+  const task = maintenanceTask(words, epoch);
+  if (task !== undefined) {
+    process.stdout.write(`${JSON.stringify(await runMaintenance(task, config.dataDir, systemClock()))}\n`);
+    return;
+  }
+  await serve(config);
+}
+
+async function serve(config: Config): Promise<void> {
+  const log = pino({ level: config.logLevel, base: { program: "coordinator" } });
+  const clock = systemClock();
+  // Others read the authority's certificate in it; what is secret lies in directories of its own.
+  mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
+  const store = await openLevelStore({
+    dir: join(config.dataDir, "store"),
+    clock,
+    log: (fields, message) => log.info(fields, message),
+  });
+  const authority = await openAuthority(config.dataDir, config.cluster, clock);
+  if (config.adminTokenFile !== undefined) await ensureAdminToken(config.adminTokenFile, store, clock);
+  const coordinator = await startCoordinator({
+    config,
+    store,
+    epoch: store.epoch,
+    clusterId: store.id,
+    authority,
+    clock,
+    log,
+    onFatal: (err) => {
+      log.fatal({ err }, "can't go on");
+      process.exit(1);
+    },
+  });
+  notifySystemd(process.env.NOTIFY_SOCKET);
+  const stop = (signal: string): void => {
+    log.info({ signal }, "stopping");
+    setTimeout(() => process.exit(0), stopTimeoutMs).unref();
+    void coordinator
+      .close()
+      .then(() => store.close())
+      .then(() => process.exit(0));
+  };
+  process.once("SIGTERM", stop);
+  process.once("SIGINT", stop);
+}
+
+/** Node has no datagram sockets of the unix kind, so systemd's own program says that we are ready. */
+function notifySystemd(socket: string | undefined): void {
+  if (socket !== undefined) spawn("systemd-notify", ["--ready"], { stdio: "ignore" }).on("error", () => {});
+}
+
+main().catch((error: unknown) => {
+  const known = error instanceof ConfigError;
+  process.stderr.write(
+    `forage-coordinator: ${known ? error.message : (error instanceof Error && error.stack) || error}\n`,
+  );
+  process.exit(known ? 2 : 1);
+});

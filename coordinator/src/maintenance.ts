@@ -1,0 +1,66 @@
+import { join } from "node:path";
+import { ConfigError } from "./config.ts";
+import type { Clock } from "./control/clock.ts";
+import { openLevelStore, restoreLevelStore, salvageLevelStore } from "./store/index.ts";
+
+/** What can be done to the store while no coordinator runs on it. */
+export type MaintenanceTask =
+  | { readonly name: "backup"; readonly file: string }
+  | { readonly name: "restore"; readonly file: string; readonly epoch?: number }
+  | { readonly name: "salvage" }
+  | { readonly name: "verify" };
+
+/** Assignment revisions carry the epoch in 23 bits, see `link/outbox.ts`. */
+const maxEpoch = 2 ** 23 - 1;
+
+export const maintenanceUsage = `       forage-coordinator backup FILE | restore FILE [--epoch N] | salvage | verify   (with the coordinator stopped)`;
+
+/** Reads the words after the program's name; undefined: serve. Throws ConfigError for any other word. */
+export function maintenanceTask(
+  words: readonly string[],
+  epoch: string | undefined,
+): MaintenanceTask | undefined {
+  const [name, file, ...rest] = words;
+  if (epoch !== undefined && name !== "restore") throw new ConfigError("--epoch goes with restore");
+  if (name === undefined) return undefined;
+  const needsFile = name === "backup" || name === "restore";
+  if (rest.length > 0 || (file !== undefined) !== needsFile)
+    throw new ConfigError(`usage:\n${maintenanceUsage}`);
+  switch (name) {
+    case "backup":
+      return { name, file: file ?? "" };
+    case "restore":
+      return { name, file: file ?? "", ...(epoch !== undefined && { epoch: checkedEpoch(epoch) }) };
+    case "salvage":
+    case "verify":
+      return { name };
+    default:
+      throw new ConfigError(`there is no task "${name}"; usage:\n${maintenanceUsage}`);
+  }
+}
+
+/** Does the task and returns what to say of it, one JSON object. */
+export async function runMaintenance(task: MaintenanceTask, dataDir: string, clock: Clock): Promise<object> {
+  const dir = join(dataDir, "store");
+  if (task.name === "restore")
+    return restoreLevelStore({
+      dir,
+      file: task.file,
+      ...(task.epoch !== undefined && { epoch: task.epoch }),
+    });
+  if (task.name === "salvage") return salvageLevelStore({ dir });
+  const store = await openLevelStore({ dir, clock });
+  try {
+    if (task.name === "backup") return await store.backup(task.file);
+    await store.verify();
+    return { id: store.id, epoch: store.epoch, revision: store.revision, verified: true };
+  } finally {
+    await store.close();
+  }
+}
+
+function checkedEpoch(text: string): number {
+  const epoch = /^\d{1,8}$/.test(text) ? Number(text) : Number.NaN;
+  if (epoch >= 1 && epoch <= maxEpoch) return epoch;
+  throw new ConfigError(`--epoch must be a whole number from 1 to ${maxEpoch}`);
+}

@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
+import { CoordinatorError } from "../errors.ts";
+import { decodeJsonRecord, decodeRecord, encodeJsonRecord, encodeRecord } from "./codec.ts";
+
+const pod = PodRecord.fromPartial({
+  name: "a",
+  labels: { "": "b", ü: "" },
+  createdAt: { seconds: -1n, nanos: 5 },
+});
+
+test("what is encoded is decoded", () => {
+  assert.deepEqual(decodeRecord(PodRecord, "pods/a", encodeRecord(PodRecord, pod)), pod);
+  const json = { a: [1, "ü"], b: null };
+  assert.deepEqual(decodeJsonRecord("x/a", encodeJsonRecord(json)), json);
+});
+
+test("the first byte tells the layout, and one that isn't known is refused by the record's name", () => {
+  const value = encodeRecord(PodRecord, pod);
+  assert.equal(value[0], 1);
+  value[0] = 2;
+  for (const bytes of [value, new Uint8Array(0)]) {
+    assert.throws(
+      () => decodeRecord(PodRecord, "pods/shop/a", bytes),
+      (error: unknown) => error instanceof CoordinatorError && /pods\/shop\/a has layout/.test(error.message),
+    );
+  }
+});
+
+test("a record that is torn is refused by its name", () => {
+  const value = encodeRecord(PodRecord, pod);
+  assert.throws(
+    () => decodeRecord(PodRecord, "pods/shop/a", value.subarray(0, value.length - 1)),
+    /pods\/shop\/a can't be decoded/,
+  );
+  assert.throws(() => decodeJsonRecord("x/a", Uint8Array.of(1, 0x7b)), /x\/a can't be decoded/);
+});

@@ -1,0 +1,50 @@
+import { CoordinatorError } from "../errors.ts";
+
+interface Encoder<T> {
+  encode(message: T): { finish(): Uint8Array };
+}
+
+interface Decoder<T> {
+  decode(bytes: Uint8Array): T;
+}
+
+/** First byte of every value: the layout of what follows. Newer layouts are refused, never guessed at. */
+const layoutVersion = 1;
+
+export function encodeRecord<T>(type: Encoder<T>, message: T): Uint8Array {
+  const body = type.encode(message).finish();
+  const value = new Uint8Array(body.length + 1);
+  value[0] = layoutVersion;
+  value.set(body, 1);
+  return value;
+}
+
+/** @throws CoordinatorError INTERNAL that names the record. */
+export function decodeRecord<T>(type: Decoder<T>, key: string, value: Uint8Array): T {
+  if (value[0] !== layoutVersion) {
+    throw new CoordinatorError(
+      "INTERNAL",
+      `record ${key} has layout ${value[0]}, this version reads ${layoutVersion}: was the store written by a newer coordinator?`,
+    );
+  }
+  try {
+    return type.decode(value.subarray(1));
+  } catch (cause) {
+    throw new CoordinatorError("INTERNAL", `record ${key} can't be decoded`, { cause });
+  }
+}
+
+/** For records whose types are not the wire's: those of `@forage/identity`. */
+export function encodeJsonRecord(value: unknown): Uint8Array {
+  const body = new TextEncoder().encode(JSON.stringify(value));
+  return Uint8Array.of(layoutVersion, ...body);
+}
+
+/** The caller vouches that only `encodeJsonRecord` of the same type wrote under the key. */
+export function decodeJsonRecord<T>(key: string, value: Uint8Array): T {
+  return decodeRecord({ decode: (bytes) => parseJson<T>(bytes) }, key, value);
+}
+
+function parseJson<T>(bytes: Uint8Array): T {
+  return JSON.parse(new TextDecoder().decode(bytes)) as T;
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { hashLabels, hashMessage } from "./hash.ts";
+
+const template = (labels: Record<string, string>, image = "app:v1") =>
+  PodTemplate.fromPartial({ container: { name: "main", image }, podConfig: { labels } });
+
+test("the order in which maps were filled doesn't matter", () => {
+  const one = hashMessage(PodTemplate, template({ a: "1", b: "2", "10": "x", "9": "y" }));
+  const other = hashMessage(PodTemplate, template({ "9": "y", b: "2", "10": "x", a: "1" }));
+  assert.equal(one, other);
+  assert.match(one, /^[0-9a-f]{64}$/);
+});
+
+test("everything else does", () => {
+  const base = hashMessage(PodTemplate, template({ a: "1" }));
+  for (const other of [
+    template({ a: "2" }),
+    template({ b: "1" }),
+    template({}),
+    template({ a: "1" }, "app:v2"),
+  ])
+    assert.notEqual(hashMessage(PodTemplate, other), base);
+  assert.notEqual(hashMessage(PodTemplate, template({ a: "1" }), "x"), base);
+  const parts = hashMessage(PodTemplate, template({}), "x", "y");
+  assert.notEqual(hashMessage(PodTemplate, template({}), "xy"), parts);
+});
+
+test("a message is not changed by being hashed, and hashes the same once it was on the wire", () => {
+  const message = template({ b: "2", a: "1" });
+  const copy = structuredClone(message);
+  const hash = hashMessage(PodTemplate, message);
+  assert.deepEqual(message, copy);
+  const decoded = PodTemplate.decode(PodTemplate.encode(message).finish());
+  assert.equal(hashMessage(PodTemplate, decoded), hash);
+});
+
+test("labels hash by what they are", () => {
+  assert.equal(hashLabels({ a: "1", b: "2" }), hashLabels({ b: "2", a: "1" }));
+  assert.notEqual(hashLabels({ a: "1" }), hashLabels({ a: "2" }));
+  assert.notEqual(hashLabels({ a: "b,c" }), hashLabels({ a: "b", c: "" }));
+});

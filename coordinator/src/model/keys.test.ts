@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { createMemoryStore } from "../store/index.ts";
+import {
+  apiTokenKey,
+  applyKey,
+  joinTokenKey,
+  nodeKey,
+  podKey,
+  prefixes,
+  reportKey,
+  resourceKey,
+  rolloutKey,
+  statusKey,
+} from "./keys.ts";
+
+const longest = "x".repeat(63);
+
+test("each kind of record has a prefix of its own, and none begins another", () => {
+  const all = Object.values(prefixes);
+  for (const a of all) for (const b of all) assert.ok(a === b || !a.startsWith(b), `${a} ${b}`);
+});
+
+test("the longest names, and apply ids of any text, make keys that the store takes", async () => {
+  const store = createMemoryStore({ clock: new ManualClock() });
+  const keys = [
+    resourceKey(longest, "container_service", longest),
+    podKey(longest, longest),
+    statusKey(longest, longest),
+    nodeKey(longest),
+    reportKey(longest),
+    rolloutKey("r-1"),
+    joinTokenKey("1"),
+    apiTokenKey("1"),
+    applyKey(longest, "😀".repeat(64)),
+    applyKey(longest, "\0\n/%".repeat(64)),
+    applyKey("shop", "../../nodes/n1"),
+  ];
+  const value = new Uint8Array(0);
+  const { succeeded } = await store.txn(
+    [],
+    keys.map((key) => ({ kind: "put", key, value })),
+  );
+  assert.ok(succeeded);
+  await store.close();
+});
+
+test("different apply ids have different keys", () => {
+  const keys = ["a/b", "a%2Fb", "a b", "a+b"].map((id) => applyKey("shop", id));
+  assert.equal(new Set(keys).size, keys.length);
+  assert.notEqual(applyKey("a", "b/c"), applyKey("a/b", "c"));
+});

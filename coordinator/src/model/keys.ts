@@ -1,0 +1,54 @@
+/** Where each record lies in the store. Names are checked before they get here and never hold a slash. */
+export const prefixes = {
+  resources: "resources/",
+  pods: "pods/",
+  statuses: "statuses/",
+  nodes: "nodes/",
+  reports: "reports/",
+  rollouts: "rollouts/",
+  applies: "applies/",
+  joinTokens: "join-tokens/",
+  apiTokens: "api-tokens/",
+} as const;
+
+export const clusterKey = "cluster";
+
+/** `kind/name` within a namespace; kinds are the field names of ForageResource.spec. */
+export type ResourceKind = "container_service" | "service" | "route" | "cron_job" | "job";
+
+export function resourceKey(namespace: string, kind: string, name: string): string {
+  return `${prefixes.resources}${namespace}/${kind}/${name}`;
+}
+
+export function podKey(namespace: string, name: string): string {
+  return `${prefixes.pods}${namespace}/${name}`;
+}
+
+export function statusKey(namespace: string, podName: string): string {
+  return `${prefixes.statuses}${namespace}/${podName}`;
+}
+
+export function nodeKey(name: string): string {
+  return `${prefixes.nodes}${name}`;
+}
+
+export function reportKey(nodeName: string): string {
+  return `${prefixes.reports}${nodeName}`;
+}
+
+export function rolloutKey(id: string): string {
+  return `${prefixes.rollouts}${id}`;
+}
+
+/** Apply ids are the caller's own strings, so they are escaped. */
+export function applyKey(namespace: string, applyId: string): string {
+  return `${prefixes.applies}${namespace}/${encodeURIComponent(applyId)}`;
+}
+
+export function joinTokenKey(id: string): string {
+  return `${prefixes.joinTokens}${id}`;
+}
+
+export function apiTokenKey(id: string): string {
+  return `${prefixes.apiTokens}${id}`;
+}

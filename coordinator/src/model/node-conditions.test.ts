@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NodeReport } from "@forage/proto/forage/agent/v1/agent";
+import { nodeProblems } from "./node-conditions.ts";
+
+const notReady = "node.kubernetes.io/not-ready";
+
+for (const [type, status, taint] of [
+  ["RuntimeReady", true, undefined],
+  ["RuntimeReady", false, notReady],
+  ["NetworkReady", false, notReady],
+  ["DiskPressure", false, undefined],
+  ["DiskPressure", true, "node.kubernetes.io/disk-pressure"],
+  ["SomethingNew", false, undefined],
+  ["SomethingNew", true, undefined],
+] as const) {
+  test(`${type} ${status} is ${taint ?? "no problem"}`, () => {
+    const report = NodeReport.fromPartial({
+      conditions: [{ type, status, reason: "Why", message: "because" }],
+    });
+    const expected = taint === undefined ? [] : [{ taint, message: `${type}: because` }];
+    assert.deepEqual(nodeProblems(report), expected);
+  });
+}
+
+test("a node that has not reported has no problems of its own", () => {
+  assert.deepEqual(nodeProblems(undefined), []);
+});

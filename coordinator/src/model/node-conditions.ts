@@ -1,0 +1,27 @@
+import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
+
+/** What hinders a node from taking new pods, by its own word. Pods that it has go on. */
+export interface NodeProblem {
+  /** Kubernetes' taint for it, without the effect, which is NoSchedule. */
+  readonly taint: string;
+  readonly message: string;
+}
+
+/** Conditions that must hold, and those that must not. Unknown ones say nothing. */
+const required = ["RuntimeReady", "NetworkReady"];
+const pressures: Readonly<Record<string, string>> = { DiskPressure: "node.kubernetes.io/disk-pressure" };
+
+export function nodeProblems(report: NodeReport | undefined): NodeProblem[] {
+  const problems: NodeProblem[] = [];
+  for (const { type, status, message, reason } of report?.conditions ?? []) {
+    const taint =
+      required.includes(type) && !status
+        ? "node.kubernetes.io/not-ready"
+        : status
+          ? pressures[type]
+          : undefined;
+    if (taint !== undefined)
+      problems.push({ taint, message: `${type}: ${message === "" ? reason : message}` });
+  }
+  return problems;
+}

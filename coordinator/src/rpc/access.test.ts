@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { nodeId } from "@forage/identity";
+import { ROLES, type Role } from "@forage/identity/authorize";
+import { CoordinatorError } from "../errors.ts";
+import { servedDefinitions } from "../services.ts";
+import { assertMayCall, assertNamespace, methodTable } from "./access.ts";
+import type { Caller } from "./caller.ts";
+
+const methods = servedDefinitions.flatMap((definition) => Object.values(definition).map(({ path }) => path));
+const node: Caller = { kind: "node", nodeId: nodeId("n1") };
+const anonymous: Caller = { kind: "anonymous" };
+
+/** What each method asks for, written down a second time on purpose: a change of rights shows here. */
+const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admin" | "cluster viewer">> = {
+  "/forest.v1.ForageService/ApplyResources": "editor",
+  "/forest.v1.ForageService/WatchRollout": "viewer",
+  "/forest.v1.ForageService/DeleteResources": "editor",
+  "/forage.operator.v1.OperatorService/ListResources": "viewer",
+  "/forage.operator.v1.OperatorService/ListPods": "viewer",
+  "/forage.operator.v1.OperatorService/ListNodes": "cluster viewer",
+  "/forage.operator.v1.OperatorService/ListEndpoints": "viewer",
+  "/forage.operator.v1.OperatorService/GetRollout": "viewer",
+  "/forage.operator.v1.OperatorService/Delete": "editor",
+  "/forage.operator.v1.OperatorService/Logs": "viewer",
+  "/forage.operator.v1.OperatorService/Exec": "editor",
+  "/forage.operator.v1.OperatorService/CreateJoinToken": "cluster admin",
+  "/forage.operator.v1.OperatorService/CreateApiToken": "cluster admin",
+  "/forage.agent.v1.EnrollmentService/Join": "anyone",
+  "/forage.agent.v1.AgentService/Connect": "node",
+  "/forage.agent.v1.AgentService/Renew": "node",
+  "/forage.agent.v1.AgentService/Serve": "node",
+  "/io.linkerd.proxy.destination.Destination/Get": "destination-reader",
+  "/io.linkerd.proxy.destination.Destination/GetProfile": "destination-reader",
+};
+
+test("every method that is served has its line, and no line is left over", () => {
+  assert.deepEqual([...methods].sort(), Object.keys(methodTable).sort());
+  assert.deepEqual([...methods].sort(), Object.keys(expected).sort());
+});
+
+for (const method of methods) {
+  describe(method, () => {
+    const wanted = expected[method] ?? "node";
+    const role = ROLES.find((r) => wanted === r || wanted === `cluster ${r}`);
+
+    test("strangers", () => {
+      const code = wanted === "anyone" ? undefined : "UNAUTHENTICATED";
+      assert.equal(refusal(anonymous, method, "shop"), code);
+    });
+    test("nodes", () => {
+      const allowed = wanted === "anyone" || wanted === "node";
+      assert.equal(refusal(node, method, "shop"), allowed ? undefined : "PERMISSION_DENIED");
+    });
+    for (const held of ROLES) {
+      test(`a ${held} of every namespace`, () => {
+        const enough = wanted === "anyone" || (role !== undefined && includes(held, role));
+        assert.equal(refusal(user(held, "*"), method, "shop"), enough ? undefined : "PERMISSION_DENIED");
+      });
+    }
+    test("a token without any role", () => {
+      const code = wanted === "anyone" ? undefined : "PERMISSION_DENIED";
+      assert.equal(refusal({ kind: "user", name: "u", grants: [] }, method, "shop"), code);
+    });
+    if (role === undefined) return;
+    test("a token of this namespace", () => {
+      const code = wanted.startsWith("cluster") ? "PERMISSION_DENIED" : undefined;
+      assert.equal(refusal(user("admin", ["shop"]), method, "shop"), code);
+    });
+    test("a token of another namespace", () => {
+      assert.equal(refusal(user("admin", ["other"]), method, "shop"), "PERMISSION_DENIED");
+    });
+    test("a token of one namespace that asks for all", () => {
+      assert.equal(refusal(user("admin", ["shop"]), method, ""), "PERMISSION_DENIED");
+    });
+  });
+}
+
+test("a method without a line is closed to everyone", () => {
+  for (const caller of [anonymous, node, user("admin", "*")]) {
+    for (const method of ["/forest.v1.ForageService/Other", "", "toString", "/grpc.health.v1.Health/Check"])
+      assert.throws(() => assertMayCall(caller, method, {}), { code: "PERMISSION_DENIED" });
+  }
+});
+
+test("what is wrong with credentials is told", () => {
+  const problem = "the token has expired";
+  assert.throws(() => assertMayCall({ kind: "anonymous", problem }, methods[0] ?? "", {}), {
+    code: "UNAUTHENTICATED",
+    message: problem,
+  });
+});
+
+test("a role in one namespace gives nothing in another where a lesser one is held", () => {
+  const grants = [
+    { role: "editor", namespaces: ["a"] },
+    { role: "viewer", namespaces: ["b"] },
+  ] as const;
+  const caller: Caller = { kind: "user", name: "u", grants };
+  const apply = "/forest.v1.ForageService/ApplyResources";
+  assert.equal(refusal(caller, apply, "a"), undefined);
+  assert.equal(refusal(caller, apply, "b"), "PERMISSION_DENIED");
+  assert.equal(refusal(caller, "/forage.operator.v1.OperatorService/ListPods", "b"), undefined);
+});
+
+/** What a call for the namespace meets: at the door and, where the handler finds out the namespace, there. */
+function refusal(caller: Caller, method: string, namespace: string): string | undefined {
+  const byHandler = /WatchRollout|GetRollout|Exec$|Destination/.test(method);
+  try {
+    assertMayCall(caller, method, byHandler ? {} : { namespace });
+    if (byHandler) assertNamespace(caller, method, namespace);
+    return undefined;
+  } catch (error) {
+    assert.ok(error instanceof CoordinatorError);
+    return error.code;
+  }
+}
+
+function user(role: Role, namespaces: "*" | readonly string[]): Caller {
+  return { kind: "user", name: "token:1", grants: [{ role, namespaces }] };
+}
+
+function includes(held: Role, wanted: Role): boolean {
+  return ROLES.indexOf(held) >= ROLES.indexOf(wanted);
+}

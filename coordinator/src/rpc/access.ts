@@ -1,0 +1,94 @@
+import { authorize, type Denial, type MethodTable, type Role } from "@forage/identity/authorize";
+import { CoordinatorError } from "../errors.ts";
+import type { Caller } from "./caller.ts";
+
+const anyone = { who: "anyone" } as const;
+const node = { who: "node" } as const;
+const inNamespace = (role: Role) => ({ who: "user", role, scope: "namespace" }) as const;
+const inCluster = (role: Role) => ({ who: "user", role, scope: "cluster" }) as const;
+
+/** Every method that is served, with what it asks of its caller. A method that isn't listed is refused. */
+export const methodTable: MethodTable = {
+  "/forest.v1.ForageService/ApplyResources": inNamespace("editor"),
+  "/forest.v1.ForageService/WatchRollout": inNamespace("viewer"),
+  "/forest.v1.ForageService/DeleteResources": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/ListResources": inNamespace("viewer"),
+  "/forage.operator.v1.OperatorService/ListPods": inNamespace("viewer"),
+  "/forage.operator.v1.OperatorService/ListNodes": inCluster("viewer"),
+  "/forage.operator.v1.OperatorService/ListEndpoints": inNamespace("viewer"),
+  "/forage.operator.v1.OperatorService/GetRollout": inNamespace("viewer"),
+  "/forage.operator.v1.OperatorService/Delete": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/Logs": inNamespace("viewer"),
+  "/forage.operator.v1.OperatorService/Exec": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/CreateJoinToken": inCluster("admin"),
+  "/forage.operator.v1.OperatorService/CreateApiToken": inCluster("admin"),
+  "/forage.agent.v1.EnrollmentService/Join": anyone,
+  "/forage.agent.v1.AgentService/Connect": node,
+  "/forage.agent.v1.AgentService/Renew": node,
+  "/forage.agent.v1.AgentService/Serve": node,
+  "/io.linkerd.proxy.destination.Destination/Get": inNamespace("destination-reader"),
+  "/io.linkerd.proxy.destination.Destination/GetProfile": inNamespace("destination-reader"),
+};
+
+/** Methods whose namespace isn't a field of the request: their handlers call `assertNamespace` once they know it. */
+const handlerDecides: ReadonlySet<string> = new Set([
+  "/forest.v1.ForageService/WatchRollout",
+  "/forage.operator.v1.OperatorService/GetRollout",
+  "/forage.operator.v1.OperatorService/Exec",
+  "/io.linkerd.proxy.destination.Destination/Get",
+  "/io.linkerd.proxy.destination.Destination/GetProfile",
+]);
+
+/** Throws UNAUTHENTICATED or PERMISSION_DENIED unless the caller may make this call. */
+export function assertMayCall(caller: Caller, method: string, request: unknown): void {
+  if (!handlerDecides.has(method)) {
+    check(caller, method, namespaceOf(request));
+    return;
+  }
+  const candidates = caller.kind === "user" ? caller.grants.flatMap(({ namespaces }) => namespaces) : [];
+  const allowed = candidates.some((namespace) => authorize(caller, method, plain(namespace), methodTable).ok);
+  if (!allowed) check(caller, method, undefined);
+}
+
+/** Throws PERMISSION_DENIED unless the caller may call the method for the namespace. */
+export function assertNamespace(caller: Caller, method: string, namespace: string): void {
+  check(caller, method, namespace);
+}
+
+function check(caller: Caller, method: string, namespace: string | undefined): void {
+  const decision = authorize(caller, method, namespace, methodTable);
+  if (decision.ok) return;
+  const code = decision.reason === "UNAUTHENTICATED" ? "UNAUTHENTICATED" : "PERMISSION_DENIED";
+  throw new CoordinatorError(code, explain(decision.reason, caller, method, namespace));
+}
+
+function explain(reason: Denial, caller: Caller, method: string, namespace: string | undefined): string {
+  const required = methodTable[method];
+  switch (reason) {
+    case "UNAUTHENTICATED":
+      return caller.problem ?? "no credentials: send the metadata `authorization: Bearer <token>` over TLS";
+    case "UNKNOWN_METHOD":
+      return `${method} is not open to anyone`;
+    case "NODES_ONLY":
+      return `${method} is for nodes with a certificate only`;
+    case "USERS_ONLY":
+      return `${method} is not for nodes: use a token`;
+    case "MISSING_ROLE":
+      return `${method} needs the role ${required?.who === "user" ? required.role : ""}; this token does not hold it`;
+    case "WRONG_NAMESPACE":
+      return namespace === undefined
+        ? `${method} reaches over all namespaces here; this token does not: name one that it covers`
+        : `this token does not cover namespace "${namespace}"`;
+    default:
+      return reason satisfies never;
+  }
+}
+
+function namespaceOf(request: unknown): string | undefined {
+  const named = request as { readonly namespace?: unknown } | undefined;
+  return typeof named?.namespace === "string" && named.namespace !== "" ? named.namespace : undefined;
+}
+
+function plain(namespace: string): string | undefined {
+  return namespace === "*" ? undefined : namespace;
+}

@@ -1,0 +1,42 @@
+import { bearerToken, parseApiToken, verifyApiToken } from "@forage/identity/api-token";
+import type { Peer } from "@forage/identity/tls-server";
+import type { Metadata } from "@grpc/grpc-js";
+import type { ApiTokenEntry } from "../state/entries.ts";
+import type { Caller } from "./caller.ts";
+
+export interface IdentifyOptions {
+  readonly findToken: (id: string) => ApiTokenEntry | undefined;
+  readonly nowMs: () => number;
+}
+
+/** A token in the metadata speaks for the call; else the connection's certificate does. */
+export function identify(metadata: Metadata, peer: Peer, options: IdentifyOptions): Caller {
+  const header = metadata.get("authorization")[0];
+  if (header !== undefined) return identifyToken(String(header), options);
+  if (peer.kind === "authenticated") {
+    if (peer.identity.kind === "node") return { kind: "node", nodeId: peer.identity.nodeId };
+    return {
+      kind: "anonymous",
+      problem: "certificates of machine clients carry no role: send a bearer token",
+    };
+  }
+  if (peer.certificateProblem === undefined) return { kind: "anonymous" };
+  return { kind: "anonymous", problem: `the client certificate is not accepted: ${peer.certificateProblem}` };
+}
+
+function identifyToken(header: string, { findToken, nowMs }: IdentifyOptions): Caller {
+  const parsed = parseApiToken(bearerToken(header) ?? "");
+  if (parsed === undefined) {
+    return {
+      kind: "anonymous",
+      problem: "the authorization metadata holds no token of the form `Bearer flt_…`",
+    };
+  }
+  // One answer for unknown ids and wrong secrets, so that ids can't be probed.
+  const unknown: Caller = { kind: "anonymous", problem: "the token is unknown or was revoked" };
+  const entry = findToken(parsed.id);
+  if (entry === undefined) return unknown;
+  const verdict = verifyApiToken(entry.record, parsed.secret, nowMs());
+  if (verdict.ok) return { kind: "user", name: `token:${parsed.id}`, grants: entry.record.grants };
+  return verdict.reason === "EXPIRED" ? { kind: "anonymous", problem: "the token has expired" } : unknown;
+}

@@ -1,0 +1,158 @@
+import type { PeeredCall } from "@forage/identity/tls-server";
+import type {
+  handleBidiStreamingCall,
+  handleServerStreamingCall,
+  handleUnaryCall,
+  Metadata,
+  MethodDefinition,
+  Server,
+  ServerDuplexStream,
+  ServerWritableStream,
+  ServiceDefinition,
+  ServiceError,
+  UntypedHandleCall,
+  UntypedServiceImplementation,
+} from "@grpc/grpc-js";
+import type { Logger } from "pino";
+import { assertMayCall } from "./access.ts";
+import type { CallContext, Caller } from "./caller.ts";
+import { toServiceError } from "./status.ts";
+import { drained, requestsOf } from "./stream.ts";
+
+type Method = MethodDefinition<unknown, unknown>;
+
+/** A handler in our own terms: async functions and generators with a context, in place of call objects and callbacks. */
+export type Handler<D> = D extends {
+  requestStream: infer RequestStream;
+  responseStream: infer ResponseStream;
+}
+  ? D extends {
+      requestDeserialize: (bytes: Buffer) => infer Request;
+      responseDeserialize: (bytes: Buffer) => infer Response;
+    }
+    ? RequestStream extends true
+      ? (requests: AsyncIterable<Request>, context: CallContext) => AsyncIterable<Response>
+      : ResponseStream extends true
+        ? (request: Request, context: CallContext) => AsyncIterable<Response>
+        : (request: Request, context: CallContext) => Promise<Response>
+    : never
+  : never;
+
+export type Handlers<S> = { readonly [Name in keyof S]: Handler<S[Name]> };
+
+/** The part of a call that tells who makes it. */
+export type IdentifiableCall = PeeredCall & { readonly metadata: Metadata };
+
+export interface ServeOptions {
+  /** Tells who is calling from what the transport and the metadata prove. */
+  readonly identify: (call: IdentifiableCall) => Caller;
+  readonly log: Logger;
+  /** Aborted when the server stops: open streams then end with OK. */
+  readonly stopping: AbortSignal;
+  readonly observe?: (method: string, code: number, seconds: number) => void;
+  /** Monotonic, in milliseconds. */
+  readonly monotonicMs: () => number;
+}
+
+/** Registers a service; every call passes authentication, authorisation, logging and error mapping here and nowhere else. */
+export function serve<S extends ServiceDefinition>(
+  server: Server,
+  definition: S,
+  handlers: Handlers<S>,
+  options: ServeOptions,
+): void {
+  const implementation: Record<string, UntypedHandleCall> = {};
+  for (const [name, method] of Object.entries(definition) as [keyof S & string, Method][]) {
+    const handler = handlers[name] as (request: unknown, context: CallContext) => unknown;
+    implementation[name] = method.responseStream
+      ? streaming(method, handler as StreamHandler, options)
+      : unary(method, handler as UnaryHandler, options);
+  }
+  server.addService(definition, implementation as UntypedServiceImplementation);
+}
+
+type UnaryHandler = (request: unknown, context: CallContext) => Promise<unknown>;
+type StreamHandler = (request: unknown, context: CallContext) => AsyncIterable<unknown>;
+
+function unary(method: Method, handler: UnaryHandler, options: ServeOptions): UntypedHandleCall {
+  const handle: handleUnaryCall<unknown, unknown> = (call, callback) => {
+    const done = begin(method.path, options);
+    const gone = new AbortController();
+    call.on("cancelled", () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, options.stopping]);
+    identifyAndRun(call, method.path, call.request, signal, options, (context) =>
+      handler(call.request, context),
+    ).then(
+      (response) => {
+        done(0);
+        callback(null, response);
+      },
+      (error: unknown) => callback(fail(error, done)),
+    );
+  };
+  return handle;
+}
+
+function streaming(method: Method, handler: StreamHandler, options: ServeOptions): UntypedHandleCall {
+  const handle = (
+    call: ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>,
+  ): void => {
+    const done = begin(method.path, options);
+    const gone = new AbortController();
+    call.on("cancelled", () => gone.abort());
+    call.on("error", () => gone.abort());
+    const signal = AbortSignal.any([gone.signal, options.stopping]);
+    const input = method.requestStream
+      ? requestsOf(call as ServerDuplexStream<unknown, unknown>, signal)
+      : undefined;
+    const request = input ?? (call as ServerWritableStream<unknown, unknown>).request;
+    identifyAndRun(call, method.path, request, signal, options, async (context) => {
+      for await (const response of handler(request, context)) {
+        if (signal.aborted) break;
+        if (!call.write(response)) await drained(call, signal);
+      }
+    }).then(
+      () => {
+        done(0);
+        call.end();
+      },
+      (error: unknown) => {
+        // A stream that the stopping server cuts has told the truth so far: it ends well and clients come back.
+        if (options.stopping.aborted || gone.signal.aborted) {
+          done(0);
+          call.end();
+        } else call.emit("error", fail(error, done));
+      },
+    );
+  };
+  return handle as handleServerStreamingCall<unknown, unknown> & handleBidiStreamingCall<unknown, unknown>;
+}
+
+function fail(error: unknown, done: (code: number, error?: unknown) => void): ServiceError {
+  const serviceError = toServiceError(error);
+  done(serviceError.code, error);
+  return serviceError;
+}
+
+async function identifyAndRun<T>(
+  call: IdentifiableCall,
+  method: string,
+  request: unknown,
+  signal: AbortSignal,
+  options: ServeOptions,
+  run: (context: CallContext) => Promise<T>,
+): Promise<T> {
+  const caller = options.identify(call);
+  assertMayCall(caller, method, request);
+  return run({ method, caller, peer: call.getPeer(), signal });
+}
+
+function begin(method: string, options: ServeOptions): (code: number, error?: unknown) => void {
+  const startedMs = options.monotonicMs();
+  return (code, error) => {
+    const durationMs = options.monotonicMs() - startedMs;
+    options.observe?.(method, code, durationMs / 1000);
+    if (code === 13) options.log.error({ method, err: error }, "call failed");
+    else options.log.debug({ method, code, durationMs }, "call");
+  };
+}

@@ -1,0 +1,129 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { BadRequest } from "@forage/proto/google/rpc/error_details";
+import { Status } from "@forage/proto/google/rpc/status";
+import { type ServiceError, status } from "@grpc/grpc-js";
+import { CoordinatorError, type CoordinatorErrorCode, type FieldViolation } from "../errors.ts";
+import { StoreError } from "../store/index.ts";
+import { toServiceError } from "./status.ts";
+
+const codes: Readonly<Record<CoordinatorErrorCode, status>> = {
+  INVALID: status.INVALID_ARGUMENT,
+  UNIMPLEMENTED: status.UNIMPLEMENTED,
+  NOT_FOUND: status.NOT_FOUND,
+  ALREADY_EXISTS: status.ALREADY_EXISTS,
+  CONFLICT: status.ABORTED,
+  FAILED_PRECONDITION: status.FAILED_PRECONDITION,
+  UNAUTHENTICATED: status.UNAUTHENTICATED,
+  PERMISSION_DENIED: status.PERMISSION_DENIED,
+  RESOURCE_EXHAUSTED: status.RESOURCE_EXHAUSTED,
+  OUT_OF_RANGE: status.OUT_OF_RANGE,
+  UNAVAILABLE: status.UNAVAILABLE,
+  ABORTED: status.ABORTED,
+  INTERNAL: status.INTERNAL,
+};
+
+test("each code has its gRPC status", () => {
+  for (const [code, expected] of Object.entries(codes)) {
+    const error = toServiceError(new CoordinatorError(code as CoordinatorErrorCode, "why"));
+    assert.equal(error.code, expected, code);
+    assert.equal(error.details, "why");
+    assert.equal(detailsOf(error), undefined);
+  }
+});
+
+test("what isn't ours becomes INTERNAL, and its text stays here", () => {
+  for (const thrown of [new Error("password=hunter2"), "password=hunter2", undefined]) {
+    const error = toServiceError(thrown);
+    assert.equal(error.code, status.INTERNAL);
+    assert.doesNotMatch(error.details, /hunter2/);
+  }
+});
+
+test("callers hear of the store what they can act on, and no more", () => {
+  for (const [code, expected] of [
+    ["OVERLOADED", status.UNAVAILABLE],
+    ["NO_SPACE", status.RESOURCE_EXHAUSTED],
+    ["IO_ERROR", status.UNAVAILABLE],
+    ["CLOSED", status.UNAVAILABLE],
+    ["CORRUPT", status.INTERNAL],
+    ["INVALID_ARGUMENT", status.INTERNAL],
+  ] as const) {
+    const error = toServiceError(new StoreError(code, "/var/lib/forage/store: secret place"));
+    assert.equal(error.code, expected, code);
+    assert.doesNotMatch(error.details, /secret/);
+  }
+});
+
+test("violations become google.rpc.BadRequest", () => {
+  const violations = [{ field: "a.b[0]", description: "must be c" }];
+  const error = toServiceError(new CoordinatorError("INVALID", "the request is invalid", { violations }));
+  assert.deepEqual(detailsOf(error), {
+    code: status.INVALID_ARGUMENT,
+    message: "the request is invalid",
+    violations,
+  });
+});
+
+describe("whatever is wrong, the trailers fit into 8 KiB", () => {
+  const path = "resources[0].container_service.container.env[17].name";
+  for (const [what, message, violations] of [
+    ["200 violations", "m", list(200, path, "must be letters, digits, '_', '-' and '.'")],
+    ["a long message", "x".repeat(5000), list(1, path, "y")],
+    ["a message of 1,499 letters and an emoji", `${"x".repeat(1499)}😀`, []],
+    ["a message of nothing but emoji", "😀".repeat(1500), list(200, path, "😀".repeat(300))],
+    ["half an emoji", "\ud83d", list(1, "\ud83d", "\ude00")],
+    ["a message of spaces and line breaks", " \n".repeat(1500), list(50, path, "z")],
+    ["one violation of a megabyte", "m", list(1, "f".repeat(500_000), "d".repeat(500_000))],
+  ] as const) {
+    test(what, () => {
+      const error = toServiceError(new CoordinatorError("INVALID", message, { violations }));
+      assert.ok(error.details.length <= 1501);
+      assert.ok(trailerBytes(error) <= 8192, `${trailerBytes(error)} bytes`);
+      const details = detailsOf(error);
+      if (violations.length === 0) return;
+      assert.ok(details !== undefined && details.violations.length >= 1);
+    });
+  }
+});
+
+test("as many violations as fit are told, in their order", () => {
+  const violations = list(200, "resources[0].service.ports[7].name", "must be set when there are several");
+  const details = detailsOf(toServiceError(new CoordinatorError("INVALID", "m", { violations })));
+  const count = details?.violations.length ?? 0;
+  assert.ok(count >= 40 && count < 200, `${count}`);
+  assert.deepEqual(details?.violations, violations.slice(0, count));
+});
+
+function list(count: number, field: string, description: string): FieldViolation[] {
+  return Array.from({ length: count }, () => ({ field, description }));
+}
+
+function detailsOf({ metadata }: ServiceError) {
+  const [bytes] = metadata.get("grpc-status-details-bin");
+  if (bytes === undefined) return undefined;
+  const { code, message, details } = Status.decode(bytes as Buffer);
+  const value = details[0]?.value ?? new Uint8Array();
+  return {
+    code,
+    message,
+    violations: BadRequest.decode(value).fieldViolations.map(({ field, description }) => ({
+      field,
+      description,
+    })),
+  };
+}
+
+/** As HTTP/2 counts: names, values and 32 bytes for each header. */
+function trailerBytes({ code, details, metadata }: ServiceError): number {
+  const bin = metadata.get("grpc-status-details-bin")[0] as Buffer | undefined;
+  const headers = [
+    ["grpc-status", String(code)],
+    ["grpc-message", encodeURI(details)],
+    ["grpc-status-details-bin", bin?.toString("base64") ?? ""],
+    ["content-type", "application/grpc+proto"],
+    [":status", "200"],
+    ["date", "Sat, 21 Nov 2026 11:00:00 GMT"],
+  ];
+  return headers.reduce((sum, [name = "", value = ""]) => sum + name.length + value.length + 32, 0);
+}

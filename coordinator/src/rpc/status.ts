@@ -1,0 +1,100 @@
+import { BadRequest } from "@forage/proto/google/rpc/error_details";
+import { Status } from "@forage/proto/google/rpc/status";
+import { Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { CoordinatorError, type CoordinatorErrorCode } from "../errors.ts";
+import { StoreError, type StoreErrorCode } from "../store/index.ts";
+
+/** The trailer in which gRPC clients look for google.rpc.Status. */
+const detailsKey = "grpc-status-details-bin";
+const badRequestType = "type.googleapis.com/google.rpc.BadRequest";
+/**
+ * Peers take 8 KiB of trailers, some by chance less than all of more. The details go out in base64, which makes 6 KiB of
+ * this; violations beyond are left out.
+ */
+const maxDetailsBytes = 4500;
+/** Characters, and bytes once they are escaped as a header's value must be. */
+const maxMessageLength = 1500;
+const maxEscapedBytes = 1800;
+/** The details repeat the message, at the expense of what they are for. */
+const maxRepeatedLength = 500;
+const maxFieldLength = 300;
+const maxDescriptionLength = 500;
+
+const statusOf: Readonly<Record<CoordinatorErrorCode, status>> = {
+  INVALID: status.INVALID_ARGUMENT,
+  UNIMPLEMENTED: status.UNIMPLEMENTED,
+  NOT_FOUND: status.NOT_FOUND,
+  ALREADY_EXISTS: status.ALREADY_EXISTS,
+  CONFLICT: status.ABORTED,
+  FAILED_PRECONDITION: status.FAILED_PRECONDITION,
+  UNAUTHENTICATED: status.UNAUTHENTICATED,
+  PERMISSION_DENIED: status.PERMISSION_DENIED,
+  RESOURCE_EXHAUSTED: status.RESOURCE_EXHAUSTED,
+  OUT_OF_RANGE: status.OUT_OF_RANGE,
+  UNAVAILABLE: status.UNAVAILABLE,
+  ABORTED: status.ABORTED,
+  INTERNAL: status.INTERNAL,
+};
+
+/** The gRPC status of anything thrown. Unknown errors become INTERNAL without their text, which may hold secrets. */
+export function toServiceError(error: unknown): ServiceError {
+  const known = toCoordinatorError(error);
+  const code = statusOf[known.code];
+  const metadata = new Metadata();
+  if (known.violations.length > 0) metadata.set(detailsKey, encodeDetails(code, known));
+  const details = headerText(known.message);
+  return Object.assign(new Error(details), { code, details, metadata });
+}
+
+/** What callers are told of the store; the codes that only a mistake of ours can bring about are not among them. */
+const ofStore: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, string]>> = {
+  OVERLOADED: ["UNAVAILABLE", "the store has too much to write; try again"],
+  NO_SPACE: [
+    "RESOURCE_EXHAUSTED",
+    "the coordinator's disk is full: nothing can be changed until there is space",
+  ],
+  IO_ERROR: ["UNAVAILABLE", "the coordinator's disk failed; whether the change was made is not known"],
+  CLOSED: ["UNAVAILABLE", "the coordinator is stopping"],
+};
+
+function toCoordinatorError(error: unknown): CoordinatorError {
+  if (error instanceof CoordinatorError) return error;
+  const [code, message] = (error instanceof StoreError && ofStore[error.code]) || [
+    "INTERNAL",
+    "internal error; the coordinator's log has the details",
+  ];
+  return new CoordinatorError(code, message, { cause: error });
+}
+
+/** As many violations as there is room for, and the first in any case. */
+function encodeDetails(code: status, error: CoordinatorError): Buffer {
+  const fieldViolations = error.violations.map(({ field, description }) => {
+    return { field: shorten(field, maxFieldLength), description: shorten(description, maxDescriptionLength) };
+  });
+  const encode = (count: number): Uint8Array => {
+    const badRequest = BadRequest.fromPartial({ fieldViolations: fieldViolations.slice(0, count) });
+    const details = [{ typeUrl: badRequestType, value: Buffer.from(BadRequest.encode(badRequest).finish()) }];
+    const message = shorten(error.message, maxRepeatedLength);
+    return Status.encode(Status.fromPartial({ code, message, details })).finish();
+  };
+  let [fits, tooMany] = [1, fieldViolations.length + 1];
+  while (tooMany - fits > 1) {
+    const middle = Math.floor((fits + tooMany) / 2);
+    if (encode(middle).length <= maxDetailsBytes) fits = middle;
+    else tooMany = middle;
+  }
+  return Buffer.from(encode(fits));
+}
+
+/** Shortened until it fits however much of it has to be escaped: one character can take twelve bytes. */
+function headerText(text: string): string {
+  let length = maxMessageLength;
+  while (encodeURI(shorten(text, length)).length > maxEscapedBytes) length = Math.floor(length * 0.8);
+  return shorten(text, length);
+}
+
+/** Never leaves half a character at the end, which can't be encoded. */
+function shorten(text: string, maxLength: number): string {
+  const well = text.toWellFormed();
+  return well.length <= maxLength ? well : `${well.slice(0, maxLength).replace(/[\ud800-\udbff]$/, "")}…`;
+}

@@ -1,0 +1,63 @@
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+
+/** Requests read ahead of the handler; beyond it the client is held back by flow control. */
+const maxBuffered = 16;
+
+/** The request stream as an iterable that ends with the client's half-close, its cancellation or the signal. */
+export async function* requestsOf<T>(
+  call: ServerDuplexStream<T, unknown>,
+  signal: AbortSignal,
+): AsyncGenerator<T> {
+  const buffered: T[] = [];
+  let ended = signal.aborted;
+  let wake = (): void => {};
+  const end = (): void => {
+    ended = true;
+    wake();
+  };
+  call.on("data", (request: T) => {
+    buffered.push(request);
+    if (buffered.length >= maxBuffered) call.pause();
+    wake();
+  });
+  for (const event of ["end", "error", "close", "cancelled"]) call.on(event, end);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    while (true) {
+      const next = buffered.shift();
+      if (next !== undefined) {
+        yield next;
+        continue;
+      }
+      if (ended) return;
+      if (call.isPaused()) call.resume();
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  } finally {
+    signal.removeEventListener("abort", end);
+  }
+}
+
+/** Waits until the client reads on, so that a slow reader holds back its producer and nothing piles up. */
+export function drained(
+  call: {
+    once(event: string, listener: () => void): unknown;
+    off(event: string, listener: () => void): unknown;
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      call.off("drain", finish);
+      call.off("close", finish);
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    if (signal.aborted) return resolve();
+    call.once("drain", finish);
+    call.once("close", finish);
+    signal.addEventListener("abort", finish, { once: true });
+  });
+}

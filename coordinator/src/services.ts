@@ -1,0 +1,69 @@
+import { DestinationService } from "@forage/proto/destination";
+import { AgentServiceService, EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
+import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import { ForageServiceService } from "@forage/proto/forest/v1/forage";
+import type { Server, ServiceDefinition } from "@grpc/grpc-js";
+import { type ForageOptions, forageService } from "./api/forage/service.ts";
+import { type OperatorOptions, operatorService } from "./api/operator/service.ts";
+import { type DestinationOptions, getDestination } from "./destination/get.ts";
+import { CoordinatorError } from "./errors.ts";
+import { type ConnectOptions, connect } from "./link/connect.ts";
+import { type EnrollOptions, join, renew } from "./link/enroll.ts";
+import type { Tunnels } from "./link/tunnels.ts";
+import { type Handlers, type ServeOptions, serve } from "./rpc/serve.ts";
+
+export interface ServicesOptions {
+  readonly forage: ForageOptions;
+  readonly operator: OperatorOptions;
+  readonly connect: ConnectOptions;
+  readonly enroll: EnrollOptions;
+  readonly destination: DestinationOptions;
+  readonly tunnels: Tunnels;
+}
+
+/** Every service of the TLS port. `rpc/access.ts` says who may call what. */
+export function addServices(server: Server, options: ServicesOptions, serving: ServeOptions): void {
+  serve(server, ForageServiceService, forageService(options.forage), serving);
+  serve(server, OperatorServiceService, operatorService(options.operator), serving);
+  serve(
+    server,
+    EnrollmentServiceService,
+    { join: (request, context) => join(request, context, options.enroll) },
+    serving,
+  );
+  serve(
+    server,
+    AgentServiceService,
+    {
+      connect: (requests, context) => connect(requests, context, options.connect),
+      renew: (request, context) => renew(request, context, options.enroll),
+      serve: (requests, context) => options.tunnels.serve(requests, context),
+    },
+    serving,
+  );
+  serve(server, DestinationService, destinationHandlers(options.destination), serving);
+}
+
+/** The one service of the plain-text listener. */
+export function addDestination(server: Server, options: DestinationOptions, serving: ServeOptions): void {
+  serve(server, DestinationService, destinationHandlers(options), serving);
+}
+
+/** What is served where, for the test that every method has its line in the access table. */
+export const servedDefinitions: readonly ServiceDefinition[] = [
+  ForageServiceService,
+  OperatorServiceService,
+  EnrollmentServiceService,
+  AgentServiceService,
+  DestinationService,
+];
+
+function destinationHandlers(options: DestinationOptions): Handlers<typeof DestinationService> {
+  return {
+    get: (request, context) => getDestination(request, context, options),
+    // biome-ignore lint/correctness/useYield: refused before the first message
+    getProfile: async function* () {
+      throw new CoordinatorError("UNIMPLEMENTED", "GetProfile is not supported by this version; Get is");
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import type { ApiTokenRecord } from "@forage/identity/api-token";
+import type { PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import type {
+  NodeRecord,
+  NodeStatusRecord,
+  PodRecord,
+  ResourceRecord,
+  RolloutRecord,
+} from "@forage/proto/forage/store/v1/store";
+import type { Workload } from "../model/workload.ts";
+
+/** A record with the revision that last changed it, which writers compare. */
+export interface ResourceEntry {
+  readonly key: string;
+  readonly revision: number;
+  readonly record: ResourceRecord;
+  /** Set when the resource is a workload. */
+  readonly workload: Workload | undefined;
+}
+
+export interface PodEntry {
+  readonly key: string;
+  readonly revision: number;
+  readonly record: PodRecord;
+  /** `namespace/kind/name` of its workload. */
+  readonly workloadKey: string;
+  /** What its node last said; undefined until it has said something. */
+  readonly status: PodStatus | undefined;
+  /** When the status last changed, by the coordinator's clock. */
+  readonly observedAtMs: number | undefined;
+}
+
+export interface NodeEntry {
+  readonly name: string;
+  readonly revision: number;
+  readonly record: NodeRecord;
+  readonly report: NodeStatusRecord | undefined;
+  readonly health: NodeHealth;
+}
+
+/** Not on disk: it is about now, and a coordinator that starts anew gives every node time to come back. */
+export interface NodeHealth {
+  readonly ready: boolean;
+  /** Why it isn't ready. */
+  readonly message: string;
+  /** Undefined: not since this coordinator started. */
+  readonly lastSeenMs: number | undefined;
+  readonly usage?: { readonly cpuMilli: number; readonly memoryBytes: number };
+}
+
+export interface RolloutEntry {
+  readonly id: string;
+  readonly revision: number;
+  readonly record: RolloutRecord;
+}
+
+export interface ApiTokenEntry {
+  readonly id: string;
+  readonly revision: number;
+  readonly record: ApiTokenRecord;
+}
+
+/** One thing that changed in the view, with what it was before. */
+export type Change =
+  | {
+      readonly kind: "resource";
+      readonly before: ResourceEntry | undefined;
+      readonly after: ResourceEntry | undefined;
+    }
+  | { readonly kind: "pod"; readonly before: PodEntry | undefined; readonly after: PodEntry | undefined }
+  | { readonly kind: "node"; readonly before: NodeEntry | undefined; readonly after: NodeEntry | undefined }
+  | {
+      readonly kind: "rollout";
+      readonly before: RolloutEntry | undefined;
+      readonly after: RolloutEntry | undefined;
+    };

@@ -1,0 +1,259 @@
+import {
+  NodeRecord,
+  NodeStatusRecord,
+  PodRecord,
+  PodStatusRecord,
+  ResourceRecord,
+  RolloutRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { decodeJsonRecord, decodeRecord } from "../model/codec.ts";
+import { podKey, prefixes } from "../model/keys.ts";
+import { toEpochMs } from "../model/timestamp.ts";
+import { workloadKey, workloadOf } from "../model/workload.ts";
+import type { StoredRecord, WatchEvent } from "../store/index.ts";
+import type {
+  ApiTokenEntry,
+  Change,
+  NodeEntry,
+  NodeHealth,
+  PodEntry,
+  ResourceEntry,
+  RolloutEntry,
+} from "./entries.ts";
+import { IndexMap } from "./index-map.ts";
+
+/**
+ * Everything the coordinator knows, in memory and indexed; all reads are served from here. It changes only by what the
+ * store's watch brings (`apply`) and by nodes' health, which is about now and is not stored.
+ */
+export class State {
+  readonly #resources = new IndexMap<ResourceEntry>((r) => [`ns:${r.record.namespace}`]);
+  readonly #pods = new IndexMap<PodEntry>(podGroups);
+  readonly #statuses = new Map<string, PodStatusRecord>();
+  readonly #nodes = new IndexMap<NodeEntry>();
+  readonly #reports = new Map<string, NodeStatusRecord>();
+  readonly #rollouts = new IndexMap<RolloutEntry>((r) => rolloutGroups(r.record));
+  readonly #tokens = new Map<string, ApiTokenEntry>();
+  readonly #listeners = new Set<(changes: readonly Change[]) => void>();
+  #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
+  #revision = 0;
+
+  /** Everything up to this revision of the store is in view. */
+  get revision(): number {
+    return this.#revision;
+  }
+
+  resource(key: string): ResourceEntry | undefined {
+    return this.#resources.get(key);
+  }
+
+  resources(namespace?: string): ResourceEntry[] {
+    return namespace === undefined ? [...this.#resources.values()] : this.#resources.group(`ns:${namespace}`);
+  }
+
+  pod(namespace: string, name: string): PodEntry | undefined {
+    return this.#pods.get(podKey(namespace, name));
+  }
+
+  podByUid(uid: string): PodEntry | undefined {
+    return this.#pods.group(`uid:${uid}`)[0];
+  }
+
+  pods(namespace?: string): PodEntry[] {
+    return namespace === undefined ? [...this.#pods.values()] : this.#pods.group(`ns:${namespace}`);
+  }
+
+  podsOfWorkload(key: string): PodEntry[] {
+    return this.#pods.group(`workload:${key}`);
+  }
+
+  podsOnNode(name: string): PodEntry[] {
+    return this.#pods.group(`node:${name}`);
+  }
+
+  /** Pods that have no node yet and are not stopping. */
+  unboundPods(): PodEntry[] {
+    return this.#pods.group("unbound");
+  }
+
+  node(name: string): NodeEntry | undefined {
+    return this.#nodes.get(name);
+  }
+
+  nodes(): NodeEntry[] {
+    return [...this.#nodes.values()];
+  }
+
+  rollout(id: string): RolloutEntry | undefined {
+    return this.#rollouts.get(id);
+  }
+
+  rollouts(namespace?: string): RolloutEntry[] {
+    return namespace === undefined ? [...this.#rollouts.values()] : this.#rollouts.group(`ns:${namespace}`);
+  }
+
+  activeRollouts(): RolloutEntry[] {
+    return this.#rollouts.group("active");
+  }
+
+  /** Rollouts that named the resource, oldest first. */
+  rolloutsOf(namespace: string, kind: string, name: string): RolloutEntry[] {
+    // The store holds them by their ids, so that after a start they come in any order.
+    const createdMs = ({ record }: RolloutEntry): number => toEpochMs(record.createdAt) ?? 0;
+    const found = this.#rollouts.group(`resource:${namespace}/${kind}/${name}`);
+    return found.sort((a, b) => createdMs(a) - createdMs(b));
+  }
+
+  apiToken(id: string): ApiTokenEntry | undefined {
+    return this.#tokens.get(id);
+  }
+
+  /** Called after each change with all that one revision changed. Returns how to stop. */
+  subscribe(listener: (changes: readonly Change[]) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** Resolves once the view holds the revision: after its own write a caller waits here before it reads. */
+  reached(revision: number): Promise<void> {
+    if (this.#revision >= revision) return Promise.resolve();
+    return new Promise((resolve) => this.#waiters.push({ revision, resolve }));
+  }
+
+  /** Takes over what the store held at the start. */
+  load(records: readonly StoredRecord[], revision: number): void {
+    const changes: Change[] = [];
+    for (const record of records) this.#applyEvent({ kind: "put", record }, changes);
+    this.#advance(revision, changes);
+  }
+
+  apply(events: readonly WatchEvent[], revision: number): void {
+    const changes: Change[] = [];
+    for (const event of events) this.#applyEvent(event, changes);
+    this.#advance(revision, changes);
+  }
+
+  setNodeHealth(name: string, health: NodeHealth, notify: boolean): void {
+    const before = this.#nodes.get(name);
+    if (before === undefined) return;
+    const after = { ...before, health };
+    this.#nodes.set(name, after);
+    if (notify) this.#publish([{ kind: "node", before, after }]);
+  }
+
+  #advance(revision: number, changes: readonly Change[]): void {
+    this.#revision = Math.max(this.#revision, revision);
+    this.#publish(changes);
+    const due = this.#waiters.filter((w) => w.revision <= this.#revision);
+    if (due.length === 0) return;
+    this.#waiters = this.#waiters.filter((w) => w.revision > this.#revision);
+    for (const waiter of due) waiter.resolve();
+  }
+
+  #publish(changes: readonly Change[]): void {
+    if (changes.length === 0) return;
+    for (const listener of this.#listeners) listener(changes);
+  }
+
+  #applyEvent(event: WatchEvent, changes: Change[]): void {
+    const key = event.kind === "put" ? event.record.key : event.key;
+    const record = event.kind === "put" ? event.record : undefined;
+    if (key.startsWith(prefixes.pods)) this.#applyPod(key, record, changes);
+    else if (key.startsWith(prefixes.statuses)) this.#applyStatus(key, record, changes);
+    else if (key.startsWith(prefixes.resources)) this.#applyResource(key, record, changes);
+    else if (key.startsWith(prefixes.nodes)) this.#applyNode(key, record, changes);
+    else if (key.startsWith(prefixes.reports)) this.#applyReport(key, record, changes);
+    else if (key.startsWith(prefixes.rollouts)) this.#applyRollout(key, record, changes);
+    else if (key.startsWith(prefixes.apiTokens)) this.#applyToken(key, record);
+  }
+
+  #applyResource(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const record = stored && decodeRecord(ResourceRecord, key, stored.value);
+    const after = record && { key, revision: stored.modRevision, record, workload: workloadOf(record) };
+    changes.push({ kind: "resource", before: this.#resources.set(key, after), after });
+  }
+
+  #applyPod(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const record = stored && decodeRecord(PodRecord, key, stored.value);
+    const after = record && {
+      key,
+      revision: stored.modRevision,
+      record,
+      workloadKey: workloadKey(record.namespace, record.workloadKind, record.workloadName),
+      ...statusOf(this.#statuses.get(key.slice(prefixes.pods.length))),
+    };
+    changes.push({ kind: "pod", before: this.#pods.set(key, after), after });
+  }
+
+  #applyStatus(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const name = key.slice(prefixes.statuses.length);
+    const record = stored && decodeRecord(PodStatusRecord, key, stored.value);
+    if (record === undefined) this.#statuses.delete(name);
+    else this.#statuses.set(name, record);
+    const before = this.#pods.get(prefixes.pods + name);
+    if (before === undefined) return;
+    const after = { ...before, ...statusOf(record) };
+    this.#pods.set(before.key, after);
+    changes.push({ kind: "pod", before, after });
+  }
+
+  #applyNode(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const name = key.slice(prefixes.nodes.length);
+    const known = this.#nodes.get(name);
+    const after = stored && {
+      name,
+      revision: stored.modRevision,
+      record: decodeRecord(NodeRecord, key, stored.value),
+      report: this.#reports.get(name),
+      health: known?.health ?? { ready: false, message: "has not connected yet", lastSeenMs: undefined },
+    };
+    changes.push({ kind: "node", before: this.#nodes.set(name, after), after });
+  }
+
+  #applyReport(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const name = key.slice(prefixes.reports.length);
+    const report = stored && decodeRecord(NodeStatusRecord, key, stored.value);
+    if (report === undefined) this.#reports.delete(name);
+    else this.#reports.set(name, report);
+    const before = this.#nodes.get(name);
+    if (before === undefined) return;
+    const after = { ...before, report };
+    this.#nodes.set(name, after);
+    changes.push({ kind: "node", before, after });
+  }
+
+  #applyRollout(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const id = key.slice(prefixes.rollouts.length);
+    const after = stored && {
+      id,
+      revision: stored.modRevision,
+      record: decodeRecord(RolloutRecord, key, stored.value),
+    };
+    changes.push({ kind: "rollout", before: this.#rollouts.set(id, after), after });
+  }
+
+  #applyToken(key: string, stored: StoredRecord | undefined): void {
+    const id = key.slice(prefixes.apiTokens.length);
+    if (stored === undefined) this.#tokens.delete(id);
+    else
+      this.#tokens.set(id, { id, revision: stored.modRevision, record: decodeJsonRecord(key, stored.value) });
+  }
+}
+
+function statusOf(record: PodStatusRecord | undefined): Pick<PodEntry, "status" | "observedAtMs"> {
+  return { status: record?.status, observedAtMs: toEpochMs(record?.observedAt) };
+}
+
+function podGroups({ record, workloadKey: workload }: PodEntry): string[] {
+  const groups = [`ns:${record.namespace}`, `uid:${record.uid}`, `workload:${workload}`];
+  if (record.node !== "") groups.push(`node:${record.node}`);
+  else if (record.stoppingSince === undefined) groups.push("unbound");
+  return groups;
+}
+
+function rolloutGroups(record: RolloutRecord): string[] {
+  const groups = record.resources.map((r) => `resource:${record.namespace}/${r.kind}/${r.name}`);
+  groups.push(`ns:${record.namespace}`);
+  if (!record.finished) groups.push("active");
+  return groups;
+}

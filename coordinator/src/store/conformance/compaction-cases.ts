@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import {
+  contents,
+  print,
+  put,
+  putEach,
+  rejectsWith,
+  type StoreFactory,
+  storeCase,
+  take,
+  until,
+} from "./fixture.ts";
+
+export function compactionCases(open: StoreFactory): void {
+  storeCase(open, "history before the revision is gone, the state at it is not", async ({ store }) => {
+    await store.txn([], [put("a", "1"), put("b", "1")]);
+    await store.txn([], [put("a", "2"), { kind: "delete", key: "b" }]);
+    await store.txn([], [put("a", "3"), put("b", "3")]);
+    await store.compact(2);
+    assert.equal(store.compactRevision, 2);
+    assert.equal(store.revision, 3);
+    assert.equal((await rejectsWith("COMPACTED", store.range("", { at: 1 }))).compactRevision, 2);
+    await rejectsWith("COMPACTED", store.get("a", { at: 1 }));
+    assert.deepEqual(await contents(store, "", 2), { a: "2" });
+    assert.deepEqual(await contents(store), { a: "3", b: "3" });
+    const record = await store.get("a");
+    assert.deepEqual([record?.createRevision, record?.version], [1, 3]);
+  });
+
+  storeCase(open, "watches from before fail with COMPACTED, from after go on", async ({ store }) => {
+    const signal = new AbortController().signal;
+    await putEach(store, "a", "b", "c", "d");
+    const early = store.watch("", 1, signal)[Symbol.asyncIterator]();
+    await take(early, 4);
+    await store.compact(3);
+    const error = await rejectsWith("COMPACTED", store.watch("", 2, signal)[Symbol.asyncIterator]().next());
+    assert.equal(error.compactRevision, 3);
+    const late = store.watch("", 4, signal)[Symbol.asyncIterator]();
+    assert.deepEqual((await take(late, 1)).map(print), ["4 +d=d"]);
+    await store.txn([], [put("e")]);
+    assert.deepEqual((await take(early, 1)).map(print), ["5 +e=e"]);
+  });
+
+  storeCase(
+    open,
+    "a watcher that is overtaken gets SLOW, one with nothing to read does not",
+    async ({ store }) => {
+      const signal = new AbortController().signal;
+      const slow = store.watch("k", 1, signal)[Symbol.asyncIterator]();
+      const idle = store.watch("other", 1, signal)[Symbol.asyncIterator]();
+      await putEach(store, "k1", "k2", "k3");
+      assert.equal((await take(slow, 1))[0]?.revision, 1);
+      await store.compact(2);
+      await rejectsWith("SLOW", slow.next());
+      assert.equal((await slow.next()).done, true);
+      await store.txn([], [put("other")]);
+      assert.deepEqual((await take(idle, 1)).map(print), ["4 +other=other"]);
+    },
+  );
+
+  storeCase(open, "is idempotent, and refuses the future", async ({ store }) => {
+    await putEach(store, "a", "b");
+    await rejectsWith("FUTURE_REVISION", store.compact(3));
+    await rejectsWith("INVALID_ARGUMENT", store.compact(-1));
+    await store.compact(2);
+    await store.compact(2);
+    await store.compact(1);
+    assert.equal(store.compactRevision, 2);
+    assert.deepEqual(await contents(store), { a: "a", b: "b" });
+  });
+
+  storeCase(
+    open,
+    "history is cut by itself when it outgrows its limit",
+    async ({ store }) => {
+      const keys = Array.from({ length: 300 }, (_, i) => `k${i % 10}`);
+      await Promise.all(keys.map((key, i) => store.txn([], [put(key, `${i}`)])));
+      await until(() => store.compactRevision >= 190, "history is cut");
+      assert.ok(store.compactRevision <= 200);
+      assert.equal(Object.keys(await contents(store)).length, 10);
+      assert.equal((await contents(store, "", 200)).k9, "199");
+    },
+    { historyRevisions: 100 },
+  );
+}

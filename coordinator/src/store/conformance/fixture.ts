@@ -1,0 +1,115 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Clock } from "../clock.ts";
+import { ManualClock } from "../manual-clock.ts";
+import type { Op, Revision, Store, WatchBatch } from "../store.ts";
+import { StoreError, type StoreErrorCode } from "../store-error.ts";
+
+/** Opens an empty store; what it makes on disk is its own to remove in `dispose`. */
+export type StoreFactory = (options: StoreFactoryOptions) => Promise<OpenedStore>;
+
+export interface StoreFactoryOptions {
+  readonly clock: Clock;
+  readonly historyRevisions?: number;
+}
+
+export interface OpenedStore {
+  readonly store: Store;
+  dispose(): Promise<void>;
+}
+
+export interface Bench {
+  readonly store: Store;
+  readonly clock: ManualClock;
+}
+
+export interface CaseOptions {
+  readonly historyRevisions?: number;
+}
+
+/** Declares one test with a fresh store. */
+export function storeCase(
+  open: StoreFactory,
+  name: string,
+  run: (bench: Bench) => Promise<void>,
+  options: CaseOptions = {},
+): void {
+  test(name, { timeout: CASE_LIMIT_MS }, async () => {
+    const clock = new ManualClock();
+    const { store, dispose } = await open({ clock, ...options });
+    try {
+      await run({ store, clock });
+    } finally {
+      await store.close();
+      await dispose();
+    }
+  });
+}
+
+export function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+export function text(value: Uint8Array | undefined): string | undefined {
+  return value === undefined ? undefined : new TextDecoder().decode(value);
+}
+
+export function put(key: string, value = key): Op {
+  return { kind: "put", key, value: bytes(value) };
+}
+
+/** Puts each key in a revision of its own; returns the last. */
+export async function putEach(store: Store, ...keys: readonly string[]): Promise<Revision> {
+  for (const key of keys) await store.txn([], [put(key)]);
+  return store.revision;
+}
+
+/** All keys and values under the prefix. */
+export async function contents(store: Store, prefix = "", at?: Revision): Promise<Record<string, string>> {
+  const { records } = await store.range(prefix, at === undefined ? {} : { at });
+  return Object.fromEntries(records.map((record) => [record.key, text(record.value) ?? ""]));
+}
+
+export async function rejectsWith(code: StoreErrorCode, promise: Promise<unknown>): Promise<StoreError> {
+  const error = await promise.then(
+    () => assert.fail(`expected ${code}, but it succeeded`),
+    (reason: unknown) => reason,
+  );
+  assert.ok(error instanceof StoreError, `expected a StoreError, got ${String(error)}`);
+  assert.equal(error.code, code, error.message);
+  return error;
+}
+
+/** The next so many batches. */
+export async function take(watch: AsyncIterator<WatchBatch>, count: number): Promise<WatchBatch[]> {
+  const batches: WatchBatch[] = [];
+  while (batches.length < count) {
+    const { done, value } = await watch.next();
+    if (done === true) break;
+    batches.push(value);
+  }
+  return batches;
+}
+
+/** One line a batch: `3 +a=1 -b`. */
+export function print(batch: WatchBatch): string {
+  const events = batch.events.map((event) =>
+    event.kind === "put" ? `+${event.record.key}=${text(event.record.value)}` : `-${event.key}`,
+  );
+  return [batch.revision, ...events].join(" ");
+}
+
+/** Lets everything that can go on without time passing or new calls go on. */
+export async function until(condition: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + CONDITION_LIMIT_MS;
+  while (!(await condition())) {
+    if (performance.now() > deadline) assert.fail(`not within ${CONDITION_LIMIT_MS} ms: ${what}`);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** A case that waits for something that never comes. */
+const CASE_LIMIT_MS = 60_000;
+
+/** Far above any healthy run, also on a busy machine; only reached by a defect. */
+const CONDITION_LIMIT_MS = 10_000;

@@ -1,0 +1,92 @@
+import type { Compare, Op, Revision } from "../store.ts";
+import { text } from "./fixture.ts";
+
+export interface ModelRecord {
+  readonly value: string;
+  readonly createRevision: Revision;
+  readonly modRevision: Revision;
+  readonly version: number;
+}
+
+export type ModelState = ReadonlyMap<string, ModelRecord>;
+
+/** A store that anyone can check by eye: a whole copy of the state for each revision. */
+export class Model {
+  readonly #states: ModelState[] = [new Map()];
+  readonly #events: string[][] = [[]];
+
+  get revision(): Revision {
+    return this.#states.length - 1;
+  }
+
+  at(revision: Revision): ModelState {
+    return this.#states[revision] ?? new Map();
+  }
+
+  holds(compares: readonly Compare[], revision: Revision): boolean {
+    return compares.every((compare) => holds(compare, this.at(revision).get(compare.key)));
+  }
+
+  /** How many keys the ops would delete now. */
+  deleted(ops: readonly Op[]): number {
+    const keys = [...this.at(this.revision).keys()];
+    return keys.filter((key) => ops.some((op) => op.kind !== "put" && matches(op, key))).length;
+  }
+
+  /** Takes the next revision. */
+  apply(ops: readonly Op[]): void {
+    const revision = this.revision + 1;
+    const state = new Map(this.at(this.revision));
+    const events: string[] = [];
+    for (const op of ops) {
+      if (op.kind === "put") {
+        const old = state.get(op.key);
+        const value = text(op.value) ?? "";
+        const createRevision = old?.createRevision ?? revision;
+        state.set(op.key, { value, createRevision, modRevision: revision, version: (old?.version ?? 0) + 1 });
+        events.push(`+${op.key}=${value}`);
+        continue;
+      }
+      for (const key of [...state.keys()].sort()) {
+        if (!matches(op, key)) continue;
+        state.delete(key);
+        events.push(`-${key}`);
+      }
+    }
+    this.#states.push(state);
+    this.#events.push(events);
+  }
+
+  /** What a watcher of the prefix sees of these revisions, as `print` puts it. */
+  watched(prefix: string, from: Revision, through: Revision): string[] {
+    const lines: string[] = [];
+    for (let revision = from; revision <= through; revision++) {
+      const events = (this.#events[revision] ?? []).filter((event) => event.slice(1).startsWith(prefix));
+      if (events.length > 0) lines.push([revision, ...events].join(" "));
+    }
+    return lines;
+  }
+}
+
+function holds(compare: Compare, found: ModelRecord | undefined): boolean {
+  switch (compare.kind) {
+    case "exists":
+      return found !== undefined;
+    case "absent":
+      return found === undefined;
+    case "modRevision":
+      return (found?.modRevision ?? 0) === compare.revision;
+    case "createRevision":
+      return (found?.createRevision ?? 0) === compare.revision;
+    case "version":
+      return (found?.version ?? 0) === compare.version;
+    case "value":
+      return found?.value === text(compare.value);
+    default:
+      return compare satisfies never;
+  }
+}
+
+function matches(op: Op, key: string): boolean {
+  return op.kind === "deletePrefix" ? key.startsWith(op.prefix) : op.key === key;
+}

@@ -1,0 +1,52 @@
+import type { Revision, Store } from "../store.ts";
+import { checkHistory } from "./check-history.ts";
+import { put, type StoreFactory, storeCase } from "./fixture.ts";
+import { Random } from "./random.ts";
+import { runClient } from "./random-client.ts";
+import { followRandomly } from "./random-watcher.ts";
+import { type Call, Recorder } from "./recorder.ts";
+
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
+const CLIENTS = 8;
+const CALLS_PER_CLIENT = 40;
+/** "" sees all; the others only part of the keys that clients use. */
+const WATCHED = ["", "", "a", "a/", "b/1"];
+
+/** Clients and watchers at once, at random; then the whole recorded history is checked against the model. */
+export function randomCases(open: StoreFactory): void {
+  for (const seed of SEEDS) {
+    storeCase(
+      open,
+      `seed ${seed}: clients see one order of revisions, watchers see all of it`,
+      async ({ store }) => {
+        const recorder = new Recorder();
+        const stop = new AbortController();
+        const random = new Random(seed);
+        const watchers = WATCHED.map((prefix) =>
+          followRandomly(store, prefix, new Random(random.below(2 ** 31)), stop.signal),
+        );
+        const clients = Array.from({ length: CLIENTS }, (_, client) =>
+          runClient(store, recorder, new Random(random.below(2 ** 31)), client, CALLS_PER_CLIENT),
+        );
+        await Promise.all(clients);
+        const last = await writeMark(store, recorder);
+        const logs = await Promise.all(watchers.map((watcher) => watcher.finish(last)));
+        stop.abort();
+        checkHistory(recorder.calls, logs.flat());
+      },
+    );
+  }
+}
+
+/** A last change that every watcher sees, so that it can be told when they are done. */
+async function writeMark(store: Store, recorder: Recorder): Promise<Revision> {
+  const ops = [put("a/end"), put("b/1/end")];
+  const mark = async (): Promise<Call> => ({
+    kind: "txn",
+    compares: [],
+    ops,
+    result: await store.txn([], ops),
+  });
+  await recorder.record(mark, () => store.revision);
+  return store.revision;
+}

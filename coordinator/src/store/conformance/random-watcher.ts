@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import type { Revision, Store } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { print, until } from "./fixture.ts";
+import type { Random } from "./random.ts";
+
+/** What one watcher saw of a range of revisions. After it had to list again, a new range begins. */
+export interface Stretch {
+  readonly prefix: string;
+  readonly from: Revision;
+  through: Revision;
+  readonly lines: string[];
+}
+
+export interface RandomWatcher {
+  /** Waits until the revision, which must concern the watcher, was seen. */
+  finish(last: Revision): Promise<readonly Stretch[]>;
+}
+
+/** Watches, hangs up at random, resumes where it was; reads on from now when what it wants is compacted. */
+export function followRandomly(
+  store: Store,
+  prefix: string,
+  random: Random,
+  signal: AbortSignal,
+): RandomWatcher {
+  const stretches: Stretch[] = [{ prefix, from: 1, through: 0, lines: [] }];
+  const current = (): Stretch => stretches.at(-1) ?? assert.fail();
+
+  const followOnce = async (): Promise<void> => {
+    const stretch = current();
+    for await (const batch of store.watch(prefix, stretch.through + 1, signal)) {
+      assert.ok(batch.revision > stretch.through, `revision ${batch.revision} came after ${stretch.through}`);
+      assert.ok(
+        batch.revision <= store.revision,
+        `revision ${batch.revision} was seen before it was durable`,
+      );
+      stretch.through = batch.revision;
+      stretch.lines.push(print(batch));
+      if (random.chance(20)) return;
+      if (random.chance(20)) await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const follow = async (): Promise<void> => {
+    while (!signal.aborted) {
+      try {
+        await followOnce();
+      } catch (error) {
+        if (!(error instanceof StoreError && (error.code === "COMPACTED" || error.code === "SLOW")))
+          throw error;
+        const { revision } = await store.range(prefix);
+        stretches.push({ prefix, from: revision + 1, through: revision, lines: [] });
+      }
+    }
+  };
+  const following = follow();
+  following.catch(() => {});
+
+  return {
+    finish: async (last) => {
+      const caughtUp = until(
+        () => current().through >= last,
+        `the watcher of "${prefix}" sees revision ${last}`,
+      );
+      await Promise.race([following, caughtUp]);
+      return stretches;
+    },
+  };
+}

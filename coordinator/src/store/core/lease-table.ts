@@ -1,0 +1,138 @@
+import type { Clock } from "../clock.ts";
+import { LEASE_KEYS_MAX } from "../limits.ts";
+import type { LeaseId, Op } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import type { Commit, Version } from "./timeline.ts";
+
+interface LeaseState {
+  readonly ttlMs: number;
+  readonly keys: Set<string>;
+  deadlineMs: number;
+}
+
+/** Live leases, their keys and their deadlines. Calls `expire` for each lease that was not kept alive in time. */
+export class LeaseTable {
+  readonly #clock: Clock;
+  readonly #idPrefix: string;
+  readonly #expire: (id: LeaseId) => void;
+  readonly #leases = new Map<LeaseId, LeaseState>();
+  #granted = 0;
+  #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
+
+  /** The id prefix must differ each time a store is opened: an old id must never name a new lease. */
+  constructor(clock: Clock, idPrefix: string, expire: (id: LeaseId) => void) {
+    this.#clock = clock;
+    this.#idPrefix = idPrefix;
+    this.#expire = expire;
+  }
+
+  grant(ttlMs: number): LeaseId {
+    const id = formatLeaseId(`${this.#idPrefix}${++this.#granted}`, ttlMs);
+    this.#start(id, ttlMs);
+    return id;
+  }
+
+  /** Of a record found at open: its lease lives on, with its whole time to live anew. */
+  recover(version: Version): void {
+    const id = version.lease;
+    if (id === undefined || version.value === undefined) return;
+    const state = this.#leases.get(id) ?? this.#start(id, leaseTtlMs(id));
+    state.keys.add(version.key);
+  }
+
+  /** Its time to live; LEASE_NOT_FOUND when there is no such lease or its time has passed. */
+  ttlMs(id: LeaseId): number {
+    return this.#live(id).ttlMs;
+  }
+
+  keepAlive(id: LeaseId): void {
+    const lease = this.#live(id);
+    lease.deadlineMs = this.#clock.monotonicMs() + lease.ttlMs;
+  }
+
+  /** Fails, before anything is changed, if a lease is gone or can't take so many keys. */
+  check(ops: readonly Op[]): void {
+    const added = new Map<LeaseId, number>();
+    for (const op of ops) {
+      if (op.kind !== "put" || op.lease === undefined) continue;
+      const { keys } = this.#live(op.lease);
+      const count = (added.get(op.lease) ?? keys.size) + (keys.has(op.key) ? 0 : 1);
+      if (count > LEASE_KEYS_MAX)
+        throw new StoreError("TOO_LARGE", `a lease has at most ${LEASE_KEYS_MAX} keys`);
+      added.set(op.lease, count);
+    }
+  }
+
+  /** Follows a commit: which keys are under which lease now. */
+  apply(commit: Commit): void {
+    for (const { key, lease, older } of commit.changes) {
+      if (older?.lease !== undefined && older.lease !== lease)
+        this.#leases.get(older.lease)?.keys.delete(key);
+      if (lease !== undefined) this.#leases.get(lease)?.keys.add(key);
+    }
+  }
+
+  /** Forgets the lease; returns the keys it leaves behind. */
+  remove(id: LeaseId): string[] {
+    const keys = [...(this.#leases.get(id)?.keys ?? [])];
+    this.#leases.delete(id);
+    return keys;
+  }
+
+  has(id: LeaseId): boolean {
+    return this.#leases.has(id);
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#leases.clear();
+  }
+
+  #start(id: LeaseId, ttlMs: number): LeaseState {
+    const lease = { ttlMs, keys: new Set<string>(), deadlineMs: this.#clock.monotonicMs() + ttlMs };
+    this.#leases.set(id, lease);
+    this.#arm(lease.deadlineMs);
+    return lease;
+  }
+
+  #live(id: LeaseId): LeaseState {
+    const lease = this.#leases.get(id);
+    // The timer may be late; time decides, not the timer.
+    if (lease === undefined || lease.deadlineMs <= this.#clock.monotonicMs()) {
+      throw new StoreError("LEASE_NOT_FOUND", `the lease ${id} does not exist or has ended`);
+    }
+    return lease;
+  }
+
+  /** One timer for the earliest deadline. Keeping alive only moves a deadline: the timer then finds nothing due. */
+  #arm(atMs: number): void {
+    if (this.#timer !== undefined && this.#timer.atMs <= atMs) return;
+    this.#timer?.cancel();
+    const delayMs = Math.max(0, atMs - this.#clock.monotonicMs());
+    this.#timer = { atMs, cancel: this.#clock.schedule(delayMs, () => this.#sweep()) };
+  }
+
+  #sweep(): void {
+    this.#timer = undefined;
+    const nowMs = this.#clock.monotonicMs();
+    let earliestMs = Number.POSITIVE_INFINITY;
+    for (const [id, lease] of this.#leases) {
+      if (lease.deadlineMs <= nowMs) this.#expire(id);
+      else earliestMs = Math.min(earliestMs, lease.deadlineMs);
+    }
+    if (earliestMs < Number.POSITIVE_INFINITY) this.#arm(earliestMs);
+  }
+}
+
+/** The time to live is part of the id, so that a record alone tells all there is to know of its lease. */
+function formatLeaseId(name: string, ttlMs: number): LeaseId {
+  return `${name}@${ttlMs}` as LeaseId;
+}
+
+function leaseTtlMs(id: LeaseId): number {
+  const ttlMs = Number(id.slice(id.lastIndexOf("@") + 1));
+  if (!Number.isFinite(ttlMs))
+    throw new StoreError("CORRUPT", `the lease id ${JSON.stringify(id)} has no time to live`);
+  return ttlMs;
+}

@@ -1,0 +1,301 @@
+import type { Clock } from "../clock.ts";
+import {
+  HISTORY_BYTES,
+  HISTORY_REVISIONS,
+  HISTORY_SLACK,
+  PENDING_BYTES_MAX,
+  PENDING_TXNS_MAX,
+} from "../limits.ts";
+import type {
+  Compare,
+  Lease,
+  LeaseId,
+  Op,
+  RangeOptions,
+  RangeResult,
+  ReadOptions,
+  Revision,
+  Store,
+  StoredRecord,
+  StoreHealth,
+  TxnResult,
+  WatchBatch,
+} from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { checkKey, checkPrefix, checkRevision, checkTtl, checkTxn } from "../validate.ts";
+import { decide, deletions } from "./decide.ts";
+import type { Journal, JournalListener } from "./journal.ts";
+import { LeaseTable } from "./lease-table.ts";
+import type { Change, Timeline } from "./timeline.ts";
+import { compacted, failedWatch, WatchHub } from "./watch-hub.ts";
+import { toRecord } from "./watcher.ts";
+
+export interface StoreEngineParts {
+  readonly clock: Clock;
+  /** All that is durable. */
+  readonly timeline: Timeline;
+  /** Different each time a store is opened. */
+  readonly leaseIdPrefix: string;
+  readonly openJournal: (listener: JournalListener) => Journal;
+  /** Revisions to keep; HISTORY_REVISIONS unless a test needs fewer. */
+  readonly historyRevisions?: number;
+}
+
+interface Waiter {
+  readonly revision: Revision;
+  readonly bytes: number;
+  readonly resolve: () => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+/**
+ * The semantics, over a timeline in memory and a journal that makes it durable.
+ *
+ * A transaction is decided and put on the timeline the moment it is called, before it is durable, so that many can be
+ * written together. Readers and watchers only ever see the durable part, and an answer, also a failed compare's, waits
+ * until all that it was decided upon is durable.
+ */
+export class StoreEngine implements Store {
+  readonly #timeline: Timeline;
+  readonly #journal: Journal;
+  readonly #hub: WatchHub;
+  readonly #leases: LeaseTable;
+  readonly #historyRevisions: number;
+  #durable: Revision;
+  /** In order of revision. */
+  #waiters: Waiter[] = [];
+  #pendingBytes = 0;
+  #compaction: Promise<void> = Promise.resolve();
+  #trimming = false;
+  #failure: StoreError | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(parts: StoreEngineParts) {
+    const timeline = parts.timeline;
+    this.#timeline = timeline;
+    this.#durable = timeline.head;
+    this.#historyRevisions = parts.historyRevisions ?? HISTORY_REVISIONS;
+    const durable = (): Revision => this.#durable;
+    this.#hub = new WatchHub({
+      get durable() {
+        return durable();
+      },
+      commit: (revision) => timeline.commit(revision),
+    });
+    this.#leases = new LeaseTable(parts.clock, parts.leaseIdPrefix, (id) => this.#expire(id));
+    for (const version of timeline.range({ ...EVERYTHING, at: timeline.head })) this.#leases.recover(version);
+    this.#journal = parts.openJournal({
+      durable: (revision) => this.#settle(revision),
+      failed: (error) => this.#fail(error),
+    });
+  }
+
+  get revision(): Revision {
+    return this.#durable;
+  }
+
+  get compactRevision(): Revision {
+    return this.#timeline.compactRevision;
+  }
+
+  async get(key: string, options: ReadOptions = {}): Promise<StoredRecord | undefined> {
+    checkKey(key);
+    const version = this.#timeline.read(key, this.#readable(options.at));
+    return version === undefined ? undefined : toRecord(version);
+  }
+
+  async range(prefix: string, options: RangeOptions = {}): Promise<RangeResult> {
+    const { limit = Number.POSITIVE_INFINITY, after = "" } = options;
+    checkPrefix(prefix);
+    if (!(limit >= 1)) throw new StoreError("INVALID_ARGUMENT", `a limit is at least 1, not ${limit}`);
+    const revision = this.#readable(options.at);
+    const found = this.#timeline.range({ prefix, at: revision, after, limit });
+    const more = found.length > limit;
+    return { records: (more ? found.slice(0, limit) : found).map(toRecord), revision, more };
+  }
+
+  async txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult> {
+    this.#checkWritable();
+    checkTxn(compares, ops);
+    this.#leases.check(ops);
+    const { succeeded, changes } = decide(this.#timeline, compares, ops);
+    const revision = await this.#commit(changes);
+    return { succeeded, revision };
+  }
+
+  watch(prefix: string, fromRevision: Revision, signal: AbortSignal): AsyncIterable<WatchBatch> {
+    try {
+      this.#checkOpen();
+      checkPrefix(prefix);
+      checkRevision(fromRevision);
+    } catch (error) {
+      return failedWatch(error);
+    }
+    return this.#hub.open(prefix, fromRevision, this.compactRevision, signal);
+  }
+
+  async lease(ttlMs: number): Promise<Lease> {
+    this.#checkOpen();
+    checkTtl(ttlMs);
+    return this.#leaseHandle(this.#leases.grant(ttlMs), ttlMs);
+  }
+
+  async findLease(id: LeaseId): Promise<Lease> {
+    this.#checkOpen();
+    return this.#leaseHandle(id, this.#leases.ttlMs(id));
+  }
+
+  async compact(revision: Revision): Promise<void> {
+    this.#checkOpen();
+    checkRevision(revision);
+    if (revision > this.#durable) throw future(revision, this.#durable);
+    this.#compaction = this.#compaction.catch(() => {}).then(() => this.#compactTo(revision));
+    await this.#compaction;
+  }
+
+  health(): StoreHealth {
+    return this.#closing === undefined ? this.#journal.health() : { status: "closed" };
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#leases.close();
+    await this.#compaction.catch(() => {});
+    await this.#journal.close();
+    this.#hub.close();
+  }
+
+  #readable(at: Revision | undefined): Revision {
+    this.#checkOpen();
+    if (at === undefined) return this.#durable;
+    checkRevision(at);
+    if (at > this.#durable) throw future(at, this.#durable);
+    if (at < this.compactRevision) throw compacted(at, this.compactRevision);
+    return at;
+  }
+
+  #checkOpen(): void {
+    if (this.#closing !== undefined) throw new StoreError("CLOSED", "the store is closed");
+  }
+
+  #checkWritable(): void {
+    this.#checkOpen();
+    if (this.#failure !== undefined) {
+      throw new StoreError("IO_ERROR", `the store is read-only after: ${this.#failure.message}`);
+    }
+    const health = this.#journal.health();
+    if (health.status === "read-only") throw new StoreError("NO_SPACE", health.message);
+    if (this.#waiters.length >= PENDING_TXNS_MAX || this.#pendingBytes >= PENDING_BYTES_MAX) {
+      throw new StoreError("OVERLOADED", `${this.#waiters.length} transactions wait for the disk`);
+    }
+  }
+
+  /** Resolves when the changes, and all before them, are durable. */
+  async #commit(changes: readonly Change[]): Promise<Revision> {
+    if (changes.length === 0) {
+      const revision = this.#timeline.head;
+      await this.#untilDurable(revision, 0);
+      return revision;
+    }
+    const commit = this.#timeline.append(changes);
+    this.#leases.apply(commit);
+    const waiting = this.#untilDurable(commit.revision, commit.bytes);
+    this.#journal.append(commit);
+    await waiting;
+    return commit.revision;
+  }
+
+  #untilDurable(revision: Revision, bytes: number): Promise<void> {
+    if (revision <= this.#durable) return Promise.resolve();
+    this.#pendingBytes += bytes;
+    return new Promise((resolve, reject) => this.#waiters.push({ revision, bytes, resolve, reject }));
+  }
+
+  #settle(revision: Revision): void {
+    this.#durable = revision;
+    const open = this.#waiters.findIndex((waiter) => waiter.revision > revision);
+    const settled = open === -1 ? this.#waiters : this.#waiters.slice(0, open);
+    this.#waiters = open === -1 ? [] : this.#waiters.slice(open);
+    for (const waiter of settled) {
+      this.#pendingBytes -= waiter.bytes;
+      waiter.resolve();
+    }
+    this.#hub.notify();
+    void this.#trim();
+  }
+
+  #fail(error: StoreError): void {
+    this.#failure ??= error;
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    this.#pendingBytes = 0;
+    for (const waiter of waiters) waiter.reject(error);
+  }
+
+  /** Cuts history that has outgrown its limits. */
+  async #trim(): Promise<void> {
+    if (this.#trimming || !this.#outgrown()) return;
+    this.#trimming = true;
+    try {
+      while (this.#outgrown() && this.#failure === undefined && this.#closing === undefined) {
+        const target = this.#timeline.trimTarget(this.#durable, this.#historyRevisions, HISTORY_BYTES);
+        if (target <= this.compactRevision) return;
+        await this.compact(target);
+      }
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+    } finally {
+      this.#trimming = false;
+    }
+  }
+
+  #outgrown(): boolean {
+    const revisions = this.#durable - this.compactRevision;
+    const { historyBytes } = this.#timeline;
+    const tooMany = revisions > this.#historyRevisions * HISTORY_SLACK;
+    return (
+      tooMany ||
+      (historyBytes > HISTORY_BYTES * HISTORY_SLACK && historyBytes - this.#pendingBytes > HISTORY_BYTES)
+    );
+  }
+
+  async #compactTo(revision: Revision): Promise<void> {
+    while (this.compactRevision < revision) {
+      const folded = await this.#journal.fold(revision);
+      this.#hub.compacting(folded);
+      this.#timeline.compact(folded);
+    }
+  }
+
+  #leaseHandle(id: LeaseId, ttlMs: number): Lease {
+    return {
+      id,
+      ttlMs,
+      keepAlive: async () => {
+        this.#checkOpen();
+        this.#leases.keepAlive(id);
+      },
+      revoke: async () => {
+        this.#checkWritable();
+        await this.#commit(deletions(this.#leases.remove(id)));
+      },
+    };
+  }
+
+  /** Nobody waits for it; if the disk fails, the record stays and the lease starts anew at the next open. */
+  #expire(id: LeaseId): void {
+    const keys = this.#leases.remove(id);
+    if (this.#failure !== undefined) return;
+    this.#commit(deletions(keys)).catch(() => {});
+  }
+}
+
+const EVERYTHING = { prefix: "", after: "", limit: Number.POSITIVE_INFINITY } as const;
+
+function future(revision: Revision, durable: Revision): StoreError {
+  return new StoreError("FUTURE_REVISION", `revision ${revision} is yet to come: the latest is ${durable}`);
+}

@@ -1,0 +1,228 @@
+import type { LeaseId, Revision } from "../store.ts";
+import { KeyIndex } from "./key-index.ts";
+
+/** One key as one revision left it. A tombstone (deleted) has no value, and 0 for createRevision and version. */
+export interface Version {
+  readonly key: string;
+  readonly value: Uint8Array | undefined;
+  readonly createRevision: Revision;
+  readonly modRevision: Revision;
+  readonly version: number;
+  readonly lease: LeaseId | undefined;
+  /** What the key was before, as long as history keeps it. */
+  older: Version | undefined;
+}
+
+/** All that one revision changed, in the order of its ops. */
+export interface Commit {
+  readonly revision: Revision;
+  readonly changes: readonly Version[];
+  /** Approximate size of keys and values. */
+  readonly bytes: number;
+}
+
+export type Change =
+  | {
+      readonly kind: "put";
+      readonly key: string;
+      readonly value: Uint8Array;
+      readonly lease: LeaseId | undefined;
+    }
+  | { readonly kind: "delete"; readonly key: string };
+
+export interface Succession {
+  readonly before: Version | undefined;
+  readonly after: Version;
+}
+
+export interface RangeQuery {
+  readonly prefix: string;
+  readonly at: Revision;
+  readonly after: string;
+  readonly limit: number;
+}
+
+/**
+ * Every key's versions since the last compaction. Knows nothing of durability: the head may be ahead of what is on
+ * disk, and who reads says at which revision.
+ */
+export class Timeline {
+  readonly #keys = new KeyIndex();
+  readonly #latest = new Map<string, Version>();
+  /** The commits after the compaction, oldest first. */
+  #commits: Commit[] = [];
+  #compactRevision: Revision;
+  #historyBytes = 0;
+
+  constructor(base: Iterable<Version> = [], revision: Revision = 0) {
+    this.#compactRevision = revision;
+    for (const version of base) {
+      this.#latest.set(version.key, version);
+      this.#keys.add(version.key);
+    }
+  }
+
+  get head(): Revision {
+    return this.#compactRevision + this.#commits.length;
+  }
+
+  get compactRevision(): Revision {
+    return this.#compactRevision;
+  }
+
+  /** Size of the commits after the compaction. */
+  get historyBytes(): number {
+    return this.#historyBytes;
+  }
+
+  /** The key as of the revision; undefined when it did not exist. */
+  read(key: string, at: Revision): Version | undefined {
+    const version = versionAt(this.#latest.get(key), at);
+    return version?.value === undefined ? undefined : version;
+  }
+
+  /** At most limit + 1 versions: one more than asked for tells that there is more. */
+  range({ prefix, at, after, limit }: RangeQuery): Version[] {
+    const found: Version[] = [];
+    for (const key of this.#keys.keys(prefix, after)) {
+      const version = this.read(key, at);
+      if (version === undefined) continue;
+      found.push(version);
+      if (found.length > limit) break;
+    }
+    return found;
+  }
+
+  /** Takes the next revision. */
+  append(changes: readonly Change[]): Commit {
+    const revision = this.head + 1;
+    let bytes = 0;
+    const versions = changes.map((change) => {
+      const version = nextVersion(change, this.#latest.get(change.key), revision);
+      bytes += sizeOf(version);
+      return version;
+    });
+    return this.#push({ revision, changes: versions, bytes });
+  }
+
+  /** Takes over a commit that was written earlier; it must be the next one. */
+  replay(revision: Revision, versions: readonly Version[]): Commit {
+    if (revision !== this.head + 1) throw new Error(`revision ${revision} does not follow ${this.head}`);
+    let bytes = 0;
+    for (const version of versions) {
+      version.older = this.#latest.get(version.key);
+      bytes += sizeOf(version);
+    }
+    return this.#push({ revision, changes: versions, bytes });
+  }
+
+  /** The commit of that revision; undefined when compacted or not yet there. */
+  commit(revision: Revision): Commit | undefined {
+    return this.#commits[revision - this.#compactRevision - 1];
+  }
+
+  /** The newest revision to compact to so that no more than that remains. */
+  trimTarget(until: Revision, revisionsMax: number, bytesMax: number): Revision {
+    let target = Math.max(this.#compactRevision, until - revisionsMax);
+    let bytes = this.#historyBytes;
+    for (const commit of this.#commits) {
+      if (commit.revision > until) break;
+      if (commit.revision > target && bytes <= bytesMax) break;
+      bytes -= commit.bytes;
+      target = Math.max(target, commit.revision);
+    }
+    return target;
+  }
+
+  /** The latest revision up to the given one such that the commits until then are no larger; at least one commit. */
+  foldTarget(through: Revision, bytesMax: number): Revision {
+    let bytes = 0;
+    for (const commit of this.#commits) {
+      bytes += commit.bytes;
+      const first = commit.revision === this.#compactRevision + 1;
+      if (commit.revision > through || (bytes > bytesMax && !first)) return commit.revision - 1;
+    }
+    return this.head;
+  }
+
+  /** For each key changed after the compaction up to the revision: how it was at either. */
+  changed(through: Revision): Map<string, Succession> {
+    const result = new Map<string, Succession>();
+    for (const commit of this.#commits) {
+      if (commit.revision > through) break;
+      for (const change of commit.changes) {
+        const known = result.get(change.key);
+        // Only the first change in history has the version before it as its older one.
+        result.set(change.key, { before: known === undefined ? change.older : known.before, after: change });
+      }
+    }
+    return result;
+  }
+
+  /** Drops what is only needed to read before the revision. */
+  compact(revision: Revision): void {
+    const dropped = this.#commits.splice(0, revision - this.#compactRevision);
+    this.#compactRevision = revision;
+    for (const commit of dropped) {
+      this.#historyBytes -= commit.bytes;
+      for (const change of commit.changes) {
+        // Whatever came before a change that all readers see is out of reach.
+        change.older = undefined;
+        if (change.value === undefined && this.#latest.get(change.key) === change) {
+          this.#latest.delete(change.key);
+          this.#keys.delete(change.key);
+        }
+      }
+    }
+  }
+
+  #push(commit: Commit): Commit {
+    for (const version of commit.changes) {
+      if (version.older === undefined) this.#keys.add(version.key);
+      this.#latest.set(version.key, version);
+    }
+    this.#commits.push(commit);
+    this.#historyBytes += commit.bytes;
+    return commit;
+  }
+}
+
+function versionAt(latest: Version | undefined, at: Revision): Version | undefined {
+  let version = latest;
+  while (version !== undefined && version.modRevision > at) version = version.older;
+  return version;
+}
+
+function nextVersion(change: Change, previous: Version | undefined, revision: Revision): Version {
+  const older = previous;
+  if (change.kind === "delete") {
+    const { key } = change;
+    return {
+      key,
+      value: undefined,
+      createRevision: 0,
+      modRevision: revision,
+      version: 0,
+      lease: undefined,
+      older,
+    };
+  }
+  const existed = previous?.value !== undefined;
+  return {
+    key: change.key,
+    // The caller may go on to use its array, which may also be a slice of a much larger one.
+    value: new Uint8Array(change.value),
+    createRevision: existed ? previous.createRevision : revision,
+    modRevision: revision,
+    version: existed ? previous.version + 1 : 1,
+    lease: change.lease,
+    older,
+  };
+}
+
+function sizeOf(version: Version): number {
+  return VERSION_OVERHEAD_BYTES + version.key.length + (version.value?.byteLength ?? 0);
+}
+
+/** What a version costs beside key and value, so that a million empty puts count too. */
+const VERSION_OVERHEAD_BYTES = 200;

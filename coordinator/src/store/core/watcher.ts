@@ -1,0 +1,120 @@
+import type { Revision, StoredRecord, WatchBatch, WatchEvent } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import type { Commit, Version } from "./timeline.ts";
+
+/** Where a watcher reads: the commits that are durable. */
+export interface WatchSource {
+  readonly durable: Revision;
+  commit(revision: Revision): Commit | undefined;
+}
+
+/**
+ * A cursor into the store's one history. It holds no buffer, so a slow reader costs nothing; what bounds it is the
+ * history itself: when that is cut before the reader came by, the watcher fails with SLOW.
+ */
+export class Watcher implements AsyncIterableIterator<WatchBatch> {
+  readonly #source: WatchSource;
+  readonly #prefix: string;
+  readonly #onEnd: (watcher: Watcher) => void;
+  #next: Revision;
+  #wake: (() => void) | undefined;
+  #ended = false;
+  #failure: StoreError | undefined;
+
+  constructor(source: WatchSource, prefix: string, from: Revision, onEnd: (watcher: Watcher) => void) {
+    this.#source = source;
+    this.#prefix = prefix;
+    this.#next = from;
+    this.#onEnd = onEnd;
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<WatchBatch, undefined>> {
+    if (this.#wake !== undefined) throw new StoreError("INVALID_ARGUMENT", "one next() at a time");
+    for (;;) {
+      if (this.#ended) return this.#last();
+      const batch = this.#advance();
+      if (batch !== undefined) return { done: false, value: batch };
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+      this.#wake = undefined;
+    }
+  }
+
+  async return(): Promise<IteratorResult<WatchBatch, undefined>> {
+    this.end();
+    return { done: true, value: undefined };
+  }
+
+  /** Ends the watch, with an error or without. */
+  end(failure?: StoreError): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#failure = failure;
+    this.#onEnd(this);
+    this.#wake?.();
+  }
+
+  /** There are new commits. Wakes the reader only if one concerns it. */
+  notify(): void {
+    if (this.#wake === undefined) return;
+    this.#skip(this.#source.durable);
+    if (this.#next <= this.#source.durable) this.#wake();
+  }
+
+  /** Commits up to the revision are about to go. */
+  compacting(revision: Revision): void {
+    if (this.#next > revision) return;
+    this.#skip(revision);
+    if (this.#next > revision) return;
+    const message = `the watcher still had to read revision ${this.#next}, which is gone: read the range again`;
+    this.end(new StoreError("SLOW", message, { compactRevision: revision }));
+  }
+
+  #last(): IteratorReturnResult<undefined> {
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure;
+    return { done: true, value: undefined };
+  }
+
+  #advance(): WatchBatch | undefined {
+    this.#skip(this.#source.durable);
+    const revision = this.#next;
+    if (revision > this.#source.durable) return undefined;
+    const changes = this.#source.commit(revision)?.changes ?? [];
+    this.#next++;
+    return { revision, events: changes.filter((change) => this.#concerns(change)).map(toEvent) };
+  }
+
+  /** Moves to the next commit that concerns this watcher, at most past the given one. */
+  #skip(through: Revision): void {
+    while (this.#next <= through) {
+      const commit = this.#source.commit(this.#next);
+      if (commit?.changes.some((change) => this.#concerns(change))) return;
+      this.#next++;
+    }
+  }
+
+  #concerns(change: Version): boolean {
+    return change.key.startsWith(this.#prefix);
+  }
+}
+
+export function toRecord(version: Version): StoredRecord {
+  const { key, value = NOTHING, createRevision, modRevision, lease } = version;
+  const record = { key, value, createRevision, modRevision, version: version.version };
+  return lease === undefined ? record : { ...record, lease };
+}
+
+const NOTHING = new Uint8Array(0);
+
+function toEvent(change: Version): WatchEvent {
+  return change.value === undefined
+    ? { kind: "delete", key: change.key }
+    : { kind: "put", record: toRecord(change) };
+}

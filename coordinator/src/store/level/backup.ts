@@ -1,0 +1,129 @@
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { open, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Version } from "../core/timeline.ts";
+import type { Revision, StoredRecord } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { ByteWriter, sizes } from "./byte-cursor.ts";
+import { DigestReader } from "./digest-reader.ts";
+import { syncDirectory } from "./head-file.ts";
+import { decodeRecord, encodeRecord } from "./record-codec.ts";
+
+export interface BackupInfo {
+  /** The id of the store it was made of. */
+  readonly store: string;
+  readonly epoch: number;
+  /** All records are as of this revision. */
+  readonly revision: Revision;
+  readonly records: number;
+  /** Of the whole file but its last line, which holds it too. */
+  readonly sha256: string;
+}
+
+/**
+ * The first line names the format, the second is JSON (store, epoch, revision, records). Then follows each record: length
+ * of its key and of its value, then both as they are in the database, sealed. The last line is the SHA-256 of all before.
+ */
+const MAGIC = "FORAGE STORE BACKUP 1\n";
+
+/** Records are gathered to writes of this size. */
+const WRITE_BYTES = 1024 * 1024;
+
+/** A line of JSON with four short fields. */
+const LINE_BYTES_MAX = 1024;
+
+/** Far above what a transaction may put; a longer record is damage. */
+const RECORD_BYTES_MAX = 4 * 1024 * 1024;
+
+/** Writes beside the file and renames, so that it is there complete or not at all. NOT_EMPTY if it exists. */
+export async function writeBackup(
+  file: string,
+  of: Pick<BackupInfo, "store" | "epoch" | "revision">,
+  records: readonly StoredRecord[],
+): Promise<BackupInfo> {
+  const partial = `${file}.partial`;
+  if (existsSync(file)) throw new StoreError("NOT_EMPTY", `${file} exists`);
+  const handle = await open(partial, "wx", 0o600).catch((cause: unknown) => {
+    throw new StoreError("IO_ERROR", `can't make ${partial}; if a backup was cut off, remove it`, { cause });
+  });
+  try {
+    const hash = createHash("sha256");
+    const header = { ...of, records: records.length };
+    for (const chunk of layOut(header, records)) {
+      hash.update(chunk);
+      await handle.writeFile(chunk);
+    }
+    const sha256 = hash.digest("hex");
+    await handle.writeFile(`${sha256}\n`);
+    await handle.sync();
+    await rename(partial, file);
+    syncDirectory(dirname(file));
+    return { ...header, sha256 };
+  } catch (error) {
+    await rm(partial, { force: true });
+    throw StoreError.from(error);
+  } finally {
+    await handle.close();
+  }
+}
+
+/** What is in a backup, once all of it was checked. CORRUPT unless it is exactly what was written. */
+export async function readBackup(
+  file: string,
+): Promise<{ readonly info: BackupInfo; readonly records: readonly Version[] }> {
+  const handle = await open(file, "r").catch((cause: unknown) => {
+    throw new StoreError("IO_ERROR", `can't read the backup ${file}`, { cause });
+  });
+  try {
+    const reader = new DigestReader(handle);
+    if ((await reader.line(LINE_BYTES_MAX)) !== MAGIC)
+      throw new Error("it is not a backup, or of a newer version");
+    const header = parseHeader(await reader.line(LINE_BYTES_MAX));
+    const records: Version[] = [];
+    for (let i = 0; i < header.records; i++) {
+      const lengths = await reader.exactly(2 * sizes.uint32);
+      const dbKey = await reader.exactly(Math.min(RECORD_BYTES_MAX, lengths.readUInt32LE(0)));
+      const value = await reader.exactly(Math.min(RECORD_BYTES_MAX, lengths.readUInt32LE(sizes.uint32)));
+      records.push(decodeRecord(dbKey.toString("utf8"), value));
+    }
+    const sha256 = reader.digest();
+    if ((await reader.line(LINE_BYTES_MAX)) !== `${sha256}\n`) throw new Error("its SHA-256 does not match");
+    if (!(await reader.atEnd())) throw new Error("something follows after its end");
+    return { info: { ...header, sha256 }, records };
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreError("CORRUPT", `the backup ${file} is damaged: ${reason}`, { cause });
+  } finally {
+    await handle.close();
+  }
+}
+
+type Header = Omit<BackupInfo, "sha256">;
+
+function* layOut(header: Header, records: readonly StoredRecord[]): Generator<Buffer> {
+  let parts: Buffer[] = [Buffer.from(MAGIC), Buffer.from(`${JSON.stringify(header)}\n`)];
+  let bytes = 0;
+  for (const record of records) {
+    const { dbKey, value } = encodeRecord({ lease: undefined, older: undefined, ...record });
+    const key = Buffer.from(dbKey);
+    const { bytes: lengths } = new ByteWriter(2 * sizes.uint32).uint32(key.length).uint32(value.length);
+    parts.push(lengths, key, value);
+    bytes += lengths.length + key.length + value.length;
+    if (bytes < WRITE_BYTES) continue;
+    yield Buffer.concat(parts);
+    parts = [];
+    bytes = 0;
+  }
+  yield Buffer.concat(parts);
+}
+
+function parseHeader(line: string): Header {
+  const fields: unknown = JSON.parse(line);
+  const { store, epoch, revision, records }: Record<string, unknown> = { ...(fields as object) };
+  if (typeof store !== "string" || typeof epoch !== "number")
+    throw new Error("its second line is not as it should be");
+  if (typeof revision !== "number" || typeof records !== "number")
+    throw new Error("its second line has no numbers");
+  return { store, epoch, revision, records };
+}

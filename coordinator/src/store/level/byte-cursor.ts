@@ -1,0 +1,82 @@
+/** Whole numbers take six bytes: up to 2.8e14, which a million revisions a second reach after nine years. */
+const NUMBER_BYTES = 6;
+
+/** Writes fields one after the other into a buffer of known size. */
+export class ByteWriter {
+  readonly bytes: Buffer;
+  #at = 0;
+
+  constructor(size: number) {
+    this.bytes = Buffer.allocUnsafe(size);
+  }
+
+  get at(): number {
+    return this.#at;
+  }
+
+  uint8(value: number): this {
+    this.#at = this.bytes.writeUInt8(value, this.#at);
+    return this;
+  }
+
+  uint32(value: number): this {
+    this.#at = this.bytes.writeUInt32LE(value, this.#at);
+    return this;
+  }
+
+  number(value: number): this {
+    this.#at = this.bytes.writeUIntLE(value, this.#at, NUMBER_BYTES);
+    return this;
+  }
+
+  raw(value: Uint8Array): this {
+    this.bytes.set(value, this.#at);
+    this.#at += value.byteLength;
+    return this;
+  }
+}
+
+/** Reads them back; throws RangeError when there is less than asked for. */
+export class ByteReader {
+  readonly #bytes: Buffer;
+  #at: number;
+
+  constructor(bytes: Buffer, at = 0) {
+    this.#bytes = bytes;
+    this.#at = at;
+  }
+
+  get rest(): number {
+    return this.#bytes.length - this.#at;
+  }
+
+  uint8(): number {
+    return this.#bytes.readUInt8(this.#take(1));
+  }
+
+  uint32(): number {
+    return this.#bytes.readUInt32LE(this.#take(4));
+  }
+
+  number(): number {
+    return this.#bytes.readUIntLE(this.#take(NUMBER_BYTES), NUMBER_BYTES);
+  }
+
+  raw(size: number): Buffer {
+    const at = this.#take(size);
+    return this.#bytes.subarray(at, at + size);
+  }
+
+  text(size: number): string {
+    return this.raw(size).toString("utf8");
+  }
+
+  #take(size: number): number {
+    const at = this.#at;
+    if (size > this.rest) throw new RangeError(`${size} bytes wanted at ${at}, ${this.rest} left`);
+    this.#at = at + size;
+    return at;
+  }
+}
+
+export const sizes = { uint8: 1, uint32: 4, number: NUMBER_BYTES } as const;

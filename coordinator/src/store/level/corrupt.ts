@@ -1,0 +1,19 @@
+import { StoreError } from "../store-error.ts";
+
+/** What is wrong and what to do about it. */
+export function corrupt(problems: readonly string[], advice = Advice.refused, cause?: unknown): StoreError {
+  const listed = problems.slice(0, PROBLEMS_LISTED_MAX).join("; ");
+  const others = problems.length - PROBLEMS_LISTED_MAX;
+  const more = others > 0 ? `; and ${others} more` : "";
+  return new StoreError("CORRUPT", `the store is damaged: ${listed}${more}. ${advice}`, { cause });
+}
+
+export const Advice = {
+  refused:
+    "Its files are as they were found. Restore a backup into an empty directory, or salvage what is left, which names what is lost",
+  serving:
+    "What is served comes from memory and is sound: make a backup now and restore it into an empty directory",
+};
+
+/** Enough to see what happened, short enough for a log line. */
+const PROBLEMS_LISTED_MAX = 5;

@@ -1,0 +1,125 @@
+import { createHash } from "node:crypto";
+import type { Commit, Version } from "../core/timeline.ts";
+import type { Revision } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { ByteReader, ByteWriter, sizes } from "./byte-cursor.ts";
+import { toLease } from "./record-codec.ts";
+import { describe, SEAL_BYTES, seal, unseal } from "./sealed.ts";
+
+/** The first byte of every log entry: how the rest is laid out. */
+const FORMAT = 1;
+const DELETED = 0;
+const PUT = 1;
+
+/** SHA-256 of a log entry, which holds that of the entry before it: it stands for all of the history. */
+export type Chain = Buffer;
+
+export const CHAIN_BYTES = 32;
+
+/** What a store starts from. */
+export const CHAIN_START: Chain = Buffer.alloc(CHAIN_BYTES);
+
+export interface EncodedEntry {
+  readonly dbKey: string;
+  readonly value: Buffer;
+  readonly chain: Chain;
+}
+
+export interface DecodedEntry {
+  readonly revision: Revision;
+  readonly previous: Chain;
+  readonly chain: Chain;
+  readonly changes: readonly Version[];
+}
+
+/** Zero-padded, so that LevelDB's order is that of revisions. */
+export function entryKey(revision: Revision): string {
+  return `l/${String(revision).padStart(16, "0")}`;
+}
+
+/** Format, revision, chain of the entry before, number of changes, changes, seal. */
+export function encodeEntry(commit: Commit, previous: Chain): EncodedEntry {
+  const dbKey = entryKey(commit.revision);
+  const keys = commit.changes.map((change) => Buffer.from(change.key));
+  const size = commit.changes.reduce(
+    (sum, change, i) => sum + changeSize(change, keys[i]?.length ?? 0),
+    HEADER_BYTES,
+  );
+  const writer = new ByteWriter(size + SEAL_BYTES);
+  writer.uint8(FORMAT).number(commit.revision).raw(previous).uint32(commit.changes.length);
+  for (const [i, change] of commit.changes.entries()) writeChange(writer, change, keys[i] ?? Buffer.alloc(0));
+  seal(dbKey, writer.bytes);
+  return { dbKey, value: writer.bytes, chain: chainOf(writer.bytes) };
+}
+
+/** CORRUPT, naming the revision, unless it is exactly what was written. */
+export function decodeEntry(dbKey: string, sealed: Buffer): DecodedEntry {
+  const reader = new ByteReader(unseal(dbKey, sealed));
+  const format = reader.uint8();
+  if (format !== FORMAT) {
+    throw new StoreError(
+      "CORRUPT",
+      `${describe(dbKey)}: format ${format} is unknown, a newer version wrote it`,
+    );
+  }
+  const revision = reader.number();
+  // A copy: a slice would keep the whole entry in memory.
+  const previous = Buffer.from(reader.raw(CHAIN_BYTES));
+  const changes = Array.from({ length: reader.uint32() }, () => readChange(reader, revision));
+  return { revision, previous, chain: chainOf(sealed), changes };
+}
+
+const HEADER_BYTES = sizes.uint8 + sizes.number + CHAIN_BYTES + sizes.uint32;
+
+function chainOf(entry: Buffer): Chain {
+  return createHash("sha256").update(entry).digest();
+}
+
+function changeSize(change: Version, keyBytes: number): number {
+  const both = sizes.uint8 + sizes.uint32 + keyBytes;
+  if (change.value === undefined) return both;
+  return (
+    both +
+    2 * sizes.number +
+    sizes.uint8 +
+    (change.lease?.length ?? 0) +
+    sizes.uint32 +
+    change.value.byteLength
+  );
+}
+
+function writeChange(writer: ByteWriter, change: Version, key: Buffer): void {
+  writer
+    .uint8(change.value === undefined ? DELETED : PUT)
+    .uint32(key.length)
+    .raw(key);
+  if (change.value === undefined) return;
+  const lease = Buffer.from(change.lease ?? "");
+  writer.number(change.createRevision).number(change.version).uint8(lease.length).raw(lease);
+  writer.uint32(change.value.byteLength).raw(change.value);
+}
+
+function readChange(reader: ByteReader, revision: Revision): Version {
+  const kind = reader.uint8();
+  const key = reader.text(reader.uint32());
+  if (kind === DELETED) {
+    return {
+      key,
+      value: undefined,
+      createRevision: 0,
+      modRevision: revision,
+      version: 0,
+      lease: undefined,
+      older: undefined,
+    };
+  }
+  return {
+    key,
+    createRevision: reader.number(),
+    modRevision: revision,
+    version: reader.number(),
+    lease: toLease(reader.text(reader.uint8())),
+    value: new Uint8Array(reader.raw(reader.uint32())),
+    older: undefined,
+  };
+}

@@ -1,0 +1,213 @@
+import type { Clock } from "../clock.ts";
+import type { Journal, JournalListener } from "../core/journal.ts";
+import type { Commit, Timeline } from "../core/timeline.ts";
+import type { Revision, StoreHealth } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { type Database, reasonOf } from "./database.ts";
+import { type Chain, type EncodedEntry, encodeEntry, entryKey } from "./entry-codec.ts";
+import type { HeadFile } from "./head-file.ts";
+import { BASE_KEY, type Base, BaseTally, encodeBase, type StoreMeta } from "./meta-codec.ts";
+import { encodeRecord, recordKey } from "./record-codec.ts";
+import type { SpaceGuard } from "./space-guard.ts";
+
+/** Commits written with one sync. A thousand waiting writers share it; more would only make the first wait longer. */
+const BATCH_COMMITS_MAX = 1024;
+
+/** LevelDB's write buffer is 4 MiB; a larger batch would fill several and stall. */
+const BATCH_BYTES_MAX = 4 * 1024 * 1024;
+
+/** History folded in one step, between two batches: as much as a batch, so that folding keeps up with writing. */
+const FOLD_BYTES_MAX = 4 * 1024 * 1024;
+
+/** After a crash of the machine the HEAD file may be behind by this; each sync costs a writer half of one of its own. */
+const HEAD_SYNC_DELAY_MS = 50;
+
+/** Free space is asked for at least so often, so that writing goes on soon after it was freed. */
+const SPACE_CHECK_EVERY_MS = 1000;
+
+export interface LevelJournalParts {
+  readonly db: Database;
+  readonly headFile: HeadFile;
+  readonly meta: StoreMeta;
+  readonly base: Base;
+  /** The chain of the base's revision and of each one after it. */
+  readonly chains: readonly Chain[];
+  readonly timeline: Timeline;
+  readonly space: SpaceGuard;
+  readonly clock: Clock;
+}
+
+interface Fold {
+  readonly revision: Revision;
+  readonly resolve: (folded: Revision) => void;
+  readonly reject: (error: StoreError) => void;
+}
+
+/**
+ * Writes commits as log entries, many with one sync: while one batch is being written, the next gathers. Folding turns
+ * the oldest log entries into records, between batches, in one batch of its own.
+ */
+export class LevelJournal implements Journal {
+  readonly #parts: LevelJournalParts;
+  readonly #listener: JournalListener;
+  #base: Base;
+  #chains: Chain[];
+  #queue: { readonly revision: Revision; readonly entry: EncodedEntry }[] = [];
+  #fold: Fold | undefined;
+  #running: Promise<void> | undefined;
+  #failure: StoreError | undefined;
+  #closed = false;
+  #cancelHeadSync: (() => void) | undefined;
+  #cancelSpaceCheck: (() => void) | undefined;
+
+  constructor(parts: LevelJournalParts, listener: JournalListener) {
+    this.#parts = parts;
+    this.#listener = listener;
+    this.#base = parts.base;
+    this.#chains = [...parts.chains];
+    this.#scheduleSpaceCheck();
+  }
+
+  append(commit: Commit): void {
+    const entry = encodeEntry(commit, this.#chainAt(commit.revision - 1));
+    this.#chains.push(entry.chain);
+    this.#queue.push({ revision: commit.revision, entry });
+    this.#run();
+  }
+
+  fold(revision: Revision): Promise<Revision> {
+    return new Promise((resolve, reject) => {
+      if (this.#failure !== undefined) reject(this.#failure);
+      this.#fold = { revision, resolve, reject };
+      this.#run();
+    });
+  }
+
+  health(): StoreHealth {
+    const { space } = this.#parts;
+    if (this.#failure !== undefined) {
+      return { status: "read-only", reason: "io-error", message: this.#failure.message };
+    }
+    return space.low ? { status: "read-only", reason: "no-space", message: space.message } : { status: "ok" };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#running;
+    this.#cancelHeadSync?.();
+    this.#cancelSpaceCheck?.();
+    const { headFile, db } = this.#parts;
+    await headFile.sync().catch((error: unknown) => this.#fail("syncing the HEAD file", error));
+    headFile.close();
+    await db.close();
+  }
+
+  /** One loop at a time; it ends when there is nothing left to write. */
+  #run(): void {
+    if (this.#failure === undefined) this.#running ??= this.#writeAll();
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#failure === undefined && (this.#queue.length > 0 || this.#fold !== undefined)) {
+      // Callers that were just answered ask again within this turn of the event loop: their next belongs in the batch.
+      await new Promise((resolve) => setImmediate(resolve));
+      try {
+        if (this.#queue.length > 0) await this.#writeBatch();
+        if (this.#fold !== undefined) await this.#foldStep(this.#fold);
+      } catch (error) {
+        this.#fail(`writing from revision ${this.#queue[0]?.revision} on`, error);
+      }
+    }
+    // In the same step as the last look at the queue, or a commit appended in between would wait for ever.
+    this.#running = undefined;
+  }
+
+  async #writeBatch(): Promise<void> {
+    const { db, headFile, meta, space } = this.#parts;
+    const batch = db.batch();
+    let bytes = 0;
+    let count = 0;
+    for (const { entry } of this.#queue) {
+      if (count === BATCH_COMMITS_MAX || (count > 0 && bytes + entry.value.length > BATCH_BYTES_MAX)) break;
+      batch.put(entry.dbKey, entry.value);
+      bytes += entry.value.length;
+      count++;
+    }
+    const last = this.#queue[count - 1];
+    if (last === undefined) return;
+    await batch.write({ sync: true });
+    this.#queue.splice(0, count);
+    headFile.write({ store: meta.id, revision: last.revision, chain: last.entry.chain });
+    this.#scheduleHeadSync();
+    this.#listener.durable(last.revision);
+    await space.wrote(bytes);
+  }
+
+  async #foldStep(fold: Fold): Promise<void> {
+    const { db, timeline, space } = this.#parts;
+    let bytes = 0;
+    this.#fold = undefined;
+    const revision = timeline.foldTarget(fold.revision, FOLD_BYTES_MAX);
+    const tally = new BaseTally(this.#base);
+    const batch = db.batch();
+    for (const [key, { before, after }] of timeline.changed(revision)) {
+      tally.removeVersion(before);
+      if (after.value === undefined) {
+        batch.del(recordKey(key));
+        continue;
+      }
+      const record = encodeRecord(after);
+      tally.add(record.crc);
+      batch.put(record.dbKey, record.value);
+      bytes += record.value.length;
+    }
+    for (let folded = this.#base.revision + 1; folded <= revision; folded++) batch.del(entryKey(folded));
+    const base = { revision, chain: this.#chainAt(revision), count: tally.count, sum: tally.sum };
+    batch.put(BASE_KEY, encodeBase(base));
+    try {
+      await batch.write({ sync: true });
+    } catch (error) {
+      fold.reject(this.#fail(`folding revisions up to ${revision}`, error));
+      return;
+    }
+    this.#chains.splice(0, revision - this.#base.revision);
+    this.#base = base;
+    fold.resolve(revision);
+    await space.wrote(bytes);
+  }
+
+  #chainAt(revision: Revision): Chain {
+    const chain = this.#chains[revision - this.#base.revision];
+    if (chain === undefined)
+      throw new Error(`no chain of revision ${revision} from ${this.#base.revision} on`);
+    return chain;
+  }
+
+  /** LevelDB takes no write after one that failed, so this is for good. */
+  #fail(doing: string, cause: unknown): StoreError {
+    this.#failure ??= new StoreError(
+      "IO_ERROR",
+      `${doing} failed: ${reasonOf(cause)}; the outcome is unknown`,
+      { cause },
+    );
+    this.#fold?.reject(this.#failure);
+    this.#fold = undefined;
+    this.#listener.failed(this.#failure);
+    return this.#failure;
+  }
+
+  #scheduleHeadSync(): void {
+    this.#cancelHeadSync ??= this.#parts.clock.schedule(HEAD_SYNC_DELAY_MS, () => {
+      this.#cancelHeadSync = undefined;
+      this.#parts.headFile.sync().catch((error: unknown) => this.#fail("syncing the HEAD file", error));
+    });
+  }
+
+  #scheduleSpaceCheck(): void {
+    this.#cancelSpaceCheck = this.#parts.clock.schedule(SPACE_CHECK_EVERY_MS, () => {
+      void this.#parts.space.check().then(() => {
+        if (!this.#closed) this.#scheduleSpaceCheck();
+      });
+    });
+  }
+}

@@ -1,0 +1,198 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import type { Clock } from "../clock.ts";
+import type { JournalListener } from "../core/journal.ts";
+import { StoreEngine, type StoreEngineParts } from "../core/store-engine.ts";
+import type { Revision, Store } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { type BackupInfo, writeBackup } from "./backup.ts";
+import { Advice, corrupt } from "./corrupt.ts";
+import { type Database, openDatabase } from "./database.ts";
+import { CHAIN_START } from "./entry-codec.ts";
+import { Evidence } from "./evidence.ts";
+import { type StoreFiles, storeFiles } from "./files.ts";
+import { type Head, HeadFile } from "./head-file.ts";
+import { type Inspection, inspect, lastRevision } from "./inspect.ts";
+import { LevelJournal } from "./level-journal.ts";
+import { BASE_KEY, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "./meta-codec.ts";
+import { Ownership } from "./ownership.ts";
+import { type Rebuilt, rebuild } from "./rebuild.ts";
+import { BALLAST_BYTES, FREE_SPACE_MIN_BYTES, SpaceGuard } from "./space-guard.ts";
+
+export interface LevelStoreOptions {
+  /** Made if it does not exist; nobody else may read it. */
+  readonly dir: string;
+  readonly clock: Clock;
+  /** Told, as fields, what was opened. */
+  readonly log?: (fields: Readonly<Record<string, unknown>>, message: string) => void;
+  /** Free space for us on the disk of `dir`. */
+  readonly freeBytes?: () => Promise<number>;
+  /** Below this much free space the store is read-only; FREE_SPACE_MIN_BYTES by default. */
+  readonly freeSpaceMinBytes?: number;
+  /** Size of the file that is dropped to open on a full disk; BALLAST_BYTES by default. */
+  readonly ballastBytes?: number;
+  /** Revisions of history to keep; HISTORY_REVISIONS by default. */
+  readonly historyRevisions?: number;
+  /** The id of a store that is made anew. */
+  readonly newId?: () => string;
+}
+
+/** A store on the local disk. Made once, with an id that its backups carry. */
+export interface LevelStore extends Store {
+  readonly id: string;
+  /** One more with each restore or salvage. With the revision it tells histories apart: (epoch, revision) never goes back. */
+  readonly epoch: number;
+  /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */
+  backup(file: string): Promise<BackupInfo>;
+  /** Reads everything on disk again, while serving; CORRUPT unless it is what was written. Takes as much memory again. */
+  verify(): Promise<void>;
+}
+
+/**
+ * Opens the store in a directory, or makes one there. LOCKED if it is open already; CORRUPT, naming the records, if
+ * anything is not as it was written, and then the files are left as they were found.
+ */
+export async function openLevelStore(options: LevelStoreOptions): Promise<LevelStore> {
+  const files = storeFiles(options.dir);
+  mkdirSync(files.dir, { recursive: true, mode: 0o700 });
+  const ownership = await Ownership.take(files.dir);
+  try {
+    return await openOwned(options, files, ownership);
+  } catch (error) {
+    await ownership.release();
+    throw StoreError.from(error);
+  }
+}
+
+async function openOwned(
+  options: LevelStoreOptions,
+  files: StoreFiles,
+  ownership: Ownership,
+): Promise<LevelStore> {
+  const space = new SpaceGuard({
+    ballastFile: files.ballast,
+    ballastBytes: options.ballastBytes ?? BALLAST_BYTES,
+    minBytes: options.freeSpaceMinBytes ?? FREE_SPACE_MIN_BYTES,
+    freeBytes: options.freeBytes ?? (() => freeBytesOf(files.dir)),
+  });
+  await space.makeRoom();
+  const evidence = Evidence.keep(files.database);
+  const { db, rebuilt } = await openSound(options, files, evidence);
+  try {
+    const meta = { ...rebuilt.meta, opens: rebuilt.meta.opens + 1 };
+    const headFile = HeadFile.open(files.head, headOf(rebuilt));
+    await db.put(STORE_KEY, encodeStoreMeta(meta), { sync: true });
+    evidence.discard();
+    await space.loadBallast();
+    const { timeline } = rebuilt;
+    const opened = { dir: files.dir, store: meta.id, epoch: meta.epoch, revision: timeline.head };
+    options.log?.(opened, "store opened");
+    const { clock, historyRevisions } = options;
+    const journalParts = { ...rebuilt, db, headFile, meta, space, clock };
+    const engineParts = {
+      clock,
+      timeline,
+      leaseIdPrefix: `${meta.opens}.`,
+      openJournal: (listener: JournalListener) => new LevelJournal(journalParts, listener),
+      ...(historyRevisions !== undefined && { historyRevisions }),
+    };
+    return new LevelStoreEngine(engineParts, { db, meta, ownership });
+  } catch (error) {
+    await db.close();
+    throw error;
+  }
+}
+
+class LevelStoreEngine extends StoreEngine implements LevelStore {
+  readonly id: string;
+  readonly epoch: number;
+  readonly #db: Database;
+  readonly #ownership: Ownership;
+  #released: Promise<void> | undefined;
+
+  constructor(parts: StoreEngineParts, own: { db: Database; meta: StoreMeta; ownership: Ownership }) {
+    super(parts);
+    this.#db = own.db;
+    this.#ownership = own.ownership;
+    this.id = own.meta.id;
+    this.epoch = own.meta.epoch;
+  }
+
+  async backup(file: string): Promise<BackupInfo> {
+    const { records, revision } = await this.range("");
+    return writeBackup(file, { store: this.id, epoch: this.epoch, revision }, records);
+  }
+
+  async verify(): Promise<void> {
+    await this.range("", { limit: 1 });
+    const acknowledged: Revision = this.revision;
+    const snapshot = this.#db.snapshot();
+    try {
+      const inspection = await inspect(this.#db, undefined, snapshot);
+      const problems = [...inspection.problems];
+      const last = lastRevision(inspection);
+      if (last < acknowledged) problems.push(`the log ends at revision ${last}, before ${acknowledged}`);
+      if (problems.length > 0) throw corrupt(problems, Advice.serving);
+    } finally {
+      await snapshot.close();
+    }
+  }
+
+  override close(): Promise<void> {
+    this.#released ??= super.close().finally(() => this.#ownership.release());
+    return this.#released;
+  }
+}
+
+async function openSound(
+  options: LevelStoreOptions,
+  files: StoreFiles,
+  evidence: Evidence,
+): Promise<{ readonly db: Database; readonly rebuilt: Rebuilt }> {
+  let db: Database | undefined;
+  try {
+    const head = HeadFile.read(files.head);
+    db = await openDatabase(files.database);
+    return { db, rebuilt: await readSound(db, head, options.newId ?? randomUUID) };
+  } catch (error) {
+    await db?.close();
+    if (error instanceof StoreError && error.code === "LOCKED") evidence.withdraw();
+    else evidence.putBack();
+    throw error;
+  }
+}
+
+/** The state of a database that is sound, or of one that was made just now. */
+async function readSound(db: Database, head: Head | undefined, newId: () => string): Promise<Rebuilt> {
+  const inspection = await inspect(db, head);
+  if (head !== undefined || isUntouched(inspection)) return rebuild(inspection);
+  if (!inspection.empty) {
+    throw corrupt([
+      ...inspection.problems,
+      "the HEAD file is missing: it can't be told whether the end of the log is",
+    ]);
+  }
+  const meta = { id: newId(), epoch: 1, opens: 0 };
+  const base = { revision: 0, chain: CHAIN_START, count: 0, sum: 0 };
+  await db
+    .batch()
+    .put(STORE_KEY, encodeStoreMeta(meta))
+    .put(BASE_KEY, encodeBase(base))
+    .write({ sync: true });
+  return rebuild({ meta, base, empty: false, records: [], entries: [], problems: [] });
+}
+
+/** Made, but never written to: the making was cut off before the HEAD file. */
+function isUntouched({ base, records, entries, meta }: Inspection): boolean {
+  return meta?.opens === 0 && base?.revision === 0 && records.length === 0 && entries.length === 0;
+}
+
+function headOf({ meta, timeline, chains }: Rebuilt): Head {
+  return { store: meta.id, revision: timeline.head, chain: chains.at(-1) ?? CHAIN_START };
+}
+
+async function freeBytesOf(dir: string): Promise<number> {
+  const { bavail, bsize } = await statfs(dir);
+  return bavail * bsize;
+}

@@ -1,0 +1,62 @@
+import type { Version } from "../core/timeline.ts";
+import type { LeaseId } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { ByteReader, ByteWriter, sizes } from "./byte-cursor.ts";
+import { describe, SEAL_BYTES, seal, unseal } from "./sealed.ts";
+
+/** The first byte of every record: how the rest is laid out. */
+const FORMAT = 1;
+
+export interface EncodedRecord {
+  readonly dbKey: string;
+  readonly value: Buffer;
+  readonly crc: number;
+}
+
+export function recordKey(key: string): string {
+  return `k/${key}`;
+}
+
+/** Format, createRevision, modRevision, version, length of the lease id, lease id, value, seal. */
+export function encodeRecord(version: Version): EncodedRecord {
+  const dbKey = recordKey(version.key);
+  const lease = Buffer.from(version.lease ?? "");
+  const value = version.value ?? NOTHING;
+  const size = sizes.uint8 + 3 * sizes.number + sizes.uint8 + lease.length + value.byteLength + SEAL_BYTES;
+  const { bytes } = new ByteWriter(size)
+    .uint8(FORMAT)
+    .number(version.createRevision)
+    .number(version.modRevision)
+    .number(version.version)
+    .uint8(lease.length)
+    .raw(lease)
+    .raw(value);
+  return { dbKey, value: bytes, crc: seal(dbKey, bytes) };
+}
+
+/** CORRUPT, naming the record, unless it is exactly what was written. */
+export function decodeRecord(dbKey: string, sealed: Buffer): Version {
+  const reader = new ByteReader(unseal(dbKey, sealed));
+  const format = reader.uint8();
+  if (format !== FORMAT) {
+    throw new StoreError(
+      "CORRUPT",
+      `${describe(dbKey)}: format ${format} is unknown, a newer version wrote it`,
+    );
+  }
+  return {
+    key: dbKey.slice(recordKey("").length),
+    createRevision: reader.number(),
+    modRevision: reader.number(),
+    version: reader.number(),
+    lease: toLease(reader.text(reader.uint8())),
+    value: reader.raw(reader.rest),
+    older: undefined,
+  };
+}
+
+export function toLease(id: string): LeaseId | undefined {
+  return id === "" ? undefined : (id as LeaseId);
+}
+
+const NOTHING = new Uint8Array(0);

@@ -1,0 +1,143 @@
+import { cpSync, existsSync, renameSync, rmSync } from "node:fs";
+import type { Version } from "../core/timeline.ts";
+import type { Revision } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import { type Database, openDatabase, repairDatabase } from "./database.ts";
+import { CHAIN_START } from "./entry-codec.ts";
+import { linkFiles } from "./evidence.ts";
+import { type StoreFiles, storeFiles } from "./files.ts";
+import { type Head, HeadFile } from "./head-file.ts";
+import { type Inspection, inspect, lastRevision } from "./inspect.ts";
+import { Ownership } from "./ownership.ts";
+import { RESTORE_REVISION_GAP } from "./restore.ts";
+import { writeDatabase } from "./write-database.ts";
+
+export interface SalvageReport {
+  /** What is wrong with what could be read; empty: nothing was lost, the history goes on. */
+  readonly problems: readonly string[];
+  readonly records: number;
+  readonly revision: Revision;
+  readonly epoch: number;
+  /** Where the damaged database was put. */
+  readonly damaged: string;
+}
+
+/**
+ * Makes a damaged store one that opens, of all records that are proven to be as they were written. Where that is not all
+ * of them, what is lost is named, and the store enters a new epoch, as after a restore. The damaged files are kept.
+ */
+export async function salvageLevelStore({ dir }: { readonly dir: string }): Promise<SalvageReport> {
+  const files = storeFiles(dir);
+  if (!existsSync(files.database))
+    throw new StoreError("INVALID_ARGUMENT", `${files.database} does not exist`);
+  const ownership = await Ownership.take(dir);
+  const attempts = [`${files.database}.salvage-read`, `${files.database}.salvage-repaired`];
+  try {
+    return await salvageOwned(files, attempts);
+  } catch (error) {
+    throw StoreError.from(error);
+  } finally {
+    for (const attempt of attempts) rmSync(attempt, { recursive: true, force: true });
+    await ownership.release();
+  }
+}
+
+async function salvageOwned(
+  files: StoreFiles,
+  [plain = "", repaired = ""]: string[],
+): Promise<SalvageReport> {
+  const { head, problems: headProblems } = readHead(files);
+  const readings = [
+    await readAttempt(files.database, plain, head, false),
+    await readAttempt(files.database, repaired, head, true),
+  ].filter((reading) => reading !== undefined);
+  const best = readings.sort((a, b) => a.inspection.problems.length - b.inspection.problems.length)[0];
+  if (best === undefined)
+    throw new StoreError("CORRUPT", "nothing of the database can be read: restore a backup");
+
+  const { inspection } = best;
+  const problems = [...headProblems, ...inspection.problems];
+  const records = newest(inspection);
+  const { meta } = inspection;
+  const damaged = unusedName(`${files.database}.damaged`);
+  if (problems.length === 0 && meta !== undefined) {
+    replace(files.database, damaged, best.dir);
+    return {
+      problems,
+      records: records.length,
+      revision: lastRevision(inspection),
+      epoch: meta.epoch,
+      damaged,
+    };
+  }
+  const id = meta?.id ?? head?.store;
+  if (id === undefined)
+    throw new StoreError("CORRUPT", "it can't be told which store this was: restore a backup");
+  const revision = Math.max(lastRevision(inspection), head?.revision ?? 0) + RESTORE_REVISION_GAP;
+  const epoch = (meta?.epoch ?? 1) + 1;
+  const made = `${files.database}.salvaged`;
+  rmSync(made, { recursive: true, force: true });
+  await writeDatabase(made, { id, epoch, opens: meta?.opens ?? 0 }, revision, records);
+  replace(files.database, damaged, made);
+  HeadFile.open(files.head, { store: id, revision, chain: CHAIN_START }).close();
+  return { problems, records: records.length, revision, epoch, damaged };
+}
+
+function readHead(files: StoreFiles): {
+  readonly head: Head | undefined;
+  readonly problems: readonly string[];
+} {
+  try {
+    const head = HeadFile.read(files.head);
+    return {
+      head,
+      problems: head === undefined ? ["the HEAD file is missing: the newest revisions may be lost"] : [],
+    };
+  } catch (error) {
+    return { head: undefined, problems: [StoreError.from(error).message] };
+  }
+}
+
+/** Works on a copy. As it is, LevelDB may have lost tables that a repair finds; a repair may find less than that. */
+async function readAttempt(
+  from: string,
+  dir: string,
+  head: Head | undefined,
+  repair: boolean,
+): Promise<{ readonly dir: string; readonly inspection: Inspection } | undefined> {
+  rmSync(dir, { recursive: true, force: true });
+  if (!linkFiles(from, dir)) cpSync(from, dir, { recursive: true });
+  let db: Database | undefined;
+  try {
+    if (repair) await repairDatabase(dir);
+    db = await openDatabase(dir);
+    return { dir, inspection: await inspect(db, head) };
+  } catch {
+    return undefined;
+  } finally {
+    await db?.close();
+  }
+}
+
+/** Each key as the newest good entry or record has it. */
+function newest({ records, entries }: Inspection): Version[] {
+  const latest = new Map(records.map((record) => [record.key, record]));
+  for (const entry of entries) {
+    for (const change of entry.changes) {
+      if (change.value === undefined) latest.delete(change.key);
+      else latest.set(change.key, change);
+    }
+  }
+  return [...latest.values()];
+}
+
+function unusedName(name: string): string {
+  let unused = name;
+  for (let i = 2; existsSync(unused); i++) unused = `${name}-${i}`;
+  return unused;
+}
+
+function replace(database: string, damaged: string, made: string): void {
+  renameSync(database, damaged);
+  renameSync(made, database);
+}

@@ -1,0 +1,93 @@
+import { randomFillSync } from "node:crypto";
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from "node:fs";
+
+/**
+ * Below this much free space nothing new is written: LevelDB never recovers from a write that failed, so none may fail.
+ * It covers what is already waiting (PENDING_BYTES_MAX, 32 MiB) and the files LevelDB writes in the background.
+ */
+export const FREE_SPACE_MIN_BYTES = 64 * 1024 * 1024;
+
+/** Writing goes on only with a quarter more, so that the state does not flicker. */
+const FREE_SPACE_RESUME = 1.25;
+
+/** Opening writes a table of up to twice LevelDB's write buffer (4 MiB), and must be possible on a full disk. */
+export const BALLAST_BYTES = 16 * 1024 * 1024;
+
+/** Asked again when so much was written: 64 times within the watermark. */
+const CHECK_EVERY_BYTES = 1024 * 1024;
+
+export interface SpaceGuardOptions {
+  /** A file that takes up space for the day the disk is full. */
+  readonly ballastFile: string;
+  readonly ballastBytes: number;
+  readonly minBytes: number;
+  /** Free space for us, in bytes. */
+  readonly freeBytes: () => Promise<number>;
+}
+
+/** Watches the free space, and keeps ballast that can be dropped. */
+export class SpaceGuard {
+  readonly #options: SpaceGuardOptions;
+  #freeBytes = Number.POSITIVE_INFINITY;
+  #low = false;
+  #unchecked = 0;
+
+  constructor(options: SpaceGuardOptions) {
+    this.#options = options;
+  }
+
+  get low(): boolean {
+    return this.#low;
+  }
+
+  get message(): string {
+    const [free, min] = [this.#freeBytes, this.#options.minBytes].map((bytes) => Math.floor(bytes / MIB));
+    return `only ${free} MiB are free on the store's disk, and it needs ${min}: free some, writing goes on by itself`;
+  }
+
+  /** Looks at once. Where that fails, what was seen last stands: if the disk is gone, the next write will tell. */
+  async check(): Promise<void> {
+    this.#unchecked = 0;
+    this.#freeBytes = await this.#options.freeBytes().catch(() => this.#freeBytes);
+    const { minBytes } = this.#options;
+    this.#low = this.#freeBytes < (this.#low ? minBytes * FREE_SPACE_RESUME : minBytes);
+  }
+
+  /** Looks again when enough was written. */
+  async wrote(bytes: number): Promise<void> {
+    this.#unchecked += bytes;
+    if (this.#unchecked >= CHECK_EVERY_BYTES) await this.check();
+  }
+
+  /** Before opening: gives the ballast's space to the database if it may need it. */
+  async makeRoom(): Promise<void> {
+    await this.check();
+    if (!this.#low || !existsSync(this.#options.ballastFile)) return;
+    rmSync(this.#options.ballastFile);
+    await this.check();
+  }
+
+  /** After opening: puts the ballast in place if there is room for it. */
+  async loadBallast(): Promise<void> {
+    const { ballastFile, ballastBytes, minBytes } = this.#options;
+    if (existsSync(ballastFile) && statSync(ballastFile).size === ballastBytes) return;
+    if (this.#freeBytes < minBytes + 2 * ballastBytes) return;
+    writeBallast(ballastFile, ballastBytes);
+    await this.check();
+  }
+}
+
+const MIB = 1024 * 1024;
+
+/** Random bytes: some file systems keep zeros for free. */
+function writeBallast(file: string, bytes: number): void {
+  const fd = openSync(file, "w", 0o600);
+  try {
+    const block = randomFillSync(Buffer.alloc(Math.min(bytes, MIB)));
+    for (let left = bytes; left > 0; left -= block.length)
+      writeSync(fd, block, 0, Math.min(left, block.length));
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}

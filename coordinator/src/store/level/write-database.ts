@@ -1,0 +1,42 @@
+import type { Version } from "../core/timeline.ts";
+import type { Revision } from "../store.ts";
+import { openDatabase } from "./database.ts";
+import { CHAIN_START } from "./entry-codec.ts";
+import { BASE_KEY, BaseTally, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "./meta-codec.ts";
+import { encodeRecord } from "./record-codec.ts";
+
+/** Records are written in batches of this size: LevelDB's write buffer. */
+const BATCH_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Makes a new database in an empty directory that holds the records, and no history, as of the revision. What the store
+ * is gets written last: a database whose making was cut off is refused at open.
+ */
+export async function writeDatabase(
+  dir: string,
+  meta: StoreMeta,
+  revision: Revision,
+  records: readonly Version[],
+): Promise<void> {
+  const db = await openDatabase(dir);
+  try {
+    const tally = new BaseTally();
+    let batch = db.batch();
+    let bytes = 0;
+    for (const version of records) {
+      const record = encodeRecord(version);
+      tally.add(record.crc);
+      batch.put(record.dbKey, record.value);
+      bytes += record.value.length;
+      if (bytes < BATCH_BYTES) continue;
+      await batch.write({ sync: true });
+      batch = db.batch();
+      bytes = 0;
+    }
+    const base = { revision, chain: CHAIN_START, count: tally.count, sum: tally.sum };
+    batch.put(BASE_KEY, encodeBase(base)).put(STORE_KEY, encodeStoreMeta(meta));
+    await batch.write({ sync: true });
+  } finally {
+    await db.close();
+  }
+}

@@ -1,0 +1,57 @@
+/** Stable codes and whether the same call may succeed later without the caller changing anything. */
+const RETRYABLE = {
+  /** The call breaks a rule of the port; the message names it. */
+  INVALID_ARGUMENT: false,
+  /** More than a limit allows. */
+  TOO_LARGE: false,
+  /** The revision is older than what is kept: read the range again. */
+  COMPACTED: false,
+  /** The watcher read too slowly and its next batch is gone: read the range again. */
+  SLOW: false,
+  /** The revision has not happened yet. */
+  FUTURE_REVISION: true,
+  LEASE_NOT_FOUND: false,
+  /** Too many transactions wait for the disk; nothing was done. */
+  OVERLOADED: true,
+  /** Too little free space; nothing was done. */
+  NO_SPACE: true,
+  /** A write failed; its outcome is unknown, and the store stays read-only until it is opened again. */
+  IO_ERROR: false,
+  CLOSED: false,
+  /** Another process, or this one, has the store open. */
+  LOCKED: true,
+  /** What lies on disk is not what was written; the message names the record. */
+  CORRUPT: false,
+  /** The place to create or restore a store in is not empty. */
+  NOT_EMPTY: false,
+} as const;
+
+export type StoreErrorCode = keyof typeof RETRYABLE;
+
+export class StoreError extends Error {
+  readonly code: StoreErrorCode;
+  /** With COMPACTED and SLOW: the oldest revision that can be read. */
+  readonly compactRevision: number | undefined;
+
+  constructor(
+    code: StoreErrorCode,
+    message: string,
+    options: { cause?: unknown; compactRevision?: number } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "StoreError";
+    this.code = code;
+    this.compactRevision = options.compactRevision;
+  }
+
+  /** Anything else that was thrown while using the disk. */
+  static from(error: unknown): StoreError {
+    if (error instanceof StoreError) return error;
+    const message = error instanceof Error ? error.message : String(error);
+    return new StoreError("IO_ERROR", message, { cause: error });
+  }
+
+  get retryable(): boolean {
+    return RETRYABLE[this.code];
+  }
+}

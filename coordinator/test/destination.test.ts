@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type PodAssignment, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { status } from "@grpc/grpc-js";
+import { HollowAgent } from "./support/hollow-agent.ts";
+import { Lookup } from "./support/lookup.ts";
+import { aContainerService, aRequest, aService, watchToEnd } from "./support/requests.ts";
+import { collected, until } from "./support/until.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const limit = { timeout: 30_000 };
+const web = "web.shop.svc.cluster.local:80";
+
+for (const listener of ["TLS", "plain text"] as const) {
+  test(`over ${listener} a stream tells what there is at once, and then each change`, limit, async (t) => {
+    const world = await startWorld(t);
+    const found = listener === "TLS" ? lookUp(world, web) : lookUpPlain(world, web);
+    await found.until(() => found.exists === false);
+    await apply(world, [aService("web", "web")]);
+    await found.until(() => found.exists === true && found.endpoints.size === 0);
+    const agent = await HollowAgent.start(world);
+    await apply(world, [aService("web", "web"), aContainerService("web")]);
+    await found.until(() => found.endpoints.size === 2);
+    assert.ok([...found.endpoints.keys()].every((address) => address.startsWith("127.0.0.1:2")));
+
+    const [first, second] = [...agent.assignments.values()];
+    assert.ok(first && second);
+    agent.report(notReady(agent, first));
+    await found.until(() => found.pods().join() === second.name);
+    agent.report(notReady(agent, second));
+    await found.until(() => found.exists === true && found.endpoints.size === 0);
+    agent.report(agent.running(first));
+    await found.until(() => found.pods().join() === first.name);
+
+    const late = lookUp(world, web);
+    await late.until(() => late.endpoints.size === 1);
+    assert.deepEqual(late.updates, ["add"], "the first message of a late stream holds everything");
+    await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
+    await found.until(() => found.exists === false);
+  });
+}
+
+test("a pod that stops is taken out, and the one that comes for it put in", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  await apply(world, [aService("web", "web"), aContainerService("web")]);
+  const found = lookUp(world, web);
+  await found.until(() => found.endpoints.size === 2);
+  const before = found.pods();
+  const container = { name: "main", image: "registry.example/team/app:v2", ports: [{ containerPort: 8080 }] };
+  await apply(world, [aService("web", "web"), aContainerService("web", { container })]);
+  const wanted = (): string[] =>
+    [...agent.assignments.values()].filter(({ stopping }) => !stopping).map(({ name }) => name);
+  await found.until(() => found.pods().join() === wanted().sort().join());
+  assert.equal(found.pods().filter((pod) => before.includes(pod)).length, 0);
+});
+
+test("endpoints of a node that is lost go, and come back with it", limit, async (t) => {
+  const world = await startWorld(t, {}, { heartbeatIntervalSeconds: 60 });
+  const lost = await HollowAgent.start(world, { name: "n1", address: "192.0.2.1" });
+  const kept = await HollowAgent.start(world, { name: "n2", address: "192.0.2.2" });
+  await apply(world, [aService("web", "web"), aContainerService("web", { scaling: { replicas: 4 } })]);
+  const found = lookUp(world, web);
+  await found.until(() => found.endpoints.size === 4);
+  assert.ok(lost.assignments.size > 0 && kept.assignments.size > 0, "both have pods");
+  lost.close();
+  await until("the stream's end was seen", () => world.clock.pending((delayMs) => delayMs === 8_000));
+  world.clock.skip(8_000);
+  const of = (address: string): number =>
+    [...found.endpoints.keys()].filter((key) => key.startsWith(address)).length;
+  await found.until(() => of("192.0.2.1:") === 0);
+  assert.equal(of("192.0.2.2:"), kept.assignments.size);
+  lost.again();
+  await found.until(() => found.endpoints.size === 4);
+});
+
+test("ports lead where the service says, or to their own number", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world);
+  const ports = [
+    { name: "http", containerPort: 8080 },
+    { name: "metrics", containerPort: 9090 },
+  ];
+  const container = { name: "main", image: "app:v1", ports };
+  const value = {
+    target: "web",
+    ports: [
+      { name: "a", port: 80, targetPort: 8080 },
+      { name: "b", port: 9090 },
+    ],
+  };
+  const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });
+  await apply(world, [service, aContainerService("web", { container })]);
+  for (const [path, count] of [
+    ["web.shop.svc.cluster.local", 2],
+    ["web.shop.svc.cluster.local:80", 2],
+    ["WEB.SHOP.SVC.CLUSTER.LOCAL.:9090", 2],
+    ["web.shop.svc.cluster.local:8080", 2],
+    ["web.shop.svc.cluster.local:81", 0],
+    ["api.shop.svc.cluster.local:80", 0],
+    ["web.other.svc.cluster.local:80", 0],
+  ] as const) {
+    const found = lookUp(world, path);
+    await found.read();
+    assert.equal(found.endpoints.size, count, path);
+    assert.equal(found.exists, path.toLowerCase().startsWith("web.shop"), path);
+    found.close();
+  }
+});
+
+test("a path that can't be a service's name is INVALID_ARGUMENT, whatever else is sent", limit, async (t) => {
+  const world = await startWorld(t);
+  for (const path of [
+    "",
+    "web",
+    "10.0.0.1:80",
+    "web.shop.svc.cluster.local:0",
+    "web.shop.svc.example.com:80",
+  ]) {
+    for (const destination of [world.destination(), world.plainDestination()]) {
+      await assert.rejects(collected(destination.get({ scheme: "k8s", path, contextToken: "{" })), {
+        code: status.INVALID_ARGUMENT,
+      });
+    }
+  }
+  const found = new Lookup(world.destination().get({ scheme: "k8s", path: web, contextToken: "{{garbage" }));
+  await found.until(() => found.exists === false);
+});
+
+test("a reader that stalls gets the newest state, not all that happened meanwhile", limit, async (t) => {
+  const world = await startWorld(t);
+  // Long names make messages of 7 KiB, so that what lies on the way to a stalled reader is soon full.
+  const name = `web-${"x".repeat(44)}`;
+  const agent = await HollowAgent.start(world, { cpu: "64", name: `n-${"x".repeat(50)}` });
+  await apply(world, [aService("web", name), aContainerService(name, { scaling: { replicas: 30 } })]);
+  const [stalled, attentive] = [lookUp(world, web), lookUp(world, web)];
+  await stalled.until(() => stalled.endpoints.size === 30);
+  await attentive.until(() => attentive.endpoints.size === 30);
+  const pods = [...agent.assignments.values()];
+  const changes = 200;
+  for (let change = 0; change < changes; change++) {
+    const gone = change % 2 === 0;
+    agent.report(...pods.map((pod) => (gone ? notReady(agent, pod) : agent.running(pod))));
+    await attentive.until(() => attentive.endpoints.size === (gone ? 0 : 30));
+  }
+  const [left, ...others] = pods;
+  assert.ok(left);
+  agent.report(agent.running(left), ...others.map((pod) => notReady(agent, pod)));
+  await attentive.until(() => attentive.endpoints.size === 1);
+  await stalled.until(() => stalled.pods().join() === left.name);
+  assert.ok(stalled.updates.length < changes / 2, `${stalled.updates.length} updates`);
+});
+
+test(
+  "streams end well when the coordinator stops, and what comes after it answers the same",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const agent = await HollowAgent.start(world);
+    await apply(world, [aService("web", "web"), aContainerService("web")]);
+    const streams = [lookUp(world, web), lookUpPlain(world, web)];
+    for (const stream of streams) await stream.until(() => stream.endpoints.size === 2);
+    const reading = streams.map(async (stream) => {
+      while (await stream.read());
+    });
+    agent.close();
+    await world.restart();
+    await Promise.all(reading);
+    for (const stream of streams) assert.equal((await stream.ended).code, status.OK);
+    const found = lookUp(world, web);
+    await found.until(() => found.endpoints.size === 2);
+  },
+);
+
+test("hundreds of look-ups share one connection", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world);
+  await apply(world, [aService("web", "web"), aContainerService("web")]);
+  const destination = world.destination();
+  const streams = Array.from({ length: 300 }, () => {
+    return new Lookup(destination.get({ scheme: "", path: web, contextToken: "" }));
+  });
+  await Promise.all(streams.map((stream) => stream.until(() => stream.endpoints.size === 2)));
+});
+
+function lookUp(world: World, path: string): Lookup {
+  return new Lookup(world.destination().get({ scheme: "", path, contextToken: "" }));
+}
+
+function lookUpPlain(world: World, path: string): Lookup {
+  return new Lookup(world.plainDestination().get({ scheme: "", path, contextToken: "" }));
+}
+
+/** Applies and waits for the end, with an apply_id of its own. */
+async function apply(world: World, resources: readonly ForageResource[]): Promise<void> {
+  const applyId = `a-${world.store.revision}`;
+  const { rolloutId } = await world.forage().applyResources(aRequest(applyId, resources));
+  const lines = await watchToEnd(world, rolloutId);
+  assert.doesNotMatch(lines.at(-1) ?? "", /FAILED/);
+}
+
+function notReady(agent: HollowAgent, pod: PodAssignment): PodStatus {
+  return PodStatus.fromPartial({ ...agent.running(pod), ready: false });
+}

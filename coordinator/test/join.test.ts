@@ -1,0 +1,179 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { createKeyAndCsr } from "@forage/identity/csr";
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import { status } from "@grpc/grpc-js";
+import { decodeRecord, encodeRecord } from "../src/model/codec.ts";
+import { nodeKey } from "../src/model/keys.ts";
+import { HollowAgent, join } from "./support/hollow-agent.ts";
+import { until } from "./support/until.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const limit = { timeout: 30_000 };
+const denied = { code: status.PERMISSION_DENIED };
+
+async function tokenFor(world: World, nodeName = "", reusable = false): Promise<string> {
+  const request = { ttlSeconds: 60, nodeName, reusable, labels: { rack: "r1" } };
+  return (await world.operator().createJoinToken(request)).token;
+}
+
+test("a token makes one node of one key", limit, async (t) => {
+  const world = await startWorld(t);
+  const token = await tokenFor(world);
+  const { response } = await join(world, token, "n1");
+  assert.match(response.certificatePem, /BEGIN CERTIFICATE/);
+  assert.equal(response.caBundlePem, world.caPem);
+  assert.equal(response.clusterId, "test-cluster");
+  const { nodes } = await world.operator().listNodes({});
+  assert.deepEqual(
+    nodes.map(({ name, ready, labels }) => ({ name, ready, labels })),
+    [{ name: "n1", ready: false, labels: { rack: "r1" } }],
+  );
+  await assert.rejects(join(world, token, "n2"), { ...denied, details: /has been used/ });
+});
+
+test("a join whose answer was lost is answered again, to the same key only", limit, async (t) => {
+  const world = await startWorld(t);
+  const token = await tokenFor(world);
+  const key = await createKeyAndCsr();
+  await join(world, token, "n1", { key });
+  const { response } = await join(world, token, "n1", { key });
+  assert.match(response.certificatePem, /BEGIN CERTIFICATE/);
+  await assert.rejects(join(world, token, "n1"), denied);
+  await assert.rejects(join(world, token, "n2", { key }), { ...denied, details: /another name/ });
+  const agent = new HollowAgent(world, "n1", { certPem: response.certificatePem, keyPem: key.keyPem }, {});
+  await until(
+    "the node is ready",
+    async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false,
+  );
+  assert.equal(agent.ended, undefined);
+});
+
+test("a wrong secret, an unknown token and an expired one are refused", limit, async (t) => {
+  const world = await startWorld(t);
+  const token = await tokenFor(world);
+  const [prefix, pin, id, secret = ""] = token.split(".");
+  const wrong = [prefix, pin, id, `${secret.startsWith("A") ? "B" : "A"}${secret.slice(1)}`].join(".");
+  const unknown = [prefix, pin, "0".repeat(12), secret].join(".");
+  for (const bad of [wrong, unknown])
+    await assert.rejects(join(world, bad, "n1"), { ...denied, details: /unknown or wrong/ });
+  for (const tokenId of ["", "\0", "../nodes/n1", "x".repeat(5_000)])
+    await assert.rejects(join(world, token, "n1", { tokenId }), { ...denied, details: /unknown or wrong/ });
+  world.clock.skip(60_000);
+  await assert.rejects(join(world, token, "n1"), { ...denied, details: /expired/ });
+  assert.deepEqual((await world.operator().listNodes({})).nodes, []);
+});
+
+test("a token for one node is for no other, and lets that one join anew", limit, async (t) => {
+  const world = await startWorld(t);
+  const first = await HollowAgent.start(world, { name: "n1" });
+  const token = await tokenFor(world, "n1");
+  await assert.rejects(join(world, token, "n2"), { ...denied, details: /another name/ });
+  const { keyPem, response } = await join(world, token, "n1");
+  new HollowAgent(world, "n1", { certPem: response.certificatePem, keyPem }, {});
+  await until("the old certificate counts no more", () => first.ended !== undefined);
+  const old = first.again();
+  await until("the old certificate is not let in", () => old.ended !== undefined);
+});
+
+test("a name that is taken is refused to a token for any name", limit, async (t) => {
+  const world = await startWorld(t);
+  await join(world, await tokenFor(world), "n1");
+  const token = await tokenFor(world);
+  await assert.rejects(join(world, token, "n1"), {
+    code: status.ALREADY_EXISTS,
+    details: /has joined before/,
+  });
+  await join(world, token, "n2");
+});
+
+test("names that no node can have, and requests that aren't signed, are refused", limit, async (t) => {
+  const world = await startWorld(t);
+  const token = await tokenFor(world);
+  const invalid = { code: status.INVALID_ARGUMENT };
+  for (const name of ["", "-n1", "N1", "a/b", "../n1", "n1\n", "x".repeat(300)])
+    await assert.rejects(join(world, token, name), invalid, JSON.stringify(name));
+  const { keyPem } = await createKeyAndCsr();
+  for (const csrPem of ["", "nonsense", keyPem])
+    await assert.rejects(join(world, token, "n1", { key: { keyPem, csrPem } }), {
+      ...invalid,
+      details: /csr/,
+    });
+  await join(world, token, "n1");
+});
+
+test("a token for a rack serves many nodes", limit, async (t) => {
+  const world = await startWorld(t);
+  const token = await tokenFor(world, "", true);
+  await Promise.all(
+    ["n1", "n2", "n3"].map((name) => join(world, token, name).catch(() => join(world, token, name))),
+  );
+  assert.equal((await world.operator().listNodes({})).nodes.length, 3);
+});
+
+test("of two that use one token at the same moment one gets in", limit, async (t) => {
+  const world = await startWorld(t);
+  const token = await tokenFor(world);
+  const joined = await Promise.allSettled(["n1", "n2", "n3", "n4"].map((name) => join(world, token, name)));
+  assert.equal(joined.filter((result) => result.status === "fulfilled").length, 1);
+  assert.equal((await world.operator().listNodes({})).nodes.length, 1);
+});
+
+test("a node that was forgotten or revoked is cut off and not let in again", limit, async (t) => {
+  const world = await startWorld(t);
+  const revoked = await HollowAgent.start(world, { name: "n1" });
+  const forgotten = await HollowAgent.start(world, { name: "n2" });
+  await until(
+    "both are ready",
+    async () => (await world.operator().listNodes({})).nodes.filter((n) => n.ready).length === 2,
+  );
+  const stored = await world.store.get(nodeKey("n1"));
+  assert.ok(stored);
+  const record = { ...decodeRecord(NodeRecord, stored.key, stored.value), revoked: true };
+  await world.store.txn(
+    [],
+    [
+      { kind: "put", key: stored.key, value: encodeRecord(NodeRecord, record) },
+      { kind: "delete", key: nodeKey("n2") },
+    ],
+  );
+  for (const agent of [revoked, forgotten]) {
+    await until(`${agent.name} is cut off`, () => agent.ended !== undefined);
+    const again = agent.again();
+    await until(`${agent.name} is not let in again`, () => again.ended !== undefined);
+  }
+});
+
+test(
+  "the token it joined with doesn't bring back a node that was revoked, forgotten or joined anew",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const token = await tokenFor(world, "", true);
+    for (const change of ["revoke", "forget", "join anew"] as const) {
+      const name = change.replace(" ", "-");
+      const key = await createKeyAndCsr();
+      await join(world, token, name, { key });
+      await join(world, token, name, { key });
+      const stored = await world.store.get(nodeKey(name));
+      assert.ok(stored);
+      const record = decodeRecord(NodeRecord, stored.key, stored.value);
+      const value = encodeRecord(NodeRecord, { ...record, revoked: true });
+      if (change === "revoke") await world.store.txn([], [{ kind: "put", key: stored.key, value }]);
+      else if (change === "forget") await world.store.txn([], [{ kind: "delete", key: stored.key }]);
+      else await join(world, await tokenFor(world, name), name);
+      await assert.rejects(join(world, token, name, { key }), denied, change);
+    }
+  },
+);
+
+test("a node gets a new certificate with the one it has, and only for itself", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world, { name: "n1" });
+  const { keyPem, csrPem } = await createKeyAndCsr();
+  const { certificatePem } = await agent.renew(Buffer.from(csrPem));
+  const renewed = new HollowAgent(world, "n1", { certPem: certificatePem, keyPem }, {});
+  await until("the newer session took over", () => agent.ended !== undefined);
+  assert.equal(renewed.ended, undefined);
+  await assert.rejects(renewed.renew(Buffer.from("nonsense")), { code: status.INVALID_ARGUMENT });
+});

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { NodeReport, PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { type ServiceError, status } from "@grpc/grpc-js";
+import { HollowAgent } from "./support/hollow-agent.ts";
+import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
+import { until } from "./support/until.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const limit = { timeout: 30_000 };
+/** So that time can be skipped without every stream counting as silent. */
+const calm = { heartbeatIntervalSeconds: 60 };
+
+test("a node isn't believed what it says of another node's pods", limit, async (t) => {
+  const world = await startWorld(t);
+  const honest = await HollowAgent.start(world, { name: "n1" });
+  const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  await watchToEnd(world, rolloutId);
+  const liar = await HollowAgent.start(world, { name: "n2" });
+  const pods = [...honest.assignments.values()];
+  liar.report(
+    ...pods.map((pod) =>
+      PodStatus.fromPartial({ ...honest.running(pod), ready: false, phase: PodPhase.FAILED }),
+    ),
+    ...pods.map((pod) => PodStatus.fromPartial({ uid: pod.uid, phase: PodPhase.REMOVED })),
+  );
+  const { rolloutId: second } = await world
+    .forage()
+    .applyResources(aRequest("a2", [aContainerService("api")]));
+  await watchToEnd(world, second);
+  const after = await podsOf(world, "web");
+  assert.deepEqual(
+    after.map(({ uid, status: s }) => [uid, s?.ready]).sort(),
+    pods.map(({ uid }) => [uid, true]).sort(),
+  );
+});
+
+test("of two sessions of one node the newer wins, and gets everything", limit, async (t) => {
+  const world = await startWorld(t);
+  const first = await HollowAgent.start(world);
+  await watchToEnd(
+    world,
+    (await world.forage().applyResources(aRequest("a1", [aContainerService("web")]))).rolloutId,
+  );
+  const second = first.again();
+  await until("the older one is told", () => first.ended !== undefined);
+  assertEnded(first, status.ABORTED, /newer session/);
+  await until("the newer one has all pods", () => second.assignments.size === 2);
+  const [node] = (await world.operator().listNodes({})).nodes;
+  assert.equal(node?.ready, true, "the end of the older one changes nothing");
+});
+
+test("what a node reports that can't be true is refused by its field", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world, { cpu: "lots" });
+  await until("it is told", () => agent.ended !== undefined);
+  assertEnded(agent, status.INVALID_ARGUMENT, /node\.allocatable\[cpu\]: "lots" is not a quantity/);
+  const other = await HollowAgent.start(world, { name: "n2" });
+  other.say({ $case: "nodeReport", value: NodeReport.fromPartial({ allocatable: { memory: "-1" } }) });
+  await until("the second report is refused, too", () => other.ended !== undefined);
+});
+
+test("a stream begins with hello, and says it once", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  await until("it is connected", async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false);
+  const node = NodeReport.fromPartial({});
+  const value = {
+    agentVersion: "",
+    bootId: "",
+    sessionId: "",
+    clusterId: "",
+    assignmentRevision: 0n,
+    node,
+    pods: [],
+  };
+  agent.say({ $case: "hello", value });
+  await until("it is ended", () => agent.ended !== undefined);
+  assertEnded(agent, status.INVALID_ARGUMENT, /hello is said once/);
+});
+
+test("a node that falls silent is believed in for a while, and no longer", limit, async (t) => {
+  const world = await startWorld(t, {}, calm);
+  const agent = await HollowAgent.start(world);
+  await watchToEnd(
+    world,
+    (await world.forage().applyResources(aRequest("a1", [aContainerService("web")]))).rolloutId,
+  );
+  agent.close();
+  const ready = async (): Promise<boolean> => (await world.operator().listNodes({})).nodes[0]?.ready ?? false;
+  await until("the stream's end was seen", () => world.clock.pending((delayMs) => delayMs === 8_000));
+  world.clock.skip(7_000);
+  assert.equal(await ready(), true);
+  world.clock.skip(1_000);
+  assert.equal(await ready(), false);
+  assert.ok((await podsOf(world, "web")).every(({ nodeLost }) => nodeLost));
+  agent.again();
+  await until("it is back", ready);
+  assert.ok((await podsOf(world, "web")).every(({ nodeLost, status: s }) => !nodeLost && s?.ready));
+});
+
+test("a stream without heartbeats is ended", limit, async (t) => {
+  const world = await startWorld(t, {}, calm);
+  const agent = await HollowAgent.start(world, { heartbeats: false });
+  await until("it is connected", async () => (await world.operator().listNodes({})).nodes[0]?.ready ?? false);
+  for (let interval = 0; interval < 4; interval++) world.clock.skip(60_000);
+  await until("it is ended", () => agent.ended !== undefined);
+  assertEnded(agent, status.ABORTED, /no heartbeats/);
+});
+
+test(
+  "an agent that lost its pods gets them again, and one that kept a removed pod is rid of it",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const agent = await HollowAgent.start(world);
+    await watchToEnd(
+      world,
+      (await world.forage().applyResources(aRequest("a1", [aContainerService("web")]))).rolloutId,
+    );
+    const [pod] = [...agent.assignments.values()];
+    assert.ok(pod);
+    agent.close();
+    await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
+    await until("the pods are to stop", async () =>
+      (await podsOf(world, "web")).every(({ stopping }) => stopping),
+    );
+    const empty = agent.again({ pods: [] });
+    await until("pods it doesn't know are gone", async () => (await podsOf(world, "web")).length === 0);
+    assert.equal(empty.assignments.size, 0);
+  },
+);
+
+function assertEnded({ ended }: HollowAgent, code: status, details: RegExp): void {
+  const error = ended as ServiceError | undefined;
+  assert.equal(error?.code, code);
+  assert.match(error?.details ?? "", details);
+}
+
+async function podsOf(world: World, workload: string) {
+  const request = { namespace: "shop", labels: {}, workload, node: "", name: "" };
+  return (await world.operator().listPods(request)).pods;
+}

@@ -1,0 +1,166 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { status } from "@grpc/grpc-js";
+import { HollowAgent, waitingPod } from "./support/hollow-agent.ts";
+import { aContainerService, aRequest, aService, watchToEnd } from "./support/requests.ts";
+import { startWorld } from "./support/world.ts";
+
+const limit = { timeout: 30_000 };
+/** For pods that have to wait for their node to come, however long that takes here. */
+const patient = { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 };
+
+test("an applied bundle runs, and every watcher hears the same end", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  const request = aRequest("a1", [aContainerService("web"), aService("web", "web")]);
+  const { rolloutId } = await world.forage().applyResources(request);
+  const [first, second] = await Promise.all([watchToEnd(world, rolloutId), watchToEnd(world, rolloutId)]);
+  for (const lines of [first, second]) {
+    assert.ok(lines.includes("container_service/web SUCCEEDED 2/2 ready"), lines.join("\n"));
+    assert.ok(lines.some((line) => line.startsWith("service/web SUCCEEDED")));
+  }
+  const late = await watchToEnd(world, rolloutId);
+  assert.equal(late.length, 2, "a late watcher gets one final state for each resource");
+  assert.equal(agent.assignments.size, 2);
+});
+
+test("an unknown rollout is NOT_FOUND", limit, async (t) => {
+  const world = await startWorld(t);
+  await assert.rejects(watchToEnd(world, "r-nothing"), { code: status.NOT_FOUND });
+});
+
+test("a pod that no node takes fails the rollout and says why", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world, { cpu: "500m" });
+  const container = { name: "main", image: "app:v1", resources: { requests: { cpu: "2", memory: "64Mi" } } };
+  const { rolloutId } = await world
+    .forage()
+    .applyResources(aRequest("a1", [aContainerService("big", { container })]));
+  const lines = await watchToEnd(world, rolloutId);
+  assert.match(lines.at(-1) ?? "", /FAILED .*0\/1 nodes: 1 insufficient cpu/);
+  const rollout = await world.operator().getRollout({ by: { $case: "rolloutId", value: rolloutId } });
+  assert.equal(rollout.resources[0]?.reason, "unschedulable");
+});
+
+test(
+  "a container that keeps crashing fails the rollout with its exit code and last lines",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    await HollowAgent.start(world, {
+      behaviour: (pod) => waitingPod(pod, "CrashLoopBackOff", "restarting in 10 s", 2, 3),
+    });
+    const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+    const lines = await watchToEnd(world, rolloutId);
+    assert.match(lines.at(-1) ?? "", /FAILED .*exited with code 3.*last words/);
+  },
+);
+
+test("an image that doesn't exist fails the rollout", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world, {
+    behaviour: (pod) => waitingPod(pod, "ErrImageNotFound", "registry.example/team/app:v1: not found"),
+  });
+  const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /FAILED .*app:v1: not found/);
+});
+
+test(
+  "the same apply_id with the same content is the same rollout, with other content ALREADY_EXISTS",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const request = aRequest("a1", [aContainerService("web")]);
+    const first = await world.forage().applyResources(request);
+    assert.deepEqual(await world.forage().applyResources(request), first);
+    const other = aRequest("a1", [aContainerService("api")]);
+    await assert.rejects(world.forage().applyResources(other), { code: status.ALREADY_EXISTS });
+  },
+);
+
+test("an unchanged resource keeps its pods, a changed one rolls over", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  const web = aContainerService("web");
+  await watchToEnd(world, (await world.forage().applyResources(aRequest("a1", [web]))).rolloutId);
+  const before = [...agent.assignments.keys()].sort();
+  const unchanged = await world.forage().applyResources(aRequest("a2", [web]));
+  assert.deepEqual(await watchToEnd(world, unchanged.rolloutId), [
+    "container_service/web SUCCEEDED 2/2 ready",
+  ]);
+  assert.deepEqual([...agent.assignments.keys()].sort(), before);
+
+  const container = { name: "main", image: "registry.example/team/app:v2" };
+  const changed = await world
+    .forage()
+    .applyResources(aRequest("a3", [aContainerService("web", { container })]));
+  const lines = await watchToEnd(world, changed.rolloutId);
+  assert.match(lines.at(-1) ?? "", /SUCCEEDED 2\/2 ready/);
+  const { pods } = await world
+    .operator()
+    .listPods({ namespace: "shop", labels: {}, workload: "web", node: "", name: "" });
+  const running = pods.filter((pod) => !pod.stopping);
+  assert.equal(running.length, 2);
+  for (const pod of running) assert.ok(!before.includes(pod.uid));
+});
+
+test("resources that carry the labels and left the bundle are removed; others stay", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  const labels = { app: "shop" };
+  const forage = world.forage();
+  await watchToEnd(
+    world,
+    (
+      await forage.applyResources(
+        aRequest("a1", [aContainerService("web"), aContainerService("old")], labels),
+      )
+    ).rolloutId,
+  );
+  await watchToEnd(
+    world,
+    (await forage.applyResources(aRequest("a2", [aContainerService("other")]))).rolloutId,
+  );
+  const { rolloutId } = await forage.applyResources(aRequest("a3", [aContainerService("web")], labels));
+  const lines = await watchToEnd(world, rolloutId);
+  assert.ok(lines.includes("container_service/old SUCCEEDED removed"), lines.join("\n"));
+  const { resources } = await world.operator().listResources({ namespace: "shop", labels: {} });
+  assert.deepEqual(resources.map((r) => r.name).sort(), ["other", "web"]);
+  assert.equal(agent.assignments.size, 4);
+});
+
+test(
+  "a coordinator that starts anew finishes the rollout and remembers the finished ones",
+  limit,
+  async (t) => {
+    const world = await startWorld(t, {}, { rollout: patient });
+    const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+    await world.restart();
+    const agent = await HollowAgent.start(world);
+    assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
+    agent.close();
+    await world.restart();
+    assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 2/2 ready"]);
+  },
+);
+
+test("deleting by labels stops the pods and is done twice without harm", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  const labels = { app: "shop" };
+  const applied = await world
+    .forage()
+    .applyResources(aRequest("a1", [aContainerService("web"), aService("web", "web")], labels));
+  await watchToEnd(world, applied.rolloutId);
+  for (let times = 0; times < 2; times++) await world.forage().deleteResources({ namespace: "shop", labels });
+  while ((await world.operator().listResources({ namespace: "shop", labels: {} })).resources.length > 0) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal(agent.assignments.size, 0);
+  for (const request of [
+    { namespace: "", labels },
+    { namespace: "shop", labels: {} },
+  ]) {
+    await assert.rejects(world.forage().deleteResources(request), { code: status.INVALID_ARGUMENT });
+  }
+});

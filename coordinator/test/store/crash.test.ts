@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { test } from "node:test";
+import { Random } from "../../src/store/conformance/random.ts";
+import { openLevelStore, type Store } from "../../src/store/index.ts";
+import { realClock } from "./real-clock.ts";
+
+const KILLS = 100;
+/** Writers of stores that are killed side by side: while one waits for the disk, another starts. */
+const LANES = [1, 16, 1, 16];
+const WRITER = new URL("crash-writer.ts", import.meta.url).pathname;
+
+/** How long a writer may go on; enough for hundreds of batches. */
+const LIFE_MS_MAX = 150;
+
+/** One in so many is killed at any moment after its start, so also while it opens the store. */
+const KILL_EARLY = 5;
+const EARLY_MS_MAX = 300;
+
+interface Acknowledged {
+  readonly sequence: number;
+  readonly revision: number;
+}
+
+/** What each writer was last told is durable. */
+type Ledger = Map<number, Acknowledged>;
+
+test(`${KILLS} kills during writes: nothing acknowledged is lost, nothing is torn`, {
+  timeout: 60_000,
+}, async (t) => {
+  const lanes = LANES.map((writers, i) => lane(writers, KILLS / LANES.length, new Random(20260101 + i)));
+  await Promise.allSettled(lanes);
+  const results = await Promise.all(lanes);
+  const total = (field: keyof LaneResult): number => results.reduce((sum, result) => sum + result[field], 0);
+  t.diagnostic(
+    `${total("kills")} kills, ${total("acknowledged")} acknowledged, ${total("unacknowledged")} durable without, revision ${total("revision")}`,
+  );
+  assert.equal(total("kills"), KILLS);
+  // A test in which hardly anything was written would show nothing.
+  assert.ok(total("acknowledged") > 5 * KILLS, `only ${total("acknowledged")} writes were acknowledged`);
+});
+
+interface LaneResult {
+  readonly kills: number;
+  readonly acknowledged: number;
+  /** Written, though its writer was killed before it heard of it. */
+  readonly unacknowledged: number;
+  readonly revision: number;
+}
+
+async function lane(writers: number, kills: number, random: Random): Promise<LaneResult> {
+  const dir = mkdtempSync(join(tmpdir(), "forage-crash-"));
+  const ledger: Ledger = new Map();
+  let acknowledged = 0;
+  let unacknowledged = 0;
+  let revision = 0;
+  try {
+    for (let kill = 0; kill < kills; kill++) {
+      acknowledged += await runAndKill(dir, writers, ledger, random);
+      const store = await openLevelStore({ dir: join(dir, "store"), clock: realClock, ballastBytes: 4096 });
+      try {
+        assert.ok(store.revision >= revision, `the revision went back from ${revision} to ${store.revision}`);
+        revision = store.revision;
+        unacknowledged += await check(store, writers, ledger);
+      } finally {
+        await store.close();
+      }
+    }
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+  return { kills, acknowledged, unacknowledged, revision };
+}
+
+/** Lets the writers write for a random time; returns how often they were acknowledged. */
+async function runAndKill(dir: string, writers: number, ledger: Ledger, random: Random): Promise<number> {
+  const child = spawn(process.execPath, [WRITER, join(dir, "store"), String(writers)], {
+    stdio: ["ignore", "pipe", "pipe"],
+    // A hundred starts: each is twice as fast with what the first one compiled.
+    env: { ...process.env, NODE_COMPILE_CACHE: join(dir, "compiled") },
+  });
+  const kill = (): boolean => child.kill("SIGKILL");
+  const closed = once(child, "close");
+  let complaint = "";
+  child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+    complaint += chunk;
+  });
+  const early = random.below(KILL_EARLY) === 0;
+  const lifeMs = random.below(early ? EARLY_MS_MAX : LIFE_MS_MAX);
+  let timer = early ? setTimeout(kill, lifeMs) : undefined;
+  let acknowledged = 0;
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line === "ready") {
+      timer ??= setTimeout(kill, lifeMs);
+      continue;
+    }
+    const [writer = -1, sequence = 0, revision = 0] = line.split(" ").map(Number);
+    ledger.set(writer, { sequence, revision });
+    acknowledged++;
+  }
+  const [code, signal] = await closed;
+  clearTimeout(timer);
+  assert.equal(signal, "SIGKILL", `the writer ended by itself with ${code}: ${complaint}`);
+  return acknowledged;
+}
+
+/** Every writer's keys are what it was last acknowledged, or what it had asked for next. Returns how many are next. */
+async function check(store: Store, writers: number, ledger: Ledger): Promise<number> {
+  let ahead = 0;
+  for (let writer = 0; writer < writers; writer++) {
+    const [left, right] = await Promise.all([store.get(`w/${writer}/left`), store.get(`w/${writer}/right`)]);
+    assert.equal(left?.modRevision, right?.modRevision, `writer ${writer}: half of a transaction is there`);
+    assert.deepEqual(left?.value, right?.value, `writer ${writer}: the halves differ`);
+    const sequence = left === undefined ? 0 : Number(Buffer.from(left.value).toString().trim());
+    const told = ledger.get(writer) ?? { sequence: 0, revision: 0 };
+    assert.ok(
+      sequence >= told.sequence,
+      `writer ${writer}: ${told.sequence} was acknowledged, ${sequence} is there`,
+    );
+    assert.ok(
+      sequence <= told.sequence + 1,
+      `writer ${writer}: ${sequence} came out of nowhere after ${told.sequence}`,
+    );
+    if (sequence === told.sequence) assert.equal(left?.modRevision ?? 0, told.revision);
+    else ahead++;
+    ledger.set(writer, { sequence, revision: left?.modRevision ?? 0 });
+  }
+  return ahead;
+}

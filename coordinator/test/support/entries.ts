@@ -1,0 +1,113 @@
+import { PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import {
+  NodeRecord,
+  NodeStatusRecord,
+  PodRecord,
+  ResourceRecord,
+  RolloutRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { toTimestamp } from "../../src/model/timestamp.ts";
+import { workloadOf } from "../../src/model/workload.ts";
+import type { NodeEntry, PodEntry, ResourceEntry, RolloutEntry } from "../../src/state/entries.ts";
+
+/** Entries of the view as they would come from the store, for tests of what decides by them. */
+
+export interface PodFields {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly workload?: string;
+  readonly kind?: string;
+  readonly node?: string;
+  readonly hash?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly stopping?: boolean;
+  readonly revision?: number;
+  /** Undefined: its node has said nothing. */
+  readonly status?: Parameters<typeof PodStatus.fromPartial>[0];
+  readonly observedAtMs?: number;
+}
+
+export function aPod(fields: PodFields = {}): PodEntry {
+  const { name = "web-1", namespace = "shop", workload = "web", kind = "container_service" } = fields;
+  const record = PodRecord.fromPartial({
+    uid: `uid-${name}`,
+    namespace,
+    name,
+    workloadKind: kind,
+    workloadName: workload,
+    labels: fields.labels ?? {},
+    template: { container: { name: "main", image: "app:v1" } },
+    templateHash: fields.hash ?? "v1",
+    node: fields.node ?? "n1",
+    stoppingSince: fields.stopping ? toTimestamp(1) : undefined,
+  });
+  return {
+    key: `pods/${namespace}/${name}`,
+    revision: fields.revision ?? 1,
+    record,
+    workloadKey: `${namespace}/${kind}/${workload}`,
+    status:
+      fields.status === undefined ? undefined : PodStatus.fromPartial({ uid: record.uid, ...fields.status }),
+    observedAtMs: fields.observedAtMs,
+  };
+}
+
+export interface ResourceFields {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly spec?: object;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly specHash?: string;
+  readonly rolloutId?: string;
+  readonly deleting?: boolean;
+  readonly revision?: number;
+}
+
+export function aWorkloadEntry(fields: ResourceFields = {}): ResourceEntry {
+  const value = { scaling: { replicas: 2 }, container: { name: "main", image: "app:v1" }, ...fields.spec };
+  return anEntry("container_service", { $case: "containerService", value }, fields);
+}
+
+export function aServiceEntry(fields: ResourceFields = {}): ResourceEntry {
+  const value = { target: "web", ports: [{ name: "http", port: 80, targetPort: 8080 }], ...fields.spec };
+  return anEntry("service", { $case: "service", value }, fields);
+}
+
+function anEntry(kind: string, spec: object, fields: ResourceFields): ResourceEntry {
+  const { name = "web", namespace = "shop", revision = 1 } = fields;
+  const record = ResourceRecord.fromPartial({
+    namespace,
+    kind,
+    name,
+    labels: fields.labels ?? {},
+    resource: ForageResource.fromPartial({ name, spec } as object),
+    specHash: fields.specHash ?? "h1",
+    rolloutId: fields.rolloutId ?? "r-1",
+    deleting: fields.deleting ?? false,
+  });
+  return { key: `resources/${namespace}/${kind}/${name}`, revision, record, workload: workloadOf(record) };
+}
+
+export function aNode(
+  fields: {
+    readonly name?: string;
+    readonly ready?: boolean;
+    readonly address?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+  } = {},
+): NodeEntry {
+  const { name = "n1", ready = true, address = "192.0.2.1", labels = {} } = fields;
+  return {
+    name,
+    revision: 1,
+    record: NodeRecord.fromPartial({ name, serials: ["01"], labels }),
+    report: NodeStatusRecord.fromPartial({ name, report: { address } }),
+    health: { ready, message: ready ? "" : "gone", lastSeenMs: 1 },
+  };
+}
+
+export function aRollout(fields: Parameters<typeof RolloutRecord.fromPartial>[0]): RolloutEntry {
+  const record = RolloutRecord.fromPartial({ id: "r-1", namespace: "shop", ...fields });
+  return { id: record.id, revision: 1, record };
+}

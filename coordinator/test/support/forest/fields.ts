@@ -1,0 +1,42 @@
+import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
+
+/** Messages in the making. */
+export type Draft = Record<string, unknown>;
+
+export function fieldsOf(type: string): readonly FieldSchema[] {
+  const schema = forestSchema[type];
+  if (schema === undefined) throw new Error(`there is no message ${type}`);
+  return schema.fields;
+}
+
+/** The field's value in ts-proto's form, or undefined. */
+export function getField(message: Draft, field: FieldSchema): unknown {
+  if (field.oneof === undefined) return message[field.jsonName];
+  const chosen = message[camelCase(field.oneof)] as { $case: string; value: unknown } | undefined;
+  return chosen?.$case === field.jsonName ? chosen.value : undefined;
+}
+
+export function setField(message: Draft, field: FieldSchema, value: unknown): void {
+  if (field.oneof === undefined) message[field.jsonName] = value;
+  else message[camelCase(field.oneof)] = { $case: field.jsonName, value };
+}
+
+/** Whether a path such as `resources[0].service.annotations[a.b/c]` leads to something a request can hold. */
+export function isFieldPath(path: string, type = "forest.v1.ApplyResourcesRequest"): boolean {
+  const match = /^([a-z0-9_]+)(\[.*)?$/s.exec(path.split(".")[0] ?? "") ?? [];
+  const field = fieldsOf(type).find(({ name }) => name === match[1]);
+  if (field === undefined) return false;
+  const rest = path.slice(field.name.length);
+  if (rest === "") return true;
+  // Keys of maps are any text; nothing is below them.
+  if (field.map) return /^\[.*\]$/s.test(rest);
+  const index = field.repeated ? /^\[\d+\]/.exec(rest)?.[0] : "";
+  if (index === undefined) return false;
+  const below = rest.slice(index.length);
+  if (below === "") return true;
+  return field.kind === "message" && below.startsWith(".") && isFieldPath(below.slice(1), field.type);
+}
+
+function camelCase(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -1,0 +1,21 @@
+import { podSamples } from "./pod-samples.ts";
+import { routeSamples } from "./route-samples.ts";
+import type { MessageSamples, SampleTable } from "./sample-table.ts";
+import { schedulingSamples } from "./scheduling-samples.ts";
+import { workloadSamples } from "./workload-samples.ts";
+
+const samples: SampleTable = { ...workloadSamples, ...podSamples, ...schedulingSamples, ...routeSamples };
+
+/** Of a message by its full name. Throws for one without samples, so that no new message goes untested. */
+export function samplesOf(type: string): MessageSamples {
+  const found = samples[type.replace("forest.v1.", "")];
+  if (found === undefined) throw new Error(`test/support/forest has no samples of ${type}`);
+  return found;
+}
+
+/** Valid values of a field that holds no message; the first is not the default. */
+export function valuesOf(type: string, field: string): readonly unknown[] {
+  const found = samplesOf(type).values[field];
+  if (found === undefined) throw new Error(`test/support/forest has no samples of ${type}.${field}`);
+  return found;
+}

@@ -1,0 +1,118 @@
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import type { FieldSchema } from "@forage/proto/forest-schema";
+import { type Draft, fieldsOf, setField } from "./fields.ts";
+import { samplesOf, valuesOf } from "./samples.ts";
+
+/** One field of one message, and how to get there from a resource. */
+export interface FieldChain {
+  /** Names of the fields, outermost first. */
+  readonly names: readonly string[];
+  readonly steps: readonly { readonly type: string; readonly field: FieldSchema }[];
+}
+
+const root = "forest.v1.ForageResource";
+
+/** Every field that a resource can hold, however deep. */
+export function everyField(type = root, before: FieldChain = { names: [], steps: [] }): FieldChain[] {
+  return fieldsOf(type).flatMap((field) => {
+    const chain = {
+      names: [...before.names, field.name],
+      steps: [...before.steps, { type, field }],
+    };
+    return [chain, ...(field.kind === "message" ? everyField(field.type, chain) : [])];
+  });
+}
+
+/** Values to try in the last field of a chain; messages are given with what they can't be without. */
+export function valuesAt({ names, steps }: FieldChain): readonly unknown[] {
+  const last = steps.at(-1);
+  if (last === undefined) return [];
+  const { type, field } = last;
+  const path = names.join(".");
+  for (const [pattern, values] of instead) if (pattern.test(path)) return values;
+  return field.kind === "message" ? [baseOf(field)] : valuesOf(type, field.name);
+}
+
+/** A resource in which nothing else is set but what has to be. */
+export function resourceWith(chain: FieldChain, value: unknown): ForageResource {
+  const draft = build(chain.steps, value);
+  const path = chain.names.join(".");
+  for (const [pattern, complete] of needs) if (pattern.test(path)) complete(specOf(draft));
+  return ForageResource.fromPartial(draft);
+}
+
+/** Fields that `resourceWith` has to set besides, as their paths end. */
+export function alsoSet(chain: FieldChain): readonly string[] {
+  return needs.flatMap(([pattern, , also]) => (pattern.test(chain.names.join(".")) ? [also] : []));
+}
+
+/** No value of these is valid where they stand. */
+export function isForbidden(chain: FieldChain): boolean {
+  return /init_containers\.(.*_probe|lifecycle)/.test(chain.names.join("."));
+}
+
+/** Where other values are valid than elsewhere. */
+const instead: readonly (readonly [RegExp, readonly unknown[]])[] = [
+  [/job\.pod_config\.restart_policy$/, ["OnFailure", "Never"]],
+  [/match_fields\.key$/, ["metadata.name"]],
+  [/match_fields\.values$/, ["node-1"]],
+];
+
+/** What a field can't be without, in another message than its own. */
+const needs: readonly (readonly [RegExp, (spec: Draft) => void, string])[] = [
+  [
+    /volume_mounts/,
+    (spec) => {
+      spec.volumes = [{ name: "v0", source: { $case: "emptyDir", value: {} } }];
+    },
+    ".volumes",
+  ],
+  [
+    /^service\.ports\.node_port/,
+    (spec) => {
+      spec.type = "NodePort";
+    },
+    "service.type",
+  ],
+  [
+    /requests\.extended$/,
+    (spec) => {
+      for (const container of containersIn(spec)) {
+        const resources = container.resources as Draft | undefined;
+        if (resources !== undefined) resources.limits = resources.requests;
+      }
+    },
+    ".limits.extended",
+  ],
+];
+
+function build([step, ...rest]: FieldChain["steps"], value: unknown): Draft {
+  const draft: Draft = {};
+  if (step === undefined) return draft;
+  Object.assign(draft, structuredClone(samplesOf(step.type).base));
+  const { field } = step;
+  const inner = rest.length === 0 ? value : { ...baseOf(field), ...build(rest, value), ...named(field) };
+  setField(draft, field, field.repeated ? [inner] : inner);
+  if (field.name === "toleration_seconds") draft.effect = "NoExecute";
+  if (field.name === "completion_mode") draft.completions = 1;
+  return draft;
+}
+
+function baseOf(field: FieldSchema): Draft {
+  return { ...structuredClone(samplesOf(field.type).base), ...named(field) } as Draft;
+}
+
+/** Containers beside the main one need names of their own; fields of nodes have other keys than labels. */
+function named({ name }: FieldSchema): Draft {
+  if (name === "sidecars" || name === "init_containers") return { name: "other" };
+  return name === "match_fields" ? { key: "metadata.name", values: ["node-1"] } : {};
+}
+
+function specOf(draft: Draft): Draft {
+  return (draft.spec as { readonly value: Draft }).value;
+}
+
+function containersIn(spec: Draft): Draft[] {
+  const lists = [spec.container, spec.sidecars, spec.initContainers];
+  return lists.flat().filter((found) => found !== undefined) as Draft[];
+}

@@ -1,0 +1,253 @@
+import { channelCredentials } from "@forage/identity/credentials";
+import { createKeyAndCsr } from "@forage/identity/csr";
+import { parseJoinToken } from "@forage/identity/join-token";
+import {
+  AgentServiceClient,
+  AgentServiceService,
+  type ConnectRequest,
+  type ConnectResponse,
+  EnrollmentServiceClient,
+  type HostPort,
+  type JoinResponse,
+  type PodAssignment,
+  PodPhase,
+  PodStatus,
+  type RenewResponse,
+  type SessionRequest,
+} from "@forage/proto/forage/agent/v1/agent";
+import { ForageServiceService } from "@forage/proto/forest/v1/forage";
+import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
+import { type Calls, callsOf } from "./calls.ts";
+import type { World } from "./world.ts";
+
+/** What a hollow agent says of a pod that it was given; undefined: nothing. */
+export type Behaviour = (pod: PodAssignment) => PodStatus | undefined;
+
+export interface HollowAgentOptions {
+  readonly name?: string;
+  readonly cpu?: string;
+  readonly behaviour?: Behaviour;
+  /** Pods that it says to know when it connects. */
+  readonly pods?: readonly PodStatus[];
+  readonly address?: string;
+  /** Default: they are sent. */
+  readonly heartbeats?: boolean;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+export interface KeyPair {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+/** An agent without a host: a real join and a real stream, and pods that are running as soon as they are assigned. */
+export class HollowAgent {
+  readonly name: string;
+  readonly assignments = new Map<string, PodAssignment>();
+  readonly sessions: SessionRequest[] = [];
+  behaviour: Behaviour;
+  ended: Error | undefined;
+  readonly #world: World;
+  readonly #pair: KeyPair;
+  readonly #options: HollowAgentOptions;
+  readonly #ports = new Map<string, number>();
+  readonly #client: AgentServiceClient;
+  readonly #stream: ClientDuplexStream<ConnectRequest, ConnectResponse>;
+  readonly #heartbeat: NodeJS.Timeout;
+
+  static async start(world: World, options: HollowAgentOptions = {}): Promise<HollowAgent> {
+    const name = options.name ?? "n1";
+    const { token } = await world
+      .operator()
+      .createJoinToken({ ttlSeconds: 0, nodeName: name, reusable: false, labels: {} });
+    const { keyPem, response } = await join(world, token, name);
+    return new HollowAgent(world, name, { certPem: response.certificatePem, keyPem }, options);
+  }
+
+  constructor(world: World, name: string, pair: KeyPair, options: HollowAgentOptions) {
+    this.#world = world;
+    this.#pair = pair;
+    this.#options = options;
+    world.atEnd(() => this.close());
+    this.name = name;
+    this.behaviour = options.behaviour ?? ((pod) => this.running(pod));
+    this.#client = new AgentServiceClient(world.address, channelCredentials({ caPem: world.caPem, ...pair }));
+    this.#stream = this.#client.connect();
+    this.#stream.on("data", (message: ConnectResponse) => this.#take(message));
+    this.#stream.on("error", (error) => {
+      this.ended = error;
+    });
+    const allocatable = { cpu: options.cpu ?? "4", memory: "8Gi", pods: "110", "ephemeral-storage": "10Gi" };
+    const node = {
+      allocatable,
+      capacity: allocatable,
+      labels: { ...options.labels },
+      address: options.address ?? "127.0.0.1",
+    };
+    this.#send({
+      $case: "hello",
+      value: {
+        ...emptyHello,
+        pods: [...(options.pods ?? [])],
+        sessionId: `${name}-${Math.random()}`,
+        node: { ...emptyReport, ...node },
+      },
+    });
+    this.#heartbeat = setInterval(() => {
+      if (options.heartbeats === false) return;
+      this.#send({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } });
+    }, 100);
+  }
+
+  get client(): AgentServiceClient {
+    return this.#client;
+  }
+
+  /** What clients call, with this node's certificate. */
+  forage(): Calls<typeof ForageServiceService> {
+    return callsOf(ForageServiceService, this.#client, new Metadata());
+  }
+
+  renew(csr: Buffer): Promise<RenewResponse> {
+    return callsOf(AgentServiceService, this.#client, new Metadata()).renew({ csr });
+  }
+
+  /** Another process with the same certificate. */
+  again(options: HollowAgentOptions = this.#options): HollowAgent {
+    return new HollowAgent(this.#world, this.name, this.#pair, options);
+  }
+
+  /** Says something that the wire allows and an agent may not. */
+  say(message: NonNullable<ConnectRequest["message"]>): void {
+    this.#send(message);
+  }
+
+  /** That it runs and is ready, with a host port that no other pod of this agent has. */
+  running(pod: PodAssignment): PodStatus {
+    const hostPort = this.#ports.get(pod.uid) ?? 20_000 + this.#ports.size;
+    this.#ports.set(pod.uid, hostPort);
+    return runningPod(pod, hostPort);
+  }
+
+  report(...pods: PodStatus[]): void {
+    this.#send({ $case: "podStatuses", value: { pods } });
+  }
+
+  close(): void {
+    clearInterval(this.#heartbeat);
+    this.#stream.cancel();
+    this.#client.close();
+  }
+
+  #send(message: NonNullable<ConnectRequest["message"]>): void {
+    if (this.ended === undefined) this.#stream.write({ message });
+  }
+
+  #take({ message }: ConnectResponse): void {
+    if (message?.$case === "snapshot") {
+      this.assignments.clear();
+      this.#assign(message.value.pods);
+    }
+    if (message?.$case === "delta") {
+      for (const uid of message.value.removals) this.assignments.delete(uid);
+      this.#assign(message.value.upserts);
+    }
+    if (message?.$case === "session") this.sessions.push(message.value);
+  }
+
+  #assign(pods: readonly PodAssignment[]): void {
+    for (const pod of pods) {
+      this.assignments.set(pod.uid, pod);
+      const status = pod.stopping ? removedPod(pod) : this.behaviour(pod);
+      if (status !== undefined) this.report(status);
+    }
+  }
+}
+
+/** Joins by the wire alone; rejects with the coordinator's error. */
+export async function join(
+  world: World,
+  token: string,
+  nodeName: string,
+  other: {
+    readonly key?: { readonly keyPem: string; readonly csrPem: string };
+    readonly tokenId?: string;
+  } = {},
+): Promise<{ readonly keyPem: string; readonly response: JoinResponse }> {
+  const { id, secret } = parseJoinToken(token);
+  const { keyPem, csrPem } = other.key ?? (await createKeyAndCsr());
+  const client = new EnrollmentServiceClient(world.address, channelCredentials({ caPem: world.caPem }));
+  const request = { tokenId: other.tokenId ?? id, tokenSecret: secret, csr: Buffer.from(csrPem), nodeName };
+  try {
+    const response = await new Promise<JoinResponse>((resolve, reject) => {
+      client.join(request, new Metadata(), (error, answer) =>
+        error === null ? resolve(answer) : reject(error),
+      );
+    });
+    return { keyPem, response };
+  } finally {
+    client.close();
+  }
+}
+
+export function runningPod(pod: PodAssignment, hostPort: number): PodStatus {
+  const name = pod.template?.container?.name ?? "";
+  const ports = pod.template?.container?.ports ?? [];
+  return PodStatus.fromPartial({
+    ...identityOf(pod),
+    phase: PodPhase.RUNNING,
+    ready: true,
+    podIp: "10.0.0.1",
+    containers: [{ name, ready: true, state: { $case: "running", value: {} } }],
+    hostPorts: ports.map((port): HostPort => {
+      return {
+        container: name,
+        containerPort: port.containerPort,
+        protocol: port.protocol || "TCP",
+        hostPort,
+      };
+    }),
+  });
+}
+
+export function waitingPod(
+  pod: PodAssignment,
+  reason: string,
+  message: string,
+  restartCount = 0,
+  exitCode?: number,
+): PodStatus {
+  const lastTermination =
+    exitCode === undefined ? undefined : { exitCode, reason: "Error", message: "last words" };
+  return PodStatus.fromPartial({
+    ...identityOf(pod),
+    phase: PodPhase.PENDING,
+    containers: [
+      {
+        name: pod.template?.container?.name ?? "",
+        restartCount,
+        state: { $case: "waiting", value: { reason, message } },
+        ...(lastTermination && { lastTermination }),
+      },
+    ],
+  });
+}
+
+export function removedPod(pod: PodAssignment): PodStatus {
+  return PodStatus.fromPartial({ ...identityOf(pod), phase: PodPhase.REMOVED });
+}
+
+function identityOf({ uid, namespace, name, specHash }: PodAssignment) {
+  return { uid, namespace, name, specHash };
+}
+
+const emptyHello = { agentVersion: "0.0.0", bootId: "boot", clusterId: "", assignmentRevision: 0n, pods: [] };
+const emptyReport = {
+  os: "linux",
+  kernel: "",
+  architecture: "amd64",
+  containerdVersion: "",
+  nerdctlVersion: "",
+  conditions: [],
+  images: [],
+};

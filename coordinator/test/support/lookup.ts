@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import type { Update } from "@forage/proto/destination";
+import type { TcpAddress } from "@forage/proto/net";
+import type { ClientReadableStream, StatusObject } from "@grpc/grpc-js";
+
+/** A proxy's side of one Destination stream: what it knows from the updates it has read. */
+export class Lookup {
+  /** `address:port pod` of each endpoint. */
+  readonly endpoints = new Map<string, string>();
+  /** Undefined until something was said of it. */
+  exists: boolean | undefined;
+  /** What kinds of updates came, in order. */
+  readonly updates: string[] = [];
+  readonly #stream: ClientReadableStream<Update>;
+  readonly #iterator: AsyncIterator<Update>;
+  readonly ended: Promise<StatusObject>;
+
+  constructor(stream: ClientReadableStream<Update>) {
+    this.#stream = stream;
+    stream.on("error", () => {});
+    this.ended = new Promise((resolve) => stream.on("status", resolve));
+    this.#iterator = stream[Symbol.asyncIterator]();
+  }
+
+  /** Reads one update; false at the end of the stream. */
+  async read(): Promise<boolean> {
+    const next = await this.#iterator.next();
+    if (next.done) return false;
+    this.#take(next.value);
+    return true;
+  }
+
+  /** Reads updates until it holds; the test's time limit ends the wait. */
+  async until(holds: () => boolean): Promise<void> {
+    while (!holds()) assert.ok(await this.read(), "the stream ended before it held");
+  }
+
+  pods(): string[] {
+    return [...this.endpoints.values()].sort();
+  }
+
+  close(): void {
+    this.#stream.cancel();
+  }
+
+  #take({ update }: Update): void {
+    this.updates.push(update?.$case ?? "nothing");
+    switch (update?.$case) {
+      case "add":
+        this.exists = true;
+        for (const { addr, metricLabels } of update.value.addrs)
+          this.endpoints.set(textOf(addr), metricLabels.pod ?? "");
+        break;
+      case "remove":
+        for (const addr of update.value.addrs) {
+          assert.ok(this.endpoints.delete(textOf(addr)), `${textOf(addr)} was not known`);
+        }
+        break;
+      case "noEndpoints":
+        this.exists = update.value.exists;
+        this.endpoints.clear();
+        break;
+      default:
+        assert.fail("an empty update");
+    }
+  }
+}
+
+function textOf(address: TcpAddress | undefined): string {
+  const ip = address?.ip?.ip;
+  assert.ok(ip?.$case === "ipv4");
+  return `${[24, 16, 8, 0].map((shift) => (ip.value >>> shift) & 0xff).join(".")}:${address?.port}`;
+}

@@ -1,0 +1,40 @@
+import type { Clock } from "../../src/control/clock.ts";
+
+/** A clock that stands until it is told to go on. */
+export class ManualClock implements Clock {
+  #nowMs: number;
+  readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
+
+  constructor(startMs = 1_000_000) {
+    this.#nowMs = startMs;
+  }
+
+  /** Timers that have neither run nor been cancelled. */
+  get pending(): number {
+    return this.#timers.size;
+  }
+
+  // Arrow functions, because a clock's parts are passed on one by one.
+  readonly nowMs = (): number => this.#nowMs;
+
+  readonly monotonicMs = (): number => this.#nowMs;
+
+  readonly schedule = (delayMs: number, run: () => void): (() => void) => {
+    const timer = { atMs: this.#nowMs + delayMs, run };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  };
+
+  /** Runs what falls due on the way, in order. */
+  advance(ms: number): void {
+    const untilMs = this.#nowMs + ms;
+    for (;;) {
+      const [due] = [...this.#timers].filter((t) => t.atMs <= untilMs).sort((a, b) => a.atMs - b.atMs);
+      if (due === undefined) break;
+      this.#timers.delete(due);
+      this.#nowMs = Math.max(this.#nowMs, due.atMs);
+      due.run();
+    }
+    this.#nowMs = untilMs;
+  }
+}

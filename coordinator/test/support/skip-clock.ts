@@ -1,0 +1,56 @@
+import type { Clock } from "../../src/control/clock.ts";
+
+interface Timer {
+  readonly delayMs: number;
+  readonly dueMs: number;
+  readonly run: () => void;
+  handle: NodeJS.Timeout;
+}
+
+/** The real time, of which a test can skip what it would have to wait for. */
+export class SkipClock implements Clock {
+  #skippedMs = 0;
+  readonly #timers = new Set<Timer>();
+
+  // Arrow functions, because a clock's parts are passed on one by one.
+  readonly nowMs = (): number => Date.now() + this.#skippedMs;
+
+  readonly monotonicMs = (): number => performance.now() + this.#skippedMs;
+
+  readonly schedule = (delayMs: number, run: () => void): (() => void) => {
+    const timer = {
+      delayMs,
+      dueMs: this.monotonicMs() + delayMs,
+      run,
+      handle: setTimeout(() => this.#fire(timer), delayMs),
+    };
+    this.#timers.add(timer);
+    return () => this.#cancel(timer);
+  };
+
+  /** Whether something of the kind waits for its time. */
+  pending(matches: (delayMs: number) => boolean): boolean {
+    return [...this.#timers].some(({ delayMs }) => matches(delayMs));
+  }
+
+  /** Whatever falls due in that time runs now, in order; the rest is nearer by it. */
+  skip(ms: number): void {
+    this.#skippedMs += ms;
+    const due = [...this.#timers].filter(({ dueMs }) => dueMs <= this.monotonicMs());
+    for (const timer of due.sort((a, b) => a.dueMs - b.dueMs)) if (this.#timers.has(timer)) this.#fire(timer);
+    for (const timer of this.#timers) {
+      clearTimeout(timer.handle);
+      timer.handle = setTimeout(() => this.#fire(timer), Math.max(0, timer.dueMs - this.monotonicMs()));
+    }
+  }
+
+  #fire(timer: Timer): void {
+    this.#cancel(timer);
+    timer.run();
+  }
+
+  #cancel(timer: Timer): void {
+    clearTimeout(timer.handle);
+    this.#timers.delete(timer);
+  }
+}

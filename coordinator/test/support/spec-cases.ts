@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { container } from "./forest/workload-samples.ts";
+import { verdictOnResource } from "./verdict.ts";
+
+/** What is tried, the fields it sets (in ts-proto's form), and the paths within the spec that are invalid then. */
+export type SpecCase = readonly [what: string, fields: object, invalid: readonly string[]];
+
+const kinds = {
+  container_service: { $case: "containerService", base: { container } },
+  service: { $case: "service", base: { target: "web", ports: [{ name: "http", port: 80 }] } },
+  route: { $case: "route", base: { targetService: "web" } },
+  job: { $case: "job", base: { container } },
+  cron_job: { $case: "cronJob", base: { schedule: "@hourly", container } },
+} as const;
+
+/** Tests validation of one kind of resource, each time with the fields of the case over a valid spec. */
+export function describeSpec(kind: keyof typeof kinds, name: string, cases: readonly SpecCase[]): void {
+  const { $case, base } = kinds[kind];
+  describe(name, () => {
+    for (const [what, fields, invalid] of cases) {
+      test(`${what} ${invalid.length === 0 ? "is fine" : `is invalid at ${invalid.join(", ")}`}`, () => {
+        const spec = { $case, value: { ...base, ...fields } };
+        const resource = ForageResource.fromPartial({ name: "web", spec } as object);
+        const { code, violations, message } = verdictOnResource(resource);
+        const paths = code === "INVALID" ? violations.map(({ field }) => field) : [];
+        const prefix = `resources[0].${kind}.`;
+        const found = paths.map((path) => (path.startsWith(prefix) ? path.slice(prefix.length) : path));
+        assert.deepEqual(found, invalid, message);
+      });
+    }
+  });
+}
+
+/** The fields over the main container of a valid spec. */
+export function inContainer(fields: object): object {
+  return { container: { ...container, ...fields } };
+}
+
+export function inPodConfig(podConfig: object): object {
+  return { podConfig };
+}

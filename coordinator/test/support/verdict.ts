@@ -1,0 +1,25 @@
+import type { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
+import { validateApply } from "../../src/api/validate/apply.ts";
+import { CoordinatorError, type FieldViolation } from "../../src/errors.ts";
+
+/** What validation says of a request. */
+export interface Verdict {
+  readonly code: "OK" | "INVALID" | "UNIMPLEMENTED";
+  readonly message: string;
+  readonly violations: readonly FieldViolation[];
+}
+
+export function verdictOn(request: ApplyResourcesRequest): Verdict {
+  try {
+    validateApply(request);
+    return { code: "OK", message: "", violations: [] };
+  } catch (error) {
+    if (!(error instanceof CoordinatorError)) throw error;
+    if (error.code !== "INVALID" && error.code !== "UNIMPLEMENTED") throw error;
+    return { code: error.code, message: error.message, violations: error.violations };
+  }
+}
+
+export function verdictOnResource(resource: ForageResource): Verdict {
+  return verdictOn({ applyId: "a1", namespace: "shop", resources: [resource], labels: {} });
+}

@@ -1,0 +1,122 @@
+import { randomBytes } from "node:crypto";
+import type { TestContext } from "node:test";
+import { mintApiToken } from "@forage/identity/api-token";
+import type { Role } from "@forage/identity/authorize";
+import { CertificateAuthority } from "@forage/identity/ca";
+import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import { DestinationService } from "@forage/proto/destination";
+import { AgentServiceService } from "@forage/proto/forage/agent/v1/agent";
+import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import { ForageServiceService } from "@forage/proto/forest/v1/forage";
+import { Client, credentials, Metadata, type ServiceDefinition } from "@grpc/grpc-js";
+import { pino } from "pino";
+import { type Config, readConfig } from "../../src/config.ts";
+import { type Coordinator, startCoordinator } from "../../src/coordinator.ts";
+import { encodeJsonRecord } from "../../src/model/codec.ts";
+import { apiTokenKey } from "../../src/model/keys.ts";
+import { createMemoryStore, type Store } from "../../src/store/index.ts";
+import { type Calls, callsOf } from "./calls.ts";
+import { SkipClock } from "./skip-clock.ts";
+
+/** A real coordinator on loopback ports over a store in memory, with clients of each role. */
+export interface World {
+  readonly coordinator: Coordinator;
+  readonly store: Store;
+  readonly clock: SkipClock;
+  readonly authority: CertificateAuthority;
+  readonly address: string;
+  readonly caPem: string;
+  /** An API token that is known already. */
+  token(role: Role, namespaces?: "*" | readonly string[]): Promise<string>;
+  /** Without a token: the admin's; an empty one sends none. */
+  forage(token?: string): Calls<typeof ForageServiceService>;
+  operator(token?: string): Calls<typeof OperatorServiceService>;
+  /** What agents call, as a client without a node's certificate. */
+  agents(token?: string): Calls<typeof AgentServiceService>;
+  destination(token?: string): Calls<typeof DestinationService>;
+  plainDestination(): Calls<typeof DestinationService>;
+  /** Before the coordinator closes. */
+  atEnd(close: () => void): void;
+  /** Ends the coordinator and starts another over the same store. */
+  restart(): Promise<void>;
+}
+
+const clusterId = "test-cluster";
+
+export async function startWorld(
+  t: TestContext,
+  settings: Readonly<Record<string, string>> = {},
+  overrides: Partial<Config> = {},
+): Promise<World> {
+  const clock = new SkipClock();
+  const store = createMemoryStore({ clock });
+  const authority = await CertificateAuthority.create("test", { nowMs: clock.nowMs, randomBytes });
+  const config = {
+    ...readConfig(["--data-dir", "/nonexistent", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"], settings),
+    destination: { listen: "127.0.0.1:0" },
+    rollout: { progressDeadlineSeconds: 60, placementDeadlineSeconds: 0.5, stableSeconds: 0 },
+    heartbeatIntervalSeconds: 0.5,
+    ...overrides,
+  };
+  const log = pino({ level: process.env.FORAGE_TEST_LOG ?? "silent" });
+  const onFatal = (error: unknown): void => {
+    throw error;
+  };
+  const start = () =>
+    startCoordinator({ config, store, epoch: 1, clusterId, authority, clock, log, onFatal });
+  let coordinator = await start();
+  const closers: (() => void)[] = [];
+  t.after(async () => {
+    for (const close of closers) close();
+    await coordinator.close();
+    await store.close();
+  });
+
+  const token: World["token"] = async (role, namespaces = "*") => {
+    const minted = mintApiToken({
+      description: "test",
+      grants: [{ role, namespaces }],
+      nowMs: clock.nowMs(),
+      randomBytes,
+    });
+    await store.txn(
+      [],
+      [{ kind: "put", key: apiTokenKey(minted.record.id), value: encodeJsonRecord(minted.record) }],
+    );
+    return minted.token;
+  };
+  const admin = await token("admin");
+  const address = (): string => `127.0.0.1:${coordinator.grpc.port}`;
+  const connect = <S extends ServiceDefinition>(definition: S, bearer = admin): Calls<S> => {
+    const client = new Client(address(), channelCredentials({ caPem: authority.certPem }));
+    closers.push(() => client.close());
+    return callsOf(definition, client, bearer === "" ? new Metadata() : bearerMetadata(bearer));
+  };
+  return {
+    get coordinator() {
+      return coordinator;
+    },
+    store,
+    clock,
+    authority,
+    get address() {
+      return address();
+    },
+    caPem: authority.certPem,
+    token,
+    forage: (bearer) => connect(ForageServiceService, bearer),
+    operator: (bearer) => connect(OperatorServiceService, bearer),
+    agents: (bearer) => connect(AgentServiceService, bearer),
+    destination: (bearer) => connect(DestinationService, bearer),
+    plainDestination: () => {
+      const client = new Client(`127.0.0.1:${coordinator.destination?.port}`, credentials.createInsecure());
+      closers.push(() => client.close());
+      return callsOf(DestinationService, client, new Metadata());
+    },
+    atEnd: (close) => closers.push(close),
+    restart: async () => {
+      await coordinator.close();
+      coordinator = await start();
+    },
+  };
+}

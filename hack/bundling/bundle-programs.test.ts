@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { bundlePrograms } from "./bundle-programs.ts";
+
+test("programs become one file each, made again only when something changed", async (t) => {
+  const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  mkdirSync(join(root, "src"));
+  writeFileSync(join(root, "src", "old.cjs"), 'module.exports = require("node:path").basename;');
+  writeFileSync(join(root, "src", "lazy.ts"), 'export const word: string = "lazy";');
+  const main = 'import name from "./old.cjs";\nconsole.log(name("/a/b"), (await import("./lazy.ts")).word);';
+  writeFileSync(join(root, "src", "main.ts"), main);
+  const options = {
+    root,
+    outDir: join(root, "dist"),
+    programs: { one: "src/main.ts", two: "src/absent.ts" },
+  };
+  const output = (): string =>
+    execFileSync(process.execPath, [join(root, "dist", "one.mjs")], { encoding: "utf8" });
+
+  assert.deepEqual(await bundlePrograms(options), { built: ["one"], unchanged: [], missing: ["two"] });
+  assert.equal(output(), "b lazy\n");
+  assert.deepEqual(await bundlePrograms(options), { built: [], unchanged: ["one"], missing: ["two"] });
+
+  writeFileSync(join(root, "src", "lazy.ts"), 'export const word: string = "changed";');
+  assert.deepEqual((await bundlePrograms(options)).built, ["one"]);
+  assert.equal(output(), "b changed\n");
+});

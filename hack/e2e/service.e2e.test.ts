@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { webManifest } from "../system/manifests.ts";
+import { containerIds, getPods, restarts, waitForReadyPods } from "../system/pods.ts";
+import { type System, startSystem, waitForNode, waitForReady } from "../system/system.ts";
+
+const limit = { timeout: 180_000 };
+
+describe("a real service on a real host", { concurrency: false }, () => {
+  let host: TestHost;
+  let system: System;
+
+  before(async () => {
+    host = await startTestHost();
+    system = await startSystem(host, { coordinator: { rollout: { placementDeadlineSeconds: 2 } } });
+  }, limit);
+  after(() => host?.close(), limit);
+
+  test("a manifest goes in, containers run, and the look-up says where they answer", limit, async () => {
+    const { exitCode, stderr } = await system.forage(
+      ["apply", "-f", "-"],
+      webManifest({ image: host.image }),
+    );
+    assert.equal(exitCode, 0, stderr);
+    await waitForReadyPods(system, 2);
+    const endpoints = await system.ask<{ address: string; port: number }[]>([
+      "get",
+      "endpoints",
+      "-n",
+      "e2e",
+    ]);
+    assert.equal(endpoints.length, 2);
+    for (const { address, port } of endpoints) {
+      assert.equal((await (await fetch(`http://${address}:${port}/`)).text()).trim(), "hello");
+    }
+  });
+
+  test("logs and exec reach into the pods, with the command's own exit code", limit, async () => {
+    const [pod] = await getPods(system);
+    const name = pod?.name ?? "";
+    const exec = await system.forage([
+      "exec",
+      name,
+      "-n",
+      "e2e",
+      "--",
+      "sh",
+      "-c",
+      "echo out; echo err >&2; exit 7",
+    ]);
+    assert.deepEqual([exec.stdout, exec.exitCode], ["out\n", 7], exec.stderr);
+    assert.match(exec.stderr, /err/);
+    const piped = await system.forage(["exec", "-i", name, "-n", "e2e", "--", "cat"], "through and back");
+    assert.equal(piped.stdout, "through and back");
+    const logs = await system.forage(["logs", name, "-n", "e2e", "--tail", "1"]);
+    assert.deepEqual([logs.stdout, logs.exitCode], ["serving hello\n", 0], logs.stderr);
+  });
+
+  test("the agent's metrics tell what each container uses", limit, async () => {
+    const metrics = await (await fetch(`http://${system.agentHttp}/metrics`)).text();
+    const memory = [...metrics.matchAll(/^forage_container_memory_working_set_bytes\{.*\} (\d+)$/gm)].map(
+      (m) => Number(m[1]),
+    );
+    assert.equal(memory.length, 2, metrics);
+    for (const bytes of memory) assert.ok(bytes > 4096 && bytes < 64 * 1024 * 1024, `${bytes}`);
+  });
+
+  test("kill -9 of the agent: containers run on and are adopted", limit, async () => {
+    const before = containerIds(await waitForReadyPods(system, 2));
+    await system.agent.kill();
+    system.agent.start();
+    await waitForNode(system);
+    const pods = await waitForReadyPods(system, 2);
+    assert.deepEqual(containerIds(pods), before);
+    assert.equal(restarts(pods), 0);
+  });
+
+  test("kill -9 of the coordinator: nothing changes, and it answers as before", limit, async () => {
+    const before = containerIds(await getPods(system));
+    await system.coordinator.kill();
+    system.coordinator.start();
+    await waitForReady(system.http, system.coordinator);
+    const endpoints = await system.ask<unknown[]>(["get", "endpoints", "-n", "e2e"]);
+    assert.equal(endpoints.length, 2, "endpoints are known before the node is back");
+    await waitForNode(system);
+    const pods = await waitForReadyPods(system, 2);
+    assert.deepEqual(containerIds(pods), before);
+    assert.equal(restarts(pods), 0);
+  });
+
+  test("kill -9 of both in the middle of a rollout: it completes", limit, async () => {
+    const manifest = webManifest({ image: host.image, replicas: 4, env: { GREETING: "second" } });
+    const { stdout, exitCode, stderr } = await system.forage(
+      ["apply", "--detach", "-o", "json", "-f", "-"],
+      manifest,
+    );
+    assert.equal(exitCode, 0, stderr);
+    const rolloutId = JSON.parse(stdout) as { rolloutId: string }[] | { rolloutId: string };
+    const id = Array.isArray(rolloutId) ? rolloutId[0]?.rolloutId : rolloutId.rolloutId;
+    await Promise.all([system.agent.kill(), system.coordinator.kill()]);
+    system.coordinator.start();
+    system.agent.start();
+    await waitForReady(system.http, system.coordinator);
+    const followed = await system.forage(["rollout", "status", id ?? "", "--watch", "-n", "e2e"]);
+    assert.equal(followed.exitCode, 0, followed.stderr + followed.stdout);
+    const pods = await waitForReadyPods(system, 4);
+    const [port] = pods[0]?.status?.hostPorts ?? [];
+    assert.equal((await (await fetch(`http://127.0.0.1:${port?.hostPort}/`)).text()).trim(), "second");
+  });
+
+  test("a killed container is running again at once", limit, async () => {
+    const pods = await waitForReadyPods(system, 4);
+    const [id = ""] = containerIds(pods.slice(0, 1));
+    await host.nerdctl(["kill", "--signal", "KILL", id]);
+    await waitFor(async () => restarts(await getPods(system)) === 1, {
+      what: "the restart is told",
+      limitMs: 20_000,
+    });
+    await waitForReadyPods(system, 4);
+  });
+
+  test("an image that is not there fails the rollout with exit code 1 and the cause", limit, async () => {
+    const image = "localhost:1/nothing/here:1";
+    const manifest = webManifest({ name: "bad", image, replicas: 1 });
+    const { exitCode, stderr } = await system.forage(["apply", "-f", "-", "--timeout", "8s"], manifest);
+    assert.ok(exitCode === 4 || exitCode === 1, `${exitCode} ${stderr}`);
+    assert.match(stderr, /nothing\/here/);
+    await system.forage(["delete", "-n", "e2e", "-l", "app=bad"]);
+  });
+
+  test("a crash is told with exit code and last lines", limit, async () => {
+    const command = ["sh", "-c", "echo the disk is on fire; exit 3"];
+    const manifest = webManifest({ name: "crash", image: host.image, replicas: 1, command });
+    const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
+    assert.equal(exitCode, 1, stderr);
+    assert.match(stderr, /code 3/);
+    assert.match(stderr, /the disk is on fire/);
+    await system.forage(["delete", "-n", "e2e", "-l", "app=crash"]);
+  });
+
+  test("what no node can take is told with why, exit code 2", limit, async () => {
+    const manifest = webManifest({ name: "big", image: host.image, replicas: 1, cpu: "500" });
+    const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
+    assert.equal(exitCode, 2, stderr);
+    assert.match(stderr, /0\/1 nodes: 1 insufficient cpu/);
+  });
+
+  test("deleting everything leaves nothing on the host", limit, async () => {
+    const { exitCode, stderr } = await system.forage(["delete", "--all", "-n", "e2e", "--yes"]);
+    assert.equal(exitCode, 0, stderr);
+    await waitFor(async () => (await getPods(system)).length === 0, {
+      what: "all pods are gone",
+      limitMs: 60_000,
+    });
+    const containers = await host.nerdctl(["ps", "-aq"]);
+    assert.equal(containers.stdout.trim(), "");
+    await system.agent.stop();
+    const remains = await host.networkRemains();
+    assert.deepEqual(remains.leases, []);
+  });
+});

@@ -1,0 +1,60 @@
+import { isBuiltin } from "node:module";
+import type { ImportedName, Module, Sources } from "./read-sources.ts";
+
+/** What each folder's sources may import of the others. Its tests may use hack's test support besides. */
+const ALLOWED: Readonly<Record<string, readonly string[]>> = {
+  proto: [],
+  scheduler: [],
+  identity: ["proto"],
+  coordinator: ["identity", "scheduler", "proto"],
+  agent: ["identity", "scheduler", "proto"],
+  cli: ["identity", "scheduler", "proto"],
+  hack: ["proto", "identity"],
+  bench: ["proto", "scheduler", "identity", "coordinator", "agent", "cli", "hack"],
+};
+
+/** One readable line for each import that points where it must not. */
+export function findViolations(sources: Sources): string[] {
+  return sources.modules.flatMap((module) =>
+    module.imports.flatMap((imported) => {
+      const reason =
+        imported.target === undefined
+          ? judgeForeign(sources, module, imported)
+          : judgeOwn(module, imported, imported.target);
+      return reason ? [`${module.path}:${imported.line}: ${reason} (${imported.specifier})`] : [];
+    }),
+  );
+}
+
+function judgeOwn(module: Module, imported: ImportedName, target: string): string | undefined {
+  const from = folderOf(module.path);
+  const to = folderOf(target);
+  if (isTest(target) && !isTest(module.path)) return "sources don't import tests";
+  if (from === to) return undefined;
+  if (to === "hack" && isTest(module.path)) return undefined;
+  if (!(ALLOWED[from] ?? []).includes(to)) return `${from} must not import ${to}`;
+  const byPath = imported.specifier.startsWith(".");
+  if (byPath && from !== "hack" && from !== "bench")
+    return `import another package by its name, not its path`;
+  return undefined;
+}
+
+function judgeForeign(sources: Sources, module: Module, { specifier }: ImportedName): string | undefined {
+  if (isBuiltin(specifier)) return specifier.startsWith("node:") ? undefined : `write node:${specifier}`;
+  const name = specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
+  const folder = folderOf(module.path);
+  const known = new Set(sources.declared.get(folder));
+  // Tests, tools and benchmarks run from a checkout, with everything installed.
+  if (isTest(module.path) || folder === "hack" || folder === "bench") {
+    for (const names of sources.declared.values()) for (const declared of names) known.add(declared);
+  }
+  return known.has(name) ? undefined : `${folder}/package.json doesn't declare ${name}`;
+}
+
+function folderOf(path: string): string {
+  return path.split("/", 1)[0] ?? "";
+}
+
+function isTest(path: string): boolean {
+  return /\.test\.ts$|(^|\/)(test|e2e)\//.test(path);
+}

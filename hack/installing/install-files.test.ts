@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
+import { type InstallFilesOptions, installFiles, removeFiles } from "./install-files.ts";
+
+const checkout = join(import.meta.dirname, "..", "..");
+
+test("what is installed runs by itself; configuration survives an upgrade and a removal", async (t) => {
+  await bundlePrograms({ root: checkout, outDir: join(checkout, "dist"), programs: PROGRAMS });
+  const root = mkdtempSync(join(tmpdir(), "forage-install-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  const options: InstallFilesOptions = {
+    checkout,
+    root,
+    parts: ["coordinator", "agent"],
+    node: process.execPath,
+    nerdctl: "/bin/true",
+  };
+  installFiles(options);
+
+  // A wrong setting is the first thing a daemon says something about, once all it is made of is loaded.
+  const node = join(root, "usr/lib/forage/node");
+  for (const part of options.parts) {
+    const config = join(root, "wrong.yaml");
+    writeFileSync(config, "nonsense: true\n");
+    const { status, stderr } = spawnSync(
+      node,
+      [join(root, `usr/lib/forage/${part}.mjs`), "--config", config],
+      {
+        encoding: "utf8",
+        cwd: "/",
+      },
+    );
+    assert.match(stderr, /nonsense/, part);
+    assert.notEqual(status, 0);
+  }
+  assert.match(
+    spawnSync(node, [join(root, "usr/lib/forage/forage.mjs"), "--help"], { encoding: "utf8" }).stdout,
+    /forage/,
+  );
+  assert.equal(statSync(join(root, "usr/lib/forage/nerdctl")).mode & 0o777, 0o755);
+
+  const config = join(root, "etc/forage/agent.yaml");
+  writeFileSync(config, "mine: true\n");
+  installFiles(options);
+  removeFiles(root, ["agent"]);
+  assert.equal(existsSync(node), true);
+  removeFiles(root, ["coordinator"]);
+  assert.equal(existsSync(node), false);
+  assert.equal(readFileSync(config, "utf8"), "mine: true\n");
+});

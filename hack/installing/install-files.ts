@@ -1,0 +1,72 @@
+import { chmodSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { copyRuntimePackages } from "./runtime-packages.ts";
+
+/** What can be on a host, in the order of its start. */
+export const PARTS = ["coordinator", "agent"] as const;
+export type Part = (typeof PARTS)[number];
+
+export interface InstallFilesOptions {
+  /** The checkout, with `dist/` made. */
+  readonly checkout: string;
+  /** "/" or the directory that stands for it. */
+  readonly root: string;
+  readonly parts: readonly Part[];
+  /** node and nerdctl to install. */
+  readonly node: string;
+  readonly nerdctl: string | undefined;
+}
+
+const LIB = "usr/lib/forage";
+const COMMAND = `#!/bin/sh
+exec /${LIB}/node /${LIB}/forage.mjs "$@"
+`;
+
+export function unitOf(part: Part): string {
+  return `forage-${part}.service`;
+}
+
+/** Puts programs and units in their places; configuration only where there is none yet. */
+export function installFiles({ checkout, root, parts, node, nerdctl }: InstallFilesOptions): void {
+  const put = (from: string, to: string, mode: number): void => replace(from, join(root, to), mode);
+  put(node, `${LIB}/node`, 0o755);
+  for (const name of [...parts, "forage"])
+    put(join(checkout, "dist", `${name}.mjs`), `${LIB}/${name}.mjs`, 0o644);
+  if (nerdctl) put(nerdctl, `${LIB}/nerdctl`, 0o755);
+  copyRuntimePackages(join(checkout, "node_modules"), join(root, LIB, "node_modules"));
+  for (const part of parts)
+    put(join(checkout, "systemd", unitOf(part)), `usr/lib/systemd/system/${unitOf(part)}`, 0o644);
+  put(join(checkout, "systemd/forage.sysusers"), "usr/lib/sysusers.d/forage.conf", 0o644);
+  put(join(checkout, "systemd/forage.tmpfiles"), "usr/lib/tmpfiles.d/forage.conf", 0o644);
+  mkdirSync(join(root, "usr/bin"), { recursive: true });
+  writeFileSync(join(root, "usr/bin/forage"), COMMAND, { mode: 0o755 });
+  const configs = [...parts, ...(parts.includes("coordinator") ? ["cli"] : [])];
+  for (const name of configs) {
+    const path = `etc/forage/${name}.yaml`;
+    if (!existsSync(join(root, path)))
+      put(join(checkout, "systemd", path.replace("forage/", "")), path, 0o644);
+  }
+}
+
+/** Removes the parts' units, and with the last of them all else that `installFiles` puts, but configuration. */
+export function removeFiles(root: string, parts: readonly Part[]): void {
+  const unitPath = (part: Part): string => join(root, "usr/lib/systemd/system", unitOf(part));
+  for (const part of parts) rmSync(unitPath(part), { force: true });
+  if (PARTS.some((part) => existsSync(unitPath(part)))) return;
+  for (const path of [
+    LIB,
+    "usr/bin/forage",
+    "usr/lib/sysusers.d/forage.conf",
+    "usr/lib/tmpfiles.d/forage.conf",
+  ]) {
+    rmSync(join(root, path), { recursive: true, force: true });
+  }
+}
+
+// By renaming, so that a program that runs keeps the file it was started from.
+function replace(from: string, to: string, mode: number): void {
+  mkdirSync(dirname(to), { recursive: true });
+  cpSync(from, `${to}.partial`, { dereference: true });
+  chmodSync(`${to}.partial`, mode);
+  renameSync(`${to}.partial`, to);
+}

@@ -1,0 +1,48 @@
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { parseAddress } from "../instance/flags.ts";
+import { SetupError } from "../lib/setup-error.ts";
+import { PARTS, type Part } from "./install-files.ts";
+
+export interface InstallFlags {
+  /** In the order of their start. */
+  readonly parts: readonly Part[];
+  readonly coordinator: string | undefined;
+  readonly joinTokenFile: string | undefined;
+  readonly start: boolean;
+  readonly root: string;
+  readonly remove: boolean;
+}
+
+/** `startDir`: what relative paths are relative to. */
+export function parseInstallFlags(argv: readonly string[], startDir: string): InstallFlags {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean" } as const;
+  const options = { coordinator: text, "join-token-file": text, "no-start": flag, root: text, remove: flag };
+  const { values, positionals } = parse(() =>
+    parseArgs({ args: [...argv], options, allowPositionals: true }),
+  );
+  const [what = "all", ...others] = positionals;
+  if (others.length > 0 || !["coordinator", "agent", "all"].includes(what)) {
+    throw new SetupError("BAD_USAGE", `install what? ${positionals.join(" ")}`, "coordinator, agent or all");
+  }
+  if (values.coordinator !== undefined) parseAddress(values.coordinator, "--coordinator");
+  const path = values["join-token-file"];
+  return {
+    parts: what === "all" ? PARTS : [what as Part],
+    coordinator: values.coordinator,
+    joinTokenFile: path === undefined ? undefined : resolve(startDir, path),
+    start: !values["no-start"],
+    root: values.root === undefined ? "/" : resolve(startDir, values.root),
+    remove: values.remove ?? false,
+  };
+}
+
+function parse<T>(work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new SetupError("BAD_USAGE", message, "sudo hack/install --help", { cause: error });
+  }
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+
+const units = join(import.meta.dirname, "..", "..", "systemd");
+const names = ["forage-coordinator.service", "forage-agent.service"] as const;
+const without = existsSync("/usr/bin/systemd-analyze") ? false : "systemd-analyze is not installed";
+
+test("systemd finds nothing wrong with the units", { skip: without }, (t) => {
+  const root = aRoot(t);
+  assert.equal(verify(root), "");
+});
+
+test("systemd would say if something were wrong", { skip: without }, (t) => {
+  const root = aRoot(t);
+  const path = join(root, "etc/systemd/system", names[0]);
+  writeFileSync(path, readFileSync(path, "utf8").replace("RestartSec=2", "RestartSecs=2"));
+  assert.match(verify(root), /RestartSecs/);
+});
+
+test("the coordinator is confined", { skip: without }, (t) => {
+  const path = join(aRoot(t), "etc/systemd/system", names[0]);
+  const args = ["security", "--offline=true", "--threshold=25", path];
+  execFileSync("systemd-analyze", args, { stdio: "pipe" });
+});
+
+test("nothing gives the agent a mount namespace of its own, which would hide its mounts from containerd", () => {
+  const agent = readFileSync(join(units, names[1]), "utf8");
+  const settings = agent.split("\n").filter((line) => /^[A-Z]/.test(line));
+  const hiding =
+    /^(Protect|Private|ReadOnly|ReadWrite|Inaccessible|Bind|TemporaryFileSystem|MountFlags|RootDirectory)/;
+  assert.deepEqual(
+    settings.filter((line) => hiding.test(line)),
+    [],
+  );
+});
+
+// A root directory with the units and the programs that they start.
+function aRoot(t: TestContext): string {
+  const root = mkdtempSync(join(tmpdir(), "forage-units-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  mkdirSync(join(root, "etc/systemd/system"), { recursive: true });
+  mkdirSync(join(root, "usr/lib/forage"), { recursive: true });
+  for (const name of names) cpSync(join(units, name), join(root, "etc/systemd/system", name));
+  writeFileSync(join(root, "usr/lib/forage/node"), "#!/bin/sh\n", { mode: 0o755 });
+  return root;
+}
+
+function verify(root: string): string {
+  const { stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", `--root=${root}`, ...names], {
+    encoding: "utf8",
+  });
+  // The bare root has none of systemd's own units, and nobody minds.
+  return stderr
+    .split("\n")
+    .filter((line) => line.includes("forage-") && !/Failed to add dependency|not found/.test(line))
+    .join("\n");
+}

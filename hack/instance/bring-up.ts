@@ -1,0 +1,83 @@
+import { join } from "node:path";
+import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
+import { containerdPlaces, waitForContainerd, writeContainerdConfig } from "../lib/containerd.ts";
+import { installMissing, TOOLS } from "../lib/host-tools.ts";
+import { ensureNerdctl } from "../lib/nerdctl.ts";
+import { SetupError } from "../lib/setup-error.ts";
+import { writeConfigFiles } from "./config-files.ts";
+import { describePrograms } from "./describe-programs.ts";
+import { deployExample, type ExampleAnswer } from "./example.ts";
+import type { UpFlags } from "./flags.ts";
+import { forageCommand } from "./forage-command.ts";
+import { type Instance, instancePaths, instanceRunDir, writeInstance } from "./instance.ts";
+import { withLock } from "./lock.ts";
+import { readProgramRecord } from "./program.ts";
+import { runPrograms } from "./programs.ts";
+import type { Progress } from "./progress.ts";
+import { giveJoinToken, waitForCoordinator, waitForNode } from "./readiness.ts";
+import { settleInstance } from "./settle.ts";
+
+export interface BringUpOptions {
+  readonly root: string;
+  readonly flags: UpFlags;
+  readonly progress: Progress;
+  readonly signal: AbortSignal;
+}
+
+export interface BringUpResult {
+  readonly instance: Instance;
+  readonly example: ExampleAnswer | undefined;
+}
+
+/** Makes an instance run, from whatever state it is in; changes nothing when all is as it should be. */
+export function bringUp(options: BringUpOptions): Promise<BringUpResult> {
+  return withLock(instancePaths(options.flags.dataDir).lock, () => bringUpLocked(options));
+}
+
+async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions): Promise<BringUpResult> {
+  const { step } = progress;
+  await step("Debian packages", (report) => installMissing(TOOLS, { report, signal }));
+  const nerdctl = await step("nerdctl", (report) => ensureNerdctl({ report, signal }));
+  await step("programs bundled", () => bundleAll(root));
+  let instance = await step("settings", () => settleInstance(flags, nerdctl));
+  writeInstance(instance);
+  const configs = writeConfigFiles(instance);
+  const paths = instancePaths(instance.dataDir);
+  const programs = {
+    dir: paths.programs,
+    supervisor: { node: process.execPath, script: join(root, "dist", "supervisor.mjs") },
+  };
+  const specs = describePrograms(root, instance, configs);
+  const forage = forageCommand(root, paths.cliConfig, signal);
+
+  // An agent that ran before needs nothing first; a new one needs a token, and so the coordinator.
+  const first = specs.filter(({ name }) => name !== "agent" || readProgramRecord(paths.programs, name));
+  await step(instance.containerd.own ? "containerd and coordinator" : "coordinator", async () => {
+    if (instance.containerd.own) writeContainerdConfig(ownPlaces(instance));
+    await runPrograms(programs, first);
+    if (instance.containerd.own) await waitForContainerd(instance.containerd.address, { signal });
+    await waitForCoordinator(instance, signal);
+  });
+  await step(`node ${instance.nodeName} ready`, async () => {
+    await giveJoinToken(instance, forage);
+    await runPrograms(programs, specs);
+    await waitForNode(instance, forage, signal);
+  });
+  if (!flags.example) return { instance, example: undefined };
+  const { example, digest } = await step("example deployed", (report) =>
+    deployExample({ root, instance, forage, report, signal }),
+  );
+  instance = { ...instance, example: digest };
+  writeInstance(instance);
+  return { instance, example };
+}
+
+async function bundleAll(root: string): Promise<void> {
+  const { missing } = await bundlePrograms({ root, outDir: join(root, "dist"), programs: PROGRAMS });
+  if (missing.length > 0)
+    throw new SetupError("MISSING_TOOL", `this checkout has no ${missing.join(", ")}`, "git status");
+}
+
+function ownPlaces(instance: Instance) {
+  return containerdPlaces(instancePaths(instance.dataDir).containerd, instanceRunDir(instance.id));
+}

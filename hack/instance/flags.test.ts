@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parseAddress, parseDownFlags, parseUpFlags } from "./flags.ts";
+
+test("without flags everything is left to the defaults", () => {
+  assert.deepEqual(parseUpFlags([], "/home"), { dataDir: "/var/lib/forage-dev", example: true, json: false });
+});
+
+test("relative paths are relative to where the user is", () => {
+  assert.equal(parseDownFlags(["--data", "x"], "/home").dataDir, "/home/x");
+  assert.equal(parseUpFlags(["--containerd", "../run/c.sock"], "/home").containerd, "/run/c.sock");
+});
+
+test("what is not understood is refused, with how to see what is", () => {
+  for (const flags of [["--grcp", "a:1"], ["extra"], ["--data"], ["--data", "/"], ["--http", "7601"]]) {
+    assert.throws(() => parseUpFlags(flags, "/"), { code: "BAD_USAGE" }, flags.join(" "));
+  }
+});
+
+test("addresses may be names, IPv4 and bracketed IPv6", () => {
+  assert.deepEqual(parseAddress("[::1]:7600", "--grpc"), { host: "::1", port: 7600 });
+  assert.deepEqual(parseAddress("node-1.lan:1", "--grpc"), { host: "node-1.lan", port: 1 });
+  assert.throws(() => parseAddress("127.0.0.1:70000", "--grpc"), /--grpc/);
+});

@@ -1,0 +1,87 @@
+import { resolve } from "node:path";
+import { parseArgs } from "node:util";
+import { SetupError } from "../lib/setup-error.ts";
+
+/** What was asked for; what is undefined stays as it was, or takes its default. */
+export interface UpFlags {
+  readonly dataDir: string;
+  readonly grpc?: string;
+  readonly http?: string;
+  readonly destination?: string;
+  /** Path of a containerd's socket. */
+  readonly containerd?: string;
+  readonly example: boolean;
+  readonly json: boolean;
+}
+
+export const DEFAULT_DATA_DIR = "/var/lib/forage-dev";
+
+/** `startDir`: what relative paths are relative to. */
+export function parseUpFlags(argv: readonly string[], startDir: string): UpFlags {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean" } as const;
+  const options = {
+    data: text,
+    grpc: text,
+    http: text,
+    destination: text,
+    containerd: text,
+    "no-example": flag,
+    json: flag,
+  };
+  const values = refuseUnknown(() => parseArgs({ args: [...argv], options }).values, "sudo hack/up --help");
+  const { grpc, http, destination, containerd } = values;
+  for (const [name, address] of Object.entries({ grpc, http, destination })) {
+    if (address !== undefined) parseAddress(address, `--${name}`);
+  }
+  return {
+    dataDir: dataDir(values.data, startDir),
+    ...(grpc !== undefined && { grpc }),
+    ...(http !== undefined && { http }),
+    ...(destination !== undefined && { destination }),
+    ...(containerd !== undefined && { containerd: resolve(startDir, containerd) }),
+    example: !values["no-example"],
+    json: values.json ?? false,
+  };
+}
+
+export function parseDownFlags(argv: readonly string[], startDir: string): { readonly dataDir: string } {
+  const parse = () => parseArgs({ args: [...argv], options: { data: { type: "string" } } }).values;
+  return { dataDir: dataDir(refuseUnknown(parse, "sudo hack/down --help").data, startDir) };
+}
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Reads `127.0.0.1:7600`, `host:7600` or `[::1]:7600`. */
+export function parseAddress(text: string, name: string): Address {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (!match || port < 1 || port > 65535) {
+    throw new SetupError(
+      "BAD_USAGE",
+      `${name} ${text} is not HOST:PORT`,
+      `for example ${name} 127.0.0.1:7610`,
+    );
+  }
+  return { host: match[1] ?? match[2] ?? "", port };
+}
+
+function dataDir(value: string | undefined, startDir: string): string {
+  const dir = resolve(startDir, value ?? DEFAULT_DATA_DIR);
+  if (value === "" || dir === "/")
+    throw new SetupError("BAD_USAGE", "--data needs a directory", "for example --data /var/lib/forage-two");
+  return dir;
+}
+
+function refuseUnknown<T>(parse: () => T, help: string): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw new SetupError("BAD_USAGE", error instanceof Error ? error.message : String(error), help, {
+      cause: error,
+    });
+  }
+}

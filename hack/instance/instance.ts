@@ -1,0 +1,87 @@
+import { randomInt } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** One coordinator with one agent on this machine: all that tells it from another. Kept in its data directory. */
+export interface Instance {
+  /** `d` and seven letters or digits. Names the nftables table, bridge, network namespaces and containerd namespace. */
+  readonly id: string;
+  readonly dataDir: string;
+  readonly grpc: string;
+  readonly http: string;
+  readonly destination: string;
+  readonly agentHttp: string;
+  /** First and last port on the host that pods' ports get. */
+  readonly hostPortRange: string;
+  /** Where pods' addresses come from. */
+  readonly podCidr: string;
+  readonly nodeName: string;
+  /** Address by which this host's pods are reached. */
+  readonly advertiseAddress: string;
+  readonly containerd: { readonly address: string; readonly own: boolean };
+  readonly nerdctl: string;
+  readonly cniBinDir: string;
+  /** What of the example was deployed, so that a second run needn't. */
+  readonly example?: string;
+}
+
+/** Where things lie below an instance's data directory. */
+export function instancePaths(dataDir: string) {
+  return {
+    record: join(dataDir, "instance.json"),
+    lock: join(dataDir, "lock"),
+    coordinatorData: join(dataDir, "coordinator"),
+    agentData: join(dataDir, "agent"),
+    containerd: join(dataDir, "containerd"),
+    programs: join(dataDir, "run"),
+    logs: join(dataDir, "log"),
+    coordinatorConfig: join(dataDir, "coordinator.yaml"),
+    agentConfig: join(dataDir, "agent.yaml"),
+    cliConfig: join(dataDir, "cli.yaml"),
+    adminToken: join(dataDir, "admin-token"),
+    joinToken: join(dataDir, "join-token"),
+    ca: join(dataDir, "coordinator", "ca.crt"),
+  };
+}
+
+export type InstancePaths = ReturnType<typeof instancePaths>;
+
+/** Of a containerd of the instance's own: what belongs to this boot only, with a path short enough for a socket. */
+export function instanceRunDir(id: string): string {
+  return `/run/forage-${id}`;
+}
+
+export function containerdNamespace(id: string): string {
+  return `forage-${id}`;
+}
+
+export function newInstanceId(): string {
+  return `d${Array.from({ length: 7 }, () => randomInt(36).toString(36)).join("")}`;
+}
+
+/** Undefined where none was ever made, or only begun. */
+export function readInstance(dataDir: string): Instance | undefined {
+  try {
+    return JSON.parse(readFileSync(instancePaths(dataDir).record, "utf8")) as Instance;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+export function writeInstance(instance: Instance): void {
+  mkdirSync(instance.dataDir, { recursive: true, mode: 0o755 });
+  writeIfChanged(instancePaths(instance.dataDir).record, `${JSON.stringify(instance, null, 2)}\n`, 0o600);
+}
+
+/** Replaces the file as a whole, and only when its content differs. Says whether it did. */
+export function writeIfChanged(path: string, content: string, mode: number): boolean {
+  try {
+    if (readFileSync(path, "utf8") === content) return false;
+  } catch {
+    // Not there yet.
+  }
+  writeFileSync(`${path}.partial`, content, { mode });
+  renameSync(`${path}.partial`, path);
+  return true;
+}

@@ -1,0 +1,71 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { isAlive, type ProcessIdentity } from "../lib/process-identity.ts";
+
+/** A program that is kept running. */
+export interface ProgramSpec {
+  readonly name: string;
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly logPath: string;
+  /** Changes with anything that calls for a restart: the program itself, its configuration. */
+  readonly digest: string;
+}
+
+/** What is known of a started program; kept in a file, so that anyone can end it or take over the watch. */
+export interface ProgramRecord {
+  readonly spec: ProgramSpec;
+  readonly identity: ProcessIdentity;
+  /** How often it ended and was started again. */
+  readonly restarts: number;
+}
+
+export function writeProgramRecord(dir: string, record: ProgramRecord): void {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  writeJson(recordPath(dir, record.spec.name), record);
+}
+
+/** The last start of the program, alive or not. */
+export function readProgramRecord(dir: string, name: string): ProgramRecord | undefined {
+  return readJson(recordPath(dir, name)) as ProgramRecord | undefined;
+}
+
+export function readRunning(dir: string, name: string): ProgramRecord | undefined {
+  const record = readProgramRecord(dir, name);
+  return record && isAlive(record.identity) ? record : undefined;
+}
+
+export function forgetProgram(dir: string, name: string): void {
+  rmSync(recordPath(dir, name), { force: true });
+}
+
+/** Which programs are to run, in the order of their start. */
+export function writePlan(dir: string, plan: readonly ProgramSpec[]): void {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  writeJson(planPath(dir), plan);
+}
+
+export function readPlan(dir: string): readonly ProgramSpec[] {
+  return (readJson(planPath(dir)) as readonly ProgramSpec[] | undefined) ?? [];
+}
+
+function recordPath(dir: string, name: string): string {
+  return join(dir, `${name}.json`);
+}
+
+function planPath(dir: string): string {
+  return join(dir, "plan.json");
+}
+
+function writeJson(path: string, value: unknown): void {
+  writeFileSync(`${path}.partial`, JSON.stringify(value));
+  renameSync(`${path}.partial`, path);
+}
+
+function readJson(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, "utf8"));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, type TestContext, test } from "node:test";
+import { bundlePrograms } from "../bundling/bundle-programs.ts";
+import { isAlive } from "../lib/process-identity.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { type ProgramSpec, readRunning } from "./program.ts";
+import { endPrograms, type ProgramsOptions, runPrograms } from "./programs.ts";
+
+const bundleDir = mkdtempSync(join(tmpdir(), "forage-supervisor-"));
+
+before(async () => {
+  const root = join(import.meta.dirname, "..", "..");
+  await bundlePrograms({ root, outDir: bundleDir, programs: { supervisor: "hack/instance/supervise.ts" } });
+});
+
+after(() => rmSync(bundleDir, { recursive: true, force: true }));
+
+test("a program that dies is started again, one that runs is left alone by a second call", async (t) => {
+  const { options, aProgram } = aPlace(t);
+  const spec = aProgram("sleeper", "1");
+  assert.equal(await runPrograms(options, [spec]), true);
+  const first = await running(options, "sleeper");
+
+  assert.equal(await runPrograms(options, [spec]), false);
+  assert.deepEqual(readRunning(options.dir, "sleeper"), first);
+
+  process.kill(first.identity.pid, "SIGKILL");
+  const second = await waitFor(
+    () => {
+      const now = readRunning(options.dir, "sleeper");
+      return now && now.identity.pid !== first.identity.pid && now;
+    },
+    { what: "it runs again", limitMs: 10_000 },
+  );
+  assert.equal(second.restarts, 1);
+  await waitFor(() => readFileSync(spec.logPath, "utf8") === "started\nstarted\n", {
+    what: "both wrote to the log",
+    limitMs: 5_000,
+  });
+});
+
+test("a new supervisor takes over what the killed one left, and starts it again when it dies", async (t) => {
+  const { options, aProgram } = aPlace(t);
+  await runPrograms(options, [aProgram("sleeper", "1")]);
+  const first = await running(options, "sleeper");
+  process.kill((await running(options, "supervisor")).identity.pid, "SIGKILL");
+  await waitFor(() => !readRunning(options.dir, "supervisor"), {
+    what: "the supervisor is gone",
+    limitMs: 5_000,
+  });
+
+  assert.equal(await runPrograms(options, [aProgram("sleeper", "1")]), true);
+  assert.equal((await running(options, "sleeper")).identity.pid, first.identity.pid);
+  process.kill(first.identity.pid, "SIGKILL");
+  await waitFor(() => readRunning(options.dir, "sleeper")?.restarts === 1, {
+    what: "it runs again",
+    limitMs: 10_000,
+  });
+});
+
+test("a changed program is restarted, one no longer wanted is ended, the others go on", async (t) => {
+  const { options, aProgram } = aPlace(t);
+  await runPrograms(options, [aProgram("kept", "1"), aProgram("changed", "1"), aProgram("dropped", "1")]);
+  const [kept, changed, dropped] = await Promise.all(
+    ["kept", "changed", "dropped"].map((name) => running(options, name)),
+  );
+
+  await runPrograms(options, [aProgram("kept", "1"), aProgram("changed", "2")]);
+
+  assert.equal((await running(options, "kept")).identity.pid, kept?.identity.pid);
+  assert.notEqual((await running(options, "changed")).identity.pid, changed?.identity.pid);
+  assert.equal(dropped && isAlive(dropped.identity), false);
+});
+
+test("ending finds also what has lost its record, and may be repeated", async (t) => {
+  const { options, aProgram } = aPlace(t);
+  await runPrograms(options, [aProgram("sleeper", "1")]);
+  const { identity } = await running(options, "sleeper");
+  rmSync(join(options.dir, "sleeper.json"));
+
+  await endPrograms(options.dir);
+  await endPrograms(options.dir);
+
+  assert.equal(isAlive(identity), false);
+  assert.equal(readRunning(options.dir, "supervisor"), undefined);
+});
+
+function aPlace(t: TestContext) {
+  const base = mkdtempSync(join(tmpdir(), "forage-programs-"));
+  const supervisor = { node: process.execPath, script: join(bundleDir, "supervisor.mjs") };
+  const options: ProgramsOptions = { dir: join(base, "run"), supervisor };
+  t.after(async () => {
+    await endPrograms(options.dir);
+    rmSync(base, { recursive: true });
+  });
+  // Says at each start what stands in its input, and stays; the path tells it from another test's.
+  const aProgram = (name: string, digest: string): ProgramSpec => {
+    const input = join(base, `${name}.input`);
+    writeFileSync(input, "started\n");
+    return {
+      name,
+      file: "/usr/bin/tail",
+      args: ["-n", "+1", "-f", input],
+      logPath: join(base, `${name}.log`),
+      digest,
+    };
+  };
+  return { options, aProgram };
+}
+
+function running(options: ProgramsOptions, name: string) {
+  return waitFor(() => readRunning(options.dir, name), { what: `${name} runs`, limitMs: 10_000 });
+}

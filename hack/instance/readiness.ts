@@ -1,0 +1,106 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { SetupError } from "../lib/setup-error.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { askForage, type ForageCommand } from "./forage-command.ts";
+import { type Instance, instancePaths } from "./instance.ts";
+import { readProgramRecord } from "./program.ts";
+
+// Half a second each when idle. A loaded machine gets time.
+const COORDINATOR_LIMIT_MS = 30_000;
+const NODE_LIMIT_MS = 60_000;
+// A program that ended this often at its start has told why in its log.
+const TOO_MANY_RESTARTS = 2;
+
+export async function waitForCoordinator(instance: Instance, signal: AbortSignal): Promise<void> {
+  const url = `http://${instance.http}/readyz`;
+  let last = "no answer yet";
+  const failIfRestarting = restartWatch(instance, "coordinator");
+  await waitFor(
+    async () => {
+      failIfRestarting();
+      last = await ask(url, signal);
+      return last === "";
+    },
+    {
+      what: `${url} says ready`,
+      limitMs: COORDINATOR_LIMIT_MS,
+      signal,
+      explain: () => `${last}\n${logEnd(instance, "coordinator")}`,
+    },
+  );
+}
+
+/** The node's agent joins with a token of its own; one that has joined already needs none. */
+export async function giveJoinToken(instance: Instance, forage: ForageCommand): Promise<void> {
+  const paths = instancePaths(instance.dataDir);
+  if (existsSync(join(paths.agentData, "identity"))) return;
+  const { token } = (await askForage(forage, ["token", "create", "--node", instance.nodeName])) as {
+    token: string;
+  };
+  writeFileSync(paths.joinToken, `${token}\n`, { mode: 0o600 });
+}
+
+export async function waitForNode(
+  instance: Instance,
+  forage: ForageCommand,
+  signal: AbortSignal,
+): Promise<void> {
+  let last = "the coordinator has not heard of it";
+  const failIfRestarting = restartWatch(instance, "agent");
+  await waitFor(
+    async () => {
+      failIfRestarting();
+      const nodes = (await askForage(forage, ["node", "ls"])) as {
+        name: string;
+        ready?: boolean;
+        message?: string;
+      }[];
+      const node = nodes.find(({ name }) => name === instance.nodeName);
+      if (node) last = node.message || "not ready";
+      return node?.ready === true;
+    },
+    {
+      what: `node ${instance.nodeName} is ready`,
+      limitMs: NODE_LIMIT_MS,
+      everyMs: 100,
+      signal,
+      explain: () => `${last}\n${logEnd(instance, "agent")}`,
+    },
+  );
+}
+
+/** Empty when ready, else what it says. */
+async function ask(url: string, signal: AbortSignal): Promise<string> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(5_000)]) });
+    return response.ok ? "" : await response.text();
+  } catch (error) {
+    signal.throwIfAborted();
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Throws, when called, if the program has ended several times since now. */
+function restartWatch(instance: Instance, name: "coordinator" | "agent"): () => void {
+  const { programs } = instancePaths(instance.dataDir);
+  const restarts = (): number => readProgramRecord(programs, name)?.restarts ?? 0;
+  const before = restarts();
+  return () => {
+    if (restarts() - before < TOO_MANY_RESTARTS) return;
+    throw new SetupError(
+      "NOT_READY",
+      `the ${name} ends again and again:\n${logEnd(instance, name)}`,
+      "see the message above",
+    );
+  };
+}
+
+function logEnd(instance: Instance, name: string): string {
+  const path = join(instancePaths(instance.dataDir).logs, `${name}.log`);
+  try {
+    return `${path}:\n${readFileSync(path, "utf8").trimEnd().split("\n").slice(-12).join("\n")}`;
+  } catch {
+    return `no log in ${path}`;
+  }
+}

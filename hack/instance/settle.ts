@@ -1,0 +1,101 @@
+import { hostname, networkInterfaces } from "node:os";
+import { containerdPlaces } from "../lib/containerd.ts";
+import { findCniBinDir } from "../lib/host-tools.ts";
+import { SetupError } from "../lib/setup-error.ts";
+import type { UpFlags } from "./flags.ts";
+import { assertContainerd, findHostContainerd } from "./host-containerd.ts";
+import { type Instance, instancePaths, instanceRunDir, newInstanceId, readInstance } from "./instance.ts";
+import { findPodCidr } from "./pod-cidr.ts";
+import { claimPorts, releasePorts } from "./port-claim.ts";
+import { assertPortFree } from "./port-holder.ts";
+import { readRunning } from "./program.ts";
+
+const DEFAULTS = { grpc: "127.0.0.1:7600", http: "127.0.0.1:7601", destination: "127.0.0.1:8086" } as const;
+
+/** What the instance in the flags' data directory is or, on the first run, shall be. */
+export async function settleInstance(flags: UpFlags, nerdctl: string): Promise<Instance> {
+  const before = readInstance(flags.dataDir);
+  const cniBinDir = findCniBinDir();
+  if (!cniBinDir) {
+    const advice = "apt-get install containernetworking-plugins";
+    throw new SetupError("MISSING_TOOL", "there are no CNI plugins", advice);
+  }
+  const fixed = before ?? (await newInstance(flags));
+  const instance = {
+    ...fixed,
+    grpc: flags.grpc ?? fixed.grpc,
+    http: flags.http ?? fixed.http,
+    destination: flags.destination ?? fixed.destination,
+    advertiseAddress: findOwnAddress(),
+    nerdctl,
+    cniBinDir,
+  };
+  try {
+    await assertContainerdUsable(instance, flags);
+    await assertPortsFree(instance, before);
+  } catch (error) {
+    if (!before) releasePorts(instance.id);
+    throw error;
+  }
+  return instance;
+}
+
+async function assertContainerdUsable({ dataDir, containerd }: Instance, flags: UpFlags): Promise<void> {
+  if (flags.containerd && flags.containerd !== containerd.address) {
+    throw new SetupError(
+      "BAD_USAGE",
+      `the containers in ${dataDir} are in ${containerd.address}, not ${flags.containerd}`,
+      "run hack/down first, or choose another --data",
+    );
+  }
+  if (!containerd.own) await assertContainerd(containerd.address);
+}
+
+async function newInstance(flags: UpFlags): Promise<Omit<Instance, "nerdctl" | "cniBinDir">> {
+  const id = newInstanceId();
+  const hostContainerd = flags.containerd ?? (await findHostContainerd());
+  const own = containerdPlaces(instancePaths(flags.dataDir).containerd, instanceRunDir(id));
+  const { first, last } = await claimPorts({ id, dataDir: flags.dataDir });
+  return {
+    id,
+    dataDir: flags.dataDir,
+    ...DEFAULTS,
+    // The range's first port is the agent's own.
+    agentHttp: `127.0.0.1:${first}`,
+    hostPortRange: `${first + 1}-${last}`,
+    podCidr: await findPodCidr(id),
+    nodeName: nodeNameOf(hostname()),
+    advertiseAddress: "",
+    containerd: hostContainerd
+      ? { address: hostContainerd, own: false }
+      : { address: own.address, own: true },
+  };
+}
+
+// Ports that a daemon of ours has need no look; those it is to take now do.
+async function assertPortsFree(instance: Instance, before: Instance | undefined): Promise<void> {
+  const { programs } = instancePaths(instance.dataDir);
+  const held = new Set<string>();
+  if (before && readRunning(programs, "coordinator")) for (const name of LISTENERS) held.add(before[name]);
+  if (before && readRunning(programs, "agent")) held.add(before.agentHttp);
+  for (const name of LISTENERS)
+    if (!held.has(instance[name])) await assertPortFree(instance[name], `--${name}`);
+  if (!held.has(instance.agentHttp)) await assertPortFree(instance.agentHttp, "the agent's HTTP port");
+}
+
+const LISTENERS = ["grpc", "http", "destination"] as const;
+
+/** A DNS label made of the host's name. */
+export function nodeNameOf(host: string): string {
+  const label = host
+    .toLowerCase()
+    .replace(/[^a-z0-9-]+/g, "-")
+    .replace(/^-+|-+$/g, "");
+  return label.slice(0, 63) || "node";
+}
+
+// Pods' ports on loopback would be reachable too, but only for this machine's own programs.
+function findOwnAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return addresses.find(({ family, internal }) => family === "IPv4" && !internal)?.address ?? "127.0.0.1";
+}

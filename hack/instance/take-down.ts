@@ -1,0 +1,52 @@
+import { existsSync, rmSync } from "node:fs";
+import { containerdPlaces, removeContainerdRemains } from "../lib/containerd.ts";
+import { removeEmptyPlaces } from "../lib/containerd-tasks.ts";
+import { unmountBelow } from "../lib/mounts.ts";
+import { removeNetworkRemains } from "../lib/network-remains.ts";
+import { clearNamespace } from "./clear-namespace.ts";
+import {
+  containerdNamespace,
+  type Instance,
+  instancePaths,
+  instanceRunDir,
+  readInstance,
+} from "./instance.ts";
+import { withLock } from "./lock.ts";
+import { releasePorts } from "./port-claim.ts";
+import { endPrograms } from "./programs.ts";
+import type { Progress } from "./progress.ts";
+
+/** Stops and removes everything that was made for the instance in `dataDir`, whatever state it is in. Idempotent. */
+export async function takeDown(dataDir: string, progress: Progress): Promise<void> {
+  if (!existsSync(instancePaths(dataDir).record)) {
+    progress.say(`nothing of Forage is in ${dataDir}`);
+    return;
+  }
+  await withLock(instancePaths(dataDir).lock, async () => {
+    const instance = readInstance(dataDir);
+    if (instance) await removeInstance(instance, dataDir, progress);
+  });
+  progress.say(`nothing of Forage is left in ${dataDir}`);
+}
+
+async function removeInstance(instance: Instance, dataDir: string, progress: Progress): Promise<void> {
+  const paths = instancePaths(dataDir);
+  const namespace = containerdNamespace(instance.id);
+  const runDir = instanceRunDir(instance.id);
+  await progress.step("agent and coordinator stopped", () => endPrograms(paths.programs));
+  await progress.step("containers removed", async () => {
+    if (instance.containerd.own) await removeContainerdRemains(containerdPlaces(paths.containerd, runDir));
+    else await clearNamespace(instance.containerd.address, namespace);
+    removeEmptyPlaces(namespace);
+  });
+  await progress.step("networks removed", () => removeNetworkRemains(instance.id));
+  await progress.step("files removed", async () => {
+    await unmountBelow(paths.agentData);
+    await unmountBelow(runDir);
+    rmSync(runDir, { recursive: true, force: true });
+    releasePorts(instance.id);
+    // The record goes last: with it, a run that was cut off can be repeated.
+    const { record, lock: _, ...others } = paths;
+    for (const path of [...Object.values(others), record]) rmSync(path, { recursive: true, force: true });
+  });
+}

@@ -1,0 +1,115 @@
+import { existsSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import { findStaticBusybox } from "./busybox-image.ts";
+import { run } from "./run.ts";
+import { SetupError } from "./setup-error.ts";
+
+/** Something the host must have, and the Debian package it comes in. */
+export interface HostTool {
+  readonly package: string;
+  readonly isThere: () => boolean;
+  /** A service that the package would start and nobody asked for: it is turned off again. */
+  readonly unwantedUnit?: string;
+}
+
+/** What the agent runs on. */
+export const TOOLS: readonly HostTool[] = [
+  { package: "containerd", isThere: () => isOnPath("containerd") },
+  { package: "runc", isThere: () => isOnPath("runc") },
+  { package: "containernetworking-plugins", isThere: () => findCniBinDir() !== undefined },
+  { package: "nftables", isThere: () => isOnPath("nft") },
+  { package: "conntrack", isThere: () => isOnPath("conntrack") },
+  { package: "iproute2", isThere: () => isOnPath("ip") },
+  { package: "busybox-static", isThere: () => findStaticBusybox() !== undefined },
+];
+
+/** What only the tests need. */
+export const TEST_TOOLS: readonly HostTool[] = [
+  {
+    package: "docker-registry",
+    isThere: () => isOnPath("docker-registry"),
+    unwantedUnit: "docker-registry.service",
+  },
+];
+
+// Debian's place, then the one of upstream's archives.
+const CNI_BIN_DIRS = ["/usr/lib/cni", "/opt/cni/bin"];
+const INSTALL_LIMIT_MS = 15 * 60_000;
+// All of them unpacked, with what they depend on, and room for apt's lists.
+const NEEDED_BYTES = 600 * 1024 * 1024;
+
+export interface InstallOptions {
+  readonly report: (step: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** The folder with the CNI plugins. */
+export function findCniBinDir(): string | undefined {
+  return CNI_BIN_DIRS.find((dir) =>
+    ["bridge", "host-local", "loopback"].every((name) => existsSync(join(dir, name))),
+  );
+}
+
+/** Installs from Debian the packages of those tools that the host lacks, and returns their names. */
+export async function installMissing(
+  tools: readonly HostTool[],
+  options: InstallOptions,
+): Promise<readonly string[]> {
+  const missing = tools.filter((tool) => !tool.isThere());
+  const packages = missing.map((tool) => tool.package);
+  if (packages.length === 0) return packages;
+  const line = `apt-get install ${packages.join(" ")}`;
+  if (!existsSync("/usr/bin/apt-get")) {
+    throw new SetupError(
+      "MISSING_TOOL",
+      `missing: ${packages.join(", ")}`,
+      "install them as your distribution does",
+    );
+  }
+  const { bavail, bsize } = statfsSync("/usr");
+  if (bavail * bsize < NEEDED_BYTES) {
+    throw new SetupError(
+      "DISK_FULL",
+      "less than 600 MB are free for packages in /usr",
+      `free some, then run this again`,
+    );
+  }
+  options.report(`installing ${packages.join(", ")} from Debian`);
+  await apt(["install", "--yes", "--no-install-recommends", ...packages], options)
+    .catch(async () => {
+      // Lists that are missing or too old are the usual reason.
+      await apt(["update"], options);
+      await apt(["install", "--yes", "--no-install-recommends", ...packages], options);
+    })
+    .catch((cause: Error) => {
+      throw new SetupError("MISSING_TOOL", `${line} failed: ${cause.message}`, adviceFor(cause.message), {
+        cause,
+      });
+    });
+  for (const { unwantedUnit } of missing) {
+    if (!unwantedUnit || !existsSync("/run/systemd/system")) continue;
+    await run("systemctl", ["disable", "--now", unwantedUnit], { allowFailure: true });
+  }
+  return packages;
+}
+
+async function apt(args: readonly string[], { signal }: InstallOptions): Promise<void> {
+  await run("apt-get", ["-o", "DPkg::Lock::Timeout=120", ...args], {
+    env: { DEBIAN_FRONTEND: "noninteractive" },
+    timeoutMs: INSTALL_LIMIT_MS,
+    ...(signal && { signal }),
+  });
+}
+
+function adviceFor(output: string): string {
+  if (/Could not get lock|is another process using it/i.test(output))
+    return "another apt is running: wait for it, then run this again";
+  if (/resolve|Failed to fetch|Temporary failure|Connection (refused|timed out)/i.test(output))
+    return "check the network and /etc/apt/sources.list, then run this again";
+  if (/No space left/i.test(output)) return "the disk is full: free some, then run this again";
+  return "run that command by hand to see more";
+}
+
+function isOnPath(name: string): boolean {
+  return (process.env.PATH ?? "").split(":").some((dir) => dir !== "" && existsSync(join(dir, name)));
+}

@@ -1,0 +1,50 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { cacheDir } from "./cache-dir.ts";
+import { downloadNerdctl } from "./nerdctl-archive.ts";
+import { buildNerdctl } from "./nerdctl-build.ts";
+import { NERDCTL_VERSION } from "./nerdctl-version.ts";
+import { run } from "./run.ts";
+
+export interface EnsureNerdctlOptions {
+  readonly signal?: AbortSignal;
+  /** Told what is being tried, once per step. */
+  readonly report?: (step: string) => void;
+}
+
+// The first major version whose `--network ns:` and `inspect` behave as the agent expects.
+const OLDEST_MAJOR = 2;
+
+/**
+ * The path of a nerdctl that can be used: one on the host that is new enough, else the one in the cache,
+ * else the release archive, else one built from its Go module. The last two end up in the cache.
+ */
+export async function ensureNerdctl(options: EnsureNerdctlOptions = {}): Promise<string> {
+  const report = options.report ?? (() => {});
+  const cached = join(cacheDir(), "nerdctl", NERDCTL_VERSION, "nerdctl");
+  for (const path of [...onPath(), cached]) {
+    const version = await readVersion(path);
+    if (version !== undefined && Number(version.split(".")[0]) >= OLDEST_MAJOR) return path;
+  }
+  report(`downloading nerdctl ${NERDCTL_VERSION}`);
+  if (await downloadNerdctl(cached, options)) return cached;
+  report(
+    `the download can't be reached; building nerdctl ${NERDCTL_VERSION} from its Go module (1 to 6 minutes)`,
+  );
+  await buildNerdctl(cached, options);
+  return cached;
+}
+
+function onPath(): string[] {
+  return (process.env.PATH ?? "")
+    .split(":")
+    .map((dir) => join(dir, "nerdctl"))
+    .filter((path) => existsSync(path));
+}
+
+/** Such as `2.3.5`; undefined when the program is missing or doesn't say. */
+async function readVersion(path: string): Promise<string | undefined> {
+  if (!existsSync(path)) return undefined;
+  const { stdout } = await run(path, ["--version"], { allowFailure: true, timeoutMs: 20_000 });
+  return /(\d+\.\d+\.\d+)/.exec(stdout)?.[1];
+}

@@ -1,0 +1,122 @@
+import { randomInt } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { buildBusyboxImage } from "./busybox-image.ts";
+import { type Containerd, startContainerd } from "./containerd.ts";
+import { loadImage as loadImageArchive } from "./load-image.ts";
+import { ensureNerdctl } from "./nerdctl.ts";
+import { findNetworkRemains, type NetworkRemains } from "./network-remains.ts";
+import { type Registry, startRegistry } from "./registry.ts";
+import { type RunOptions, type RunResult, run } from "./run.ts";
+import { type Program, type SpawnOptions, spawnProgram } from "./spawn-program.ts";
+import {
+  claimTestHost,
+  rememberProcess,
+  removeStaleTestHosts,
+  removeTestHost,
+  TEST_HOSTS,
+} from "./test-host-remains.ts";
+
+/** A host for one test: its own containerd, directory and names; nothing of it is left afterwards. */
+export interface TestHost {
+  /** Unique on this machine, `[a-z][a-z0-9]{7}`: the agent's `instance`. Everything whose name holds it is removed at the end. */
+  readonly name: string;
+  /** Short and empty but for what is named here. */
+  readonly dir: string;
+  readonly containerd: Containerd;
+  /** containerd's namespace for this host's containers, with the name in it. */
+  readonly namespace: string;
+  readonly nerdctlPath: string;
+  /** Options that come before every nerdctl command. */
+  readonly nerdctlOptions: readonly string[];
+  /** Reference of a loaded busybox image, always the same. */
+  readonly image: string;
+  nerdctl(args: readonly string[], options?: RunOptions): Promise<RunResult>;
+  /** Starts a program that is ended with the host, also when this process dies. Its output goes to `<dir>/<name>.log`. */
+  spawn(name: string, file: string, args: readonly string[], options?: SpawnOptions): Program;
+  /** A registry on loopback that ends with the host. */
+  startRegistry(options?: { readonly port?: number; readonly dir?: string }): Promise<Registry>;
+  /** Builds and loads an image of busybox with files of your own. */
+  loadImage(image: Parameters<typeof buildBusyboxImage>[0]): Promise<string>;
+  /** What of this host's instance is in the kernel and CNI's places now: empty when deletion is complete. */
+  networkRemains(): Promise<NetworkRemains>;
+  close(): Promise<void>;
+}
+
+/** What `withHost` needs of node:test's context. */
+export interface TestContext {
+  after(hook: () => Promise<void>): void;
+  readonly signal?: AbortSignal;
+}
+
+const IMAGE = "localhost/forage/busybox:1";
+const CNI_BIN_DIR = "/usr/lib/cni";
+
+/** A host for the length of the test `t`. Needs root. */
+export async function withHost(t: TestContext): Promise<TestHost> {
+  const host = await startTestHost(t.signal);
+  t.after(() => host.close());
+  return host;
+}
+
+/** As `withHost`, for suites that close it themselves in `after`. */
+export async function startTestHost(signal?: AbortSignal): Promise<TestHost> {
+  await removeStaleTestHosts();
+  const name = `t${Array.from({ length: 7 }, () => randomInt(36).toString(36)).join("")}`;
+  const dir = join(TEST_HOSTS, name);
+  claimTestHost(name);
+  mkdirSync(dir, { recursive: true });
+  try {
+    return await build(name, dir, signal);
+  } catch (error) {
+    await removeTestHost(name);
+    throw error;
+  }
+}
+
+async function build(name: string, dir: string, signal: AbortSignal | undefined): Promise<TestHost> {
+  const nerdctlPath = await ensureNerdctl(signal ? { signal } : {});
+  const containerd = await startContainerd({ dir: join(dir, "c"), ...(signal && { signal }) });
+  const namespace = `forage-${name}`;
+  const nerdctlOptions = [
+    ...["--address", containerd.address],
+    ...["--namespace", namespace],
+    ...["--data-root", join(dir, "nerdctl")],
+    ...["--cni-path", CNI_BIN_DIR],
+    ...["--cni-netconfpath", join(dir, "cni")],
+  ];
+  const nerdctl = (args: readonly string[], options?: RunOptions) =>
+    run(nerdctlPath, [...nerdctlOptions, ...args], options);
+  const loadImage: TestHost["loadImage"] = async (image) => {
+    await loadImageArchive({
+      address: containerd.address,
+      namespace,
+      archivePath: await buildBusyboxImage(image),
+    });
+    return image.name;
+  };
+  return {
+    name,
+    dir,
+    containerd,
+    namespace,
+    nerdctlPath,
+    nerdctlOptions,
+    image: await loadImage({ name: IMAGE }),
+    nerdctl,
+    loadImage,
+    spawn(programName, file, args, options) {
+      const program = spawnProgram(file, args, { logPath: join(dir, `${programName}.log`), ...options });
+      rememberProcess(name, program.identity);
+      return program;
+    },
+    startRegistry: (options = {}) =>
+      startRegistry({
+        dir: join(dir, "registry"),
+        ...options,
+        onStart: (identity) => rememberProcess(name, identity),
+      }),
+    networkRemains: () => findNetworkRemains(name),
+    close: () => removeTestHost(name),
+  };
+}

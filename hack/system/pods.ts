@@ -1,0 +1,48 @@
+import { waitFor } from "../lib/wait-for.ts";
+import type { System } from "./system.ts";
+
+/** What the tests read of `forage get pods -o json`. */
+export interface PodJson {
+  readonly uid: string;
+  readonly name: string;
+  readonly status?: {
+    readonly ready?: boolean;
+    readonly phase?: string;
+    readonly podIp?: string;
+    readonly containers?: readonly {
+      readonly containerId?: string;
+      readonly restartCount?: number;
+      readonly running?: object;
+    }[];
+    readonly hostPorts?: readonly { readonly containerPort: number; readonly hostPort: number }[];
+  };
+}
+
+export function getPods(system: System): Promise<PodJson[]> {
+  return system.ask<PodJson[]>(["get", "pods", "-n", "e2e"]);
+}
+
+/** Waits for exactly so many pods, all ready. */
+export async function waitForReadyPods(system: System, count: number, limitMs = 60_000): Promise<PodJson[]> {
+  let seen: PodJson[] = [];
+  await waitFor(
+    async () => {
+      seen = await getPods(system);
+      return seen.length === count && seen.every(({ status }) => status?.ready === true);
+    },
+    { what: `${count} pods are ready`, limitMs, everyMs: 100, explain: () => JSON.stringify(seen) },
+  );
+  return seen;
+}
+
+export function containerIds(pods: readonly PodJson[]): string[] {
+  return pods
+    .flatMap(({ status }) => status?.containers?.map(({ containerId = "" }) => containerId) ?? [])
+    .sort();
+}
+
+export function restarts(pods: readonly PodJson[]): number {
+  return pods
+    .flatMap(({ status }) => status?.containers ?? [])
+    .reduce((sum, { restartCount = 0 }) => sum + restartCount, 0);
+}

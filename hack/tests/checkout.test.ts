@@ -1,0 +1,24 @@
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+
+// These look at the whole checkout, so that one run of the tests tells all that is wrong with it.
+const root = join(import.meta.dirname, "..", "..");
+const bin = join(root, "node_modules", ".bin");
+
+test("the types fit", () => check(join(bin, "tsc"), ["-p", "tsconfig.json", "--pretty", "false"]));
+
+test("format and style are right", () =>
+  check(join(bin, "biome"), ["check", "--error-on-warnings", "--colors=off", "."]));
+
+test("imports point the allowed way", () => check(process.execPath, ["hack/check-imports.ts"]));
+
+async function check(file: string, args: readonly string[]): Promise<void> {
+  await promisify(execFile)(file, args, { cwd: root, maxBuffer: 64 * 1024 * 1024 }).catch(
+    (error: unknown) => {
+      const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
+      throw new Error(`${stdout}${stderr}`.split("\n").slice(0, 60).join("\n"));
+    },
+  );
+}

@@ -1,0 +1,79 @@
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { run } from "node:test";
+import { spec } from "node:test/reporters";
+
+export interface TestGroup {
+  /** Relative to the root. */
+  readonly files: readonly string[];
+  /** How many of the files at a time. */
+  readonly concurrency: number;
+}
+
+type TestEvent = Readonly<{ type: string; data: Readonly<Record<string, unknown>> }>;
+
+// A test that hangs fails, rather than the whole run.
+const TEST_LIMIT_MS = 10 * 60_000;
+
+/** Runs the groups one after the other, shows them as one run with one closing summary, and says whether all passed. */
+export async function runTests(root: string, groups: readonly TestGroup[]): Promise<boolean> {
+  const result = { failed: false };
+  await new Promise<void>((resolve, reject) => {
+    const reporter = new spec();
+    reporter.on("end", resolve).on("error", reject);
+    reporter.pipe(process.stdout, { end: false });
+    Readable.from(
+      mergeRuns(
+        groups.map((group) => start(root, group)),
+        result,
+      ),
+    ).pipe(reporter);
+  });
+  return !result.failed;
+}
+
+async function* start(root: string, { files, concurrency }: TestGroup): AsyncGenerator<TestEvent> {
+  if (files.length === 0) return;
+  const stream = run({
+    cwd: root,
+    files: files.map((path) => join(root, path)),
+    concurrency,
+    timeout: TEST_LIMIT_MS,
+  });
+  for await (const event of stream) yield event as TestEvent;
+}
+
+/** The runs' events in order; their closing counts ("tests 5", "pass 5", …) come once, added up, at the end. */
+export async function* mergeRuns(
+  runs: readonly AsyncIterable<TestEvent>[],
+  result: { failed: boolean },
+): AsyncGenerator<TestEvent> {
+  const totals = new Map<string, number>();
+  let summary: TestEvent | undefined;
+  for (const events of runs) {
+    for await (const event of events) {
+      if (event.type === "test:fail" && event.data.todo === undefined) result.failed = true;
+      if (event.type === "test:summary" && event.data.file === undefined) {
+        // On this one the reporter lists what failed.
+        summary = event;
+        continue;
+      }
+      const [, name, count] = isClosing(event)
+        ? (/^(\w+) ([\d.]+)$/.exec(String(event.data.message)) ?? [])
+        : [];
+      if (name === undefined) yield event;
+      else totals.set(name, (totals.get(name) ?? 0) + Number(count));
+    }
+  }
+  if (summary) yield summary;
+  for (const [name, total] of totals) {
+    yield {
+      type: "test:diagnostic",
+      data: { nesting: 0, message: `${name} ${Math.round(total * 1e3) / 1e3}`, level: "info" },
+    };
+  }
+}
+
+function isClosing(event: TestEvent): boolean {
+  return event.type === "test:diagnostic" && event.data.nesting === 0 && event.data.file === undefined;
+}

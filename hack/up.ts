@@ -1,0 +1,51 @@
+import { join } from "node:path";
+import { bringUp } from "./instance/bring-up.ts";
+import { parseUpFlags } from "./instance/flags.ts";
+import { instancePaths } from "./instance/instance.ts";
+import { describeFailure, showProgress } from "./instance/progress.ts";
+import { SetupError } from "./lib/setup-error.ts";
+
+const stop = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const)
+  process.on(signal, () => stop.abort(new Error(`stopped by ${signal}`)));
+const color = process.stderr.isTTY === true && !process.env.NO_COLOR;
+const progress = showProgress(
+  (line) => console.error(line),
+  color,
+  () => performance.now(),
+);
+
+try {
+  const flags = parseUpFlags(process.argv.slice(2), process.env.FORAGE_START_DIR ?? process.cwd());
+  const root = join(import.meta.dirname, "..");
+  const { instance, example } = await bringUp({ root, flags, progress, signal: stop.signal });
+  const paths = instancePaths(instance.dataDir);
+  if (flags.json) {
+    const { grpc, http, destination, nodeName } = instance;
+    const answer = {
+      grpc,
+      http,
+      destination,
+      ca: paths.ca,
+      token: paths.adminToken,
+      node: nodeName,
+      data: instance.dataDir,
+    };
+    console.log(JSON.stringify(answer));
+  } else {
+    console.log(`
+Forage runs here: gRPC ${instance.grpc}, HTTP http://${instance.http}, Destination ${instance.destination}
+${example ? `\n  curl http://${example.address}\n  ${example.answer}\n` : ""}
+  export FORAGE_CONFIG=${paths.cliConfig}
+  ${join(root, "hack", "forage")} ${example ? "get pods --namespace hello" : "node ls"}
+
+Logs are in ${paths.logs}. Remove it all: sudo ${join(root, "hack", "down")}${dataFlag(instance.dataDir)}`);
+  }
+} catch (error) {
+  console.error(describeFailure(error));
+  process.exitCode = error instanceof SetupError && error.code === "BAD_USAGE" ? 2 : 1;
+}
+
+function dataFlag(dataDir: string): string {
+  return dataDir === "/var/lib/forage-dev" ? "" : ` --data ${dataDir}`;
+}

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import {
+  authorize,
+  type Caller,
+  type Denial,
+  isRole,
+  type MethodTable,
+  ROLES,
+  type Role,
+} from "./authorize.ts";
+import { nodeId } from "./node-id.ts";
+
+const table: MethodTable = {
+  "/s/Join": { who: "anyone" },
+  "/s/Connect": { who: "node" },
+  "/s/Get": { who: "user", role: "viewer", scope: "namespace" },
+  "/s/Apply": { who: "user", role: "editor", scope: "namespace" },
+  "/s/Drain": { who: "user", role: "admin", scope: "cluster" },
+  "/s/Resolve": { who: "user", role: "destination-reader", scope: "namespace" },
+};
+
+const anonymous: Caller = { kind: "anonymous" };
+const node: Caller = { kind: "node", nodeId: nodeId("n1") };
+
+function user(role: Role, namespaces: "*" | readonly string[]): Caller {
+  return { kind: "user", name: "u", grants: [{ role, namespaces }] };
+}
+
+function verdict(caller: Caller, method: string, namespace?: string): Denial | "ok" {
+  const decision = authorize(caller, method, namespace, table);
+  return decision.ok ? "ok" : decision.reason;
+}
+
+describe("authorize", () => {
+  it("denies what the table doesn't name, to everybody", () => {
+    for (const caller of [anonymous, node, user("admin", "*")]) {
+      for (const method of ["/s/Unknown", "", "constructor", "__proto__", "toString", "/S/GET"]) {
+        assert.equal(verdict(caller, method, "shop"), "UNKNOWN_METHOD");
+      }
+    }
+  });
+
+  it("asks the anonymous for credentials", () => {
+    assert.equal(verdict(anonymous, "/s/Join"), "ok");
+    for (const method of ["/s/Connect", "/s/Get", "/s/Drain"]) {
+      assert.equal(verdict(anonymous, method, "shop"), "UNAUTHENTICATED");
+    }
+  });
+
+  it("keeps nodes and users apart", () => {
+    assert.equal(verdict(node, "/s/Connect"), "ok");
+    assert.equal(verdict(user("admin", "*"), "/s/Connect"), "NODES_ONLY");
+    for (const method of ["/s/Get", "/s/Apply", "/s/Drain", "/s/Resolve"]) {
+      assert.equal(verdict(node, method, "shop"), "USERS_ONLY");
+    }
+  });
+
+  it("gives each role its methods and those of the roles below", () => {
+    const allowed: Record<Role, readonly string[]> = {
+      "destination-reader": ["/s/Resolve"],
+      viewer: ["/s/Get", "/s/Resolve"],
+      editor: ["/s/Get", "/s/Apply", "/s/Resolve"],
+      admin: ["/s/Get", "/s/Apply", "/s/Drain", "/s/Resolve"],
+    };
+    for (const role of ROLES) {
+      const can = Object.keys(table).filter((method) => table[method]?.who === "user");
+      assert.deepEqual(
+        can.filter((method) => verdict(user(role, "*"), method, "shop") === "ok"),
+        allowed[role],
+        role,
+      );
+    }
+  });
+
+  it("keeps to the namespaces of the grant that holds the role", () => {
+    const caller: Caller = {
+      kind: "user",
+      name: "u",
+      grants: [
+        { role: "editor", namespaces: ["shop", "lab"] },
+        { role: "viewer", namespaces: "*" },
+      ],
+    };
+    assert.equal(verdict(caller, "/s/Apply", "shop"), "ok");
+    assert.equal(verdict(caller, "/s/Apply", "bank"), "WRONG_NAMESPACE");
+    assert.equal(verdict(caller, "/s/Get", "bank"), "ok");
+    assert.equal(verdict(caller, "/s/Drain", "shop"), "MISSING_ROLE");
+  });
+
+  it("needs a grant for all namespaces to reach over all of them", () => {
+    assert.equal(verdict(user("viewer", ["shop"]), "/s/Get", undefined), "WRONG_NAMESPACE");
+    assert.equal(verdict(user("viewer", "*"), "/s/Get", undefined), "ok");
+    assert.equal(verdict(user("admin", ["shop"]), "/s/Drain", "shop"), "WRONG_NAMESPACE");
+  });
+
+  it("takes no namespace called * for all of them", () => {
+    assert.equal(verdict(user("viewer", ["*"]), "/s/Get", "shop"), "WRONG_NAMESPACE");
+    assert.equal(verdict(user("viewer", ["shop"]), "/s/Get", ""), "WRONG_NAMESPACE");
+  });
+
+  it("gives an unknown role nothing", () => {
+    assert.equal(verdict(user("root" as Role, "*"), "/s/Get", "shop"), "MISSING_ROLE");
+    assert.equal(isRole("root"), false);
+    assert.equal(isRole("admin"), true);
+  });
+});

@@ -1,0 +1,272 @@
+import { createPrivateKey, KeyObject, webcrypto, type X509Certificate } from "node:crypto";
+import { isIP } from "node:net";
+import { IdentityError } from "./error.ts";
+import type { ClientName, ClusterName, NodeId } from "./node-id.ts";
+import { clusterName } from "./node-id.ts";
+import { readCertificate, spkiPin, splitCertificates } from "./pem.ts";
+import { publicKeyOfCsr } from "./verify-csr.ts";
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  X509Certificate as Certificate,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  type Extension,
+  type JsonGeneralNames,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509CertificateGenerator,
+} from "./x509.ts";
+
+const KEY_ALGORITHM = { name: "ECDSA", namedCurve: "P-256" } as const;
+const SIGNATURE_ALGORITHM = { name: "ECDSA", hash: "SHA-256" } as const;
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** Hosts without a good clock run a little late; a fresh certificate must already be valid for them. */
+const BACKDATE_MS = 5 * 60 * 1000;
+
+export const CA_LIFETIME_MS = 3650 * DAY_MS;
+/** Short enough that a stolen key is of little use, long enough to sit out a night's outage of the coordinator. */
+export const NODE_LIFETIME_MS = DAY_MS;
+export const CLIENT_LIFETIME_MS = DAY_MS;
+/** The coordinator renews its own certificate; operators' clients hold the authority's certificate, not this one. */
+export const SERVER_LIFETIME_MS = 30 * DAY_MS;
+
+export type CaOptions = {
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number;
+  /** `count` bytes of a cryptographic generator; used for serial numbers. */
+  readonly randomBytes: (count: number) => Uint8Array;
+};
+
+/** A certificate as it is stored and sent. */
+export type IssuedCertificate = {
+  /** The certificate, followed by the authority's own: servers must send the root for `probeServer` to see it. */
+  readonly chainPem: string;
+  /** 32 lower-case hex digits. */
+  readonly serial: string;
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+  /** Pin of the certified key: recorded so that a retried join is known by its key. */
+  readonly pin: string;
+};
+
+export type ServerNames = { readonly dnsNames: readonly string[]; readonly ipAddresses: readonly string[] };
+
+/** A cluster's certificate authority: P-256, self-signed, path length 0. Holds the signing key in memory. */
+export class CertificateAuthority {
+  readonly cluster: ClusterName;
+  /** The root, PEM. */
+  readonly certPem: string;
+  /** What join tokens carry. */
+  readonly pin: string;
+  readonly #keyPem: string;
+  readonly #signingKey: webcrypto.CryptoKey;
+  readonly #issuer: webcrypto.CryptoKey;
+  readonly #options: CaOptions;
+
+  private constructor(certPem: string, keyPem: string, keys: webcrypto.CryptoKeyPair, options: CaOptions) {
+    const certificate = readCertificate(certPem);
+    this.cluster = clusterOf(certificate);
+    this.certPem = certPem;
+    this.pin = spkiPin(certificate);
+    this.#keyPem = keyPem;
+    this.#signingKey = keys.privateKey;
+    this.#issuer = keys.publicKey;
+    this.#options = options;
+  }
+
+  /** Makes a new authority, valid for ten years. */
+  static async create(cluster: string, options: CaOptions): Promise<CertificateAuthority> {
+    const keys = await createKeyPair();
+    const nowMs = options.nowMs();
+    const serial = randomSerial(options);
+    const certificate = await X509CertificateGenerator.createSelfSigned({
+      serialNumber: serial,
+      // Two authorities of one cluster must differ in name: while they are rolled, verifiers look issuers up by it.
+      name: [{ O: ["Forage"] }, { CN: [`CA ${serial.slice(0, 8)}`] }],
+      notBefore: new Date(nowMs - BACKDATE_MS),
+      notAfter: new Date(nowMs + CA_LIFETIME_MS),
+      keys,
+      signingAlgorithm: SIGNATURE_ALGORITHM,
+      extensions: [
+        new BasicConstraintsExtension(true, 0, true),
+        new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+        await SubjectKeyIdentifierExtension.create(keys.publicKey),
+        new SubjectAlternativeNameExtension([{ type: "url", value: `spiffe://${clusterName(cluster)}` }]),
+      ],
+    });
+    return new CertificateAuthority(pemOf(certificate), exportKey(keys.privateKey), keys, options);
+  }
+
+  /** Reads an authority from the text `toPem` gave. PAIR_MISMATCH, CERTIFICATE_INVALID. */
+  static async fromPem(
+    pem: { readonly certPem: string; readonly keyPem: string },
+    options: CaOptions,
+  ): Promise<CertificateAuthority> {
+    const certPem = splitCertificates(pem.certPem)[0] ?? "";
+    const certificate = readCertificate(certPem);
+    const key = createPrivateKey(pem.keyPem);
+    if (!certificate.ca)
+      throw new IdentityError("CERTIFICATE_INVALID", "the certificate isn't an authority's");
+    if (!certificate.checkPrivateKey(key)) {
+      throw new IdentityError("PAIR_MISMATCH", "the authority's key doesn't belong to its certificate");
+    }
+    const privateKey = await webcrypto.subtle.importKey(
+      "pkcs8",
+      key.export({ type: "pkcs8", format: "der" }),
+      KEY_ALGORITHM,
+      true,
+      ["sign"],
+    );
+    const publicKey = await importPublicKey(certificate.publicKey.export({ type: "spki", format: "der" }));
+    return new CertificateAuthority(certPem, pem.keyPem, { privateKey, publicKey }, options);
+  }
+
+  /** Certificate and private key, for a file that only the coordinator can read. */
+  toPem(): { readonly certPem: string; readonly keyPem: string } {
+    return { certPem: this.certPem, keyPem: this.#keyPem };
+  }
+
+  /** A certificate for a server of this cluster, with its key: `serverAuth` only. At least one name is needed. */
+  async issueServer(
+    names: ServerNames,
+    lifetimeMs = SERVER_LIFETIME_MS,
+  ): Promise<IssuedCertificate & { readonly keyPem: string }> {
+    const first = names.dnsNames[0] ?? names.ipAddresses[0];
+    if (first === undefined) throw new IdentityError("INVALID_ARGUMENT", "a server certificate needs a name");
+    const keys = await createKeyPair();
+    const issued = await this.#issue({
+      commonName: "forage-coordinator",
+      alternativeNames: serverAlternativeNames(names),
+      usage: ExtendedKeyUsage.serverAuth,
+      publicKey: keys.publicKey,
+      lifetimeMs,
+    });
+    return { ...issued, keyPem: exportKey(keys.privateKey) };
+  }
+
+  /**
+   * Certifies the public key of a signing request as the node's: `clientAuth` only, 24 h. The request's own subject and
+   * extensions are ignored. CSR_INVALID when it isn't signed by its key.
+   */
+  async issueNode(
+    id: NodeId,
+    csr: string | Uint8Array,
+    lifetimeMs = NODE_LIFETIME_MS,
+  ): Promise<IssuedCertificate> {
+    return await this.#issueIdentity("node", id, csr, lifetimeMs);
+  }
+
+  /** The same for a machine that calls the API. */
+  async issueClient(
+    name: ClientName,
+    csr: string | Uint8Array,
+    lifetimeMs = CLIENT_LIFETIME_MS,
+  ): Promise<IssuedCertificate> {
+    return await this.#issueIdentity("client", name, csr, lifetimeMs);
+  }
+
+  async #issueIdentity(
+    kind: "node" | "client",
+    name: string,
+    csr: string | Uint8Array,
+    lifetimeMs: number,
+  ): Promise<IssuedCertificate> {
+    return await this.#issue({
+      commonName: `${kind}:${name}`,
+      alternativeNames: [{ type: "url", value: `spiffe://${this.cluster}/${kind}/${name}` }],
+      usage: ExtendedKeyUsage.clientAuth,
+      publicKey: await importPublicKey(await publicKeyOfCsr(csr)),
+      lifetimeMs,
+    });
+  }
+
+  async #issue(what: {
+    readonly commonName: string;
+    readonly alternativeNames: JsonGeneralNames;
+    readonly usage: ExtendedKeyUsage;
+    readonly publicKey: webcrypto.CryptoKey;
+    readonly lifetimeMs: number;
+  }): Promise<IssuedCertificate> {
+    const nowMs = this.#options.nowMs();
+    const root = new Certificate(this.certPem);
+    const serial = randomSerial(this.#options);
+    const extensions: Extension[] = [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([what.usage], false),
+      new SubjectAlternativeNameExtension(what.alternativeNames),
+      await SubjectKeyIdentifierExtension.create(what.publicKey),
+      await AuthorityKeyIdentifierExtension.create(this.#issuer),
+    ];
+    const certificate = await X509CertificateGenerator.create({
+      serialNumber: serial,
+      subject: [{ CN: [what.commonName] }],
+      issuer: root.subjectName,
+      notBefore: new Date(nowMs - BACKDATE_MS),
+      // A certificate that outlives its authority would fail on its last days in a way nobody understands.
+      notAfter: new Date(Math.min(nowMs + what.lifetimeMs, root.notAfter.getTime())),
+      publicKey: what.publicKey,
+      signingKey: this.#signingKey,
+      signingAlgorithm: SIGNATURE_ALGORITHM,
+      extensions,
+    });
+    const pem = pemOf(certificate);
+    return {
+      chainPem: pem + this.certPem,
+      serial,
+      notBeforeMs: certificate.notBefore.getTime(),
+      notAfterMs: certificate.notAfter.getTime(),
+      pin: spkiPin(readCertificate(pem)),
+    };
+  }
+}
+
+/** 126 random bits, always positive and always 32 digits, so that every tool prints the same text. */
+function randomSerial(options: CaOptions): string {
+  const bytes = Buffer.from(options.randomBytes(16));
+  bytes.writeUInt8((bytes.readUInt8(0) & 0x3f) | 0x40, 0);
+  return bytes.toString("hex");
+}
+
+function serverAlternativeNames(names: ServerNames): JsonGeneralNames {
+  for (const name of names.dnsNames) {
+    if (!/^[A-Za-z0-9*]([A-Za-z0-9.-]{0,252})$/.test(name)) {
+      throw new IdentityError("INVALID_ARGUMENT", `${JSON.stringify(name)} isn't a host name`);
+    }
+  }
+  for (const address of names.ipAddresses) {
+    if (isIP(address) === 0)
+      throw new IdentityError("INVALID_ARGUMENT", `${JSON.stringify(address)} isn't an IP address`);
+  }
+  return [
+    ...names.dnsNames.map((value) => ({ type: "dns" as const, value })),
+    ...names.ipAddresses.map((value) => ({ type: "ip" as const, value })),
+  ];
+}
+
+function clusterOf(certificate: X509Certificate): ClusterName {
+  const match = /^URI:spiffe:\/\/([^/,]+)$/.exec(certificate.subjectAltName ?? "");
+  if (match?.[1] === undefined)
+    throw new IdentityError("CERTIFICATE_INVALID", "the authority names no cluster");
+  return clusterName(match[1]);
+}
+
+async function importPublicKey(spki: Uint8Array): Promise<webcrypto.CryptoKey> {
+  return await webcrypto.subtle.importKey("spki", Uint8Array.from(spki), KEY_ALGORITHM, true, ["verify"]);
+}
+
+function pemOf(certificate: { toString(format: "pem"): string }): string {
+  return `${certificate.toString("pem")}\n`;
+}
+
+async function createKeyPair(): Promise<webcrypto.CryptoKeyPair> {
+  return await webcrypto.subtle.generateKey(KEY_ALGORITHM, true, ["sign", "verify"]);
+}
+
+function exportKey(key: webcrypto.CryptoKey): string {
+  return KeyObject.from(key).export({ type: "pkcs8", format: "pem" }).toString();
+}

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { createPrivateKey, createPublicKey } from "node:crypto";
+import { describe, it } from "node:test";
+import { createKeyAndCsr } from "./csr.ts";
+import { publicKeyOfCsr } from "./verify-csr.ts";
+import { Pkcs10CertificateRequest } from "./x509.ts";
+
+describe("createKeyAndCsr", () => {
+  it("makes a request that a library reads, signed by the key beside it", async () => {
+    const { keyPem, csrPem } = await createKeyAndCsr();
+    const spki = createPublicKey(createPrivateKey(keyPem)).export({ type: "spki", format: "der" });
+    assert.deepEqual(Buffer.from(await publicKeyOfCsr(csrPem)), spki);
+    const request = new Pkcs10CertificateRequest(csrPem);
+    assert.equal(request.subject, "CN=forage");
+    assert.equal(request.attributes.length, 0);
+  });
+
+  it("makes another key each time, and never a request the authority can't read", async () => {
+    // Signatures vary in length with leading zeros; 64 of them see every length but the rarest.
+    const pairs = await Promise.all(Array.from({ length: 64 }, createKeyAndCsr));
+    await Promise.all(pairs.map(({ csrPem }) => publicKeyOfCsr(csrPem)));
+    assert.equal(new Set(pairs.map(({ keyPem }) => keyPem)).size, 64);
+  });
+
+  it("keeps the key out of the request", async () => {
+    const { keyPem, csrPem } = await createKeyAndCsr();
+    const secret = createPrivateKey(keyPem).export({ format: "jwk" }).d ?? "";
+    const csr = Buffer.from(csrPem.replace(/-----[^-]+-----|\s/g, ""), "base64");
+    assert.ok(secret.length > 0 && !csr.includes(Buffer.from(secret, "base64url")));
+  });
+});

@@ -1,0 +1,135 @@
+import { IdentityError } from "./error.ts";
+import type { NodeId } from "./node-id.ts";
+import { hashSecret, isDigestText, matchesSecret, newId, newSecret, type RandomBytes } from "./secret.ts";
+
+const PREFIX = "FLT1";
+const MINUTE_MS = 60_000;
+
+/** A token travels through people's hands, chats and provisioning logs, so it must soon be worth nothing. */
+export const MAX_JOIN_TTL_MS = 30 * MINUTE_MS;
+export const DEFAULT_JOIN_TTL_MS = 15 * MINUTE_MS;
+/** One rack. Each use is kept in the record, which has to stay small. */
+export const MAX_JOIN_USES = 100;
+
+/** What the coordinator stores. Holds no secret, only its hash. */
+export type JoinTokenRecord = {
+  /** 12 hex digits; the key to find the record by. */
+  readonly id: string;
+  readonly secretHash: string;
+  readonly expiresAtMs: number;
+  readonly maxUses: number;
+  /** When set, only a node of this name may join with it. */
+  readonly nodeName?: NodeId;
+  /** Labels that the node gets and can't take off itself. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly uses: readonly JoinUse[];
+};
+
+/** One join: which key joined under which name. */
+export type JoinUse = {
+  /** `spkiPin` of the certified key. */
+  readonly keyPin: string;
+  readonly nodeName: NodeId;
+  readonly atMs: number;
+};
+
+export type MintJoinToken = {
+  /** Pin of the authority that signs the server's certificate. */
+  readonly pin: string;
+  readonly nowMs: number;
+  readonly randomBytes: RandomBytes;
+  readonly ttlMs?: number;
+  readonly maxUses?: number;
+  readonly nodeName?: NodeId;
+  readonly labels?: Readonly<Record<string, string>>;
+};
+
+export type JoinToken = { readonly pin: string; readonly id: string; readonly secret: string };
+
+/** Makes a token, 105 characters, and the record to store. INVALID_ARGUMENT when pin, life or uses are out of bounds. */
+export function mintJoinToken(mint: MintJoinToken): {
+  readonly token: string;
+  readonly record: JoinTokenRecord;
+} {
+  const { ttlMs = DEFAULT_JOIN_TTL_MS, maxUses = 1, nodeName } = mint;
+  if (!isDigestText(mint.pin))
+    throw new IdentityError("INVALID_ARGUMENT", "the authority's pin is malformed");
+  if (!(ttlMs > 0 && ttlMs <= MAX_JOIN_TTL_MS)) {
+    throw new IdentityError("INVALID_ARGUMENT", "a join token lives at most 30 minutes");
+  }
+  if (!Number.isInteger(maxUses) || maxUses < 1 || maxUses > MAX_JOIN_USES) {
+    throw new IdentityError("INVALID_ARGUMENT", `a join token has 1 to ${MAX_JOIN_USES} uses`);
+  }
+  if (nodeName !== undefined && maxUses !== 1) {
+    throw new IdentityError("INVALID_ARGUMENT", "a token for one node has one use");
+  }
+  const id = newId(mint.randomBytes);
+  const secret = newSecret(mint.randomBytes);
+  const record = {
+    id,
+    secretHash: hashSecret(secret),
+    expiresAtMs: mint.nowMs + ttlMs,
+    maxUses,
+    labels: { ...mint.labels },
+    uses: [],
+    ...(nodeName !== undefined && { nodeName }),
+  };
+  return { token: [PREFIX, mint.pin, id, secret].join("."), record };
+}
+
+/** Takes a token apart. TOKEN_MALFORMED says what is wrong without repeating the token. */
+export function parseJoinToken(text: string): JoinToken {
+  const parts = text.trim().split(".");
+  const [prefix, pin = "", id = "", secret = ""] = parts;
+  if (prefix !== PREFIX) throw malformed(`it must start with "${PREFIX}."`);
+  if (parts.length !== 4) throw malformed(`it must have 4 parts between dots, and has ${parts.length}`);
+  if (!isDigestText(pin)) throw malformed("its second part, the authority's hash, is damaged");
+  if (!/^[0-9a-f]{12}$/.test(id)) throw malformed("its third part, the id, is damaged");
+  if (!isDigestText(secret)) throw malformed("its last part, the secret, is damaged or cut off");
+  return { pin, id, secret };
+}
+
+export type JoinAttempt = {
+  readonly secret: string;
+  readonly nodeName: NodeId;
+  /** `spkiPin` of the key in the signing request, whose signature was checked. */
+  readonly keyPin: string;
+};
+
+/**
+ * `first`: issue a certificate and store `recordUse`'s record in the same transaction as the node.
+ * `retry`: the answer to a join was lost; give the certificate of that use again, to the same key.
+ */
+export type JoinVerdict =
+  | { readonly ok: true; readonly kind: "first" }
+  | { readonly ok: true; readonly kind: "retry"; readonly use: JoinUse }
+  | { readonly ok: false; readonly reason: JoinRefusal };
+
+/** `WRONG_SECRET` comes before all others: who doesn't know the secret learns nothing about the token. */
+export type JoinRefusal = "WRONG_SECRET" | "EXPIRED" | "WRONG_NAME" | "USED";
+
+/** Judges a join. Pure: the caller finds the record by the token's id and stores what follows. */
+export function verifyJoinToken(record: JoinTokenRecord, attempt: JoinAttempt, nowMs: number): JoinVerdict {
+  if (!matchesSecret(record.secretHash, attempt.secret)) return { ok: false, reason: "WRONG_SECRET" };
+  if (nowMs >= record.expiresAtMs) return { ok: false, reason: "EXPIRED" };
+  if (record.nodeName !== undefined && record.nodeName !== attempt.nodeName)
+    return { ok: false, reason: "WRONG_NAME" };
+  const use = record.uses.find(({ keyPin }) => keyPin === attempt.keyPin);
+  if (use !== undefined) {
+    return use.nodeName === attempt.nodeName
+      ? { ok: true, kind: "retry", use }
+      : { ok: false, reason: "WRONG_NAME" };
+  }
+  return record.uses.length < record.maxUses ? { ok: true, kind: "first" } : { ok: false, reason: "USED" };
+}
+
+/** The record after a first use. INVALID_ARGUMENT when there is no use left: the verdict was not asked, or is old. */
+export function recordUse(record: JoinTokenRecord, use: JoinUse): JoinTokenRecord {
+  if (record.uses.length >= record.maxUses)
+    throw new IdentityError("INVALID_ARGUMENT", "the join token is used up");
+  return { ...record, uses: [...record.uses, use] };
+}
+
+function malformed(what: string): IdentityError {
+  return new IdentityError("TOKEN_MALFORMED", `this isn't a join token: ${what}`);
+}

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { CertificateAuthority } from "./ca.ts";
+import { loadAuthority, loadOrCreateAuthority, storeAuthority } from "./ca-file.ts";
+import { createKeyAndCsr } from "./csr.ts";
+import { checkKeyPair, readKeyPair, writeKeyPair } from "./key-pair-file.ts";
+import { nodeId } from "./node-id.ts";
+import { writePrivateFile } from "./private-file.ts";
+
+const options = { nowMs: Date.now, randomBytes };
+
+describe("key pair files", () => {
+  let root: string;
+  let ca: CertificateAuthority;
+
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), "forage-identity-"));
+    ca = await CertificateAuthority.create("home", options);
+  });
+
+  after(() => rm(root, { recursive: true, force: true }));
+
+  async function aPair() {
+    const { keyPem, csrPem } = await createKeyAndCsr();
+    const { chainPem, serial } = await ca.issueNode(nodeId("n1"), csrPem);
+    return { keyPem, chainPem, serial };
+  }
+
+  it("are read as they were written, with what the certificate says", async () => {
+    const path = join(root, "a", "b", "node.pem");
+    const { serial, ...pair } = await aPair();
+    await writeKeyPair(path, pair);
+    const read = await readKeyPair(path);
+    assert.equal(read.keyPem, pair.keyPem);
+    assert.equal(read.chainPem, pair.chainPem);
+    assert.equal(read.serial, serial);
+    assert.ok(read.identity?.kind === "node" && read.identity.nodeId === "n1");
+    assert.equal(read.notAfterMs - read.notBeforeMs, 24 * 3_600_000 + 5 * 60_000);
+  });
+
+  it("are for us alone, and leave nothing else behind", async () => {
+    const path = join(root, "modes", "node.pem");
+    await writeKeyPair(path, await aPair());
+    await writeFile(`${path}.new`, "left by a crash");
+    await writeKeyPair(path, await aPair());
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+    assert.equal((await stat(join(root, "modes"))).mode & 0o777, 0o700);
+    assert.deepEqual(await readdir(join(root, "modes")), ["node.pem"]);
+  });
+
+  it("are refused when others can read them, or put others in their place", async () => {
+    const path = join(root, "open", "node.pem");
+    await writeKeyPair(path, await aPair());
+    await chmod(path, 0o640);
+    await assert.rejects(readKeyPair(path), { code: "FILE_UNSAFE", message: /mode 640/ });
+    await chmod(path, 0o600);
+    await chmod(join(root, "open"), 0o777);
+    await assert.rejects(readKeyPair(path), { code: "FILE_UNSAFE" });
+    await chmod(join(root, "open"), 0o755);
+    await readKeyPair(path);
+  });
+
+  it("are refused when they are links, folders or missing", async () => {
+    const path = join(root, "node.pem");
+    await writeKeyPair(path, await aPair());
+    await symlink(path, join(root, "link.pem"));
+    await assert.rejects(readKeyPair(join(root, "link.pem")), { code: "FILE_UNSAFE" });
+    await assert.rejects(readKeyPair(root), { code: "FILE_UNSAFE" });
+    await assert.rejects(readKeyPair(join(root, "none.pem")), { code: "FILE_MISSING" });
+  });
+
+  it("are refused when key and certificate don't fit, and errors hold no key", async () => {
+    const path = join(root, "mixed.pem");
+    const [one, two] = [await aPair(), await aPair()];
+    await assert.rejects(writeKeyPair(path, { keyPem: one.keyPem, chainPem: two.chainPem }), {
+      code: "PAIR_MISMATCH",
+    });
+    await writePrivateFile(path, one.keyPem + two.chainPem);
+    await assert.rejects(readKeyPair(path), { code: "PAIR_MISMATCH" });
+    const secret = one.keyPem.split("\n")[1] ?? "";
+    const torn = one.keyPem.replace("A", "B").slice(0, 80);
+    assert.throws(
+      () => checkKeyPair({ keyPem: torn, chainPem: one.chainPem }),
+      (error: Error) =>
+        !JSON.stringify(error, Object.getOwnPropertyNames(error)).includes(secret.slice(0, 20)),
+    );
+    await writePrivateFile(path, one.keyPem);
+    await assert.rejects(readKeyPair(path), { code: "CERTIFICATE_INVALID" });
+  });
+
+  it("can be checked against the authorities that are trusted", async () => {
+    const pair = await aPair();
+    const other = await CertificateAuthority.create("home", options);
+    checkKeyPair(pair, other.certPem + ca.certPem);
+    assert.throws(() => checkKeyPair(pair, other.certPem), { code: "CERTIFICATE_INVALID" });
+  });
+
+  it("of an authority are made once and never overwritten", async () => {
+    const path = join(root, "ca", "ca.pem");
+    await assert.rejects(loadAuthority(path, options), { code: "FILE_MISSING" });
+    const made = await loadOrCreateAuthority(path, "home", options);
+    const again = await loadOrCreateAuthority(path, "home", options);
+    assert.equal(again.pin, made.pin);
+    const before = await readFile(path, "utf8");
+    await assert.rejects(storeAuthority(path, ca), { code: "EEXIST" });
+    assert.equal(await readFile(path, "utf8"), before);
+    assert.deepEqual(await readdir(join(root, "ca")), ["ca.pem"]);
+    assert.equal((await stat(path)).mode & 0o777, 0o600);
+  });
+});

@@ -1,0 +1,47 @@
+import type { PeerCertificate } from "node:tls";
+import type { ClientName, ClusterName, NodeId } from "./node-id.ts";
+import { isName } from "./node-id.ts";
+
+/** Who a verified client certificate speaks for. */
+export type PeerIdentity = NodeIdentity | ClientIdentity;
+
+export type NodeIdentity = IdentityFields & { readonly kind: "node"; readonly nodeId: NodeId };
+export type ClientIdentity = IdentityFields & { readonly kind: "client"; readonly name: ClientName };
+
+type IdentityFields = {
+  readonly cluster: ClusterName;
+  /** Lower-case hex without leading zeros, as `IssuedCertificate.serial`. */
+  readonly serial: string;
+  /** Milliseconds since the epoch. TLS looks at it once, when the connection opens. */
+  readonly notAfterMs: number;
+};
+
+const IDENTITY_URI = /^URI:spiffe:\/\/([^/,"\s]+)\/(node|client)\/([^/,"\s]+)$/;
+
+/**
+ * Reads the identity out of `getPeerCertificate()`. The caller must have verified the certificate's chain. The one URI name
+ * and the common name must agree, and no other alternative name may be there; `undefined` otherwise.
+ */
+export function identityOf(certificate: PeerCertificate): PeerIdentity | undefined {
+  const [, cluster, kind, name] = IDENTITY_URI.exec(certificate.subjectaltname ?? "") ?? [];
+  if (cluster === undefined || name === undefined || !isName(cluster) || !isName(name)) return undefined;
+  if (certificate.subject?.CN !== `${kind}:${name}`) return undefined;
+  const notAfterMs = Date.parse(certificate.valid_to);
+  if (Number.isNaN(notAfterMs)) return undefined;
+  const fields = {
+    cluster: cluster as ClusterName,
+    serial: normalSerial(certificate.serialNumber),
+    notAfterMs,
+  };
+  return kind === "node"
+    ? { kind: "node", nodeId: name as NodeId, ...fields }
+    : { kind: "client", name: name as ClientName, ...fields };
+}
+
+/** The form in which serial numbers are compared: tools differ in case and leading zeros. */
+export function normalSerial(serial: string): string {
+  return serial
+    .toLowerCase()
+    .replace(/[^0-9a-f]/g, "")
+    .replace(/^0+(?=.)/, "");
+}

@@ -1,0 +1,43 @@
+import { createHash, X509Certificate } from "node:crypto";
+import { IdentityError } from "./error.ts";
+
+const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
+const PRIVATE_KEY_BLOCK =
+  /-----BEGIN (?:EC )?PRIVATE KEY-----[A-Za-z0-9+/=\s]+-----END (?:EC )?PRIVATE KEY-----/;
+
+/** Certificates of a PEM text in their order; whatever stands between them is ignored. Empty when there are none. */
+export function splitCertificates(pem: string): readonly string[] {
+  return (pem.match(CERTIFICATE_BLOCK) ?? []).map((block) => `${block}\n`);
+}
+
+/** The first private key of a PEM text. */
+export function findPrivateKey(pem: string): string | undefined {
+  const block = pem.match(PRIVATE_KEY_BLOCK)?.[0];
+  return block === undefined ? undefined : `${block}\n`;
+}
+
+/** Reads one certificate. CERTIFICATE_INVALID when it can't be parsed. */
+export function readCertificate(pem: string): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (cause) {
+    throw new IdentityError("CERTIFICATE_INVALID", "the certificate can't be read", { cause });
+  }
+}
+
+/** The pin of a certificate: base64url of SHA-256 over the DER of its public key, 43 characters. */
+export function spkiPin(certificate: X509Certificate): string {
+  const spki = certificate.publicKey.export({ type: "spki", format: "der" });
+  return createHash("sha256").update(spki).digest("base64url");
+}
+
+/** The pins of every authority in a bundle, in order. While authorities are rolled a bundle holds two. */
+export function pinsOf(bundlePem: string): readonly string[] {
+  return splitCertificates(bundlePem).map((pem) => spkiPin(readCertificate(pem)));
+}
+
+/** Joins bundles and drops certificates that occur twice, keeping the first place of each. */
+export function mergeBundles(...bundles: readonly string[]): string {
+  const all = bundles.flatMap(splitCertificates);
+  return [...new Map(all.map((pem) => [readCertificate(pem).fingerprint256, pem])).values()].join("");
+}

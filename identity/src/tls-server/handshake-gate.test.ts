@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { HandshakeGate } from "./handshake-gate.ts";
+
+function aGate(maxHandshakes: number, maxHandshakesPerAddress = maxHandshakes, maxWaiting = 100) {
+  return new HandshakeGate<string>({ maxHandshakes, maxHandshakesPerAddress, maxWaiting });
+}
+
+describe("HandshakeGate", () => {
+  it("starts as many as there are places, first come first", () => {
+    const gate = aGate(2);
+    for (const item of ["a", "b", "c", "d"]) gate.add(item, `10.0.0.${item}`);
+    assert.deepEqual(gate.next(), ["a", "b"]);
+    assert.deepEqual(gate.next(), []);
+    gate.remove("a");
+    assert.deepEqual(gate.next(), ["c"]);
+    assert.equal(gate.running, 2);
+    assert.equal(gate.waiting, 1);
+  });
+
+  it("leaves places for other addresses", () => {
+    const gate = aGate(4, 2);
+    for (const item of ["x1", "x2", "x3", "x4"]) gate.add(item, "10.0.0.1");
+    gate.add("y", "10.0.0.2");
+    assert.deepEqual(gate.next(), ["x1", "x2", "y"]);
+    gate.remove("x1");
+    assert.deepEqual(gate.next(), ["x3"]);
+  });
+
+  it("counts an IPv6 /64 as one address", () => {
+    const gate = aGate(4, 1);
+    gate.add("a", "2001:db8:0:1::1");
+    gate.add("b", "2001:db8:0:1:ffff::2");
+    gate.add("c", "2001:db8:0:2::1");
+    gate.add("d", "::ffff:10.0.0.1");
+    gate.add("e", "::ffff:10.0.0.2");
+    assert.deepEqual(gate.next(), ["a", "c", "d", "e"]);
+  });
+
+  it("turns away what the queue can't hold", () => {
+    const gate = aGate(1, 1, 2);
+    assert.deepEqual(
+      ["a", "b", "c"].map((item) => gate.add(item, "10.0.0.1")),
+      [true, true, false],
+    );
+  });
+
+  it("forgets what left, from the queue or from a place, also twice", () => {
+    const gate = aGate(1);
+    gate.add("a", "10.0.0.1");
+    gate.add("b", "10.0.0.1");
+    gate.add("c", "10.0.0.1");
+    gate.next();
+    gate.remove("b");
+    gate.remove("a");
+    gate.remove("a");
+    assert.deepEqual(gate.next(), ["c"]);
+    assert.equal(gate.running, 1);
+    assert.equal(gate.waiting, 0);
+  });
+});

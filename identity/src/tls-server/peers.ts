@@ -1,0 +1,153 @@
+import type { PeerCertificate, TLSSocket } from "node:tls";
+import { identityOf, type PeerIdentity } from "../peer-identity.ts";
+
+/** Who is at the other end of a call. */
+export type Peer = AuthenticatedPeer | AnonymousPeer;
+
+export type AuthenticatedPeer = {
+  readonly kind: "authenticated";
+  readonly identity: PeerIdentity;
+  /** `address:port` as seen by the server. */
+  readonly remoteAddress: string;
+};
+
+/** No certificate, or one that says nothing. Such a peer may still present a bearer token. */
+export type AnonymousPeer = {
+  readonly kind: "anonymous";
+  readonly remoteAddress: string;
+  /** Set when a certificate was presented but refused; tell the peer, it can't know otherwise. */
+  readonly certificateProblem?: CertificateProblem;
+};
+
+/**
+ * `REVOKED`: denied by the caller's list. `NOT_AN_IDENTITY`: verified, but names no node or client of this cluster. `EXPIRED`:
+ * ran out while connected. Otherwise OpenSSL's word, such as `CERT_HAS_EXPIRED`, `INVALID_PURPOSE`, `DEPTH_ZERO_SELF_SIGNED_CERT`.
+ */
+export type CertificateProblem = "REVOKED" | "NOT_AN_IDENTITY" | "EXPIRED" | (string & {});
+
+/** The part of a grpc-js call (handler's or interceptor's) that tells its connection. */
+export type PeeredCall = {
+  getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
+  getPeer(): string;
+};
+
+export type Connection = { readonly socket: TLSSocket; readonly peer: Peer };
+
+/**
+ * The TLS connections of one server and who is behind them. grpc-js shows handlers the peer's certificate but not the connection;
+ * so each connection's certificate object is made once and is the key under which the peer is found again.
+ */
+export class Peers {
+  readonly #byCertificate = new WeakMap<object, AuthenticatedPeer>();
+  readonly #problems = new Map<string, CertificateProblem>();
+  readonly #connections = new Set<Connection>();
+  readonly #isRevoked: (identity: PeerIdentity) => boolean;
+  readonly #cluster: string | undefined;
+  readonly #nowMs: () => number;
+  #anonymous = 0;
+
+  constructor(options: {
+    readonly isRevoked: (identity: PeerIdentity) => boolean;
+    readonly nowMs: () => number;
+    readonly cluster?: string | undefined;
+  }) {
+    this.#isRevoked = options.isRevoked;
+    this.#nowMs = options.nowMs;
+    this.#cluster = options.cluster;
+  }
+
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  get anonymous(): number {
+    return this.#anonymous;
+  }
+
+  /** Enters a connection whose handshake is done; it leaves by itself when it closes. */
+  add(socket: TLSSocket): Connection {
+    const remoteAddress = addressOf(socket);
+    const certificate = socket.getPeerCertificate();
+    const verdict = this.#judge(socket, certificate);
+    const peer: Peer =
+      typeof verdict === "object"
+        ? { kind: "authenticated", identity: verdict, remoteAddress }
+        : { kind: "anonymous", remoteAddress, ...(verdict && { certificateProblem: verdict }) };
+    const connection = { socket, peer };
+    this.#connections.add(connection);
+    if (peer.kind === "authenticated") {
+      // Node parses the certificate anew at each look and gives a new object; ours is one per connection.
+      socket.getPeerCertificate = (() => certificate) as TLSSocket["getPeerCertificate"];
+      this.#byCertificate.set(certificate, peer);
+    } else {
+      this.#anonymous += 1;
+      // grpc-js asks this flag before it shows a certificate to a handler.
+      socket.authorized = false;
+      if (peer.certificateProblem !== undefined) this.#problems.set(remoteAddress, peer.certificateProblem);
+    }
+    socket.once("close", () => this.#forget(connection));
+    return connection;
+  }
+
+  /** The peer of a call, judged anew: a certificate that was revoked or ran out since the handshake counts for nothing. */
+  of(call: PeeredCall): Peer {
+    const peer = this.#authenticated(call);
+    const remoteAddress = peer?.remoteAddress ?? call.getPeer();
+    if (peer === undefined) {
+      const certificateProblem = this.#problems.get(remoteAddress);
+      return { kind: "anonymous", remoteAddress, ...(certificateProblem && { certificateProblem }) };
+    }
+    const certificateProblem = this.#problemOf(peer.identity);
+    return certificateProblem === undefined ? peer : { kind: "anonymous", remoteAddress, certificateProblem };
+  }
+
+  /** Connections whose certificate ran out or was revoked, each with the reason. */
+  *lapsed(): Generator<{ readonly connection: Connection; readonly problem: CertificateProblem }> {
+    for (const connection of this.#connections) {
+      if (connection.peer.kind !== "authenticated") continue;
+      const problem = this.#problemOf(connection.peer.identity);
+      if (problem !== undefined) yield { connection, problem };
+    }
+  }
+
+  [Symbol.iterator](): IterableIterator<Connection> {
+    return this.#connections.values();
+  }
+
+  #judge(socket: TLSSocket, certificate: PeerCertificate): PeerIdentity | CertificateProblem | undefined {
+    // Node gives an empty object when the peer presented none.
+    if (certificate?.raw === undefined) return undefined;
+    if (!socket.authorized) return String(socket.authorizationError ?? "UNVERIFIED");
+    const identity = identityOf(certificate);
+    if (identity === undefined) return "NOT_AN_IDENTITY";
+    if (this.#cluster !== undefined && identity.cluster !== this.#cluster) return "NOT_AN_IDENTITY";
+    return this.#problemOf(identity) ?? identity;
+  }
+
+  #problemOf(identity: PeerIdentity): CertificateProblem | undefined {
+    if (this.#isRevoked(identity)) return "REVOKED";
+    return identity.notAfterMs <= this.#nowMs() ? "EXPIRED" : undefined;
+  }
+
+  #authenticated(call: PeeredCall): AuthenticatedPeer | undefined {
+    try {
+      const certificate = call.getAuthContext().sslPeerCertificate;
+      return certificate === undefined ? undefined : this.#byCertificate.get(certificate);
+    } catch {
+      // grpc-js throws when the connection is already gone.
+      return undefined;
+    }
+  }
+
+  #forget(connection: Connection): void {
+    this.#connections.delete(connection);
+    if (connection.peer.kind === "anonymous") {
+      this.#anonymous -= 1;
+      this.#problems.delete(connection.peer.remoteAddress);
+    }
+  }
+}
+
+function addressOf(socket: TLSSocket): string {
+  return `${socket.remoteAddress}:${socket.remotePort}`;
+}

@@ -1,0 +1,297 @@
+import {
+  type AddressInfo,
+  createServer as createNetServer,
+  type Server as NetServer,
+  type Socket,
+} from "node:net";
+import { createServer as createTlsServer, type Server as RawTlsServer, type TLSSocket } from "node:tls";
+import { type ConnectionInjector, type Server as GrpcServer, ServerCredentials } from "@grpc/grpc-js";
+import { IdentityError } from "../error.ts";
+import type { PeerIdentity } from "../peer-identity.ts";
+import { HandshakeGate } from "./handshake-gate.ts";
+import { secureContextOptions, type TlsMaterial } from "./material.ts";
+import { type Peer, type PeeredCall, Peers } from "./peers.ts";
+
+export type { TlsMaterial } from "./material.ts";
+export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, PeeredCall } from "./peers.ts";
+
+export type TlsLimits = {
+  readonly maxConnections: number;
+  readonly maxAnonymous: number;
+  readonly maxHandshakes: number;
+  readonly maxHandshakesPerAddress: number;
+  readonly maxWaiting: number;
+  readonly placeMs: number;
+  readonly handshakeMs: number;
+  readonly waitMs: number;
+};
+
+export const DEFAULT_TLS_LIMITS: TlsLimits = {
+  /** About 90 KiB each: 1.4 GiB when all are taken. */
+  maxConnections: 16_384,
+  /** People and scripts with tokens, and agents that join; strangers can't take the places of the fleet. */
+  maxAnonymous: 2_048,
+  /** At 3–4 ms of CPU each, one turn takes 0.1 s; when thousands reconnect at once, more would only make all of them late. */
+  maxHandshakes: 32,
+  /** Half, so that one address (which may be a whole site behind NAT) never keeps everybody else out. */
+  maxHandshakesPerAddress: 16,
+  /** Every connection there may be can wait at once. */
+  maxWaiting: 16_384,
+  /** A handshake that is slow for the network's sake gives its place back after this; it may still finish. */
+  placeMs: 1_000,
+  /** Four round trips of a bad satellite link, with room. */
+  handshakeMs: 10_000,
+  /** grpc clients give up connecting after 20 s; serving them later is work for nothing. */
+  waitMs: 15_000,
+};
+
+/** Expiry and the denylist are looked at this often, so a connection outlives its certificate by half a second at most. */
+const SWEEP_MS = 500;
+
+export type TlsServerEvent =
+  | {
+      readonly kind: "refused";
+      readonly remoteAddress: string;
+      readonly reason: "CONNECTIONS" | "ANONYMOUS" | "WAITING" | "PROTOCOL";
+    }
+  | { readonly kind: "handshakeFailed"; readonly remoteAddress: string; readonly reason: string }
+  | { readonly kind: "closed"; readonly peer: Peer; readonly reason: "REVOKED" | "EXPIRED" | (string & {}) };
+
+export type TlsServerOptions = {
+  readonly material: TlsMaterial;
+  /** Milliseconds since the epoch. */
+  readonly nowMs: () => number;
+  /** Identities of other clusters count as none. */
+  readonly cluster?: string;
+  /** The denylist: asked at the handshake, by `peerOf`, and twice a second for open connections. Must be quick. */
+  readonly isRevoked?: (identity: PeerIdentity) => boolean;
+  readonly limits?: Partial<TlsLimits>;
+  /** For logs and metrics; must not throw. */
+  readonly onEvent?: (event: TlsServerEvent) => void;
+};
+
+/** Connections of a `TlsServer` at this moment. */
+export type TlsServerStats = {
+  readonly open: number;
+  readonly anonymous: number;
+  readonly handshaking: number;
+  readonly waiting: number;
+};
+
+/**
+ * One TLS port for a grpc-js server that takes clients with a certificate and clients without. grpc-js itself either demands
+ * a certificate or never sees one; so TLS ends here and the decrypted connections are injected.
+ *
+ * ```ts
+ * const tls = new TlsServer({ material, nowMs: Date.now, isRevoked: (id) => denylist.has(id) });
+ * const server = new grpc.Server({ interceptors: [authentication((call) => tls.peerOf(call))] });
+ * await tls.listen(server, { host: "0.0.0.0", port: 7600 });
+ * ```
+ *
+ * A client certificate is asked for but not demanded. One that doesn't verify makes an anonymous peer with `certificateProblem`,
+ * so that a handler can tell the client why. Sessions are never resumed: each connection's certificate is verified.
+ */
+export class TlsServer {
+  readonly #options: TlsServerOptions;
+  readonly #limits: TlsLimits;
+  readonly #peers: Peers;
+  readonly #gate: HandshakeGate<Socket>;
+  readonly #pending = new Map<string, Socket>();
+  readonly #raw = new Set<Socket>();
+  readonly #waits = new WeakMap<Socket, NodeJS.Timeout>();
+  readonly #tls: RawTlsServer;
+  readonly #net: NetServer;
+  #injector: ConnectionInjector | undefined;
+  #sweep: NodeJS.Timeout | undefined;
+  #closing = false;
+
+  /** Throws as `reload` does. */
+  constructor(options: TlsServerOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_TLS_LIMITS, ...options.limits };
+    this.#peers = new Peers({
+      isRevoked: options.isRevoked ?? (() => false),
+      nowMs: options.nowMs,
+      cluster: options.cluster,
+    });
+    this.#gate = new HandshakeGate(this.#limits);
+    this.#tls = createTlsServer({
+      ...secureContextOptions(options.material),
+      requestCert: true,
+      rejectUnauthorized: false,
+      ALPNProtocols: ["h2"],
+      handshakeTimeout: this.#limits.handshakeMs,
+    });
+    this.#tls.on("secureConnection", (socket) => this.#secured(socket));
+    this.#tls.on("tlsClientError", (error, socket) => this.#failed(error, socket));
+    this.#net = createNetServer({ pauseOnConnect: true, noDelay: true }, (socket) => this.#accept(socket));
+  }
+
+  /** Opens the port; port 0 takes a free one. LISTEN_FAILED when it can't. Call once. */
+  async listen(
+    server: GrpcServer,
+    at: { readonly host: string; readonly port: number },
+  ): Promise<{ readonly host: string; readonly port: number }> {
+    if (this.#injector !== undefined)
+      throw new IdentityError("INVALID_ARGUMENT", "this server listens already");
+    this.#injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+    await new Promise<void>((resolve, reject) => {
+      this.#net.once("error", (cause) =>
+        reject(
+          new IdentityError("LISTEN_FAILED", `can't listen on ${at.host}:${at.port}: ${cause.message}`, {
+            cause,
+          }),
+        ),
+      );
+      this.#net.listen(at.port, at.host, resolve);
+    });
+    this.#net.removeAllListeners("error").on("error", () => {});
+    this.#sweep = setInterval(() => this.closeLapsed(), SWEEP_MS).unref();
+    const { address, port } = this.#net.address() as AddressInfo;
+    return { host: address, port };
+  }
+
+  /** Who makes a call; works in handlers and interceptors, on live and dying connections. Never throws. */
+  peerOf(call: PeeredCall): Peer {
+    return this.#peers.of(call);
+  }
+
+  /**
+   * New handshakes use the new material; open connections stay. PAIR_MISMATCH or CERTIFICATE_INVALID leaves the old in use.
+   * An authority taken out of `clientCaPem` doesn't close connections made under it: they end with their certificates.
+   */
+  reload(material: TlsMaterial): void {
+    this.#tls.setSecureContext(secureContextOptions(material));
+  }
+
+  /** Closes what `isRevoked` now denies or has expired, at once rather than at the next look; returns how many. */
+  closeLapsed(): number {
+    const lapsed = [...this.#peers.lapsed()];
+    for (const { connection, problem } of lapsed) this.#closeOne(connection.socket, connection.peer, problem);
+    return lapsed.length;
+  }
+
+  /** Closes the open connections that match, e.g. of a node that was removed; returns how many. They may connect again. */
+  disconnect(matches: (identity: PeerIdentity) => boolean, reason: string): number {
+    let closed = 0;
+    for (const connection of this.#peers) {
+      if (connection.peer.kind !== "authenticated" || !matches(connection.peer.identity)) continue;
+      this.#closeOne(connection.socket, connection.peer, reason);
+      closed += 1;
+    }
+    return closed;
+  }
+
+  stats(): TlsServerStats {
+    return {
+      open: this.#peers.size,
+      anonymous: this.#peers.anonymous,
+      handshaking: this.#pending.size - this.#gate.waiting,
+      waiting: this.#gate.waiting,
+    };
+  }
+
+  /** Stops accepting, asks clients to leave, and cuts those off that are still there after `graceMs`. */
+  async close(graceMs = 0): Promise<void> {
+    if (this.#closing) return;
+    this.#closing = true;
+    clearInterval(this.#sweep);
+    const closed = new Promise<void>((resolve) => this.#net.close(() => resolve()));
+    for (const socket of this.#pending.values()) socket.destroy();
+    this.#injector?.destroy();
+    const cut = setTimeout(() => {
+      for (const socket of this.#raw) socket.destroy();
+    }, graceMs);
+    await closed;
+    clearTimeout(cut);
+  }
+
+  #accept(socket: Socket): void {
+    socket.on("error", () => {});
+    const key = keyOf(socket);
+    if (key === undefined || this.#closing) socket.destroy();
+    else if (this.#raw.size >= this.#limits.maxConnections) this.#refuse(socket, "CONNECTIONS");
+    else if (!this.#gate.add(socket, socket.remoteAddress ?? "")) this.#refuse(socket, "WAITING");
+    else this.#enqueue(key, socket);
+  }
+
+  #enqueue(key: string, socket: Socket): void {
+    this.#raw.add(socket);
+    this.#pending.set(key, socket);
+    const waited = setTimeout(() => this.#refuse(socket, "WAITING"), this.#limits.waitMs);
+    this.#waits.set(socket, waited);
+    socket.once("close", () => {
+      clearTimeout(waited);
+      this.#raw.delete(socket);
+      this.#settle(key, socket);
+    });
+    this.#startNext();
+  }
+
+  #startNext(): void {
+    for (const socket of this.#gate.next()) {
+      clearTimeout(this.#waits.get(socket));
+      const timer = setTimeout(() => this.#release(socket), this.#limits.placeMs);
+      socket.once("close", () => clearTimeout(timer));
+      this.#tls.emit("connection", socket);
+    }
+  }
+
+  #release(socket: Socket): void {
+    this.#gate.remove(socket);
+    this.#startNext();
+  }
+
+  #settle(key: string, socket: Socket): void {
+    if (this.#pending.get(key) === socket) this.#pending.delete(key);
+    this.#release(socket);
+  }
+
+  #secured(socket: TLSSocket): void {
+    socket.on("error", () => {});
+    const key = keyOf(socket);
+    const raw = key === undefined ? undefined : this.#pending.get(key);
+    // Gone between the handshake's last byte and now.
+    if (key === undefined || raw === undefined) socket.destroy();
+    else {
+      this.#settle(key, raw);
+      this.#admit(socket);
+    }
+  }
+
+  #admit(socket: TLSSocket): void {
+    if (socket.alpnProtocol !== "h2") {
+      this.#refuse(socket, "PROTOCOL");
+      return;
+    }
+    const { peer } = this.#peers.add(socket);
+    const crowded = peer.kind === "anonymous" && this.#peers.anonymous > this.#limits.maxAnonymous;
+    if (crowded) this.#refuse(socket, "ANONYMOUS");
+    else this.#injector?.injectConnection(socket);
+  }
+
+  #failed(error: Error & { code?: string }, socket: TLSSocket): void {
+    this.#options.onEvent?.({
+      kind: "handshakeFailed",
+      remoteAddress: keyOf(socket) ?? "unknown",
+      reason: error.code ?? error.message,
+    });
+    socket.destroy();
+  }
+
+  #refuse(socket: Socket, reason: "CONNECTIONS" | "ANONYMOUS" | "WAITING" | "PROTOCOL"): void {
+    this.#options.onEvent?.({ kind: "refused", remoteAddress: keyOf(socket) ?? "unknown", reason });
+    socket.destroy();
+  }
+
+  #closeOne(socket: TLSSocket, peer: Peer, reason: string): void {
+    this.#options.onEvent?.({ kind: "closed", peer, reason });
+    socket.destroy();
+  }
+}
+
+/** Names a connection of this listener: both ends, since a listener on all addresses can see one remote port twice. */
+function keyOf(socket: Socket): string | undefined {
+  if (socket.remoteAddress === undefined) return undefined;
+  return `${socket.remoteAddress}:${socket.remotePort}>${socket.localAddress}`;
+}

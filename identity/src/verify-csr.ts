@@ -1,0 +1,25 @@
+import { createPublicKey } from "node:crypto";
+import { IdentityError } from "./error.ts";
+import { Pkcs10CertificateRequest } from "./x509.ts";
+
+/** Ours are 200 bytes of DER; what is much longer is not worth parsing. */
+const MAX_CSR_BYTES = 8 * 1024;
+
+/**
+ * Checks that the request is signed by the key it asks for and returns that key (SPKI DER). Everything else in the request
+ * — subject, alternative names, extensions — is ignored. CSR_INVALID when it can't be read, is tampered with or isn't P-256.
+ */
+export async function publicKeyOfCsr(csr: string | Uint8Array): Promise<Uint8Array> {
+  if (csr.length > MAX_CSR_BYTES) throw new IdentityError("CSR_INVALID", "the signing request is too long");
+  try {
+    const request = new Pkcs10CertificateRequest(typeof csr === "string" ? csr : Uint8Array.from(csr));
+    const spki = new Uint8Array(request.publicKey.rawData);
+    const key = createPublicKey({ key: Buffer.from(spki), type: "spki", format: "der" });
+    if (key.asymmetricKeyDetails?.namedCurve !== "prime256v1") throw new Error("its key isn't P-256");
+    if (!(await request.verify())) throw new Error("its signature doesn't match its key");
+    return spki;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new IdentityError("CSR_INVALID", `the signing request was refused: ${reason}`, { cause });
+  }
+}

@@ -1,0 +1,43 @@
+import { randomBytes } from "node:crypto";
+import { CertificateAuthority } from "../src/ca.ts";
+import { createKeyAndCsr } from "../src/csr.ts";
+import { nodeId } from "../src/node-id.ts";
+import type { TlsMaterial } from "../src/tls-server/material.ts";
+
+export type Pair = { readonly certPem: string; readonly keyPem: string };
+
+/** An authority with the system's clock and generator, or with a clock that is `aheadMs` wrong. */
+export async function anAuthority(cluster = "home", aheadMs = 0): Promise<CertificateAuthority> {
+  return await CertificateAuthority.create(cluster, { nowMs: () => Date.now() + aheadMs, randomBytes });
+}
+
+/** The same authority, seen by a coordinator whose clock is `aheadMs` wrong. */
+export async function atAnotherTime(
+  ca: CertificateAuthority,
+  aheadMs: number,
+): Promise<CertificateAuthority> {
+  return await CertificateAuthority.fromPem(ca.toPem(), { nowMs: () => Date.now() + aheadMs, randomBytes });
+}
+
+export async function aServer(ca: CertificateAuthority, clientCaPem = ca.certPem): Promise<TlsMaterial> {
+  const { chainPem, keyPem } = await ca.issueServer({ dnsNames: ["localhost"], ipAddresses: ["127.0.0.1"] });
+  return { chainPem, keyPem, clientCaPem };
+}
+
+export async function aNode(
+  ca: CertificateAuthority,
+  id = "n1",
+): Promise<Pair & { readonly serial: string; readonly notAfterMs: number }> {
+  const { keyPem, csrPem } = await createKeyAndCsr();
+  const issued = await ca.issueNode(nodeId(id), csrPem);
+  return { certPem: issued.chainPem, keyPem, serial: issued.serial, notAfterMs: issued.notAfterMs };
+}
+
+/** Waits until `condition` holds, looking every few milliseconds; fails after `limitMs`. */
+export async function until(condition: () => boolean, what: string, limitMs = 5_000): Promise<void> {
+  const deadline = performance.now() + limitMs;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`not within ${limitMs} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}

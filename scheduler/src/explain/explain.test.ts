@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aFleet, aNode, aPod } from "../../test/builders/fleet.ts";
+
+test("says how much is missing, node by node and in all", () => {
+  const fleet = aFleet([
+    aNode("a", { cpu: "1" }),
+    aNode("b", { cpu: "1" }),
+    aNode("c", { taints: [{ key: "gpu", value: "true", effect: "NoSchedule" }] }),
+  ]);
+  fleet.bind(aPod("x", { cpu: "750m" }), "a");
+  fleet.bind(aPod("y", { cpu: "900m" }), "b");
+  const { summary, rejections, feasible, nearest } = fleet.explain(aPod("p", { cpu: "600m" }));
+  assert.deepEqual(feasible, []);
+  assert.equal(rejections[0]?.message, "insufficient cpu (needs 600m cpu, 250m free)");
+  assert.equal(
+    summary,
+    "0/3 nodes: 2 insufficient cpu (needs 600m, largest free 250m), 1 taint gpu=true:NoSchedule",
+  );
+  assert.equal(nearest, "free 350m cpu on a");
+});
+
+test("names every kind of reason", () => {
+  const spread = [
+    {
+      maxSkew: 1,
+      topologyKey: "zone",
+      whenUnsatisfiable: "DoNotSchedule" as const,
+      labelSelector: { matchLabels: { app: "w" } },
+    },
+  ];
+  const web = { labels: { app: "w" } };
+  const anti = { required: [{ topologyKey: "hostname", labelSelector: { matchLabels: { app: "w" } } }] };
+  const fleet = aFleet([
+    aNode("a", { zone: "z1" }),
+    aNode("b", { zone: "z2", unschedulable: true }),
+    aNode("c"),
+  ]);
+  fleet.bind(aPod("w1", web), "a");
+  const why = (parts: Parameters<typeof aPod>[1]) =>
+    Object.fromEntries(fleet.explain(aPod("p", parts)).rejections.map((r) => [r.node, r.message]));
+  assert.deepEqual(why({ ...web, topologySpread: spread }), {
+    a: "too many replicas by zone (skew 2 in z1, at most 1)",
+    b: "unschedulable",
+    c: "no label zone to spread by",
+  });
+  assert.equal(why({ podAntiAffinity: anti }).a, "anti-affinity by hostname (1 in a)");
+  assert.equal(why({ podAffinity: anti }).c, "no pod that the affinity asks for");
+  assert.equal(why({ nodeSelector: { disk: "ssd" } }).a, "node selector or affinity doesn't match");
+  assert.equal(why({ claimNodes: ["b"] }).a, "volume claims are on b");
+  assert.equal(why({ runtimeClass: "kata" }).a, "runtime class kata not offered");
+  const ported = { containers: [{ hostPorts: [{ port: 80 }] }] };
+  fleet.bind(aPod("q", ported), "c");
+  assert.equal(why(ported).c, "host port 80/TCP taken");
+  fleet.bind(aPod("r", { podAntiAffinity: anti }), "c");
+  assert.equal(why(web).c, "another pod's anti-affinity by hostname (1 in c)");
+});
+
+test("a node that could take the pod is no reason", () => {
+  const fleet = aFleet([aNode("a"), aNode("b")]);
+  const { feasible, rejections, summary, nearest } = fleet.explain(aPod("p"));
+  assert.deepEqual(
+    { feasible, rejections, summary, nearest },
+    { feasible: ["a", "b"], rejections: [], summary: "2/2 nodes", nearest: undefined },
+  );
+});
+
+test("suggests the change nearest at hand", () => {
+  const nearest = (fleet: ReturnType<typeof aFleet>, parts: Parameters<typeof aPod>[1]) =>
+    fleet.explain(aPod("p", parts)).nearest;
+  const tainted = aNode("t", { taints: [{ key: "team", effect: "NoSchedule" }] });
+  assert.equal(nearest(aFleet([tainted]), {}), "tolerate taint team:NoSchedule");
+  assert.equal(nearest(aFleet([tainted, aNode("u", { unschedulable: true })]), {}), "make u schedulable");
+  assert.equal(nearest(aFleet([aNode("a", { cpu: "1" })]), { cpu: "3" }), "add 2 cpu to a, or ask for less");
+});

@@ -1,0 +1,133 @@
+import { admits, fits } from "../place/admit.ts";
+import type { LiveRules } from "../place/live-rules.ts";
+import { formatAmount } from "../quantity/format-quantity.ts";
+import type { FleetState } from "../state/fleet-state.ts";
+import type { Explanation, PodKey } from "../types.ts";
+import { Rejecter, type Rejection, shortagesOn } from "./reject.ts";
+
+/** Asks every node, and sums the answers up. */
+export function explain(state: FleetState, live: LiveRules, pod: PodKey): Explanation {
+  const rejecter = new Rejecter(state, live);
+  const feasible: string[] = [];
+  const rejections: Rejection[] = [];
+  const nearest = new Nearest(state, live);
+  for (const node of state.nodes.indexOf.values()) {
+    const rejection = rejecter.reject(node);
+    if (rejection === undefined) {
+      feasible.push(state.nodes.name(node));
+    } else {
+      rejections.push(rejection);
+      nearest.consider(node, rejection);
+    }
+  }
+  feasible.sort();
+  rejections.sort((a, b) => (a.node < b.node ? -1 : 1));
+  const reasons = summarise(rejections);
+  const head = `${feasible.length}/${state.nodes.count} nodes`;
+  const counted = reasons.map(({ nodes, reason, detail }) => `${nodes} ${reason}${detail && ` (${detail})`}`);
+  const change = feasible.length === 0 ? nearest.change : undefined;
+  return {
+    pod,
+    nodes: state.nodes.count,
+    feasible,
+    rejections: rejections.map(({ shortage: _, ...rejection }) => rejection),
+    reasons,
+    ...(change === undefined ? {} : { nearest: change }),
+    summary: counted.length === 0 ? head : `${head}: ${counted.join(", ")}`,
+  };
+}
+
+function summarise(rejections: readonly Rejection[]): Explanation["reasons"] {
+  const byReason = new Map<string, { nodes: number; largest: Rejection }>();
+  for (const rejection of rejections) {
+    const entry = byReason.get(rejection.reason);
+    if (entry === undefined) {
+      byReason.set(rejection.reason, { nodes: 1, largest: rejection });
+      continue;
+    }
+    entry.nodes++;
+    if ((rejection.shortage?.free ?? 0) > (entry.largest.shortage?.free ?? 0)) entry.largest = rejection;
+  }
+  return [...byReason]
+    .map(([reason, { nodes, largest }]) => ({ reason, nodes, detail: detailOf(largest) }))
+    .sort((a, b) => b.nodes - a.nodes || (a.reason < b.reason ? -1 : 1));
+}
+
+function detailOf({ shortage }: Rejection): string {
+  if (shortage === undefined || shortage.resource === "pods") return "";
+  const { resource, needs, free } = shortage;
+  return `needs ${formatAmount(resource, needs)}, largest free ${formatAmount(resource, Math.max(0, free))}`;
+}
+
+// Lack of room that no pod's leaving would end: less near than most changes of rules.
+const ADDING_COST = 6;
+
+/** The least change that would do, among nodes with a single thing against them. */
+class Nearest {
+  change: string | undefined;
+  #cost = Number.POSITIVE_INFINITY;
+  readonly #state: FleetState;
+  readonly #live: LiveRules;
+
+  constructor(state: FleetState, live: LiveRules) {
+    this.#state = state;
+    this.#live = live;
+  }
+
+  consider(node: number, rejection: Rejection): void {
+    const { filter } = rejection;
+    const live = this.#live;
+    if (filter === "NodeResourcesFit") {
+      if (live.admitted.bits[node] === 1 && admits(live, node)) this.#considerRoom(node, rejection);
+      return;
+    }
+    const bySpec = live.admitted.bits[node] !== 1;
+    const rest = bySpec ? fits(this.#state.nodes, live.podClass.demand, node) && admits(live, node) : true;
+    if (!rest) return;
+    // After lack of room, which is measured below 1: the easier a change usually is, the nearer.
+    const [cost, change] = changeFor(filter, rejection);
+    this.#offer(cost, change);
+  }
+
+  #considerRoom(node: number, { node: name, resolvable }: Rejection): void {
+    const shortages = shortagesOn(this.#state, this.#live, node);
+    let cost = resolvable ? 0 : ADDING_COST;
+    for (const { needs, free } of shortages) cost += (needs - free) / needs / (shortages.length + 1);
+    if (cost >= this.#cost) return;
+    const lacks = shortages.map(
+      ({ resource, needs, free }) => `${formatAmount(resource, needs - free)} ${resource}`,
+    );
+    const all = lacks.join(" and ");
+    this.#offer(cost, resolvable ? `free ${all} on ${name}` : `add ${all} to ${name}, or ask for less`);
+  }
+
+  #offer(cost: number, change: string): void {
+    if (cost >= this.#cost) return;
+    this.#cost = cost;
+    this.change = change;
+  }
+}
+
+function changeFor(filter: Rejection["filter"], { node, reason }: Rejection): [number, string] {
+  switch (filter) {
+    case "NodeUnschedulable":
+      return [1, `make ${node} schedulable`];
+    case "TaintToleration":
+      return [2, `tolerate ${reason}`];
+    case "NodePorts":
+      return [3, `free ${reason.replace(" taken", "")} on ${node}`];
+    case "PodTopologySpread":
+      return [4, `raise maxSkew, or make room in a domain with fewer replicas (${reason})`];
+    case "InterPodAffinity":
+      return [5, `relax the affinity, or move the pods it concerns (${node}: ${reason})`];
+    case "NodeAffinity":
+    case "NodeName":
+      return [7, `relax the node selector or affinity (${node} has room)`];
+    case "RuntimeClass":
+      return [8, `offer the runtime class on ${node}`];
+    case "VolumeBinding":
+      return [9, `move the volume claims to ${node}`];
+    case "NodeResourcesFit":
+      return [10, `make room on ${node}`];
+  }
+}

@@ -1,0 +1,203 @@
+import { explain } from "./explain/explain.ts";
+import { Placer } from "./place/placer.ts";
+import { podKey } from "./pod/pod-key.ts";
+import { compileBudget } from "./preempt/budgets.ts";
+import { best, bestCandidates, type Candidate, candidates } from "./preempt/preempt.ts";
+import { defragment } from "./rebalance/defragment.ts";
+import { pickVictims } from "./rebalance/pick-victims.ts";
+import { SchedulerError } from "./scheduler-error.ts";
+import { FleetState } from "./state/fleet-state.ts";
+import type {
+  DisruptionBudget,
+  Explanation,
+  NodeSpec,
+  PodKey,
+  PodSpec,
+  Preemption,
+  Profile,
+  RebalanceOptions,
+  RebalancePlan,
+} from "./types.ts";
+
+export interface FleetOptions {
+  /** Default `pack`. */
+  readonly profile?: Profile;
+}
+
+/** What `rank` tells: the nodes that can take a pod, and how each scores. */
+export interface Ranking {
+  readonly totals: ReadonlyMap<string, number>;
+  /** Undefined when no node can take the pod, or the profile can't score it. */
+  readonly chosen: string | undefined;
+}
+
+/**
+ * The nodes and the pods bound to them, kept up to date one change at a time, and the questions a control plane asks about them.
+ * No call does I/O or reads a clock; the same changes in the same order give the same answers.
+ */
+export class Fleet {
+  readonly profile: Profile;
+  readonly #state = new FleetState();
+  readonly #placer: Placer;
+  readonly #budgets = new Map<string, DisruptionBudget>();
+
+  constructor(options: FleetOptions = {}) {
+    this.profile = options.profile ?? "pack";
+    this.#placer = new Placer(this.#state, this.profile);
+  }
+
+  /** Adds a node, or replaces what is known of it; the pods bound to it stay. @throws SchedulerError on a bad quantity; nothing changes then. */
+  setNode(spec: NodeSpec): void {
+    this.#state.setNode(spec);
+  }
+
+  /** Forgets a node and the pods bound to it, whose keys it returns. */
+  removeNode(name: string): PodKey[] {
+    const node = this.#state.nodes.indexOf.get(name);
+    return node === undefined ? [] : this.#state.removeNode(node);
+  }
+
+  nodeNames(): string[] {
+    return [...this.#state.nodes.indexOf.keys()];
+  }
+
+  /** Records that a pod runs (or will run) on a node, whether or not it fits. @throws SchedulerError `unknown_node`, `already_bound`. */
+  bind(pod: PodSpec, node: string): void {
+    const index = this.#state.nodes.indexOf.get(node);
+    if (index === undefined) throw new SchedulerError("unknown_node", `no node ${node}`);
+    this.#state.bind(podKey(pod), this.#state.classOf(pod), index);
+  }
+
+  /** Forgets a pod; false when it was not bound. */
+  unbind(key: PodKey): boolean {
+    const pod = this.#state.pods.indexOf.get(key);
+    if (pod !== undefined) this.#state.unbind(pod);
+    return pod !== undefined;
+  }
+
+  /** A pod that is going away still uses its node, but no longer counts in topology spread. False when it is not bound. */
+  setTerminating(key: PodKey): boolean {
+    const pod = this.#state.pods.indexOf.get(key);
+    if (pod !== undefined) this.#state.setTerminating(pod);
+    return pod !== undefined;
+  }
+
+  /** Adds a disruption budget, or replaces the one of that name. @throws SchedulerError `invalid_pod` on a bad selector. */
+  setBudget(budget: DisruptionBudget): void {
+    compileBudget(budget);
+    this.#budgets.set(podKey(budget), budget);
+  }
+
+  removeBudget(namespace: string, name: string): void {
+    this.#budgets.delete(podKey({ namespace, name }));
+  }
+
+  nodeOf(key: PodKey): string | undefined {
+    const pod = this.#state.pods.indexOf.get(key);
+    return pod === undefined ? undefined : this.#state.nodes.name(this.#state.pods.node[pod] ?? 0);
+  }
+
+  podsOn(node: string): PodKey[] {
+    const index = this.#state.nodes.indexOf.get(node);
+    return index === undefined ? [] : [...this.#state.pods.on(index)].map((pod) => this.#state.pods.key(pod));
+  }
+
+  /** The best node for the pod, or undefined when there is none (ask `explain` why). Binds nothing. */
+  place(pod: PodSpec): string | undefined {
+    const node = this.#placer.place(this.#state.classOf(pod));
+    return node < 0 ? undefined : this.#state.nodes.name(node);
+  }
+
+  /** Places and binds in one step. */
+  schedule(pod: PodSpec): string | undefined {
+    return this.placeBatch(pod, [pod.name])[0];
+  }
+
+  /**
+   * Places and binds one replica of the template for each name; the answer holds their nodes, undefined
+   * where none could take it.
+   * @throws SchedulerError `already_bound`, before any is placed.
+   */
+  placeBatch(template: PodSpec, names: readonly string[]): (string | undefined)[] {
+    const podClass = this.#state.classOf(template);
+    const keys = names.map((name) => podKey({ namespace: template.namespace, name }));
+    const taken = keys.find((key) => this.#state.pods.indexOf.has(key));
+    if (taken !== undefined) throw new SchedulerError("already_bound", `${taken} is bound already`);
+    return keys.map((key, done) => {
+      const node = this.#placer.place(podClass, done === 0 ? names.length : 1);
+      if (node < 0) return undefined;
+      this.#state.bind(key, podClass, node);
+      return this.#state.nodes.name(node);
+    });
+  }
+
+  /** Every node that can take the pod with its score, and the choice. */
+  rank(pod: PodSpec): Ranking {
+    const podClass = this.#state.classOf(pod);
+    const { nodes, totals, length } = this.#placer.feasible(podClass);
+    const byName = new Map<string, number>();
+    for (let i = 0; i < length; i++) byName.set(this.#state.nodes.name(nodes[i] ?? 0), totals[i] ?? 0);
+    const chosen = this.#placer.place(podClass);
+    return { totals: byName, chosen: chosen < 0 ? undefined : this.#state.nodes.name(chosen) };
+  }
+
+  /** Why the pod is not placed: every node and its reason. */
+  explain(pod: PodSpec): Explanation {
+    const podClass = this.#state.classOf(pod);
+    const explanation = explain(this.#state, this.#placer.live(podClass), podKey(pod));
+    if (this.#placer.scoring.accepts(podClass)) return explanation;
+    // kube-scheduler gives up on such a pod after it has found nodes for it.
+    const unreadable = "a preferred node affinity term can't be read";
+    return {
+      ...explanation,
+      nearest: "correct the preferred node affinity",
+      summary: `${explanation.summary}; ${unreadable}`,
+    };
+  }
+
+  /**
+   * The node, and the fewest and least important pods to move aside there, so that the pod fits; undefined when that can't help.
+   * Under `pack` never more than disruption budgets allow; under the kube profiles, as kube-scheduler does, more only where nothing else helps.
+   */
+  preempt(pod: PodSpec): Preemption | undefined {
+    const live = this.#placer.live(this.#state.classOf(pod));
+    const violationsMost = this.profile === "pack" ? 0 : Number.POSITIVE_INFINITY;
+    const [first, ...others] = bestCandidates(this.#state, live, [...this.#budgets.values()], violationsMost);
+    if (first === undefined) return undefined;
+    const chosen = others.reduce((a, b) => (this.#state.nodes.precedes(b.node, a.node) ? b : a), first);
+    return this.#named(chosen);
+  }
+
+  /** Every node where preemption would help, with its victims; and those of them that are equally good. */
+  preemptionCandidates(pod: PodSpec): {
+    readonly all: readonly Preemption[];
+    readonly best: readonly string[];
+  } {
+    const choices = this.#preemptions(pod);
+    const names = best(this.#state, choices).map(({ node }) => this.#state.nodes.name(node));
+    return { all: choices.map((choice) => this.#named(choice)), best: names.sort() };
+  }
+
+  /** Which pods of a workload (of one revision of it) to stop so that the rest stay spread: always from the fullest domain. */
+  pickVictims(workload: string, count: number, revision?: string): PodKey[] {
+    return pickVictims(this.#state, workload, count, revision).map((pod) => this.#state.pods.key(pod));
+  }
+
+  /** Suggests moves; changes nothing. */
+  defragment(options: RebalanceOptions): RebalancePlan {
+    return defragment(this.#state, this.#placer, options);
+  }
+
+  #preemptions(pod: PodSpec): Candidate[] {
+    const live = this.#placer.live(this.#state.classOf(pod));
+    const found = candidates(this.#state, live, [...this.#budgets.values()]);
+    return this.profile === "pack" ? found.filter(({ violations }) => violations === 0) : found;
+  }
+
+  #named({ node, victims }: Candidate): Preemption {
+    return {
+      node: this.#state.nodes.name(node),
+      victims: victims.map((victim) => this.#state.pods.key(victim)),
+    };
+  }
+}

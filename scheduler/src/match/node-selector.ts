@@ -1,0 +1,60 @@
+import type { NodeSelectorTerm, NodeSpec, PodSpec, SelectorRequirement } from "../types.ts";
+import { compileRequirement } from "./requirement.ts";
+
+export type NodeTest = (node: NodeSpec) => boolean;
+
+const NAME_FIELD = "metadata.name";
+
+const never: NodeTest = () => false;
+
+/** Node selector and required node affinity together; undefined when the pod demands nothing. */
+export function compileNodeDemand(pod: Pick<PodSpec, "nodeSelector" | "nodeAffinity">): NodeTest | undefined {
+  const labels = Object.entries(pod.nodeSelector ?? {});
+  const terms = pod.nodeAffinity?.required?.map((term) => compileTerm(term) ?? never);
+  if (labels.length === 0 && terms === undefined) return undefined;
+  return (node) =>
+    labels.every(([key, value]) => node.labels[key] === value) &&
+    (terms === undefined || terms.some((term) => term(node)));
+}
+
+/** A test of one term; undefined when it doesn't parse, which a required term answers with no and a preferred one with an error. */
+export function compileTerm(term: NodeSelectorTerm): NodeTest | undefined {
+  if (isEmptyTerm(term)) return never;
+  const tests: NodeTest[] = [];
+  for (const requirement of term.matchExpressions ?? []) {
+    const test = compileRequirement(requirement);
+    if (test === undefined) return undefined;
+    tests.push((node) => test(node.labels[requirement.key]));
+  }
+  for (const requirement of term.matchFields ?? []) tests.push(compileField(requirement));
+  return (node) => tests.every((test) => test(node));
+}
+
+export function isEmptyTerm(term: NodeSelectorTerm): boolean {
+  return !term.matchExpressions?.length && !term.matchFields?.length;
+}
+
+/**
+ * The names the node must be one of, when each required term names some; undefined when any name may do.
+ * An empty set: the terms contradict themselves, so no node can do.
+ */
+export function namedNodes(pod: Pick<PodSpec, "nodeAffinity">): ReadonlySet<string> | undefined {
+  const required = pod.nodeAffinity?.required;
+  if (!required?.length) return undefined;
+  const names = new Set<string>();
+  for (const term of required) {
+    const lists = (term.matchFields ?? []).filter((f) => f.key === NAME_FIELD && f.operator === "In");
+    const [first, ...others] = lists.map((f) => new Set(f.values ?? []));
+    if (first === undefined) return undefined;
+    for (const name of first) if (others.every((other) => other.has(name))) names.add(name);
+  }
+  return names;
+}
+
+// The field must be equal to exactly one name, or differ from exactly one: nothing else is defined.
+function compileField({ key, operator, values }: SelectorRequirement): NodeTest {
+  const name = values?.[0];
+  if (key !== NAME_FIELD || values?.length !== 1) return never;
+  if (operator === "In") return (node) => node.name === name;
+  return operator === "NotIn" ? (node) => node.name !== name : never;
+}

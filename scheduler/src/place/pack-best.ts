@@ -1,0 +1,97 @@
+import type { FleetState } from "../state/fleet-state.ts";
+import { TIGHTNESS_CLASSES } from "../state/tightness.ts";
+import { admits, fits, hasRulesAboutPods } from "./admit.ts";
+import type { LiveRules } from "./live-rules.ts";
+import { deviceWaste, packFit, packFitMost } from "./pack-fit.ts";
+import { type Wishes, wishesOf } from "./pack-score.ts";
+
+/**
+ * The best node for the class, -1 when none can take it: the same that listing all nodes, scoring them and taking the best would give.
+ * But nodes are looked at tightest first, and those that can't be better than the best so far are passed over, whole classes at once.
+ */
+export function packBest(state: FleetState, live: LiveRules): number {
+  const search = new Search(state, live);
+  search.start();
+  for (let tightness = 0; tightness < TIGHTNESS_CLASSES; tightness++) search.look(tightness);
+  return search.chosen;
+}
+
+class Search {
+  chosen = -1;
+  #most = Number.NEGATIVE_INFINITY;
+  #rank = 0;
+  readonly #state: FleetState;
+  readonly #live: LiveRules;
+  readonly #wishes: Wishes | undefined;
+  /** The largest share that the pod takes of any node. */
+  #taken = 0;
+
+  constructor(state: FleetState, live: LiveRules) {
+    this.#state = state;
+    this.#live = live;
+    this.#wishes = wishesOf(live);
+  }
+
+  /** Looks at nodes that the class is drawn to: no bound speaks for them. */
+  start(): void {
+    const { nodes } = this.#state;
+    const { demand } = this.#live.podClass;
+    this.#taken = Math.max(demand.cpu * nodes.cpu.perUnitMost, demand.memory * nodes.memory.perUnitMost);
+    if (this.#wishes !== undefined) this.#lookAt(this.#wishes.drawn(), Number.POSITIVE_INFINITY);
+  }
+
+  look(tightness: number): void {
+    const [least, most] = [tightness / TIGHTNESS_CLASSES, (tightness + 1) / TIGHTNESS_CLASSES];
+    const bound = packFitMost(tightness === 0 ? Number.NEGATIVE_INFINITY : least, most, this.#taken);
+    const wishesMost = this.#wishes?.most ?? 0;
+    if (bound + wishesMost >= this.#most)
+      this.#lookAt(this.#state.nodes.tightness.nodes(tightness), wishesMost);
+  }
+
+  #lookAt(nodes: readonly number[], wishesMost: number): void {
+    const live = this.#live;
+    const wishes = this.#wishes;
+    const table = this.#state.nodes;
+    const { podsFree, tie } = table;
+    const { bits } = live.admitted;
+    const { demand } = live.podClass;
+    const [cpus, memories, perCpus, perMemories] = [
+      table.cpu.free,
+      table.memory.free,
+      table.cpu.perUnit,
+      table.memory.perUnit,
+    ];
+    const needCpu = demand.cpu > 0 ? demand.cpu : Number.NEGATIVE_INFINITY;
+    const needMemory = demand.memory > 0 ? demand.memory : Number.NEGATIVE_INFINITY;
+    const devices = table.columns.length > table.firstExtended;
+    const others = hasRulesAboutPods(live);
+    let { chosen } = this;
+    let most = this.#most;
+    let leastRank = this.#rank;
+    const cpuAsked = demand.cpu;
+    const memoryAsked = demand.memory;
+    for (let i = 0; i < nodes.length; i++) {
+      const node = nodes[i] ?? 0;
+      const cpu = cpus[node] ?? 0;
+      const memory = memories[node] ?? 0;
+      if (cpu < needCpu || memory < needMemory || bits[node] !== 1 || (podsFree[node] ?? 0) <= 0) continue;
+      const perCpu = perCpus[node] ?? 0;
+      const perMemory = perMemories[node] ?? 0;
+      let total = packFit(cpu * perCpu, memory * perMemory, cpuAsked * perCpu, memoryAsked * perMemory);
+      if (devices) total -= deviceWaste(table, live.podClass, node);
+      if (total + wishesMost < most) continue;
+      if (wishes !== undefined) total += wishes.at(node);
+      if (total < most) continue;
+      const rank = tie[node] ?? 0;
+      if (total === most && (rank > leastRank || (rank === leastRank && !table.precedes(node, chosen))))
+        continue;
+      if (!fits(table, demand, node) || (others && !admits(live, node))) continue;
+      chosen = node;
+      most = total;
+      leastRank = rank;
+    }
+    this.chosen = chosen;
+    this.#most = most;
+    this.#rank = leastRank;
+  }
+}

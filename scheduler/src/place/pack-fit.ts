@@ -1,0 +1,82 @@
+import type { PodClass } from "../pod/pod-class.ts";
+import type { NodeTable } from "../state/node-table.ts";
+
+// Found by search over random fleets and arrival orders (see the reference for what they reach), then rounded. They are about free shares
+// of cpu and memory, before and after the pod.
+const IMBALANCE_RATIO = 0.045;
+const IMBALANCE = 1.73;
+const IMBALANCE_BEFORE = -1.256;
+const ROOM = 0.294;
+const ROOM_BEFORE = -0.663;
+const SCARCER = 0.5;
+const SCARCER_BEFORE = 0.05;
+
+// Keeps the ratio finite on a full node.
+const RATIO_FLOOR = 0.02;
+
+// A node counts as opened in full from this used share on: pods that run on every node (agents, log shippers) open none.
+const OPENED_SHARE = 0.1;
+
+const OPENED = 50;
+const FIT = 10;
+// Devices are scarcer than room: a node with the right number left beats an open one, and pods without need of them stay away.
+const DEVICES_LEFT = 300;
+const DEVICES_IDLE = 100;
+const DEVICES_HALF = 4;
+
+/**
+ * How well a pod would fill a node, about 0 to 100; higher is better. The first two are the node's free shares of cpu and memory, the
+ * others the shares of it that the pod takes.
+ */
+export function packFit(
+  cpuShare: number,
+  memoryShare: number,
+  cpuTaken: number,
+  memoryTaken: number,
+): number {
+  // Below 0 where bound pods exceed the node: as good as full. The pod asks for nothing of it then.
+  const cpuFree = Math.max(0, cpuShare);
+  const memoryFree = Math.max(0, memoryShare);
+  const cpu = cpuFree - cpuTaken;
+  const memory = memoryFree - memoryTaken;
+  const skew = Math.abs(cpu - memory);
+  const skewBefore = Math.abs(cpuFree - memoryFree);
+  // The smaller of two is half their sum less half their difference: no branch to be guessed wrong.
+  const scarcer = 0.5 * (cpu + memory - skew);
+  const scarcerBefore = 0.5 * (cpuFree + memoryFree - skewBefore);
+  const cost =
+    (IMBALANCE_RATIO * skew) / (cpu + memory + RATIO_FLOOR) +
+    IMBALANCE * skew +
+    IMBALANCE_BEFORE * skewBefore +
+    ROOM * (cpu * cpu + memory * memory) +
+    ROOM_BEFORE * (cpuFree * cpuFree + memoryFree * memoryFree) +
+    SCARCER * scarcer +
+    SCARCER_BEFORE * scarcerBefore;
+  const used = 1 - scarcerBefore;
+  return (used < OPENED_SHARE ? (OPENED * used) / OPENED_SHARE : OPENED) - FIT * cost;
+}
+
+/** The most that `packFit` can come to on a node whose scarcer free share is from `least` to `most`, for a pod that takes that of it. */
+export function packFitMost(least: number, most: number, taken: number): number {
+  // The scarcer share is below `most`, the other at most whole; the pod can undo no more imbalance than it takes.
+  const room = -ROOM_BEFORE * (most * most + 1);
+  return OPENED * Math.min(1, (1 - least) / OPENED_SHARE) + FIT * (room - IMBALANCE_BEFORE * taken);
+}
+
+/** What the pod would waste of the node's devices, to be taken off its fit. */
+export function deviceWaste(table: NodeTable, { demand }: PodClass, node: number): number {
+  let waste = 0;
+  for (let column = table.firstExtended; column < table.columns.length; column++) {
+    const devices = table.columns[column];
+    const free = devices?.free[node] ?? 0;
+    if (free <= 0) continue;
+    const wanted = demand.extended.find((extended) => extended.column === column);
+    if (wanted === undefined) {
+      waste += DEVICES_IDLE;
+    } else {
+      const left = free - wanted.amount;
+      waste += (DEVICES_LEFT * left) / (left + DEVICES_HALF);
+    }
+  }
+  return waste;
+}

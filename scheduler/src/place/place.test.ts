@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aFleet, aNode, aPod } from "../../test/builders/fleet.ts";
+import type { NodeSpec, PodSpec, TopologySpreadConstraint } from "../types.ts";
+
+const web = { labels: { app: "web" } };
+const zones = (parts: Partial<TopologySpreadConstraint> = {}): Partial<PodSpec> => ({
+  ...web,
+  topologySpread: [
+    {
+      maxSkew: 1,
+      topologyKey: "zone",
+      whenUnsatisfiable: "DoNotSchedule",
+      labelSelector: { matchLabels: { app: "web" } },
+      ...parts,
+    },
+  ],
+});
+
+/** Where a pod could go, with so many pods of the application on each node. */
+function feasible(nodes: readonly NodeSpec[], counts: readonly number[], pod: Partial<PodSpec>): string {
+  const fleet = aFleet(nodes);
+  for (const [i, count] of counts.entries()) {
+    for (let n = 0; n < count; n++)
+      fleet.bind(aPod(`${i}-${n}`, { ...web, cpu: "1m" }), nodes[i]?.name ?? "");
+  }
+  return fleet.explain(aPod("p", pod)).feasible.join("");
+}
+
+test("hard spread: who counts, where, and against what", () => {
+  const [a, b, c] = [aNode("a", { zone: "z1" }), aNode("b", { zone: "z2" }), aNode("c", { zone: "z3" })];
+  const bare = aNode("x");
+  const tainted = aNode("c", { zone: "z3", taints: [{ key: "k", effect: "NoSchedule" }] });
+  const ssd = aNode("a", { zone: "z1", labels: { disk: "ssd" } });
+  const table: [string, readonly NodeSpec[], readonly number[], Partial<PodSpec>, string][] = [
+    ["no more than maxSkew above the least", [a, b, c], [1, 0, 0], zones(), "bc"],
+    ["a larger skew", [a, b, c], [1, 0, 0], zones({ maxSkew: 2 }), "abc"],
+    ["a pod that doesn't match itself adds nothing", [a, b, c], [1, 0, 0], { ...zones(), labels: {} }, "abc"],
+    ["a node without the key can't take it, and is no domain", [a, b, bare], [1, 1, 0], zones(), "ab"],
+    ["fewer domains than wanted: the least is 0", [a, b], [1, 1], zones({ minDomains: 3 }), ""],
+    ["as many domains as wanted", [a, b], [1, 1], zones({ minDomains: 2 }), "ab"],
+    ["an empty selector counts nothing", [a, b, c], [5, 0, 0], zones({ labelSelector: {} }), "abc"],
+    ["a tainted node's domain counts", [a, b, tainted], [1, 1, 0], zones(), ""],
+    ["unless taints are honoured", [a, b, tainted], [1, 1, 0], zones({ nodeTaintsPolicy: "Honor" }), "ab"],
+    [
+      "nodes outside the selector are no domains",
+      [ssd, b, c],
+      [1, 0, 0],
+      { ...zones(), nodeSelector: { disk: "ssd" } },
+      "a",
+    ],
+    [
+      "unless affinity is ignored",
+      [ssd, b, c],
+      [1, 0, 0],
+      { ...zones({ nodeAffinityPolicy: "Ignore" }), nodeSelector: { disk: "ssd" } },
+      "",
+    ],
+    [
+      "soft spread turns nobody away",
+      [a, b, c],
+      [9, 0, 0],
+      zones({ whenUnsatisfiable: "ScheduleAnyway" }),
+      "abc",
+    ],
+    ["another namespace's pods don't count", [a, b, c], [1, 0, 0], { ...zones(), namespace: "other" }, "abc"],
+  ];
+  for (const [what, nodes, counts, pod, expected] of table)
+    assert.equal(feasible(nodes, counts, pod), expected, what);
+});
+
+test("pods that are going away don't count, but still use their node", () => {
+  const fleet = aFleet([aNode("a", { zone: "z1", cpu: "1" }), aNode("b", { zone: "z2", cpu: "1" })]);
+  fleet.bind(aPod("w", web), "a");
+  assert.deepEqual(fleet.explain(aPod("p", zones())).feasible, ["b"]);
+  fleet.setTerminating("default/w");
+  assert.deepEqual(fleet.explain(aPod("p", zones())).feasible, ["a", "b"]);
+  assert.deepEqual(fleet.explain(aPod("p", { ...zones(), cpu: "1" })).feasible, ["b"]);
+});
+
+test("the first pod of an affinity may go anywhere if it would be its own partner; the next ones follow it", () => {
+  const together = { required: [{ topologyKey: "zone", labelSelector: { matchLabels: { app: "web" } } }] };
+  const fleet = aFleet([aNode("a", { zone: "z1" }), aNode("b", { zone: "z2" }), aNode("x")]);
+  assert.deepEqual(fleet.explain(aPod("p", { podAffinity: together })).feasible, []);
+  assert.deepEqual(fleet.explain(aPod("p", { ...web, podAffinity: together })).feasible, ["a", "b"]);
+  fleet.bind(aPod("w", web), "b");
+  assert.deepEqual(fleet.explain(aPod("p", { ...web, podAffinity: together })).feasible, ["b"]);
+});
+
+test("a preference outweighs packing, and packing decides among the preferred", () => {
+  const fleet = aFleet([
+    aNode("a"),
+    aNode("b", { labels: { disk: "ssd" } }),
+    aNode("c", { labels: { disk: "ssd" } }),
+  ]);
+  fleet.bind(aPod("w", { cpu: "2" }), "a");
+  const preference = { matchExpressions: [{ key: "disk", operator: "In" as const, values: ["ssd"] }] };
+  assert.equal(fleet.place(aPod("p")), "a");
+  fleet.bind(aPod("v", { cpu: "1" }), "c");
+  assert.equal(fleet.place(aPod("p", { nodeAffinity: { preferred: [{ weight: 1, preference }] } })), "c");
+  const reluctant = aNode("a", { taints: [{ key: "k", effect: "PreferNoSchedule" }] });
+  fleet.setNode(reluctant);
+  assert.equal(fleet.place(aPod("p")), "c");
+});

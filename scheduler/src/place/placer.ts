@@ -1,0 +1,106 @@
+import type { PodClass } from "../pod/pod-class.ts";
+import type { FleetState } from "../state/fleet-state.ts";
+import type { Profile } from "../types.ts";
+import { admits, hasRulesAboutPods } from "./admit.ts";
+import { ClassCache } from "./class-cache.ts";
+import { isStale, type LiveRules, tie } from "./live-rules.ts";
+import { type Scoring, scoringOf } from "./profile.ts";
+import { best, scan } from "./scan.ts";
+import { Shortlist } from "./shortlist.ts";
+
+// A class is worth a cache, which costs some dozens of searches to build, once it has been asked about this often.
+const USES_BEFORE_CACHE = 32;
+
+// Each cache takes about 40 bytes a node: together 400 bytes a node.
+const CACHES_MAX = 10;
+
+/** Chooses nodes: by scanning all of them for a class seen seldom, from a cache for one seen often. Both give the same answer. */
+export class Placer {
+  readonly scoring: Scoring;
+  readonly #state: FleetState;
+  readonly #list = new Shortlist();
+  #live = new WeakMap<PodClass, LiveRules>();
+  #uses = new WeakMap<PodClass, number>();
+  #generation = 0;
+  /** In order of use, the latest last; undefined for classes that no cache suits. */
+  readonly #caches = new Map<PodClass, ClassCache | undefined>();
+
+  constructor(state: FleetState, profile: Profile) {
+    this.#state = state;
+    this.scoring = scoringOf(profile);
+  }
+
+  /** The best node for the class, -1 when there is none. `expected`: how many of its kind will be asked for soon, this one included. */
+  place(podClass: PodClass, expected = 1): number {
+    if (!this.scoring.accepts(podClass)) return -1;
+    const cache = this.#cacheFor(podClass, expected);
+    if (cache === undefined) return this.#placeByScan(podClass);
+    const { live } = cache;
+    const others = hasRulesAboutPods(live);
+    cache.list(this.#list, (node) => !others || admits(live, node));
+    return this.#best(live);
+  }
+
+  /** Every node that can take the pod, with totals: the shortlist is the placer's own, good until its next call. */
+  feasible(podClass: PodClass): Shortlist {
+    const live = this.live(podClass);
+    scan(this.#state, live, this.#list);
+    this.scoring.locals(this.#state, live, this.#list);
+    this.scoring.totals(live, this.#list);
+    return this.#list;
+  }
+
+  live(podClass: PodClass): LiveRules {
+    this.#keepUp();
+    let live = this.#live.get(podClass);
+    if (live === undefined || isStale(live, this.#state)) {
+      live = tie(podClass, this.#state, this.scoring.profile);
+      this.#live.set(podClass, live);
+    }
+    return live;
+  }
+
+  // Bound pods keep their classes alive, and classes would keep counters that the fleet has long dropped.
+  #keepUp(): void {
+    if (this.#generation === this.#state.generation) return;
+    this.#generation = this.#state.generation;
+    this.#live = new WeakMap();
+    this.#uses = new WeakMap();
+    this.#caches.clear();
+  }
+
+  #placeByScan(podClass: PodClass): number {
+    const live = this.live(podClass);
+    if (this.scoring.best !== undefined) return this.scoring.best(this.#state, live);
+    scan(this.#state, live, this.#list);
+    this.scoring.locals(this.#state, live, this.#list);
+    return this.#best(live);
+  }
+
+  #best(live: LiveRules): number {
+    if (this.#list.length === 0) return -1;
+    this.scoring.totals(live, this.#list);
+    return best(this.#state, this.#list);
+  }
+
+  #cacheFor(podClass: PodClass, expected: number): ClassCache | undefined {
+    this.#keepUp();
+    const known = this.#caches.get(podClass);
+    if (known !== undefined && !known.isStale) {
+      // The first of several caches is dropped next, so the one just used goes last.
+      if (this.#caches.size > 1) {
+        this.#caches.delete(podClass);
+        this.#caches.set(podClass, known);
+      }
+      return known.isUseful ? known : undefined;
+    }
+    const uses = (this.#uses.get(podClass) ?? 0) + expected;
+    this.#uses.set(podClass, uses);
+    if (uses < USES_BEFORE_CACHE) return undefined;
+    this.#caches.delete(podClass);
+    const cache = new ClassCache(this.#state, this.live(podClass), this.scoring);
+    this.#caches.set(podClass, cache);
+    for (const [oldest] of this.#caches) if (this.#caches.size > CACHES_MAX) this.#caches.delete(oldest);
+    return cache.isUseful ? cache : undefined;
+  }
+}

@@ -1,0 +1,73 @@
+import { hostPortsOf } from "../match/host-ports.ts";
+import type { NodeTable } from "../state/node-table.ts";
+import type { HostPort, PodSpec } from "../types.ts";
+import { type Amounts, podRequests, supposedRequests } from "./pod-requests.ts";
+
+/** What a pod takes from its node, in the scheduler's units. */
+export interface Demand {
+  readonly cpu: number;
+  readonly memory: number;
+  readonly storage: number;
+  /** Extended resources by column, none of them zero. */
+  readonly extended: readonly { readonly column: number; readonly amount: number }[];
+  /** What kube-scheduler supposes of containers that request nothing; for its scores. */
+  readonly supposedCpu: number;
+  readonly supposedMemory: number;
+  readonly ports: readonly HostPort[];
+}
+
+const NO_EXTENDED: Demand["extended"] = [];
+
+/** @throws SchedulerError `invalid_quantity`, `quantity_out_of_range`. */
+export function demandOf(pod: PodSpec, table: NodeTable): Demand {
+  const amounts = podRequests(pod);
+  const supposed = supposedRequests(pod);
+  return {
+    cpu: amounts.get("cpu") ?? 0,
+    memory: amounts.get("memory") ?? 0,
+    storage: amounts.get("ephemeral-storage") ?? 0,
+    extended: extendedOf(amounts, table),
+    supposedCpu: supposed.get("cpu") ?? 0,
+    supposedMemory: supposed.get("memory") ?? 0,
+    ports: hostPortsOf(pod),
+  };
+}
+
+/** Adds (sign 1) or gives back (sign -1) what a pod takes. */
+export function take(table: NodeTable, node: number, demand: Demand, sign: 1 | -1): void {
+  const { cpu, memory, storage } = table;
+  cpu.free[node] = (cpu.free[node] ?? 0) - sign * demand.cpu;
+  memory.free[node] = (memory.free[node] ?? 0) - sign * demand.memory;
+  if (demand.storage > 0) storage.free[node] = (storage.free[node] ?? 0) - sign * demand.storage;
+  for (const { column, amount } of demand.extended) {
+    const free = table.columns[column]?.free;
+    if (free !== undefined) free[node] = (free[node] ?? 0) - sign * amount;
+  }
+  table.podsFree[node] = (table.podsFree[node] ?? 0) - sign;
+  table.supposedCpu[node] = (table.supposedCpu[node] ?? 0) + sign * demand.supposedCpu;
+  table.supposedMemory[node] = (table.supposedMemory[node] ?? 0) + sign * demand.supposedMemory;
+  table.refile(node);
+  if (demand.ports.length > 0) takePorts(table, node, demand.ports, sign);
+}
+
+function takePorts(table: NodeTable, node: number, ports: readonly HostPort[], sign: 1 | -1): void {
+  const taken = table.ports.get(node) ?? [];
+  if (sign === 1) {
+    taken.push(...ports);
+  } else {
+    for (const port of ports) taken.splice(taken.indexOf(port), 1);
+  }
+  if (taken.length > 0) table.ports.set(node, taken);
+  else table.ports.delete(node);
+}
+
+function extendedOf(amounts: Amounts, table: NodeTable): Demand["extended"] {
+  let extended: { column: number; amount: number }[] | undefined;
+  for (const [resource, amount] of amounts) {
+    if (amount === 0 || resource === "cpu" || resource === "memory" || resource === "ephemeral-storage")
+      continue;
+    extended ??= [];
+    extended.push({ column: table.column(resource), amount });
+  }
+  return extended ?? NO_EXTENDED;
+}

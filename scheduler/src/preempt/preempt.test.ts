@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { aFleet, aNode, aPod } from "../../test/builders/fleet.ts";
+import type { Profile } from "../types.ts";
+
+const full = (profile: Profile = "pack") => {
+  const fleet = aFleet([aNode("a", { cpu: "2" }), aNode("b", { cpu: "2" })], profile);
+  fleet.bind(aPod("a1", { cpu: "1", priority: 1, labels: { app: "a" } }), "a");
+  fleet.bind(aPod("a2", { cpu: "1", priority: 1, labels: { app: "a" } }), "a");
+  fleet.bind(aPod("b1", { cpu: "1", priority: 1, labels: { app: "b" } }), "b");
+  fleet.bind(aPod("b2", { cpu: "1", priority: 5, labels: { app: "b" } }), "b");
+  return fleet;
+};
+
+test("moves aside the least important pods, and no more of them than needed", () => {
+  const fleet = full();
+  assert.deepEqual(fleet.preempt(aPod("p", { cpu: "1", priority: 10 })), {
+    node: "b",
+    victims: ["default/b1"],
+  });
+  assert.deepEqual(fleet.preempt(aPod("p", { cpu: "2", priority: 10 })), {
+    node: "a",
+    victims: ["default/a1", "default/a2"],
+  });
+  assert.equal(fleet.podsOn("a").length + fleet.podsOn("b").length, 4, "nothing is done by asking");
+});
+
+test("never for a pod that must not, nor for one of no higher priority, nor where it could not help", () => {
+  const fleet = full();
+  assert.equal(fleet.preempt(aPod("p", { cpu: "1", priority: 10, preemptionPolicy: "Never" })), undefined);
+  assert.equal(fleet.preempt(aPod("p", { cpu: "1", priority: 1 })), undefined);
+  assert.equal(fleet.preempt(aPod("p", { cpu: "3", priority: 10 })), undefined);
+});
+
+test("a budget is honoured: by pack always, by the kube profiles while anything else helps", () => {
+  const budget = (app: string) => ({
+    namespace: "default",
+    name: app,
+    selector: { matchLabels: { app } },
+    disruptionsAllowed: 0,
+  });
+  const pod = aPod("p", { cpu: "1", priority: 10 });
+  for (const profile of ["pack", "kube-most"] as const) {
+    const fleet = full(profile);
+    fleet.setBudget(budget("b"));
+    assert.equal(fleet.preempt(pod)?.node, "a", profile);
+    fleet.setBudget(budget("a"));
+    assert.equal(fleet.preempt(pod)?.node, profile === "pack" ? undefined : "b", profile);
+    fleet.removeBudget("default", "b");
+    assert.equal(fleet.preempt(pod)?.node, "b", profile);
+  }
+});
+
+test("makes way for rules about other pods, and leaves the counters as they were", () => {
+  const fleet = aFleet([aNode("a"), aNode("b")]);
+  const anti = { required: [{ topologyKey: "hostname", labelSelector: { matchLabels: { app: "w" } } }] };
+  fleet.bind(aPod("w1", { labels: { app: "w" }, priority: 3 }), "a");
+  fleet.bind(aPod("w2", { labels: { app: "w" }, priority: 2 }), "b");
+  const pod = aPod("p", { podAntiAffinity: anti, priority: 10 });
+  assert.deepEqual(fleet.preempt(pod), { node: "b", victims: ["default/w2"] });
+  assert.equal(fleet.place(pod), undefined);
+  fleet.unbind("default/w2");
+  assert.equal(fleet.place(pod), "b");
+});

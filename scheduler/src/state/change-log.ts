@@ -1,0 +1,24 @@
+import type { NodeIndex } from "./node-index.ts";
+
+// A reader further behind than this reads everything anew: at 5,000 nodes that costs as much as catching up.
+const REMEMBERED = 8192;
+
+/** Nodes changed lately, so that caches can catch up with what changed since they last looked. */
+export class ChangeLog {
+  readonly #ring = new Int32Array(REMEMBERED);
+  /** Number of changes ever. */
+  head = 0;
+
+  push(node: NodeIndex): void {
+    this.#ring[this.head++ % REMEMBERED] = node;
+  }
+
+  /** Whether changes since `from` are still remembered. */
+  reaches(from: number): boolean {
+    return this.head - from <= REMEMBERED;
+  }
+
+  at(position: number): NodeIndex {
+    return this.#ring[position % REMEMBERED] ?? 0;
+  }
+}

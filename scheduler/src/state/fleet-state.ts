@@ -1,0 +1,216 @@
+import { type Demand, demandOf, take } from "../pod/demand.ts";
+import { demandKey, identityKey, type PodClass, rulesKey } from "../pod/pod-class.ts";
+import { compileRules, type PodRules } from "../pod/pod-rules.ts";
+import { SchedulerError } from "../scheduler-error.ts";
+import type { NodeSpec, PodKey, PodSpec } from "../types.ts";
+import type { Carrier } from "./carrier.ts";
+import { ChangeLog } from "./change-log.ts";
+import { Counts } from "./counts.ts";
+import type { DomainCounter } from "./domain-counter.ts";
+import { Identities, type Identity } from "./identities.ts";
+import { NodeFacts } from "./node-facts.ts";
+import type { NodeIndex } from "./node-index.ts";
+import { NodeTable } from "./node-table.ts";
+import { type PodIndex, PodTable } from "./pod-table.ts";
+
+/** From this many domains on, nodes are told apart by what their domain counts, not by which domain it is. */
+export const MANY_DOMAINS = 64;
+
+// What is remembered of past questions may take this many words a node (and no fewer than the second figure) before it is dropped:
+// together with the columns it stays well within 2 KB a node.
+const CELLS_PER_NODE = 192;
+const CELLS_LEAST = 262_144;
+const CLASSES_MAX = 2048;
+
+/** The fleet as columns, lists and counters, each brought up to date by what changes and nothing else. */
+export class FleetState {
+  readonly nodes = new NodeTable();
+  readonly pods = new PodTable(this.nodes);
+  readonly facts = new NodeFacts(this.nodes);
+  readonly identities = new Identities();
+  readonly counts: Counts;
+  readonly log = new ChangeLog();
+  /** How many nodes hold each image. */
+  readonly imageHolders = new Map<string, number>();
+  /** Grows when everything derived from classes must be built again. */
+  generation = 0;
+  /** Grows when nodes come, go or change their images. */
+  nodesVersion = 0;
+  #demands = new Map<string, Demand>();
+  #rules = new Map<string, PodRules>();
+  #classes = new Map<string, PodClass>();
+  #carriers = new WeakMap<PodRules, readonly Carrier[]>();
+
+  constructor() {
+    const visit = (identity: Identity, each: (node: number, terminating: boolean) => void) => {
+      const { node, nextOfIdentity, terminating } = this.pods;
+      for (let pod = identity.firstPod; pod >= 0; pod = nextOfIdentity[pod] ?? -1) {
+        each(node[pod] ?? 0, terminating[pod] === 1);
+      }
+    };
+    this.counts = new Counts(this.identities, this.facts, visit);
+  }
+
+  setNode(spec: NodeSpec): NodeIndex {
+    const known = this.nodes.indexOf.get(spec.name);
+    const pods = known === undefined ? [] : [...this.pods.on(known)];
+    const before = known === undefined ? undefined : this.nodes.specs[known];
+    for (const pod of pods) this.#count(pod, -1);
+    try {
+      const node = this.nodes.set(spec);
+      this.#countImages(before, -1);
+      this.#countImages(spec, 1);
+      this.facts.update(node);
+      this.nodesVersion++;
+      this.log.push(node);
+      return node;
+    } finally {
+      for (const pod of pods) this.#count(pod, 1);
+    }
+  }
+
+  removeNode(node: NodeIndex): PodKey[] {
+    const gone: PodKey[] = [];
+    for (const pod of [...this.pods.on(node)]) {
+      gone.push(this.pods.key(pod));
+      this.unbind(pod);
+    }
+    this.#countImages(this.nodes.specs[node], -1);
+    this.nodes.remove(node);
+    this.facts.update(node);
+    this.nodesVersion++;
+    this.log.push(node);
+    return gone;
+  }
+
+  bind(key: PodKey, podClass: PodClass, node: NodeIndex): PodIndex {
+    if (this.pods.indexOf.has(key)) throw new SchedulerError("already_bound", `${key} is bound already`);
+    const pod = this.pods.add(key, podClass, node);
+    take(this.nodes, node, podClass.demand, 1);
+    this.#count(pod, 1);
+    this.log.push(node);
+    return pod;
+  }
+
+  unbind(pod: PodIndex): void {
+    const node = this.pods.node[pod] ?? 0;
+    this.#count(pod, -1);
+    take(this.nodes, node, this.pods.classOf(pod).demand, -1);
+    this.pods.remove(pod);
+    this.log.push(node);
+  }
+
+  setTerminating(pod: PodIndex): void {
+    if (this.pods.terminating[pod] === 1) return;
+    this.pods.terminating[pod] = 1;
+    const node = this.pods.node[pod] ?? 0;
+    for (const { counter, countsTerminating } of this.pods.classOf(pod).identity.counters) {
+      if (!countsTerminating) this.#add(counter, node, -1);
+    }
+    this.log.push(node);
+  }
+
+  /** Takes a bound pod out of all counts and resources, or puts it back, leaving it listed: for questions of the form "what if it were gone". */
+  suppose(pod: PodIndex, present: boolean): void {
+    const sign = present ? 1 : -1;
+    this.#count(pod, sign);
+    take(this.nodes, this.pods.node[pod] ?? 0, this.pods.classOf(pod).demand, sign);
+    this.log.push(this.pods.node[pod] ?? 0);
+  }
+
+  /** The pod's class; the same object for pods that differ in nothing but their name. @throws SchedulerError on a pod that can't be read. */
+  classOf(pod: PodSpec): PodClass {
+    const [ofDemand, ofRules, ofIdentity] = [demandKey(pod), rulesKey(pod), identityKey(pod)];
+    const preempts = pod.preemptionPolicy !== "Never";
+    const key = `${pod.priority ?? 0}${preempts ? "+" : "-"}${ofDemand}${ofRules}${ofIdentity}`;
+    const known = this.#classes.get(key);
+    if (known !== undefined) return known;
+    this.forgetIfFull();
+    const podClass: PodClass = {
+      demand: remember(this.#demands, ofDemand, () => demandOf(pod, this.nodes)),
+      rules: remember(this.#rules, ofRules, () => compileRules(pod)),
+      identity: this.identities.get(ofIdentity) ?? this.#introduce(ofIdentity, pod),
+      priority: pod.priority ?? 0,
+      preempts,
+    };
+    this.#classes.set(key, podClass);
+    return podClass;
+  }
+
+  /** The rules about other pods that bound pods of these rules carry. */
+  carriersOf(rules: PodRules): readonly Carrier[] {
+    let carriers = this.#carriers.get(rules);
+    if (carriers === undefined) {
+      carriers = [
+        ...rules.antiAffinity.map((term) => this.counts.carrier({ kind: "anti-affinity", ...term })),
+        ...rules.affinity.map((term) => this.counts.carrier({ kind: "affinity", ...term })),
+        ...rules.preferred.map((term) => this.counts.carrier({ kind: "preferred", ...term })),
+      ];
+      this.#carriers.set(rules, carriers);
+    }
+    return carriers;
+  }
+
+  /**
+   * Drops what is remembered of past questions, when it has grown too large. Classes of unbound pods are void after that: it is for the
+   * time before one is asked for.
+   */
+  forgetIfFull(): void {
+    const most = Math.max(CELLS_LEAST, CELLS_PER_NODE * this.nodes.count);
+    if (this.#classes.size < CLASSES_MAX && this.facts.cells + this.counts.cells < most) return;
+    this.generation++;
+    this.#classes.clear();
+    this.#demands.clear();
+    this.#rules.clear();
+    this.#carriers = new WeakMap();
+    this.counts.forget();
+    this.identities.forget();
+    this.facts.forget();
+  }
+
+  #countImages(spec: NodeSpec | undefined, sign: 1 | -1): void {
+    for (const image in spec?.images) {
+      const holders = (this.imageHolders.get(image) ?? 0) + sign;
+      if (holders > 0) this.imageHolders.set(image, holders);
+      else this.imageHolders.delete(image);
+    }
+  }
+
+  #introduce(key: string, pod: PodSpec): Identity {
+    const { namespace, labels = {}, workload, revision } = pod;
+    const identity = this.identities.add(key, { namespace, labels, workload, revision });
+    this.counts.introduce(identity);
+    return identity;
+  }
+
+  #count(pod: PodIndex, sign: 1 | -1): void {
+    const { identity, rules } = this.pods.classOf(pod);
+    const node = this.pods.node[pod] ?? 0;
+    const terminating = this.pods.terminating[pod] === 1;
+    for (const { counter, countsTerminating } of identity.counters) {
+      if (countsTerminating || !terminating) this.#add(counter, node, sign);
+    }
+    for (const carrier of this.carriersOf(rules)) {
+      carrier.holders += sign;
+      this.#add(carrier.counter, node, sign);
+    }
+  }
+
+  #add(counter: DomainCounter, node: NodeIndex, delta: number): void {
+    const domain = counter.add(node, delta);
+    const { topology } = counter.set;
+    if (domain < 0 || topology.count <= MANY_DOMAINS) return;
+    // Nodes of such a domain are grouped by its count, so all of them have changed.
+    const nodes = topology.nodesOf(domain);
+    if (nodes.size > 1) for (const other of nodes) this.log.push(other);
+  }
+}
+
+function remember<V>(map: Map<string, V>, key: string, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = make();
+    map.set(key, value);
+  }
+  return value;
+}

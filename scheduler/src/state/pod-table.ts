@@ -1,0 +1,112 @@
+import type { PodClass } from "../pod/pod-class.ts";
+import { SchedulerError } from "../scheduler-error.ts";
+import type { PodKey } from "../types.ts";
+import { grown } from "./grown.ts";
+import type { NodeIndex } from "./node-index.ts";
+import type { NodeTable } from "./node-table.ts";
+
+/** A dense number for a bound pod, reused after the pod is gone. */
+export type PodIndex = number;
+
+const FIRST_CAPACITY = 64;
+
+/** Bound pods in columns, each in the list of its node and in that of its identity. */
+export class PodTable {
+  readonly indexOf = new Map<PodKey, PodIndex>();
+  readonly keys: (PodKey | undefined)[] = [];
+  readonly classes: (PodClass | undefined)[] = [];
+  node = new Int32Array(FIRST_CAPACITY);
+  terminating = new Uint8Array(FIRST_CAPACITY);
+  /** Rank of its binding: smaller was bound earlier. */
+  start = new Float64Array(FIRST_CAPACITY);
+  nextOnNode = new Int32Array(FIRST_CAPACITY);
+  nextOfIdentity = new Int32Array(FIRST_CAPACITY);
+  readonly #nodes: NodeTable;
+  #previousOnNode = new Int32Array(FIRST_CAPACITY);
+  #previousOfIdentity = new Int32Array(FIRST_CAPACITY);
+  #capacity = FIRST_CAPACITY;
+  #end = 0;
+  #starts = 0;
+  readonly #spare: PodIndex[] = [];
+
+  constructor(nodes: NodeTable) {
+    this.#nodes = nodes;
+  }
+
+  add(key: PodKey, podClass: PodClass, node: NodeIndex): PodIndex {
+    const pod = this.#spare.pop() ?? this.#end++;
+    if (pod >= this.#capacity) this.#grow();
+    this.indexOf.set(key, pod);
+    this.keys[pod] = key;
+    this.classes[pod] = podClass;
+    this.node[pod] = node;
+    this.terminating[pod] = 0;
+    this.start[pod] = this.#starts++;
+    this.#link(pod, podClass, node);
+    return pod;
+  }
+
+  remove(pod: PodIndex): void {
+    this.#unlink(pod);
+    this.indexOf.delete(this.key(pod));
+    this.keys[pod] = undefined;
+    this.classes[pod] = undefined;
+    this.#spare.push(pod);
+  }
+
+  key(pod: PodIndex): PodKey {
+    const key = this.keys[pod];
+    if (key === undefined) throw new SchedulerError("unknown_pod", `no pod at ${pod}`);
+    return key;
+  }
+
+  classOf(pod: PodIndex): PodClass {
+    const podClass = this.classes[pod];
+    if (podClass === undefined) throw new SchedulerError("unknown_pod", `no pod at ${pod}`);
+    return podClass;
+  }
+
+  *on(node: NodeIndex): Generator<PodIndex> {
+    for (let pod = this.#nodes.firstPod[node] ?? -1; pod >= 0; pod = this.nextOnNode[pod] ?? -1) yield pod;
+  }
+
+  #link(pod: PodIndex, { identity }: PodClass, node: NodeIndex): void {
+    const onNode = this.#nodes.firstPod[node] ?? -1;
+    this.nextOnNode[pod] = onNode;
+    this.#previousOnNode[pod] = -1;
+    if (onNode >= 0) this.#previousOnNode[onNode] = pod;
+    this.#nodes.firstPod[node] = pod;
+    const ofIdentity = identity.firstPod;
+    this.nextOfIdentity[pod] = ofIdentity;
+    this.#previousOfIdentity[pod] = -1;
+    if (ofIdentity >= 0) this.#previousOfIdentity[ofIdentity] = pod;
+    identity.firstPod = pod;
+    identity.pods++;
+  }
+
+  #unlink(pod: PodIndex): void {
+    const { identity } = this.classOf(pod);
+    const [next, previous] = [this.nextOnNode[pod] ?? -1, this.#previousOnNode[pod] ?? -1];
+    if (next >= 0) this.#previousOnNode[next] = previous;
+    if (previous >= 0) this.nextOnNode[previous] = next;
+    else this.#nodes.firstPod[this.node[pod] ?? 0] = next;
+    const [nextOf, previousOf] = [this.nextOfIdentity[pod] ?? -1, this.#previousOfIdentity[pod] ?? -1];
+    if (nextOf >= 0) this.#previousOfIdentity[nextOf] = previousOf;
+    if (previousOf >= 0) this.nextOfIdentity[previousOf] = nextOf;
+    else identity.firstPod = nextOf;
+    identity.pods--;
+  }
+
+  #grow(): void {
+    // By half, not double: with tens of thousands of pods the slack is worth more than the copying.
+    this.#capacity = Math.ceil(this.#capacity * 1.5);
+    const size = this.#capacity;
+    this.node = grown(this.node, new Int32Array(size));
+    this.terminating = grown(this.terminating, new Uint8Array(size));
+    this.start = grown(this.start, new Float64Array(size));
+    this.nextOnNode = grown(this.nextOnNode, new Int32Array(size));
+    this.nextOfIdentity = grown(this.nextOfIdentity, new Int32Array(size));
+    this.#previousOnNode = grown(this.#previousOnNode, new Int32Array(size));
+    this.#previousOfIdentity = grown(this.#previousOfIdentity, new Int32Array(size));
+  }
+}

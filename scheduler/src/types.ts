@@ -1,0 +1,216 @@
+/** What the scheduler reads and answers. Names and meanings are Kubernetes'; an absent field means what it means there. */
+
+/** `namespace/name`, unique in a fleet. */
+export type PodKey = `${string}/${string}`;
+
+/**
+ * `kube-most` and `kube-least` reproduce kube-scheduler's weighted integer scores with the MostAllocated or LeastAllocated strategy;
+ * `pack` (the default) packs tightly and spreads the replicas of one workload.
+ */
+export type Profile = "pack" | "kube-most" | "kube-least";
+
+export type TaintEffect = "NoSchedule" | "PreferNoSchedule" | "NoExecute";
+
+export interface Taint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: TaintEffect;
+}
+
+/** Operator "" or absent is Equal; an empty key with Exists tolerates everything; an empty effect means every effect. */
+export interface Toleration {
+  readonly key?: string;
+  readonly operator?: "" | "Equal" | "Exists";
+  readonly value?: string;
+  readonly effect?: "" | TaintEffect;
+}
+
+/** Resource name (`cpu`, `memory`, `ephemeral-storage`, `pods`, `vendor.com/thing`) to a quantity in Kubernetes' notation. */
+export type ResourceList = Readonly<Record<string, string>>;
+
+export interface NodeSpec {
+  readonly name: string;
+  /** `zone` and `hostname` in topology keys stand for topology.kubernetes.io/zone and kubernetes.io/hostname, in either direction. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints?: readonly Taint[];
+  readonly unschedulable?: boolean;
+  /** What pods may request in total; a resource that is not listed is 0. */
+  readonly allocatable: ResourceList;
+  /** Images the node holds: name to size in bytes. */
+  readonly images?: Readonly<Record<string, number>>;
+  /** Runtime classes the node can run; absent: only the default one (""). */
+  readonly runtimeClasses?: readonly string[];
+}
+
+export type SelectorOperator = "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
+
+/** Gt and Lt exist only for nodes. */
+export interface SelectorRequirement {
+  readonly key: string;
+  readonly operator: SelectorOperator;
+  readonly values?: readonly string[];
+}
+
+/** Expressions and fields are ANDed; a term with neither matches nothing. The only field is `metadata.name`. */
+export interface NodeSelectorTerm {
+  readonly matchExpressions?: readonly SelectorRequirement[];
+  readonly matchFields?: readonly SelectorRequirement[];
+}
+
+/** `{}` matches every pod; an absent selector matches none. */
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly SelectorRequirement[];
+}
+
+export interface NodeAffinity {
+  /** Terms are ORed. Absent: no demand. Present and empty: no node. */
+  readonly required?: readonly NodeSelectorTerm[];
+  readonly preferred?: readonly { readonly weight: number; readonly preference: NodeSelectorTerm }[];
+}
+
+export interface PodAffinityTerm {
+  readonly labelSelector?: LabelSelector;
+  readonly topologyKey: string;
+  /** Absent or empty: the pod's own namespace. */
+  readonly namespaces?: readonly string[];
+}
+
+export interface PodAffinity {
+  readonly required?: readonly PodAffinityTerm[];
+  readonly preferred?: readonly { readonly weight: number; readonly term: PodAffinityTerm }[];
+}
+
+export interface TopologySpreadConstraint {
+  readonly maxSkew: number;
+  readonly topologyKey: string;
+  readonly whenUnsatisfiable: "DoNotSchedule" | "ScheduleAnyway";
+  readonly labelSelector?: LabelSelector;
+  readonly minDomains?: number;
+  readonly nodeAffinityPolicy?: "Honor" | "Ignore";
+  readonly nodeTaintsPolicy?: "Honor" | "Ignore";
+  readonly matchLabelKeys?: readonly string[];
+}
+
+/** Protocol "" is TCP; hostIP "" is 0.0.0.0. */
+export interface HostPort {
+  readonly port: number;
+  readonly protocol?: string;
+  readonly hostIP?: string;
+}
+
+export interface ContainerSpec {
+  readonly requests?: ResourceList;
+  /** A limit without a request is also the request. */
+  readonly limits?: ResourceList;
+  readonly hostPorts?: readonly HostPort[];
+}
+
+/** restartPolicy Always makes it a sidecar: it runs on beside the containers, and counts with them. */
+export interface InitContainerSpec extends ContainerSpec {
+  readonly restartPolicy?: "" | "Always";
+}
+
+export interface PodSpec {
+  readonly name: string;
+  readonly namespace: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Higher is more important; absent is 0. */
+  readonly priority?: number;
+  readonly preemptionPolicy?: "Never" | "PreemptLowerPriority";
+  readonly containers: readonly ContainerSpec[];
+  readonly initContainers?: readonly InitContainerSpec[];
+  readonly nodeSelector?: Readonly<Record<string, string>>;
+  readonly tolerations?: readonly Toleration[];
+  readonly nodeAffinity?: NodeAffinity;
+  readonly podAffinity?: PodAffinity;
+  readonly podAntiAffinity?: PodAffinity;
+  readonly topologySpread?: readonly TopologySpreadConstraint[];
+  /** Identity of the owning workload (say `default/Deployment/web`): its replicas are spread, and scaled down, together. */
+  readonly workload?: string;
+  /** The workload's revision. When given, the pod's spread constraints count only pods of the same revision. */
+  readonly revision?: string;
+  /** Nodes that the pod's volume claims tie it to: it may run only where all of them agree. Absent or empty: anywhere. */
+  readonly claimNodes?: readonly string[];
+  /** The node must declare it; absent or "" is the default runtime, which every node has. */
+  readonly runtimeClass?: string;
+  /** Images of all its containers, for image locality. */
+  readonly images?: readonly string[];
+}
+
+/** Pods that may not all go at once: at most `disruptionsAllowed` of those selected may be moved aside now. */
+export interface DisruptionBudget {
+  readonly namespace: string;
+  readonly name: string;
+  readonly selector: LabelSelector;
+  readonly disruptionsAllowed: number;
+}
+
+export type FilterName =
+  | "NodeUnschedulable"
+  | "NodeName"
+  | "TaintToleration"
+  | "NodeAffinity"
+  | "NodePorts"
+  | "NodeResourcesFit"
+  | "VolumeBinding"
+  | "RuntimeClass"
+  | "PodTopologySpread"
+  | "InterPodAffinity";
+
+/** Why one node can't take a pod. */
+export interface NodeRejection {
+  readonly node: string;
+  readonly filter: FilterName;
+  /** For people: `insufficient cpu (needs 600m, 250m free)`. */
+  readonly message: string;
+  /** The message without what is particular to this node: rejections with the same reason are counted together. */
+  readonly reason: string;
+  /** False when moving other pods aside could not help. */
+  readonly resolvable: boolean;
+}
+
+/** Why a pod is not placed (or what would hinder it, when some nodes can take it). */
+export interface Explanation {
+  readonly pod: PodKey;
+  readonly nodes: number;
+  /** Nodes that can take the pod now, sorted. */
+  readonly feasible: readonly string[];
+  /** One for each other node, sorted by node name. */
+  readonly rejections: readonly NodeRejection[];
+  /** Rejections counted by reason, most frequent first. */
+  readonly reasons: readonly { readonly reason: string; readonly nodes: number; readonly detail: string }[];
+  /** The smallest change found that would make the pod fit: `free 350m cpu on node-3`. */
+  readonly nearest?: string;
+  /** One line for people: `0/12 nodes: 7 insufficient memory (needs 2Gi, largest free 1.2Gi), 5 taint gpu=true:NoSchedule`. */
+  readonly summary: string;
+}
+
+/** Pods to move aside so that the pod fits on the node. */
+export interface Preemption {
+  readonly node: string;
+  readonly victims: readonly PodKey[];
+}
+
+export interface Move {
+  readonly pod: PodKey;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** A suggestion: moves, to be made in this order, each legal at its time. */
+export interface RebalancePlan {
+  readonly moves: readonly Move[];
+  /** Nodes that hold no movable pod afterwards. */
+  readonly emptied: readonly string[];
+  /** For people: what it gains. */
+  readonly summary: string;
+}
+
+export interface RebalanceOptions {
+  /** `empty-nodes`: free whole nodes; `restore-spread`: undo skew within workloads. */
+  readonly goal: "empty-nodes" | "restore-spread";
+  readonly maxMoves?: number;
+  /** Pods that may be moved; absent: every one. */
+  readonly movable?: (pod: PodKey) => boolean;
+}

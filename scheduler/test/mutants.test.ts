@@ -1,0 +1,110 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+const PACKAGE = join(import.meta.dirname, "..");
+
+// Few seeds: a mutant that only a long run would find is as good as not found. On the sound program they all pass.
+const SEEDS = "100";
+
+/** File, text that occurs in it exactly once, and the wrong text in its place. */
+const MUTANTS: [string, string, string][] = [
+  [
+    "match/requirement.ts",
+    "? (actual) => !found(actual)",
+    "? (actual) => actual !== undefined && !found(actual)",
+  ],
+  ["match/requirement.ts", "? number > bound : number < bound", "? number < bound : number > bound"],
+  ["match/node-selector.ts", "if (isEmptyTerm(term)) return never;", ""],
+  ["match/taints.ts", "if (effect && effect !== taint.effect) return false;", ""],
+  ["match/taints.ts", 'taint.effect !== "PreferNoSchedule" && ', ""],
+  ["match/host-ports.ts", "ipA === ipB || ipA === ANY_ADDRESS || ipB === ANY_ADDRESS", "ipA === ipB"],
+  ["match/pod-matcher.ts", "(revision === undefined || pod.revision === revision) &&\n      tests", "tests"],
+  ["pod/pod-requests.ts", "      add(running, own);\n      add(sidecars, own);", "      add(sidecars, own);"],
+  ["pod/pod-requests.ts", "  raise(running, startPeak);", ""],
+  ["pod/demand.ts", "table.podsFree[node] = (table.podsFree[node] ?? 0) - sign;", ""],
+  [
+    "pod/pod-rules.ts",
+    "selector.empty ? selectorMatcher(undefined, [spec.namespace]) : selector",
+    "selector",
+  ],
+  ["state/fleet-state.ts", "if (!countsTerminating) this.#add(counter, node, -1);", ""],
+  ["state/domain-counter.ts", "if (candidate < this.least) this.least = candidate;", ""],
+  ["state/topology.ts", 'if (key === "hostname") return', 'if (key === "never") return'],
+  ["place/admit.ts", "demand.cpu > (cpu.free[node] ?? 0)", "demand.cpu >= (cpu.free[node] ?? 0)"],
+  ["place/admit.ts", "(counter.counts[domain] ?? 0) + self - least", "(counter.counts[domain] ?? 0) - least"],
+  ["place/admit.ts", "return together || (!anywhere && matchesItself);", "return together || matchesItself;"],
+  [
+    "place/live-rules.ts",
+    '...identity.carriers.filter((c) => c.kind === "anti-affinity").map((c) => c.counter),',
+    "",
+  ],
+  ["place/live-rules.ts", '...identity.carriers.filter((c) => c.kind !== "anti-affinity"),', ""],
+  ["place/kube-score.ts", "const part = most === 0 ? MAX :", "const part = most === 0 ? 0 :"],
+  [
+    "place/class-cache.ts",
+    "if (group === before && local === this.#local[node]) return;",
+    "if (group === before) return;",
+  ],
+  [
+    "place/pack-best.ts",
+    "if (bound + wishesMost >= this.#most)",
+    "if (bound + wishesMost - 40 >= this.#most)",
+  ],
+  ["preempt/preempt.ts", "if (own >= priority) continue;", "if (own > priority) continue;"],
+  ["preempt/trial.ts", "for (const counter of always) counter.add(this.#node, -freed);", ""],
+];
+
+test("a slip in any rule is caught", { concurrency: 2 }, async (t) => {
+  await t.test("the sound program passes", async () => assert.equal(await runMutant(undefined), 0));
+  const running: Promise<void>[] = [];
+  for (const mutant of MUTANTS) {
+    const [file, from] = mutant;
+    running.push(
+      t.test(`${file}: ${from.trim().slice(0, 60)}`, async () =>
+        assert.notEqual(await runMutant(mutant), 0, "not caught"),
+      ),
+    );
+  }
+  await Promise.all(running);
+});
+
+/** Runs the comparison with the reference on a copy of the package; returns its exit code. */
+async function runMutant(mutant: [string, string, string] | undefined): Promise<number | null> {
+  const copy = mkdtempSync(join(tmpdir(), "forage-mutant-"));
+  try {
+    for (const part of [
+      "src",
+      "test/reference",
+      "test/builders",
+      "test/against-reference.test.ts",
+      "package.json",
+    ]) {
+      cpSync(join(PACKAGE, part), join(copy, part), { recursive: true });
+    }
+    if (mutant !== undefined) mutate(copy, mutant);
+    const env = { ...process.env, SEEDS, NODE_TEST_CONTEXT: undefined };
+    const child = spawn(process.execPath, [join(copy, "test/against-reference.test.ts")], {
+      env,
+      stdio: "ignore",
+    });
+    const [code] = (await once(child, "exit")) as [number | null];
+    return code;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+function mutate(copy: string, [file, from, to]: [string, string, string]): void {
+  const path = join(copy, "src", file);
+  const text = readFileSync(path, "utf8");
+  assert.equal(text.split(from).length, 2, `${file} holds it once: ${from}`);
+  writeFileSync(
+    path,
+    text.replace(from, () => to),
+  );
+}
