@@ -54,6 +54,9 @@ export class NodeReporter implements NodeSource {
       nerdctlVersion: this.#version.nerdctl,
       conditions: this.#conditions(),
       images: [...this.#images],
+      runtimeClasses: [],
+      selinux: false,
+      claims: [],
     };
   }
 

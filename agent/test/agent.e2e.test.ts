@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { kill } from "node:process";
 import { after, before, describe, test } from "node:test";
-import { PodPhase, type PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { LogOptions, PodPhase, type PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { startTestHost, type TestHost } from "../../hack/lib/test-host.ts";
 import { AgentUnderTest } from "./agent-under-test.ts";
 import { anAssignment } from "./an-assignment.ts";
@@ -199,21 +199,21 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     const logs = coordinator.openSession({
       podUid: "plain",
       container: "",
-      kind: { $case: "logs", value: { follow: false, tailLines: undefined, previous: false } },
+      kind: { $case: "logs", value: LogOptions.fromPartial({ tailLines: undefined, previous: false }) },
     });
     assert.deepEqual(await logs.ended, { exitCode: 0, error: "" });
     assert.equal(logs.stdout, "up\n");
     const previous = coordinator.openSession({
       podUid: "plain",
       container: "",
-      kind: { $case: "logs", value: { follow: false, tailLines: 1, previous: true } },
+      kind: { $case: "logs", value: LogOptions.fromPartial({ tailLines: 1, previous: true }) },
     });
     assert.deepEqual(await previous.ended, { exitCode: 0, error: "" });
     assert.equal(previous.stdout, "up\n");
     const nobody = coordinator.openSession({
       podUid: "nobody",
       container: "",
-      kind: { $case: "logs", value: { follow: false, tailLines: undefined, previous: false } },
+      kind: { $case: "logs", value: LogOptions.fromPartial({ tailLines: undefined, previous: false }) },
     });
     assert.match((await nobody.ended).error, /no such container/);
   });

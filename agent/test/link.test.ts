@@ -290,5 +290,8 @@ function aReport() {
     nerdctlVersion: "",
     conditions: [],
     images: [],
+    runtimeClasses: [],
+    selinux: false,
+    claims: [],
   };
 }

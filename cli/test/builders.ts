@@ -55,6 +55,9 @@ export function aContainer(fields: Partial<ContainerStatus> = {}): ContainerStat
     lastTermination: undefined,
     restartCount: 0,
     ready: true,
+    terminations: [],
+    init: false,
+    started: true,
     ...fields,
   };
 }

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import {
+  LogOptions,
+  type ServeRequest,
+  type ServeResponse,
+  type SessionRequest,
+} from "@forage/proto/forage/agent/v1/agent";
 import type { ExecRequest, ExecResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ClientDuplexStream, status } from "@grpc/grpc-js";
 import { HollowAgent } from "./support/hollow-agent.ts";
@@ -9,7 +14,7 @@ import { collected, settled, until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const limit = { timeout: 30_000 };
-const options = { follow: true, tailLines: 5, previous: false };
+const options = LogOptions.fromPartial({ follow: true, tailLines: 5 });
 
 test("logs go from the agent to the client until the agent ends them", limit, async (t) => {
   const { world, agent, pod } = await setUp(t);

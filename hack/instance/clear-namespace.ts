@@ -1,9 +1,14 @@
+import { setTimeout } from "node:timers/promises";
 import { run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import { assertContainerd } from "./host-containerd.ts";
 
 // A snapshot can only go once those on top of it are gone; no image of ours is nearly this deep.
 const MAX_LAYERS = 130;
+
+// A nerdctl that outlived its agent by a moment may still add to the namespace, and containerd collects garbage late.
+const LIMIT_MS = 15_000;
+const RETRY_MS = 200;
 
 /** Removes a namespace with all that is in it from a containerd that goes on for others. */
 export async function clearNamespace(address: string, namespace: string): Promise<void> {
@@ -15,17 +20,31 @@ export async function clearNamespace(address: string, namespace: string): Promis
       { cause },
     );
   });
-  const ctr = async (...args: string[]): Promise<string[]> => {
-    const { stdout } = await run("ctr", ["--address", address, "--namespace", namespace, ...args], {
-      allowFailure: true,
-    });
-    return stdout
+  const deadline = performance.now() + LIMIT_MS;
+  for (;;) {
+    const trouble = await emptyAndRemove(address, namespace);
+    if (trouble === undefined) return;
+    if (performance.now() > deadline) {
+      throw new SetupError(
+        "COMMAND_FAILED",
+        `containerd's namespace ${namespace} can't be removed: ${trouble}`,
+        "end what still works in it, then run hack/down again",
+      );
+    }
+    await setTimeout(RETRY_MS);
+  }
+}
+
+/** What keeps the namespace from going; undefined once it is gone. */
+async function emptyAndRemove(address: string, namespace: string): Promise<string | undefined> {
+  const call = (...args: string[]) =>
+    run("ctr", ["--address", address, "--namespace", namespace, ...args], { allowFailure: true });
+  const ctr = async (...args: string[]): Promise<string[]> =>
+    (await call(...args)).stdout
       .split("\n")
       .map((line) => line.trim())
       .filter(Boolean);
-  };
-  const namespaces = (await ctr("namespaces", "list", "--quiet")) ?? [];
-  if (!namespaces.includes(namespace)) return;
+  if (!(await ctr("namespaces", "list", "--quiet")).includes(namespace)) return undefined;
   for (const id of await ctr("tasks", "list", "--quiet")) await ctr("tasks", "delete", "--force", id);
   const containers = await ctr("containers", "list", "--quiet");
   if (containers.length > 0) await ctr("containers", "delete", ...containers);
@@ -39,5 +58,6 @@ export async function clearNamespace(address: string, namespace: string): Promis
   }
   const blobs = await ctr("content", "list", "--quiet");
   if (blobs.length > 0) await ctr("content", "remove", ...blobs);
-  await run("ctr", ["--address", address, "namespaces", "remove", namespace]);
+  const { exitCode, stderr } = await call("namespaces", "remove", namespace);
+  return exitCode === 0 ? undefined : stderr.trim();
 }

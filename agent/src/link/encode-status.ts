@@ -37,6 +37,9 @@ function encodeContainer(status: ContainerStatus): WireContainerStatus {
     lastTermination: lastTermination && encodeTermination(lastTermination),
     restartCount: restarts,
     ready,
+    terminations: lastTermination === undefined ? [] : [encodeTermination(lastTermination)],
+    init: false,
+    started: status.state.kind === "running",
   };
 }
 

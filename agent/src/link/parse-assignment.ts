@@ -2,9 +2,8 @@ import type { PodAssignment, PodTemplate } from "@forage/proto/forage/agent/v1/a
 import type { Container, EnvVar, ResourceRequirements } from "@forage/proto/forest/v1/forage";
 import { milliCpuOf, wholeUnitsOf } from "@forage/scheduler";
 import { cpuShares } from "../pods/cpu-shares.ts";
-import { type EnvValue, expand, expandEnv } from "../pods/expand-env.ts";
 import { defaultPullPolicy } from "../pods/image-reference.ts";
-import type { Pod, PodContainer, PullPolicy, RestartPolicy } from "../pods/pod.ts";
+import type { EnvEntry, Pod, PodContainer, PullPolicy, RestartPolicy } from "../pods/pod.ts";
 import { unsupportedField } from "./unsupported-field.ts";
 
 // Kubernetes' default.
@@ -49,15 +48,13 @@ function containersOf(template: PodTemplate | undefined): readonly PodContainer[
 function parseContainer(container: Container): PodContainer {
   const { name, image, workingDir } = container;
   if (!CONTAINER_NAME.test(name)) throw new Error(`${JSON.stringify(name)} can't be a container's name`);
-  const env = expandEnv(container.env.map((it) => envValue(name, it)));
-  const values = new Map(env.map((it) => [it.name, it.value]));
   return {
     name,
     image,
     pullPolicy: pullPolicyOf(container),
-    command: container.command.map((text) => expand(text, values)),
-    args: container.args.map((text) => expand(text, values)),
-    env,
+    command: container.command,
+    args: container.args,
+    env: container.env.map((it) => envEntry(name, it)),
     ...(workingDir !== "" && { workingDir }),
     ports: container.ports.map((port) => ({
       container: name,
@@ -68,7 +65,7 @@ function parseContainer(container: Container): PodContainer {
   };
 }
 
-function envValue(container: string, { name, valueSource }: EnvVar): EnvValue {
+function envEntry(container: string, { name, valueSource }: EnvVar): EnvEntry {
   if (valueSource === undefined) return { name, value: "" };
   if (valueSource.$case === "value") return { name, value: valueSource.value };
   throw new Error(`container ${container}: env ${name}: this agent doesn't support ${valueSource.$case}`);

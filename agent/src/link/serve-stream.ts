@@ -50,6 +50,8 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "session":
           options.openSession(message.value, connection);
           break;
+        case "identityTokens":
+          break;
         case "welcome":
           throw new LinkError("PROTOCOL", "the coordinator said welcome twice");
         default:

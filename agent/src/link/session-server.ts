@@ -101,6 +101,9 @@ export class SessionServer {
         for await (const { stream: name, data } of exec.output) await writer.data(name, data);
         return { exitCode: await exec.exitCode, error: "" };
       }
+      case "portForward":
+      case "copy":
+        throw new Error(`this agent doesn't serve ${request.kind.$case}`);
       case undefined:
         throw new Error("the session asks for nothing");
       default:

@@ -1,5 +1,8 @@
+import type { ContainerHooks } from "../hooks/hook.ts";
 import type { PodSandbox, PortMapping, PortRequest } from "../network/network.ts";
-import type { RuntimeContainer } from "../runtime/runtime.ts";
+import type { ContainerProbes } from "../probes/probe-spec.ts";
+import type { ContainerSecurity, ContainerUser, RuntimeContainer } from "../runtime/runtime.ts";
+import type { PodVolumeSpec, VolumeMount } from "../volumes/volumes.ts";
 
 export type PullPolicy = "Always" | "IfNotPresent" | "Never";
 export type RestartPolicy = "Always" | "OnFailure" | "Never";
@@ -17,6 +20,16 @@ export interface Pod {
   readonly restartPolicy: RestartPolicy;
   /** In start order; the main container is last, so that it stops first. */
   readonly containers: readonly PodContainer[];
+  /** One after the other to completion, before the others; undefined: none. */
+  readonly initContainers?: readonly PodContainer[];
+  /** Undefined: none. */
+  readonly volumes?: PodVolumeSpec;
+  readonly objects?: PodObjects;
+  /** Undefined: the agent's defaults. */
+  readonly network?: PodNetworkSpec;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly serviceAccount?: string;
   /** Why it can't run on this agent at all; `containers` is empty then. */
   readonly problem?: string;
 }
@@ -27,12 +40,71 @@ export interface PodContainer {
   readonly pullPolicy: PullPolicy;
   readonly command: readonly string[];
   readonly args: readonly string[];
-  readonly env: readonly { readonly name: string; readonly value: string }[];
+  /** Not expanded and not resolved: `resolve-container.ts` does both right before each start. */
+  readonly env: readonly EnvEntry[];
   readonly workingDir?: string;
   readonly ports: readonly PortRequest[];
   readonly cpuLimitMilli?: number;
   readonly memoryLimitBytes?: number;
   readonly cpuShares?: number;
+  /** As asked for, by resource name (`requests.cpu`, `limits.ephemeral-storage`), for `resource_field_ref`. */
+  readonly resources?: Readonly<Record<string, string>>;
+  readonly rootLimitBytes?: number;
+  readonly mounts?: readonly VolumeMount[];
+  readonly probes?: ContainerProbes;
+  readonly hooks?: ContainerHooks;
+  readonly user?: ContainerUser;
+  readonly security?: ContainerSecurity;
+  readonly stdin?: boolean;
+  readonly tty?: boolean;
+  /** Counted resources other than cpu, memory and disk: how many of each. */
+  readonly extended?: Readonly<Record<string, number>>;
+  readonly ociRuntime?: string;
+}
+
+export type EnvEntry = { readonly name: string } & EnvSource;
+
+export type EnvSource =
+  | { readonly value: string }
+  | { readonly secret: string; readonly key: string }
+  | { readonly config: string; readonly key: string }
+  /** `metadata.name`, `metadata.labels['x']`, `status.podIP`, … */
+  | { readonly field: string }
+  /** `limits.cpu`, `requests.memory`, … of the container itself. */
+  | { readonly resourceField: string };
+
+/** What a pod refers to by name, as it came with its assignment. */
+export interface PodObjects {
+  readonly secrets: readonly ObjectContent[];
+  readonly configMaps: readonly ObjectContent[];
+  /** `secret/NAME` or `config_map/NAME` to the version that env takes; others: the current one. */
+  readonly envVersions: Readonly<Record<string, string>>;
+  readonly registryCredentials: readonly RegistryCredential[];
+  /** For the pod's own use; runs out, so newer ones replace it. */
+  readonly identityToken?: string;
+}
+
+export interface ObjectContent {
+  readonly name: string;
+  readonly version: string;
+  readonly current: boolean;
+  readonly data: ReadonlyMap<string, Uint8Array>;
+}
+
+export interface RegistryCredential {
+  /** Host and port as images name it; `docker.io` for images that name none. */
+  readonly server: string;
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface PodNetworkSpec {
+  readonly hostNetwork: boolean;
+  readonly dnsPolicy: "ClusterFirst" | "Default" | "None";
+  readonly nameservers: readonly string[];
+  readonly searches: readonly string[];
+  /** `ndots:2`, `rotate`: as in resolv.conf. */
+  readonly options: readonly string[];
 }
 
 /** What the agent must still know about a pod after its own restart; kept in the journal as JSON. */

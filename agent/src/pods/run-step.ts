@@ -21,6 +21,7 @@ import {
   withContainer,
 } from "./pod.ts";
 import type { PodWorld } from "./pod-world.ts";
+import { resolveContainer } from "./resolve-container.ts";
 import type { Step } from "./step.ts";
 
 /** What a step changed, apart from what the observer and the image store know by themselves. */
@@ -206,6 +207,13 @@ async function runContainer(
   signal: AbortSignal,
 ): Promise<string> {
   const { pod } = view;
+  const resolved = resolveContainer(pod, spec, {
+    nodeName: "",
+    podIp: view.memory.sandbox?.address ?? "",
+    hostIp: "",
+    allocatable: {},
+  });
+  if ("missing" in resolved) throw new Error(`${resolved.missing} doesn't exist`);
   const { logFile } = await world.files.prepare(pod.uid, spec.name, attempt);
   const { id } = await world.runtime.run(
     {
@@ -219,9 +227,9 @@ async function runContainer(
         [SPEC_HASH_LABEL]: pod.specHash,
       },
       image: spec.image,
-      command: spec.command,
-      args: spec.args,
-      env: spec.env,
+      command: resolved.command,
+      args: resolved.args,
+      env: resolved.env,
       ...(spec.workingDir === undefined ? {} : { workingDir: spec.workingDir }),
       networkNamespace,
       hostname: pod.hostname,

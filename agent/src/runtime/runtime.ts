@@ -53,10 +53,10 @@ export interface ContainerSpec {
   readonly args: readonly string[];
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly workingDir?: string;
-  /** Path of the pod's network namespace. */
+  /** Path of the pod's network namespace, or {@link HOST_NETWORK}. */
   readonly networkNamespace: string;
   readonly hostname: string;
-  /** Files bound read-only, such as /etc/resolv.conf and /etc/hosts. */
+  /** Files and directories, such as /etc/resolv.conf, /etc/hosts and volumes; parents before what is mounted in them. */
   readonly binds: readonly { readonly source: string; readonly target: string; readonly readOnly: boolean }[];
   /** Limits; undefined: none. */
   readonly cpuLimitMilli?: number;
@@ -65,6 +65,52 @@ export interface ContainerSpec {
   readonly cpuShares?: number;
   /** Where stdout and stderr go; the directory exists. */
   readonly logFile: string;
+  /** Undefined: as the image says. */
+  readonly user?: ContainerUser;
+  /** Undefined: the runtime's own defaults. */
+  readonly security?: ContainerSecurity;
+  /** Keeps stdin open; with `tty` too, a terminal is on all three. */
+  readonly stdin?: boolean;
+  readonly tty?: boolean;
+  readonly devices?: readonly HostDevice[];
+  /** Name or path of another OCI runtime, from the agent's configuration. */
+  readonly ociRuntime?: string;
+  /** Bytes that the container's own layer may hold; undefined: no limit. */
+  readonly rootLimitBytes?: number;
+}
+
+/** `networkNamespace` of a container that has the host's network. */
+export const HOST_NETWORK = "host";
+
+export interface ContainerUser {
+  /** Undefined: the image's. */
+  readonly uid?: number;
+  /** Undefined: the image's, or root's for a uid that the image doesn't know. */
+  readonly gid?: number;
+  readonly supplementalGroups: readonly number[];
+}
+
+export interface ContainerSecurity {
+  /** Rejects with START_FAILED and a reason that names the image's user if that is root or no number. */
+  readonly runAsNonRoot: boolean;
+  readonly readOnlyRootFilesystem: boolean;
+  readonly privileged: boolean;
+  /** False: no_new_privs. */
+  readonly allowPrivilegeEscalation: boolean;
+  /** Without CAP_; "ALL" is every one. Dropped first, then added. */
+  readonly capabilities: { readonly add: readonly string[]; readonly drop: readonly string[] };
+  readonly seccomp:
+    | { readonly type: "RuntimeDefault" | "Unconfined" }
+    | { readonly type: "Localhost"; readonly path: string };
+  /** Only where the host has SELinux. */
+  readonly seLinuxType?: string;
+}
+
+export interface HostDevice {
+  readonly hostPath: string;
+  readonly containerPath: string;
+  /** Of "r", "w" and "m". */
+  readonly permissions: string;
 }
 
 export interface RuntimeContainer {

@@ -1,3 +1,4 @@
+import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { LogsRequest, Pod } from "@forage/proto/forage/operator/v1/operator";
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
@@ -33,7 +34,11 @@ export const logs = defineCommand({
   run: async (invocation) => {
     const { flags, operands } = invocation;
     const context = contextOf(invocation);
-    const options = { follow: flags.follow, tailLines: parseTail(flags.tail), previous: flags.previous };
+    const options = LogOptions.fromPartial({
+      follow: flags.follow,
+      tailLines: parseTail(flags.tail),
+      previous: flags.previous,
+    });
     await withCoordinator(context, async (coordinator) => {
       const pods = await choosePods(context, coordinator, operands[0] ?? "");
       if (flags.follow && pods.length > maxFollowed) {

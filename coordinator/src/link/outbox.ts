@@ -46,5 +46,10 @@ function assignmentOf({ record }: PodEntry): PodAssignment {
     specHash: record.templateHash,
     createdAt: record.createdAt,
     stopping: record.stoppingSince !== undefined,
+    secrets: [],
+    configMaps: [],
+    registryCredentials: [],
+    claims: [],
+    identityToken: undefined,
   };
 }

@@ -1,7 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeId } from "@forage/identity";
-import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import {
+  LogOptions,
+  type ServeRequest,
+  type ServeResponse,
+  type SessionRequest,
+} from "@forage/proto/forage/agent/v1/agent";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { collected, settled } from "../../test/support/until.ts";
 import { CoordinatorError } from "../errors.ts";
@@ -9,7 +14,7 @@ import type { CallContext } from "../rpc/caller.ts";
 import { Channel } from "./channel.ts";
 import { Tunnels } from "./tunnels.ts";
 
-const logs = { $case: "logs", value: { follow: true, tailLines: undefined, previous: false } } as const;
+const logs = { $case: "logs", value: LogOptions.fromPartial({ follow: true }) } as const;
 const request = { podUid: "p1", container: "", kind: logs };
 
 test("what the agent sends comes out at the client's end, and the other way round", async () => {

@@ -28,7 +28,14 @@ export function workloadOf(record: ResourceRecord): Workload | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "containerService") return undefined;
   const { container, sidecars, initContainers, volumes, podConfig } = spec.value;
-  const template: PodTemplate = { container, sidecars, initContainers, volumes, podConfig };
+  const template: PodTemplate = {
+    container,
+    sidecars,
+    initContainers,
+    volumes,
+    podConfig,
+    objectVersions: {},
+  };
   return {
     namespace: record.namespace,
     kind: record.kind,

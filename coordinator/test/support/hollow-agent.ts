@@ -250,4 +250,7 @@ const emptyReport = {
   nerdctlVersion: "",
   conditions: [],
   images: [],
+  runtimeClasses: [],
+  selinux: false,
+  claims: [],
 };

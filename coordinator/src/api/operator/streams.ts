@@ -1,4 +1,4 @@
-import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import { LogOptions, type ServeResponse } from "@forage/proto/forage/agent/v1/agent";
 import type {
   ExecRequest,
   ExecResponse,
@@ -27,7 +27,7 @@ export async function* logs(
 ): AsyncGenerator<LogsResponse> {
   const pod = findPod(options.state, request.namespace, request.pod);
   const container = containerOf(pod, request.container);
-  const value = request.options ?? { follow: false, tailLines: undefined, previous: false };
+  const value = request.options ?? LogOptions.fromPartial({});
   const session = { podUid: pod.record.uid, container, kind: { $case: "logs", value } } as const;
   const tunnel = options.tunnels.open(nodeOfPod(pod), session, context.signal);
   try {
