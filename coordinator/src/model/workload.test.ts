@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { aPod, aServiceEntry, aWorkloadEntry } from "../../test/support/entries.ts";
-import { podSpecOf, workloadOf } from "./workload.ts";
+import { aServiceEntry, aWorkloadEntry } from "../../test/support/entries.ts";
+import { workloadOf } from "./workload.ts";
 
 const hashOf = (fields: Parameters<typeof aWorkloadEntry>[0]) =>
   aWorkloadEntry(fields).workload?.templateHash;
@@ -44,31 +44,4 @@ test("what pods are made of makes a new revision, what is about them doesn't", (
     { volumes: [{ name: "v" }] },
   ])
     assert.notEqual(hashOf({ spec }), base, JSON.stringify(spec));
-});
-
-test("the scheduler hears what a pod asks for", () => {
-  const pod = aPod({ labels: { app: "web" } });
-  const resources = {
-    requests: { cpu: "1", memory: "", ephemeralStorage: "1Gi", extended: { "a.example/gpu": "1" } },
-    limits: { cpu: "", memory: "64Mi", ephemeralStorage: "", extended: {} },
-  };
-  const { template } = pod.record;
-  assert.ok(template?.container);
-  template.container.resources = resources;
-  template.sidecars = [{ ...template.container, name: "side", image: "side:v1", resources: undefined }];
-  assert.deepEqual(podSpecOf(pod.record), {
-    name: "web-1",
-    namespace: "shop",
-    labels: { app: "web" },
-    containers: [
-      {
-        requests: { cpu: "1", "ephemeral-storage": "1Gi", "a.example/gpu": "1" },
-        limits: { memory: "64Mi" },
-      },
-      { requests: {}, limits: {} },
-    ],
-    workload: "shop/container_service/web",
-    revision: "v1",
-    images: ["app:v1", "side:v1"],
-  });
 });

@@ -1,7 +1,6 @@
 import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import type { PodRecord, ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { ContainerServiceSpec } from "@forage/proto/forest/v1/forage";
-import type { ContainerSpec, PodSpec } from "@forage/scheduler";
 import { hashMessage } from "./hash.ts";
 import type { Labels } from "./labels.ts";
 
@@ -47,37 +46,6 @@ export function workloadOf(record: ResourceRecord): Workload | undefined {
   };
 }
 
-/** The pod in the scheduler's terms. */
-export function podSpecOf(record: PodRecord): PodSpec {
-  const { container, sidecars = [] } = record.template ?? {};
-  const containers = [container, ...sidecars].filter((c) => c !== undefined);
-  return {
-    name: record.name,
-    namespace: record.namespace,
-    labels: record.labels,
-    containers: containers.map(
-      ({ resources }): ContainerSpec => ({
-        requests: resourceList(resources?.requests),
-        limits: resourceList(resources?.limits),
-      }),
-    ),
-    workload: workloadKey(record.namespace, record.workloadKind, record.workloadName),
-    revision: record.templateHash,
-    images: containers.map(({ image }) => image),
-  };
-}
-
 export function workloadKey(namespace: string, kind: string, name: string): string {
   return `${namespace}/${kind}/${name}`;
-}
-
-type WireResources = { cpu: string; memory: string; ephemeralStorage: string; extended: Labels };
-
-function resourceList(wire: WireResources | undefined): Record<string, string> {
-  if (wire === undefined) return {};
-  const list: Record<string, string> = { ...wire.extended };
-  if (wire.cpu !== "") list.cpu = wire.cpu;
-  if (wire.memory !== "") list.memory = wire.memory;
-  if (wire.ephemeralStorage !== "") list["ephemeral-storage"] = wire.ephemeralStorage;
-  return list;
 }

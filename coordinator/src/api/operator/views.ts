@@ -9,8 +9,9 @@ import type { UnplacedPod } from "../../control/placement/unplaced.ts";
 import { isReady } from "../../control/workload/readiness.ts";
 import { endpointsOf, findService, protocolOf, readyEndpointCount } from "../../destination/endpoints.ts";
 import { nodeProblems } from "../../model/node-conditions.ts";
+import { podSpecOf } from "../../model/pod-spec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import { podSpecOf, workloadKey } from "../../model/workload.ts";
+import { workloadKey } from "../../model/workload.ts";
 import type { NodeEntry, PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 

@@ -4,8 +4,9 @@ import type { Logger } from "pino";
 import { batches, type Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { nodeProblems } from "../../model/node-conditions.ts";
+import { podSpecOf } from "../../model/pod-spec.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-import { podSpecOf } from "../../model/workload.ts";
+
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
@@ -191,6 +192,7 @@ function nodeSpecOf(node: NodeEntry): NodeSpec {
     name: node.name,
     labels: { "kubernetes.io/hostname": node.name, ...report?.labels, ...node.record.labels },
     allocatable: report?.allocatable ?? {},
+    runtimeClasses: report?.runtimeClasses ?? [],
     unschedulable: node.record.unschedulable,
     taints: taintsOf(node),
   };

@@ -1,0 +1,57 @@
+import type { PodRecord } from "@forage/proto/forage/store/v1/store";
+import type * as wire from "@forage/proto/forest/v1/forage";
+import type { ContainerSpec, HostPort, InitContainerSpec, PodSpec } from "@forage/scheduler";
+import type { Labels } from "./labels.ts";
+import { affinityOf, spreadOf, tolerationsOf } from "./pod-rules.ts";
+import { workloadKey } from "./workload.ts";
+
+/** The pod in the scheduler's terms. */
+export function podSpecOf(record: PodRecord): PodSpec {
+  const { container, sidecars = [], initContainers = [], podConfig } = record.template ?? {};
+  const containers = [container, ...sidecars].filter((c) => c !== undefined);
+  const hostNetwork = podConfig?.hostNetwork ?? false;
+  return {
+    name: record.name,
+    namespace: record.namespace,
+    labels: record.labels,
+    containers: containers.map((c): ContainerSpec => {
+      return { ...amountsOf(c), ...(hostNetwork && { hostPorts: hostPortsOf(c) }) };
+    }),
+    ...(initContainers.length > 0 && { initContainers: initContainers.map(amountsOf) }),
+    workload: workloadKey(record.namespace, record.workloadKind, record.workloadName),
+    revision: record.templateHash,
+    images: [...new Set([...containers, ...initContainers].map(({ image }) => image))],
+    ...(podConfig !== undefined && rulesOf(podConfig)),
+  };
+}
+
+function rulesOf(config: wire.PodConfig): Partial<PodSpec> {
+  const { nodeSelector, tolerations, affinity, topologySpreadConstraints, runtimeClassName } = config;
+  return {
+    ...(Object.keys(nodeSelector).length > 0 && { nodeSelector }),
+    ...(tolerations.length > 0 && { tolerations: tolerationsOf(tolerations) }),
+    ...(affinity !== undefined && affinityOf(affinity)),
+    ...(topologySpreadConstraints.length > 0 && { topologySpread: spreadOf(topologySpreadConstraints) }),
+    ...(runtimeClassName !== "" && { runtimeClass: runtimeClassName }),
+  };
+}
+
+function amountsOf({ resources }: wire.Container): InitContainerSpec {
+  return { requests: resourceList(resources?.requests), limits: resourceList(resources?.limits) };
+}
+
+/** In the host's network a container's ports are the host's. */
+function hostPortsOf({ ports }: wire.Container): HostPort[] {
+  return ports.map(({ containerPort, protocol }) => ({ port: containerPort, protocol }));
+}
+
+type WireResources = { cpu: string; memory: string; ephemeralStorage: string; extended: Labels };
+
+function resourceList(list: WireResources | undefined): Record<string, string> {
+  if (list === undefined) return {};
+  const amounts: Record<string, string> = { ...list.extended };
+  if (list.cpu !== "") amounts.cpu = list.cpu;
+  if (list.memory !== "") amounts.memory = list.memory;
+  if (list.ephemeralStorage !== "") amounts["ephemeral-storage"] = list.ephemeralStorage;
+  return amounts;
+}
