@@ -121,7 +121,12 @@ export class FakeCoordinator {
   /** A change of the next revision, or of one that the test chooses. */
   send(upserts: readonly PodAssignment[], removals: readonly string[], revision?: bigint): void {
     this.revision = revision ?? this.revision + 1n;
-    const value = { revision: this.revision, upserts: [...upserts], removals: [...removals] };
+    const value = {
+      revision: this.revision,
+      upserts: [...upserts],
+      removals: [...removals],
+      claimRemovals: [],
+    };
     for (const stream of this.#streams) stream.write({ message: { $case: "delta", value } });
   }
 
@@ -252,7 +257,10 @@ export class FakeCoordinator {
       message: { $case: "welcome", value: { clusterId, heartbeatIntervalMs: HEARTBEAT_MS } },
     });
     stream.write({
-      message: { $case: "snapshot", value: { revision, pods: [...this.#desired.values()] } },
+      message: {
+        $case: "snapshot",
+        value: { revision, pods: [...this.#desired.values()], following: [], claimRemovals: [] },
+      },
     });
     this.#streams.add(stream);
     this.#note(hello.pods);

@@ -127,6 +127,9 @@ async function take(
       options.sessions.heard(session);
       await recordReport(session.node, { ...hello, node: message.value }, options);
       return;
+    case "claimsRemoved":
+      options.sessions.heard(session);
+      return;
     case "hello":
       throw new CoordinatorError("INVALID", "hello is said once");
     case undefined:

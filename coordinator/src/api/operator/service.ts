@@ -21,6 +21,7 @@ import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
+import { objectHandlers } from "../objects/handlers.ts";
 import { validateApiToken, validateJoinToken } from "../validate/tokens.ts";
 import { exec, logs } from "./streams.ts";
 import { endpointViews, nodeView, podView, resourceView } from "./views.ts";
@@ -60,6 +61,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     },
     getRollout: async (request, context) => getRollout(request, context, options),
     delete: async (request) => remove(request, options),
+    ...objectHandlers(),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
     logs: (request, context) => logs(request, context, options),
