@@ -4,7 +4,7 @@ import { PodAssignment, PodTemplate } from "@forage/proto/forage/agent/v1/agent"
 import { Container, PodConfig } from "@forage/proto/forest/v1/forage";
 import { parseAssignment } from "./parse-assignment.ts";
 
-test("a container with everything comes out as it is run", () => {
+test("a container's words and variables come out as written: they are expanded at each start", () => {
   const pod = parseAssignment(
     aPod({
       command: ["run", "$(WHO)"],
@@ -27,11 +27,11 @@ test("a container with everything comes out as it is run", () => {
       name: "main",
       image: "app:1",
       pullPolicy: "IfNotPresent",
-      command: ["run", "anna"],
-      args: ["$(MISSING)", "$(WHO)"],
+      command: ["run", "$(WHO)"],
+      args: ["$(MISSING)", "$$(WHO)"],
       env: [
         { name: "WHO", value: "anna" },
-        { name: "GREETING", value: "hello anna" },
+        { name: "GREETING", value: "hello $(WHO)" },
       ],
       workingDir: "/srv",
       ports: [

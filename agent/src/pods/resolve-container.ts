@@ -16,8 +16,9 @@ export interface ResolvedContainer {
   readonly args: readonly string[];
 }
 
-/** Something it refers to doesn't exist (yet): wait for it. */
+/** Something it refers to doesn't exist (yet) or can't be used as it is: wait for a change. */
 export interface MissingObject {
+  /** A sentence, such as `secret db doesn't exist` or `secret db has no key password`. */
   readonly missing: string;
 }
 
@@ -29,7 +30,7 @@ export function resolveContainer(
 ): ResolvedContainer | MissingObject {
   const values: EnvValue[] = [];
   for (const entry of container.env) {
-    if (!("value" in entry)) return { missing: `env ${entry.name}` };
+    if (!("value" in entry)) return { missing: `env ${entry.name} can't be found out` };
     values.push(entry);
   }
   const env = expandEnv(values);

@@ -213,7 +213,7 @@ async function runContainer(
     hostIp: "",
     allocatable: {},
   });
-  if ("missing" in resolved) throw new Error(`${resolved.missing} doesn't exist`);
+  if ("missing" in resolved) throw new Error(resolved.missing);
   const { logFile } = await world.files.prepare(pod.uid, spec.name, attempt);
   const { id } = await world.runtime.run(
     {
