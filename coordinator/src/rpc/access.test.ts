@@ -24,6 +24,8 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/Delete": "editor",
   "/forage.operator.v1.OperatorService/Logs": "viewer",
   "/forage.operator.v1.OperatorService/Exec": "editor",
+  "/forage.operator.v1.OperatorService/PortForward": "editor",
+  "/forage.operator.v1.OperatorService/Copy": "editor",
   "/forage.operator.v1.OperatorService/CreateJoinToken": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateApiToken": "cluster admin",
   "/forage.agent.v1.EnrollmentService/Join": "anyone",
@@ -105,7 +107,7 @@ test("a role in one namespace gives nothing in another where a lesser one is hel
 
 /** What a call for the namespace meets: at the door and, where the handler finds out the namespace, there. */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
-  const byHandler = /WatchRollout|GetRollout|Exec$|Destination/.test(method);
+  const byHandler = /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination/.test(method);
   try {
     assertMayCall(caller, method, byHandler ? {} : { namespace });
     if (byHandler) assertNamespace(caller, method, namespace);

@@ -20,6 +20,8 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/Delete": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/Logs": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/Exec": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/PortForward": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/Copy": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/PutObject": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/GetObject": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/ListObjects": inNamespace("viewer"),
@@ -40,6 +42,8 @@ const handlerDecides: ReadonlySet<string> = new Set([
   "/forest.v1.ForageService/WatchRollout",
   "/forage.operator.v1.OperatorService/GetRollout",
   "/forage.operator.v1.OperatorService/Exec",
+  "/forage.operator.v1.OperatorService/PortForward",
+  "/forage.operator.v1.OperatorService/Copy",
   "/io.linkerd.proxy.destination.Destination/Get",
   "/io.linkerd.proxy.destination.Destination/GetProfile",
 ]);

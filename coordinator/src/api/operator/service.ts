@@ -23,7 +23,10 @@ import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
 import { objectHandlers } from "../objects/handlers.ts";
 import { validateApiToken, validateJoinToken } from "../validate/tokens.ts";
-import { exec, logs } from "./streams.ts";
+import { copy } from "./copy.ts";
+import { exec } from "./exec.ts";
+import { logs } from "./logs.ts";
+import { portForward } from "./port-forward.ts";
 import { endpointViews, nodeView, podView, resourceView } from "./views.ts";
 
 export interface OperatorOptions {
@@ -66,6 +69,8 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     createApiToken: async (request) => createApiToken(request, options),
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),
+    portForward: (requests, context) => portForward(requests, context, options),
+    copy: (requests, context) => copy(requests, context, options),
   };
 }
 

@@ -1,0 +1,34 @@
+import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import type { CopyRequest, CopyResponse } from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../../errors.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
+
+/** Linux takes no longer paths. */
+const maxPathBytes = 4096;
+
+/** A tar stream, in the one direction or the other; it has been copied when this ends well. */
+export async function* copy(
+  requests: AsyncIterable<CopyRequest>,
+  context: CallContext,
+  options: SessionsOptions,
+): AsyncGenerator<CopyResponse> {
+  const incoming = requests[Symbol.asyncIterator]();
+  const start = (await firstOf(incoming))?.frame;
+  if (start?.$case !== "start") throw startMissing();
+  const value = start.value.options;
+  if (value === undefined || !value.path.startsWith("/") || value.path.includes("\0"))
+    throw new CoordinatorError("INVALID", "options.path must be absolute");
+  if (Buffer.byteLength(value.path) >= maxPathBytes)
+    throw new CoordinatorError("INVALID", `options.path is longer than ${maxPathBytes - 1} bytes`);
+  const tunnel = openSession(start.value, { $case: "copy", value }, context, options);
+  void sendInput(incoming, tunnel, inputFrame);
+  for await (const frame of outputOf(tunnel)) {
+    if (frame.$case === "stdout") yield { data: frame.value };
+  }
+}
+
+function inputFrame({ frame }: CopyRequest): ServeResponse["frame"] {
+  if (frame?.$case === "data") return { $case: "stdin", value: frame.value };
+  return frame?.$case === "closed" ? { $case: "stdinClosed", value: true } : undefined;
+}

@@ -1,0 +1,46 @@
+import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import type { ExecRequest, ExecResponse } from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../../errors.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
+
+/** Commands are short; what is longer belongs into a file. */
+const maxCommandBytes = 128 * 1024;
+
+/** Input goes to the agent as it comes, output back; the last message is the command's own exit code. */
+export async function* exec(
+  requests: AsyncIterable<ExecRequest>,
+  context: CallContext,
+  options: SessionsOptions,
+): AsyncGenerator<ExecResponse> {
+  const incoming = requests[Symbol.asyncIterator]();
+  const start = (await firstOf(incoming))?.frame;
+  if (start?.$case !== "start") throw startMissing();
+  const value = start.value.options;
+  const command = value?.command ?? [];
+  if (value === undefined || command.length === 0)
+    throw new CoordinatorError("INVALID", "options.command must not be empty");
+  if (Buffer.byteLength(command.join("\0")) > maxCommandBytes) {
+    throw new CoordinatorError("INVALID", `options.command is longer than ${maxCommandBytes} bytes`);
+  }
+  const tunnel = openSession(start.value, { $case: "exec", value }, context, options);
+  void sendInput(incoming, tunnel, inputFrame);
+  for await (const frame of outputOf(tunnel)) {
+    if (frame.$case === "stdout" || frame.$case === "stderr") yield { frame };
+    if (frame.$case === "end") yield { frame: { $case: "exitCode", value: frame.value.exitCode } };
+  }
+}
+
+function inputFrame({ frame }: ExecRequest): ServeResponse["frame"] {
+  switch (frame?.$case) {
+    case "stdin":
+    case "stdinClosed":
+    case "resize":
+      return frame;
+    case "start":
+    case undefined:
+      return undefined;
+    default:
+      return frame satisfies never;
+  }
+}

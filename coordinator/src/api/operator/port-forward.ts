@@ -1,0 +1,32 @@
+import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import type { PortForwardRequest, PortForwardResponse } from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../../errors.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
+
+const maxPort = 65_535;
+
+/** One TCP connection: each side's end is passed on by itself. */
+export async function* portForward(
+  requests: AsyncIterable<PortForwardRequest>,
+  context: CallContext,
+  options: SessionsOptions,
+): AsyncGenerator<PortForwardResponse> {
+  const incoming = requests[Symbol.asyncIterator]();
+  const start = (await firstOf(incoming))?.frame;
+  if (start?.$case !== "start") throw startMissing();
+  const { namespace, pod, port } = start.value;
+  if (port < 1 || port > maxPort) throw new CoordinatorError("INVALID", `port must be 1 to ${maxPort}`);
+  const kind = { $case: "portForward", value: { port } } as const;
+  const tunnel = openSession({ namespace, pod, container: "" }, kind, context, options);
+  void sendInput(incoming, tunnel, inputFrame);
+  for await (const frame of outputOf(tunnel)) {
+    if (frame.$case === "stdout") yield { frame: { $case: "data", value: frame.value } };
+    if (frame.$case === "stdoutClosed") yield { frame: { $case: "closed", value: true } };
+  }
+}
+
+function inputFrame({ frame }: PortForwardRequest): ServeResponse["frame"] {
+  if (frame?.$case === "data") return { $case: "stdin", value: frame.value };
+  return frame?.$case === "closed" ? { $case: "stdinClosed", value: true } : undefined;
+}

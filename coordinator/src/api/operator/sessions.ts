@@ -1,0 +1,78 @@
+import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import { CoordinatorError } from "../../errors.ts";
+import type { Tunnel, Tunnels } from "../../link/tunnels.ts";
+import { assertNamespace } from "../../rpc/access.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import { containerOf, findPod, nodeOfPod } from "./find.ts";
+
+export interface SessionsOptions {
+  readonly state: State;
+  readonly tunnels: Tunnels;
+}
+
+/** What a session is for, as its first frame says. */
+export interface SessionTarget {
+  readonly namespace: string;
+  readonly pod: string;
+  /** Empty: the main one. */
+  readonly container: string;
+}
+
+export type SessionOutput = Exclude<NonNullable<ServeRequest["frame"]>, { readonly $case: "sessionId" }>;
+
+/** Checks that the caller may, finds the pod and asks its node for the session. Throws what the caller is to read. */
+export function openSession(
+  target: SessionTarget,
+  kind: NonNullable<SessionRequest["kind"]>,
+  context: CallContext,
+  { state, tunnels }: SessionsOptions,
+): Tunnel {
+  assertNamespace(context.caller, context.method, target.namespace);
+  const pod: PodEntry = findPod(state, target.namespace, target.pod);
+  const container = containerOf(pod, target.container);
+  return tunnels.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
+}
+
+/**
+ * What comes from the agent, up to and with its end; throws FAILED_PRECONDITION when the agent could not serve.
+ * Leaving the loop ends the session.
+ */
+export async function* outputOf(tunnel: Tunnel): AsyncGenerator<SessionOutput> {
+  try {
+    for await (const { frame } of tunnel.fromAgent) {
+      if (frame === undefined || frame.$case === "sessionId") continue;
+      if (frame.$case === "end" && frame.value.error !== "")
+        throw new CoordinatorError("FAILED_PRECONDITION", frame.value.error);
+      yield frame;
+      if (frame.$case === "end") return;
+    }
+  } finally {
+    tunnel.toAgent.close();
+  }
+}
+
+/** Passes on what the client sends, as fast as the agent takes it; the end of its stream is the end of input. */
+export async function sendInput<Request>(
+  incoming: AsyncIterator<Request>,
+  tunnel: Tunnel,
+  toFrame: (request: Request) => ServeResponse["frame"],
+): Promise<void> {
+  while (true) {
+    const next = await incoming.next();
+    const frame = next.done ? ({ $case: "stdinClosed", value: true } as const) : toFrame(next.value);
+    if (frame !== undefined && !(await tunnel.toAgent.push({ frame }))) return;
+    if (next.done) return;
+  }
+}
+
+/** The first frame of a client's stream, which says what it wants. */
+export async function firstOf<Request>(incoming: AsyncIterator<Request>): Promise<Request | undefined> {
+  const first = await incoming.next();
+  return first.done ? undefined : first.value;
+}
+
+export function startMissing(): CoordinatorError {
+  return new CoordinatorError("INVALID", "the first frame must be start");
+}
