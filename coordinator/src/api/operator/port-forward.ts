@@ -5,6 +5,7 @@ import type { CallContext } from "../../rpc/caller.ts";
 import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startMissing } from "./sessions.ts";
 
 const maxPort = 65_535;
+const nothing = Buffer.alloc(0);
 
 /** One TCP connection: each side's end is passed on by itself. */
 export async function* portForward(
@@ -21,8 +22,8 @@ export async function* portForward(
   const tunnel = openSession({ namespace, pod, container: "" }, kind, context, options);
   void sendInput(incoming, tunnel, inputFrame);
   for await (const frame of outputOf(tunnel)) {
-    if (frame.$case === "stdout") yield { frame: { $case: "data", value: frame.value } };
-    if (frame.$case === "stdoutClosed") yield { frame: { $case: "closed", value: true } };
+    if (frame.$case === "stdout") yield { data: frame.value, closed: false };
+    if (frame.$case === "stdoutClosed") yield { data: nothing, closed: true };
   }
 }
 
