@@ -158,6 +158,7 @@ function nodeRecord(
     revoked: false,
     unschedulable: existing?.record.unschedulable ?? false,
     labels: { ...existing?.record.labels, ...token.labels },
+    taints: existing?.record.taints ?? [],
   };
 }
 

@@ -22,6 +22,14 @@ export function tolerationsOf(tolerations: readonly wire.Toleration[]): schedule
   });
 }
 
+export function taintsFrom(
+  taints: readonly { readonly key: string; readonly value: string; readonly effect: string }[],
+): scheduler.Taint[] {
+  return taints.flatMap(({ key, value, effect }) => {
+    return isOneOf(effect, taintEffects) ? [{ key, value, effect }] : [];
+  });
+}
+
 export function spreadOf(
   constraints: readonly wire.TopologySpreadConstraint[],
 ): scheduler.TopologySpreadConstraint[] {

@@ -27,6 +27,7 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/ListObjects": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/DeleteObject": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/RevealObject": inNamespace("editor"),
+  "/forage.operator.v1.OperatorService/UpdateNode": inCluster("admin"),
   "/forage.operator.v1.OperatorService/CreateJoinToken": inCluster("admin"),
   "/forage.operator.v1.OperatorService/CreateApiToken": inCluster("admin"),
   "/forage.agent.v1.EnrollmentService/Join": anyone,

@@ -27,6 +27,7 @@ import { copy } from "./copy.ts";
 import { exec } from "./exec.ts";
 import { logs } from "./logs.ts";
 import { portForward } from "./port-forward.ts";
+import { updateNode } from "./update-node.ts";
 import { endpointViews, nodeView, podView, resourceView } from "./views.ts";
 
 export interface OperatorOptions {
@@ -65,6 +66,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     getRollout: async (request, context) => getRollout(request, context, options),
     delete: async (request) => remove(request, options),
     ...objectHandlers(),
+    updateNode: (request) => updateNode(request, options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
     logs: (request, context) => logs(request, context, options),

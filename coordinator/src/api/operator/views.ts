@@ -76,6 +76,7 @@ export function nodeView(state: State, node: NodeEntry): Node {
     pods: pods.length,
     requested: requestedOn(pods),
     bootId: report?.bootId ?? "",
+    taints: record.taints.map(({ key, value, effect }) => ({ key, value, effect })),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { batches, type Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { nodeProblems } from "../../model/node-conditions.ts";
+import { taintsFrom } from "../../model/pod-rules.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 
@@ -182,6 +183,7 @@ function placementChanged(a: NodeEntry, b: NodeEntry): boolean {
     a.health.ready !== b.health.ready ||
     a.report !== b.report ||
     a.record.unschedulable !== b.record.unschedulable ||
+    a.record.taints !== b.record.taints ||
     a.record.labels !== b.record.labels
   );
 }
@@ -198,9 +200,12 @@ function nodeSpecOf(node: NodeEntry): NodeSpec {
   };
 }
 
-/** One taint of a kind, however many conditions call for it. */
+/** What operators put on it; and one of a kind of what its conditions call for, however many these are. */
 function taintsOf(node: NodeEntry): Taint[] {
   const keys = new Set(nodeProblems(node.report?.report).map(({ taint }) => taint));
   if (!node.health.ready) keys.add("node.kubernetes.io/not-ready");
-  return [...keys].map((taint) => ({ key: taint, value: "", effect: "NoSchedule" }));
+  return [
+    ...taintsFrom(node.record.taints),
+    ...[...keys].map((taint): Taint => ({ key: taint, value: "", effect: "NoSchedule" })),
+  ];
 }

@@ -1,0 +1,34 @@
+import type { Taint, UpdateNodeRequest } from "@forage/proto/forage/operator/v1/operator";
+import { taintEffects } from "../../model/pod-rules.ts";
+import { Field } from "./field.ts";
+import { Findings } from "./findings.ts";
+import { labelKeyProblem, labelValueProblem } from "./syntax/names.ts";
+import { choiceProblem, requiredChoiceProblem } from "./syntax/text.ts";
+
+/** Each is compared with each toleration of each pod. */
+const maxTaints = 64;
+
+export function validateUpdateNode({ name, setTaints, removeTaints }: UpdateNodeRequest): void {
+  const findings = new Findings();
+  const request = new Field(findings);
+  if (name === "") request.at("name").invalid("must not be empty");
+  validateTaints(setTaints, request.at("set_taints"));
+  for (const [index, { effect }] of setTaints.entries())
+    request.at("set_taints").item(index).at("effect").check(requiredChoiceProblem(effect, taintEffects));
+  validateTaints(removeTaints, request.at("remove_taints"));
+  for (const [index, { effect }] of removeTaints.entries())
+    request.at("remove_taints").item(index).at("effect").check(choiceProblem(effect, taintEffects));
+  findings.raise();
+}
+
+function validateTaints(taints: readonly Taint[], field: Field): void {
+  if (taints.length > maxTaints) field.invalid(`must be at most ${maxTaints}`);
+  const seen = new Set<string>();
+  for (const [index, { key, value, effect }] of taints.entries()) {
+    const at = field.item(index);
+    at.at("key").check(labelKeyProblem(key));
+    at.at("value").check(labelValueProblem(value));
+    if (seen.has(`${key} ${effect}`)) at.invalid("has the key and effect of another");
+    seen.add(`${key} ${effect}`);
+  }
+}
