@@ -126,6 +126,7 @@ export class FakeCoordinator {
       upserts: [...upserts],
       removals: [...removals],
       claimRemovals: [],
+      more: false,
     };
     for (const stream of this.#streams) stream.write({ message: { $case: "delta", value } });
   }
@@ -259,7 +260,7 @@ export class FakeCoordinator {
     stream.write({
       message: {
         $case: "snapshot",
-        value: { revision, pods: [...this.#desired.values()], following: [], claimRemovals: [] },
+        value: { revision, pods: [...this.#desired.values()], more: false, claimRemovals: [] },
       },
     });
     this.#streams.add(stream);

@@ -16,7 +16,7 @@ export function assignmentRevision(epoch: number, revision: number): bigint {
 export function snapshotOf(pods: readonly PodEntry[], revision: bigint, sent: Sent): AssignmentSnapshot {
   sent.clear();
   for (const pod of pods) sent.set(pod.record.uid, pod.revision);
-  return { revision, pods: pods.map(assignmentOf), following: [], claimRemovals: [] };
+  return { revision, pods: pods.map(assignmentOf), more: false, claimRemovals: [] };
 }
 
 /** Pure: what changed since; undefined if nothing did. Several changes of a pod make one. */
@@ -31,7 +31,7 @@ export function deltaOf(
   if (upserts.length === 0 && removals.length === 0) return undefined;
   for (const pod of upserts) sent.set(pod.record.uid, pod.revision);
   for (const uid of removals) sent.delete(uid);
-  return { revision, upserts: upserts.map(assignmentOf), removals, claimRemovals: [] };
+  return { revision, upserts: upserts.map(assignmentOf), removals, claimRemovals: [], more: false };
 }
 
 function assignmentOf({ record }: PodEntry): PodAssignment {
