@@ -11,7 +11,15 @@ export interface LogReadOptions {
   readonly follow: boolean;
   /** Lines from the end; undefined: all. */
   readonly tailLines?: number;
+  /** Milliseconds since the epoch: lines that came before are left out. */
+  readonly sinceMs?: number;
+  /** Each line begins with when it came, RFC 3339 in UTC, and a space; `FROM/TO` where only an interval is known. */
+  readonly timestamps?: boolean;
+  /** Only lines of this stream. Rejects where the streams of a container weren't kept apart. */
+  readonly stream?: LogStream;
 }
+
+export type LogStream = "stdout" | "stderr";
 
 export interface ContainerLogsOptions {
   readonly keeper: LogKeeper;
@@ -31,6 +39,12 @@ export class ContainerLogs {
 
   async *read(of: LogOf, options: LogReadOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { keeper, pathOf, isRunning } = this.#options;
+    if (options.stream !== undefined)
+      throw new Error(
+        `this container's streams are not kept apart, so ${options.stream} alone can't be shown`,
+      );
+    if (options.sinceMs !== undefined || options.timestamps)
+      throw new Error("this agent doesn't know when lines were written");
     const follower = { of, ended: new AbortController() };
     const follow = options.follow && isRunning(of);
     if (follow) this.#followers.add(follower);
