@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "./clock.ts";
+import { EvictionController } from "./eviction/controller.ts";
 import { PlacementController } from "./placement/controller.ts";
 import { Unplaced } from "./placement/unplaced.ts";
 import { RolloutController } from "./rollout/controller.ts";
@@ -36,10 +37,12 @@ export function startControl(options: ControlOptions): Control {
     ...options,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
+  const evictions = new EvictionController(options);
   return {
     unplaced,
     rollouts,
     close: async () => {
+      await evictions.close();
       await workloads.close();
       await placement.close();
       await rollouts.close();

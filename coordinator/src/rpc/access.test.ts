@@ -26,6 +26,7 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/Exec": "editor",
   "/forage.operator.v1.OperatorService/PortForward": "editor",
   "/forage.operator.v1.OperatorService/Copy": "editor",
+  "/forage.operator.v1.OperatorService/UpdateNode": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateJoinToken": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateApiToken": "cluster admin",
   "/forage.agent.v1.EnrollmentService/Join": "anyone",

@@ -1,0 +1,93 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { NodeTaint } from "@forage/proto/forage/store/v1/store";
+import { PodConfig, type Toleration } from "@forage/proto/forest/v1/forage";
+import { pino } from "pino";
+import { aNode, aPod } from "../../../test/support/entries.ts";
+import { until } from "../../../test/support/until.ts";
+import { aView } from "../../../test/support/view.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { EvictionController } from "./controller.ts";
+import { evictionOf } from "./eviction-of.ts";
+
+const addedMs = 1_000_000;
+const noExecute = taint("gpu", "NoExecute");
+
+test("a NoExecute taint sends away at once who doesn't tolerate it, and other effects nobody", () => {
+  assert.equal(at([]), addedMs);
+  assert.equal(at([{ key: "gpu", operator: "Exists", effect: "NoSchedule" }]), addedMs);
+  assert.equal(at([{ key: "gpu", value: "other" }]), addedMs);
+  assert.equal(at([], [taint("gpu", "NoSchedule"), taint("x", "PreferNoSchedule")]), undefined);
+  assert.equal(at([], []), undefined);
+});
+
+test("who tolerates it stays: for good, or for toleration_seconds", () => {
+  assert.equal(at([{ key: "gpu", operator: "Exists" }]), undefined);
+  assert.equal(at([{ key: "gpu", value: "yes", effect: "NoExecute" }]), undefined);
+  const for30s = { key: "gpu", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30n };
+  assert.equal(at([for30s]), addedMs + 30_000);
+  assert.equal(at([{ ...for30s, tolerationSeconds: -1n }]), addedMs);
+  assert.equal(at([for30s, { operator: "Exists" }]), addedMs + 30_000, "the first that matches counts");
+});
+
+test("of several taints the one that gives the least time counts, from when the pod came at the earliest", () => {
+  const tolerations = [
+    { key: "a", operator: "Exists", effect: "NoExecute", tolerationSeconds: 60n },
+    { key: "b", operator: "Exists", effect: "NoExecute", tolerationSeconds: 5n },
+  ];
+  const taints = [taint("a", "NoExecute"), taint("b", "NoExecute")];
+  assert.equal(at(tolerations, taints), addedMs + 5000);
+  assert.equal(at(tolerations, taints, addedMs + 1000), addedMs + 6000);
+  assert.equal(at(tolerations.slice(0, 1), taints), addedMs);
+});
+
+test("pods leave when their time is over, with the reason, and not before", {
+  timeout: 20_000,
+}, async (t) => {
+  const { state, clock } = await start(t);
+  const stopped = (name: string) => state.pod("shop", name)?.record.stoppingSince !== undefined;
+  await until("the one that tolerates nothing is stopped", () => stopped("none"));
+  assert.equal(state.pod("shop", "none")?.record.stopReason, "its node has the taint gpu=yes:NoExecute");
+  await until("the other waits for its time", () => clock.pending > 0);
+  clock.advance(29_999);
+  assert.equal(stopped("patient"), false);
+  clock.advance(1);
+  await until("its time is over", () => stopped("patient"));
+  assert.equal(stopped("always"), false);
+  assert.equal(stopped("elsewhere"), false);
+});
+
+async function start(t: TestContext) {
+  const node = aNode({ name: "n1" });
+  node.record.taints = [NodeTaint.fromPartial({ ...noExecute })];
+  const for30s = { key: "gpu", operator: "Exists", effect: "NoExecute", tolerationSeconds: 30n };
+  const pods = [
+    pod("none", []),
+    pod("patient", [for30s]),
+    pod("always", [{ operator: "Exists" }]),
+    { ...aPod({ name: "elsewhere", node: "n2" }) },
+  ];
+  const view = await aView(t, { nodes: [node, aNode({ name: "n2" })], pods });
+  const controller = new EvictionController({ ...view, log: pino({ level: "silent" }) });
+  t.after(() => controller.close());
+  return view;
+}
+
+type Tolerations = readonly Partial<Toleration>[];
+
+function at(tolerations: Tolerations, taints = [noExecute], boundMs = 0): number | undefined {
+  const { record } = pod("p", tolerations);
+  return evictionOf({ ...record, boundAt: toTimestamp(boundMs) }, taints)?.atMs;
+}
+
+function pod(name: string, tolerations: Tolerations) {
+  const made = aPod({ name });
+  const { template } = made.record;
+  assert.ok(template);
+  template.podConfig = PodConfig.fromPartial({ tolerations: [...tolerations] });
+  return made;
+}
+
+function taint(key: string, effect: string): NodeTaint {
+  return NodeTaint.fromPartial({ key, value: "yes", effect, addedAt: toTimestamp(addedMs) });
+}
