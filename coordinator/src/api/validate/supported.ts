@@ -49,7 +49,7 @@ const supported: Readonly<Record<string, MessageSupport>> = {
   "forest.v1.PodDnsConfig": {},
   "forest.v1.PodSecurityContext": {},
   "forest.v1.Affinity": all("node_affinity", "pod_affinity", "pod_anti_affinity"),
-  "forest.v1.Toleration": all("key", "operator", "value", "effect"),
+  "forest.v1.Toleration": all("key", "operator", "value", "effect", "toleration_seconds"),
   "forest.v1.NodeAffinity": all("preferred", "required"),
   "forest.v1.PreferredSchedulingTerm": all("weight", "preference"),
   "forest.v1.NodeSelector": all("terms"),
