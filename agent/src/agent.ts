@@ -24,6 +24,7 @@ import { HostPodFiles } from "./pods/host-pod-files.ts";
 import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import { fromPodState } from "./pods/stored-memory.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
+import { PodDialer } from "./sessions/dial-pod.ts";
 import { settleReboot } from "./settle-reboot.ts";
 import { StateSaver } from "./state-saver.ts";
 import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
@@ -43,6 +44,8 @@ export interface AgentParts {
   /** Where others reach this host. */
   readonly address: string;
   readonly log: AgentLog;
+  /** Node, its options and the agent's own program: for work that is done in a process of its own. */
+  readonly ownCommand: readonly string[];
 }
 
 // A container that ran this long starts over with its back-off, as in Kubernetes.
@@ -99,10 +102,14 @@ export class Agent {
         return found?.attempt === attempt && found.id !== undefined;
       },
     });
+    const [nodePath = ""] = parts.ownCommand;
+    const dialer = new PodDialer((podUid) => this.#supervisor.sandboxOf(podUid), nodePath);
     this.#sessions = new SessionServer({
       find: (podUid, container) => this.#supervisor.find(podUid, container),
       readLog: (of, options, signal) => this.#logs.read(of, options, signal),
       exec: (id, options, signal) => runtime.exec(id, options, signal),
+      networkOf: (podUid) => this.#supervisor.sandboxOf(podUid)?.namespacePath,
+      dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
     });
     this.#link = this.#makeLink();
     capacity.onChange(() => this.#link.nodeChanged());
@@ -193,7 +200,10 @@ export class Agent {
         outbox: this.#outbox,
         reporter: this.#reporter,
         stepped: (...step) => this.#metrics.stepped(...step),
-        changed: (podUid) => this.#logs.podChanged(podUid),
+        changed: (podUid) => {
+          this.#logs.podChanged(podUid);
+          this.#sessions.podChanged(podUid);
+        },
       }),
       limits: {
         startsAtOnce: STARTS_AT_ONCE,

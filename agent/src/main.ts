@@ -40,6 +40,7 @@ async function main(): Promise<void> {
     hostReader,
     address: config.advertiseAddress ?? (await ownAddress(config.coordinator.host).catch(() => "127.0.0.1")),
     log,
+    ownCommand: [process.execPath, ...process.execArgv, process.argv[1] ?? ""],
   });
   stopOnSignal(agent, log);
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");

@@ -1,35 +1,37 @@
-import type {
-  AgentServiceClient,
-  ServeRequest,
-  ServeResponse,
-  SessionRequest,
-} from "@forage/proto/forage/agent/v1/agent";
-import type { ClientDuplexStream } from "@grpc/grpc-js";
-import type { LogOf, LogReadOptions } from "../logs/container-logs.ts";
+import type { AgentServiceClient, SessionEnd, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import type { FoundContainer } from "../pods/pod-supervisor.ts";
-import type { RuntimeExec, RuntimeExecOptions } from "../runtime/runtime.ts";
+import { FrameWriter } from "../sessions/frame-writer.ts";
+import { readInput } from "../sessions/read-input.ts";
+import { type RunExec, serveExec } from "../sessions/serve-exec.ts";
+import { type ReadLog, serveLogs } from "../sessions/serve-logs.ts";
+import { type DialPod, servePortForward } from "../sessions/serve-port-forward.ts";
+import type { Session } from "../sessions/session.ts";
 
 /** What sessions are about. */
 export interface SessionHost {
   /** Without a name: the main container. Undefined if there is no such pod or container. */
   find(podUid: string, container: string): FoundContainer | undefined;
-  /** Ends by itself unless it follows; then when the container is gone for good. */
-  readLog(of: LogOf, options: LogReadOptions, signal: AbortSignal): AsyncIterable<Uint8Array>;
-  exec(containerId: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec;
+  /** Where the pod is in the network, in a word that changes when that does; undefined while it is nowhere. */
+  networkOf(podUid: string): string | undefined;
+  readonly readLog: ReadLog;
+  readonly exec: RunExec;
+  readonly dial: DialPod;
 }
 
-// Each holds a stream and, for an exec, a process on the host.
-const SESSIONS_MAX = 64;
-// Below gRPC's frame size, so that a session never holds up the others on the connection for long.
-const CHUNK_MAX_BYTES = 32 * 1024;
+// Each holds a stream and, for an exec, a process on the host. A browser opens a dozen connections through one port-forward.
+const SESSIONS_MAX = 256;
 
-type ServeStream = ClientDuplexStream<ServeRequest, ServeResponse>;
-type Frame = NonNullable<ServeRequest["frame"]>;
+interface OpenSession {
+  readonly ending: AbortController;
+  readonly podUid: string;
+  /** Of a port-forward: it is over when the pod is somewhere else. */
+  readonly network?: string;
+}
 
-/** Serves log and exec sessions, each on a stream of its own that the agent opens. */
+/** Serves sessions for operators, each on a stream of its own that the agent opens. */
 export class SessionServer {
   readonly #host: SessionHost;
-  readonly #open = new Set<AbortController>();
+  readonly #open = new Set<OpenSession>();
 
   constructor(host: SessionHost) {
     this.#host = host;
@@ -46,122 +48,78 @@ export class SessionServer {
     stream.on("close", () => ending.abort());
     const writer = new FrameWriter(stream, ending.signal);
     const full = this.#open.size >= SESSIONS_MAX;
-    this.#open.add(ending);
+    const session = this.#note(request, ending);
     const served = full
       ? Promise.reject(new Error(`${SESSIONS_MAX} sessions are open on this node`))
-      : this.#serve(request, stream, writer, ending);
+      : this.#serve(request, writer, ending.signal, (taker) => {
+          void readInput(taker, stream).finally(() => ending.abort());
+        });
     // Waited for only after the first frame is out.
     served.catch(() => undefined);
     void writer
       .send({ $case: "sessionId", value: request.sessionId })
       .then(() => served)
-      .catch((error) => ({ exitCode: 1, error: error instanceof Error ? error.message : String(error) }))
-      .then(async (end) => {
-        await writer.send({ $case: "end", value: end });
+      .catch((error) => ({ exitCode: 1, error: reasonOf(ending.signal, error) }))
+      .then((end) => {
+        // Written also when the session was ended from outside: the client is still there to read why.
+        if (!stream.destroyed) stream.write({ frame: { $case: "end", value: end } });
         stream.end();
       })
       .finally(() => {
-        this.#open.delete(ending);
+        this.#open.delete(session);
         ending.abort();
       });
   }
 
+  /** To be called when something about the pod changed. */
+  podChanged(podUid: string): void {
+    for (const { ending, network, podUid: uid } of this.#open) {
+      if (uid === podUid && network !== undefined && this.#host.networkOf(podUid) !== network)
+        ending.abort(new Error("the pod is gone"));
+    }
+  }
+
   close(): void {
-    for (const ending of this.#open) ending.abort();
+    for (const { ending } of this.#open) ending.abort(new Error("the agent is stopping"));
+  }
+
+  #note({ podUid, kind }: SessionRequest, ending: AbortController): OpenSession {
+    const network = kind?.$case === "portForward" ? this.#host.networkOf(podUid) : undefined;
+    const session = { ending, podUid, ...(network !== undefined && { network }) };
+    this.#open.add(session);
+    return session;
   }
 
   async #serve(
-    request: SessionRequest,
-    stream: ServeStream,
+    { podUid, container, kind }: SessionRequest,
     writer: FrameWriter,
-    ending: AbortController,
-  ): Promise<{ exitCode: number; error: string }> {
-    const { signal } = ending;
-    const found = this.#host.find(request.podUid, request.container);
+    signal: AbortSignal,
+    readInput: Session["readInput"],
+  ): Promise<SessionEnd> {
+    const host = this.#host;
+    const found = host.find(podUid, container);
     if (found === undefined) throw new Error("there is no such container on this node");
-    switch (request.kind?.$case) {
-      case "logs": {
-        const { follow, tailLines, previous } = request.kind.value;
-        const attempt = previous ? found.attempt - 1 : found.attempt;
-        if (attempt < 1)
-          throw new Error(previous ? "it has not been restarted" : "it has not been started yet");
-        const of = { podUid: request.podUid, container: found.container, attempt };
-        // Nothing comes down, but only a stream that is read tells of its end.
-        void readInput(undefined, stream).finally(() => ending.abort());
-        const options = { follow: follow && !previous, ...(tailLines !== undefined && { tailLines }) };
-        for await (const data of this.#host.readLog(of, options, signal)) await writer.data("stdout", data);
-        return { exitCode: 0, error: "" };
-      }
-      case "exec": {
-        if (found.id === undefined) throw new Error(`container ${found.container} is not running`);
-        const { command, stdin, tty, size } = request.kind.value;
-        const options = { command, stdin, tty, ...(size && { columns: size.columns, rows: size.rows }) };
-        const exec = this.#host.exec(found.id, options, signal);
-        void readInput(exec, stream).finally(() => ending.abort());
-        for await (const { stream: name, data } of exec.output) await writer.data(name, data);
-        return { exitCode: await exec.exitCode, error: "" };
-      }
+    const session: Session = { podUid, found, writer, signal, readInput };
+    switch (kind?.$case) {
+      case "logs":
+        return serveLogs(session, kind.value, host.readLog);
+      case "exec":
+        return serveExec(session, kind.value, host.exec);
       case "portForward":
+        return servePortForward(session, kind.value, host.dial);
       case "copy":
-        throw new Error(`this agent doesn't serve ${request.kind.$case}`);
+        throw new Error("this agent doesn't serve copies");
       case undefined:
         throw new Error("the session asks for nothing");
       default:
-        return request.kind satisfies never;
+        return kind satisfies never;
     }
   }
 }
 
-/** Until the client ends it. Each piece is written before the next is read, so that a command that doesn't read slows its client. */
-async function readInput(exec: RuntimeExec | undefined, stream: ServeStream): Promise<void> {
-  let taker = exec;
-  try {
-    for await (const { frame } of stream as AsyncIterable<ServeResponse>) {
-      if (frame === undefined || taker === undefined) continue;
-      // A command that takes no more input may still have something to say.
-      await pass(frame, taker).catch(() => {
-        taker = undefined;
-      });
-    }
-  } catch {
-    // The stream broke: nobody listens any more.
-  }
-}
-
-async function pass(frame: NonNullable<ServeResponse["frame"]>, exec: RuntimeExec): Promise<void> {
-  switch (frame.$case) {
-    case "stdin":
-      return exec.write(frame.value);
-    case "stdinClosed":
-      return exec.endInput();
-    case "resize":
-      return exec.resize(frame.value.columns, frame.value.rows);
-    default:
-      return frame satisfies never;
-  }
-}
-
-class FrameWriter {
-  readonly #stream: ServeStream;
-  readonly #signal: AbortSignal;
-
-  constructor(stream: ServeStream, signal: AbortSignal) {
-    this.#stream = stream;
-    this.#signal = signal;
-  }
-
-  async data(name: "stdout" | "stderr", data: Uint8Array): Promise<void> {
-    for (let at = 0; at < data.byteLength; at += CHUNK_MAX_BYTES) {
-      await this.send({ $case: name, value: Buffer.from(data.subarray(at, at + CHUNK_MAX_BYTES)) });
-    }
-  }
-
-  /** Resolves when there is room for more, or when nobody listens any longer. */
-  async send(frame: Frame): Promise<void> {
-    if (this.#signal.aborted || this.#stream.write({ frame })) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#stream.once("drain", resolve);
-    this.#signal.addEventListener("abort", () => resolve(), { once: true });
-    await promise;
-  }
+/** Who ended a session from outside has said why; nobody reads it when the client has gone. */
+function reasonOf(signal: AbortSignal, error: unknown): string {
+  const { reason } = signal;
+  if (signal.aborted && reason instanceof Error && reason.name !== "AbortError") return reason.message;
+  return error instanceof Error ? error.message : String(error);
 }

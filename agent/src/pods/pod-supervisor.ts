@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
-import type { KnownPod, PodNetwork } from "../network/network.ts";
+import type { KnownPod, PodNetwork, PodSandbox } from "../network/network.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import { type BackOffLimits, backOffMs } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
@@ -184,6 +184,11 @@ export class PodSupervisor {
       .find((it) => it.container === spec.name && it.state === "running");
     const attempt = this.#loops.get(podUid)?.memory.containers[spec.name]?.attempt ?? 0;
     return { container: spec.name, attempt, ...(live && { id: live.id }) };
+  }
+
+  /** Where the pod's ports are; undefined while it has no network. */
+  sandboxOf(podUid: string): PodSandbox | undefined {
+    return this.#loops.get(podUid)?.memory.sandbox;
   }
 
   /** Lets steps end, for a while, then leaves all as it is: containers go on running. */

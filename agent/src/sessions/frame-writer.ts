@@ -1,0 +1,34 @@
+import type { ServeRequest, ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import type { ClientDuplexStream } from "@grpc/grpc-js";
+
+export type ServeStream = ClientDuplexStream<ServeRequest, ServeResponse>;
+export type Frame = NonNullable<ServeRequest["frame"]>;
+
+// Below gRPC's frame size, so that a session never holds up the others on the connection for long.
+const CHUNK_MAX_BYTES = 32 * 1024;
+
+/** Writes a session's frames no faster than they are taken. */
+export class FrameWriter {
+  readonly #stream: ServeStream;
+  readonly #signal: AbortSignal;
+
+  constructor(stream: ServeStream, signal: AbortSignal) {
+    this.#stream = stream;
+    this.#signal = signal;
+  }
+
+  async data(name: "stdout" | "stderr", data: Uint8Array): Promise<void> {
+    for (let at = 0; at < data.byteLength; at += CHUNK_MAX_BYTES) {
+      await this.send({ $case: name, value: Buffer.from(data.subarray(at, at + CHUNK_MAX_BYTES)) });
+    }
+  }
+
+  /** Resolves when there is room for more, or when nobody listens any longer. */
+  async send(frame: Frame): Promise<void> {
+    if (this.#signal.aborted || this.#stream.write({ frame })) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#stream.once("drain", resolve);
+    this.#signal.addEventListener("abort", () => resolve(), { once: true });
+    await promise;
+  }
+}

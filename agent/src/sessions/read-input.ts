@@ -1,0 +1,32 @@
+import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import type { ServeStream } from "./frame-writer.ts";
+import type { InputTaker } from "./session.ts";
+
+/** Until the client ends it. Never rejects: a stream that broke has nobody who listens any more. */
+export async function readInput(taker: InputTaker, stream: ServeStream): Promise<void> {
+  let taking = true;
+  try {
+    for await (const { frame } of stream as AsyncIterable<ServeResponse>) {
+      if (frame === undefined || !taking) continue;
+      // Who takes no more input may still have something to say.
+      await pass(frame, taker).catch(() => {
+        taking = false;
+      });
+    }
+  } catch {
+    // It broke.
+  }
+}
+
+async function pass(frame: NonNullable<ServeResponse["frame"]>, taker: InputTaker): Promise<void> {
+  switch (frame.$case) {
+    case "stdin":
+      return taker.data?.(frame.value);
+    case "stdinClosed":
+      return taker.closed?.();
+    case "resize":
+      return taker.resize?.(frame.value.columns, frame.value.rows);
+    default:
+      return frame satisfies never;
+  }
+}

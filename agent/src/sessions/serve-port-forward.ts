@@ -1,0 +1,58 @@
+import { once } from "node:events";
+import type { Duplex } from "node:stream";
+import type { PortForwardOptions, SessionEnd } from "@forage/proto/forage/agent/v1/agent";
+import { ENDED_WELL, type Session } from "./session.ts";
+
+/** Connects to a port of the pod; rejects with what its user is to read. The stream is half-open when either side has ended. */
+export type DialPod = (podUid: string, port: number, signal: AbortSignal) => Promise<Duplex>;
+
+/** One connection: each side's end is told to the other and no more; it is over when both have ended, or when it breaks. */
+export async function servePortForward(
+  session: Session,
+  { port }: PortForwardOptions,
+  dial: DialPod,
+): Promise<SessionEnd> {
+  const { podUid, writer, signal } = session;
+  const dialled = dial(podUid, port, signal);
+  // Input waits for the connection: what comes early is not lost, and no more of it is read.
+  session.readInput({
+    data: async (data) => send(await dialled, data),
+    closed: async () => void (await dialled).end(),
+  });
+  const connection = await dialled;
+  const closed = new Promise<void>((resolve) => connection.once("close", resolve));
+  const abort = () => connection.destroy();
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    for await (const chunk of readable(connection)) await writer.data("stdout", chunk);
+    await writer.send({ $case: "stdoutClosed", value: true });
+    await closed;
+    return ENDED_WELL;
+  } catch (error) {
+    if (signal.aborted) throw error;
+    const { code = "" } = error as NodeJS.ErrnoException;
+    throw new Error(`the pod broke the connection to port ${port}${code && ` (${code})`}`, { cause: error });
+  } finally {
+    signal.removeEventListener("abort", abort);
+    connection.destroy();
+  }
+}
+
+/** Its chunks; leaving the loop early, or reaching its end, leaves the writing side alone. */
+function readable(connection: Duplex): AsyncIterable<Uint8Array> {
+  return connection.iterator({ destroyOnReturn: false });
+}
+
+async function send(connection: Duplex, data: Uint8Array): Promise<void> {
+  if (connection.destroyed || connection.writableEnded) throw new Error("the connection takes no more");
+  if (connection.write(data)) return;
+  const over = new AbortController();
+  const end = () => over.abort();
+  connection.once("close", end);
+  try {
+    await once(connection, "drain", { signal: over.signal });
+  } finally {
+    connection.off("close", end);
+  }
+}
