@@ -8,6 +8,7 @@ import { get } from "./get.ts";
 import { helpCommand } from "./help.ts";
 import { logs } from "./logs.ts";
 import { nodeLs } from "./node-ls.ts";
+import { nodeCordon, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
 import { rolloutStatus } from "./rollout-status.ts";
 import { tokenCreate } from "./token-create.ts";
 import { validate } from "./validate.ts";
@@ -22,7 +23,13 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   logs,
   exec,
   deleteCommand,
-  groupCommands("node", "Look at nodes", [nodeLs]),
+  groupCommands("node", "Look at nodes, and say what they may run", [
+    nodeLs,
+    nodeCordon,
+    nodeUncordon,
+    nodeTaint,
+    nodeUntaint,
+  ]),
   groupCommands("token", "Make tokens", [tokenCreate]),
   versionCommand,
   completionCommand(() => program),

@@ -1,4 +1,4 @@
-import type { Node, Pod } from "@forage/proto/forage/operator/v1/operator";
+import type { Node, Pod, Taint } from "@forage/proto/forage/operator/v1/operator";
 import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
@@ -16,6 +16,7 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
       ["Why", node.ready ? "" : node.message],
       ["Address", report?.address ?? ""],
       ["Labels", labelText(node.labels)],
+      ["Taints", node.taints.map(taintText).join(", ")],
       [
         "Joined",
         node.joinedAt === undefined ? "" : `${dateTime(node.joinedAt)} (${age(node.joinedAt, nowMs)} ago)`,
@@ -36,6 +37,10 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
     renderSection("Conditions", conditionTable(node, paint), paint) +
     renderSection("Pods", pods.length === 0 ? "none" : podTable, paint)
   );
+}
+
+function taintText({ key, value, effect }: Taint): string {
+  return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
 }
 
 function resourceTable({ report, requested }: Node, paint: Paint): string {

@@ -1,0 +1,73 @@
+import type { Taint, UpdateNodeRequest } from "@forage/proto/forage/operator/v1/operator";
+import { operator } from "../client/coordinator.ts";
+import type { Invocation } from "../command/definition.ts";
+import { type Command, defineCommand } from "../command/definition.ts";
+import { contextOf, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { printNodes } from "./node-ls.ts";
+
+const node = { name: "NODE", required: true, help: "name of the node" } as const;
+
+export const nodeCordon = defineCommand({
+  name: "cordon",
+  summary: "Give a node no more pods; those it has stay",
+  operands: [node],
+  run: (invocation) => update(invocation, { unschedulable: true }),
+});
+
+export const nodeUncordon = defineCommand({
+  name: "uncordon",
+  summary: "Give a node pods again",
+  operands: [node],
+  run: (invocation) => update(invocation, { unschedulable: false }),
+});
+
+export const nodeTaint: Command = defineCommand({
+  name: "taint",
+  summary: "Keep pods off a node that don't tolerate it",
+  details: `EFFECT is NoSchedule (no new pods), PreferNoSchedule (rather not) or NoExecute (those that it has leave, too).
+A taint with the same key and effect gets the new value.`,
+  operands: [node, { name: "KEY[=VALUE]:EFFECT", required: true, repeated: true, help: "taints to set" }],
+  run: (invocation) => update(invocation, { setTaints: invocation.operands.slice(1).map(parseTaint) }),
+});
+
+export const nodeUntaint: Command = defineCommand({
+  name: "untaint",
+  summary: "Take taints off a node",
+  operands: [
+    node,
+    {
+      name: "KEY[:EFFECT]",
+      required: true,
+      repeated: true,
+      help: "taints to remove; every effect without one",
+    },
+  ],
+  run: (invocation) => update(invocation, { removeTaints: invocation.operands.slice(1).map(parseRemoval) }),
+});
+
+async function update(invocation: Invocation, change: Partial<UpdateNodeRequest>): Promise<ExitCode> {
+  const context = contextOf(invocation);
+  const [name = ""] = invocation.operands;
+  const request = { name, setTaints: [], removeTaints: [], ...change };
+  const answer = await withCoordinator(context, (coordinator) =>
+    coordinator.call(operator.updateNode, request),
+  );
+  printNodes(context, answer.node === undefined ? [] : [answer.node], true);
+  return EXIT.ok;
+}
+
+/** Whether key, value and effect are what they may be, the coordinator says. */
+function parseTaint(text: string): Taint {
+  const [, key, value = "", effect] = /^([^=:]+)(?:=([^:]*))?:([^:]+)$/.exec(text) ?? [];
+  if (key === undefined || effect === undefined)
+    throw new CliError("USAGE", `"${text}" is not KEY=VALUE:EFFECT or KEY:EFFECT`);
+  return { key, value, effect };
+}
+
+function parseRemoval(text: string): Taint {
+  const [, key, effect = ""] = /^([^=:]+)(?::([^:]+))?$/.exec(text) ?? [];
+  if (key === undefined) throw new CliError("USAGE", `"${text}" is not KEY or KEY:EFFECT`);
+  return { key, value: "", effect };
+}
