@@ -7,12 +7,13 @@ import type { HostReader } from "./capacity/read-host.ts";
 import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Config } from "./config.ts";
+import type { HostAbilities } from "./host-abilities.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
 import { Journal } from "./journal/journal.ts";
+import { AssignmentReader } from "./link/assignment-reader.ts";
 import { CoordinatorLink, type LinkEvents } from "./link/coordinator-link.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
-import { parseAssignment } from "./link/parse-assignment.ts";
 import { SessionServer } from "./link/session-server.ts";
 import { StatusOutbox } from "./link/status-outbox.ts";
 import { ContainerLogs } from "./logs/container-logs.ts";
@@ -41,6 +42,7 @@ export interface AgentParts {
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
   readonly hostReader: HostReader;
+  readonly abilities: HostAbilities;
   /** Where others reach this host. */
   readonly address: string;
   readonly log: AgentLog;
@@ -66,6 +68,7 @@ export class Agent {
   readonly #capacity: HostCapacity;
   readonly #closing = new AbortController();
   readonly #outbox = new StatusOutbox();
+  readonly #reader: AssignmentReader;
   readonly #saver: StateSaver;
   readonly #reporter: NodeReporter;
   readonly #logKeeper: LogKeeper;
@@ -85,6 +88,7 @@ export class Agent {
     this.#journal = journal;
     this.#capacity = capacity;
     const { clock, log, runtime } = parts;
+    this.#reader = new AssignmentReader(parts.abilities);
     this.#metrics = this.#makeMetrics();
     this.#saver = new StateSaver({ journal, clock, onError: (err) => this.#notWritten(err) });
     this.#reporter = this.#makeReporter();
@@ -115,7 +119,7 @@ export class Agent {
     capacity.onChange(() => this.#link.nodeChanged());
     log.info({ pods: journal.desired().size, revision: String(journal.revision) }, "journal-loaded");
     // The link says hello with all these pods, so they must be known before it does.
-    this.ready = this.#takeOver(recordedPods(journal));
+    this.ready = this.#takeOver(recordedPods(journal, this.#reader));
     const { signal } = this.#closing;
     this.#running = [this.#linkOnceTakenOver(signal), this.#reporter.run(signal)];
   }
@@ -251,6 +255,7 @@ export class Agent {
       random,
       journal: this.#journal,
       pods: this.#supervisor,
+      reader: this.#reader,
       outbox: this.#outbox,
       node: this.#reporter,
       openSession: (request, { client }) => this.#sessions.open(request, client),
@@ -302,7 +307,7 @@ function openCapacity({ config, clock, hostReader }: AgentParts): Promise<HostCa
 }
 
 /** Everything the journal knows, also what is only left over. */
-function recordedPods(journal: Journal): readonly RecordedPod[] {
+function recordedPods(journal: Journal, reader: AssignmentReader): readonly RecordedPod[] {
   const uids = new Set([...journal.desired().keys(), ...journal.states().keys(), ...journal.damaged]);
   return [...uids].map((uid) => {
     const assignment = journal.desired().get(uid);
@@ -310,7 +315,7 @@ function recordedPods(journal: Journal): readonly RecordedPod[] {
     return {
       uid,
       damaged: journal.damaged.has(uid),
-      ...(assignment && { pod: parseAssignment(assignment) }),
+      ...(assignment && { pod: reader.read(assignment) }),
       ...(state && { memory: fromPodState(uid, state) }),
     };
   });

@@ -8,6 +8,7 @@ import { Agent } from "./agent.ts";
 import { hostReader } from "./capacity/read-host.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
+import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { probePort } from "./network/probe-port.ts";
@@ -38,6 +39,7 @@ async function main(): Promise<void> {
     runtime: makeRuntime(config),
     network: makeNetwork(config, log),
     hostReader,
+    abilities: await readHostAbilities({ dataDir: config.dataDir, runtimeClasses: {} }),
     address: config.advertiseAddress ?? (await ownAddress(config.coordinator.host).catch(() => "127.0.0.1")),
     log,
     ownCommand: [process.execPath, ...process.execArgv, process.argv[1] ?? ""],

@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { Journal } from "../src/journal/journal.ts";
+import { AssignmentReader } from "../src/link/assignment-reader.ts";
 import { CoordinatorLink } from "../src/link/coordinator-link.ts";
 import type { LinkState } from "../src/link/link-state.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
 import { StatusOutbox } from "../src/link/status-outbox.ts";
 import type { Pod } from "../src/pods/pod.ts";
 import type { PodStatus } from "../src/pods/pod-status.ts";
+import { aHost } from "./a-host.ts";
 import { anAssignment } from "./an-assignment.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
@@ -205,6 +207,7 @@ class LinkUnderTest {
       random: () => 0.05,
       journal,
       pods: this.#assigned(),
+      reader: new AssignmentReader(aHost()),
       outbox: this.outbox,
       node: { report: aReport, usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }) },
       openSession: () => undefined,

@@ -4,6 +4,7 @@ import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { AssignedPods } from "./assigned-pods.ts";
+import type { AssignmentReader } from "./assignment-reader.ts";
 import { openAgentClient, toLinkError } from "./client.ts";
 import { Connection } from "./connection.ts";
 import { encodeStatus } from "./encode-status.ts";
@@ -27,6 +28,7 @@ export interface LinkOptions {
   readonly random: () => number;
   readonly journal: Journal;
   readonly pods: AssignedPods;
+  readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
@@ -198,8 +200,8 @@ export class CoordinatorLink {
   }
 
   #streamOptions(): StreamOptions {
-    const { clock, journal, pods, outbox, node, openSession } = this.#options;
-    return { clock, journal, pods, outbox, node, openSession };
+    const { clock, journal, pods, reader, outbox, node, openSession } = this.#options;
+    return { clock, journal, pods, reader, outbox, node, openSession };
   }
 
   #hello(): Hello {

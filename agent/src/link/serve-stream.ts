@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type {
   AssignmentDelta,
   AssignmentSnapshot,
+  IdentityTokens,
   SessionRequest,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
@@ -9,17 +10,18 @@ import { pause } from "../clock.ts";
 import type { Journal } from "../journal/journal.ts";
 import { JournalError } from "../journal/journal-error.ts";
 import type { AssignedPods } from "./assigned-pods.ts";
+import type { AssignmentReader } from "./assignment-reader.ts";
 import type { Connection } from "./connection.ts";
 import { encodeStatus } from "./encode-status.ts";
 import { LinkError } from "./link-error.ts";
 import type { NodeSource } from "./node-source.ts";
-import { parseAssignment } from "./parse-assignment.ts";
 import type { StatusOutbox } from "./status-outbox.ts";
 
 export interface StreamOptions {
   readonly clock: Clock;
   readonly journal: Journal;
   readonly pods: AssignedPods;
+  readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
@@ -51,6 +53,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
           options.openSession(message.value, connection);
           break;
         case "identityTokens":
+          takeTokens(message.value, options);
           break;
         case "welcome":
           throw new LinkError("PROTOCOL", "the coordinator said welcome twice");
@@ -71,11 +74,12 @@ async function takeSnapshot(
   connection: Connection,
   options: StreamOptions,
 ): Promise<void> {
-  const { journal, pods } = options;
+  const { journal, pods, reader } = options;
   const { revision } = snapshot;
   const { clusterId } = connection.welcome;
   await journal.replace({ clusterId, revision, pods: snapshot.pods }).catch(refuse);
-  pods.replace(snapshot.pods.map(parseAssignment));
+  reader.keepOnly(journal.desired());
+  pods.replace(snapshot.pods.map((it) => reader.read(it)));
   await heartbeat(connection, options);
 }
 
@@ -84,14 +88,24 @@ async function takeDelta(
   connection: Connection,
   options: StreamOptions,
 ): Promise<void> {
-  const { journal, pods } = options;
+  const { journal, pods, reader } = options;
   // Two connections overlap while a certificate is renewed: what the other one brought is not news.
   if (delta.revision <= journal.revision) return;
   const { revision, upserts, removals } = delta;
   // A removed pod's state stays in the journal until nothing of the pod is left, so that a crash in between leaves no orphan.
   await journal.apply({ revision, upserts, removals }).catch(refuse);
-  pods.apply(upserts.map(parseAssignment), removals);
+  reader.keepOnly(journal.desired());
+  pods.apply(
+    upserts.map((it) => reader.read(it)),
+    removals,
+  );
   await heartbeat(connection, options);
+}
+
+/** A pod that was forgotten meanwhile needs none. */
+function takeTokens(tokens: IdentityTokens, { journal, pods, reader }: StreamOptions): void {
+  const renewed = reader.renew(tokens, journal.desired());
+  if (renewed.length > 0) pods.apply(renewed, []);
 }
 
 function refuse(error: unknown): never {

@@ -3,6 +3,11 @@ export interface EnvValue {
   readonly value: string;
 }
 
+export interface UnexpandedEnv extends EnvValue {
+  /** From a secret, a config map or a field: taken as it is, as in Kubernetes. */
+  readonly literal?: true;
+}
+
 /**
  * Kubernetes' expansion: `$(NAME)` becomes the variable's value, `$$` one dollar sign (so `$$(NAME)` stays `$(NAME)`),
  * and a reference to a variable that isn't defined stays as it is written.
@@ -15,10 +20,10 @@ export function expand(text: string, values: ReadonlyMap<string, string>): strin
 }
 
 /** Expands each value with the variables defined before it; of two with one name, the last wins. */
-export function expandEnv(env: readonly EnvValue[]): readonly EnvValue[] {
+export function expandEnv(env: readonly UnexpandedEnv[]): readonly EnvValue[] {
   const values = new Map<string, string>();
-  for (const { name, value } of env) {
-    const expanded = expand(value, values);
+  for (const { name, value, literal } of env) {
+    const expanded = literal ? value : expand(value, values);
     // Deleted first, so that the winner stands where it was written last.
     values.delete(name);
     values.set(name, expanded);

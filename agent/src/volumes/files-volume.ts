@@ -21,8 +21,10 @@ const NEXT_DATA = "..data_next";
 const GENERATION = /^\.\.gen-\d+$/;
 
 export interface FilesOwner {
-  /** Group of everything, which can read what its owner can. */
-  readonly gid: number;
+  /** Undefined: root. */
+  readonly uid?: number;
+  /** Group of everything, which can read what its owner can. Undefined: root's, which can read what the modes say. */
+  readonly gid?: number;
 }
 
 /**
@@ -84,11 +86,11 @@ async function writeOne(
 
 /** The group reads what it owns, as Kubernetes has it for fs_group. */
 function fileMode(mode: number, owner: FilesOwner | undefined): number {
-  return owner === undefined ? mode : mode | 0o440;
+  return owner?.gid === undefined ? mode : mode | 0o440;
 }
 
 async function own(path: string, mode: number, owner: FilesOwner | undefined): Promise<void> {
-  if (owner !== undefined) await chown(path, 0, owner.gid);
+  if (owner !== undefined) await chown(path, owner.uid ?? 0, owner.gid ?? 0);
   // After chown, which takes special bits away.
   await chmod(path, mode);
 }
@@ -108,9 +110,9 @@ async function holds(
     if (there.filter((entry) => !entry.isDirectory()).length !== files.length) return false;
     for (const { path, content, mode } of files) {
       const file = join(generation, path);
-      const { mode: bits, gid, size } = await lstat(file);
+      const { mode: bits, uid, gid, size } = await lstat(file);
       if ((bits & 0o7777) !== fileMode(mode, owner) || size !== content.byteLength) return false;
-      if (owner !== undefined && gid !== owner.gid) return false;
+      if (owner !== undefined && (uid !== (owner.uid ?? 0) || gid !== (owner.gid ?? 0))) return false;
       if (!(await readFile(file)).equals(content)) return false;
     }
     return true;

@@ -2,7 +2,7 @@ import { chmod, mkdir } from "node:fs/promises";
 import type { ClaimStore } from "./claim-store.ts";
 import { toMebibytes } from "./disk-image.ts";
 import type { DiskUseWatch } from "./disk-use-watch.ts";
-import { writeFilesVolume } from "./files-volume.ts";
+import { type FilesOwner, writeFilesVolume } from "./files-volume.ts";
 import { giveToGroup } from "./group-ownership.ts";
 import { prepareHostPath } from "./host-path.ts";
 import { type LimitedDirectoryParts, makeLimitedDirectory } from "./limited-directory.ts";
@@ -132,17 +132,23 @@ async function prepareFiles(
   const files = planFiles(source) ?? [];
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await chmod(parent, 0o700);
-  await writeFilesVolume(path, files, pod.fsGroup && { gid: pod.fsGroup.gid });
+  await writeFilesVolume(path, files, ownerOf(pod, source));
   // Whatever a container wrote there would be lost with the next change.
   return { path, readOnly: true };
+}
+
+function ownerOf({ fsGroup }: PodVolumeSpec, { ownerUid }: FilesSource): FilesOwner | undefined {
+  if (fsGroup === undefined && ownerUid === undefined) return undefined;
+  return { ...(fsGroup && { gid: fsGroup.gid }), ...(ownerUid !== undefined && { uid: ownerUid }) };
 }
 
 async function prepareClaim(
   world: VolumeWorld,
   pod: PodVolumeSpec,
-  { namespace, claim, capacityBytes, readOnly }: VolumeSource & { readonly type: "claim" },
+  { namespace, claim, capacityBytes, readOnly, undeclared }: VolumeSource & { readonly type: "claim" },
   signal: AbortSignal,
 ): Promise<ReadyVolume> {
+  if (undeclared) throw new VolumeError("SOURCE_MISSING", `claim ${namespace}/${claim} doesn't exist`);
   const held = await world.claims.hold(namespace, claim, capacityBytes, pod.uid, signal);
   const limitBytes = held.capacityBytes;
   if (!held.isEnforced && limitBytes !== undefined) {

@@ -59,6 +59,8 @@ export type VolumeSource =
       /** Counts when the claim is made, that is when a pod first uses it here. Undefined: no limit. */
       readonly capacityBytes?: number;
       readonly readOnly: boolean;
+      /** Nobody declared it (yet): SOURCE_MISSING. */
+      readonly undeclared?: true;
     }
   | { readonly type: "hostPath"; readonly path: string; readonly pathType: HostPathType }
   | { readonly type: "nfs"; readonly server: string; readonly path: string; readonly readOnly: boolean };
@@ -78,6 +80,8 @@ export interface FilesSource {
   readonly defaultMode: number;
   /** Missing contents and keys are left out instead of SOURCE_MISSING. */
   readonly optional: boolean;
+  /** Whose the files are; undefined: root's. */
+  readonly ownerUid?: number;
 }
 
 export const HOST_PATH_TYPES = [

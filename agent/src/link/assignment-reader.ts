@@ -1,0 +1,44 @@
+import type { IdentityToken, IdentityTokens, PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import type { HostAbilities } from "../host-abilities.ts";
+import type { Pod } from "../pods/pod.ts";
+import { parseAssignment } from "./parse-assignment.ts";
+
+/**
+ * Reads assignments with the newest identity token of each pod. Newer tokens come by themselves, between assignments, and are not worth
+ * a write to the journal: after a restart of the agent the coordinator sends new ones.
+ */
+export class AssignmentReader {
+  readonly #host: HostAbilities;
+  /** Of pods that are assigned; no others are kept. */
+  readonly #newest = new Map<string, IdentityToken>();
+
+  constructor(host: HostAbilities) {
+    this.#host = host;
+  }
+
+  read(assignment: PodAssignment): Pod {
+    const { uid, identityToken: given } = assignment;
+    const newest = this.#newest.get(uid);
+    const isNewer = given !== undefined && newest !== undefined && expiry(newest) > expiry(given);
+    return parseAssignment(isNewer ? { ...assignment, identityToken: newest } : assignment, this.#host);
+  }
+
+  /** Keeps the tokens of pods that are assigned; gives those pods as they now are. */
+  renew({ byPodUid }: IdentityTokens, assigned: ReadonlyMap<string, PodAssignment>): readonly Pod[] {
+    return Object.entries(byPodUid).flatMap(([uid, token]) => {
+      const assignment = assigned.get(uid);
+      if (assignment === undefined) return [];
+      this.#newest.set(uid, token);
+      return [this.read(assignment)];
+    });
+  }
+
+  /** Forgets the tokens of all others. */
+  keepOnly(assigned: { has(uid: string): boolean }): void {
+    for (const uid of this.#newest.keys()) if (!assigned.has(uid)) this.#newest.delete(uid);
+  }
+}
+
+function expiry({ expiresAt }: IdentityToken): bigint {
+  return expiresAt?.seconds ?? 0n;
+}

@@ -1,0 +1,59 @@
+import type { Pod, PodContainer } from "../pods/pod.ts";
+import type { FilesSource, Volume } from "../volumes/volumes.ts";
+
+/** Where every container of a pod with a service account finds `token` and `namespace`. */
+export const IDENTITY_PATH = "/var/run/secrets/forage.dev/serviceaccount";
+
+const VOLUME = "forage-identity";
+// Its owner's alone; a volume of an `fs_group` gives the group what its owner can read.
+const FILE_MODE = 0o600;
+
+/** Shows the pod's token to its containers, but where they mount something else in that place. Without a service account: the pod as it is. */
+export function mountIdentity(pod: Pod): Pod {
+  const { serviceAccount, volumes } = pod;
+  if (serviceAccount === undefined || volumes === undefined) return pod;
+  if (volumes.volumes.some(({ name }) => name === VOLUME)) {
+    throw new Error(`volume ${VOLUME}: the name is taken by the service account's token`);
+  }
+  const source = identitySource(pod, [...pod.containers, ...(pod.initContainers ?? [])]);
+  const volume: Volume = { name: VOLUME, source };
+  return {
+    ...pod,
+    containers: pod.containers.map(withMount),
+    ...(pod.initContainers && { initContainers: pod.initContainers.map(withMount) }),
+    volumes: { ...volumes, volumes: [...volumes.volumes, volume] },
+  };
+}
+
+function identitySource(
+  { objects, namespace, serviceAccount }: Pod,
+  all: readonly PodContainer[],
+): FilesSource {
+  const encoder = new TextEncoder();
+  const { identityToken } = objects ?? {};
+  const uids = new Set(all.map((it) => it.user?.uid));
+  const [uid] = uids;
+  return {
+    type: "files",
+    secret: true,
+    title: `the token of service account ${serviceAccount}`,
+    ...(identityToken !== undefined && {
+      contents: new Map([
+        ["token", encoder.encode(identityToken)],
+        ["namespace", encoder.encode(namespace)],
+      ]),
+    }),
+    items: [],
+    defaultMode: FILE_MODE,
+    optional: false,
+    // Whoever all of them run as; different users share it through `fs_group`.
+    ...(uids.size === 1 && uid !== undefined && { ownerUid: uid }),
+  };
+}
+
+function withMount(container: PodContainer): PodContainer {
+  const mounts = container.mounts ?? [];
+  if (mounts.some(({ mountPath }) => mountPath.replace(/\/+$/, "") === IDENTITY_PATH)) return container;
+  const mount = { volume: VOLUME, mountPath: IDENTITY_PATH, subPath: "", readOnly: true };
+  return { ...container, mounts: [...mounts, mount] };
+}
