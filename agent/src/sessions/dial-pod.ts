@@ -77,7 +77,7 @@ export class PodDialer {
     connection.once("close", kill);
     signal.addEventListener("abort", kill, { once: true });
     if (signal.aborted) kill();
-    const words = wordsOf(child.stderr);
+    const words = wordsOf(child.stderr as Readable);
     if (await firstByte(connection)) return connection;
     connection.destroy();
     const said = await words;
