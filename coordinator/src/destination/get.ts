@@ -66,6 +66,7 @@ function concerns(change: Change, { namespace, service }: ServicePath, state: St
         change.before?.record !== change.after?.record
       );
     case "rollout":
+    case "object":
       return false;
     default:
       return change satisfies never;

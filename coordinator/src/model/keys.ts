@@ -1,3 +1,5 @@
+import type { ObjectName } from "./object-name.ts";
+
 /** Where each record lies in the store. Names are checked before they get here and never hold a slash. */
 export const prefixes = {
   resources: "resources/",
@@ -9,9 +11,13 @@ export const prefixes = {
   applies: "applies/",
   joinTokens: "join-tokens/",
   apiTokens: "api-tokens/",
+  objects: "objects/",
+  objectVersions: "object-versions/",
 } as const;
 
 export const clusterKey = "cluster";
+/** What versions of secrets are hashed with, encrypted. */
+export const versionKeyKey = "version-key";
 
 /** `kind/name` within a namespace; kinds are the field names of ForageResource.spec. */
 export type ResourceKind = "container_service" | "service" | "route" | "cron_job" | "job";
@@ -51,4 +57,17 @@ export function joinTokenKey(id: string): string {
 
 export function apiTokenKey(id: string): string {
   return `${prefixes.apiTokens}${id}`;
+}
+
+export function objectKey({ namespace, kind, name }: ObjectName): string {
+  return `${prefixes.objects}${namespace}/${kind}/${name}`;
+}
+
+/** Also what the record's encryption is bound to. */
+export function objectVersionKey(name: ObjectName, version: string): string {
+  return `${versionsPrefix(name)}${version}`;
+}
+
+export function versionsPrefix({ namespace, kind, name }: ObjectName): string {
+  return `${prefixes.objectVersions}${namespace}/${kind}/${name}/`;
 }

@@ -3,10 +3,13 @@ import type { PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type {
   NodeRecord,
   NodeStatusRecord,
+  ObjectRecord,
   PodRecord,
   ResourceRecord,
   RolloutRecord,
 } from "@forage/proto/forage/store/v1/store";
+import type { ObjectName } from "../model/object-name.ts";
+import type { PodRef } from "../model/pod-refs.ts";
 import type { Workload } from "../model/workload.ts";
 
 /** A record with the revision that last changed it, which writers compare. */
@@ -24,6 +27,8 @@ export interface PodEntry {
   readonly record: PodRecord;
   /** `namespace/kind/name` of its workload. */
   readonly workloadKey: string;
+  /** The objects that it refers to. */
+  readonly refs: readonly PodRef[];
   /** What its node last said; undefined until it has said something. */
   readonly status: PodStatus | undefined;
   /** When the status last changed, by the coordinator's clock. */
@@ -54,6 +59,13 @@ export interface RolloutEntry {
   readonly record: RolloutRecord;
 }
 
+export interface ObjectEntry {
+  readonly key: string;
+  readonly revision: number;
+  readonly name: ObjectName;
+  readonly record: ObjectRecord;
+}
+
 export interface ApiTokenEntry {
   readonly id: string;
   readonly revision: number;
@@ -68,6 +80,11 @@ export type Change =
       readonly after: ResourceEntry | undefined;
     }
   | { readonly kind: "pod"; readonly before: PodEntry | undefined; readonly after: PodEntry | undefined }
+  | {
+      readonly kind: "object";
+      readonly before: ObjectEntry | undefined;
+      readonly after: ObjectEntry | undefined;
+    }
   | { readonly kind: "node"; readonly before: NodeEntry | undefined; readonly after: NodeEntry | undefined }
   | {
       readonly kind: "rollout";

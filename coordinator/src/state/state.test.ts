@@ -222,7 +222,7 @@ function mirrorOf(state: State): () => ReturnType<typeof contentsOf> {
       if (change.kind === "resource") put(resources, (change.after ?? change.before)?.key, change.after);
       else if (change.kind === "pod") put(pods, (change.after ?? change.before)?.key, change.after);
       else if (change.kind === "rollout") put(rollouts, (change.after ?? change.before)?.id, change.after);
-      else {
+      else if (change.kind === "node") {
         const { health: _, ...node } = change.after ?? { health: undefined };
         put(
           nodes,

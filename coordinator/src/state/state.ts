@@ -7,9 +7,11 @@ import {
   RolloutRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { decodeJsonRecord, decodeRecord } from "../model/codec.ts";
-import { podKey, prefixes } from "../model/keys.ts";
+import { objectKey, podKey, prefixes } from "../model/keys.ts";
+import type { ObjectName } from "../model/object-name.ts";
+import { refsOf } from "../model/pod-refs.ts";
 import { toEpochMs } from "../model/timestamp.ts";
-import { workloadKey, workloadOf } from "../model/workload.ts";
+import { type Workload, workloadKey, workloadOf } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
 import type {
   ApiTokenEntry,
@@ -21,18 +23,21 @@ import type {
   RolloutEntry,
 } from "./entries.ts";
 import { IndexMap } from "./index-map.ts";
+import { ObjectsView } from "./objects-view.ts";
 
 /**
  * Everything the coordinator knows, in memory and indexed; all reads are served from here. It changes only by what the
  * store's watch brings (`apply`) and by nodes' health, which is about now and is not stored.
  */
 export class State {
-  readonly #resources = new IndexMap<ResourceEntry>((r) => [`ns:${r.record.namespace}`]);
+  readonly #resources = new IndexMap<ResourceEntry>(resourceGroups);
   readonly #pods = new IndexMap<PodEntry>(podGroups);
   readonly #statuses = new Map<string, PodStatusRecord>();
   readonly #nodes = new IndexMap<NodeEntry>();
   readonly #reports = new Map<string, NodeStatusRecord>();
   readonly #rollouts = new IndexMap<RolloutEntry>((r) => rolloutGroups(r.record));
+  /** Secrets, config maps and the like. */
+  readonly objects = new ObjectsView();
   readonly #tokens = new Map<string, ApiTokenEntry>();
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
@@ -49,6 +54,16 @@ export class State {
 
   resources(namespace?: string): ResourceEntry[] {
     return namespace === undefined ? [...this.#resources.values()] : this.#resources.group(`ns:${namespace}`);
+  }
+
+  /** Workloads that refer to the object. */
+  resourcesReferring(name: ObjectName): ResourceEntry[] {
+    return this.#resources.group(`ref:${objectKey(name)}`);
+  }
+
+  /** Pods that refer to the object, wherever they are. */
+  podsReferring(name: ObjectName): PodEntry[] {
+    return this.#pods.group(`ref:${objectKey(name)}`);
   }
 
   pod(namespace: string, name: string): PodEntry | undefined {
@@ -164,13 +179,32 @@ export class State {
     else if (key.startsWith(prefixes.nodes)) this.#applyNode(key, record, changes);
     else if (key.startsWith(prefixes.reports)) this.#applyReport(key, record, changes);
     else if (key.startsWith(prefixes.rollouts)) this.#applyRollout(key, record, changes);
+    else if (key.startsWith(prefixes.objects)) this.#applyObject(key, record, changes);
+    else if (key.startsWith(prefixes.objectVersions)) this.objects.applyVersion(key, record);
     else if (key.startsWith(prefixes.apiTokens)) this.#applyToken(key, record);
   }
 
   #applyResource(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
     const record = stored && decodeRecord(ResourceRecord, key, stored.value);
-    const after = record && { key, revision: stored.modRevision, record, workload: workloadOf(record) };
+    const workload = record && this.#workloadOf(record);
+    const after = record && { key, revision: stored.modRevision, record, workload };
     changes.push({ kind: "resource", before: this.#resources.set(key, after), after });
+  }
+
+  /** A workload's template names the versions of what its environment takes, so it changes with them. */
+  #applyObject(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const { before, after } = this.objects.apply(key, stored);
+    changes.push({ kind: "object", before, after });
+    const name = (after ?? before)?.name;
+    for (const entry of name === undefined ? [] : this.resourcesReferring(name)) {
+      const changed = { ...entry, workload: this.#workloadOf(entry.record) };
+      this.#resources.set(entry.key, changed);
+      changes.push({ kind: "resource", before: entry, after: changed });
+    }
+  }
+
+  #workloadOf(record: ResourceRecord): Workload | undefined {
+    return workloadOf(record, (name) => this.objects.historyOf(name));
   }
 
   #applyPod(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
@@ -180,6 +214,7 @@ export class State {
       revision: stored.modRevision,
       record,
       workloadKey: workloadKey(record.namespace, record.workloadKind, record.workloadName),
+      refs: refsOf(record.namespace, record.template),
       ...statusOf(this.#statuses.get(key.slice(prefixes.pods.length))),
     };
     changes.push({ kind: "pod", before: this.#pods.set(key, after), after });
@@ -244,8 +279,14 @@ function statusOf(record: PodStatusRecord | undefined): Pick<PodEntry, "status" 
   return { status: record?.status, observedAtMs: toEpochMs(record?.observedAt) };
 }
 
-function podGroups({ record, workloadKey: workload }: PodEntry): string[] {
+function resourceGroups({ record, workload }: ResourceEntry): string[] {
+  const refs = workload?.refs ?? [];
+  return [`ns:${record.namespace}`, ...refs.map((ref) => `ref:${objectKey(ref)}`)];
+}
+
+function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {
   const groups = [`ns:${record.namespace}`, `uid:${record.uid}`, `workload:${workload}`];
+  for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
   if (record.node !== "") groups.push(`node:${record.node}`);
   else if (record.stoppingSince === undefined) groups.push("unbound");
   return groups;

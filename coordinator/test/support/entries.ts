@@ -7,6 +7,7 @@ import {
   RolloutRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { refsOf } from "../../src/model/pod-refs.ts";
 import { toTimestamp } from "../../src/model/timestamp.ts";
 import { workloadOf } from "../../src/model/workload.ts";
 import type { NodeEntry, PodEntry, ResourceEntry, RolloutEntry } from "../../src/state/entries.ts";
@@ -47,6 +48,7 @@ export function aPod(fields: PodFields = {}): PodEntry {
     revision: fields.revision ?? 1,
     record,
     workloadKey: `${namespace}/${kind}/${workload}`,
+    refs: refsOf(namespace, record.template),
     status:
       fields.status === undefined ? undefined : PodStatus.fromPartial({ uid: record.uid, ...fields.status }),
     observedAtMs: fields.observedAtMs,

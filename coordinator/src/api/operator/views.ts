@@ -21,7 +21,7 @@ export function resourceView(state: State, entry: ResourceEntry): Resource {
   const pods = state
     .podsOfWorkload(workloadKey(namespace, kind, name))
     .filter((p) => p.record.stoppingSince === undefined);
-  const updated = pods.filter((pod) => pod.record.templateHash === workload?.templateHash);
+  const updated = pods.filter((pod) => workload?.currentHashes.has(pod.record.templateHash));
   return {
     namespace,
     kind,

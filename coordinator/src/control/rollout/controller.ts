@@ -95,6 +95,9 @@ export class RolloutController {
           if (change.before?.health.ready === change.after?.health.ready) break;
           for (const { id } of this.#options.state.activeRollouts()) this.#loop.wake(id);
           break;
+        // What it changes about workloads comes as changes of these.
+        case "object":
+          break;
         default:
           change satisfies never;
       }

@@ -59,9 +59,9 @@ function workloadProgress(
   input: ProgressInput,
   workload: NonNullable<ResourceEntry["workload"]>,
 ): ResourceProgress {
-  const { replicas, templateHash } = workload;
+  const { replicas, currentHashes } = workload;
   const active = input.pods.filter((pod) => pod.record.stoppingSince === undefined);
-  const current = active.filter((pod) => pod.record.templateHash === templateHash);
+  const current = active.filter((pod) => currentHashes.has(pod.record.templateHash));
   const old = active.length - current.length;
   const ready = current.filter(input.isReady).length;
   const counts = `${ready}/${replicas} ready`;

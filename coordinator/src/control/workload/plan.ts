@@ -65,9 +65,9 @@ function rollForward(
   active: readonly PodEntry[],
   input: WorkloadInput,
 ): WorkloadStep[] {
-  const { replicas, templateHash, labels } = workload;
-  const current = active.filter((pod) => pod.record.templateHash === templateHash);
-  const old = active.filter((pod) => pod.record.templateHash !== templateHash);
+  const { replicas, currentHashes, labels } = workload;
+  const current = active.filter((pod) => currentHashes.has(pod.record.templateHash));
+  const old = active.filter((pod) => !currentHashes.has(pod.record.templateHash));
   const surplus = new Set(victims(current, Math.max(0, current.length - replicas), input));
   const steps: WorkloadStep[] = [];
   // A pod is written once in a transaction, and one that goes needs no new labels.

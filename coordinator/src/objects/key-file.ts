@@ -1,0 +1,68 @@
+import { createHash, randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { hasFile, readPrivateFile, writePrivateFile } from "@forage/identity/private-file";
+import { ConfigError } from "../config.ts";
+import { KEY_BYTES, type SecretKey } from "./key-ring.ts";
+
+/** Old keys stay until their records are rewritten, which takes one start. */
+const maxKeys = 16;
+
+export interface KeyFileOptions {
+  /** Of the configuration. */
+  readonly path?: string | undefined;
+  /** Where systemd puts what `LoadCredential=` names. */
+  readonly credentialsDirectory?: string | undefined;
+  /** Made when it isn't there and nothing else is given. */
+  readonly defaultPath: string;
+}
+
+const credentialName = "forage-secret-keys";
+
+/**
+ * The keys, first the one to encrypt with: a key a line, 32 bytes in base64, blank lines and lines with # aside. From the
+ * configured file, else from systemd's credential, else from the default place. Throws ConfigError, FILE_MISSING, FILE_UNSAFE.
+ */
+export async function loadKeys(options: KeyFileOptions): Promise<readonly SecretKey[]> {
+  const { path, credentialsDirectory, defaultPath } = options;
+  if (path === undefined && credentialsDirectory !== undefined) {
+    const credential = join(credentialsDirectory, credentialName);
+    // systemd guards the directory; the modes in it are its own affair.
+    if (await hasFile(credential)) return parseKeys(await readFile(credential, "utf8"), credential);
+  }
+  if (path === undefined && !(await hasFile(defaultPath))) await makeKeyFile(defaultPath);
+  const file = path ?? defaultPath;
+  return parseKeys(await readPrivateFile(file), file);
+}
+
+/** Pure. A key's id comes from the key itself, so that no two keys can have one name. */
+export function parseKeys(text: string, file: string): readonly SecretKey[] {
+  const keys = text
+    .split("\n")
+    .map((line, index) => ({ line: line.trim(), number: index + 1 }))
+    .filter(({ line }) => line !== "" && !line.startsWith("#"))
+    .map(({ line, number }): SecretKey => {
+      const bytes = Buffer.from(line, "base64");
+      // Never quotes the line: it is a key with a slip in it.
+      if (bytes.length !== KEY_BYTES || bytes.toString("base64") !== line)
+        throw new ConfigError(
+          `${file}, line ${number}: must be ${KEY_BYTES} bytes in base64, as \`openssl rand -base64 ${KEY_BYTES}\` makes them`,
+        );
+      return { id: keyIdOf(bytes), bytes };
+    });
+  if (keys.length === 0) throw new ConfigError(`${file} holds no key`);
+  if (keys.length > maxKeys)
+    throw new ConfigError(`${file} holds ${keys.length} keys; at most ${maxKeys} are read`);
+  if (new Set(keys.map(({ id }) => id)).size < keys.length)
+    throw new ConfigError(`${file} holds a key twice`);
+  return keys;
+}
+
+function keyIdOf(bytes: Uint8Array): string {
+  return createHash("sha256").update("forage secret key\0").update(bytes).digest("hex").slice(0, 16);
+}
+
+async function makeKeyFile(path: string): Promise<void> {
+  const text = `# Encrypts secrets in the store. Keep a copy away from the store's backups: without it they are lost.\n${randomBytes(KEY_BYTES).toString("base64")}\n`;
+  await writePrivateFile(path, text, { replace: false });
+}

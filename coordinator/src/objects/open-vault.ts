@@ -1,0 +1,70 @@
+import { randomBytes } from "node:crypto";
+import { ObjectVersionRecord, Sealed } from "@forage/proto/forage/store/v1/store";
+import { decodeRecord, encodeRecord } from "../model/codec.ts";
+import { prefixes, versionKeyKey } from "../model/keys.ts";
+import type { Store, StoredRecord } from "../store/index.ts";
+import { KEY_BYTES, KeyRing, type SecretKey } from "./key-ring.ts";
+import { Vault } from "./vault.ts";
+
+/** Records looked at in one piece; each holds up to a megabyte. */
+const pageSize = 16;
+
+/** The vault over the keys; the first time in a cluster, the key for versions is made. Rejects when a key is missing. */
+export async function openVault(keys: readonly SecretKey[], store: Store): Promise<Vault> {
+  const ring = new KeyRing(keys, randomBytes);
+  const stored = await store.get(versionKeyKey);
+  if (stored !== undefined) {
+    const sealed = decodeRecord(Sealed, versionKeyKey, stored.value);
+    return new Vault(ring, ring.open(sealed, versionKeyKey));
+  }
+  const versionKey = randomBytes(KEY_BYTES);
+  const value = encodeRecord(Sealed, ring.seal(versionKey, versionKeyKey));
+  const { succeeded } = await store.txn(
+    [{ kind: "absent", key: versionKeyKey }],
+    [{ kind: "put", key: versionKeyKey, value }],
+  );
+  return succeeded ? new Vault(ring, versionKey) : openVault(keys, store);
+}
+
+/** Rewrites what older keys encrypted with the first key; then they can go from the file. Returns how many records. */
+export async function reseal(keys: readonly SecretKey[], store: Store): Promise<number> {
+  const ring = new KeyRing(keys, randomBytes);
+  let count = 0;
+  const stored = await store.get(versionKeyKey);
+  if (stored !== undefined && (await rewrite(stored, resealedKey(stored, ring), store))) count++;
+  for (let after: string | undefined, more = true; more; ) {
+    const page = await store.range(prefixes.objectVersions, {
+      limit: pageSize,
+      ...(after !== undefined && { after }),
+    });
+    for (const record of page.records)
+      if (await rewrite(record, resealedVersion(record, ring), store)) count++;
+    after = page.records.at(-1)?.key;
+    more = page.more;
+  }
+  return count;
+}
+
+function resealedKey({ key, value }: StoredRecord, ring: KeyRing): Uint8Array | undefined {
+  const sealed = decodeRecord(Sealed, key, value);
+  return sealed.keyId === ring.keyId
+    ? undefined
+    : encodeRecord(Sealed, ring.seal(ring.open(sealed, key), key));
+}
+
+function resealedVersion({ key, value }: StoredRecord, ring: KeyRing): Uint8Array | undefined {
+  const record = decodeRecord(ObjectVersionRecord, key, value);
+  if (record.content?.$case !== "sealed" || record.content.value.keyId === ring.keyId) return undefined;
+  const sealed = ring.seal(ring.open(record.content.value, key), key);
+  return encodeRecord(ObjectVersionRecord, { ...record, content: { $case: "sealed", value: sealed } });
+}
+
+/** One that changed meanwhile was written with the first key already. */
+async function rewrite(record: StoredRecord, value: Uint8Array | undefined, store: Store): Promise<boolean> {
+  if (value === undefined) return false;
+  const { succeeded } = await store.txn(
+    [{ kind: "modRevision", key: record.key, revision: record.modRevision }],
+    [{ kind: "put", key: record.key, value }],
+  );
+  return succeeded;
+}

@@ -1,0 +1,52 @@
+import { createHmac } from "node:crypto";
+import { ObjectContent, type ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
+import { CoordinatorError } from "../errors.ts";
+import { hashMessage } from "../model/hash.ts";
+import { objectVersionKey } from "../model/keys.ts";
+import type { ObjectName } from "../model/object-name.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { KeyRing } from "./key-ring.ts";
+
+/** Values by key. */
+export type Content = Readonly<Record<string, Uint8Array>>;
+
+/** Turns contents into what is stored and back. Everything but config maps is encrypted. */
+export class Vault {
+  readonly #ring: KeyRing;
+  readonly #versionKey: Uint8Array;
+
+  /** `versionKey` never changes in a cluster's life: versions would, and every pod that is pinned to one would restart. */
+  constructor(ring: KeyRing, versionKey: Uint8Array) {
+    this.#ring = ring;
+    this.#versionKey = versionKey;
+  }
+
+  /** The same for the same content of the same object. Keyed and bound to the name, so that it tells nothing of a secret, not even whether two are alike. */
+  versionOf(name: ObjectName, content: Content): string {
+    const hash = hashMessage(ObjectContent, messageOf(content), name.namespace, name.kind, name.name);
+    return createHmac("sha256", this.#versionKey).update(hash).digest("hex");
+  }
+
+  record(name: ObjectName, content: Content, version: string, nowMs: number): ObjectVersionRecord {
+    const plain = ObjectContent.encode(messageOf(content)).finish();
+    const createdAt = toTimestamp(nowMs);
+    if (name.kind === "config_map")
+      return { version, createdAt, content: { $case: "plain", value: Buffer.from(plain) } };
+    const sealed = this.#ring.seal(plain, objectVersionKey(name, version));
+    return { version, createdAt, content: { $case: "sealed", value: sealed } };
+  }
+
+  /** Throws INTERNAL that names the object, never what is in it. */
+  open(name: ObjectName, { version, content }: ObjectVersionRecord): Record<string, Buffer> {
+    const place = objectVersionKey(name, version);
+    if (content === undefined) throw new CoordinatorError("INTERNAL", `${place} has no content`);
+    const plain = content.$case === "plain" ? content.value : this.#ring.open(content.value, place);
+    return ObjectContent.decode(plain).data;
+  }
+}
+
+function messageOf(content: Content): ObjectContent {
+  return {
+    data: Object.fromEntries(Object.entries(content).map(([key, value]) => [key, Buffer.from(value)])),
+  };
+}

@@ -1,0 +1,81 @@
+import { ObjectRecord, ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
+import { decodeRecord } from "../model/codec.ts";
+import { objectKey, objectVersionKey, prefixes } from "../model/keys.ts";
+import { isObjectKind, type ObjectKind, type ObjectName } from "../model/object-name.ts";
+import { toEpochMs } from "../model/timestamp.ts";
+import type { ObjectHistory } from "../model/workload.ts";
+import type { StoredRecord } from "../store/index.ts";
+import type { ObjectEntry } from "./entries.ts";
+import { IndexMap } from "./index-map.ts";
+
+/** Secrets, config maps and the like, with the versions of their contents: encrypted, as the store has them. */
+export class ObjectsView {
+  readonly #objects = new IndexMap<ObjectEntry>(groupsOf);
+  readonly #versions = new Map<string, ObjectVersionRecord>();
+
+  get(name: ObjectName): ObjectEntry | undefined {
+    return this.#objects.get(objectKey(name));
+  }
+
+  list(filter: { readonly namespace?: string; readonly kind?: ObjectKind } = {}): ObjectEntry[] {
+    const { namespace, kind } = filter;
+    const found =
+      namespace !== undefined ? this.#objects.group(`ns:${namespace}`) : [...this.#objects.values()];
+    return kind === undefined ? found : found.filter(({ name }) => name.kind === kind);
+  }
+
+  version(name: ObjectName, version: string): ObjectVersionRecord | undefined {
+    return this.#versions.get(objectVersionKey(name, version));
+  }
+
+  /** Keys of all versions there are records of. */
+  versionKeys(): IterableIterator<string> {
+    return this.#versions.keys();
+  }
+
+  /** Deleted claims whose data lies on the node still. */
+  claimRemovals(node: string): ObjectEntry[] {
+    return this.#objects.group(`removal:${node}`);
+  }
+
+  historyOf(name: ObjectName): ObjectHistory | undefined {
+    const record = this.get(name)?.record;
+    return record && { versions: record.versions, createdMs: toEpochMs(record.createdAt) ?? 0 };
+  }
+
+  apply(
+    key: string,
+    stored: StoredRecord | undefined,
+  ): { readonly before: ObjectEntry | undefined; readonly after: ObjectEntry | undefined } {
+    const after = stored && entryOf(key, stored);
+    return { before: this.#objects.set(key, after), after };
+  }
+
+  applyVersion(key: string, stored: StoredRecord | undefined): void {
+    if (stored === undefined) this.#versions.delete(key);
+    else this.#versions.set(key, decodeRecord(ObjectVersionRecord, key, stored.value));
+  }
+}
+
+function entryOf(key: string, stored: StoredRecord): ObjectEntry | undefined {
+  const record = decodeRecord(ObjectRecord, key, stored.value);
+  const { namespace, kind, name } = record;
+  // One of a kind that only a newer version knows is left alone.
+  if (!isObjectKind(kind)) return undefined;
+  return { key, revision: stored.modRevision, name: { namespace, kind, name }, record };
+}
+
+function groupsOf({ record }: ObjectEntry): string[] {
+  const groups = [`ns:${record.namespace}`];
+  if (record.spec?.$case === "claim" && record.spec.value.deleting)
+    groups.push(`removal:${record.spec.value.node}`);
+  return groups;
+}
+
+/** The object that a version's key belongs to. */
+export function ownerOfVersion(key: string): (ObjectName & { readonly version: string }) | undefined {
+  const [namespace = "", kind = "", name = "", version = ""] = key
+    .slice(prefixes.objectVersions.length)
+    .split("/");
+  return isObjectKind(kind) ? { namespace, kind, name, version } : undefined;
+}
