@@ -9,6 +9,7 @@ import { helpCommand } from "./help.ts";
 import { logs } from "./logs.ts";
 import { nodeLs } from "./node-ls.ts";
 import { nodeCordon, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
+import { portForward } from "./port-forward.ts";
 import { rolloutStatus } from "./rollout-status.ts";
 import { tokenCreate } from "./token-create.ts";
 import { validate } from "./validate.ts";
@@ -22,6 +23,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   groupCommands("rollout", "Look at rollouts", [rolloutStatus]),
   logs,
   exec,
+  portForward,
   deleteCommand,
   groupCommands("node", "Look at nodes, and say what they may run", [
     nodeLs,

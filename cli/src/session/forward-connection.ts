@@ -1,0 +1,85 @@
+import type { Socket } from "node:net";
+import type {
+  PortForwardRequest,
+  PortForwardResponse,
+  PortForwardStart,
+} from "@forage/proto/forage/operator/v1/operator";
+import type { ClientDuplexStream } from "@grpc/grpc-js";
+import { write } from "./write.ts";
+
+export type ForwardCall = ClientDuplexStream<PortForwardRequest, PortForwardResponse>;
+
+/** As large as the frames the coordinator counts its buffers in. */
+const maxFrameBytes = 32 * 1024;
+
+/**
+ * Joins a connection to this machine with one to a pod's port: each side's end is told to the other, each side is read only as fast as
+ * the other takes it. Resolves when both have ended or the local side has gone; rejects when the pod's side fails, after resetting ours.
+ */
+export async function forwardConnection(
+  socket: Socket,
+  call: ForwardCall,
+  start: PortForwardStart,
+  signal: AbortSignal,
+): Promise<void> {
+  const over = new AbortController();
+  const end = (): void => over.abort();
+  const leave = (): void => {
+    end();
+    call.cancel();
+  };
+  let gone = false;
+  socket.on("error", () => {
+    gone = true;
+    leave();
+  });
+  signal.addEventListener("abort", leave, { once: true });
+  // Told again by the loop below; without a listener it would end the process.
+  call.on("error", end);
+  call.write({ frame: { $case: "start", value: start } });
+  void sendAll(socket, call, over.signal);
+  try {
+    for await (const message of call) {
+      const { data, closed } = message as PortForwardResponse;
+      if (data.length > 0) await write(socket, data, over.signal);
+      if (closed) socket.end();
+    }
+    socket.end();
+  } catch (error) {
+    // What came so far is not all: the client must not take it for the whole.
+    socket.resetAndDestroy();
+    if (!gone && !signal.aborted) throw error;
+  } finally {
+    signal.removeEventListener("abort", leave);
+    leave();
+    call.end();
+  }
+}
+
+async function sendAll(socket: Socket, call: ForwardCall, over: AbortSignal): Promise<void> {
+  try {
+    for await (const chunk of socket.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      for (let at = 0; at < chunk.length; at += maxFrameBytes) {
+        const value = chunk.subarray(at, at + maxFrameBytes);
+        await writeFrame(call, { frame: { $case: "data", value } }, over);
+        if (over.aborted) return;
+      }
+    }
+    if (!over.aborted) call.write({ frame: { $case: "closed", value: true } });
+  } catch {
+    // The local side broke, which its own listener tells.
+  }
+}
+
+async function writeFrame(call: ForwardCall, frame: PortForwardRequest, over: AbortSignal): Promise<void> {
+  if (over.aborted || call.write(frame)) return;
+  await new Promise<void>((resolve) => {
+    const finish = (): void => {
+      call.off("drain", finish);
+      over.removeEventListener("abort", finish);
+      resolve();
+    };
+    call.once("drain", finish);
+    over.addEventListener("abort", finish, { once: true });
+  });
+}
