@@ -56,6 +56,7 @@ function makeRuntime(config: Config): NerdctlRuntime {
     address: config.containerd.address,
     namespace: config.containerd.namespace,
     stateDir: join(config.runDir, "nerdctl"),
+    programDir: join(config.dataDir, "programs"),
     cniBinDir: config.cniBinDir,
     cniConfigDir: join(config.runDir, "cni"),
     instance: config.instance,

@@ -35,6 +35,7 @@ export async function openNerdctl(change: Partial<NerdctlRuntimeOptions> = {}): 
     address: host.containerd.address,
     namespace: host.namespace,
     stateDir: join(host.dir, "runtime"),
+    programDir: join(host.dir, "programs"),
     cniBinDir: "/usr/lib/cni",
     cniConfigDir: join(host.dir, "cni"),
     instance: host.name,

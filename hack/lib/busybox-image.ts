@@ -15,6 +15,10 @@ export interface BusyboxImageOptions {
   readonly entrypoint?: readonly string[];
   readonly cmd?: readonly string[];
   readonly env?: readonly string[];
+  /** More of the image's configuration: `User`, `StopSignal`, … */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Default: this machine's. */
+  readonly architecture?: string;
 }
 
 // Debian 12 keeps it in /bin, Debian 13 in /usr/bin (with /bin a link to it).
@@ -28,6 +32,8 @@ export async function buildBusyboxImage(options: BusyboxImageOptions): Promise<s
     entrypoint: options.entrypoint ?? [],
     cmd: options.cmd ?? ["/bin/sh"],
     env: ["PATH=/usr/local/bin:/usr/bin:/bin", ...(options.env ?? [])],
+    ...(options.config && { config: options.config }),
+    ...(options.architecture !== undefined && { architecture: options.architecture }),
   });
   const dir = join(cacheDir(), "images");
   const path = join(dir, `${createHash("sha256").update(archive).digest("hex").slice(0, 32)}.tar`);

@@ -10,6 +10,10 @@ export interface OciImage {
   readonly entrypoint: readonly string[];
   readonly cmd: readonly string[];
   readonly env: readonly string[];
+  /** More of the image's configuration: `User`, `StopSignal`, … */
+  readonly config?: Readonly<Record<string, unknown>>;
+  /** Default: this machine's. */
+  readonly architecture?: string;
 }
 
 export interface Descriptor {
@@ -23,9 +27,9 @@ const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", arm64: "
 /** Packs an image as an OCI layout in a tar, which `nerdctl load` reads. Equal input gives equal bytes and digests. */
 export function packOciArchive(image: OciImage): Buffer {
   const config = encode({
-    architecture: ARCHITECTURES[arch()] ?? arch(),
+    architecture: image.architecture ?? ARCHITECTURES[arch()] ?? arch(),
     os: "linux",
-    config: { Entrypoint: image.entrypoint, Cmd: image.cmd, Env: image.env },
+    config: { Entrypoint: image.entrypoint, Cmd: image.cmd, Env: image.env, ...image.config },
     rootfs: { type: "layers", diff_ids: [sha256(image.layer)] },
   });
   const manifest = encode({

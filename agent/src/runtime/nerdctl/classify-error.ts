@@ -31,7 +31,7 @@ const RUN_RULES: readonly Rule[] = [
     false,
   ],
   [
-    /must match pattern|invalid reference format|internal label|failed to parse|unable to set memory limit/,
+    /must match pattern|invalid reference format|internal label|failed to parse|unable to set memory limit|seccomp profile|not a device node|stating device path/,
     "START_FAILED",
     false,
   ],

@@ -36,6 +36,8 @@ export interface NerdctlRuntimeOptions {
    * all of it is worthless after a reboot. Containers can be listed and removed without it.
    */
   readonly stateDir: string;
+  /** For small programs of ours. Must allow execution, which Debian's /run doesn't, and stay while containers live. */
+  readonly programDir: string;
   readonly cniBinDir: string;
   readonly cniConfigDir: string;
   /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's defaults. */
@@ -100,6 +102,7 @@ export class NerdctlRuntime implements ContainerRuntime {
       homes: this.#homes,
       privateDir: options.stateDir,
       labels: { [INSTANCE_LABEL]: options.instance },
+      programDir: options.programDir,
     });
     const pulls = new CallLimit(CONCURRENT_PULLS);
     const stallMs = options.pullStallMs ?? PULL_STALL_MS;

@@ -23,6 +23,10 @@ const aPlace = (change: Partial<RunPlace> = {}): RunPlace => ({
   inheritedNames: [],
   labels: {},
   knowsHealthcheck: true,
+  selinux: true,
+  imageUser: "",
+  terminalLogger: "/p/terminal logger",
+  stdinRuntime: "/p/stdin",
   ...change,
 });
 

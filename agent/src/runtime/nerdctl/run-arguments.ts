@@ -1,6 +1,8 @@
 import { pathToFileURL } from "node:url";
 import { normalizeImage } from "../image-reference.ts";
-import { type ContainerSpec, RuntimeError } from "../runtime.ts";
+import { type ContainerSpec, HOST_NETWORK, type HostDevice, RuntimeError } from "../runtime.ts";
+import { checkPath } from "./check-path.ts";
+import { securityOptions, userOption } from "./security-options.ts";
 
 /** What a `nerdctl run` needs besides the container's own spec. */
 export interface RunPlace {
@@ -14,6 +16,14 @@ export interface RunPlace {
   readonly labels: Readonly<Record<string, string>>;
   /** Whether this nerdctl knows `--no-healthcheck` (2.1 on). */
   readonly knowsHealthcheck: boolean;
+  /** Whether the host has SELinux and this nerdctl can use it. */
+  readonly selinux: boolean;
+  /** The image's USER; only looked at where `needsImageUser` says so. */
+  readonly imageUser: string;
+  /** Program that writes a terminal's output to the file that is its last argument. */
+  readonly terminalLogger: string;
+  /** An OCI runtime that does what the spec's would and keeps stdin open; only for stdin without a terminal. */
+  readonly stdinRuntime: string;
 }
 
 // nerdctl's own rule for names, with a limit that leaves room in a file name.
@@ -42,9 +52,8 @@ export function runArguments(spec: ContainerSpec, place: RunPlace): readonly str
     "--pull=never",
     `--name=${checkName(spec.name)}`,
     `--cidfile=${place.idFile}`,
-    `--network=ns:${checkPath("network namespace", spec.networkNamespace)}`,
-    `--hostname=${spec.hostname}`,
-    `--log-driver=${pathToFileURL(spec.logFile).href}`,
+    ...networkOptions(spec),
+    ...streamOptions(spec, place),
     // A health check that the image brings would be run by systemd timers, behind our back.
     ...(place.knowsHealthcheck ? ["--no-healthcheck"] : []),
     ...Object.entries({ ...spec.labels, ...place.labels }).map(([key, value]) => `--label=${key}=${value}`),
@@ -53,11 +62,37 @@ export function runArguments(spec: ContainerSpec, place: RunPlace): readonly str
     ...(spec.workingDir === undefined ? [] : [`--workdir=${spec.workingDir}`]),
     ...spec.binds.map(mountOption),
     ...limitOptions(spec),
+    ...userOption(spec.user, place.imageUser),
+    ...securityOptions(spec, place.selinux),
+    ...(spec.devices ?? []).map(deviceOption),
     ...(entrypoint === undefined ? [] : [`--entrypoint=${entrypoint}`]),
     "--",
     image,
     "--",
     ...words,
+  ];
+}
+
+/** With the host's network comes the host's name, as in Kubernetes; nerdctl sees to that itself (its `--uts=host` can't be started). */
+function networkOptions({ networkNamespace, hostname }: ContainerSpec): string[] {
+  if (networkNamespace === HOST_NETWORK) return ["--network=host"];
+  return [`--network=ns:${checkPath("network namespace", networkNamespace)}`, `--hostname=${hostname}`];
+}
+
+/**
+ * containerd's shim appends the output to the file by itself, and gives no input. A terminal's it only hands to a program, which
+ * nerdctl wants with one `key=value`; its input stays open as long as the shim holds the terminal.
+ */
+function streamOptions({ logFile, stdin, tty, ociRuntime }: ContainerSpec, place: RunPlace): string[] {
+  const runtime = ociRuntime === undefined ? [] : [`--runtime=${checkRuntime(ociRuntime)}`];
+  if (tty) {
+    const logger = new URL(`binary://${pathToFileURL(place.terminalLogger).pathname}`);
+    logger.searchParams.set("log", logFile);
+    return ["--tty", `--log-driver=${logger.href}`, ...runtime];
+  }
+  return [
+    `--log-driver=${pathToFileURL(logFile).href}`,
+    ...(stdin ? [`--runtime=${place.stdinRuntime}`] : runtime),
   ];
 }
 
@@ -69,6 +104,12 @@ function mountOption({ source, target, readOnly }: ContainerSpec["binds"][number
     `target=${checkPath("mount", target)}`,
   ];
   return `--mount=${[...fields, ...(readOnly ? ["readonly"] : [])].join(",")}`;
+}
+
+function deviceOption({ hostPath, containerPath, permissions }: HostDevice): string {
+  if (!/^[rwm]{1,3}$/.test(permissions))
+    throw refusal(`device ${JSON.stringify(hostPath)}: permissions must be of r, w and m`);
+  return `--device=${checkPath("device", hostPath)}:${checkPath("device", containerPath)}:${permissions}`;
 }
 
 function limitOptions({ cpuLimitMilli, memoryLimitBytes, cpuShares }: ContainerSpec): string[] {
@@ -88,17 +129,15 @@ function limitOptions({ cpuLimitMilli, memoryLimitBytes, cpuShares }: ContainerS
 
 function checkName(name: string): string {
   if (NAME.test(name)) return name;
-  throw new RuntimeError("START_FAILED", `${JSON.stringify(name)} can't be a container's name`, {
-    retryable: false,
-  });
+  throw refusal(`${JSON.stringify(name)} can't be a container's name`);
 }
 
-// nerdctl splits these options at commas and colons and knows no quoting.
-function checkPath(what: string, path: string): string {
-  if (path.startsWith("/") && !/[,:"\n\0]/.test(path)) return path;
-  throw new RuntimeError(
-    "START_FAILED",
-    `${what} path ${JSON.stringify(path)}: must be absolute, without comma, colon, quote or line break`,
-    { retryable: false },
-  );
+/** A shim's name such as `io.containerd.kata.v2`, or the path of a program that takes runc's arguments. */
+function checkRuntime(runtime: string): string {
+  if (/^[A-Za-z0-9/][A-Za-z0-9/._-]{0,199}$/.test(runtime)) return runtime;
+  throw refusal(`${JSON.stringify(runtime)} can't be an OCI runtime: a path or a name`);
+}
+
+function refusal(message: string): RuntimeError {
+  return new RuntimeError("START_FAILED", message, { retryable: false });
 }

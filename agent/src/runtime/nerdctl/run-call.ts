@@ -1,11 +1,15 @@
+import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { checkNonRoot, needsImageUser } from "../check-security.ts";
 import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 import { type ContainerHome, type ContainerHomes, isBusy, isContainerId, readId } from "./container-homes.ts";
 import { splitEnv } from "./env-channels.ts";
+import { prepareHelpers } from "./helper-programs.ts";
+import { readImageUser } from "./image-config.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 import { openPrivateFile } from "./private-file.ts";
 import { removeContainers } from "./remove-containers.ts";
-import { runArguments } from "./run-arguments.ts";
+import { type RunPlace, runArguments } from "./run-arguments.ts";
 
 export interface RunCallOptions {
   readonly cli: NerdctlCli;
@@ -14,13 +18,24 @@ export interface RunCallOptions {
   readonly privateDir: string;
   /** Put on every container. */
   readonly labels: Readonly<Record<string, string>>;
+  /** For programs that some containers need; must allow execution. */
+  readonly programDir: string;
 }
+
+/** What this nerdctl can do, by its own help. */
+interface Knowledge {
+  readonly knowsHealthcheck: boolean;
+  readonly selinux: boolean;
+}
+
+// There on hosts that have it, enforcing or not.
+const SELINUX_DIR = "/sys/fs/selinux/policy";
 
 /** `nerdctl run`, with what must be in place before and what must be gone after. */
 export class RunCall {
   readonly #options: RunCallOptions;
   readonly #names = new Set<string>();
-  #knowsHealthcheck: Promise<boolean> | undefined;
+  #knowledge: Promise<Knowledge> | undefined;
 
   constructor(options: RunCallOptions) {
     this.#options = options;
@@ -28,30 +43,32 @@ export class RunCall {
 
   async run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
     const env = splitEnv(spec.env);
-    const place = {
-      envFile: undefined,
-      inheritedNames: [],
-      labels: this.#options.labels,
-      knowsHealthcheck: false,
-    };
     // Refuses what is wrong before anything is touched.
-    runArguments(spec, { ...place, idFile: "" });
+    runArguments(spec, { ...PLACE, selinux: true });
     if (this.#names.has(spec.name)) throw nameTaken(spec.name);
     this.#names.add(spec.name);
     try {
-      const knowsHealthcheck = await this.#askHealthcheck(signal);
+      const place = await this.#place(spec, signal);
       const home = await this.#claim(spec.name, signal);
       const inheritedNames = Object.keys(env.inherited);
-      return await this.#runIn(home, spec, { ...place, knowsHealthcheck, inheritedNames }, env, signal);
+      return await this.#runIn(home, spec, { ...place, inheritedNames }, env, signal);
     } finally {
       this.#names.delete(spec.name);
     }
   }
 
+  async #place(spec: ContainerSpec, signal: AbortSignal): Promise<RunPlace> {
+    const { cli, labels, programDir } = this.#options;
+    const knowledge = await this.#learn(signal);
+    const imageUser = needsImageUser(spec) ? await readImageUser(cli, spec.image, signal) : "";
+    if (spec.security?.runAsNonRoot && spec.user?.uid === undefined) checkNonRoot(spec.image, imageUser);
+    return { ...PLACE, ...knowledge, ...(await prepareHelpers(programDir, spec)), labels, imageUser };
+  }
+
   async #runIn(
     home: ContainerHome,
     spec: ContainerSpec,
-    place: Omit<Parameters<typeof runArguments>[1], "idFile">,
+    place: RunPlace,
     env: ReturnType<typeof splitEnv>,
     signal: AbortSignal,
   ): Promise<{ readonly id: string }> {
@@ -101,16 +118,33 @@ export class RunCall {
     return again;
   }
 
-  #askHealthcheck(signal: AbortSignal): Promise<boolean> {
-    this.#knowsHealthcheck ??= this.#options.cli
-      .call(["run", "--help"], { signal })
-      .then(({ stdout }) => stdout.includes("--no-healthcheck"))
-      .catch((error: unknown) => {
-        this.#knowsHealthcheck = undefined;
-        throw error;
-      });
-    return this.#knowsHealthcheck;
+  #learn(signal: AbortSignal): Promise<Knowledge> {
+    this.#knowledge ??= learn(this.#options.cli, signal).catch((error: unknown) => {
+      this.#knowledge = undefined;
+      throw error;
+    });
+    return this.#knowledge;
   }
+}
+
+const PLACE: RunPlace = {
+  idFile: "",
+  envFile: undefined,
+  inheritedNames: [],
+  labels: {},
+  knowsHealthcheck: false,
+  selinux: false,
+  imageUser: "",
+  terminalLogger: "/",
+  stdinRuntime: "/",
+};
+
+async function learn(cli: NerdctlCli, signal: AbortSignal): Promise<Knowledge> {
+  const { stdout: ofRun } = await cli.call(["run", "--help"], { signal });
+  const knowsHealthcheck = ofRun.includes("--no-healthcheck");
+  if (!existsSync(SELINUX_DIR)) return { knowsHealthcheck, selinux: false };
+  const { stdout: common } = await cli.call(["--help"], { signal });
+  return { knowsHealthcheck, selinux: common.includes("--selinux-enabled") };
 }
 
 // One that was killed may have got anywhere; the caller looks for itself.
