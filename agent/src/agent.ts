@@ -24,11 +24,13 @@ import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-off.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import { fromPodState } from "./pods/stored-memory.ts";
+import type { RunProbe } from "./probes/run-probe.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
 import { settleReboot } from "./settle-reboot.ts";
 import { StateSaver } from "./state-saver.ts";
 import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
+import type { PodVolumes, VolumeEvents } from "./volumes/volumes.ts";
 
 /** What the agent is made of; `main.ts` brings the real ones. */
 export interface AgentParts {
@@ -41,6 +43,9 @@ export interface AgentParts {
   readonly sessionId: string;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
+  readonly makeVolumes: (events: VolumeEvents) => PodVolumes;
+  /** Makes probes, and the calls of hooks. */
+  readonly probe: RunProbe;
   readonly hostReader: HostReader;
   readonly abilities: HostAbilities;
   /** Where others reach this host. */
@@ -73,6 +78,7 @@ export class Agent {
   readonly #reporter: NodeReporter;
   readonly #logKeeper: LogKeeper;
   readonly #files: HostPodFiles;
+  readonly #volumes: PodVolumes;
   readonly #supervisor: PodSupervisor;
   readonly #logs: ContainerLogs;
   readonly #sessions: SessionServer;
@@ -97,6 +103,13 @@ export class Agent {
       onError: (path, err) => log.warn({ path, err }, "log-not-bounded"),
     });
     this.#files = new HostPodFiles(join(parts.config.dataDir, "pods"), this.#logKeeper);
+    this.#volumes = parts.makeVolumes({
+      exceeded: ({ podUid, message }) => {
+        log.warn({ pod: podUid, reason: message }, "volume-exceeded");
+        if (podUid !== undefined) this.#supervisor.evict(podUid, message);
+      },
+      warn: (event, fields) => log.warn(fields, event),
+    });
     this.#supervisor = this.#makeSupervisor();
     this.#logs = new ContainerLogs({
       keeper: this.#logKeeper,
@@ -167,7 +180,7 @@ export class Agent {
     this.#sessions.close();
     this.#capacity.close();
     await Promise.all([this.#supervisor.close(), this.#http?.close(), ...this.#running]);
-    await Promise.all([network.close(), runtime.close(), this.#logKeeper.close()]);
+    await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logKeeper.close()]);
     await this.#saver.close();
     await this.#journal.close();
   }
@@ -189,7 +202,7 @@ export class Agent {
   }
 
   #makeSupervisor(): PodSupervisor {
-    const { config, clock, random, runtime, network, log } = this.#parts;
+    const { config, clock, random, runtime, network, probe, address, log } = this.#parts;
     const { backOffBaseSeconds, backOffCapSeconds } = config.restart;
     return new PodSupervisor({
       instance: config.instance,
@@ -197,7 +210,14 @@ export class Agent {
       random,
       runtime,
       network,
+      volumes: this.#volumes,
       files: this.#files,
+      probe,
+      host: {
+        nodeName: config.nodeName,
+        address,
+        allocatable: () => this.#capacity.report().allocatable,
+      },
       events: supervisorEvents({
         log,
         saver: this.#saver,

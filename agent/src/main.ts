@@ -14,8 +14,10 @@ import { HostNetwork } from "./network/host-network.ts";
 import { probePort } from "./network/probe-port.ts";
 import { runCommand } from "./network/run-command.ts";
 import { ownAddress } from "./own-address.ts";
+import { probeOver } from "./probes/run-probe.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import type { AgentLog } from "./supervisor-events.ts";
+import { HostVolumes } from "./volumes/host-volumes.ts";
 
 const VERSION = "0.1.0";
 // Bad configuration: trying again changes nothing.
@@ -38,6 +40,9 @@ async function main(): Promise<void> {
     sessionId: randomUUID(),
     runtime: makeRuntime(config),
     network: makeNetwork(config, log),
+    makeVolumes: (events) =>
+      new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
+    probe: probeOver(systemClock),
     hostReader,
     abilities: await readHostAbilities({ dataDir: config.dataDir, runtimeClasses: {} }),
     address: config.advertiseAddress ?? (await ownAddress(config.coordinator.host).catch(() => "127.0.0.1")),

@@ -36,6 +36,7 @@ export function supervisorEvents({
       outbox.put(status);
       changed(status.uid);
     },
+    hookFailed: (pod, container, reason) => log.warn({ pod, container, reason }, "hook-failed"),
     stepped: (pod, step, tookMs, error) => {
       stepped(step, tookMs, error !== undefined);
       const fields = { pod, ...step, tookMs: Math.round(tookMs) };
@@ -64,7 +65,9 @@ export function supervisorEvents({
 function changesHost(step: Step): boolean {
   switch (step.kind) {
     case "startContainer":
-    case "stopContainers":
+    case "stopContainer":
+    case "postStart":
+    case "updateVolumes":
     case "removeContainers":
     case "recordExit":
     case "adopt":

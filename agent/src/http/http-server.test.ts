@@ -57,7 +57,8 @@ test("health, readiness with reasons, and metrics", async (t) => {
 function aStatus(phase: PodStatus["phase"], ready: boolean): PodStatus {
   const waiting = { kind: "waiting", reason: "ContainerCreating", message: "" } as const;
   const state = phase === "RUNNING" ? ({ kind: "running", startedAtMs: 0 } as const) : waiting;
-  const container = { name: "main", image: "app:1", containerId: "", state, restarts: 3, ready };
+  const more = { terminations: [], init: false, started: ready };
+  const container = { name: "main", image: "app:1", containerId: "", state, restarts: 3, ready, ...more };
   return {
     uid: "p",
     namespace: "default",

@@ -16,6 +16,10 @@ export interface PodState {
   readonly removed?: boolean;
   readonly startedAtMs?: number;
   readonly readyAtMs?: number;
+  /** Which containers have run in the present namespace, after the init containers. */
+  readonly begun?: "sidecars" | "main";
+  /** Why the host ended it for good. */
+  readonly failure?: ReasonState;
 }
 
 export interface HostPortState {
@@ -39,6 +43,19 @@ export interface ContainerState {
   /** Ends in a row without a good run between them. */
   readonly crashes?: number;
   readonly lastTermination?: TerminationState;
+  /** Those before it, newest first. */
+  readonly earlierTerminations?: readonly TerminationState[];
+  /** How far the hook of the present run has come. */
+  readonly postStart?: "begun" | "done";
+  /** What its probes last made of the present run. */
+  readonly health?: { readonly started: boolean; readonly ready: boolean };
+  /** The present run is being ended, since when, and why if it is its own fault. */
+  readonly stop?: { readonly sinceMs: number; readonly cause?: ReasonState };
+}
+
+export interface ReasonState {
+  readonly reason: string;
+  readonly message: string;
 }
 
 export interface TerminationState {
@@ -71,6 +88,8 @@ export function decodePodState(bytes: Uint8Array): PodState {
     ...optional(root, "removed", yesOrNo),
     ...optional(root, "startedAtMs", count),
     ...optional(root, "readyAtMs", count),
+    ...optional(root, "begun", oneOf(["sidecars", "main"])),
+    ...optional(root, "failure", reason),
   };
 }
 
@@ -104,7 +123,28 @@ function container(value: unknown, name: string): ContainerState {
     ...optional(from, "startedAtMs", count),
     ...optional(from, "crashes", count),
     ...optional(from, "lastTermination", termination),
+    ...optional(from, "earlierTerminations", (list, what) =>
+      array(list, what).map((it) => termination(it, what)),
+    ),
+    ...optional(from, "postStart", oneOf(["begun", "done"])),
+    ...optional(from, "health", health),
+    ...optional(from, "stop", stop),
   };
+}
+
+function health(value: unknown, name: string): { started: boolean; ready: boolean } {
+  const from = object(value, name);
+  return { started: yesOrNo(from.started, "started"), ready: yesOrNo(from.ready, "ready") };
+}
+
+function stop(value: unknown, name: string): NonNullable<ContainerState["stop"]> {
+  const from = object(value, name);
+  return { sinceMs: count(from.sinceMs, "sinceMs"), ...optional(from, "cause", reason) };
+}
+
+function reason(value: unknown, name: string): ReasonState {
+  const from = object(value, name);
+  return { reason: text(from.reason, "reason"), message: text(from.message, "message") };
 }
 
 function termination(value: unknown, name: string): TerminationState {

@@ -28,18 +28,19 @@ export function encodeStatus(status: PodStatus): WirePodStatus {
 }
 
 function encodeContainer(status: ContainerStatus): WireContainerStatus {
-  const { name, image, containerId, lastTermination, restarts, ready } = status;
+  const { name, image, containerId, terminations, restarts, ready, init, started } = status;
+  const encoded = terminations.map(encodeTermination);
   return {
     name,
     image,
     containerId,
     state: encodeState(status.state),
-    lastTermination: lastTermination && encodeTermination(lastTermination),
+    lastTermination: encoded[0],
     restartCount: restarts,
     ready,
-    terminations: lastTermination === undefined ? [] : [encodeTermination(lastTermination)],
-    init: false,
-    started: status.state.kind === "running",
+    terminations: encoded,
+    init,
+    started,
   };
 }
 

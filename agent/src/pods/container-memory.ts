@@ -5,8 +5,18 @@ import {
   type ObservedContainer,
   type PodMemory,
   type RestartPolicy,
+  type StopReason,
   type Termination,
 } from "./pod.ts";
+
+// With the last one five: enough to see whether it always ends in the same way. They are sent up with each status.
+const EARLIER_MAX = 4;
+const EARLIER_MESSAGE_MAX = 1_000;
+const STOP_REASONS: readonly StopReason[] = [
+  "LivenessProbeFailed",
+  "StartupProbeFailed",
+  "PostStartHookError",
+];
 
 export interface RestartLimits extends BackOffLimits {
   /** A container that ran this long starts over with its back-off. */
@@ -21,15 +31,17 @@ export function started(
   nowMs: number,
 ): ContainerMemory {
   const restarts = memory.lastTermination === undefined ? memory.restarts : memory.restarts + 1;
-  return { ...memory, attempt, phase: "started", containerId: id, startedAtMs: nowMs, restarts };
+  return { ...betweenRuns(memory), attempt, phase: "started", containerId: id, startedAtMs: nowMs, restarts };
 }
 
 /** A container found on the host that the memory doesn't know: this agent's predecessor started it. */
 export function adopted(memory: ContainerMemory, found: ObservedContainer, nowMs: number): ContainerMemory {
   const restarts =
     memory.phase === "new" ? found.attempt - 1 : memory.restarts + (found.attempt > memory.attempt ? 1 : 0);
+  // What was written down of this very run still holds.
+  const before = memory.containerId === found.id ? memory : betweenRuns(memory);
   return {
-    ...memory,
+    ...before,
     attempt: Math.max(memory.attempt, found.attempt),
     phase: "started",
     containerId: found.id,
@@ -46,13 +58,12 @@ export function ended(
 ): ContainerMemory {
   const ranMs = termination.finishedAtMs - termination.startedAtMs;
   const before = ranMs >= limits.goodRunMs ? 0 : memory.crashes;
-  const { containerId: _, ...rest } = memory;
   return {
-    ...rest,
+    ...betweenRuns(memory),
     phase: "ended",
     crashes: before + 1,
     notBeforeMs: before === 0 ? 0 : termination.finishedAtMs + backOffMs(before, limits),
-    lastTermination: termination,
+    ...withTermination(memory, termination),
   };
 }
 
@@ -60,7 +71,47 @@ export function ended(
 export function wantsStart(memory: ContainerMemory, policy: RestartPolicy): boolean {
   if (memory.phase === "new" || policy === "Always") return true;
   if (policy === "Never") return false;
-  return memory.lastTermination?.exitCode !== 0;
+  return memory.lastTermination === undefined || hasFailed(memory.lastTermination);
+}
+
+/** A container that was ended because it was found broken has failed, however politely it left. */
+export function hasFailed({ exitCode, reason }: Termination): boolean {
+  return exitCode !== 0 || STOP_REASONS.some((it) => it === reason);
+}
+
+/** It ran to a good end. */
+export function isComplete({ phase, lastTermination }: ContainerMemory): boolean {
+  return phase === "ended" && lastTermination !== undefined && !hasFailed(lastTermination);
+}
+
+/** The pod gets a new namespace: its init containers have to run again, and the others only after them. */
+export function inNewSandbox(memory: PodMemory, initContainers: readonly string[]): PodMemory {
+  const { begun: _, ...rest } = memory;
+  const containers = { ...memory.containers };
+  for (const name of initContainers) {
+    const old = containers[name];
+    if (old !== undefined)
+      containers[name] = { ...betweenRuns(old), phase: "new", crashes: 0, notBeforeMs: 0 };
+  }
+  return { ...rest, containers };
+}
+
+/** Without what is about one run only. */
+function betweenRuns(memory: ContainerMemory): ContainerMemory {
+  const { containerId: _, postStart: _p, health: _h, stop: _s, ...rest } = memory;
+  return rest;
+}
+
+function withTermination(
+  { lastTermination, earlier = [] }: ContainerMemory,
+  termination: Termination,
+): Pick<ContainerMemory, "lastTermination" | "earlier"> {
+  if (lastTermination === undefined) return { lastTermination: termination };
+  const message = lastTermination.message.slice(0, EARLIER_MESSAGE_MAX);
+  return {
+    lastTermination: termination,
+    earlier: [{ ...lastTermination, message }, ...earlier].slice(0, EARLIER_MAX),
+  };
 }
 
 /** What a pod's memory is worth on a host that was booted anew: its namespace and everything that ran are gone. */
@@ -68,7 +119,7 @@ export function afterReboot(memory: PodMemory, nowMs: number): PodMemory {
   const containers: Record<string, ContainerMemory> = {};
   for (const name of Object.keys(memory.containers)) {
     const old = memoryOf(memory, name);
-    const { containerId: _, ...rest } = old;
+    const rest = betweenRuns(old);
     if (old.phase !== "started") {
       containers[name] = { ...rest, crashes: 0, notBeforeMs: 0 };
       continue;
@@ -78,14 +129,14 @@ export function afterReboot(memory: PodMemory, nowMs: number): PodMemory {
       phase: "ended",
       crashes: 0,
       notBeforeMs: 0,
-      lastTermination: {
+      ...withTermination(old, {
         exitCode: 255,
         signal: 0,
         reason: "HostRebooted",
         message: "the host was rebooted",
         startedAtMs: old.startedAtMs ?? nowMs,
         finishedAtMs: nowMs,
-      },
+      }),
     };
   }
   const { sandbox: _, readyAtMs: __, ...rest } = memory;

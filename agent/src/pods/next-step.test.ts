@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { nextStep, type PodView } from "./next-step.ts";
+import { nextStep } from "./next-step.ts";
 import type { ContainerMemory, ImageState, ObservedContainer, Pod, PodContainer, PodMemory } from "./pod.ts";
+import type { PodView } from "./pod-view.ts";
 
 const NOW = 1_000_000;
 const LIMITS = { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 };
@@ -116,7 +117,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
       seen: [running("c1", 1), running("c2", 2)],
       memory: { ...STARTED, attempt: 2, containerId: "c2" },
     }),
-    { kind: "stopContainers", ids: ["c1"], graceMs: 5_000 },
+    aStop("c1"),
   ],
   [
     "a container that was made but never ran is removed",
@@ -136,17 +137,17 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "a container of another template is ended",
     aView({ seen: [{ ...running("c1", 1), specHash: "old" }] }),
-    { kind: "stopContainers", ids: ["c1"], graceMs: 5_000 },
+    aStop("c1"),
   ],
   [
     "a container that the pod no longer has is ended",
     aView({ seen: [{ ...running("c1", 1), container: "gone" }] }),
-    { kind: "stopContainers", ids: ["c1"], graceMs: 5_000 },
+    aStop("c1", { container: "gone" }),
   ],
   [
     "what runs in a lost namespace is ended before a new one is made",
     aView({ seen: [running("c1", 1)], memory: STARTED, sandbox: false }),
-    { kind: "stopContainers", ids: ["c1"], graceMs: 5_000 },
+    aStop("c1"),
   ],
   [
     "in doubt it looks before all else",
@@ -186,7 +187,7 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "a stopping pod's container is given its grace period",
     aView({ goal: "remove", seen: [running("c1", 1)] }),
-    { kind: "stopContainers", ids: ["c1"], graceMs: 5_000 },
+    aStop("c1"),
   ],
   [
     "then removed",
@@ -198,11 +199,11 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
   [
     "unless something turns up late",
     aView({ goal: "remove", removed: true, seen: [running("c1", 1)] }),
-    { kind: "stopContainers", ids: ["c1"], graceMs: 5_000 },
+    aStop("c1"),
   ],
   [
     "one that can't be stopped is removed by force",
-    aView({ goal: "remove", seen: [running("c1", 1)], fault: ["stopContainers", NOW, 3] }),
+    aView({ goal: "remove", seen: [running("c1", 1)], fault: ["stopContainer/c1", NOW, 3] }),
     { kind: "removeContainers", ids: ["c1"] },
   ],
 ];
@@ -222,11 +223,11 @@ test("of a pod's steps none is due: it waits for the nearest", () => {
 test("a sidecar is stopped after the main container, with what is left of the grace period", () => {
   const side = { ...running("s1", 1), container: "side" };
   const both = aView({ goal: "remove", seen: [side, running("c1", 1)], sidecar: true });
-  assert.deepEqual(nextStep(both, LIMITS), step({ kind: "stopContainers", ids: ["c1"], graceMs: 5_000 }));
+  assert.deepEqual(nextStep(both, LIMITS), step(aStop("c1")));
   const later = { ...both, containers: [side, exited("c1", 1)], stoppingSinceMs: NOW - 2_000 };
-  assert.deepEqual(nextStep(later, LIMITS), step({ kind: "stopContainers", ids: ["s1"], graceMs: 3_000 }));
+  assert.deepEqual(nextStep(later, LIMITS), step(aStop("s1", { container: "side", graceMs: 3_000 })));
   const last = { ...later, stoppingSinceMs: NOW - 60_000 };
-  assert.deepEqual(nextStep(last, LIMITS), step({ kind: "stopContainers", ids: ["s1"], graceMs: 2_000 }));
+  assert.deepEqual(nextStep(last, LIMITS), step(aStop("s1", { container: "side", graceMs: 2_000 })));
 });
 
 test("always pulling means once for a pod: a restart uses what it began with", () => {
@@ -242,6 +243,11 @@ test("always pulling means once for a pod: a restart uses what it began with", (
     step({ kind: "fetchImage", container: "main", image: "app", policy: "IfNotPresent" }),
   );
 });
+
+/** What ends a run of the container `main`. */
+function aStop(id: string, change: object = {}) {
+  return { kind: "stopContainer", container: "main", id, graceMs: 5_000, ...change };
+}
 
 function step(value: object) {
   return { kind: "step", step: value };
@@ -296,6 +302,9 @@ function aView(shape: Shape): PodView {
     containers: seen,
     stale,
     published,
+    volumesOutdated: false,
+    verdicts: new Map(),
+    underWay: new Set(),
     images: new Map([["main", anImage(image, retryAtMs)]]),
     memory: podMemory,
     faults: new Map(

@@ -1,12 +1,19 @@
 import { isDeepStrictEqual } from "node:util";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { backOffMs } from "./back-off.ts";
-import { effectivePolicy, nextStep, type PodView } from "./next-step.ts";
+import { effectivePolicy } from "./container-steps.ts";
+import { Errands } from "./errands.ts";
+import { nextStep } from "./next-step.ts";
 import { type Fault, type ImageState, memoryOf, type Pod, type PodMemory } from "./pod.ts";
-import { type PodStatus, podStatus, withTimes } from "./pod-status.ts";
+import { allContainers } from "./pod-containers.ts";
+import { PodProbes } from "./pod-probes.ts";
+import { type PodStatus, podStatus } from "./pod-status.ts";
+import { isLive, type PodView } from "./pod-view.ts";
 import type { PodWorld } from "./pod-world.ts";
-import { runStep, type StepContext, type StepEffect } from "./run-step.ts";
-import { type Step, stepKey } from "./step.ts";
+import { withHealth, withTimes } from "./remember-status.ts";
+import { runStep } from "./run-step.ts";
+import { type Errand, isErrand, type Step, stepKey } from "./step.ts";
+import { type Change, StartBlockedError, type StepContext, type StepEffect } from "./step-context.ts";
 
 export interface PodLoopStart {
   readonly pod: Pod;
@@ -25,6 +32,8 @@ export class PodLoop {
   readonly #world: PodWorld;
   readonly #sinceMs: number;
   readonly #faults = new Map<string, Fault>();
+  readonly #errands = new Errands();
+  readonly #probes: PodProbes;
   #pod: Pod;
   #goal: PodView["goal"];
   #goalAbort = new AbortController();
@@ -32,6 +41,8 @@ export class PodLoop {
   #memory: PodMemory;
   #stale = false;
   #published = false;
+  /** The object that was assigned then; undefined: nobody knows. */
+  #volumesShown: Pod["volumes"];
   #status: PodStatus | undefined;
   #lastStep: Step | undefined;
   #woken = false;
@@ -44,6 +55,7 @@ export class PodLoop {
     this.#pod = start.pod;
     this.#goal = start.goal;
     this.#memory = start.memory;
+    this.#probes = new PodProbes(world);
     if (start.goal === "remove") this.#stop();
   }
 
@@ -65,15 +77,25 @@ export class PodLoop {
 
   /** A pod that is to be removed stays so: its uid never comes back to life. */
   assign(pod: Pod, goal: PodView["goal"]): void {
-    this.#pod = pod;
+    const { volumes } = this.#pod;
+    // The same volumes stay the same object, so that it is easily seen whether they show what they should.
+    this.#pod = volumes && isDeepStrictEqual(volumes, pod.volumes) ? { ...pod, volumes } : pod;
     if (goal === "remove" && this.#goal === "run") this.#stop();
+    // What was missing may have come with it.
+    for (const [key, { reason }] of this.#faults) if (reason !== undefined) this.#faults.delete(key);
+    this.wake();
+  }
+
+  /** Ends the pod for good; its successor is the coordinator's to make. */
+  evict(message: string): void {
+    if (this.#goal === "remove" || this.#memory.failure !== undefined) return;
+    void this.#remember((memory) => ({ ...memory, failure: { reason: "Evicted", message } }));
     this.wake();
   }
 
   /** The namespace was found gone or unwired. */
   sandboxLost(): void {
-    const { sandbox: _, ...rest } = this.#memory;
-    void this.#remember(rest);
+    void this.#remember(({ sandbox: _, ...rest }) => rest);
     this.#published = false;
     this.wake();
   }
@@ -100,15 +122,20 @@ export class PodLoop {
     signal.addEventListener("abort", stop, { once: true });
     while (!signal.aborted && !this.#closed) {
       this.#woken = false;
+      this.#follow();
       const decision = nextStep(this.#view(), this.#world.restartLimits);
       this.#tell();
-      if (decision.kind === "step") await this.#do(decision.step, hardSignal);
-      else {
+      if (decision.kind === "step") {
+        if (isErrand(decision.step)) this.#send(decision.step, hardSignal);
+        else await this.#do(decision.step, hardSignal);
+      } else {
         this.#lastStep = undefined;
         await this.#sleep(decision.untilMs);
       }
     }
     signal.removeEventListener("abort", stop);
+    this.#probes.close();
+    await this.#errands.settle();
   }
 
   #stop(): void {
@@ -118,44 +145,79 @@ export class PodLoop {
     this.#goalAbort.abort();
   }
 
+  /** Keeps up with what the runtime shows: which containers are probed, and what has become pointless. */
+  #follow(): void {
+    const view = this.#view();
+    this.#probes.follow(view);
+    const live = new Set(view.containers.filter(isLive).map(({ id }) => id));
+    this.#errands.keepOnly(live);
+    for (const key of this.#faults.keys()) {
+      const [kind, id = ""] = key.split("/", 2);
+      if ((kind === "stopContainer" || kind === "postStart") && !live.has(id)) this.#faults.delete(key);
+    }
+  }
+
   async #do(step: Step, signal: AbortSignal): Promise<void> {
-    const { clock, events } = this.#world;
-    const context: StepContext = {
-      view: this.#view(),
-      signal,
-      goalSignal: this.#goal === "run" ? this.#goalAbort.signal : signal,
-    };
-    const beganMs = clock.monotonicMs();
+    const beganMs = this.#world.clock.monotonicMs();
+    const context = this.#context(signal);
     try {
       // The same step twice in a row changed nothing; without a wait it would be done forever.
       if (isDeepStrictEqual(step, this.#lastStep)) throw new Error(`${step.kind} had no effect`);
       this.#lastStep = step;
-      await this.#take(await runStep(this.#world, step, context));
-      this.#faults.delete(stepKey(step));
-      events.stepped(this.#pod.uid, step, clock.monotonicMs() - beganMs, undefined);
+      const effect = await runStep(this.#world, step, context);
+      await this.#succeeded(step, effect, beganMs);
     } catch (error) {
-      if (signal.aborted || (context.goalSignal.aborted && !(error instanceof RuntimeError))) return;
-      this.#fail(step, error);
-      events.stepped(this.#pod.uid, step, clock.monotonicMs() - beganMs, error);
+      this.#lastStep = undefined;
+      this.#failed(step, error, beganMs, context);
     }
   }
 
-  async #take(effect: StepEffect): Promise<void> {
-    const saved = effect.memory === undefined ? undefined : this.#remember(effect.memory);
-    if (effect.published !== undefined) this.#published = effect.published;
-    if (effect.looked) this.#stale = false;
-    if (effect.durable) await saved;
+  #send(errand: Errand, signal: AbortSignal): void {
+    const beganMs = this.#world.clock.monotonicMs();
+    this.#lastStep = undefined;
+    const context = this.#context(signal);
+    this.#errands.begin(
+      errand,
+      (letGo) => runStep(this.#world, errand, { ...context, signal: AbortSignal.any([signal, letGo]) }),
+      async (effect, error) => {
+        if (effect !== undefined) await this.#succeeded(errand, effect, beganMs);
+        else this.#failed(errand, error, beganMs, context);
+        this.wake();
+      },
+    );
   }
 
-  #fail(step: Step, error: unknown): void {
-    this.#lastStep = undefined;
+  #context(signal: AbortSignal): StepContext {
+    return {
+      view: this.#view(),
+      signal,
+      goalSignal: this.#goal === "run" ? this.#goalAbort.signal : signal,
+      remember: (change) => this.#remember(change),
+    };
+  }
+
+  async #succeeded(step: Step, effect: StepEffect, beganMs: number): Promise<void> {
+    const saved = effect.change === undefined ? undefined : this.#remember(effect.change);
+    if (effect.published !== undefined) this.#published = effect.published;
+    if (effect.volumesShown !== undefined) this.#volumesShown = effect.volumesShown;
+    if (effect.looked) this.#stale = false;
+    if (effect.durable) await saved;
+    this.#faults.delete(stepKey(step));
+    this.#world.events.stepped(this.#pod.uid, step, this.#world.clock.monotonicMs() - beganMs, undefined);
+  }
+
+  #failed(step: Step, error: unknown, beganMs: number, { signal, goalSignal }: StepContext): void {
+    const { clock, events, faultBackOff } = this.#world;
+    if (signal.aborted || (goalSignal.aborted && !(error instanceof RuntimeError))) return;
     const key = stepKey(step);
     const failures = (this.#faults.get(key)?.failures ?? 0) + 1;
     const message = error instanceof Error ? error.message : String(error);
-    const notBeforeMs = this.#world.clock.nowMs() + backOffMs(failures, this.#world.faultBackOff);
-    this.#faults.set(key, { failures, notBeforeMs, message });
+    const notBeforeMs = clock.nowMs() + backOffMs(failures, faultBackOff);
+    const reason = error instanceof StartBlockedError ? error.reason : undefined;
+    this.#faults.set(key, { failures, notBeforeMs, message, ...(reason && { reason }) });
     // A call to the runtime that failed may have had its effect all the same: look before trying again.
     if (error instanceof RuntimeError && step.kind !== "look") this.#stale = true;
+    events.stepped(this.#pod.uid, step, clock.monotonicMs() - beganMs, error);
   }
 
   #view(): PodView {
@@ -166,16 +228,19 @@ export class PodLoop {
       containers: this.#world.observer.containersOf(this.#pod.uid),
       stale: this.#stale,
       published: this.#published,
+      volumesOutdated: this.#volumesShown !== this.#pod.volumes,
       images: this.#images(),
+      verdicts: this.#probes.verdicts,
       memory: this.#memory,
       faults: this.#faults,
+      underWay: this.#errands.underWay,
       nowMs: this.#world.clock.nowMs(),
     };
   }
 
   #images(): ReadonlyMap<string, ImageState> {
     const states = new Map<string, ImageState>();
-    for (const spec of this.#pod.containers) {
+    for (const spec of allContainers(this.#pod)) {
       const policy = effectivePolicy(spec, memoryOf(this.#memory, spec.name));
       states.set(spec.name, this.#world.images.state(spec.image, policy, this.#sinceMs));
     }
@@ -185,16 +250,18 @@ export class PodLoop {
   /** Sends the status up if it changed. */
   #tell(): void {
     const view = this.#view();
-    const memory = withTimes(this.#memory, podStatus(view), view.nowMs);
-    if (memory !== this.#memory) void this.#remember(memory);
-    const status = podStatus({ ...view, memory });
+    void this.#remember((memory) =>
+      withHealth(withTimes(memory, podStatus(view), view.nowMs), this.#pod, this.#probes.verdicts),
+    );
+    const status = podStatus({ ...view, memory: this.#memory });
     if (isDeepStrictEqual(status, this.#status)) return;
     this.#status = status;
     this.#world.events.changed(status);
   }
 
-  #remember(memory: PodMemory): Promise<void> {
-    if (isDeepStrictEqual(memory, this.#memory)) return Promise.resolve();
+  #remember(change: Change): Promise<void> {
+    const memory = change(this.#memory);
+    if (memory === this.#memory || isDeepStrictEqual(memory, this.#memory)) return Promise.resolve();
     this.#memory = memory;
     return this.#world.events.remembered(this.#pod.uid, memory);
   }

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { PodView } from "./next-step.ts";
 import type { ContainerMemory, ObservedContainer, Pod, Termination } from "./pod.ts";
-import { podStatus, withTimes } from "./pod-status.ts";
+import { podStatus } from "./pod-status.ts";
+import type { PodView } from "./pod-view.ts";
+import { withTimes } from "./remember-status.ts";
 
 const NOW = 1_000_000;
 const CRASH: Termination = {
@@ -63,7 +64,7 @@ test("a crash tells the exit code, the last lines and when it starts again", () 
     message: "starts again 10 s after its end",
     retryAtMs: NOW + 9_000,
   });
-  assert.deepEqual(container?.lastTermination, CRASH);
+  assert.deepEqual(container?.terminations, [CRASH]);
   assert.equal(container?.restarts, 1);
 });
 
@@ -176,6 +177,9 @@ function aView(shape: Shape): PodView {
     containers: seen,
     stale: false,
     published,
+    volumesOutdated: false,
+    verdicts: new Map(),
+    underWay: new Set(),
     images: shape.images ?? new Map([["main", { kind: "present" }]]),
     memory: {
       sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2" },

@@ -1,14 +1,15 @@
 import type { PortMapping } from "../network/network.ts";
-import { wantsStart } from "./container-memory.ts";
-import type { PodView } from "./next-step.ts";
+import { hasFailed, isComplete, wantsStart } from "./container-memory.ts";
 import {
   type ImageFailure,
   memoryOf,
   type ObservedContainer,
   type PodContainer,
-  type PodMemory,
+  type StartBlock,
   type Termination,
 } from "./pod.ts";
+import { initContainersOf, policyOf, roleOf } from "./pod-containers.ts";
+import { healthOf, isInitialized, isLive, liveRunOf, outcomeOf, type PodView } from "./pod-view.ts";
 
 /** What the agent tells of a pod. Times are milliseconds since the epoch. */
 export interface PodStatus {
@@ -35,9 +36,14 @@ export interface ContainerStatus {
   readonly image: string;
   readonly containerId: string;
   readonly state: ContainerState;
-  readonly lastTermination?: Termination;
+  /** Before the present state, newest first; bounded. */
+  readonly terminations: readonly Termination[];
   readonly restarts: number;
+  /** An init container: it ended well. */
   readonly ready: boolean;
+  readonly init: boolean;
+  /** Its post_start hook is done and its startup probe has passed. */
+  readonly started: boolean;
 }
 
 export type ContainerState =
@@ -54,6 +60,8 @@ export type WaitingReason =
   | "ContainerCreating"
   | "ImagePull"
   | ImageFailure
+  | StartBlock
+  | "PodInitializing"
   | "CrashLoopBackOff"
   | "CreateError";
 
@@ -67,13 +75,16 @@ const NO_CAUSE: Cause = { reason: "", message: "" };
 /** Pure: the same view gives an equal status, so comparing two tells whether anything is worth sending. */
 export function podStatus(view: PodView): PodStatus {
   const { pod, memory } = view;
-  const containers = pod.containers.map((spec) => containerStatus(view, spec));
-  const phase = phaseOf(view, containers);
+  const inits = initContainersOf(pod).map((spec) => containerStatus(view, spec));
+  const others = pod.containers.map((spec) => containerStatus(view, spec));
+  const containers = [...inits, ...others];
+  const phase = phaseOf(view, others);
   const ready =
     phase === "RUNNING" &&
+    outcomeOf(view) === undefined &&
     view.published &&
     memory.sandbox !== undefined &&
-    containers.every((it) => it.ready);
+    others.every((it) => it.ready);
   const cause = ready ? NO_CAUSE : causeOf(view, containers);
   return {
     uid: pod.uid,
@@ -91,27 +102,14 @@ export function podStatus(view: PodView): PodStatus {
   };
 }
 
-/** Remembers when the pod ran and when it last became ready. The same object if nothing changed. */
-export function withTimes(memory: PodMemory, status: PodStatus, nowMs: number): PodMemory {
-  const { readyAtMs, ...rest } = memory;
-  const startedAtMs = memory.startedAtMs ?? (status.phase === "RUNNING" ? nowMs : undefined);
-  const nextReadyAtMs = status.ready ? (readyAtMs ?? nowMs) : undefined;
-  if (startedAtMs === memory.startedAtMs && nextReadyAtMs === readyAtMs) return memory;
-  return {
-    ...rest,
-    ...(startedAtMs === undefined ? {} : { startedAtMs }),
-    ...(nextReadyAtMs === undefined ? {} : { readyAtMs: nextReadyAtMs }),
-  };
-}
-
 function phaseOf(view: PodView, containers: readonly ContainerStatus[]): PodPhase {
   if (view.memory.removed) return "REMOVED";
   if (view.goal === "remove") return "STOPPING";
   if (view.pod.problem !== undefined) return "FAILED";
-  const terminated = containers.flatMap((it) => (it.state.kind === "terminated" ? it.state.termination : []));
-  if (containers.length > 0 && terminated.length === containers.length) {
-    return terminated.every((it) => it.exitCode === 0) ? "SUCCEEDED" : "FAILED";
-  }
+  if (view.memory.failure !== undefined) return "FAILED";
+  const outcome = outcomeOf(view);
+  // As long as a sidecar is on its way out the pod isn't over.
+  if (outcome !== undefined && !view.containers.some(isLive)) return outcome;
   // Once all have run the pod stays RUNNING while one of them restarts, as Kubernetes has it.
   const begun =
     view.memory.startedAtMs !== undefined || containers.every((it) => it.state.kind !== "waiting");
@@ -120,25 +118,25 @@ function phaseOf(view: PodView, containers: readonly ContainerStatus[]): PodPhas
 
 function containerStatus(view: PodView, spec: PodContainer): ContainerStatus {
   const memory = memoryOf(view.memory, spec.name);
-  const live = view.containers.find(
-    (it) => it.container === spec.name && it.specHash === view.pod.specHash && it.state === "running",
-  );
+  const run = liveRunOf(view, spec.name);
+  const live = run?.state === "running" ? run : undefined;
   const state = containerState(view, spec, live);
-  const past = state.kind === "terminated" ? undefined : memory.lastTermination;
+  const { lastTermination, earlier = [] } = memory;
+  const last = lastTermination === undefined || state.kind === "terminated" ? [] : [lastTermination];
+  const init = roleOf(view.pod, spec.name) === "init";
+  const isUp = state.kind === "running" && !init;
+  const health = healthOf(view, spec);
   return {
     name: spec.name,
     image: spec.image,
     containerId: live?.id ?? memory.containerId ?? "",
     state,
-    ...(past === undefined ? {} : { lastTermination: past }),
+    terminations: [...last, ...earlier],
     restarts: memory.restarts,
-    ready: isReady(state),
+    ready: init ? live === undefined && isComplete(memory) : isUp && health.ready,
+    init,
+    started: isUp && health.started,
   };
-}
-
-/** The seam for probes: so far a container is ready while it runs. */
-function isReady(state: ContainerState): boolean {
-  return state.kind === "running";
 }
 
 function containerState(
@@ -152,7 +150,8 @@ function containerState(
   }
   const last = memory.lastTermination;
   if (memory.phase === "ended" && last !== undefined) {
-    if (!wantsStart(memory, view.pod.restartPolicy) || view.goal === "remove") {
+    const isOver = !wantsStart(memory, policyOf(view.pod, spec.name)) || outcomeOf(view) !== undefined;
+    if (isOver || view.goal === "remove") {
       return { kind: "terminated", termination: last };
     }
     if (memory.notBeforeMs > view.nowMs) {
@@ -161,9 +160,13 @@ function containerState(
   }
   const fault = view.faults.get(`startContainer/${spec.name}`);
   if (fault !== undefined) {
-    return { kind: "waiting", reason: "CreateError", message: fault.message, retryAtMs: fault.notBeforeMs };
+    const { message, reason = "CreateError", notBeforeMs } = fault;
+    return { kind: "waiting", reason, message, retryAtMs: notBeforeMs };
   }
-  return waitingForImage(view, spec) ?? { kind: "waiting", reason: "ContainerCreating", message: "" };
+  const image = waitingForImage(view, spec);
+  if (image !== undefined) return image;
+  const isHeldBack = roleOf(view.pod, spec.name) !== "init" && !isInitialized(view);
+  return { kind: "waiting", reason: isHeldBack ? "PodInitializing" : "ContainerCreating", message: "" };
 }
 
 /** The end itself is told as the last termination. */
@@ -195,7 +198,6 @@ const POD_FAULTS = [
   ["attachSandbox", "NetworkSetupFailed"],
   ["allocatePorts", "NetworkSetupFailed"],
   ["publishPorts", "NetworkSetupFailed"],
-  ["stopContainers", "StopFailed"],
   ["removeContainers", "RemoveFailed"],
   ["cleanUp", "RemoveFailed"],
 ] as const;
@@ -206,19 +208,36 @@ function causeOf(view: PodView, containers: readonly ContainerStatus[]): Cause {
     const fault = view.faults.get(key);
     if (fault !== undefined) return { reason, message: fault.message };
   }
+  const stopFault = [...view.faults].find(([key]) => key.startsWith("stopContainer/"));
+  if (stopFault !== undefined) return { reason: "StopFailed", message: stopFault[1].message };
   if (view.goal === "remove") return NO_CAUSE;
-  for (const { name, state, lastTermination } of containers) {
+  const { failure } = view.memory;
+  if (failure !== undefined) return failure;
+  for (const { name, state, terminations } of containers) {
+    const [lastTermination] = terminations;
     if (state.kind === "waiting" && state.reason === "CrashLoopBackOff" && lastTermination !== undefined) {
       return { reason: state.reason, message: `container ${name} ${describeEnd(lastTermination)}` };
     }
     if (state.kind === "waiting" && state.message !== "") {
       return { reason: state.reason, message: `container ${name}: ${state.message}` };
     }
-    if (state.kind === "terminated" && state.termination.exitCode !== 0) {
+    if (state.kind === "terminated" && hasFailed(state.termination)) {
       return {
         reason: state.termination.reason,
         message: `container ${name}: ${describeEnd(state.termination)}`,
       };
+    }
+  }
+  return notReady(view);
+}
+
+/** Of containers that run, why the first of them isn't ready. */
+function notReady(view: PodView): Cause {
+  if (outcomeOf(view) !== undefined) return NO_CAUSE;
+  for (const spec of view.pod.containers) {
+    const { ready, why } = healthOf(view, spec);
+    if (!ready && why !== undefined) {
+      return { reason: "ContainersNotReady", message: `container ${spec.name}: ${why}` };
     }
   }
   return NO_CAUSE;
@@ -236,6 +255,10 @@ function describeEnd(termination: Termination): string {
     case "HostRebooted":
     case "Vanished":
       return message;
+    case "LivenessProbeFailed":
+    case "StartupProbeFailed":
+    case "PostStartHookError":
+      return `was ended${words}`;
     case "Completed":
     case "Error":
       return signal > 0 ? `was ended by signal ${signal}${words}` : `exited with code ${exitCode}${words}`;

@@ -1,17 +1,21 @@
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { KnownPod, PodNetwork, PodSandbox } from "../network/network.ts";
-import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { ProbeRunner } from "../probes/probe-runner.ts";
+import type { RunProbe } from "../probes/run-probe.ts";
+import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
+import type { PodVolumes } from "../volumes/volumes.ts";
 import { type BackOffLimits, backOffMs } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import { Gate } from "./gate.ts";
 import { ImageStore } from "./image-store.ts";
-import type { PodView } from "./next-step.ts";
 import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
+import { allContainers, mainOf } from "./pod-containers.ts";
 import type { PodFiles } from "./pod-files.ts";
 import { PodLoop } from "./pod-loop.ts";
 import type { PodStatus } from "./pod-status.ts";
-import type { PodEvents, PodWorld } from "./pod-world.ts";
+import type { PodView } from "./pod-view.ts";
+import type { HostFacts, PodEvents, PodWorld } from "./pod-world.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
 
 export interface SupervisorOptions {
@@ -20,7 +24,11 @@ export interface SupervisorOptions {
   readonly random: () => number;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
+  readonly volumes: PodVolumes;
   readonly files: PodFiles;
+  /** Makes probes, and the calls of hooks. */
+  readonly probe: RunProbe;
+  readonly host: HostFacts;
   readonly events: SupervisorEvents;
   readonly limits: SupervisorLimits;
 }
@@ -43,7 +51,7 @@ export interface SupervisorEvents extends PodEvents {
   impaired(part: HostPart, error: unknown): void;
 }
 
-export type HostPart = "runtime" | "network" | "events";
+export type HostPart = "runtime" | "network" | "volumes" | "events";
 
 /** A pod as the journal has it. */
 export interface RecordedPod {
@@ -67,6 +75,7 @@ export class PodSupervisor {
   readonly #options: SupervisorOptions;
   readonly #world: PodWorld;
   readonly #observer: RuntimeObserver;
+  readonly #probes: ProbeRunner;
   readonly #loops = new Map<string, PodLoop>();
   /** Removed as soon as nothing of them is left. */
   readonly #unassigned = new Set<string>();
@@ -78,7 +87,7 @@ export class PodSupervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
-    const { clock, random, runtime, limits, events } = options;
+    const { clock, random, runtime, probe, limits, events } = options;
     const signal = this.#hardClosing.signal;
     this.#observer = new RuntimeObserver({
       runtime,
@@ -90,9 +99,16 @@ export class PodSupervisor {
       onListed: (error) => this.#listed(error),
       onEvents: (error) => events.impaired("events", error),
     });
+    this.#probes = new ProbeRunner({
+      clock,
+      run: probe,
+      onChange: (containerId) => this.#loops.get(this.#observer.podOf(containerId) ?? "")?.wake(),
+    });
     this.#world = {
       ...options,
       observer: this.#observer,
+      probes: this.#probes,
+      hooks: { clock, run: probe },
       images: new ImageStore({
         runtime,
         clock,
@@ -128,10 +144,13 @@ export class PodSupervisor {
       this.#insist("runtime", () => this.#observer.refresh()),
       this.#insist("network", (signal) => this.#options.network.start(this.#networked(), signal)),
     ]);
-    if (this.#closing.signal.aborted) return;
     for (const loop of this.#loops.values()) loop.portsTakenOver();
     await this.#checkSandboxes();
     this.#addOrphans();
+    // Containers of pods that nobody knows may still have theirs mounted.
+    const known = new Set([...this.#loops.keys(), ...this.#damaged.keys()]);
+    await this.#insist("volumes", (signal) => this.#options.volumes.recover(known, signal));
+    if (this.#closing.signal.aborted) return;
     this.#ready = true;
     for (const loop of this.#loops.values()) this.#run(loop);
     this.#track(this.#observer.run());
@@ -169,6 +188,11 @@ export class PodSupervisor {
     }
   }
 
+  /** The pod holds more of the host than it may. Unknown uids are fine. */
+  evict(podUid: string, message: string): void {
+    this.#loops.get(podUid)?.evict(message);
+  }
+
   statuses(): readonly PodStatus[] {
     return [...this.#loops.values()].map((loop) => loop.status());
   }
@@ -177,7 +201,7 @@ export class PodSupervisor {
   find(podUid: string, container: string): FoundContainer | undefined {
     const pod = this.#loops.get(podUid)?.pod;
     const spec =
-      container === "" ? pod?.containers.at(-1) : pod?.containers.find((it) => it.name === container);
+      pod && (container === "" ? mainOf(pod) : allContainers(pod).find((it) => it.name === container));
     if (spec === undefined) return undefined;
     const live = this.#observer
       .containersOf(podUid)
@@ -200,6 +224,7 @@ export class PodSupervisor {
     );
     await Promise.all(this.#running);
     this.#hardClosing.abort();
+    await this.#probes.close();
     await timeUp;
   }
 
@@ -228,9 +253,13 @@ export class PodSupervisor {
       ...this.#damaged,
       ...[...this.#loops].map(([uid, loop]) => [uid, loop.memory] as const),
     ];
-    return memories
-      .filter(([, memory]) => !memory.removed)
-      .map(([podUid, { sandbox, ports }]) => ({ podUid, ports: ports ?? [], ...(sandbox && { sandbox }) }));
+    return (
+      memories
+        .filter(([, memory]) => !memory.removed)
+        // The host's own network is not for the network to look after, nor are its ports.
+        .filter(([, { sandbox }]) => sandbox?.namespacePath !== HOST_NETWORK)
+        .map(([podUid, { sandbox, ports }]) => ({ podUid, ports: ports ?? [], ...(sandbox && { sandbox }) }))
+    );
   }
 
   #run(loop: PodLoop): void {
@@ -250,7 +279,7 @@ export class PodSupervisor {
 
   #wakeUsersOf(image: string): void {
     for (const loop of this.#loops.values()) {
-      if (loop.pod.containers.some((it) => it.image === image)) loop.wake();
+      if (allContainers(loop.pod).some((it) => it.image === image)) loop.wake();
     }
   }
 
@@ -271,7 +300,9 @@ export class PodSupervisor {
   /** A namespace that someone took away is noticed here; its pod then gets a new one. */
   async #checkSandboxes(): Promise<void> {
     const running = [...this.#loops.values()].filter((loop) => loop.goal === "run");
-    const known = running.flatMap((loop) => loop.memory.sandbox ?? []);
+    const known = running
+      .flatMap((loop) => loop.memory.sandbox ?? [])
+      .filter(({ namespacePath }) => namespacePath !== HOST_NETWORK);
     // What can't be looked at now is taken to be there: the next listing looks again.
     const lost = await this.#options.network.findLost(known).catch(() => []);
     for (const sandbox of lost) {

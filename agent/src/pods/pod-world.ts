@@ -1,6 +1,9 @@
 import type { Clock } from "../clock.ts";
+import type { HookParts } from "../hooks/run-hook.ts";
 import type { PodNetwork } from "../network/network.ts";
+import type { ProbeRunner } from "../probes/probe-runner.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { PodVolumes } from "../volumes/volumes.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import type { Gate } from "./gate.ts";
@@ -17,9 +20,13 @@ export interface PodWorld {
   readonly clock: Clock;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
+  readonly volumes: PodVolumes;
   readonly observer: RuntimeObserver;
   readonly images: ImageStore;
   readonly files: PodFiles;
+  readonly probes: ProbeRunner;
+  readonly hooks: HookParts;
+  readonly host: HostFacts;
   /** Limits how many containers are being started at one time, and how many stopped or removed. */
   readonly startGate: Gate;
   readonly stopGate: Gate;
@@ -28,11 +35,22 @@ export interface PodWorld {
   readonly events: PodEvents;
 }
 
+/** What pods may ask about the host they are on. */
+export interface HostFacts {
+  readonly nodeName: string;
+  /** Where others reach this host. */
+  readonly address: string;
+  /** Quantities by resource name. */
+  readonly allocatable: () => Readonly<Record<string, string>>;
+}
+
 /** What pods tell. */
 export interface PodEvents {
   /** Write it down; a newer memory of the pod replaces one not yet written. Resolves when it is on disk, or can't be. */
   remembered(podUid: string, memory: PodMemory): Promise<void>;
   /** The status differs from the one before. */
   changed(status: PodStatus): void;
+  /** A pre_stop hook; the container is stopped all the same. */
+  hookFailed(podUid: string, container: string, message: string): void;
   stepped(podUid: string, step: Step, tookMs: number, error: unknown): void;
 }

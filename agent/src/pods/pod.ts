@@ -115,9 +115,18 @@ export interface PodMemory {
   readonly containers: Readonly<Record<string, ContainerMemory>>;
   readonly startedAtMs?: number;
   readonly readyAtMs?: number;
+  /**
+   * How far it has come in its present namespace: init containers don't run again once others have begun, and the main one waits
+   * for sidecars only until it has begun itself.
+   */
+  readonly begun?: "sidecars" | "main";
+  /** Why the host ended it for good. */
+  readonly failure?: { readonly reason: PodFailure; readonly message: string };
   /** Nothing of the pod is left on the host. */
   readonly removed: boolean;
 }
+
+export type PodFailure = "Evicted";
 
 export interface ContainerMemory {
   /** The newest attempt made, from 1; 0: none yet. */
@@ -131,13 +140,42 @@ export interface ContainerMemory {
   /** Wall clock; not started again before. */
   readonly notBeforeMs: number;
   readonly lastTermination?: Termination;
+  /** Those before the last, newest first; bounded. */
+  readonly earlier?: readonly Termination[];
+  /** Of the present run: "begun" is written down before the hook runs, so that no run of a container sees it twice. */
+  readonly postStart?: "begun" | "done";
+  /** Of the present run: what its probes made of it last. */
+  readonly health?: { readonly started: boolean; readonly ready: boolean };
+  /** The present run is being ended; its grace period counts from then. */
+  readonly stop?: StopMemory;
 }
+
+export interface StopMemory {
+  readonly sinceMs: number;
+  /** Undefined: through no fault of its own. */
+  readonly cause?: StopCause;
+}
+
+/** Why a container that runs is ended, to be started again as its policy says. */
+export interface StopCause {
+  readonly reason: StopReason;
+  readonly message: string;
+}
+
+export type StopReason = "LivenessProbeFailed" | "StartupProbeFailed" | "PostStartHookError";
 
 export interface Termination {
   readonly exitCode: number;
   /** Number of the signal that ended it, else 0. */
   readonly signal: number;
-  readonly reason: "Completed" | "Error" | "OOMKilled" | "HostRebooted" | "Vanished" | "StartError";
+  readonly reason:
+    | "Completed"
+    | "Error"
+    | "OOMKilled"
+    | "HostRebooted"
+    | "Vanished"
+    | "StartError"
+    | StopReason;
   /** Its last lines, or why it could not be started. Bounded. */
   readonly message: string;
   readonly startedAtMs: number;
@@ -180,7 +218,12 @@ export interface Fault {
   readonly failures: number;
   readonly notBeforeMs: number;
   readonly message: string;
+  /** What the pod waits for, if it isn't the host that failed. */
+  readonly reason?: StartBlock;
 }
+
+/** A container can't be made as things are: something it refers to is not there, or a volume can't be had. */
+export type StartBlock = "CreateContainerConfigError" | "FailedMount";
 
 export const EMPTY_MEMORY: PodMemory = { containers: {}, removed: false };
 

@@ -54,6 +54,11 @@ export class RuntimeObserver {
     return [...ids].flatMap((id) => this.#known.get(id)?.observed ?? []);
   }
 
+  /** Undefined for containers that aren't known (any more). */
+  podOf(id: string): string | undefined {
+    return this.#known.get(id)?.podUid;
+  }
+
   podUids(): readonly string[] {
     return [...this.#byPod.keys()];
   }

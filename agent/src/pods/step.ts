@@ -1,4 +1,4 @@
-import type { PullPolicy } from "./pod.ts";
+import type { PullPolicy, StopCause } from "./pod.ts";
 
 /** One thing to do for a pod. Plain data: a step is logged as it is run. */
 export type Step =
@@ -19,9 +19,20 @@ export type Step =
   /** A container ended: remember how. Without id: it is gone altogether. */
   | { readonly kind: "recordExit"; readonly container: string; readonly id?: string }
   | { readonly kind: "startContainer"; readonly container: string; readonly attempt: number }
-  | { readonly kind: "stopContainers"; readonly ids: readonly string[]; readonly graceMs: number }
+  /** Goes on beside other steps. The hook after its start, once. */
+  | { readonly kind: "postStart"; readonly container: string; readonly id: string }
+  /** Goes on beside other steps. The hook before its stop, then the stop signal; `graceMs` for both. */
+  | {
+      readonly kind: "stopContainer";
+      readonly container: string;
+      readonly id: string;
+      readonly graceMs: number;
+      readonly cause?: StopCause;
+    }
   | { readonly kind: "removeContainers"; readonly ids: readonly string[] }
-  /** Network, host ports and directories: everything but containers. */
+  /** Contents of its volumes changed: show them to what runs. */
+  | { readonly kind: "updateVolumes" }
+  /** Volumes, network, host ports and directories: everything but containers. */
   | { readonly kind: "cleanUp" };
 
 export type Decision = { readonly kind: "step"; readonly step: Step } | Wait;
@@ -32,7 +43,15 @@ export interface Wait {
   readonly untilMs?: number;
 }
 
-/** Steps with one key share their failures' back-off. */
+/** Steps that may take as long as a user's hook or grace period, and must not hold up the rest of the pod. */
+export type Errand = Extract<Step, { readonly kind: "postStart" | "stopContainer" }>;
+
+export function isErrand(step: Step): step is Errand {
+  return step.kind === "postStart" || step.kind === "stopContainer";
+}
+
+/** Steps with one key share their failures' back-off. Errands are one run's of a container. */
 export function stepKey(step: Step): string {
+  if (isErrand(step)) return `${step.kind}/${step.id}`;
   return "container" in step ? `${step.kind}/${step.container}` : step.kind;
 }

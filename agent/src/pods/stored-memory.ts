@@ -1,9 +1,9 @@
-import type { ContainerState, PodState } from "../journal/pod-state.ts";
-import type { ContainerMemory, PodMemory, Termination } from "./pod.ts";
+import type { ContainerState, PodState, TerminationState } from "../journal/pod-state.ts";
+import type { ContainerMemory, PodMemory, StopCause, StopMemory, Termination } from "./pod.ts";
 
 /** The memory in the form that the journal keeps. */
 export function toPodState(memory: PodMemory): PodState {
-  const { sandbox, ports, containers, startedAtMs, readyAtMs, removed } = memory;
+  const { sandbox, ports, containers, startedAtMs, readyAtMs, begun, failure, removed } = memory;
   return {
     ...(sandbox && { sandbox: { namespacePath: sandbox.namespacePath, address: sandbox.address } }),
     ...(ports && { portsAllocated: true }),
@@ -12,11 +12,13 @@ export function toPodState(memory: PodMemory): PodState {
     ...(removed && { removed }),
     ...(startedAtMs !== undefined && { startedAtMs }),
     ...(readyAtMs !== undefined && { readyAtMs }),
+    ...(begun && { begun }),
+    ...(failure && { failure }),
   };
 }
 
 export function fromPodState(podUid: string, state: PodState): PodMemory {
-  const { sandbox, portsAllocated, hostPorts, containers, startedAtMs, readyAtMs, removed } = state;
+  const { sandbox, portsAllocated, hostPorts, containers, startedAtMs, readyAtMs, begun, removed } = state;
   return {
     ...(sandbox && { sandbox: { podUid, ...sandbox } }),
     ...(portsAllocated && { ports: hostPorts }),
@@ -24,12 +26,14 @@ export function fromPodState(podUid: string, state: PodState): PodMemory {
     removed: removed ?? false,
     ...(startedAtMs !== undefined && { startedAtMs }),
     ...(readyAtMs !== undefined && { readyAtMs }),
+    ...(begun && { begun }),
+    ...(state.failure && { failure: { ...state.failure, reason: "Evicted" } }),
   };
 }
 
 function toContainerState(memory: ContainerMemory): ContainerState {
-  const { attempt, phase, containerId, startedAtMs, restarts, crashes, notBeforeMs, lastTermination } =
-    memory;
+  const { attempt, phase, containerId, startedAtMs, restarts, crashes, notBeforeMs } = memory;
+  const { lastTermination, earlier, postStart, health, stop } = memory;
   return {
     attempt,
     restartCount: restarts,
@@ -39,12 +43,16 @@ function toContainerState(memory: ContainerMemory): ContainerState {
     ...(containerId !== undefined && { containerId }),
     ...(startedAtMs !== undefined && { startedAtMs }),
     ...(lastTermination && { lastTermination }),
+    ...(earlier && { earlierTerminations: earlier }),
+    ...(postStart && { postStart }),
+    ...(health && { health }),
+    ...(stop && { stop }),
   };
 }
 
 function fromContainerState(state: ContainerState): ContainerMemory {
-  const { attempt, phase, containerId, startedAtMs, restartCount, crashes, retryAtMs, lastTermination } =
-    state;
+  const { attempt, phase, containerId, startedAtMs, restartCount, crashes, retryAtMs } = state;
+  const { lastTermination, earlierTerminations, postStart, health, stop } = state;
   return {
     attempt,
     phase: phase ?? "new",
@@ -53,15 +61,29 @@ function fromContainerState(state: ContainerState): ContainerMemory {
     notBeforeMs: retryAtMs ?? 0,
     ...(containerId !== undefined && { containerId }),
     ...(startedAtMs !== undefined && { startedAtMs }),
-    ...(lastTermination && {
-      lastTermination: {
-        ...lastTermination,
-        reason: reasonOf(lastTermination.reason),
-        startedAtMs: lastTermination.startedAtMs ?? lastTermination.finishedAtMs,
-      },
-    }),
+    ...(lastTermination && { lastTermination: fromTermination(lastTermination) }),
+    ...(earlierTerminations && { earlier: earlierTerminations.map(fromTermination) }),
+    ...(postStart && { postStart }),
+    ...(health && { health }),
+    ...(stop && { stop: fromStop(stop) }),
   };
 }
+
+function fromTermination(state: TerminationState): Termination {
+  const reason = REASONS.find((it) => it === state.reason) ?? "Error";
+  return { ...state, reason, startedAtMs: state.startedAtMs ?? state.finishedAtMs };
+}
+
+function fromStop({ sinceMs, cause }: NonNullable<ContainerState["stop"]>): StopMemory {
+  const reason = STOP_REASONS.find((it) => it === cause?.reason);
+  return { sinceMs, ...(cause && reason && { cause: { reason, message: cause.message } }) };
+}
+
+const STOP_REASONS: readonly StopCause["reason"][] = [
+  "LivenessProbeFailed",
+  "StartupProbeFailed",
+  "PostStartHookError",
+];
 
 const REASONS: readonly Termination["reason"][] = [
   "Completed",
@@ -70,11 +92,8 @@ const REASONS: readonly Termination["reason"][] = [
   "HostRebooted",
   "Vanished",
   "StartError",
+  ...STOP_REASONS,
 ];
-
-function reasonOf(text: string): Termination["reason"] {
-  return REASONS.find((it) => it === text) ?? "Error";
-}
 
 function mapValues<From, To>(
   from: Readonly<Record<string, From>>,

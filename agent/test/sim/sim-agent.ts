@@ -4,6 +4,7 @@ import type { Pod, PodMemory } from "../../src/pods/pod.ts";
 import type { PodStatus } from "../../src/pods/pod-status.ts";
 import { PodSupervisor } from "../../src/pods/pod-supervisor.ts";
 import { fromPodState, toPodState } from "../../src/pods/stored-memory.ts";
+import { FakeVolumes } from "../../src/volumes/fake.ts";
 import type { SimHost } from "./sim-host.ts";
 
 /** What survives an agent: assignments at once, memories a little later. */
@@ -37,7 +38,10 @@ export class SimAgent {
       random,
       runtime,
       network,
+      volumes: new FakeVolumes(),
       files,
+      probe: async () => ({ outcome: "success", message: "ok" }),
+      host: { nodeName: "sim", address: "192.0.2.1", allocatable: () => ({}) },
       events: {
         remembered: (uid, memory) => this.#save(uid, memory),
         changed: (status) => {
@@ -54,6 +58,7 @@ export class SimAgent {
           disk.desired.delete(uid);
         },
         impaired: () => undefined,
+        hookFailed: () => undefined,
       },
       limits: {
         startsAtOnce: 4,

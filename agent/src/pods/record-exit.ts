@@ -1,0 +1,69 @@
+import { ended } from "./container-memory.ts";
+import {
+  type ContainerMemory,
+  memoryOf,
+  type ObservedContainer,
+  type Termination,
+  withContainer,
+} from "./pod.ts";
+import { roleOf } from "./pod-containers.ts";
+import type { PodWorld } from "./pod-world.ts";
+import type { StepContext, StepEffect } from "./step-context.ts";
+
+/** Remembers how a run ended. `id` undefined: there is no container any more that could tell. */
+export async function recordExit(
+  world: PodWorld,
+  { view, signal }: StepContext,
+  container: string,
+  id: string | undefined,
+): Promise<StepEffect> {
+  const { pod } = view;
+  const memory = memoryOf(view.memory, container);
+  const seen = view.containers.find((it) => it.id === id);
+  const known =
+    seen?.exitCode === undefined && id !== undefined ? await inspect(world, id, signal) : undefined;
+  const lastLines = await world.files.lastLines(pod.uid, container, memory.attempt);
+  const termination = terminationOf(memory, { ...seen, ...known }, lastLines, world.clock.nowMs());
+  return {
+    change: (now) =>
+      withContainer(now, container, ended(memoryOf(now, container), termination, world.restartLimits)),
+    // What is left of an init container is removed next, and then nothing else says that it is done.
+    ...(roleOf(pod, container) === "init" && { durable: true }),
+  };
+}
+
+async function inspect(
+  world: PodWorld,
+  id: string,
+  signal: AbortSignal,
+): Promise<Partial<ObservedContainer>> {
+  const found = await world.runtime.inspect(id, signal);
+  return {
+    ...(found?.exitCode === undefined ? {} : { exitCode: found.exitCode }),
+    ...(found?.finishedAtMs === undefined ? {} : { finishedAtMs: found.finishedAtMs }),
+  };
+}
+
+function terminationOf(
+  memory: ContainerMemory,
+  seen: Partial<ObservedContainer>,
+  lastLines: string,
+  nowMs: number,
+): Termination {
+  const finishedAtMs = Math.min(seen.finishedAtMs ?? nowMs, nowMs);
+  const times = { startedAtMs: Math.min(memory.startedAtMs ?? finishedAtMs, finishedAtMs), finishedAtMs };
+  const { cause } = memory.stop ?? {};
+  if (seen.exitCode === undefined) {
+    const message = "the container was removed by someone else";
+    return { exitCode: 255, signal: 0, reason: "Vanished", message, ...times };
+  }
+  const exitCode = seen.exitCode;
+  // By the shells' convention; 64 is the highest signal there is.
+  const signal = exitCode > 128 && exitCode <= 128 + 64 ? exitCode - 128 : 0;
+  if (cause !== undefined) {
+    const message = lastLines === "" ? cause.message : `${cause.message}\n${lastLines}`;
+    return { exitCode, signal, reason: cause.reason, message, ...times };
+  }
+  const reason = seen.oomKilled === true ? "OOMKilled" : exitCode === 0 ? "Completed" : "Error";
+  return { exitCode, signal, reason, message: lastLines, ...times };
+}

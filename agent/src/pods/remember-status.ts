@@ -1,0 +1,34 @@
+import type { ProbeVerdict } from "../probes/probe-machine.ts";
+import { memoryOf, type Pod, type PodMemory, withContainer } from "./pod.ts";
+import type { PodStatus } from "./pod-status.ts";
+
+/** Remembers when the pod ran and when it last became ready. The same object if nothing changed. */
+export function withTimes(memory: PodMemory, status: PodStatus, nowMs: number): PodMemory {
+  const { readyAtMs, ...rest } = memory;
+  const startedAtMs = memory.startedAtMs ?? (status.phase === "RUNNING" ? nowMs : undefined);
+  const nextReadyAtMs = status.ready ? (readyAtMs ?? nowMs) : undefined;
+  if (startedAtMs === memory.startedAtMs && nextReadyAtMs === readyAtMs) return memory;
+  return {
+    ...rest,
+    ...(startedAtMs === undefined ? {} : { startedAtMs }),
+    ...(nextReadyAtMs === undefined ? {} : { readyAtMs: nextReadyAtMs }),
+  };
+}
+
+/** Remembers what probes made of the containers, so that the next agent needn't find it out anew. The same object if nothing changed. */
+export function withHealth(
+  memory: PodMemory,
+  pod: Pod,
+  verdicts: ReadonlyMap<string, ProbeVerdict>,
+): PodMemory {
+  let next = memory;
+  for (const { name } of pod.containers) {
+    const known = memoryOf(memory, name);
+    const verdict = known.containerId === undefined ? undefined : verdicts.get(known.containerId);
+    if (verdict === undefined) continue;
+    const { started, ready } = verdict;
+    if (known.health?.started === started && known.health.ready === ready) continue;
+    next = withContainer(next, name, { ...known, health: { started, ready } });
+  }
+  return next;
+}

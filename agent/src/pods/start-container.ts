@@ -1,0 +1,184 @@
+import { type ContainerSpec, RuntimeError } from "../runtime/runtime.ts";
+import { type VolumeBind, VolumeError, type VolumeErrorCode } from "../volumes/volumes.ts";
+import { ended, started } from "./container-memory.ts";
+import {
+  ATTEMPT_LABEL,
+  CONTAINER_LABEL,
+  containerName,
+  POD_NAME_LABEL,
+  POD_NAMESPACE_LABEL,
+  POD_UID_LABEL,
+  SPEC_HASH_LABEL,
+} from "./container-name.ts";
+import { memoryOf, type PodContainer, type PodMemory, type Termination, withContainer } from "./pod.ts";
+import { allContainers, type ContainerRole, roleOf } from "./pod-containers.ts";
+import type { PodView } from "./pod-view.ts";
+import type { PodWorld } from "./pod-world.ts";
+import { resolveContainer } from "./resolve-container.ts";
+import { StartBlockedError, type StepContext, type StepEffect } from "./step-context.ts";
+
+/** Starts a new attempt. A failure of the container's own counts as a crash; others reject. */
+export async function startContainer(
+  world: PodWorld,
+  context: StepContext,
+  container: string,
+  attempt: number,
+): Promise<StepEffect> {
+  const { view, signal, goalSignal } = context;
+  const { pod } = view;
+  const spec = allContainers(pod).find((it) => it.name === container);
+  if (spec === undefined || view.memory.sandbox === undefined) return {};
+  const bothSignals = AbortSignal.any([signal, goalSignal]);
+  const binds = await bindVolumes(world, view, spec, bothSignals);
+  try {
+    const id = await world.startGate.pass(bothSignals, () =>
+      runContainer(world, view, { spec, attempt, binds }, signal),
+    );
+    const nowMs = world.clock.nowMs();
+    const { specHash } = pod;
+    const observed = { id, container, attempt, specHash, state: "running", startedAtMs: nowMs } as const;
+    world.observer.noteStarted(pod.uid, spec.image, observed);
+    return {
+      change: (memory) => {
+        const next = started(memoryOf(memory, container), attempt, id, nowMs);
+        return withBegun(withContainer(memory, container, next), roleOf(pod, container));
+      },
+      volumesShown: pod.volumes,
+    };
+  } catch (error) {
+    if (!(error instanceof RuntimeError)) throw error;
+    if (error.code === "IMAGE_NOT_FOUND") world.images.forget(spec.image);
+    if (error.code !== "START_FAILED" && error.code !== "IMAGE_INVALID") throw error;
+    // Its own fault, not the host's: it counts as a crash. What may be left of it is seen by the next look.
+    await world.observer.refresh().catch(() => undefined);
+    const termination = startError(error, world.clock.nowMs());
+    return { change: (memory) => notStarted(world, memory, container, attempt, termination) };
+  }
+}
+
+/** How far the pod has come once a container of this role has begun. */
+export function withBegun(memory: PodMemory, role: ContainerRole | undefined): PodMemory {
+  if (role === "main") return { ...memory, begun: "main" };
+  return role === "sidecar" && memory.begun === undefined ? { ...memory, begun: "sidecars" } : memory;
+}
+
+function notStarted(
+  world: PodWorld,
+  memory: PodMemory,
+  container: string,
+  attempt: number,
+  termination: Termination,
+): PodMemory {
+  const before = memoryOf(memory, container);
+  const failed = { ...before, attempt, restarts: before.restarts + (before.lastTermination ? 1 : 0) };
+  return withContainer(memory, container, ended(failed, termination, world.restartLimits));
+}
+
+function startError({ message }: RuntimeError, nowMs: number): Termination {
+  return {
+    exitCode: 128,
+    signal: 0,
+    reason: "StartError",
+    message,
+    startedAtMs: nowMs,
+    finishedAtMs: nowMs,
+  };
+}
+
+// What the user can mend by what the pod refers to; all else is the host's or a server's.
+const CONFIG_ERRORS: readonly VolumeErrorCode[] = ["INVALID", "SOURCE_MISSING", "WRONG_TYPE", "ESCAPES"];
+
+async function bindVolumes(
+  world: PodWorld,
+  { pod }: PodView,
+  { name, mounts = [] }: PodContainer,
+  signal: AbortSignal,
+): Promise<readonly VolumeBind[]> {
+  if (pod.volumes === undefined || pod.volumes.volumes.length === 0) return [];
+  try {
+    await world.volumes.prepare(pod.volumes, signal);
+    return mounts.length === 0 ? [] : await world.volumes.binds(pod.uid, name, mounts, signal);
+  } catch (cause) {
+    if (!(cause instanceof VolumeError)) throw cause;
+    const reason = CONFIG_ERRORS.includes(cause.code) ? "CreateContainerConfigError" : "FailedMount";
+    throw new StartBlockedError(reason, cause.message, { cause });
+  }
+}
+
+interface Attempt {
+  readonly spec: PodContainer;
+  readonly attempt: number;
+  readonly binds: readonly VolumeBind[];
+}
+
+async function runContainer(
+  world: PodWorld,
+  view: PodView,
+  { spec, attempt, binds }: Attempt,
+  signal: AbortSignal,
+): Promise<string> {
+  const { pod } = view;
+  const resolved = resolveContainer(pod, spec, {
+    nodeName: world.host.nodeName,
+    podIp: view.memory.sandbox?.address ?? "",
+    hostIp: world.host.address,
+    allocatable: world.host.allocatable(),
+  });
+  if ("missing" in resolved) throw new StartBlockedError("CreateContainerConfigError", resolved.missing);
+  const { logFile } = await world.files.prepare(pod.uid, spec.name, attempt);
+  const name = containerName(world.instance, { podUid: pod.uid, container: spec.name, attempt });
+  const { id } = await world.runtime.run(
+    {
+      name,
+      labels: {
+        [POD_UID_LABEL]: pod.uid,
+        [POD_NAME_LABEL]: pod.name,
+        [POD_NAMESPACE_LABEL]: pod.namespace,
+        [CONTAINER_LABEL]: spec.name,
+        [ATTEMPT_LABEL]: String(attempt),
+        [SPEC_HASH_LABEL]: pod.specHash,
+      },
+      image: spec.image,
+      ...resolved,
+      networkNamespace: view.memory.sandbox?.namespacePath ?? "",
+      hostname: pod.hostname,
+      binds,
+      logFile,
+      ...asGiven(spec),
+    },
+    signal,
+  );
+  return id;
+}
+
+type Given = Pick<
+  ContainerSpec,
+  | "workingDir"
+  | "cpuLimitMilli"
+  | "memoryLimitBytes"
+  | "cpuShares"
+  | "user"
+  | "security"
+  | "stdin"
+  | "tty"
+  | "ociRuntime"
+  | "rootLimitBytes"
+>;
+
+/** What the runtime is told just as the pod has it. */
+function asGiven(spec: PodContainer): Given {
+  const { workingDir, cpuLimitMilli, memoryLimitBytes, cpuShares, user, security } = spec;
+  const { stdin, tty, ociRuntime, rootLimitBytes } = spec;
+  return {
+    ...(workingDir !== undefined && { workingDir }),
+    ...(cpuLimitMilli !== undefined && { cpuLimitMilli }),
+    ...(memoryLimitBytes !== undefined && { memoryLimitBytes }),
+    ...(cpuShares !== undefined && { cpuShares }),
+    ...(user && { user }),
+    ...(security && { security }),
+    ...(stdin !== undefined && { stdin }),
+    ...(tty !== undefined && { tty }),
+    ...(ociRuntime !== undefined && { ociRuntime }),
+    ...(rootLimitBytes !== undefined && { rootLimitBytes }),
+  };
+}

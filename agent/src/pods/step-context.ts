@@ -1,0 +1,39 @@
+import type { PodVolumeSpec } from "../volumes/volumes.ts";
+import type { PodMemory, StartBlock } from "./pod.ts";
+import type { PodView } from "./pod-view.ts";
+
+/** What a step changed, apart from what the observer and the image store know by themselves. */
+export interface StepEffect {
+  /** Applied to what is remembered when the step has ended, since others may have changed it meanwhile. */
+  readonly change?: Change;
+  /** The memory must be on disk before the next step relies on it. */
+  readonly durable?: true;
+  readonly published?: boolean;
+  /** What the volumes show now. */
+  readonly volumesShown?: PodVolumeSpec | undefined;
+  /** The runtime's list was read. */
+  readonly looked?: true;
+}
+
+export type Change = (memory: PodMemory) => PodMemory;
+
+export interface StepContext {
+  readonly view: PodView;
+  /** Aborts when the agent stops. */
+  readonly signal: AbortSignal;
+  /** Aborts when the pod is no longer to run: what has not begun need not begin. */
+  readonly goalSignal: AbortSignal;
+  /** For errands, which must write down some things before they go on. Resolves when it is on disk, or can't be. */
+  readonly remember: (change: Change) => Promise<void>;
+}
+
+/** The pod waits for something that isn't the host's fault. */
+export class StartBlockedError extends Error {
+  readonly reason: StartBlock;
+
+  constructor(reason: StartBlock, message: string, options: { readonly cause?: unknown } = {}) {
+    super(message, options);
+    this.name = "StartBlockedError";
+    this.reason = reason;
+  }
+}
