@@ -132,6 +132,33 @@ function testPorts(check: Check): void {
     assert.deepEqual(freed.map((it) => it.hostPort).sort(), held.map((it) => it.hostPort).sort());
   });
 
+  check("a pod on the host's network has its own ports, before all others", async (host, t) => {
+    const network = await started(host, t);
+    const own = { ...WEB, containerPort: CONTRACT_HOST_PORTS.first };
+    assert.deepEqual(await network.takeHostPorts("h", [own, DNS]), [
+      { ...own, hostPort: own.containerPort },
+      { ...DNS, hostPort: DNS.containerPort },
+    ]);
+    assert.equal((await network.takeHostPorts("h", [own, DNS])).length, 2, "again");
+    await assert.rejects(network.takeHostPorts("i", [WEB, own]), failsWith("NO_PORT_LEFT"));
+    assert.equal((await network.takeHostPorts("j", [WEB])).length, 1, "i has none");
+    const { first, last } = CONTRACT_HOST_PORTS;
+    const all = Array.from({ length: last - first + 1 }, (_, index) => ({
+      ...WEB,
+      containerPort: index + 1,
+    }));
+    await assert.rejects(network.allocatePorts("a", all), failsWith("NO_PORT_LEFT"));
+    await network.detach("h", signal);
+    assert.equal((await network.allocatePorts("a", all)).length, all.length);
+  });
+
+  check("the host's own network is never lost", async (host, t) => {
+    const network = await started(host, t);
+    const sandbox = { podUid: "h", namespacePath: "host", address: "192.0.2.1" };
+    assert.deepEqual(await network.findLost([sandbox]), []);
+    assert.equal(await network.check(sandbox), true);
+  });
+
   check("ports that other programs have are left alone", async (host, t) => {
     const network = await started(host, t);
     const { first, last } = CONTRACT_HOST_PORTS;

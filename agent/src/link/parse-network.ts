@@ -1,5 +1,10 @@
-import type { PodConfig } from "@forage/proto/forest/v1/forage";
+import { isIP } from "node:net";
+import type { DnsOption, PodConfig } from "@forage/proto/forest/v1/forage";
 import type { PodNetworkSpec } from "../pods/pod.ts";
+
+// They become words of a resolv.conf.
+const DOMAIN = /^(\.|[A-Za-z0-9_][A-Za-z0-9._-]{0,253})$/;
+const OPTION = /^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_.-]{1,64})?$/;
 
 export function parseNetwork(config: PodConfig | undefined): PodNetworkSpec {
   const { nameservers = [], searches = [], options = [] } = config?.dnsConfig ?? {};
@@ -10,10 +15,25 @@ export function parseNetwork(config: PodConfig | undefined): PodNetworkSpec {
   return {
     hostNetwork: config?.hostNetwork ?? false,
     dnsPolicy,
-    nameservers,
-    searches,
-    options: options.map(({ name, value }) => (value === "" ? name : `${name}:${value}`)),
+    nameservers: all(nameservers, "nameservers", "an address", (it) => isIP(it) !== 0),
+    searches: all(searches, "searches", "a domain", (it) => DOMAIN.test(it)),
+    options: all(options.map(optionText), "options", "an option", (it) => OPTION.test(it)),
   };
+}
+
+function optionText({ name, value }: DnsOption): string {
+  return value === "" ? name : `${name}:${value}`;
+}
+
+function all(
+  texts: readonly string[],
+  field: string,
+  what: string,
+  isValid: (text: string) => boolean,
+): readonly string[] {
+  const wrong = texts.find((it) => !isValid(it));
+  if (wrong === undefined) return texts;
+  throw new Error(`dns_config.${field}: ${JSON.stringify(wrong)} is not ${what}`);
 }
 
 function dnsPolicyOf(policy: string): PodNetworkSpec["dnsPolicy"] {

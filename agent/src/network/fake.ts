@@ -1,5 +1,6 @@
 import { parsePodCidr } from "./ipv4-cidr.ts";
 import {
+  isHostNetwork,
   type KnownPod,
   NetworkError,
   type PodNetwork,
@@ -77,6 +78,7 @@ export class FakeNetwork implements PodNetwork {
 
   async check(sandbox: PodSandbox): Promise<boolean> {
     this.#assertOpen();
+    if (isHostNetwork(sandbox)) return true;
     const present = this.#host.sandboxes.get(sandbox.podUid);
     return present?.namespacePath === sandbox.namespacePath && present.address === sandbox.address;
   }
@@ -97,6 +99,11 @@ export class FakeNetwork implements PodNetwork {
   async allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     this.#enter("allocatePorts");
     return this.#ports.allocate(podUid, wanted);
+  }
+
+  async takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    this.#enter("allocatePorts");
+    return this.#ports.take(podUid, wanted);
   }
 
   async publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void> {

@@ -9,6 +9,7 @@ import { type Ipv4Cidr, parsePodCidr } from "./ipv4-cidr.ts";
 import { IP_FORWARD, routeLocalnet, setSysctls } from "./kernel-sysctls.ts";
 import { LeaseDirectory } from "./lease-directory.ts";
 import {
+  isHostNetwork,
   type KnownPod,
   NetworkError,
   type PodNetwork,
@@ -155,9 +156,10 @@ export class HostNetwork implements PodNetwork {
 
   async findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]> {
     const { maker } = this.#started();
-    const claimed = sandboxes.flatMap((sandbox) => this.#claimOf(sandbox) ?? []);
+    const made = sandboxes.filter((sandbox) => !isHostNetwork(sandbox));
+    const claimed = made.flatMap((sandbox) => this.#claimOf(sandbox) ?? []);
     const intact = new Set((await maker.intact(claimed)).map((record) => record.podUid));
-    return sandboxes.filter((sandbox) => !intact.has(sandbox.podUid) || !this.#claimOf(sandbox));
+    return made.filter((sandbox) => !intact.has(sandbox.podUid) || !this.#claimOf(sandbox));
   }
 
   async detach(podUid: string, signal: AbortSignal): Promise<void> {
@@ -177,6 +179,10 @@ export class HostNetwork implements PodNetwork {
 
   allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     return this.#ports.allocate(podUid, wanted);
+  }
+
+  takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    return this.#ports.take(podUid, wanted);
   }
 
   async publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void> {

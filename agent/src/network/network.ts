@@ -11,10 +11,15 @@ export interface PodNetwork {
   start(known: readonly KnownPod[], signal: AbortSignal): Promise<void>;
   /** The pod's namespace with its address: the one it has if that is intact, else a prepared or a new one. */
   attach(podUid: string, signal: AbortSignal): Promise<PodSandbox>;
-  /** True if the sandbox's namespace and address are still in place. */
+  /** True if the sandbox's namespace and address are still in place; always so for the host's own network. */
   check(sandbox: PodSandbox): Promise<boolean>;
   /** Those whose namespace or address is no longer in place. One look for all, so that it can be done often. */
   findLost(sandboxes: readonly PodSandbox[]): Promise<readonly PodSandbox[]>;
+  /**
+   * For pods on the host's own network, which have no sandbox of this network's making: their ports are the host's. All or none;
+   * NO_PORT_LEFT names the one that another pod has.
+   */
+  takeHostPorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
   /** Removes namespace, lease and host ports. Unknown uids are fine. */
   detach(podUid: string, signal: AbortSignal): Promise<void>;
   /** Allocates free host ports from the configured range, all or none; those already held by the pod are kept. */
@@ -34,9 +39,14 @@ export interface KnownPod {
 
 export interface PodSandbox {
   readonly podUid: string;
-  /** For example `/run/netns/<name>`. */
+  /** For example `/run/netns/<name>`; `host` (the runtime's HOST_NETWORK) for the host's own. */
   readonly namespacePath: string;
   readonly address: string;
+}
+
+/** Whether it is the host's own network, which nobody makes or loses. */
+export function isHostNetwork({ namespacePath }: Pick<PodSandbox, "namespacePath">): boolean {
+  return namespacePath === "host";
 }
 
 export interface PortRequest {

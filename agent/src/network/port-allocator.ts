@@ -41,6 +41,22 @@ export class PortAllocator {
     return result;
   }
 
+  /** Host ports that are the container's own; NO_PORT_LEFT takes none. */
+  take(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
+    const mappings = wanted.map((it) => ({ ...it, hostPort: it.containerPort }));
+    const result = this.#turn.then(() => {
+      const taken = mappings.find((it) => (this.#holders.get(keyOf(it)) ?? podUid) !== podUid);
+      if (taken !== undefined) {
+        const message = `port ${taken.hostPort}/${taken.protocol} of this host is held by another pod`;
+        throw new NetworkError("NO_PORT_LEFT", message, { retryable: true });
+      }
+      this.#record(podUid, mappings);
+      return mappings;
+    });
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+
   /** Unknown uids are fine. */
   release(podUid: string): void {
     for (const mapping of this.#held.get(podUid) ?? []) this.#holders.delete(keyOf(mapping));

@@ -1,0 +1,165 @@
+import { chmod, mkdir, open, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Pod, PodContainer, PodNetworkSpec } from "../pods/pod.ts";
+import { hostsOfHost, podHosts } from "./hosts-file.ts";
+import { NetworkError } from "./network.ts";
+import {
+  type ClusterDns,
+  formatResolvConf,
+  isReachableFromPods,
+  parseResolvConf,
+  podResolvConf,
+  type ResolvConf,
+} from "./resolv-conf.ts";
+
+/** What containers find in `/etc/hosts` and `/etc/resolv.conf`. Real one: `HostNetworkFiles`; fake: `FakeNetworkFiles`. */
+export interface NetworkFiles {
+  /** Writes them anew; to be called right before each start. They go with the pod's own directory. Rejects with a {@link NetworkError}. */
+  binds(pod: NetworkFilesPod, container: NetworkFilesContainer, podIp: string): Promise<readonly FileBind[]>;
+}
+
+export type NetworkFilesPod = Pick<Pod, "uid" | "namespace" | "hostname" | "network">;
+export type NetworkFilesContainer = Pick<PodContainer, "name" | "mounts" | "security" | "rootLimitBytes">;
+
+/** As `ContainerSpec.binds` has them. */
+export interface FileBind {
+  readonly source: string;
+  readonly target: string;
+  readonly readOnly: boolean;
+}
+
+export interface HostNetworkFilesOptions {
+  /** Where pods have directories of their own, by uid. */
+  readonly podsDir: string;
+  readonly cluster: ClusterDns;
+  /** Where the host's own files are; `/etc` by default. */
+  readonly etc?: string;
+  /** Read where all name servers of `/etc/resolv.conf` are on the loopback: the host runs systemd-resolved. */
+  readonly resolvedConf?: string;
+}
+
+const HOSTS = "/etc/hosts";
+const RESOLV_CONF = "/etc/resolv.conf";
+// No container's name begins with a dot.
+const DIRECTORY = ".network";
+const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
+// More is no configuration any more.
+const HOST_FILE_BYTES_MAX = 256 * 1024;
+
+const DEFAULT_NETWORK: PodNetworkSpec = {
+  hostNetwork: false,
+  dnsPolicy: "ClusterFirst",
+  nameservers: [],
+  searches: [],
+  options: [],
+};
+
+/**
+ * Files of each container's own, `<podsDir>/<uid>/.network/<container>/{hosts,resolv.conf}`, readable by everybody, which containers may write
+ * to as they may in Kubernetes. Those that must not write, or no more than their limit, can't.
+ */
+export class HostNetworkFiles implements NetworkFiles {
+  readonly #options: HostNetworkFilesOptions;
+
+  constructor(options: HostNetworkFilesOptions) {
+    this.#options = options;
+  }
+
+  async binds(
+    pod: NetworkFilesPod,
+    container: NetworkFilesContainer,
+    podIp: string,
+  ): Promise<readonly FileBind[]> {
+    const mounted = new Set((container.mounts ?? []).map(({ mountPath }) => mountPath));
+    const readOnly =
+      (container.security?.readOnlyRootFilesystem ?? false) || container.rootLimitBytes !== undefined;
+    const texts = [
+      [HOSTS, "hosts", () => this.#hosts(pod, podIp)],
+      [RESOLV_CONF, "resolv.conf", () => this.#resolvConf(pod)],
+    ] as const;
+    try {
+      const binds: FileBind[] = [];
+      for (const [target, name, text] of texts) {
+        // What the pod mounts there itself goes first.
+        if (mounted.has(target)) continue;
+        binds.push({
+          source: await this.#write(pod.uid, container.name, name, await text()),
+          target,
+          readOnly,
+        });
+      }
+      return binds;
+    } catch (cause) {
+      const message = `hosts and resolv.conf: ${cause instanceof Error ? cause.message : cause}`;
+      throw new NetworkError("SETUP_FAILED", message, { retryable: true, cause });
+    }
+  }
+
+  async #hosts({ hostname, network }: NetworkFilesPod, podIp: string): Promise<string> {
+    if (!network?.hostNetwork) return podHosts(hostname, podIp);
+    return hostsOfHost(await readHostFile(join(this.#etc, "hosts")));
+  }
+
+  async #resolvConf({ namespace, network = DEFAULT_NETWORK }: NetworkFilesPod): Promise<string> {
+    const host = await this.#hostsResolvConf();
+    return formatResolvConf(podResolvConf({ namespace, network }, host, this.#options.cluster));
+  }
+
+  async #hostsResolvConf(): Promise<ResolvConf> {
+    const own = parseResolvConf(await readHostFile(join(this.#etc, "resolv.conf")));
+    if (own.nameservers.some(isReachableFromPods)) return own;
+    const { resolvedConf = "/run/systemd/resolve/resolv.conf" } = this.#options;
+    const { nameservers } = parseResolvConf(await readHostFile(resolvedConf));
+    return { ...own, nameservers: [...own.nameservers, ...nameservers] };
+  }
+
+  /** Under a new name first: other runs of the container go on with what they have. */
+  async #write(podUid: string, container: string, name: string, text: string): Promise<string> {
+    for (const it of [podUid, container]) {
+      if (!SAFE_NAME.test(it)) throw new Error(`${JSON.stringify(it)} can't be a directory's name`);
+    }
+    const directory = join(this.#options.podsDir, podUid, DIRECTORY, container);
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    const path = join(directory, name);
+    await writeFile(`${path}.new`, text);
+    // Not what the process's umask makes of it: containers run as anyone.
+    await chmod(`${path}.new`, 0o644);
+    await rename(`${path}.new`, path);
+    return path;
+  }
+
+  get #etc(): string {
+    return this.#options.etc ?? "/etc";
+  }
+}
+
+/** In memory. */
+export class FakeNetworkFiles implements NetworkFiles {
+  async binds(
+    pod: NetworkFilesPod,
+    container: NetworkFilesContainer,
+    _podIp: string,
+  ): Promise<readonly FileBind[]> {
+    const mounted = new Set((container.mounts ?? []).map(({ mountPath }) => mountPath));
+    return [HOSTS, RESOLV_CONF]
+      .filter((target) => !mounted.has(target))
+      .map((target) => ({ source: `/fake/${pod.uid}/${container.name}${target}`, target, readOnly: false }));
+  }
+}
+
+/** Empty if it isn't there. */
+async function readHostFile(path: string): Promise<string> {
+  const file = await open(path, "r").catch(() => undefined);
+  if (file === undefined) return "";
+  try {
+    const { bytesRead, buffer } = await file.read(
+      Buffer.alloc(HOST_FILE_BYTES_MAX),
+      0,
+      HOST_FILE_BYTES_MAX,
+      0,
+    );
+    return buffer.toString("utf8", 0, bytesRead);
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,107 @@
+import { isIP } from "node:net";
+import type { PodNetworkSpec } from "../pods/pod.ts";
+
+export interface ResolvConf {
+  readonly nameservers: readonly string[];
+  readonly searches: readonly string[];
+  /** `ndots:2`, `rotate`. */
+  readonly options: readonly string[];
+}
+
+/** How the names of services are found. */
+export interface ClusterDns {
+  /** `cluster.local`. */
+  readonly domain: string;
+  /** Those that know the services' names; empty: there are none, and the host's own are asked. */
+  readonly servers: readonly string[];
+}
+
+// What the resolver in C libraries reads, and Kubernetes' own bounds.
+const NAMESERVERS_MAX = 3;
+const SEARCHES_MAX = 32;
+const SEARCH_CHARACTERS_MAX = 2048;
+// As Kubernetes has it: `service.namespace.svc` is looked for in the cluster first.
+const CLUSTER_NDOTS = "ndots:5";
+
+export function parseResolvConf(text: string): ResolvConf {
+  const nameservers: string[] = [];
+  let searches: readonly string[] = [];
+  const options: string[] = [];
+  for (const line of text.split("\n")) {
+    const [keyword, ...words] = line
+      .replace(/[#;].*$/, "")
+      .trim()
+      .split(/\s+/);
+    if (keyword === "nameserver" && words[0] !== undefined) nameservers.push(words[0]);
+    // The last of them counts.
+    if (keyword === "search" || keyword === "domain") searches = words;
+    if (keyword === "options") options.push(...words);
+  }
+  return { nameservers, searches, options };
+}
+
+/** What a pod's containers see: Kubernetes' meaning of `dns_policy`, with `dns_config` added to it. */
+export function podResolvConf(
+  pod: { readonly namespace: string; readonly network: PodNetworkSpec },
+  host: ResolvConf,
+  cluster: ClusterDns,
+): ResolvConf {
+  const { network } = pod;
+  const base = baseOf(pod, host, cluster);
+  return {
+    nameservers: distinct([...base.nameservers, ...network.nameservers]).slice(0, NAMESERVERS_MAX),
+    searches: fitting(distinct([...base.searches, ...network.searches])),
+    options: mergedOptions(base.options, network.options),
+  };
+}
+
+export function formatResolvConf({ nameservers, searches, options }: ResolvConf): string {
+  const lines = [
+    ...(nameservers.length === 0 ? ["# This host knows no name server that pods can reach."] : []),
+    ...nameservers.map((it) => `nameserver ${it}`),
+    ...(searches.length === 0 ? [] : [`search ${searches.join(" ")}`]),
+    ...(options.length === 0 ? [] : [`options ${options.join(" ")}`]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+/** Whether a pod with a network of its own reaches it: not what listens on the host's loopback, or is tied to one of its links. */
+export function isReachableFromPods(nameserver: string): boolean {
+  if (isIP(nameserver) === 4) return !/^(127|0)\./.test(nameserver);
+  return isIP(nameserver) === 6 && !/^(::1?$|::ffff:127\.|fe[89ab])/i.test(nameserver);
+}
+
+function baseOf(
+  { namespace, network }: { readonly namespace: string; readonly network: PodNetworkSpec },
+  host: ResolvConf,
+  { domain, servers }: ClusterDns,
+): ResolvConf {
+  const { dnsPolicy, hostNetwork } = network;
+  if (dnsPolicy === "None") return { nameservers: [], searches: [], options: [] };
+  // On the host's network the host's own resolver is the right one, as in Kubernetes.
+  if (hostNetwork) return host;
+  const hosts = { ...host, nameservers: host.nameservers.filter(isReachableFromPods) };
+  if (dnsPolicy === "Default") return hosts;
+  const services = [`${namespace}.svc.${domain}`, `svc.${domain}`, domain];
+  return {
+    nameservers: servers.length > 0 ? servers : hosts.nameservers,
+    searches: distinct([...services, ...hosts.searches]),
+    options: [CLUSTER_NDOTS],
+  };
+}
+
+function mergedOptions(base: readonly string[], added: readonly string[]): readonly string[] {
+  const byName = new Map<string, string>();
+  for (const option of [...base, ...added]) byName.set(option.split(":", 1)[0] ?? option, option);
+  return [...byName.values()];
+}
+
+function fitting(searches: readonly string[]): readonly string[] {
+  const fits = searches.slice(0, SEARCHES_MAX);
+  while (fits.join(" ").length > SEARCH_CHARACTERS_MAX) fits.pop();
+  return fits;
+}
+
+function distinct(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)];
+}
