@@ -5,7 +5,7 @@ import type {
   PortMapping,
   PortRequest,
 } from "../../src/network/network.ts";
-import { NetworkError } from "../../src/network/network.ts";
+import { isHostNetwork, NetworkError } from "../../src/network/network.ts";
 import { CONTAINER_LABEL, POD_UID_LABEL } from "../../src/pods/container-name.ts";
 import type { PodFiles } from "../../src/pods/pod-files.ts";
 import {
@@ -281,7 +281,7 @@ export class SimHost {
         }),
       check: async (sandbox) => this.sandboxes.get(sandbox.podUid) === sandbox.namespacePath,
       findLost: async (sandboxes) =>
-        sandboxes.filter((it) => this.sandboxes.get(it.podUid) !== it.namespacePath),
+        sandboxes.filter((it) => !isHostNetwork(it) && this.sandboxes.get(it.podUid) !== it.namespacePath),
       detach: (podUid) =>
         call(() => {
           this.sandboxes.delete(podUid);
@@ -289,6 +289,7 @@ export class SimHost {
           this.ports.delete(podUid);
         }),
       allocatePorts: async (podUid, wanted) => this.#allocate(podUid, wanted),
+      takeHostPorts: async (_, wanted) => wanted.map((it) => ({ ...it, hostPort: it.containerPort })),
       publish: (sandbox, mappings) => call(() => void this.published.set(sandbox.podUid, mappings)),
       unpublish: (podUid) => call(() => void this.published.delete(podUid)),
       close: async () => undefined,
