@@ -26,6 +26,8 @@ const schema = z.strictObject({
   clusterDomain: z.string().default("cluster.local"),
   /** At the first start a token for everything is made and written there. */
   adminTokenFile: z.string().startsWith("/").optional(),
+  /** Keys that encrypt secrets, the first of them new ones. Default: made at the first start below `dataDir`. */
+  secretKeyFile: z.string().startsWith("/").optional(),
   profile: z.enum(["pack", "kube-most", "kube-least"]).default("pack"),
   rollout: z
     .strictObject({

@@ -16,6 +16,7 @@ import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
+import type { Vault } from "./objects/vault.ts";
 import { identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
@@ -30,6 +31,8 @@ export interface CoordinatorOptions {
   readonly epoch: number;
   readonly clusterId: string;
   readonly authority: CertificateAuthority;
+  /** Encrypts secrets. */
+  readonly vault: Vault;
   readonly clock: Clock;
   readonly log: Logger;
   /** Told when the coordinator can't go on; the process should end and be started anew. */
@@ -165,7 +168,7 @@ const serverOptions = {
 };
 
 function servicesOptions(
-  { store, clock, log, authority, clusterId, config, epoch }: CoordinatorOptions,
+  { store, clock, log, authority, clusterId, config, epoch, vault }: CoordinatorOptions,
   parts: {
     readonly state: State;
     readonly sessions: Sessions;
@@ -182,6 +185,8 @@ function servicesOptions(
       store,
       state,
       clock,
+      log,
+      vault,
       unplaced: control.unplaced,
       rollouts,
       tunnels,
@@ -190,9 +195,14 @@ function servicesOptions(
     },
     connect: { store, state, sessions, clock, log, clusterId, epoch, heartbeatIntervalMs },
     enroll: { store, state, clock, log, authority, clusterId },
-    destination: { state, domain: config.clusterDomain, authorize: true },
+    destination: { directory: directoryOf(state, config.clusterDomain), authorize: true },
     tunnels,
   };
+}
+
+function directoryOf(state: State, domain: string): Directory {
+  // Services have no virtual IPs yet.
+  return new Directory({ state, domain, virtualIps: () => [], defer: (run) => setImmediate(run) });
 }
 
 function renewMaterial(

@@ -7,6 +7,8 @@ import { systemClock } from "./control/clock.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { ensureAdminToken, openAuthority } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
+import { loadKeys } from "./objects/key-file.ts";
+import { openVault, reseal } from "./objects/open-vault.ts";
 import { openLevelStore } from "./store/index.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
@@ -34,12 +36,22 @@ async function serve(config: Config): Promise<void> {
   });
   const authority = await openAuthority(config.dataDir, config.cluster, clock);
   if (config.adminTokenFile !== undefined) await ensureAdminToken(config.adminTokenFile, store, clock);
+  const keys = await loadKeys({
+    path: config.secretKeyFile,
+    credentialsDirectory: process.env.CREDENTIALS_DIRECTORY,
+    defaultPath: join(config.dataDir, "keys", "secrets.keys"),
+  });
+  const vault = await openVault(keys, store);
+  const rewritten = await reseal(keys, store);
+  if (rewritten > 0)
+    log.info({ records: rewritten }, "encrypted again with the first key of the secret key file");
   const coordinator = await startCoordinator({
     config,
     store,
     epoch: store.epoch,
     clusterId: store.id,
     authority,
+    vault,
     clock,
     log,
     onFatal: (err) => {

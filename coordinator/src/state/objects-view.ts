@@ -2,6 +2,7 @@ import { ObjectRecord, ObjectVersionRecord } from "@forage/proto/forage/store/v1
 import { decodeRecord } from "../model/codec.ts";
 import { objectKey, objectVersionKey, prefixes } from "../model/keys.ts";
 import { isObjectKind, type ObjectKind, type ObjectName } from "../model/object-name.ts";
+import { type Priority, priorityOf } from "../model/priority.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import type { ObjectHistory } from "../model/workload.ts";
 import type { StoredRecord } from "../store/index.ts";
@@ -12,6 +13,8 @@ import { IndexMap } from "./index-map.ts";
 export class ObjectsView {
   readonly #objects = new IndexMap<ObjectEntry>(groupsOf);
   readonly #versions = new Map<string, ObjectVersionRecord>();
+  readonly #sizes = new Map<string, number>();
+  #contentBytes = 0;
 
   get(name: ObjectName): ObjectEntry | undefined {
     return this.#objects.get(objectKey(name));
@@ -33,6 +36,24 @@ export class ObjectsView {
     return this.#versions.keys();
   }
 
+  get count(): number {
+    return this.#objects.size;
+  }
+
+  /** Bytes of all versions of all contents, as they are kept. */
+  get contentBytes(): number {
+    return this.#contentBytes;
+  }
+
+  /** What the priority class says; undefined where there is none of that name. */
+  priorityOf(className: string): Priority | undefined {
+    const classes = this.#objects.group("ns:").flatMap(({ record }) => {
+      const { name, spec } = record;
+      return spec?.$case === "priorityClass" ? [{ name, record: spec.value }] : [];
+    });
+    return priorityOf(className, classes);
+  }
+
   /** Deleted claims whose data lies on the node still. */
   claimRemovals(node: string): ObjectEntry[] {
     return this.#objects.group(`removal:${node}`);
@@ -52,6 +73,9 @@ export class ObjectsView {
   }
 
   applyVersion(key: string, stored: StoredRecord | undefined): void {
+    this.#contentBytes += (stored?.value.byteLength ?? 0) - (this.#sizes.get(key) ?? 0);
+    if (stored === undefined) this.#sizes.delete(key);
+    else this.#sizes.set(key, stored.value.byteLength);
     if (stored === undefined) this.#versions.delete(key);
     else this.#versions.set(key, decodeRecord(ObjectVersionRecord, key, stored.value));
   }

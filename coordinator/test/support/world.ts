@@ -14,6 +14,7 @@ import { type Config, readConfig } from "../../src/config.ts";
 import { type Coordinator, startCoordinator } from "../../src/coordinator.ts";
 import { encodeJsonRecord } from "../../src/model/codec.ts";
 import { apiTokenKey } from "../../src/model/keys.ts";
+import { openVault } from "../../src/objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../../src/store/index.ts";
 import { type Calls, callsOf } from "./calls.ts";
 import { SkipClock } from "./skip-clock.ts";
@@ -51,6 +52,7 @@ export async function startWorld(
   const clock = new SkipClock();
   const store = createMemoryStore({ clock });
   const authority = await CertificateAuthority.create("test", { nowMs: clock.nowMs, randomBytes });
+  const vault = await openVault([{ id: "test", bytes: randomBytes(32) }], store);
   const config = {
     ...readConfig(["--data-dir", "/nonexistent", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"], settings),
     destination: { listen: "127.0.0.1:0" },
@@ -63,7 +65,7 @@ export async function startWorld(
     throw error;
   };
   const start = () =>
-    startCoordinator({ config, store, epoch: 1, clusterId, authority, clock, log, onFatal });
+    startCoordinator({ config, store, epoch: 1, clusterId, authority, vault, clock, log, onFatal });
   let coordinator = await start();
   const closers: (() => void)[] = [];
   t.after(async () => {

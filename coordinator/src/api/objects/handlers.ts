@@ -1,22 +1,82 @@
+import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
+import { hasLabels } from "../../model/labels.ts";
+import { type ObjectName, titleOf } from "../../model/object-name.ts";
+import type { CallContext } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
+import type { ObjectEntry } from "../../state/entries.ts";
+import { type PutOptions, putObject } from "./put.ts";
+import { notFound, removeObject } from "./remove.ts";
+import { validateKind, validateName, validatePut } from "./validate.ts";
+import { builtInViews, objectView, openView } from "./views.ts";
+
+export interface ObjectOptions extends PutOptions {
+  readonly log: Logger;
+}
 
 export type ObjectHandlers = Pick<
   Handlers<typeof OperatorServiceService>,
   "putObject" | "getObject" | "listObjects" | "deleteObject" | "revealObject"
 >;
 
-/** What pods refer to by name. */
-export function objectHandlers(): ObjectHandlers {
-  const refuse = async (): Promise<never> => {
-    throw new CoordinatorError("UNIMPLEMENTED", "objects are not supported by this version");
-  };
+/** What pods refer to by name. Who reads or changes values is written to the log, the values never are. */
+export function objectHandlers(options: ObjectOptions): ObjectHandlers {
+  const { state, vault, log } = options;
+  const note = (what: string, { namespace, kind, name }: ObjectName, { caller }: CallContext): void =>
+    log.info({ namespace, kind, name, by: caller.kind === "user" ? caller.name : caller.kind }, what);
   return {
-    putObject: refuse,
-    getObject: refuse,
-    listObjects: refuse,
-    deleteObject: refuse,
-    revealObject: refuse,
+    putObject: async (request, context) => {
+      const draft = validatePut(request);
+      const action = await putObject(draft, request.createOnly, options);
+      if (action !== "unchanged") note(`object ${action}`, draft.name, context);
+      return { object: objectView(find(draft.name, options), state), action };
+    },
+    getObject: async (request) => {
+      const name = validateName(request);
+      const builtIn = builtInViews().find(
+        (view) => name.kind === "priority_class" && view.name === name.name,
+      );
+      if (builtIn !== undefined) return { object: builtIn };
+      const entry = find(name, options);
+      return {
+        object: name.kind === "config_map" ? openView(entry, state, vault) : objectView(entry, state),
+      };
+    },
+    listObjects: async (request) => ({ objects: list(request, options) }),
+    deleteObject: async (request, context) => {
+      const name = validateName(request);
+      const pending = await removeObject(name, options);
+      note("object deleted", name, context);
+      return { pending };
+    },
+    revealObject: async (request, context) => {
+      const name = validateName(request);
+      const entry = find(name, options);
+      if (entry.record.versions.length === 0)
+        throw new CoordinatorError("INVALID", `${titleOf(name)} has nothing to reveal`);
+      note("object revealed", name, context);
+      return { object: openView(entry, state, vault) };
+    },
   };
+}
+
+function list({ namespace, kind, labels }: wire.ListObjectsRequest, { state }: ObjectOptions): wire.Object[] {
+  const filter = {
+    ...(namespace !== "" && { namespace }),
+    ...(kind !== "" && { kind: validateKind(kind) }),
+  };
+  const views = state.objects
+    .list(filter)
+    .filter(({ record }) => hasLabels(record.labels, labels))
+    .map((entry) => objectView(entry, state));
+  const withBuiltIn = namespace === "" && (kind === "" || kind === "priority_class") && hasLabels({}, labels);
+  return [...(withBuiltIn ? builtInViews() : []), ...views];
+}
+
+function find(name: ObjectName, { state }: ObjectOptions): ObjectEntry {
+  const entry = state.objects.get(name);
+  if (entry === undefined) throw notFound(name);
+  return entry;
 }

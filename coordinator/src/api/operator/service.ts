@@ -5,7 +5,6 @@ import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token"
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
-import type { Clock } from "../../control/clock.ts";
 import type { Unplaced } from "../../control/placement/unplaced.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { Tunnels } from "../../link/tunnels.ts";
@@ -18,10 +17,9 @@ import type { CallContext } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import type { RolloutEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
-import type { Store } from "../../store/index.ts";
 import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
-import { objectHandlers } from "../objects/handlers.ts";
+import { type ObjectOptions, objectHandlers } from "../objects/handlers.ts";
 import { validateApiToken, validateJoinToken } from "../validate/tokens.ts";
 import { copy } from "./copy.ts";
 import { exec } from "./exec.ts";
@@ -30,10 +28,7 @@ import { portForward } from "./port-forward.ts";
 import { updateNode } from "./update-node.ts";
 import { endpointViews, nodeView, podView, resourceView } from "./views.ts";
 
-export interface OperatorOptions {
-  readonly store: Store;
-  readonly state: State;
-  readonly clock: Clock;
+export interface OperatorOptions extends ObjectOptions {
   readonly unplaced: Unplaced;
   readonly rollouts: RolloutSource;
   readonly tunnels: Tunnels;
@@ -65,7 +60,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     },
     getRollout: async (request, context) => getRollout(request, context, options),
     delete: async (request) => remove(request, options),
-    ...objectHandlers(),
+    ...objectHandlers(options),
     updateNode: (request) => updateNode(request, options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),

@@ -1,0 +1,12 @@
+import type { ObjectRecord } from "@forage/proto/forage/store/v1/store";
+import type { ObjectName } from "../../model/object-name.ts";
+import type { Content } from "../../objects/vault.ts";
+
+/** What an object is to be, checked. */
+export interface ObjectDraft {
+  readonly name: ObjectName;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of secrets, config maps and registry credentials. */
+  readonly content?: Content;
+  readonly spec?: NonNullable<ObjectRecord["spec"]>;
+}

@@ -1,0 +1,142 @@
+import { ObjectRecord, ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
+import type { Clock } from "../../control/clock.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { hashLabels } from "../../model/hash.ts";
+import { objectKey, objectVersionKey } from "../../model/keys.ts";
+import { titleOf } from "../../model/object-name.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { Vault } from "../../objects/vault.ts";
+import type { ObjectEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Op, Store } from "../../store/index.ts";
+import type { ObjectDraft } from "./draft.ts";
+
+export interface PutOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly vault: Vault;
+}
+
+export type PutAction = "created" | "changed" | "unchanged";
+
+const maxTries = 8;
+/** All contents with their versions, which the coordinator holds in memory. */
+const maxTotalBytes = 256 * 1024 * 1024;
+const maxObjects = 20_000;
+
+/** Stores the object as a whole, unless that would change nothing. */
+export async function putObject(
+  draft: ObjectDraft,
+  createOnly: boolean,
+  options: PutOptions,
+): Promise<PutAction> {
+  const { store, state, vault, clock } = options;
+  const key = objectKey(draft.name);
+  const version = draft.content === undefined ? "" : vault.versionOf(draft.name, draft.content);
+  for (let tries = 0; tries < maxTries; tries++) {
+    const existing = state.objects.get(draft.name);
+    if (existing !== undefined && createOnly)
+      throw new CoordinatorError("ALREADY_EXISTS", `${titleOf(draft.name)} exists already`);
+    assertMayBecome(draft, existing, state);
+    const record = recordOf(draft, version, existing, clock.nowMs());
+    if (existing !== undefined && same(existing.record, record)) return "unchanged";
+    if (existing === undefined || existing.record.versions[0] !== version) assertRoom(state);
+    const ops: Op[] = [{ kind: "put", key, value: encodeRecord(ObjectRecord, record) }];
+    if (draft.content !== undefined) {
+      const stored = vault.record(draft.name, draft.content, version, clock.nowMs());
+      ops.push({
+        kind: "put",
+        key: objectVersionKey(draft.name, version),
+        value: encodeRecord(ObjectVersionRecord, stored),
+      });
+    }
+    const compare = { kind: "modRevision", key, revision: existing?.revision ?? 0 } as const;
+    const result = await store.txn([compare], ops);
+    await state.reached(result.revision);
+    if (result.succeeded) return existing === undefined ? "created" : "changed";
+  }
+  throw new CoordinatorError("CONFLICT", `others kept changing ${titleOf(draft.name)}; try again`);
+}
+
+function recordOf(
+  { name, labels, content, spec }: ObjectDraft,
+  version: string,
+  existing: ObjectEntry | undefined,
+  nowMs: number,
+): ObjectRecord {
+  const before = existing?.record;
+  const older = (before?.versions ?? []).filter((it) => it !== version);
+  const sizes = Object.entries(content ?? {}).map(([key, value]) => [key, value.byteLength]);
+  return {
+    ...name,
+    labels: { ...labels },
+    createdAt: before?.createdAt ?? toTimestamp(nowMs),
+    updatedAt: toTimestamp(nowMs),
+    generation: (before?.generation ?? 0n) + 1n,
+    versions: content === undefined ? [] : [version, ...older],
+    sizes: Object.fromEntries(sizes),
+    spec: spec?.$case === "claim" ? { ...spec, value: { ...spec.value, node: nodeOf(existing) } } : spec,
+  };
+}
+
+/** A claim stays where its data is. */
+function nodeOf(existing: ObjectEntry | undefined): string {
+  const spec = existing?.record.spec;
+  return spec?.$case === "claim" ? spec.value.node : "";
+}
+
+function same(a: ObjectRecord, b: ObjectRecord): boolean {
+  if (a.versions[0] !== b.versions[0] || hashLabels(a.labels) !== hashLabels(b.labels)) return false;
+  return JSON.stringify(a.spec, plain) === JSON.stringify(b.spec, plain);
+}
+
+function plain(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
+}
+
+function assertMayBecome(draft: ObjectDraft, existing: ObjectEntry | undefined, state: State): void {
+  const [before, after] = [existing?.record.spec, draft.spec];
+  if (before?.$case === "claim" && after?.$case === "claim") {
+    if (before.value.deleting)
+      throw new CoordinatorError(
+        "FAILED_PRECONDITION",
+        `${titleOf(draft.name)} was deleted and its data is being removed from node ${before.value.node}; try again when that is done`,
+      );
+    if (before.value.node !== "" && before.value.capacityBytes !== after.value.capacityBytes)
+      throw invalid("claim.capacity", `can't be changed: the claim is on node ${before.value.node}`);
+  }
+  if (after?.$case !== "priorityClass") return;
+  if (before?.$case === "priorityClass" && before.value.value !== after.value.value)
+    throw invalid("priority_class.value", "can't be changed: make another class");
+  const other = state.objects.list({ kind: "priority_class" }).find(({ name, record }) => {
+    return (
+      name.name !== draft.name.name &&
+      record.spec?.$case === "priorityClass" &&
+      record.spec.value.globalDefault
+    );
+  });
+  if (after.value.globalDefault && other !== undefined)
+    throw invalid("priority_class.global_default", `is set on ${titleOf(other.name)} already`);
+}
+
+function invalid(field: string, description: string): CoordinatorError {
+  const path = `object.${field}`;
+  return new CoordinatorError("INVALID", `${path}: ${description}`, {
+    violations: [{ field: path, description }],
+  });
+}
+
+function assertRoom(state: State): void {
+  if (state.objects.contentBytes > maxTotalBytes)
+    throw new CoordinatorError(
+      "RESOURCE_EXHAUSTED",
+      `secrets and config maps hold ${state.objects.contentBytes} bytes with their versions, at most ${maxTotalBytes} are kept: delete what isn't used`,
+    );
+  if (state.objects.count > maxObjects)
+    throw new CoordinatorError(
+      "RESOURCE_EXHAUSTED",
+      `there are ${maxObjects} objects: delete what isn't used`,
+    );
+}

@@ -1,0 +1,66 @@
+import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
+import { CoordinatorError } from "../../errors.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { type ObjectName, titleOf } from "../../model/object-name.ts";
+import { builtInClasses } from "../../model/priority.ts";
+import type { ObjectEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Op, Store } from "../../store/index.ts";
+
+const maxTries = 8;
+/** Users that an error names. */
+const maxNamed = 5;
+
+export interface RemoveOptions {
+  readonly store: Store;
+  readonly state: State;
+}
+
+/** True: a claim's node has yet to remove the data. Versions of contents go when no pod is pinned to them. */
+export async function removeObject(name: ObjectName, { store, state }: RemoveOptions): Promise<boolean> {
+  if (name.kind === "priority_class" && Object.hasOwn(builtInClasses, name.name))
+    throw new CoordinatorError("FAILED_PRECONDITION", `${titleOf(name)} is built in`);
+  for (let tries = 0; tries < maxTries; tries++) {
+    const entry = state.objects.get(name);
+    if (entry === undefined) throw notFound(name);
+    assertUnused(name, state);
+    const op = removal(entry, state);
+    if (op === undefined) return true;
+    const compare = { kind: "modRevision", key: entry.key, revision: entry.revision } as const;
+    const result = await store.txn([compare], [op]);
+    await state.reached(result.revision);
+    if (result.succeeded) return op.kind === "put";
+  }
+  throw new CoordinatorError("CONFLICT", `others kept changing ${titleOf(name)}; try again`);
+}
+
+export function notFound(name: ObjectName): CoordinatorError {
+  const where = name.namespace === "" ? "" : ` in namespace "${name.namespace}"`;
+  return new CoordinatorError("NOT_FOUND", `there is no ${titleOf(name)}${where}`);
+}
+
+/** Undefined: the claim's node has been told already. */
+function removal({ key, record }: ObjectEntry, state: State): Op | undefined {
+  if (record.spec?.$case !== "claim") return { kind: "delete", key };
+  const { node, deleting } = record.spec.value;
+  if (node === "" || state.node(node) === undefined) return { kind: "delete", key };
+  if (deleting) return undefined;
+  const spec = { ...record.spec, value: { ...record.spec.value, deleting: true } };
+  return { kind: "put", key, value: encodeRecord(ObjectRecord, { ...record, spec }) };
+}
+
+function assertUnused(name: ObjectName, state: State): void {
+  const resources = state
+    .resourcesReferring(name)
+    .filter(({ record }) => !record.deleting)
+    .map(({ record }) => `${record.namespace}/${record.kind}/${record.name}`);
+  const pods =
+    name.kind === "claim" ? state.podsReferring(name).map(({ record }) => `pod ${record.name}`) : [];
+  const users = [...resources, ...pods];
+  if (users.length === 0) return;
+  const more = users.length > maxNamed ? ` and ${users.length - maxNamed} more` : "";
+  throw new CoordinatorError(
+    "FAILED_PRECONDITION",
+    `${titleOf(name)} is in use by ${users.slice(0, maxNamed).join(", ")}${more}; nothing was deleted`,
+  );
+}

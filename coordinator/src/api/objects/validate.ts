@@ -1,0 +1,176 @@
+import type {
+  Claim,
+  Object as ObjectMessage,
+  PriorityClass,
+  PutObjectRequest,
+  RegistryCredential,
+} from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../../errors.ts";
+import { isObjectKind, OBJECT_KINDS, type ObjectKind, type ObjectName } from "../../model/object-name.ts";
+import { maxClassValue, reservedClassPrefix } from "../../model/priority.ts";
+import type { Content } from "../../objects/vault.ts";
+import { Field } from "../validate/field.ts";
+import { Findings } from "../validate/findings.ts";
+import { validateLabels } from "../validate/labels.ts";
+import { configKeyProblem, dnsLabelProblem, dnsSubdomainProblem } from "../validate/syntax/names.ts";
+import { amountOf } from "../validate/syntax/quantity.ts";
+import { controlProblem, lengthProblem } from "../validate/syntax/text.ts";
+import type { ObjectDraft } from "./draft.ts";
+
+/** Kubernetes' limit, and what goes into one transaction and one pod's assignment. */
+const maxContentBytes = 1024 * 1024;
+const maxKeys = 1_000;
+const maxDescriptionBytes = 1024;
+const maxUserBytes = 256;
+const maxPasswordBytes = 16 * 1024;
+/** A file system smaller than this holds nothing but itself. */
+const minCapacityBytes = 1024 * 1024;
+/** Host and port as images name them. */
+const registryServer =
+  /^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?(:[0-9]{1,5})?$|^\[[0-9a-fA-F:]+\](:[0-9]{1,5})?$/;
+const nanoPerByte = 1_000_000_000n;
+
+/** Throws INVALID with every violation; none of them says a value. */
+export function validatePut({ namespace, object }: PutObjectRequest): ObjectDraft {
+  const findings = new Findings();
+  const field = new Field(findings).at("object");
+  if (object?.spec === undefined) {
+    field.invalid(`must have one of ${OBJECT_KINDS.join(", ")}`);
+    findings.raise();
+    throw new TypeError("unreachable");
+  }
+  const kind = kindOf(object.spec);
+  const name: ObjectName = { namespace, kind, name: object.name };
+  checkNamespace(namespace, kind, new Field(findings).at("namespace"));
+  if (object.namespace !== namespace) field.at("namespace").invalid("must be the request's namespace");
+  field.at("name").check(dnsSubdomainProblem(object.name));
+  validateLabels(object.labels, field.at("labels"));
+  const rest = specOf(object.spec, object.name, field.at(kind));
+  findings.raise();
+  return { name, labels: object.labels, ...rest };
+}
+
+/** The name that a request means. Throws INVALID. */
+export function validateName(request: {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+}): ObjectName {
+  const { namespace, kind, name } = request;
+  const known = validateKind(kind);
+  const findings = new Findings();
+  const root = new Field(findings);
+  checkNamespace(namespace, known, root.at("namespace"));
+  root.at("name").check(dnsSubdomainProblem(name));
+  findings.raise();
+  return { namespace, kind: known, name };
+}
+
+export function validateKind(kind: string): ObjectKind {
+  if (isObjectKind(kind)) return kind;
+  const description = `must be one of ${OBJECT_KINDS.join(", ")}`;
+  throw new CoordinatorError("INVALID", `kind: ${description}`, {
+    violations: [{ field: "kind", description }],
+  });
+}
+
+function checkNamespace(namespace: string, kind: ObjectKind, field: Field): void {
+  if (kind !== "priority_class") field.check(dnsLabelProblem(namespace));
+  else if (namespace !== "") field.invalid("must be empty: priority classes belong to the whole cluster");
+}
+
+type Spec = NonNullable<ObjectMessage["spec"]>;
+
+function kindOf(spec: Spec): ObjectKind {
+  switch (spec.$case) {
+    case "configMap":
+      return "config_map";
+    case "registryCredential":
+      return "registry_credential";
+    case "priorityClass":
+      return "priority_class";
+    case "secret":
+    case "claim":
+      return spec.$case;
+    default:
+      return spec satisfies never;
+  }
+}
+
+function specOf(spec: Spec, name: string, field: Field): Pick<ObjectDraft, "content" | "spec"> {
+  switch (spec.$case) {
+    case "secret":
+    case "configMap":
+      checkContent(spec.value.data, field.at("data"));
+      return { content: spec.value.data };
+    case "registryCredential":
+      return credentialOf(spec.value, field);
+    case "claim":
+      return claimOf(spec.value, field);
+    case "priorityClass":
+      return classOf(spec.value, name, field);
+    default:
+      return spec satisfies never;
+  }
+}
+
+function checkContent(data: Content, field: Field): void {
+  const entries = Object.entries(data);
+  if (entries.length > maxKeys) field.invalid(`must have at most ${maxKeys} keys, has ${entries.length}`);
+  const bytes = entries.reduce((sum, [key, value]) => sum + Buffer.byteLength(key) + value.byteLength, 0);
+  if (bytes > maxContentBytes)
+    field.invalid(`must not be longer than ${maxContentBytes} bytes together, has ${bytes}`);
+  for (const [key] of entries) {
+    const problem = configKeyProblem(key);
+    if (problem !== undefined) field.key(key).invalid(`the key ${problem}`);
+  }
+}
+
+function credentialOf(
+  { server, username, password }: RegistryCredential,
+  field: Field,
+): Pick<ObjectDraft, "content" | "spec"> {
+  if (!registryServer.test(server) || server.length > 300)
+    field
+      .at("server")
+      .invalid("must be a registry's host, with its port if images name one, such as docker.io");
+  if (username === "") field.at("username").invalid("must not be empty");
+  field.at("username").check(controlProblem(username) ?? lengthProblem(username, maxUserBytes));
+  if (username.includes(":"))
+    field.at("username").invalid("must not hold a ':', which ends it on the way to the registry");
+  if (password === "") field.at("password").invalid("must not be empty");
+  field.at("password").check(controlProblem(password) ?? lengthProblem(password, maxPasswordBytes));
+  const texts = { server, username, password };
+  const content = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text)]));
+  return { content, spec: { $case: "registry", value: { server, username } } };
+}
+
+function claimOf({ capacity }: Claim, field: Field): Pick<ObjectDraft, "spec"> {
+  const nano = capacity === "" ? 0n : capacityOf(capacity, field.at("capacity"));
+  const capacityBytes = (nano + nanoPerByte - 1n) / nanoPerByte;
+  return { spec: { $case: "claim", value: { capacity, capacityBytes, node: "", deleting: false } } };
+}
+
+function capacityOf(text: string, field: Field): bigint {
+  const { nano, problem } = amountOf("ephemeral-storage", text);
+  field.check(problem);
+  if (nano !== undefined && nano < BigInt(minCapacityBytes) * nanoPerByte)
+    field.invalid("must be at least 1Mi");
+  return nano ?? 0n;
+}
+
+function classOf(
+  { value, neverPreempts, globalDefault, description }: PriorityClass,
+  name: string,
+  field: Field,
+): Pick<ObjectDraft, "spec"> {
+  if (value > maxClassValue) field.at("value").invalid(`must be at most ${maxClassValue}`);
+  if (name.startsWith(reservedClassPrefix))
+    field.invalid(`names that begin with ${reservedClassPrefix} are those of built-in classes`);
+  field
+    .at("description")
+    .check(controlProblem(description) ?? lengthProblem(description, maxDescriptionBytes));
+  return {
+    spec: { $case: "priorityClass", value: { value, neverPreempts, globalDefault, description } },
+  };
+}

@@ -1,0 +1,81 @@
+import type { Object as ObjectMessage } from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../../errors.ts";
+import { titleOf } from "../../model/object-name.ts";
+import { builtInClasses } from "../../model/priority.ts";
+import type { Vault } from "../../objects/vault.ts";
+import type { ObjectEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+
+/** Nothing of the content but its size. */
+export function objectView(entry: ObjectEntry, state: State): ObjectMessage {
+  const { record, name } = entry;
+  return {
+    namespace: record.namespace,
+    name: record.name,
+    labels: record.labels,
+    createdAt: record.createdAt,
+    updatedAt: record.updatedAt,
+    generation: record.generation,
+    version: record.versions[0] ?? "",
+    usedBy: state
+      .podsReferring(name)
+      .map((pod) => pod.record.name)
+      .sort(),
+    spec: specOf(entry, state),
+  };
+}
+
+/** With all values. The caller has seen to it that they may be told. */
+export function openView(entry: ObjectEntry, state: State, vault: Vault): ObjectMessage {
+  const { name, record } = entry;
+  const view = objectView(entry, state);
+  const version = state.objects.version(name, record.versions[0] ?? "");
+  if (version === undefined) throw new CoordinatorError("INTERNAL", `${titleOf(name)} has lost its content`);
+  const data = vault.open(name, version);
+  switch (view.spec?.$case) {
+    case "secret":
+    case "configMap":
+      return { ...view, spec: { ...view.spec, value: { ...view.spec.value, data } } };
+    case "registryCredential": {
+      const password = data.password?.toString() ?? "";
+      return { ...view, spec: { ...view.spec, value: { ...view.spec.value, password } } };
+    }
+    default:
+      return view;
+  }
+}
+
+/** Classes that are always there, as if they were stored. */
+export function builtInViews(): ObjectMessage[] {
+  return Object.entries(builtInClasses).map(([name, value]) => ({
+    namespace: "",
+    name,
+    labels: {},
+    createdAt: undefined,
+    updatedAt: undefined,
+    generation: 0n,
+    version: "",
+    usedBy: [],
+    spec: { $case: "priorityClass", value: { ...value } },
+  }));
+}
+
+function specOf({ name, record }: ObjectEntry, state: State): NonNullable<ObjectMessage["spec"]> {
+  const { spec, sizes } = record;
+  switch (spec?.$case) {
+    case "registry":
+      return { $case: "registryCredential", value: { ...spec.value, password: "" } };
+    case "claim": {
+      const { capacity, node, deleting } = spec.value;
+      const told = state.node(node)?.report?.report?.claims ?? [];
+      const here = told.find((it) => it.namespace === name.namespace && it.name === name.name);
+      return { $case: "claim", value: { capacity, node, deleting, usedBytes: here?.usedBytes ?? 0n } };
+    }
+    case "priorityClass":
+      return { $case: "priorityClass", value: { ...spec.value } };
+    case undefined:
+      return { $case: name.kind === "secret" ? "secret" : "configMap", value: { data: {}, sizes } };
+    default:
+      return spec satisfies never;
+  }
+}

@@ -1,0 +1,46 @@
+import type { PriorityClassRecord } from "@forage/proto/forage/store/v1/store";
+
+/** What a pod's class says of it. */
+export interface Priority {
+  readonly value: number;
+  readonly neverPreempts: boolean;
+}
+
+/** Kubernetes' own, which are always there. */
+export const builtInClasses: Readonly<Record<string, PriorityClassRecord>> = {
+  "system-cluster-critical": {
+    value: 2_000_000_000,
+    neverPreempts: false,
+    globalDefault: false,
+    description: "Pods that the cluster needs.",
+  },
+  "system-node-critical": {
+    value: 2_000_001_000,
+    neverPreempts: false,
+    globalDefault: false,
+    description: "Pods that their node needs; above all others.",
+  },
+};
+
+export const reservedClassPrefix = "system-";
+/** Above it are the built-in classes. */
+export const maxClassValue = 1_000_000_000;
+
+interface NamedClass {
+  readonly name: string;
+  readonly record: PriorityClassRecord;
+}
+
+/** Pure: what the class of that name says; without a name, what the default class says, else 0. Undefined: there is no such class. */
+export function priorityOf(name: string, classes: readonly NamedClass[]): Priority | undefined {
+  if (name === "") return defaultOf(classes) ?? { value: 0, neverPreempts: false };
+  return builtInClasses[name] ?? classes.find((it) => it.name === name)?.record;
+}
+
+/** Two at once could only come about by two calls at one moment: then, as in Kubernetes, the least important counts. */
+function defaultOf(classes: readonly NamedClass[]): Priority | undefined {
+  return classes
+    .map(({ record }) => record)
+    .filter(({ globalDefault }) => globalDefault)
+    .sort((a, b) => a.value - b.value)[0];
+}

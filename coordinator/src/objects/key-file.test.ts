@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { chmod, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { loadKeys, parseKeys } from "./key-file.ts";
+
+const a = Buffer.alloc(32, 1).toString("base64");
+const b = Buffer.alloc(32, 2).toString("base64");
+
+test("a file is made at the first start, for us alone, and read at the next", async (t) => {
+  const directory = await aDirectory(t);
+  const defaultPath = join(directory, "keys", "secrets.keys");
+  const made = await loadKeys({ defaultPath });
+  assert.equal(made.length, 1);
+  assert.equal((await stat(defaultPath)).mode & 0o777, 0o600);
+  assert.deepEqual(await loadKeys({ defaultPath }), made);
+});
+
+test("a file that was named is never made, and none that others can read is taken", async (t) => {
+  const directory = await aDirectory(t);
+  const path = join(directory, "mine");
+  const defaultPath = join(directory, "default");
+  await assert.rejects(loadKeys({ path, defaultPath }), { code: "FILE_MISSING" });
+  await writeFile(path, a, { mode: 0o644 });
+  await assert.rejects(loadKeys({ path, defaultPath }), { code: "FILE_UNSAFE" });
+  await chmod(path, 0o600);
+  assert.equal((await loadKeys({ path, defaultPath })).length, 1);
+});
+
+test("systemd's credential comes before the default place", async (t) => {
+  const credentialsDirectory = await aDirectory(t);
+  const defaultPath = join(credentialsDirectory, "default");
+  await writeFile(join(credentialsDirectory, "forage-secret-keys"), `${b}\n`, { mode: 0o440 });
+  assert.deepEqual(await loadKeys({ credentialsDirectory, defaultPath }), parseKeys(b, "x"));
+  await assert.rejects(readFile(defaultPath), { code: "ENOENT" });
+});
+
+test("the first key of the file is the first", () => {
+  const keys = parseKeys(`# new\n${b}\n\n# old\n  ${a}  \n`, "f");
+  assert.deepEqual(
+    keys.map(({ bytes }) => bytes[0]),
+    [2, 1],
+  );
+  assert.notEqual(keys[0]?.id, keys[1]?.id);
+});
+
+test("a bad line is told by its number and never quoted", () => {
+  const short = Buffer.alloc(31, 3).toString("base64");
+  for (const [text, problem] of [
+    ["", /holds no key/],
+    ["# nothing\n", /holds no key/],
+    [`${a}\n${short}`, /f, line 2: must be 32 bytes/],
+    [`${a}!`, /f, line 1/],
+    [`${a}\n${a}`, /a key twice/],
+    [
+      Array.from({ length: 17 }, (_, i) => Buffer.alloc(32, i + 1).toString("base64")).join("\n"),
+      /at most 16/,
+    ],
+  ] as const) {
+    assert.throws(
+      () => parseKeys(text, "f"),
+      (error: Error) => {
+        assert.match(error.message, problem);
+        assert.equal(error.message.includes(short) || error.message.includes(a), false);
+        return true;
+      },
+    );
+  }
+});
+
+async function aDirectory(t: TestContext): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), "forage-keys-"));
+  t.after(() => rm(directory, { recursive: true }));
+  return directory;
+}

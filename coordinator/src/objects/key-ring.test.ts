@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { KeyRing } from "./key-ring.ts";
+
+const old = { id: "old", bytes: randomBytes(32) };
+const fresh = { id: "fresh", bytes: randomBytes(32) };
+const place = "object-versions/shop/secret/db/1";
+const canary = Buffer.from("hunter2-canary");
+
+test("what was sealed opens in its place, and looks different every time", () => {
+  const ring = new KeyRing([fresh], randomBytes);
+  const [a, b] = [ring.seal(canary, place), ring.seal(canary, place)];
+  assert.deepEqual(ring.open(a, place), canary);
+  assert.equal(a.keyId, "fresh");
+  assert.notDeepEqual(a.ciphertext, b.ciphertext);
+  assert.equal(a.ciphertext.includes(canary), false);
+  assert.deepEqual(ring.open(ring.seal(new Uint8Array(0), place), place), Buffer.alloc(0));
+});
+
+test("with several keys the first seals and all open", () => {
+  const sealed = new KeyRing([old], randomBytes).seal(canary, place);
+  const both = new KeyRing([fresh, old], randomBytes);
+  assert.deepEqual(both.open(sealed, place), canary);
+  assert.equal(both.seal(canary, place).keyId, "fresh");
+  assert.throws(
+    () => new KeyRing([fresh], randomBytes).open(sealed, place),
+    /encrypted with key old: put it back/,
+  );
+});
+
+test("whatever was changed, cut or moved doesn't open, and the error says nothing of it", () => {
+  const ring = new KeyRing([fresh], randomBytes);
+  const sealed = ring.seal(canary, place);
+  const flipped = (bytes: Buffer, at: number): Buffer => {
+    const copy = Buffer.from(bytes);
+    copy[at] = (copy[at] ?? 0) ^ 1;
+    return copy;
+  };
+  const forgeries = [
+    ...sealed.ciphertext.keys().map((at) => ({ ...sealed, ciphertext: flipped(sealed.ciphertext, at) })),
+    ...sealed.nonce.keys().map((at) => ({ ...sealed, nonce: flipped(sealed.nonce, at) })),
+    ...sealed.ciphertext
+      .keys()
+      .map((length) => ({ ...sealed, ciphertext: sealed.ciphertext.subarray(0, length) })),
+    { ...sealed, nonce: Buffer.alloc(0) },
+  ];
+  for (const forgery of forgeries) {
+    assert.throws(
+      () => ring.open(forgery, place),
+      (error: Error) => {
+        assert.match(error.message, /was changed on disk/);
+        assert.equal(error.cause, undefined);
+        return true;
+      },
+    );
+  }
+  assert.throws(() => ring.open(sealed, "object-versions/shop/secret/other/1"), /was changed on disk/);
+  const imposter = new KeyRing([{ id: "fresh", bytes: randomBytes(32) }], randomBytes);
+  assert.throws(() => imposter.open(sealed, place), /another key of the name/);
+});

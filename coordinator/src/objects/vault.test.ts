@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { decodeRecord, encodeRecord } from "../model/codec.ts";
+import { objectVersionKey } from "../model/keys.ts";
+import type { ObjectName } from "../model/object-name.ts";
+import { createMemoryStore, type Store } from "../store/index.ts";
+import { openVault, reseal } from "./open-vault.ts";
+import type { Vault } from "./vault.ts";
+
+const old = { id: "old", bytes: randomBytes(32) };
+const fresh = { id: "fresh", bytes: randomBytes(32) };
+const db: ObjectName = { namespace: "shop", kind: "secret", name: "db" };
+const content = (text: string) => ({ password: Buffer.from(text), user: Buffer.from("root") });
+
+test("the same content of the same object has the same version; anything else another", async () => {
+  const vault = await openVault([fresh], createMemoryStore({ clock: new ManualClock() }));
+  const version = vault.versionOf(db, content("a"));
+  assert.match(version, /^[0-9a-f]{64}$/);
+  assert.equal(vault.versionOf(db, { user: Buffer.from("root"), password: Buffer.from("a") }), version);
+  const others = [
+    vault.versionOf(db, content("b")),
+    vault.versionOf({ ...db, name: "other" }, content("a")),
+    vault.versionOf({ ...db, namespace: "other" }, content("a")),
+    vault.versionOf({ ...db, kind: "config_map" }, content("a")),
+    (await openVault([fresh], createMemoryStore({ clock: new ManualClock() }))).versionOf(db, content("a")),
+  ];
+  assert.equal(new Set([version, ...others]).size, 6);
+});
+
+test("a secret's record holds no value in plain text, a config map's does", async () => {
+  const vault = await openVault([fresh], createMemoryStore({ clock: new ManualClock() }));
+  for (const [kind, isPlain] of [
+    ["secret", false],
+    ["registry_credential", false],
+    ["config_map", true],
+  ] as const) {
+    const record = vault.record({ ...db, kind }, content("hunter2-canary"), "v1", 1);
+    const bytes = Buffer.from(encodeRecord(ObjectVersionRecord, record));
+    assert.equal(bytes.includes("hunter2-canary"), isPlain, kind);
+    assert.equal(vault.open({ ...db, kind }, record).password?.toString(), "hunter2-canary");
+  }
+});
+
+test("a new first key takes over at a start; then the old one can go, and versions stay the same", async () => {
+  const store = createMemoryStore({ clock: new ManualClock() });
+  const before = await openVault([old], store);
+  const names = Array.from({ length: 40 }, (_, i) => ({ ...db, name: `s${i}` }));
+  for (const name of names) await put(store, before, name);
+  await put(store, before, { ...db, kind: "config_map" });
+  const version = before.versionOf(db, content("a"));
+
+  assert.equal(await reseal([fresh, old], store), 41, "every secret and the key for versions");
+  assert.equal(await reseal([fresh, old], store), 0);
+  const after = await openVault([fresh], store);
+  assert.equal(after.versionOf(db, content("a")), version);
+  for (const name of names)
+    assert.equal(after.open(name, await read(store, name)).password?.toString(), name.name);
+});
+
+test("a store whose key is gone is told at once, by the key's name", async () => {
+  const store = createMemoryStore({ clock: new ManualClock() });
+  await openVault([old], store);
+  await assert.rejects(openVault([fresh], store), /key old: put it back into the secret key file/);
+});
+
+test("a record that was moved to another object doesn't open", async () => {
+  const store = createMemoryStore({ clock: new ManualClock() });
+  const vault = await openVault([fresh], store);
+  const record = vault.record(db, content("a"), "v1", 1);
+  assert.throws(() => vault.open({ ...db, name: "other" }, record), /was changed on disk/);
+});
+
+async function put(store: Store, vault: Vault, name: ObjectName): Promise<void> {
+  const value = encodeRecord(ObjectVersionRecord, vault.record(name, content(name.name), "v1", 1));
+  await store.txn([], [{ kind: "put", key: objectVersionKey(name, "v1"), value }]);
+}
+
+async function read(store: Store, name: ObjectName): Promise<ObjectVersionRecord> {
+  const key = objectVersionKey(name, "v1");
+  return decodeRecord(ObjectVersionRecord, key, (await store.get(key))?.value ?? new Uint8Array());
+}
