@@ -228,7 +228,7 @@ export class PodLoop {
       containers: this.#world.observer.containersOf(this.#pod.uid),
       stale: this.#stale,
       published: this.#published,
-      volumesOutdated: this.#volumesShown !== this.#pod.volumes,
+      volumesOutdated: this.#volumesShown !== this.#pod.volumes && showsFiles(this.#pod),
       images: this.#images(),
       verdicts: this.#probes.verdicts,
       memory: this.#memory,
@@ -282,4 +282,9 @@ export class PodLoop {
           : clock.after(Math.min(WAIT_MAX_MS, Math.max(0, untilMs - clock.nowMs())), wake);
     });
   }
+}
+
+/** Contents of no other volumes change under containers that run. */
+function showsFiles({ volumes }: Pod): boolean {
+  return volumes?.volumes.some(({ source }) => source.type === "files") ?? false;
 }
