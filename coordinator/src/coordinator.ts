@@ -195,14 +195,9 @@ function servicesOptions(
     },
     connect: { store, state, sessions, clock, log, clusterId, epoch, heartbeatIntervalMs },
     enroll: { store, state, clock, log, authority, clusterId },
-    destination: { directory: directoryOf(state, config.clusterDomain), authorize: true },
+    destination: { state, domain: config.clusterDomain, authorize: true },
     tunnels,
   };
-}
-
-function directoryOf(state: State, domain: string): Directory {
-  // Services have no virtual IPs yet.
-  return new Directory({ state, domain, virtualIps: () => [], defer: (run) => setImmediate(run) });
 }
 
 function renewMaterial(
