@@ -8,6 +8,7 @@ import type { Clock } from "./control/clock.ts";
 import { type ControlOptions, startControl } from "./control/control.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
+import { Directory } from "./destination/directory.ts";
 import { readyEndpointCount } from "./destination/endpoints.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
 import { createMetrics } from "./http/metrics.ts";
@@ -195,9 +196,14 @@ function servicesOptions(
     },
     connect: { store, state, sessions, clock, log, clusterId, epoch, heartbeatIntervalMs },
     enroll: { store, state, clock, log, authority, clusterId },
-    destination: { state, domain: config.clusterDomain, authorize: true },
+    destination: { directory: directoryOf(state, config.clusterDomain), authorize: true },
     tunnels,
   };
+}
+
+function directoryOf(state: State, domain: string): Directory {
+  // Services have no virtual IPs yet.
+  return new Directory({ state, domain, virtualIps: () => [], defer: (run) => setImmediate(run) });
 }
 
 function renewMaterial(

@@ -1,16 +1,15 @@
-import { DestinationService } from "@forage/proto/destination";
 import { AgentServiceService, EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import type { Server, ServiceDefinition } from "@grpc/grpc-js";
 import { type ForageOptions, forageService } from "./api/forage/service.ts";
 import { type OperatorOptions, operatorService } from "./api/operator/service.ts";
-import { type DestinationOptions, getDestination } from "./destination/get.ts";
-import { CoordinatorError } from "./errors.ts";
+import type { DestinationOptions } from "./destination/get.ts";
+import { destinationService, SharedDestinationService } from "./destination/service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { Tunnels } from "./link/tunnels.ts";
-import { type Handlers, type ServeOptions, serve } from "./rpc/serve.ts";
+import { type ServeOptions, serve } from "./rpc/serve.ts";
 
 export interface ServicesOptions {
   readonly forage: ForageOptions;
@@ -41,12 +40,12 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
     },
     serving,
   );
-  serve(server, DestinationService, destinationHandlers(options.destination), serving);
+  addDestination(server, options.destination, serving);
 }
 
 /** The one service of the plain-text listener. */
 export function addDestination(server: Server, options: DestinationOptions, serving: ServeOptions): void {
-  serve(server, DestinationService, destinationHandlers(options), serving);
+  serve(server, SharedDestinationService, destinationService(options), { ...serving, oneAtATime: true });
 }
 
 /** What is served where, for the test that every method has its line in the access table. */
@@ -55,15 +54,5 @@ export const servedDefinitions: readonly ServiceDefinition[] = [
   OperatorServiceService,
   EnrollmentServiceService,
   AgentServiceService,
-  DestinationService,
+  SharedDestinationService,
 ];
-
-function destinationHandlers(options: DestinationOptions): Handlers<typeof DestinationService> {
-  return {
-    get: (request, context) => getDestination(request, context, options),
-    // biome-ignore lint/correctness/useYield: refused before the first message
-    getProfile: async function* () {
-      throw new CoordinatorError("UNIMPLEMENTED", "GetProfile is not supported by this version; Get is");
-    },
-  };
-}

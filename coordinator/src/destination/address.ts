@@ -7,11 +7,20 @@ export function toTcpAddress(host: string, port: number): TcpAddress | undefined
     const value = host.split(".").reduce((sum, part) => sum * 256 + Number(part), 0);
     return { ip: { ip: { $case: "ipv4", value } }, port };
   }
-  if (!isIPv6(host)) return undefined;
+  if (!isIPv6(host) || host.includes("%")) return undefined;
   const bytes = ipv6Hextets(host);
   const half = (from: number): bigint =>
     bytes.slice(from, from + 4).reduce((sum, h) => (sum << 16n) | BigInt(h), 0n);
   return { ip: { ip: { $case: "ipv6", value: { first: half(0), last: half(4) } } }, port };
+}
+
+/** One text for all ways to write an IP address, those of IPv4 within IPv6 included; undefined if it isn't one. */
+export function addressKey(host: string): string | undefined {
+  const ip = toTcpAddress(host, 0)?.ip?.ip;
+  if (ip === undefined) return undefined;
+  if (ip.$case === "ipv4") return `4/${ip.value}`;
+  const { first, last } = ip.value;
+  return first === 0n && last >> 32n === 0xffffn ? `4/${last & 0xffffffffn}` : `6/${first}/${last}`;
 }
 
 function ipv6Hextets(host: string): number[] {

@@ -1,9 +1,10 @@
-import type { ServicePort } from "@forage/proto/forest/v1/forage";
+import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
 import { isReady } from "../control/workload/readiness.ts";
 import { resourceKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
+import { addressOfNode, zoneOfNode } from "./keys.ts";
 
 /** Where one ready pod answers for one port of a service: the host's address and a port of the host. */
 export interface Endpoint {
@@ -16,7 +17,7 @@ export interface Endpoint {
   readonly protocol: string;
 }
 
-type ServiceEntry = ResourceEntry & { readonly spec: { target: string; ports: readonly ServicePort[] } };
+export type ServiceEntry = ResourceEntry & { readonly spec: ServiceSpec };
 
 /** The service's resource; undefined when there is none or it is being removed. */
 export function findService(state: State, namespace: string, name: string): ServiceEntry | undefined {
@@ -47,6 +48,21 @@ export function endpointsOf(state: State, namespace: string, service: string, po
   return found.sort((a, b) => (a.pod < b.pod ? -1 : 1));
 }
 
+/** The services before a pod that lead to this port of it, by name, with the port by which they do. */
+export function servicesBefore(
+  state: State,
+  { record }: PodEntry,
+  containerPort: number,
+): { readonly entry: ServiceEntry; readonly port: ServicePort }[] {
+  const found = state.resources(record.namespace).flatMap(({ record: { kind, name } }) => {
+    const entry = kind === "service" ? findService(state, record.namespace, name) : undefined;
+    const leads = (port: ServicePort): boolean => targetPortOf([port], port.port) === containerPort;
+    const port = entry?.spec.target === record.workloadName ? entry.spec.ports.find(leads) : undefined;
+    return entry === undefined || port === undefined ? [] : [{ entry, port }];
+  });
+  return found.sort((a, b) => (a.entry.record.name < b.entry.record.name ? -1 : 1));
+}
+
 /** Pods that serve at least one of the service's ports. */
 export function readyEndpointCount(state: State, namespace: string, service: string): number {
   const ports = findService(state, namespace, service)?.spec.ports ?? [];
@@ -66,18 +82,17 @@ function endpointOf(
 ): Endpoint | undefined {
   if (!isReady(pod, (node) => state.node(node)?.health.ready ?? false)) return undefined;
   const node = state.node(pod.record.node);
-  const address = node?.report?.report?.address ?? "";
+  const address = addressOfNode(node);
   const mapping = pod.status?.hostPorts.find(
     (m) => m.containerPort === containerPort && m.protocol === protocol,
   );
   if (node === undefined || address === "" || mapping === undefined) return undefined;
-  const labels = { ...node.report?.report?.labels, ...node.record.labels };
   return {
     address,
     port: mapping.hostPort,
     pod: pod.record.name,
     node: node.name,
-    zone: labels["topology.kubernetes.io/zone"] ?? "",
+    zone: zoneOfNode(node),
     workload: pod.record.workloadName,
     protocol,
   };

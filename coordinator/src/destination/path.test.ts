@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { parseServicePath } from "./path.ts";
+import { parseProfilePath, parseServicePath } from "./path.ts";
 
 describe("paths that name a service", () => {
   for (const [path, service, namespace, port] of [
@@ -11,7 +11,11 @@ describe("paths that name a service", () => {
     ["a-1.b-2.svc.cluster.local:080", "a-1", "b-2", 80],
     ["svc.svc.svc.cluster.local", "svc", "svc", 80],
   ] as const) {
-    test(path, () => assert.deepEqual(parseServicePath(path, "cluster.local"), { service, namespace, port }));
+    test(path, () => {
+      const expected = { kind: "service", service, namespace, hostname: "", port };
+      assert.deepEqual(parseServicePath(path, "cluster.local"), expected);
+      assert.deepEqual(parseProfilePath(path, "cluster.local"), expected);
+    });
   }
   test("with a domain of one's own", () => {
     assert.equal(parseServicePath("a.b.svc.edge.example", "edge.example").service, "a");
@@ -39,7 +43,7 @@ describe("paths that can't name one", () => {
     ".shop.svc.cluster.local",
     "web..svc.cluster.local",
     "-web.shop.svc.cluster.local",
-    "pod.web.shop.svc.cluster.local",
+    "a.pod.web.shop.svc.cluster.local",
     "192.0.2.1:80",
     "[::1]:80",
     "::1",
@@ -58,4 +62,42 @@ describe("paths that can't name one", () => {
 
 test("a domain's dots are only dots", () => {
   assert.throws(() => parseServicePath("a.b.svc.clusterXlocal", "cluster.local"), { code: "INVALID" });
+});
+
+test("a pod of a headless service has a name of its own", () => {
+  const { hostname, service, port } = parseServicePath(
+    "web-1.web.shop.svc.cluster.local:81",
+    "cluster.local",
+  );
+  assert.deepEqual([hostname, service, port], ["web-1", "web", 81]);
+});
+
+describe("profiles are also asked for by address", () => {
+  for (const [path, ip, port] of [
+    ["192.0.2.1:8080", "192.0.2.1", 8080],
+    ["192.0.2.1", "192.0.2.1", 80],
+    ["[2001:db8::7]:443", "2001:db8::7", 443],
+    ["[::1]", "::1", 80],
+  ] as const) {
+    test(path, () =>
+      assert.deepEqual(parseProfilePath(path, "cluster.local"), { kind: "address", ip, port }),
+    );
+  }
+  for (const path of [
+    "192.0.2.1:",
+    "192.0.2.1:0",
+    "192.0.2.1:65536",
+    "192.0.2.1:http",
+    "192.0.2.256:80",
+    "[192.0.2.1]:80",
+    "::1",
+    "2001:db8::7:443",
+    "[::1]:x",
+    "[::1",
+    "[web.shop.svc.cluster.local]:80",
+    "",
+  ]) {
+    test(`not ${JSON.stringify(path)}`, () =>
+      assert.throws(() => parseProfilePath(path, "cluster.local"), { code: "INVALID" }));
+  }
 });

@@ -1,31 +1,58 @@
+import { isIPv4, isIPv6 } from "node:net";
 import { CoordinatorError } from "../errors.ts";
 
 /** A service and one of its ports, as a look-up names them. */
 export interface ServicePath {
+  readonly kind: "service";
   readonly namespace: string;
   readonly service: string;
+  /** One pod of a headless service; empty: the service as a whole. */
+  readonly hostname: string;
+  readonly port: number;
+}
+
+/** Where a connection was about to go. */
+export interface AddressPath {
+  readonly kind: "address";
+  readonly ip: string;
   readonly port: number;
 }
 
 /** Linkerd's own default when a path names no port. */
 const defaultPort = 80;
 const label = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?";
+const names = new RegExp(`^(?:(${label})\\.)?(${label})\\.(${label})$`);
 
 /**
- * Parses `svc.ns.svc.<domain>[:port]`. What can't be a service's name is INVALID, which makes a proxy go on without
- * discovery; asking again would not help.
+ * Parses `[hostname.]svc.ns.svc.<domain>[:port]`. What can't be a service's name is INVALID, which makes a proxy go on
+ * without discovery; asking again would not help.
  */
 export function parseServicePath(path: string, domain: string): ServicePath {
   const [, host = "", digits] = /^([^:]*)(?::(.*))?$/.exec(path) ?? [];
   if (host === "") throw invalid(path, "it names no host");
-  const port = digits === undefined ? defaultPort : Number(/^\d{1,5}$/.test(digits) ? digits : Number.NaN);
-  if (!(port >= 1 && port <= 65_535)) throw invalid(path, "the port must be a number from 1 to 65535");
+  const port = digits === undefined ? defaultPort : portOf(digits, path);
   const suffix = `.svc.${domain}`;
   const name = host.toLowerCase().replace(/\.$/, "");
   if (!name.endsWith(suffix)) throw invalid(path, `the host must end in ${suffix}`);
-  const match = new RegExp(`^(${label})\\.(${label})$`).exec(name.slice(0, -suffix.length));
-  if (match === null) throw invalid(path, `the host must be <service>.<namespace>${suffix}`);
-  return { service: match[1] ?? "", namespace: match[2] ?? "", port };
+  const match = names.exec(name.slice(0, -suffix.length));
+  if (match === null) throw invalid(path, `the host must be [<pod>.]<service>.<namespace>${suffix}`);
+  const [, hostname = "", service = "", namespace = ""] = match;
+  return { kind: "service", service, namespace, hostname, port };
+}
+
+/** Also takes `ip:port` and `[ip]:port`, which is what proxies ask about: where the connection was about to go. */
+export function parseProfilePath(path: string, domain: string): ServicePath | AddressPath {
+  const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/.exec(path) ?? [];
+  const ip = bracketed ?? plain ?? "";
+  const isAddress = bracketed === undefined ? isIPv4(ip) : isIPv6(ip);
+  if (!isAddress) return parseServicePath(path, domain);
+  return { kind: "address", ip, port: digits === undefined ? defaultPort : portOf(digits, path) };
+}
+
+function portOf(digits: string, path: string): number {
+  const port = /^\d{1,5}$/.test(digits) ? Number(digits) : Number.NaN;
+  if (!(port >= 1 && port <= 65_535)) throw invalid(path, "the port must be a number from 1 to 65535");
+  return port;
 }
 
 function invalid(path: string, why: string): CoordinatorError {

@@ -17,7 +17,7 @@ import type { Logger } from "pino";
 import { assertMayCall } from "./access.ts";
 import type { CallContext, Caller } from "./caller.ts";
 import { toServiceError } from "./status.ts";
-import { drained, requestsOf } from "./stream.ts";
+import { drained, requestsOf, sent } from "./stream.ts";
 
 type Method = MethodDefinition<unknown, unknown>;
 
@@ -49,6 +49,8 @@ export interface ServeOptions {
   readonly log: Logger;
   /** Aborted when the server stops: open streams then end with OK. */
   readonly stopping: AbortSignal;
+  /** A message is asked of a handler only once the one before has left, so that none grows old on its way to a slow reader. */
+  readonly oneAtATime?: boolean;
   readonly observe?: (method: string, code: number, seconds: number) => void;
   /** Monotonic, in milliseconds. */
   readonly monotonicMs: () => number;
@@ -109,7 +111,8 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     identifyAndRun(call, method.path, request, signal, options, async (context) => {
       for await (const response of handler(request, context)) {
         if (signal.aborted) break;
-        if (!call.write(response)) await drained(call, signal);
+        if (options.oneAtATime) await sent(call, response, signal);
+        else if (!call.write(response)) await drained(call, signal);
       }
     }).then(
       () => {

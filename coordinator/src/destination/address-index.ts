@@ -1,0 +1,41 @@
+import type { Change, NodeEntry, PodEntry } from "../state/entries.ts";
+import { IndexMap } from "../state/index-map.ts";
+import type { State } from "../state/state.ts";
+import { addressKey } from "./address.ts";
+import { addressOfNode } from "./keys.ts";
+
+/** Who has which IP address. The same address can belong to pods of many hosts: each host has its own pod network. */
+export class AddressIndex {
+  readonly #pods = new IndexMap<PodEntry>(({ status }) => groupOf(status?.podIp ?? ""));
+  readonly #nodes = new IndexMap<NodeEntry>((node) => groupOf(addressOfNode(node)));
+
+  constructor(state: State) {
+    for (const pod of state.pods()) this.#pods.set(pod.key, pod);
+    for (const node of state.nodes()) this.#nodes.set(node.name, node);
+  }
+
+  apply(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind === "pod") {
+        const pod = change.after ?? change.before;
+        if (pod !== undefined) this.#pods.set(pod.key, change.after);
+      } else if (change.kind === "node") {
+        const node = change.after ?? change.before;
+        if (node !== undefined) this.#nodes.set(node.name, change.after);
+      }
+    }
+  }
+
+  podsAt(ip: string): PodEntry[] {
+    return this.#pods.group(addressKey(ip) ?? ip);
+  }
+
+  nodesAt(ip: string): NodeEntry[] {
+    return this.#nodes.group(addressKey(ip) ?? ip);
+  }
+}
+
+function groupOf(ip: string): readonly string[] {
+  const key = addressKey(ip);
+  return key === undefined ? [] : [key];
+}

@@ -1,0 +1,60 @@
+import { Update, WeightedAddr } from "@forage/proto/destination";
+import type { TcpAddress } from "@forage/proto/net";
+import type { Endpoint } from "./endpoints.ts";
+import type { ServiceHints } from "./hints/service-hints.ts";
+
+/** One address as it is told, with what it was made of. */
+export interface Told {
+  readonly endpoint: Endpoint;
+  readonly hints: ServiceHints | undefined;
+  readonly wire: WeightedAddr & { readonly addr: TcpAddress };
+}
+
+/** All that a stream of endpoints tells. Never changed, so that any number of streams can hold the same. */
+export interface AddressSet {
+  /** Whether there is such a service. */
+  readonly exists: boolean;
+  /** Common to all addresses. */
+  readonly metricLabels: Readonly<Record<string, string>>;
+  /** By `address|port`. */
+  readonly addresses: ReadonlyMap<string, Told>;
+}
+
+/**
+ * Pure: the messages that lead from what was told to what is. Addresses are the key, so a pod that takes over another's
+ * address loses nothing; removals come first and never name an address that the new set holds. The first message holds
+ * the complete set, because proxies replace all they knew by it.
+ */
+export function updatesBetween(from: AddressSet | undefined, to: AddressSet): Update[] {
+  if (to.addresses.size === 0) {
+    const same = from !== undefined && from.exists === to.exists && from.addresses.size === 0;
+    return same ? [] : [{ update: { $case: "noEndpoints", value: { exists: to.exists } } }];
+  }
+  const before = from?.addresses ?? new Map<string, Told>();
+  const gone = [...before].filter(([key]) => !to.addresses.has(key)).map(([, { wire }]) => wire.addr);
+  const added = [...to.addresses].filter(([key, told]) => !sameAddress(before.get(key), told));
+  const updates: Update[] = [];
+  if (gone.length > 0) updates.push({ update: { $case: "remove", value: { addrs: gone } } });
+  if (added.length > 0) {
+    const addrs = added.map(([, { wire }]) => wire);
+    updates.push({ update: { $case: "add", value: { addrs, metricLabels: { ...to.metricLabels } } } });
+  }
+  return updates;
+}
+
+export function encodeUpdates(updates: readonly Update[]): readonly Buffer[] {
+  return updates.map((update) => Buffer.from(Update.encode(update).finish()));
+}
+
+/** Whether both sets tell the same; those of one origin share their addresses, which makes this quick. */
+export function sameSet(a: AddressSet, b: AddressSet): boolean {
+  if (a.exists !== b.exists || a.addresses.size !== b.addresses.size) return false;
+  for (const [key, told] of a.addresses) if (b.addresses.get(key) !== told) return false;
+  return true;
+}
+
+function sameAddress(a: Told | undefined, b: Told): boolean {
+  if (a === b) return true;
+  if (a === undefined) return false;
+  return Buffer.compare(WeightedAddr.encode(a.wire).finish(), WeightedAddr.encode(b.wire).finish()) === 0;
+}

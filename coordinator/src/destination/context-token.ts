@@ -1,0 +1,30 @@
+/** Where a proxy says that it runs; empty what it doesn't say. Nothing that is secret depends on it. */
+export interface ProxyContext {
+  readonly namespace: string;
+  readonly node: string;
+  readonly pod: string;
+}
+
+/** Longer ones aren't looked at. */
+const maxLength = 4096;
+
+/** Reads `{"ns": …, "nodeName": …, "pod": …}` or the older `ns:NAME`. What can't be read says nothing; it is never an error. */
+export function readContextToken(token: string): ProxyContext {
+  if (token.startsWith("ns:") && token.length <= maxLength)
+    return { namespace: token.slice(3), node: "", pod: "" };
+  const { ns, nodeName, pod } = fieldsOf(token);
+  return { namespace: textOf(ns), node: textOf(nodeName), pod: textOf(pod) };
+}
+
+function fieldsOf(token: string): Readonly<Record<string, unknown>> {
+  if (token.length > maxLength || !token.startsWith("{")) return {};
+  try {
+    return JSON.parse(token) as Record<string, unknown>;
+  } catch {
+    return {};
+  }
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,47 @@
+import type { State } from "../state/state.ts";
+import { AddressIndex } from "./address-index.ts";
+import { Board } from "./board.ts";
+import { HintsCache } from "./hints/hints-of.ts";
+import { keysOf } from "./keys.ts";
+
+/** The services that have a virtual IP: one, or none where the address isn't one. */
+export type VirtualIpLookup = (
+  ip: string,
+) => readonly { readonly namespace: string; readonly service: string }[];
+
+export interface DirectoryOptions {
+  readonly state: State;
+  /** For example `cluster.local`. */
+  readonly domain: string;
+  /** Looked at again whenever a service changes. */
+  readonly virtualIps: VirtualIpLookup;
+  /** Runs later, and lets the world outside in between: `setImmediate`. */
+  readonly defer: (run: () => void) => void;
+}
+
+/** What all Destination streams share: the topics that they follow, fed by the view's changes. */
+export class Directory {
+  readonly state: State;
+  readonly domain: string;
+  readonly virtualIps: VirtualIpLookup;
+  readonly board: Board;
+  readonly hints = new HintsCache();
+  readonly addresses: AddressIndex;
+  readonly #unsubscribe: () => void;
+
+  constructor({ state, domain, virtualIps, defer }: DirectoryOptions) {
+    this.state = state;
+    this.domain = domain;
+    this.virtualIps = virtualIps;
+    this.board = new Board({ defer });
+    this.addresses = new AddressIndex(state);
+    this.#unsubscribe = state.subscribe((changes) => {
+      this.addresses.apply(changes);
+      this.board.changed(keysOf(changes, state));
+    });
+  }
+
+  close(): void {
+    this.#unsubscribe();
+  }
+}

@@ -1,0 +1,99 @@
+import { workloadKey } from "../model/workload.ts";
+import type { State } from "../state/state.ts";
+import { toTcpAddress } from "./address.ts";
+import { type AddressSet, encodeUpdates, sameSet, type Told, updatesBetween } from "./address-set.ts";
+import { type Endpoint, endpointsOf, findService } from "./endpoints.ts";
+import type { HintsCache, NamedPort } from "./hints/hints-of.ts";
+import type { ServiceHints } from "./hints/service-hints.ts";
+import { dependency } from "./keys.ts";
+import type { ServicePath } from "./path.ts";
+import type { Look, Subject } from "./topic.ts";
+import { endpointLabels, weightedAddress } from "./weighted-address.ts";
+import { nearEndpoints, zoneLocality } from "./zone.ts";
+
+export interface EndpointSubjectOptions {
+  readonly state: State;
+  readonly hints: HintsCache;
+}
+
+/** The endpoints of one service port as clients in one zone should see them; "" for clients of which that isn't known. */
+export function endpointSubject(
+  path: ServicePath,
+  clientZone: string,
+  options: EndpointSubjectOptions,
+): Subject<AddressSet> {
+  const { namespace, service, hostname, port } = path;
+  return {
+    key: `endpoints/${namespace}/${service}/${hostname}/${port}/${clientZone}`,
+    look: (previous) => lookAt(path, clientZone, options, previous),
+    messages: (from, to) => encodeUpdates(updatesBetween(from, to)),
+  };
+}
+
+function lookAt(
+  path: ServicePath,
+  clientZone: string,
+  { state, hints: cache }: EndpointSubjectOptions,
+  previous: AddressSet | undefined,
+): Look<AddressSet> {
+  const { namespace, service, port } = path;
+  const entry = findService(state, namespace, service);
+  const dependsOn = [dependency.service(namespace, service)];
+  const metricLabels = { namespace, service };
+  const addresses = new Map<string, Told>();
+  let exists = false;
+  if (entry !== undefined) {
+    dependsOn.push(dependency.workload(workloadKey(namespace, "container_service", entry.spec.target)));
+    const hints = cache.of(entry.record);
+    const named = { port, name: entry.spec.ports.find((p) => p.port === port)?.name ?? "" };
+    exists = path.hostname === "" || hasHostname(state, path, entry.spec);
+    const candidates = exists ? candidatesOf(state, path) : [];
+    for (const endpoint of hints.zoneAware ? nearEndpoints(candidates, clientZone) : candidates) {
+      const key = `${endpoint.address}|${endpoint.port}`;
+      const known = previous?.addresses.get(key);
+      const told = sameTold(known, endpoint, hints) ? known : tell(endpoint, clientZone, hints, named);
+      // Of two that claim one address the last has it. Hosts known by name only can't be told: proxies take addresses.
+      if (told !== undefined) addresses.set(key, told);
+    }
+  }
+  const next = { exists, metricLabels, addresses };
+  return { state: previous !== undefined && sameSet(previous, next) ? previous : next, dependsOn };
+}
+
+function candidatesOf(state: State, { namespace, service, port, hostname }: ServicePath): Endpoint[] {
+  const endpoints = endpointsOf(state, namespace, service, port);
+  return hostname === "" ? endpoints : endpoints.filter(({ pod }) => pod === hostname);
+}
+
+/** Pods have names of their own only behind headless services. */
+function hasHostname(
+  state: State,
+  { namespace, hostname }: ServicePath,
+  { type, target }: { readonly type: string; readonly target: string },
+): boolean {
+  const pod = state.pod(namespace, hostname);
+  return type === "Headless" && pod?.workloadKey === workloadKey(namespace, "container_service", target);
+}
+
+function tell(
+  endpoint: Endpoint,
+  clientZone: string,
+  hints: ServiceHints,
+  port: NamedPort,
+): Told | undefined {
+  const addr = toTcpAddress(endpoint.address, endpoint.port);
+  if (addr === undefined) return undefined;
+  const labels = endpointLabels(endpoint, zoneLocality(clientZone, endpoint.zone));
+  return { endpoint, hints, wire: { ...weightedAddress(addr, labels, hints, port), addr } };
+}
+
+function sameTold(told: Told | undefined, endpoint: Endpoint, hints: ServiceHints): told is Told {
+  if (told === undefined || told.hints !== hints) return false;
+  const known = told.endpoint;
+  return (
+    known.pod === endpoint.pod &&
+    known.node === endpoint.node &&
+    known.zone === endpoint.zone &&
+    known.workload === endpoint.workload
+  );
+}

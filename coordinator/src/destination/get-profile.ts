@@ -1,0 +1,44 @@
+import { DestinationProfile, type GetDestination } from "@forage/proto/destination";
+import { CoordinatorError } from "../errors.ts";
+import { assertNamespace } from "../rpc/access.ts";
+import type { CallContext } from "../rpc/caller.ts";
+import { readContextToken } from "./context-token.ts";
+import { follow } from "./follow.ts";
+import type { DestinationOptions } from "./get.ts";
+import { parseProfilePath } from "./path.ts";
+import { profileSubject, type ToldProfile } from "./profile/profile-subject.ts";
+import { unknownProfile } from "./profile/service-profile.ts";
+
+/** What a destination is, as encoded DestinationProfiles: at once, and again whenever it changes. */
+export async function* getProfile(
+  request: GetDestination,
+  context: CallContext,
+  { directory, authorize }: DestinationOptions,
+): AsyncGenerator<Buffer> {
+  const path = parseProfilePath(request.path, directory.domain);
+  if (authorize && path.kind === "service") assertNamespace(context.caller, context.method, path.namespace);
+  const { node } = readContextToken(request.contextToken);
+  const subject = profileSubject(path, path.kind === "address" ? node : "", directory);
+  yield* follow(directory.board, {
+    subject: () => subject,
+    // Whose an address is turns out only now, and can change; what others have there is as good as unknown.
+    instead: ({ namespace }: ToldProfile) =>
+      namespace === undefined || !authorize || mayRead(context, namespace) ? undefined : [nothingKnown()],
+    alsoOn: [],
+    signal: context.signal,
+  });
+}
+
+function nothingKnown(): Buffer {
+  return Buffer.from(DestinationProfile.encode(unknownProfile).finish());
+}
+
+function mayRead({ caller, method }: CallContext, namespace: string): boolean {
+  try {
+    assertNamespace(caller, method, namespace);
+    return true;
+  } catch (error) {
+    if (error instanceof CoordinatorError) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,35 @@
+import type { Http2ClientParams, RetryBudget, TlsIdentity } from "@forage/proto/destination";
+import type { PortSet } from "./ports.ts";
+
+export type Protocol = "detect" | "http2" | "opaque";
+/** Which requests may be repeated: none, those that change nothing, all. */
+export type Retry = "none" | "safe" | "all";
+
+/** How clients should speak to a service's endpoints, as its annotations say. */
+export interface ServiceHints {
+  /** Taken as bytes, without looking for a protocol; undefined: the usual ones. */
+  readonly opaquePorts: PortSet | undefined;
+  /** By a port's number or name; "": all others. */
+  readonly protocols: ReadonlyMap<string, Protocol>;
+  /** Where endpoints' proxies take opaque connections; 0: they don't. */
+  readonly opaqueTransportPort: number;
+  readonly tlsIdentity: TlsIdentity | undefined;
+  readonly authorityOverride: string | undefined;
+  readonly http2: Http2ClientParams | undefined;
+  readonly retryBudget: RetryBudget;
+  readonly retry: Retry;
+  /** Whether clients are kept in their zone where that is possible. */
+  readonly zoneAware: boolean;
+}
+
+export interface AnnotationProblem {
+  readonly key: string;
+  readonly problem: string;
+}
+
+/** Of Linkerd's controller. */
+export const defaultRetryBudget: RetryBudget = {
+  retryRatio: 0.2,
+  minRetriesPerSecond: 10,
+  ttl: { seconds: 10n, nanos: 0 },
+};

@@ -1,0 +1,84 @@
+import { resourceKey } from "../model/keys.ts";
+import type { Change, NodeEntry } from "../state/entries.ts";
+import type { State } from "../state/state.ts";
+import { addressKey } from "./address.ts";
+
+/** What topics depend on, by name. */
+export const dependency = {
+  service: (namespace: string, name: string): string => resourceKey(namespace, "service", name),
+  /** Any service: who has which virtual IP, who stands before a pod. */
+  services: "services",
+  /** The routes of a namespace. */
+  routes: (namespace: string): string => `routes/${namespace}`,
+  /** The pods of a workload, and the nodes that they are on. */
+  workload: (key: string): string => `workload/${key}`,
+  /** What answers at an IP address: a pod's own or its node's. */
+  address: (ip: string): string => `address/${addressKey(ip) ?? ip}`,
+  /** What is known of where a client is. */
+  node: (name: string): string => `node/${name}`,
+};
+
+/** The keys of everything that the changes concern. */
+export function keysOf(changes: readonly Change[], state: State): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const change of changes) addKeys(change, state, keys);
+  return keys;
+}
+
+function addKeys(change: Change, state: State, keys: Set<string>): void {
+  switch (change.kind) {
+    case "resource": {
+      const record = (change.after ?? change.before)?.record;
+      if (record?.kind === "service") {
+        keys.add(dependency.service(record.namespace, record.name)).add(dependency.services);
+      } else if (record?.kind === "route") keys.add(dependency.routes(record.namespace));
+      return;
+    }
+    case "pod":
+      for (const pod of [change.before, change.after]) {
+        if (pod === undefined) continue;
+        keys.add(dependency.workload(pod.workloadKey));
+        if (pod.status?.podIp) keys.add(dependency.address(pod.status.podIp));
+        const address = addressOfNode(state.node(pod.record.node));
+        if (address !== "") keys.add(dependency.address(address));
+      }
+      return;
+    case "node":
+      if (!concernsPods(change.before, change.after)) return;
+      addNodeKeys(change.before, state, keys);
+      addNodeKeys(change.after, state, keys);
+      return;
+    case "rollout":
+    case "object":
+      return;
+    default:
+      change satisfies never;
+  }
+}
+
+function addNodeKeys(node: NodeEntry | undefined, state: State, keys: Set<string>): void {
+  if (node === undefined) return;
+  keys.add(dependency.node(node.name));
+  const address = addressOfNode(node);
+  if (address !== "") keys.add(dependency.address(address));
+  for (const pod of state.podsOnNode(node.name)) keys.add(dependency.workload(pod.workloadKey));
+}
+
+/** Heartbeats bring reports, too, in which nothing of this is new. */
+function concernsPods(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
+  return (
+    before?.health.ready !== after?.health.ready ||
+    addressOfNode(before) !== addressOfNode(after) ||
+    zoneOfNode(before) !== zoneOfNode(after)
+  );
+}
+
+export function addressOfNode(node: NodeEntry | undefined): string {
+  return node?.report?.report?.address ?? "";
+}
+
+/** Labels that the operator gave come before those that the node says of itself. */
+export function zoneOfNode(node: NodeEntry | undefined): string {
+  const label = "topology.kubernetes.io/zone";
+  return node?.record.labels[label] ?? node?.report?.report?.labels[label] ?? "";
+}

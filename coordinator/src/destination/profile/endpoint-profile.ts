@@ -1,0 +1,33 @@
+import type { DestinationProfile, WeightedAddr } from "@forage/proto/destination";
+import type { TcpAddress } from "@forage/proto/net";
+import { isOpaque, type NamedPort } from "../hints/hints-of.ts";
+import { defaultRetryBudget, type ServiceHints } from "../hints/service-hints.ts";
+import { endpointLabels, weightedAddress } from "../weighted-address.ts";
+import { emptyProfile } from "./service-profile.ts";
+
+/** One pod's port, at the address that was asked about. */
+export interface ProfiledPod {
+  readonly address: TcpAddress;
+  readonly namespace: string;
+  readonly pod: string;
+  readonly node: string;
+  readonly zone: string;
+  readonly workload: string;
+  /** As the service before it calls the port, or else the container's number. */
+  readonly port: NamedPort;
+  /** What the service before it says of its endpoints; undefined: there is none. */
+  readonly hints: ServiceHints | undefined;
+}
+
+/** Pure: what proxies are told of a connection to one pod: it goes there, without balancing. */
+export function endpointProfile(pod: ProfiledPod, opaqueByDefault: ServiceHints): DestinationProfile {
+  const labels = { namespace: pod.namespace, ...endpointLabels(pod, undefined) };
+  const endpoint: WeightedAddr = weightedAddress(pod.address, labels, pod.hints, pod.port);
+  return {
+    ...emptyProfile,
+    opaqueProtocol: isOpaque(pod.hints ?? opaqueByDefault, pod.port),
+    retryBudget: pod.hints?.retryBudget ?? defaultRetryBudget,
+    // The authority is that of balanced traffic; a connection to one pod keeps its own.
+    endpoint: { ...endpoint, authorityOverride: undefined },
+  };
+}

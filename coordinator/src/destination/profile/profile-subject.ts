@@ -1,0 +1,143 @@
+import { DestinationProfile } from "@forage/proto/destination";
+import { CoordinatorError } from "../../errors.ts";
+import { workloadKey } from "../../model/workload.ts";
+import { toTcpAddress } from "../address.ts";
+import type { Directory } from "../directory.ts";
+import { findService, type ServiceEntry, servicesBefore } from "../endpoints.ts";
+import { noHints } from "../hints/annotations.ts";
+import { isOpaque } from "../hints/hints-of.ts";
+import { dependency, zoneOfNode } from "../keys.ts";
+import type { AddressPath, ServicePath } from "../path.ts";
+import type { Look, Subject } from "../topic.ts";
+import { endpointProfile } from "./endpoint-profile.ts";
+import { emptyProfile, serviceProfile, unknownProfile } from "./service-profile.ts";
+import { routesOf } from "./service-routes.ts";
+import { type Target, targetOfAddress, targetOfName } from "./target.ts";
+
+/** What a stream of profiles tells. */
+export interface ToldProfile {
+  /** Whose it is; undefined: nobody's, and anybody may see it. */
+  readonly namespace: string | undefined;
+  readonly bytes: Buffer;
+  /** Set when there is no answer; the stream ends with it. */
+  readonly problem: string | undefined;
+}
+
+/** The profile of a service or of the one pod that a path leads to. */
+export function profileSubject(
+  path: ServicePath | AddressPath,
+  clientNode: string,
+  directory: Directory,
+): Subject<ToldProfile> {
+  return {
+    key: keyOf(path, clientNode),
+    look: (previous) => {
+      const target =
+        path.kind === "service"
+          ? targetOfName(path, directory)
+          : targetOfAddress(path, clientNode, directory);
+      return lookAt(target, path, directory, previous);
+    },
+    messages: (_from, to) => {
+      if (to.problem !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", to.problem);
+      return [to.bytes];
+    },
+  };
+}
+
+function keyOf(path: ServicePath | AddressPath, clientNode: string): string {
+  if (path.kind === "address") return `profile/${path.ip}/${path.port}/${clientNode}`;
+  return `profile/${path.namespace}/${path.service}/${path.hostname}/${path.port}`;
+}
+
+function lookAt(
+  target: Target,
+  path: ServicePath | AddressPath,
+  directory: Directory,
+  previous: ToldProfile | undefined,
+): Look<ToldProfile> {
+  const namespace = namespaceOf(target);
+  const problem = target.kind === "ambiguous" ? target.problem : undefined;
+  const bytes = Buffer.from(DestinationProfile.encode(profileOf(target, directory)).finish());
+  const same =
+    previous?.namespace === namespace && previous?.problem === problem && previous?.bytes.equals(bytes);
+  const state = same && previous !== undefined ? previous : { namespace, problem, bytes };
+  return { state, dependsOn: dependenciesOf(target, path, directory) };
+}
+
+function dependenciesOf(target: Target, path: ServicePath | AddressPath, { state }: Directory): string[] {
+  const keys: string[] = [];
+  if (path.kind === "address") keys.push(dependency.services, dependency.address(path.ip));
+  else {
+    keys.push(dependency.service(path.namespace, path.service));
+    const service = findService(state, path.namespace, path.service);
+    if (path.hostname !== "" && service !== undefined) {
+      keys.push(dependency.workload(workloadKey(path.namespace, "container_service", service.spec.target)));
+    }
+  }
+  if (target.kind === "service") keys.push(dependency.routes(target.service.record.namespace));
+  // Another service may come to stand before the pod, and the node's zone may change.
+  if (target.kind === "pod") {
+    keys.push(dependency.services, dependency.node(target.pod.record.node));
+    keys.push(dependency.workload(target.pod.workloadKey));
+  }
+  return keys;
+}
+
+function namespaceOf(target: Target): string | undefined {
+  if (target.kind === "service") return target.service.record.namespace;
+  return target.kind === "pod" ? target.pod.record.namespace : undefined;
+}
+
+function profileOf(target: Target, directory: Directory): DestinationProfile {
+  switch (target.kind) {
+    case "service":
+      return profileOfService(target.service, target.port, directory);
+    case "pod":
+      return profileOfPod(target, directory);
+    case "unknown":
+    case "ambiguous":
+      return unknownProfile;
+    default:
+      return target satisfies never;
+  }
+}
+
+function profileOfService(entry: ServiceEntry, port: number, { state, hints, domain }: Directory) {
+  const { namespace, name } = entry.record;
+  const listed = entry.spec.ports.find((p) => p.port === port);
+  if (listed === undefined) return emptyProfile;
+  const known = hints.of(entry.record);
+  return serviceProfile(
+    {
+      namespace,
+      service: name,
+      port,
+      opaque: isOpaque(known, listed),
+      hints: known,
+      routes: routesOf(state, namespace, name),
+    },
+    domain,
+  );
+}
+
+function profileOfPod(target: Extract<Target, { kind: "pod" }>, { state, hints }: Directory) {
+  const { pod, containerPort, ip, port } = target;
+  const address = toTcpAddress(ip, port);
+  if (address === undefined) return unknownProfile;
+  const { namespace, name, node, workloadName } = pod.record;
+  const before = servicesBefore(state, pod, containerPort)[0];
+  return endpointProfile(
+    {
+      address,
+      namespace,
+      pod: name,
+      node,
+      zone: zoneOfNode(state.node(node)),
+      workload: workloadName,
+      port: before?.port ?? { port: containerPort, name: "" },
+      hints: before && hints.of(before.entry.record),
+    },
+    noHints,
+  );
+}

@@ -1,0 +1,58 @@
+import type { DestinationProfile } from "@forage/proto/destination";
+import { defaultRetryBudget, type ServiceHints } from "../hints/service-hints.ts";
+import { weight } from "../weighted-address.ts";
+import { overridesOf, profileRoutes, type ServiceRoute, splitBackends } from "./routes.ts";
+
+/** One port of a service that there is. */
+export interface ProfiledService {
+  readonly namespace: string;
+  readonly service: string;
+  readonly port: number;
+  readonly opaque: boolean;
+  readonly hints: ServiceHints;
+  readonly routes: readonly ServiceRoute[];
+}
+
+/** Nothing known: what a service says of a port that it doesn't have. */
+export const emptyProfile: DestinationProfile = {
+  fullyQualifiedName: "",
+  opaqueProtocol: false,
+  routes: [],
+  retryBudget: undefined,
+  dstOverrides: [],
+  endpoint: undefined,
+  parentRef: undefined,
+  profileRef: undefined,
+};
+
+/** Of what isn't known here: traffic goes on to where it was meant to go. An error would make proxies hold it back. */
+export const unknownProfile: DestinationProfile = { ...emptyProfile, retryBudget: defaultRetryBudget };
+
+/** Pure: what proxies are told of a service. */
+export function serviceProfile(
+  { namespace, service, port, opaque, hints, routes }: ProfiledService,
+  domain: string,
+): DestinationProfile {
+  const reference = { name: service, namespace, section: "" };
+  const split = splitBackends(routes);
+  // Proxies of these days balance over a service's endpoints only if a profile sends them somewhere by name: to itself.
+  const backends = split.length > 0 ? split : [{ service, port, weight }];
+  const source = routes.find(({ ownResource, rules }) => ownResource && rules.length > 0);
+  return {
+    fullyQualifiedName: `${service}.${namespace}.svc.${domain}`,
+    opaqueProtocol: opaque,
+    routes: profileRoutes(routes, hints.retry),
+    retryBudget: hints.retryBudget,
+    dstOverrides: overridesOf(backends, { namespace, domain, port }),
+    endpoint: undefined,
+    parentRef: {
+      kind: { $case: "resource", value: { ...reference, group: "core", kind: "Service", port } },
+    },
+    profileRef: source && {
+      kind: {
+        $case: "resource",
+        value: { ...reference, group: "forest.v1", kind: "Route", name: source.name, port: 0 },
+      },
+    },
+  };
+}

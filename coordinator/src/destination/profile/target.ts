@@ -1,0 +1,89 @@
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { workloadKey } from "../../model/workload.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import { addressKey } from "../address.ts";
+import type { Directory } from "../directory.ts";
+import { findService, protocolOf, type ServiceEntry, targetPortOf } from "../endpoints.ts";
+import { addressOfNode } from "../keys.ts";
+import type { AddressPath, ServicePath } from "../path.ts";
+
+/** What a path leads to. */
+export type Target =
+  | { readonly kind: "service"; readonly service: ServiceEntry; readonly port: number }
+  | {
+      readonly kind: "pod";
+      readonly pod: PodEntry;
+      readonly containerPort: number;
+      /** What the profile's endpoint is to say. */
+      readonly ip: string;
+      readonly port: number;
+    }
+  | { readonly kind: "unknown" }
+  | { readonly kind: "ambiguous"; readonly problem: string };
+
+const unknown: Target = { kind: "unknown" };
+
+/** A service, or one pod of it by its hostname. */
+export function targetOfName(path: ServicePath, { state }: Directory): Target {
+  const service = findService(state, path.namespace, path.service);
+  if (service === undefined) return unknown;
+  if (path.hostname === "") return { kind: "service", service, port: path.port };
+  const pod = state.pod(path.namespace, path.hostname);
+  const behind = workloadKey(path.namespace, "container_service", service.spec.target);
+  if (service.spec.type !== "Headless" || pod?.workloadKey !== behind || !isRunning(pod)) return unknown;
+  const containerPort = targetPortOf(service.spec.ports, path.port);
+  const protocol = protocolOf(service.spec.ports.find(({ port }) => port === path.port));
+  const port = pod.status?.hostPorts.find(
+    (p) => p.containerPort === containerPort && p.protocol === protocol,
+  )?.hostPort;
+  const ip = addressOfNode(state.node(pod.record.node));
+  return port === undefined || addressKey(ip) === undefined
+    ? unknown
+    : { kind: "pod", pod, containerPort, ip, port };
+}
+
+/**
+ * A service by its virtual IP, a pod by its host's address and port or by its own IP. Pods of several hosts can have the
+ * same IP, so `clientNode` decides between them.
+ */
+export function targetOfAddress(path: AddressPath, clientNode: string, directory: Directory): Target {
+  const services = directory.virtualIps(path.ip);
+  if (services.length > 1) return ambiguous(path, "services");
+  const [named] = services;
+  if (named !== undefined) {
+    const service = findService(directory.state, named.namespace, named.service);
+    return service === undefined ? unknown : { kind: "service", service, port: path.port };
+  }
+  const onHosts = podsByHostPort(path, directory);
+  const found = onHosts.length > 0 ? onHosts : podsByIp(path, clientNode, directory);
+  if (found.length > 1) return ambiguous(path, "pods; the context token can name the node that is meant");
+  const [only] = found;
+  return only === undefined ? unknown : { kind: "pod", ...only, ip: path.ip, port: path.port };
+}
+
+type Found = { readonly pod: PodEntry; readonly containerPort: number };
+
+function podsByHostPort({ ip, port }: AddressPath, { addresses, state }: Directory): Found[] {
+  return addresses.nodesAt(ip).flatMap(({ name }) =>
+    state.podsOnNode(name).flatMap((pod): Found[] => {
+      const mapping = pod.status?.hostPorts.find((p) => p.hostPort === port && p.protocol === "TCP");
+      return mapping === undefined || !isRunning(pod) ? [] : [{ pod, containerPort: mapping.containerPort }];
+    }),
+  );
+}
+
+function podsByIp({ ip, port }: AddressPath, clientNode: string, { addresses, state }: Directory): Found[] {
+  const pods = addresses.podsAt(ip).filter(isRunning);
+  const near =
+    state.node(clientNode) === undefined ? pods : pods.filter(({ record }) => record.node === clientNode);
+  return near.map((pod) => ({ pod, containerPort: port }));
+}
+
+/** Also before it is ready and while it stops: whoever connects to a pod itself means just that one. */
+function isRunning({ status }: PodEntry): boolean {
+  return status?.phase === PodPhase.RUNNING;
+}
+
+function ambiguous({ ip, port }: AddressPath, what: string): Target {
+  return { kind: "ambiguous", problem: `${ip}:${port} belongs to several ${what}` };
+}

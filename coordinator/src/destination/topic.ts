@@ -1,0 +1,56 @@
+/** Something that streams tell about: how it is found out, and what leads a client from one state of it to another. */
+export interface Subject<S> {
+  /** Streams whose subjects have one key share everything. */
+  readonly key: string;
+  /** The state now: `previous` itself if nothing that is told has changed. States are never changed afterwards. */
+  look(previous: S | undefined): Look<S>;
+  /** Encoded messages; from nothing: the whole truth in one message. Throws what ends the stream. */
+  messages(from: S | undefined, to: S): readonly Buffer[];
+}
+
+export interface Look<S> {
+  readonly state: S;
+  /** Look again when one of these changes. */
+  readonly dependsOn: readonly string[];
+}
+
+/** Readers fall behind by a few states at most; those of others are encoded for each alone. */
+const maxCached = 64;
+
+/** A subject with readers: looked at once per change, and each step between two states encoded once for all of them. */
+export class Topic<S> {
+  readonly #subject: Subject<S>;
+  /** Keyed by the state that a reader has been told. */
+  readonly #messages = new Map<S | undefined, readonly Buffer[]>();
+  readonly readers = new Set<() => void>();
+  #look: Look<S>;
+
+  constructor(subject: Subject<S>) {
+    this.#subject = subject;
+    this.#look = subject.look(undefined);
+  }
+
+  get dependsOn(): readonly string[] {
+    return this.#look.dependsOn;
+  }
+
+  /** Whether there is something new to tell. */
+  refresh(): boolean {
+    const before = this.#look.state;
+    this.#look = this.#subject.look(before);
+    if (this.#look.state === before) return false;
+    this.#messages.clear();
+    return true;
+  }
+
+  /** What leads from the state that was told, or from nothing, to the present one. */
+  after(told: S | undefined): { readonly state: S; readonly messages: readonly Buffer[] } {
+    const { state } = this.#look;
+    if (state === told) return { state, messages: [] };
+    const known = this.#messages.get(told);
+    if (known !== undefined) return { state, messages: known };
+    const messages = this.#subject.messages(told, state);
+    if (this.#messages.size < maxCached) this.#messages.set(told, messages);
+    return { state, messages };
+  }
+}

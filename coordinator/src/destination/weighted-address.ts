@@ -1,0 +1,61 @@
+import type { ProtocolHint, WeightedAddr } from "@forage/proto/destination";
+import type { TcpAddress } from "@forage/proto/net";
+import type { Endpoint } from "./endpoints.ts";
+import { isOpaque, type NamedPort, protocolOfPort } from "./hints/hints-of.ts";
+import type { ServiceHints } from "./hints/service-hints.ts";
+import type { ZoneLocality } from "./zone.ts";
+
+/** Linkerd's proxies take any weight; this is the one its own controller gives everyone. */
+export const weight = 10_000;
+
+/** Pure: how a client is to reach an endpoint. */
+export function weightedAddress(
+  address: TcpAddress,
+  metricLabels: Record<string, string>,
+  hints: ServiceHints | undefined,
+  port: NamedPort,
+): WeightedAddr {
+  const authority = hints?.authorityOverride;
+  return {
+    addr: address,
+    weight,
+    metricLabels,
+    tlsIdentity: hints?.tlsIdentity,
+    protocolHint: hints && protocolHint(hints, port),
+    authorityOverride:
+      authority === undefined
+        ? undefined
+        : { authorityOverride: authority.includes(":") ? authority : `${authority}:${port.port}` },
+    http2: hints?.http2,
+    resourceRef: undefined,
+  };
+}
+
+/** Of the pod and where it runs. */
+export function endpointLabels(
+  { pod, node, zone, workload }: Pick<Endpoint, "pod" | "node" | "zone" | "workload">,
+  locality: ZoneLocality | undefined,
+): Record<string, string> {
+  return {
+    pod,
+    node,
+    workload,
+    ...(zone !== "" && { zone }),
+    ...(locality !== undefined && { zone_locality: locality }),
+  };
+}
+
+/** Only what the service itself says: a container without a proxy in front that is spoken to as if it had one fails. */
+function protocolHint(hints: ServiceHints, port: NamedPort): ProtocolHint | undefined {
+  const opaque = isOpaque(hints, port);
+  const inboundPort = opaque ? hints.opaqueTransportPort : 0;
+  const said = protocolOfPort(hints, port);
+  const protocol: ProtocolHint["protocol"] =
+    said === "http2"
+      ? { $case: "h2", value: {} }
+      : said === "opaque" || inboundPort !== 0
+        ? { $case: "opaque", value: {} }
+        : undefined;
+  if (protocol === undefined) return undefined;
+  return { protocol, opaqueTransport: inboundPort === 0 ? undefined : { inboundPort } };
+}

@@ -1,0 +1,23 @@
+import type { Endpoint } from "./endpoints.ts";
+
+/** A zone may carry this many times its fair share before its clients are sent everywhere. */
+const overload = 1.2;
+
+export type ZoneLocality = "local" | "remote" | "unknown";
+
+export function zoneLocality(clientZone: string, endpointZone: string): ZoneLocality {
+  if (clientZone === "" || endpointZone === "") return "unknown";
+  return clientZone === endpointZone ? "local" : "remote";
+}
+
+/**
+ * Pure: the endpoints that a client in this zone should use. Those of its own zone, provided that every endpoint tells its
+ * zone and that the own zone holds about its share; otherwise all. Proxies take no notice of weights, so leaving endpoints
+ * out is the only way to keep traffic near.
+ */
+export function nearEndpoints(endpoints: readonly Endpoint[], clientZone: string): readonly Endpoint[] {
+  if (clientZone === "" || endpoints.some(({ zone }) => zone === "")) return endpoints;
+  const near = endpoints.filter(({ zone }) => zone === clientZone);
+  const zones = new Set(endpoints.map(({ zone }) => zone)).size;
+  return near.length * zones * overload >= endpoints.length ? near : endpoints;
+}

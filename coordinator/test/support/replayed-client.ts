@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import type { Update } from "@forage/proto/destination";
+import type { TcpAddress } from "@forage/proto/net";
+
+/** What a proxy makes of updates; it fails on those that a proxy would misunderstand. */
+export class ReplayedClient {
+  readonly #addresses = new Map<string, string>();
+  exists: boolean | undefined;
+
+  /** `wanted`: addresses that must not be removed; undefined: not known. */
+  take({ update }: Update, wanted: readonly string[] = []): void {
+    const first = this.exists === undefined;
+    switch (update?.$case) {
+      case "add":
+        this.exists = true;
+        assert.ok(update.value.addrs.length > 0, "an empty Add is dropped by proxies");
+        for (const { addr, metricLabels } of update.value.addrs)
+          this.#addresses.set(textOf(addr), `${textOf(addr)} ${metricLabels.pod}@${metricLabels.node}`);
+        return;
+      case "remove":
+        assert.ok(!first, "a leading Remove is ignored by proxies");
+        for (const addr of update.value.addrs) {
+          assert.ok(this.#addresses.delete(textOf(addr)), "only what is known is removed");
+          assert.ok(!wanted.includes(textOf(addr)), "what is still wanted is never removed");
+        }
+        return;
+      case "noEndpoints":
+        this.exists = update.value.exists;
+        this.#addresses.clear();
+        return;
+      default:
+        assert.fail("an empty update");
+    }
+  }
+
+  /** `address:port pod@node` of each. */
+  known(): string[] {
+    return [...this.#addresses.values()].sort();
+  }
+}
+
+export function textOf(address: TcpAddress | undefined): string {
+  const ip = address?.ip?.ip;
+  assert.ok(ip?.$case === "ipv4");
+  return `${[24, 16, 8, 0].map((shift) => (ip.value >>> shift) & 0xff).join(".")}:${address?.port}`;
+}
