@@ -1,0 +1,160 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { webManifest } from "../system/manifests.ts";
+import { waitForReadyPods } from "../system/pods.ts";
+import { type System, startSystem } from "../system/system.ts";
+import { Terminal } from "../system/terminal.ts";
+
+const limit = { timeout: 180_000 };
+const forage = join(import.meta.dirname, "..", "forage");
+
+/** Counts what a connection sends until it ends, answers on the loopback address only, and writes numbered lines. */
+const app = `
+echo started; echo complaint >&2
+nc -ll -p 7001 -e wc -c &
+mkdir -p /www && echo only here > /www/index.html && httpd -p 127.0.0.1:7002 -h /www
+echo ready
+exec sleep 100000`;
+
+describe("sessions with real containers", { concurrency: false }, () => {
+  let host: TestHost;
+  let system: System;
+  let pod: string;
+  const env = () => ({ FORAGE_CONFIG: join(host.dir, "cli.yaml") });
+
+  before(async () => {
+    host = await startTestHost();
+    system = await startSystem(host);
+    const manifest = webManifest({ image: host.image, replicas: 1, command: ["sh", "-c", app] });
+    const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
+    assert.equal(exitCode, 0, stderr);
+    pod = (await waitForReadyPods(system, 1))[0]?.name ?? "";
+  }, limit);
+  after(() => host?.close(), limit);
+
+  /** A command that goes on until it is ended. */
+  function start(args: readonly string[]): { child: ChildProcess; said: () => string } {
+    const child = spawn(forage, args, {
+      env: { ...process.env, ...env() },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let text = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding("utf8").on("data", (chunk: string) => {
+        text += chunk;
+      });
+    }
+    return { child, said: () => text };
+  }
+
+  async function processes(): Promise<string> {
+    return (await system.forage(["exec", pod, "-n", "e2e", "--", "ps", "-o", "args"])).stdout;
+  }
+
+  test("exec -it: size, changes of it, keys, Ctrl-C for the command, and its exit code", limit, async (t) => {
+    const terminal = new Terminal(forage, ["exec", "-it", pod, "-n", "e2e", "--", "sh"], {
+      env: env(),
+      columns: 100,
+      rows: 30,
+    });
+    t.after(() => terminal.kill());
+    await terminal.shows("#");
+    terminal.type("stty size\r");
+    await terminal.shows("30 100");
+    terminal.resize(120, 40);
+    // The new size passes five processes: asked until it is there.
+    const asking = setInterval(() => terminal.type("stty size\r"), 300);
+    t.after(() => clearInterval(asking));
+    await terminal.shows("40 120");
+    clearInterval(asking);
+    terminal.type("trap 'echo caug''ht' INT; sleep 4321; echo after''wards\r");
+    await waitFor(async () => (await processes()).includes("sleep 4321"), {
+      what: "it sleeps",
+      limitMs: 60_000,
+    });
+    terminal.type("\x03");
+    await terminal.shows("caught");
+    await terminal.shows("afterwards");
+    terminal.type("exit 7\r");
+    assert.equal(await terminal.exitCode, 7);
+    assert.doesNotMatch(terminal.screen, /level=fatal|forage:/);
+  });
+
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    test(`exec without a terminal: ${signal} ends the command in the container`, limit, async () => {
+      const { child } = start(["exec", pod, "-n", "e2e", "--", "sleep", "1234"]);
+      await waitFor(async () => (await processes()).includes("sleep 1234"), {
+        what: "it runs",
+        limitMs: 60_000,
+      });
+      child.kill(signal);
+      const [code] = (await once(child, "exit")) as [number];
+      assert.equal(code, signal === "SIGINT" ? 130 : 143);
+      await waitFor(async () => !(await processes()).includes("sleep 1234"), {
+        what: "it ends",
+        limitMs: 60_000,
+      });
+    });
+  }
+
+  test(
+    "port-forward: half-closed connections, many at once, loopback ports, refusals, and its end",
+    limit,
+    async (t) => {
+      const { child, said } = start(["port-forward", pod, "-n", "e2e", ":7001", ":7002", ":7003"]);
+      t.after(() => child.kill("SIGKILL"));
+      const ports = await waitFor(
+        () => {
+          const found = [...said().matchAll(/^127\.0\.0\.1:(\d+) → /gm)].map(([, port]) => Number(port));
+          return found.length === 3 ? found : undefined;
+        },
+        { what: "it listens", limitMs: 60_000, explain: said },
+      );
+      const [counting = 0, loopback = 0, nobody = 0] = ports;
+      const counts = await Promise.all(
+        [0, 1, 70_000, 5_000_000].map((bytes) => talk(counting, Buffer.alloc(bytes, "x"))),
+      );
+      assert.deepEqual(
+        counts.map((text) => text.trim()),
+        ["0", "1", "70000", "5000000"],
+      );
+      assert.match(await talk(loopback, Buffer.from("GET / HTTP/1.0\r\n\r\n")), /only here/);
+      await assert.rejects(talk(nobody, Buffer.from("x")), { code: "ECONNRESET" });
+      const refusal = "connection refused: nothing in the pod listens on port 7003";
+      await waitFor(() => said().includes(refusal), {
+        what: "the refusal is told",
+        limitMs: 60_000,
+        explain: said,
+      });
+      child.kill("SIGINT");
+      assert.deepEqual(await once(child, "exit"), [130, null]);
+    },
+  );
+
+  test("port-forward to a service goes to one of its pods", limit, async (t) => {
+    const refused = await system.forage(["port-forward", "service/web", "-n", "e2e", "81"]);
+    assert.match(refused.stderr, /service\/web has no port 81; it has 80/);
+    const { child, said } = start(["port-forward", "service/web", "-n", "e2e", ":80"]);
+    t.after(() => child.kill("SIGKILL"));
+    await waitFor(() => said().includes(`→ ${pod}:80`), {
+      what: "it listens",
+      limitMs: 60_000,
+      explain: said,
+    });
+  });
+});
+
+/** Sends all, says so, and gives back what the other side says until its end. */
+async function talk(port: number, data: Buffer): Promise<string> {
+  const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
+  socket.end(data);
+  let text = "";
+  for await (const chunk of socket.setEncoding("utf8")) text += chunk;
+  return text;
+}
