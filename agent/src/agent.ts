@@ -7,6 +7,7 @@ import type { HostReader } from "./capacity/read-host.ts";
 import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Config } from "./config.ts";
+import type { PodDevices } from "./devices/devices.ts";
 import type { HostAbilities } from "./host-abilities.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
@@ -19,6 +20,7 @@ import { StatusOutbox } from "./link/status-outbox.ts";
 import { ContainerLogs } from "./logs/container-logs.ts";
 import { LogKeeper } from "./logs/log-keeper.ts";
 import type { PodNetwork } from "./network/network.ts";
+import type { NetworkFiles } from "./network/network-files.ts";
 import { NodeReporter } from "./node-reporter.ts";
 import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-off.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
@@ -43,6 +45,8 @@ export interface AgentParts {
   readonly sessionId: string;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
+  readonly networkFiles: NetworkFiles;
+  readonly devices: PodDevices;
   readonly makeVolumes: (events: VolumeEvents) => PodVolumes;
   /** Makes probes, and the calls of hooks. */
   readonly probe: RunProbe;
@@ -134,7 +138,7 @@ export class Agent {
     // The link says hello with all these pods, so they must be known before it does.
     this.ready = this.#takeOver(recordedPods(journal, this.#reader));
     const { signal } = this.#closing;
-    this.#running = [this.#linkOnceTakenOver(signal), this.#reporter.run(signal)];
+    this.#running = [this.#linkOnceTakenOver(signal), this.#reporter.run(signal), this.#watchDevices(signal)];
   }
 
   static async start(parts: AgentParts): Promise<Agent> {
@@ -201,8 +205,14 @@ export class Agent {
     await this.#link.run(signal);
   }
 
+  #watchDevices(signal: AbortSignal): Promise<void> {
+    const { clock, devices } = this.#parts;
+    return devices.watch(clock, signal, () => this.#link.nodeChanged());
+  }
+
   #makeSupervisor(): PodSupervisor {
-    const { config, clock, random, runtime, network, probe, address, log } = this.#parts;
+    const { config, clock, random, runtime, network, networkFiles, devices, probe, address, log } =
+      this.#parts;
     const { backOffBaseSeconds, backOffCapSeconds } = config.restart;
     return new PodSupervisor({
       instance: config.instance,
@@ -210,6 +220,8 @@ export class Agent {
       random,
       runtime,
       network,
+      networkFiles,
+      devices,
       volumes: this.#volumes,
       files: this.#files,
       probe,
@@ -246,7 +258,7 @@ export class Agent {
   }
 
   #makeReporter(): NodeReporter {
-    const { config, clock, runtime, address } = this.#parts;
+    const { config, clock, runtime, address, abilities, devices } = this.#parts;
     return new NodeReporter({
       clock,
       runtime,
@@ -254,6 +266,9 @@ export class Agent {
       usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs }),
       labels: config.labels,
       address,
+      abilities,
+      devices: () => devices.amounts(),
+      claims: () => this.#volumes.claims(),
       podCount: () => this.#supervisor.statuses().length,
       onChange: () => this.#link.nodeChanged(),
     });

@@ -8,9 +8,11 @@ import { Agent } from "./agent.ts";
 import { hostReader } from "./capacity/read-host.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
+import { HostDevices } from "./devices/host-devices.ts";
 import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
 import { HostNetwork } from "./network/host-network.ts";
+import { HostNetworkFiles } from "./network/network-files.ts";
 import { probePort } from "./network/probe-port.ts";
 import { runCommand } from "./network/run-command.ts";
 import { ownAddress } from "./own-address.ts";
@@ -40,11 +42,16 @@ async function main(): Promise<void> {
     sessionId: randomUUID(),
     runtime: makeRuntime(config),
     network: makeNetwork(config, log),
+    networkFiles: new HostNetworkFiles({
+      podsDir: join(config.dataDir, "pods"),
+      cluster: { domain: config.clusterDomain, servers: [] },
+    }),
+    devices: new HostDevices({ pool: config.devices, directory: join(config.dataDir, "devices") }),
     makeVolumes: (events) =>
       new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
     probe: probeOver(systemClock),
     hostReader,
-    abilities: await readHostAbilities({ dataDir: config.dataDir, runtimeClasses: {} }),
+    abilities: await readHostAbilities(config),
     address: config.advertiseAddress ?? (await ownAddress(config.coordinator.host).catch(() => "127.0.0.1")),
     log,
     ownCommand: [process.execPath, ...process.execArgv, process.argv[1] ?? ""],

@@ -1,11 +1,15 @@
-import type { NodeCondition, NodeReport, NodeUsage } from "@forage/proto/forage/agent/v1/agent";
+import { isDeepStrictEqual } from "node:util";
+import type { ClaimStatus, NodeCondition, NodeReport, NodeUsage } from "@forage/proto/forage/agent/v1/agent";
 import type { CapacityReport } from "./capacity/host-capacity.ts";
 import type { UsageMeter } from "./capacity/usage-meter.ts";
 import type { Clock } from "./clock.ts";
 import { pause } from "./clock.ts";
+import type { DeviceAmounts } from "./devices/devices.ts";
+import type { HostAbilities } from "./host-abilities.ts";
 import type { NodeSource } from "./link/node-source.ts";
 import type { HostPart } from "./pods/pod-supervisor.ts";
 import type { ContainerRuntime, RuntimeVersion } from "./runtime/runtime.ts";
+import type { ClaimState } from "./volumes/volumes.ts";
 
 export interface NodeReporterOptions {
   readonly clock: Clock;
@@ -15,6 +19,9 @@ export interface NodeReporterOptions {
   /** The operator's; the host's own labels can't be overwritten. */
   readonly labels: Readonly<Record<string, string>>;
   readonly address: string;
+  readonly abilities: Pick<HostAbilities, "seLinux" | "runtimeClasses">;
+  readonly devices: () => DeviceAmounts;
+  readonly claims: () => Promise<readonly ClaimState[]>;
   readonly podCount: () => number;
   /** The report changed in a way that should be told soon. */
   readonly onChange: () => void;
@@ -35,6 +42,9 @@ export class NodeReporter implements NodeSource {
   ]);
   #version: RuntimeVersion = { containerd: "", nerdctl: "" };
   #images: readonly string[] = [];
+  #claims: readonly ClaimState[] = [];
+  #claimsLook: Promise<void> | undefined;
+  #claimsChanged = false;
 
   constructor(options: NodeReporterOptions) {
     this.#options = options;
@@ -42,9 +52,11 @@ export class NodeReporter implements NodeSource {
 
   report(): NodeReport {
     const { capacity, allocatable, labels, os, kernel, architecture } = this.#options.capacity.report();
+    const { abilities, devices } = this.#options;
+    const units = devices();
     return {
-      capacity: { ...capacity },
-      allocatable: { ...allocatable },
+      capacity: { ...texts(units.capacity), ...capacity },
+      allocatable: { ...texts(units.allocatable), ...allocatable },
       labels: { ...this.#options.labels, ...labels },
       address: this.#options.address,
       os,
@@ -54,9 +66,9 @@ export class NodeReporter implements NodeSource {
       nerdctlVersion: this.#version.nerdctl,
       conditions: this.#conditions(),
       images: [...this.#images],
-      runtimeClasses: [],
-      selinux: false,
-      claims: [],
+      runtimeClasses: Object.keys(abilities.runtimeClasses).sort(),
+      selinux: abilities.seLinux,
+      claims: this.#claims.map(encodeClaim),
     };
   }
 
@@ -77,6 +89,14 @@ export class NodeReporter implements NodeSource {
     this.#options.onChange();
   }
 
+  /** A pod may have made, taken or let go of a claim: looks soon, and tells if so. */
+  lookAtClaims(): void {
+    this.#claimsChanged = true;
+    this.#claimsLook ??= this.#readClaims().finally(() => {
+      this.#claimsLook = undefined;
+    });
+  }
+
   /** What keeps the host from running pods. */
   problems(): readonly string[] {
     return [...this.#problems].map(([part, problem]) => `${part}: ${problem}`);
@@ -85,6 +105,7 @@ export class NodeReporter implements NodeSource {
   /** Keeps versions and images up to date until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#options;
+    this.lookAtClaims();
     while (!signal.aborted) {
       let delayMs = IMAGES_INTERVAL_MS;
       try {
@@ -94,6 +115,18 @@ export class NodeReporter implements NodeSource {
         delayMs = IMAGES_AGAIN_MS;
       }
       await pause(clock, delayMs, signal);
+    }
+    await this.#claimsLook;
+  }
+
+  async #readClaims(): Promise<void> {
+    while (this.#claimsChanged) {
+      this.#claimsChanged = false;
+      // What can't be read now is as it was; the next look tells.
+      const claims = await this.#options.claims().catch(() => this.#claims);
+      const isNews = !isDeepStrictEqual(claims.map(essence), this.#claims.map(essence));
+      this.#claims = claims;
+      if (isNews) this.#options.onChange();
     }
   }
 
@@ -111,6 +144,25 @@ export class NodeReporter implements NodeSource {
       },
     ];
   }
+}
+
+function texts(amounts: Readonly<Record<string, number>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(amounts).map(([name, count]) => [name, String(count)]));
+}
+
+function encodeClaim({ namespace, name, capacityBytes = 0, usedBytes = 0, users }: ClaimState): ClaimStatus {
+  return {
+    namespace,
+    name,
+    capacityBytes: BigInt(capacityBytes),
+    usedBytes: BigInt(usedBytes),
+    podUids: [...users],
+  };
+}
+
+/** How much is used changes all the time. */
+function essence({ usedBytes: _, ...rest }: ClaimState): Omit<ClaimState, "usedBytes"> {
+  return rest;
 }
 
 function readiness(type: string, problem: string | undefined): NodeCondition {

@@ -1,6 +1,8 @@
 import { isIP } from "node:net";
 import { nodeId } from "@forage/identity";
 import { parseQuantity } from "@forage/scheduler";
+import type { DevicePool } from "./devices/devices.ts";
+import { parsePool } from "./devices/parse-pool.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import type { PortRange } from "./network/port-allocator.ts";
 
@@ -33,6 +35,12 @@ export interface Settings {
   /** Kept back for the host itself: quantities by resource. */
   readonly reserve: Readonly<Record<string, string>>;
   readonly podsMax: number;
+  /** What the host lends to containers, by resource name. */
+  readonly devices: DevicePool;
+  /** OCI runtimes, by the name that pods give as `runtime_class_name`: a program's path or a containerd runtime's name. */
+  readonly runtimeClasses: Readonly<Record<string, string>>;
+  /** Services are found under `svc.<this>`; the coordinator's has to be the same. */
+  readonly clusterDomain: string;
   /** Sandboxes made ahead. */
   readonly preparedSandboxes: number;
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
@@ -51,6 +59,11 @@ export interface Setting<Value = unknown> {
 }
 
 const INSTANCE = /^[a-z0-9]{1,8}$/;
+const DOMAIN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?){0,8}$/;
+const RUNTIME_CLASS = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
+// What nerdctl takes: a program, or the name of a shim.
+const OCI_RUNTIME = /^\/[^\s,:"\0]{1,4000}$|^io\.containerd\.[a-z0-9-]+\.v\d+$/;
+const RUNTIME_CLASSES_MAX = 64;
 const LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error"];
 
 export const SETTINGS: readonly Setting[] = [
@@ -75,6 +88,9 @@ export const SETTINGS: readonly Setting[] = [
   { path: "labels", shape: "KEY=VALUE,…", read: textMap },
   { path: "reserve", shape: "RESOURCE=QUANTITY,…", read: quantities },
   { path: "podsMax", shape: "N", read: wholeNumber(1, 1_000) },
+  { path: "devices", shape: "JSON", read: parsePool },
+  { path: "runtimeClasses", shape: "NAME=RUNTIME,…", read: runtimeClasses },
+  { path: "clusterDomain", shape: "DOMAIN", read: matching(DOMAIN, "a domain such as cluster.local") },
   { path: "preparedSandboxes", shape: "N", read: wholeNumber(0, 200) },
   { path: "restart.backOffBaseSeconds", shape: "SECONDS", read: wholeNumber(0, 3_600) },
   { path: "restart.backOffCapSeconds", shape: "SECONDS", read: wholeNumber(0, 86_400) },
@@ -137,6 +153,9 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     labels: get("labels", {}),
     reserve: get("reserve", {}),
     podsMax: get("podsMax", 110),
+    devices: get<DevicePool>("devices", {}),
+    runtimeClasses: get<Readonly<Record<string, string>>>("runtimeClasses", {}),
+    clusterDomain: get("clusterDomain", "cluster.local"),
     preparedSandboxes: get("preparedSandboxes", 20),
     restart: {
       backOffBaseSeconds: get("restart.backOffBaseSeconds", 10),
@@ -219,6 +238,15 @@ function quantities(value: unknown): Readonly<Record<string, string>> {
   const map = textMap(value);
   for (const text of Object.values(map)) parseQuantity(text);
   return map;
+}
+
+function runtimeClasses(value: unknown): Readonly<Record<string, string>> {
+  const map = textMap(value);
+  const entries = Object.entries(map);
+  if (entries.length <= RUNTIME_CLASSES_MAX) {
+    if (entries.every(([name, runtime]) => RUNTIME_CLASS.test(name) && OCI_RUNTIME.test(runtime))) return map;
+  }
+  throw new Error("names, each with an OCI runtime's absolute path or a name such as io.containerd.kata.v2");
 }
 
 function wholeNumber(min: number, max: number) {

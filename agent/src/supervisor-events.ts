@@ -39,6 +39,8 @@ export function supervisorEvents({
     hookFailed: (pod, container, reason) => log.warn({ pod, container, reason }, "hook-failed"),
     stepped: (pod, step, tookMs, error) => {
       stepped(step, tookMs, error !== undefined);
+      // Claims are made and let go of with these.
+      if (step.kind === "startContainer" || step.kind === "cleanUp") reporter.lookAtClaims();
       const fields = { pod, ...step, tookMs: Math.round(tookMs) };
       if (error !== undefined) log.warn({ ...fields, reason: messageOf(error) }, "step-failed");
       else if (changesHost(step)) log.info(fields, "step");

@@ -1,6 +1,8 @@
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
+import type { PodDevices } from "../devices/devices.ts";
 import type { KnownPod, PodNetwork, PodSandbox } from "../network/network.ts";
+import type { NetworkFiles } from "../network/network-files.ts";
 import { ProbeRunner } from "../probes/probe-runner.ts";
 import type { RunProbe } from "../probes/run-probe.ts";
 import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
@@ -24,6 +26,8 @@ export interface SupervisorOptions {
   readonly random: () => number;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
+  readonly networkFiles: NetworkFiles;
+  readonly devices: PodDevices;
   readonly volumes: PodVolumes;
   readonly files: PodFiles;
   /** Makes probes, and the calls of hooks. */
@@ -51,7 +55,7 @@ export interface SupervisorEvents extends PodEvents {
   impaired(part: HostPart, error: unknown): void;
 }
 
-export type HostPart = "runtime" | "network" | "volumes" | "events";
+export type HostPart = "runtime" | "network" | "volumes" | "devices" | "events";
 
 /** A pod as the journal has it. */
 export interface RecordedPod {
@@ -150,6 +154,7 @@ export class PodSupervisor {
     // Containers of pods that nobody knows may still have theirs mounted.
     const known = new Set([...this.#loops.keys(), ...this.#damaged.keys()]);
     await this.#insist("volumes", (signal) => this.#options.volumes.recover(known, signal));
+    await this.#insist("devices", () => this.#options.devices.recover(known));
     if (this.#closing.signal.aborted) return;
     this.#ready = true;
     for (const loop of this.#loops.values()) this.#run(loop);
@@ -253,13 +258,9 @@ export class PodSupervisor {
       ...this.#damaged,
       ...[...this.#loops].map(([uid, loop]) => [uid, loop.memory] as const),
     ];
-    return (
-      memories
-        .filter(([, memory]) => !memory.removed)
-        // The host's own network is not for the network to look after, nor are its ports.
-        .filter(([, { sandbox }]) => sandbox?.namespacePath !== HOST_NETWORK)
-        .map(([podUid, { sandbox, ports }]) => ({ podUid, ports: ports ?? [], ...(sandbox && { sandbox }) }))
-    );
+    return memories
+      .filter(([, memory]) => !memory.removed)
+      .map(([podUid, { sandbox, ports }]) => ({ podUid, ports: ports ?? [], ...(sandbox && { sandbox }) }));
   }
 
   #run(loop: PodLoop): void {

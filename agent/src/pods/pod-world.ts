@@ -1,6 +1,8 @@
 import type { Clock } from "../clock.ts";
+import type { PodDevices } from "../devices/devices.ts";
 import type { HookParts } from "../hooks/run-hook.ts";
 import type { PodNetwork } from "../network/network.ts";
+import type { NetworkFiles } from "../network/network-files.ts";
 import type { ProbeRunner } from "../probes/probe-runner.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { PodVolumes } from "../volumes/volumes.ts";
@@ -20,6 +22,8 @@ export interface PodWorld {
   readonly clock: Clock;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
+  readonly networkFiles: NetworkFiles;
+  readonly devices: PodDevices;
   readonly volumes: PodVolumes;
   readonly observer: RuntimeObserver;
   readonly images: ImageStore;

@@ -48,6 +48,7 @@ export async function runStep(world: PodWorld, step: Step, context: StepContext)
       // Containers are gone, so nothing uses these any more.
       await world.volumes.release(uid, signal);
       await world.network.detach(uid, signal);
+      await world.devices.release(uid);
       await world.files.remove(uid);
       return { change: () => ({ containers: {}, removed: true }), published: false };
     default:
@@ -74,11 +75,10 @@ async function allocatePorts(world: PodWorld, { view }: StepContext): Promise<St
   const { pod } = view;
   const wanted = pod.containers.flatMap((it) => it.ports);
   const isHosts = pod.network?.hostNetwork === true;
+  if (wanted.length === 0) return { change: (memory) => ({ ...memory, ports: [] }) };
   const ports = isHosts
-    ? wanted.map((it) => ({ ...it, hostPort: it.containerPort }))
-    : wanted.length === 0
-      ? []
-      : await world.network.allocatePorts(pod.uid, wanted);
+    ? await world.network.takeHostPorts(pod.uid, wanted)
+    : await world.network.allocatePorts(pod.uid, wanted);
   return { change: (memory) => ({ ...memory, ports }) };
 }
 

@@ -1,4 +1,5 @@
-import { type ContainerSpec, RuntimeError } from "../runtime/runtime.ts";
+import { DeviceError } from "../devices/devices.ts";
+import { type ContainerSpec, type HostDevice, RuntimeError } from "../runtime/runtime.ts";
 import { type VolumeBind, VolumeError, type VolumeErrorCode } from "../volumes/volumes.ts";
 import { ended, started } from "./container-memory.ts";
 import {
@@ -105,6 +106,23 @@ async function bindVolumes(
   }
 }
 
+async function takeDevices(
+  { devices }: PodWorld,
+  { pod }: PodView,
+  { name, extended = {} }: PodContainer,
+): Promise<readonly HostDevice[]> {
+  try {
+    return await devices.take(pod.uid, {
+      container: name,
+      init: roleOf(pod, name) === "init",
+      wanted: extended,
+    });
+  } catch (cause) {
+    if (!(cause instanceof DeviceError)) throw cause;
+    throw new StartBlockedError("CreateContainerConfigError", cause.message, { cause });
+  }
+}
+
 interface Attempt {
   readonly spec: PodContainer;
   readonly attempt: number;
@@ -125,7 +143,9 @@ async function runContainer(
     allocatable: world.host.allocatable(),
   });
   if ("missing" in resolved) throw new StartBlockedError("CreateContainerConfigError", resolved.missing);
+  const devices = await takeDevices(world, view, spec);
   const { logFile } = await world.files.prepare(pod.uid, spec.name, attempt);
+  const networkBinds = await world.networkFiles.binds(pod, spec, view.memory.sandbox?.address ?? "");
   const name = containerName(world.instance, { podUid: pod.uid, container: spec.name, attempt });
   const { id } = await world.runtime.run(
     {
@@ -142,7 +162,9 @@ async function runContainer(
       ...resolved,
       networkNamespace: view.memory.sandbox?.namespacePath ?? "",
       hostname: pod.hostname,
-      binds,
+      // After volumes, one of which may be mounted over what these lie in.
+      binds: [...binds, ...networkBinds],
+      ...(devices.length > 0 && { devices }),
       logFile,
       ...asGiven(spec),
     },

@@ -1,4 +1,6 @@
+import { noDevices } from "../../src/devices/devices.ts";
 import { decodePodState, encodePodState } from "../../src/journal/pod-state.ts";
+import { FakeNetworkFiles } from "../../src/network/network-files.ts";
 import { afterReboot } from "../../src/pods/container-memory.ts";
 import type { Pod, PodMemory } from "../../src/pods/pod.ts";
 import type { PodStatus } from "../../src/pods/pod-status.ts";
@@ -38,6 +40,8 @@ export class SimAgent {
       random,
       runtime,
       network,
+      networkFiles: new FakeNetworkFiles(),
+      devices: noDevices,
       volumes: new FakeVolumes(),
       files,
       probe: async () => ({ outcome: "success", message: "ok" }),

@@ -1,0 +1,140 @@
+import { stat } from "node:fs/promises";
+import { type Clock, pause } from "../clock.ts";
+import type { HostDevice } from "../runtime/runtime.ts";
+import { assignUnits, type Holding } from "./assign-units.ts";
+import { DeviceRecords } from "./device-records.ts";
+import {
+  type DeviceAmounts,
+  DeviceError,
+  type DevicePool,
+  type DeviceRequest,
+  type DeviceUnit,
+  type PodDevices,
+} from "./devices.ts";
+
+export interface HostDevicesOptions {
+  readonly pool: DevicePool;
+  /** Of its own; made if missing. */
+  readonly directory: string;
+  /** Whether a path is a device now; looks at the host by default. */
+  readonly isDevice?: (path: string) => Promise<boolean>;
+}
+
+// Devices come and go by hand.
+const LOOK_INTERVAL_MS = 60_000;
+
+/** The devices that the agent's configuration declares, and who has them. */
+export class HostDevices implements PodDevices {
+  readonly #pool: DevicePool;
+  readonly #records: DeviceRecords;
+  readonly #isDevice: (path: string) => Promise<boolean>;
+  #held = new Map<string, readonly Holding[]>();
+  #present: ReadonlySet<DeviceUnit> = new Set();
+  /** One after the other: what is free is decided and written down in one go. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor({ pool, directory, isDevice = isHostDevice }: HostDevicesOptions) {
+    this.#pool = pool;
+    this.#records = new DeviceRecords(directory);
+    this.#isDevice = isDevice;
+  }
+
+  recover(knownPodUids: ReadonlySet<string>): Promise<void> {
+    return this.#inTurn(async () => {
+      const held = await this.#records.load();
+      for (const uid of held.keys()) {
+        if (knownPodUids.has(uid)) continue;
+        held.delete(uid);
+        await this.#records.remove(uid);
+      }
+      this.#held = held;
+      await this.#look();
+    });
+  }
+
+  take(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]> {
+    return this.#inTurn(async () => {
+      if (Object.keys(request.wanted).length === 0) return [];
+      await this.#look();
+      const own = this.#held.get(podUid) ?? [];
+      const others = [...this.#held].filter(([uid]) => uid !== podUid).flatMap(([, holdings]) => holdings);
+      const isPresent = (unit: DeviceUnit) => this.#present.has(unit);
+      const assigned = assignUnits(this.#pool, isPresent, request, { own, others });
+      await this.#keep(podUid, [...own.filter((it) => it.container !== request.container), ...assigned]);
+      return this.#devicesOf(assigned);
+    });
+  }
+
+  release(podUid: string): Promise<void> {
+    return this.#inTurn(async () => {
+      if (!this.#held.has(podUid)) return;
+      await this.#records.remove(podUid);
+      this.#held.delete(podUid);
+    });
+  }
+
+  amounts(): DeviceAmounts {
+    const count = (isCounted: (unit: DeviceUnit) => boolean) =>
+      Object.fromEntries(
+        Object.entries(this.#pool).map(([name, units]) => [name, units.filter(isCounted).length]),
+      );
+    return { capacity: count(() => true), allocatable: count((unit) => this.#present.has(unit)) };
+  }
+
+  async watch(clock: Clock, signal: AbortSignal, onChange: () => void): Promise<void> {
+    if (Object.keys(this.#pool).length === 0) return;
+    while (!signal.aborted) {
+      if (await this.#inTurn(() => this.#look())) onChange();
+      await pause(clock, LOOK_INTERVAL_MS, signal);
+    }
+  }
+
+  /** True if that changed what can be used. */
+  async #look(): Promise<boolean> {
+    const units = Object.values(this.#pool).flat();
+    const found = await Promise.all(units.map((unit) => this.#isThere(unit)));
+    const before = this.#present;
+    this.#present = new Set(units.filter((_, index) => found[index]));
+    return before.size !== this.#present.size || [...before].some((unit) => !this.#present.has(unit));
+  }
+
+  async #isThere({ devices }: DeviceUnit): Promise<boolean> {
+    const found = await Promise.all(devices.map(({ hostPath }) => this.#isDevice(hostPath)));
+    return found.every(Boolean);
+  }
+
+  async #keep(podUid: string, holdings: readonly Holding[]): Promise<void> {
+    const before = this.#held.get(podUid);
+    if (before !== undefined && JSON.stringify(before) === JSON.stringify(holdings)) return;
+    await this.#records.write(podUid, holdings).catch((cause) => {
+      throw new DeviceError(
+        `devices can't be written down: ${cause instanceof Error ? cause.message : cause}`,
+        {
+          cause,
+        },
+      );
+    });
+    this.#held.set(podUid, holdings);
+  }
+
+  /** A path that several units share is given once. */
+  #devicesOf(holdings: readonly Holding[]): readonly HostDevice[] {
+    const byPath = new Map<string, HostDevice>();
+    for (const { resource, unit } of holdings) {
+      const found = this.#pool[resource]?.find((it) => it.id === unit);
+      for (const device of found?.devices ?? []) byPath.set(device.containerPath, device);
+    }
+    return [...byPath.values()];
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+}
+
+async function isHostDevice(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined);
+  return found !== undefined && (found.isCharacterDevice() || found.isBlockDevice());
+}
