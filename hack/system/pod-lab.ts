@@ -1,0 +1,171 @@
+import type { RunResult } from "../lib/run.ts";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { type System, type SystemOptions, startSystem } from "./system.ts";
+
+/** A part of a manifest, in the contract's own names. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** A host on which many pods are applied at once and looked into one after the other. */
+export interface PodLab {
+  readonly host: TestHost;
+  readonly system: System;
+  /** Stores a container_service for each entry, all in one go, and doesn't wait for their pods. Containers without an image get busybox. */
+  apply(services: Readonly<Record<string, Json>>): Promise<void>;
+  /** What a refused apply says; throws when it isn't refused. */
+  refused(services: Readonly<Record<string, Json>>): Promise<string>;
+  /** The service's pod as soon as it is as asked for. */
+  until(service: string, what: string, holds: (pod: LabPod) => boolean): Promise<LabPod>;
+  ready(service: string): Promise<LabPod>;
+  /** All that a script of `shell` wrote, once it is through. */
+  output(service: string, container?: string): Promise<string>;
+  /** In the pod, once it runs. */
+  exec(service: string, command: readonly string[], container?: string): Promise<RunResult>;
+  close(): Promise<void>;
+}
+
+/** What `forage get pods -o json` tells. */
+export interface LabPod {
+  readonly uid: string;
+  readonly name: string;
+  readonly workloadName: string;
+  readonly node?: string;
+  readonly unschedulable?: string;
+  readonly stopping?: boolean;
+  readonly status?: {
+    readonly phase?: string;
+    readonly ready?: boolean;
+    readonly reason?: string;
+    readonly message?: string;
+    readonly podIp?: string;
+    readonly containers?: readonly LabContainer[];
+    readonly hostPorts?: readonly {
+      readonly containerPort: number;
+      readonly hostPort: number;
+      readonly protocol: string;
+    }[];
+  };
+}
+
+export interface LabContainer {
+  readonly name: string;
+  readonly restartCount?: number;
+  readonly ready?: boolean;
+  readonly started?: boolean;
+  readonly init?: boolean;
+  readonly containerId?: string;
+  readonly running?: object;
+  readonly waiting?: { readonly reason?: string; readonly message?: string };
+  readonly terminated?: LabTermination;
+  readonly lastTermination?: LabTermination;
+  readonly terminations?: readonly LabTermination[];
+}
+
+export interface LabTermination {
+  readonly exitCode?: number;
+  readonly signal?: number;
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+const namespace = "e2e";
+/** Many pods start at the same time, perhaps on a busy machine. */
+const limitMs = 120_000;
+const lookEveryMs = 200;
+const done = "(that is all)\n";
+
+export async function startPodLab(options: SystemOptions = {}): Promise<PodLab> {
+  const host = await startTestHost();
+  try {
+    return labOn(host, await startSystem(host, options));
+  } catch (error) {
+    await host.close();
+    throw error;
+  }
+}
+
+/** Writes what the script writes, then stays. Deaf to SIGTERM, so give its pod a short grace period. */
+export function shell(script: string): { readonly command: readonly string[] } {
+  return { command: ["sh", "-c", `${script}\nprintf '${done.trim()}\\n'; exec sleep 1000000`] };
+}
+
+export function containerOf(pod: LabPod, name = "main"): LabContainer | undefined {
+  return pod.status?.containers?.find((container) => container.name === name);
+}
+
+function labOn(host: TestHost, system: System): PodLab {
+  const send = (services: Readonly<Record<string, Json>>): Promise<RunResult> =>
+    system.forage(["apply", "--detach", "-f", "-"], manifestOf(services, host.image));
+  const until: PodLab["until"] = async (service, what, holds) => {
+    let seen: LabPod | undefined;
+    return waitFor(
+      async () => {
+        const pods = await system.ask<LabPod[]>(["get", "pods", "-n", namespace]);
+        seen = pods.find(({ workloadName, stopping }) => workloadName === service && stopping !== true);
+        return seen !== undefined && holds(seen) ? seen : undefined;
+      },
+      {
+        what: `${service}: ${what}`,
+        limitMs,
+        everyMs: lookEveryMs,
+        explain: () => JSON.stringify(seen, undefined, 1),
+      },
+    );
+  };
+  const running = (service: string, container = "main"): Promise<LabPod> =>
+    until(service, `${container} runs`, (pod) => containerOf(pod, container)?.running !== undefined);
+  return {
+    host,
+    system,
+    until,
+    apply: async (services) => {
+      const { exitCode, stderr } = await send(services);
+      if (exitCode !== 0) throw new Error(`apply: ${stderr}`);
+    },
+    refused: async (services) => {
+      const { exitCode, stderr } = await send(services);
+      if (exitCode === 0) throw new Error(`${Object.keys(services).join(", ")}: was not refused`);
+      return stderr;
+    },
+    ready: (service) => until(service, "is ready", ({ status }) => status?.ready === true),
+    output: async (service, container) => {
+      const { name } = await running(service, container);
+      let text = "";
+      await waitFor(
+        async () => {
+          const logs = ["logs", name, "-n", namespace, ...(container === undefined ? [] : ["-c", container])];
+          text = (await system.forage(logs)).stdout.replaceAll("\r\n", "\n");
+          return text.endsWith(done);
+        },
+        { what: `${service} has written everything`, limitMs, everyMs: lookEveryMs, explain: () => text },
+      );
+      return text.slice(0, -done.length);
+    },
+    exec: async (service, command, container) => {
+      const { name } = await running(service, container);
+      const options = ["-n", namespace, ...(container === undefined ? [] : ["-c", container])];
+      return system.forage(["exec", name, ...options, "--", ...command]);
+    },
+    close: () => host.close(),
+  };
+}
+
+function manifestOf(services: Readonly<Record<string, Json>>, image: string): string {
+  const withImage = (container: unknown, name: string): object => ({ name, image, ...(container as object) });
+  const resources = Object.entries(services).map(([name, spec]) => ({
+    name,
+    container_service: {
+      ...spec,
+      container: withImage(spec.container, "main"),
+      ...listOf(spec, "sidecars", (it, index) => withImage(it, `side-${index}`)),
+      ...listOf(spec, "init_containers", (it, index) => withImage(it, `init-${index}`)),
+      pod_config: { termination_grace_period_seconds: 1, ...(spec.pod_config as object | undefined) },
+    },
+  }));
+  return JSON.stringify({ namespace, resources });
+}
+
+function listOf(spec: Json, field: string, each: (item: unknown, index: number) => object): Json {
+  const list = spec[field];
+  return Array.isArray(list) ? { [field]: list.map(each) } : {};
+}
