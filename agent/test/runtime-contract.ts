@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   type ContainerRuntime,
+  type ContainerSecurity,
   type ContainerSpec,
+  type PullState,
   RuntimeError,
   type RuntimeErrorCode,
   type RuntimeEvent,
@@ -40,6 +42,14 @@ export interface RuntimeUnderTest {
   };
 }
 
+export const PLAIN_SECURITY: ContainerSecurity = {
+  runAsNonRoot: false,
+  readOnlyRootFilesystem: false,
+  privileged: false,
+  allowPrivilegeEscalation: true,
+  capabilities: { add: [], drop: [] },
+  seccomp: { type: "RuntimeDefault" },
+};
 const UNKNOWN_ID = "f".repeat(64);
 // Long: machines that run these tests are busy. Nothing waits for it unless it fails.
 const LIMIT_MS = 60_000;
@@ -151,6 +161,43 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await rejectsWith("IMAGE_INVALID", it.runtime.pull("-x", signal));
     await rejectsWith("IMAGE_INVALID", it.runtime.hasImage("-x", signal));
   });
+
+  check("images: one that a container was made from isn't removed, others are", async (it, signal) => {
+    const told: PullState[] = [];
+    await it.runtime.pull(it.pullable, signal, { onProgress: (state) => told.push(state) });
+    assert.ok(told.every(({ layersDone, layers, bytesDone }) => layersDone <= layers && bytesDone >= 0));
+    const { id } = await it.runtime.run({ ...it.spec(it.programs.sleep), image: it.pullable }, signal);
+    assert.equal(await it.runtime.removeImage(it.pullable, signal), "in-use");
+    await it.runtime.stop(id, 0, signal);
+    assert.equal(await it.runtime.removeImage(it.pullable, signal), "in-use");
+    await it.runtime.remove([id], signal);
+    assert.equal(await it.runtime.removeImage(it.pullable, signal), "removed");
+    assert.equal(await it.runtime.hasImage(it.pullable, signal), false);
+    assert.equal(await it.runtime.removeImage(it.pullable, signal), "absent");
+    await rejectsWith("IMAGE_INVALID", it.runtime.removeImage("--all", signal));
+    assert.equal(await it.runtime.hasImage(it.image, signal), true);
+    assert.match((await it.runtime.imageStorage(signal)) ?? "/", /^\//);
+  });
+
+  check(
+    "an image that runs as root is refused where that is forbidden, and what doesn't exist",
+    async (it, signal) => {
+      const refuses = async (change: Partial<ContainerSpec>, message: RegExp) => {
+        const run = it.runtime.run({ ...it.spec(it.programs.sleep), ...change }, signal);
+        await rejectsWith("START_FAILED", run);
+        await assert.rejects(run, message);
+      };
+      const user = (uid: number) => ({ uid, supplementalGroups: [] });
+      const nonRoot = { ...PLAIN_SECURITY, runAsNonRoot: true };
+      await refuses({ security: nonRoot }, /runs as root/);
+      await refuses({ security: nonRoot, user: user(0) }, /run_as_user is 0/);
+      await refuses({ user: user(-1) }, /whole number/);
+      await refuses({ security: { ...PLAIN_SECURITY, capabilities: { add: ["NOPE"], drop: [] } } }, /NOPE/);
+      const spec = { ...it.spec(it.programs.sleep), security: nonRoot, user: user(1000) };
+      const { id } = await it.runtime.run(spec, signal);
+      await it.runtime.remove([id], signal);
+    },
+  );
 
   check("events tell a container's life in order, beginning with `listening`", async (it, signal) => {
     const stop = new AbortController();

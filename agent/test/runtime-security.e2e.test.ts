@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import type { ContainerSecurity, ContainerSpec } from "../src/runtime/runtime.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
-import { rejectsWith, runToEnd } from "./runtime-contract.ts";
+import { PLAIN_SECURITY, rejectsWith, runToEnd } from "./runtime-contract.ts";
 
 const USER_IMAGE = "localhost/forage/user:1";
 const NAMED_IMAGE = "localhost/forage/named:1";
@@ -22,12 +22,7 @@ before(async () => {
 after(() => it?.close());
 
 const security = (change: Partial<ContainerSecurity>): ContainerSecurity => ({
-  runAsNonRoot: false,
-  readOnlyRootFilesystem: false,
-  privileged: false,
-  allowPrivilegeEscalation: true,
-  capabilities: { add: [], drop: [] },
-  seccomp: { type: "RuntimeDefault" },
+  ...PLAIN_SECURITY,
   ...change,
 });
 

@@ -1,12 +1,15 @@
 import type { Clock } from "../clock.ts";
+import { checkNonRoot, checkSecurity } from "./check-security.ts";
 import { EventQueue } from "./event-queue.ts";
 import { type FakeExecScript, playExec } from "./fake-exec.ts";
 import { FakeFaults } from "./fake-faults.ts";
-import { normalizeImage } from "./image-reference.ts";
+import { normalizeImage, registryName, registryOf } from "./image-reference.ts";
 import {
   type ContainerRuntime,
   type ContainerSpec,
   type ContainerUsage,
+  type PullOptions,
+  type RegistryLogin,
   type RuntimeContainer,
   RuntimeError,
   type RuntimeEvent,
@@ -39,6 +42,7 @@ interface Entry {
   readonly end: () => void;
 }
 
+const LAYER_BYTES = 1_000_000;
 const SIGTERM_EXIT = 143;
 const SIGKILL_EXIT = 137;
 
@@ -53,6 +57,10 @@ export class FakeRuntime implements ContainerRuntime {
   readonly images = new Set<string>();
   /** What the registry answers to a pull; full references. Others are IMAGE_NOT_FOUND. */
   readonly registry = new Map<string, "ok" | "hangs" | RuntimeError>();
+  /** What a registry demands; full host. Others ask for nothing. */
+  readonly logins = new Map<string, { readonly username: string; readonly password: string }>();
+  /** An image's USER; full references. Others have none. */
+  readonly imageUsers = new Map<string, string>();
   readonly usages = new Map<string, ContainerUsage>();
   readonly #clock: Clock;
   readonly #containers = new Map<string, Entry>();
@@ -108,6 +116,7 @@ export class FakeRuntime implements ContainerRuntime {
   run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
     return this.faults.during("run", spec.name, signal, () => {
       const image = normalizeImage(spec.image);
+      checkSecurity(spec);
       if (this.containers.some((it) => it.name === spec.name)) {
         throw new RuntimeError("ALREADY_EXISTS", `there is a container ${spec.name} already`, {
           retryable: false,
@@ -115,6 +124,8 @@ export class FakeRuntime implements ContainerRuntime {
       }
       if (!this.images.has(image))
         throw new RuntimeError("IMAGE_NOT_FOUND", `${image} is not here`, { retryable: true });
+      if (spec.security?.runAsNonRoot && spec.user?.uid === undefined)
+        checkNonRoot(spec.image, this.imageUsers.get(image) ?? "");
       const program = this.programs.get(spec.command[0] ?? spec.image) ?? {};
       if (program.startError !== undefined)
         throw new RuntimeError("START_FAILED", program.startError, { retryable: false });
@@ -155,20 +166,40 @@ export class FakeRuntime implements ContainerRuntime {
     );
   }
 
-  pull(reference: string, signal: AbortSignal): Promise<void> {
+  pull(reference: string, signal: AbortSignal, options: PullOptions = {}): Promise<void> {
     return this.faults.during("pull", reference, signal, async () => {
       const image = normalizeImage(reference);
+      this.#checkLogin(image, options.credentials ?? []);
       const answer = this.registry.get(image);
+      options.onProgress?.({ layersDone: 0, layers: 1, bytesDone: 0, bytesTotal: LAYER_BYTES });
       if (answer === "hangs") await this.faults.pass(Number.MAX_SAFE_INTEGER, signal);
       if (answer instanceof RuntimeError) throw answer;
       if (answer === undefined)
         throw new RuntimeError("IMAGE_NOT_FOUND", `${image}: not found`, { retryable: false });
+      options.onProgress?.({ layersDone: 1, layers: 1, bytesDone: LAYER_BYTES, bytesTotal: LAYER_BYTES });
       this.images.add(image);
     });
   }
 
   listImages(signal: AbortSignal): Promise<readonly string[]> {
     return this.faults.during("listImages", "", signal, () => [...this.images]);
+  }
+
+  removeImage(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent"> {
+    return this.faults.during("removeImage", reference, signal, () => {
+      const image = normalizeImage(reference);
+      if (this.containers.some((it) => it.image === image)) return "in-use";
+      return this.images.delete(image) ? "removed" : "absent";
+    });
+  }
+
+  imageStorage(signal: AbortSignal): Promise<string | undefined> {
+    return this.faults.during("imageStorage", "", signal, () => "/");
+  }
+
+  ownLayer(id: string, signal: AbortSignal): Promise<string | undefined> {
+    const running = this.#containers.get(id)?.view.state === "running";
+    return this.faults.during("ownLayer", id, signal, () => (running ? `/layers/${id}` : undefined));
   }
 
   async *events(signal: AbortSignal): AsyncGenerator<RuntimeEvent, void, undefined> {
@@ -209,6 +240,15 @@ export class FakeRuntime implements ContainerRuntime {
 
   async close(): Promise<void> {
     for (const queue of this.#listeners) queue.close();
+  }
+
+  #checkLogin(image: string, credentials: readonly RegistryLogin[]): void {
+    const registry = registryOf(image);
+    const wanted = this.logins.get(registry);
+    const given = credentials.filter((it) => registryName(it.server) === registry);
+    const fits = given.some((it) => it.username === wanted?.username && it.password === wanted.password);
+    if (wanted !== undefined && !fits)
+      throw new RuntimeError("IMAGE_DENIED", `${image}: denied`, { retryable: false });
   }
 
   #start(spec: ContainerSpec, image: string, program: FakeProgram): string {

@@ -10,6 +10,11 @@ const REFERENCE = new RegExp(
 );
 const NAME_MAX_LENGTH = 255;
 const DEFAULT_DOMAIN = "docker.io";
+const HUB_HOSTS: ReadonlySet<string> = new Set([
+  "index.docker.io",
+  "registry-1.docker.io",
+  "registry.hub.docker.com",
+]);
 
 /**
  * The full form of an image's name, as it is stored: `busybox` → `docker.io/library/busybox:latest`. Rejects with IMAGE_INVALID.
@@ -25,6 +30,22 @@ export function normalizeImage(reference: string): string {
   const repository = host === DEFAULT_DOMAIN && !remainder.includes("/") ? `library/${remainder}` : remainder;
   const suffix = tag === undefined && digest === undefined ? ":latest" : tag === undefined ? "" : `:${tag}`;
   return `${host}/${repository}${suffix}${digest === undefined ? "" : `@${digest}`}`;
+}
+
+/** Host and port of the registry that an image comes from; IMAGE_INVALID for what is no image's name. */
+export function registryOf(reference: string): string {
+  const full = normalizeImage(reference);
+  return full.slice(0, full.indexOf("/"));
+}
+
+/** What people write for a registry, as images name it: `https://Example.com/v1/` is `example.com`, all of Docker Hub's names are `docker.io`. */
+export function registryName(server: string): string {
+  const host = server
+    .trim()
+    .toLowerCase()
+    .replace(/^https?:\/\//, "")
+    .replace(/\/.*$/, "");
+  return host === "" || HUB_HOSTS.has(host) ? DEFAULT_DOMAIN : host;
 }
 
 function parse(reference: string): { domain?: string; path: string; tag?: string; digest?: string } {

@@ -21,8 +21,15 @@ export interface ContainerRuntime {
   /** True if the image is in the local store. Never touches the network. */
   hasImage(reference: string, signal: AbortSignal): Promise<boolean>;
   /** IMAGE_NOT_FOUND, IMAGE_DENIED and IMAGE_INVALID are final; REGISTRY_UNAVAILABLE is worth waiting for. */
-  pull(reference: string, signal: AbortSignal): Promise<void>;
+  pull(reference: string, signal: AbortSignal, options?: PullOptions): Promise<void>;
+  /** In their full form. */
   listImages(signal: AbortSignal): Promise<readonly string[]>;
+  /** Not one that a container was made from, running or not: `in-use`. Never touches the network. */
+  removeImage(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent">;
+  /** A directory on the file system that images and containers' own layers lie on; undefined if that can't be told. */
+  imageStorage(signal: AbortSignal): Promise<string | undefined>;
+  /** The directory with what a running container has written over its image; undefined if it isn't running, or that can't be told. */
+  ownLayer(id: string, signal: AbortSignal): Promise<string | undefined>;
   /**
    * What happens until the signal, then it ends quietly. `listening` comes first, once the subscription is in force: whatever
    * happens after it is reported, so list then and nothing is missed. Events from just before it may come too.
@@ -40,6 +47,30 @@ export interface ContainerRuntime {
 export interface RuntimeVersion {
   readonly containerd: string;
   readonly nerdctl: string;
+}
+
+export interface PullOptions {
+  /** Those for the image's registry are tried in turn; if there is none, the registry is asked without. Never shown to anyone. */
+  readonly credentials?: readonly RegistryLogin[];
+  /** As often as something is seen to move: up to ten times a second. */
+  readonly onProgress?: (progress: PullState) => void;
+}
+
+export interface RegistryLogin {
+  /** Host and port as images name it; `docker.io` for images that name none. */
+  readonly server: string;
+  readonly username: string;
+  readonly password: string;
+}
+
+export interface PullState {
+  /** Those that are here already count as done. */
+  readonly layersDone: number;
+  /** Known so far. */
+  readonly layers: number;
+  readonly bytesDone: number;
+  /** Of the layers whose size has been told. */
+  readonly bytesTotal: number;
 }
 
 export interface ContainerSpec {
@@ -73,7 +104,7 @@ export interface ContainerSpec {
   readonly stdin?: boolean;
   readonly tty?: boolean;
   readonly devices?: readonly HostDevice[];
-  /** Name or path of another OCI runtime, from the agent's configuration. */
+  /** Path of a program like runc, or the name of a shim (`io.containerd.kata.v2`), from the agent's configuration. */
   readonly ociRuntime?: string;
   /** Bytes that the container's own layer may hold; undefined: no limit. */
   readonly rootLimitBytes?: number;
@@ -97,7 +128,7 @@ export interface ContainerSecurity {
   readonly privileged: boolean;
   /** False: no_new_privs. */
   readonly allowPrivilegeEscalation: boolean;
-  /** Without CAP_; "ALL" is every one. Dropped first, then added. */
+  /** With or without CAP_; "ALL" is every one. ALL is dropped before, single ones are dropped after what is added. */
   readonly capabilities: { readonly add: readonly string[]; readonly drop: readonly string[] };
   readonly seccomp:
     | { readonly type: "RuntimeDefault" | "Unconfined" }

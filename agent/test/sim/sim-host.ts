@@ -181,6 +181,9 @@ export class SimHost {
         });
       },
       listImages: () => call(() => [...this.images]),
+      removeImage: (reference) => call(() => (this.images.delete(reference) ? "removed" : "absent")),
+      imageStorage: async () => undefined,
+      ownLayer: async () => undefined,
       events: (signal) => this.#events(line, signal),
       exec: () => {
         throw new Error("not simulated");

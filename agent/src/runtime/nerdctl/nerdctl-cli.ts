@@ -84,13 +84,20 @@ export class NerdctlCli {
   }
 
   /** Starts nerdctl for calls that stream. The caller reads all output and ends the process. */
-  spawn(args: readonly string[], options: { readonly stdin?: boolean; readonly diesWithUs?: boolean } = {}) {
+  spawn(
+    args: readonly string[],
+    options: {
+      readonly stdin?: boolean;
+      readonly diesWithUs?: boolean;
+      readonly env?: Readonly<Record<string, string>>;
+    } = {},
+  ) {
     const argv = [this.#options.path, ...this.argv(args)];
     // A helper that only waits would outlive an agent that was killed; the kernel ends it with its parent.
     const [file = "", ...rest] = options.diesWithUs ? ["setpriv", "--pdeathsig=KILL", "--", ...argv] : argv;
     return execa(file, rest, {
       ...SPAWN_OPTIONS,
-      env: this.env,
+      env: { ...this.env, ...options.env },
       buffer: false,
       stdin: options.stdin ? "pipe" : "ignore",
     });

@@ -2,11 +2,11 @@ import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { CallLimit } from "../call-limit.ts";
 import { type ContainerCgroup, findCgroup, guessCgroup, readUsage } from "../cgroup/container-cgroup.ts";
-import { normalizeImage } from "../image-reference.ts";
 import {
   type ContainerRuntime,
   type ContainerSpec,
   type ContainerUsage,
+  type PullOptions,
   type RuntimeContainer,
   RuntimeError,
   type RuntimeEvent,
@@ -18,11 +18,11 @@ import { ContainerHomes, isContainerId } from "./container-homes.ts";
 import { streamEvents } from "./event-stream.ts";
 import { startExec } from "./exec-session.ts";
 import { NerdctlCli } from "./nerdctl-cli.ts";
+import { NerdctlImages } from "./nerdctl-images.ts";
+import { findOwnLayer } from "./own-layer.ts";
 import { INSPECT_FORMAT, LIST_FORMAT, parseInspect, parseList } from "./parse-container.ts";
-import { pullImage } from "./pull-image.ts";
 import { removeContainers } from "./remove-containers.ts";
 import { RunCall } from "./run-call.ts";
-import { SharedPulls } from "./shared-pulls.ts";
 
 export interface NerdctlRuntimeOptions {
   /** The nerdctl program, at least 2.0. Must stay where it is while containers live: their hooks call it. */
@@ -63,8 +63,6 @@ const PULL_STALL_MS = 120_000;
 // Each is a nerdctl of about 12 MB that waits for its container's grace period.
 const CONCURRENT_STOPS = 64;
 const CONCURRENT_EXECS = 64;
-// They compete for one disk and one line.
-const CONCURRENT_PULLS = 4;
 const LIST_TRIES = 5;
 
 /** ContainerRuntime by the nerdctl command. */
@@ -73,7 +71,7 @@ export class NerdctlRuntime implements ContainerRuntime {
   readonly #cli: NerdctlCli;
   readonly #homes: ContainerHomes;
   readonly #runs: RunCall;
-  readonly #pulls: SharedPulls;
+  readonly #images: NerdctlImages;
   readonly #stops = new CallLimit(CONCURRENT_STOPS);
   readonly #execs = new CallLimit(CONCURRENT_EXECS);
   readonly #cgroups = new Map<string, ContainerCgroup>();
@@ -104,13 +102,12 @@ export class NerdctlRuntime implements ContainerRuntime {
       labels: { [INSTANCE_LABEL]: options.instance },
       programDir: options.programDir,
     });
-    const pulls = new CallLimit(CONCURRENT_PULLS);
-    const stallMs = options.pullStallMs ?? PULL_STALL_MS;
-    this.#pulls = new SharedPulls((reference, signal) =>
-      pulls.run(signal, () =>
-        pullImage({ cli: this.#cli, clock: options.clock, stallMs }, reference, signal),
-      ),
-    );
+    this.#images = new NerdctlImages({
+      cli: this.#cli,
+      clock: options.clock,
+      pullStallMs: options.pullStallMs ?? PULL_STALL_MS,
+      privateDir: options.stateDir,
+    });
   }
 
   async version(signal: AbortSignal): Promise<RuntimeVersion> {
@@ -167,20 +164,29 @@ export class NerdctlRuntime implements ContainerRuntime {
     return answer && parseInspect(answer.stdout);
   }
 
-  async hasImage(reference: string, signal: AbortSignal): Promise<boolean> {
-    const args = ["image", "inspect", "--format", "{{.ID}}", "--", normalizeImage(reference)];
-    const answer = await this.#cli.call(args, { signal: this.#until(signal) }).catch(unlessNotFound);
-    return (answer?.stdout.trim() ?? "") !== "";
+  hasImage(reference: string, signal: AbortSignal): Promise<boolean> {
+    return this.#images.has(reference, this.#until(signal));
   }
 
-  async pull(reference: string, signal: AbortSignal): Promise<void> {
-    await this.#pulls.pull(normalizeImage(reference), this.#until(signal));
+  pull(reference: string, signal: AbortSignal, options?: PullOptions): Promise<void> {
+    return this.#images.pull(reference, this.#until(signal), options);
   }
 
-  async listImages(signal: AbortSignal): Promise<readonly string[]> {
-    const args = ["images", "--names", "--format", "{{.Name}}"];
-    const { stdout } = await this.#cli.call(args, { signal: this.#until(signal) });
-    return [...new Set(stdout.split("\n").filter(Boolean))];
+  listImages(signal: AbortSignal): Promise<readonly string[]> {
+    return this.#images.list(this.#until(signal));
+  }
+
+  removeImage(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent"> {
+    return this.#images.remove(reference, this.#until(signal));
+  }
+
+  imageStorage(signal: AbortSignal): Promise<string | undefined> {
+    return this.#images.storage(this.#until(signal));
+  }
+
+  async ownLayer(id: string, signal: AbortSignal): Promise<string | undefined> {
+    const { pid } = (await this.inspect(id, signal)) ?? {};
+    return pid === undefined ? undefined : findOwnLayer(pid);
   }
 
   events(signal: AbortSignal): AsyncIterable<RuntimeEvent> {

@@ -1,5 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import { RuntimeError } from "../runtime.ts";
+import { type PullState, RuntimeError } from "../runtime.ts";
 import { classifyError } from "./classify-error.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 import { PullProgress } from "./pull-progress.ts";
@@ -9,6 +9,9 @@ export interface PullOptions {
   readonly clock: Clock;
   /** With no byte for so long the pull is given up. */
   readonly stallMs: number;
+  /** `DOCKER_CONFIG` of the login to use. */
+  readonly env?: Readonly<Record<string, string>>;
+  readonly onProgress?: (state: PullState) => void;
 }
 
 // Layers are unpacked in silence; several GB on a slow disk take minutes.
@@ -17,10 +20,10 @@ const STDERR_MAX_LENGTH = 64 * 1024;
 
 /** Pulls one image, given in its full form. There is no limit on the total time as long as it moves. */
 export async function pullImage(options: PullOptions, reference: string, signal: AbortSignal): Promise<void> {
-  const { cli, clock, stallMs } = options;
+  const { cli, clock, stallMs, env = {}, onProgress } = options;
   if (signal.aborted)
     throw new RuntimeError("ABORTED", `pull of ${reference}: given up`, { retryable: true });
-  const child = cli.spawn(["pull", "--", reference]);
+  const child = cli.spawn(["pull", "--", reference], { env });
   const progress = new PullProgress();
   let outcome: "stalled" | "aborted" | undefined;
   const end = (why: "stalled" | "aborted") => {
@@ -35,6 +38,7 @@ export async function pullImage(options: PullOptions, reference: string, signal:
     if (!progress.push(text)) return;
     disarm();
     disarm = arm();
+    onProgress?.(progress.state);
   });
   let complaint = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {

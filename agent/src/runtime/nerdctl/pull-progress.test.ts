@@ -30,3 +30,23 @@ test("lines may come in pieces, and nothing is no progress", () => {
   assert.equal(progress.push("ving\n"), true);
   assert.equal(progress.push("a: resolving\n"), false);
 });
+
+test("how far it is: layers that are here count, sizes as soon as they are told", () => {
+  const progress = new PullProgress();
+  const layer = (name: string, rest: string) => `layer-sha256:${name}: ${rest}\n`;
+  progress.push(
+    `r/a:1: resolved |++|\nmanifest-sha256:a: done |++|\n${layer("aa", "waiting |--|")}${layer("bb", "exists |++|")}`,
+  );
+  assert.deepEqual(progress.state, { layersDone: 1, layers: 2, bytesDone: 0, bytesTotal: 0 });
+  progress.push(layer("aa", "downloading |+--| 1.5 MiB/3.0 MiB"));
+  assert.deepEqual(progress.state, {
+    layersDone: 1,
+    layers: 2,
+    bytesDone: 1.5 * 2 ** 20,
+    bytesTotal: 3 * 2 ** 20,
+  });
+  progress.push(layer("aa", "downloading |++-| 1023.9 K/2.0 GiB"));
+  assert.deepEqual(progress.state.bytesDone, Math.round(1023.9 * 1024));
+  progress.push(layer("aa", "done |++|"));
+  assert.deepEqual(progress.state, { layersDone: 2, layers: 2, bytesDone: 2 ** 31, bytesTotal: 2 ** 31 });
+});

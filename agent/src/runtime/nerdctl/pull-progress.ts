@@ -1,6 +1,15 @@
-/** Reads what `nerdctl pull` paints ten times a second, to tell a slow pull from one that hangs. */
+import type { PullState } from "../runtime.ts";
+
+interface Layer {
+  readonly done: boolean;
+  readonly bytesDone: number;
+  readonly bytesTotal: number;
+}
+
+/** Reads what `nerdctl pull` paints ten times a second, to tell a slow pull from one that hangs, and how far it is. */
 export class PullProgress {
   readonly #lines = new Map<string, string>();
+  readonly #layers = new Map<string, Layer>();
   #rest = "";
 
   /** True if something moved: a bar, a byte count, a step. */
@@ -18,14 +27,39 @@ export class PullProgress {
     );
   }
 
+  get state(): PullState {
+    const layers = [...this.#layers.values()];
+    return {
+      layersDone: layers.filter((it) => it.done).length,
+      layers: layers.length,
+      bytesDone: layers.reduce((sum, it) => sum + it.bytesDone, 0),
+      bytesTotal: layers.reduce((sum, it) => sum + it.bytesTotal, 0),
+    };
+  }
+
   #take(line: string): boolean {
     const plain = line.replace(COLOURS, "").replace(CLOCKWORK, "").trim();
     const key = plain.split(" ", 1)[0] ?? "";
     if (plain === "" || this.#lines.get(key) === plain) return false;
     if (this.#lines.size >= LINES_MAX && !this.#lines.has(key)) return false;
     this.#lines.set(key, plain);
+    if (key.startsWith("layer-")) this.#layers.set(key, readLayer(plain, this.#layers.get(key)));
     return true;
   }
+}
+
+/** What is done has no numbers any more; its size is the one it was downloaded with. */
+function readLayer(line: string, before: Layer | undefined): Layer {
+  const sizes = SIZES.exec(line);
+  if (sizes !== null) return { done: false, bytesDone: bytesOf(sizes[1]), bytesTotal: bytesOf(sizes[2]) };
+  const done = /^\S+\s+(done|exists)\b/.test(line);
+  const { bytesTotal = 0, bytesDone = 0 } = before ?? {};
+  return { done, bytesDone: done ? bytesTotal : bytesDone, bytesTotal };
+}
+
+function bytesOf(text = ""): number {
+  const [, number, unit = ""] = /^([0-9.]+) *([KMGT]?)/.exec(text.trim()) ?? [];
+  return Math.round(Number(number ?? 0) * 1024 ** " KMGT".indexOf(unit || " "));
 }
 
 const LINE_MAX_LENGTH = 1_000;
@@ -35,3 +69,5 @@ const ESCAPE = String.fromCharCode(27);
 const COLOURS = new RegExp(`${ESCAPE}\\[[0-9;]*[A-Za-z]`, "g");
 // Moves by itself, even when nothing comes: the time, and the mean rate that falls with it.
 const CLOCKWORK = /elapsed: *[0-9.]+ *s|\([^)]*\/s\)/g;
+// `1.0 MiB/3.0 MiB`; the first is cut off after eight characters.
+const SIZES = /\bdownloading\b.*\|\s*([0-9.]+ *[KMGT]?i?B?)\/([0-9.]+ *[KMGT]?i?B?)\s*$/;

@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RuntimeError } from "../runtime.ts";
+import { type PullState, RuntimeError } from "../runtime.ts";
 import { SharedPulls } from "./shared-pulls.ts";
 
 interface Begun {
   readonly reference: string;
   readonly signal: AbortSignal;
+  readonly onProgress: (state: PullState) => void;
   readonly end: (error?: Error) => void;
 }
 
 function aRecorder() {
   const begun: Begun[] = [];
   const pulls = new SharedPulls(
-    (reference, signal) =>
+    (reference, _credentials, onProgress, signal) =>
       new Promise((resolve, reject) => {
-        begun.push({ reference, signal, end: (error) => (error ? reject(error) : resolve()) });
+        begun.push({ reference, signal, onProgress, end: (error) => (error ? reject(error) : resolve()) });
       }),
   );
   return { begun, pulls };
@@ -66,4 +67,21 @@ test("a signal that is already aborted begins nothing", async () => {
   const { begun, pulls } = aRecorder();
   await assert.rejects(pulls.pull("a", AbortSignal.abort()), isAborted);
   assert.equal(begun.length, 0);
+});
+
+test("callers with other credentials don't share, and all that share learn of its progress", async () => {
+  const { begun, pulls } = aRecorder();
+  const login = (password: string) => ({ server: "r.example", username: "u", password });
+  const told: string[] = [];
+  const call = (name: string, ...passwords: string[]) =>
+    pulls.pull("a", never, {
+      credentials: passwords.map(login),
+      onProgress: ({ layersDone }) => told.push(`${name} ${layersDone}`),
+    });
+  const calls = [call("first", "x"), call("second", "x"), call("other", "y"), call("none")];
+  assert.equal(begun.length, 3);
+  begun[0]?.onProgress({ layersDone: 2, layers: 3, bytesDone: 1, bytesTotal: 2 });
+  assert.deepEqual(told, ["first 2", "second 2"]);
+  for (const it of begun) it.end();
+  await Promise.all(calls);
 });

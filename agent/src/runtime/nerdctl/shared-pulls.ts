@@ -1,24 +1,39 @@
-import { RuntimeError } from "../runtime.ts";
+import { createHash } from "node:crypto";
+import { type PullOptions, type PullState, type RegistryLogin, RuntimeError } from "../runtime.ts";
+
+/** Does one pull; `credentials` are only those for the image's registry. */
+export type PullOnce = (
+  reference: string,
+  credentials: readonly RegistryLogin[],
+  onProgress: (state: PullState) => void,
+  signal: AbortSignal,
+) => Promise<void>;
 
 interface Pull {
   readonly ended: Promise<void>;
   readonly giveUp: AbortController;
+  readonly listeners: Set<(state: PullState) => void>;
   callers: number;
 }
 
-/** One pull per image, however many ask for it. It is given up when the last of them has. */
+/** One pull per image and credentials, however many ask for it. It is given up when the last of them has. */
 export class SharedPulls {
-  readonly #pull: (reference: string, signal: AbortSignal) => Promise<void>;
+  readonly #pull: PullOnce;
   readonly #going = new Map<string, Pull>();
 
-  constructor(pull: (reference: string, signal: AbortSignal) => Promise<void>) {
+  constructor(pull: PullOnce) {
     this.#pull = pull;
   }
 
-  async pull(reference: string, signal: AbortSignal): Promise<void> {
+  async pull(reference: string, signal: AbortSignal, options: PullOptions = {}): Promise<void> {
     if (signal.aborted) throw aborted(reference);
-    const pull = this.#going.get(reference) ?? this.#begin(reference);
+    const { credentials = [], onProgress } = options;
+    const key = keyOf(reference, credentials);
+    const pull = this.#going.get(key) ?? this.#begin(key, reference, credentials);
     pull.callers += 1;
+    // Wrapped, as two callers may bring the same function.
+    const listener = (state: PullState) => onProgress?.(state);
+    pull.listeners.add(listener);
     let leave = () => {};
     const left = new Promise<never>((_, reject) => {
       leave = () => reject(aborted(reference));
@@ -28,30 +43,42 @@ export class SharedPulls {
       await Promise.race([pull.ended, left]);
     } finally {
       signal.removeEventListener("abort", leave);
+      pull.listeners.delete(listener);
       pull.callers -= 1;
-      if (pull.callers === 0) this.#abandon(reference, pull);
+      if (pull.callers === 0) this.#abandon(key, pull);
     }
   }
 
-  #begin(reference: string): Pull {
+  #begin(key: string, reference: string, credentials: readonly RegistryLogin[]): Pull {
     const giveUp = new AbortController();
-    const ended = this.#pull(reference, giveUp.signal);
-    const pull: Pull = { ended, giveUp, callers: 0 };
-    this.#going.set(reference, pull);
-    const forget = () => this.#forget(reference, pull);
+    const listeners: Pull["listeners"] = new Set();
+    const tell = (state: PullState) => {
+      for (const listener of listeners) listener(state);
+    };
+    const ended = this.#pull(reference, credentials, tell, giveUp.signal);
+    const pull: Pull = { ended, giveUp, listeners, callers: 0 };
+    this.#going.set(key, pull);
+    const forget = () => this.#forget(key, pull);
     ended.then(forget, forget);
     return pull;
   }
 
-  #abandon(reference: string, pull: Pull): void {
+  #abandon(key: string, pull: Pull): void {
     // Whoever comes from now on begins anew rather than share one that is being given up.
-    this.#forget(reference, pull);
+    this.#forget(key, pull);
     pull.giveUp.abort();
   }
 
-  #forget(reference: string, pull: Pull): void {
-    if (this.#going.get(reference) === pull) this.#going.delete(reference);
+  #forget(key: string, pull: Pull): void {
+    if (this.#going.get(key) === pull) this.#going.delete(key);
   }
+}
+
+// A digest, so that no password is kept for the sake of comparing.
+function keyOf(reference: string, credentials: readonly RegistryLogin[]): string {
+  if (credentials.length === 0) return reference;
+  const text = JSON.stringify(credentials.map((it) => [it.server, it.username, it.password]));
+  return `${reference} ${createHash("sha256").update(text).digest("hex")}`;
 }
 
 function aborted(reference: string): RuntimeError {

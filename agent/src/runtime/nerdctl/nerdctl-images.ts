@@ -1,0 +1,139 @@
+import type { Clock } from "../../clock.ts";
+import { CallLimit } from "../call-limit.ts";
+import { normalizeImage } from "../image-reference.ts";
+import { type PullOptions, type PullState, type RegistryLogin, RuntimeError } from "../runtime.ts";
+import { checkPlatform, foreignImage } from "./foreign-image.ts";
+import type { NerdctlCli } from "./nerdctl-cli.ts";
+import { pullImage } from "./pull-image.ts";
+import { loginsFor, withLogin } from "./registry-login.ts";
+import { SharedPulls } from "./shared-pulls.ts";
+
+export interface NerdctlImagesOptions {
+  readonly cli: NerdctlCli;
+  readonly clock: Clock;
+  /** A pull with no progress for so long is given up. */
+  readonly pullStallMs: number;
+  /** For logins while a pull goes on. */
+  readonly privateDir: string;
+}
+
+// They compete for one disk and one line.
+const CONCURRENT_PULLS = 4;
+// The layers are deleted before the call ends, which may take seconds for each GB.
+const REMOVE_TIMEOUT_MS = 600_000;
+
+/** The local image store, by nerdctl. */
+export class NerdctlImages {
+  readonly #options: NerdctlImagesOptions;
+  readonly #limit = new CallLimit(CONCURRENT_PULLS);
+  readonly #pulls: SharedPulls;
+  #storage: string | undefined;
+
+  constructor(options: NerdctlImagesOptions) {
+    this.#options = options;
+    this.#pulls = new SharedPulls((...pull) => this.#limit.run(pull[3], () => this.#pullWithAny(...pull)));
+  }
+
+  /** IMAGE_INVALID if it is here, but for other machines. */
+  async has(reference: string, signal: AbortSignal): Promise<boolean> {
+    const image = normalizeImage(reference);
+    const args = ["image", "inspect", "--format", "{{.ID}} {{.Os}}/{{.Architecture}}", "--", image];
+    try {
+      const [id = "", platform = ""] = (await this.#options.cli.call(args, { signal })).stdout
+        .trim()
+        .split(" ");
+      if (id !== "") checkPlatform(image, platform);
+      return id !== "";
+    } catch (error) {
+      if (error instanceof RuntimeError && error.code === "NOT_FOUND") return false;
+      throw error;
+    }
+  }
+
+  async pull(reference: string, signal: AbortSignal, options: PullOptions = {}): Promise<void> {
+    const image = normalizeImage(reference);
+    const credentials = loginsFor(image, options.credentials ?? []);
+    await this.#pulls.pull(image, signal, { ...options, credentials });
+    await this.has(image, signal);
+  }
+
+  async list(signal: AbortSignal): Promise<readonly string[]> {
+    const { stdout } = await this.#options.cli.call(["images", "--names", "--format", "{{.Name}}"], {
+      signal,
+    });
+    return [...new Set(stdout.split("\n").filter(Boolean))];
+  }
+
+  async remove(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent"> {
+    const args = ["rmi", "--", normalizeImage(reference)];
+    try {
+      await this.#options.cli.call(args, { signal, timeoutMs: REMOVE_TIMEOUT_MS, unlimited: true });
+      return "removed";
+    } catch (error) {
+      if (!(error instanceof RuntimeError)) throw error;
+      if (/conflict: .*is being used by/.test(error.message)) return "in-use";
+      if (/no such image/.test(error.message)) return "absent";
+      throw error;
+    }
+  }
+
+  /** Where containerd's snapshotter keeps its files; it doesn't move while it runs. */
+  async storage(signal: AbortSignal): Promise<string | undefined> {
+    if (this.#storage !== undefined) return this.#storage;
+    const args = ["info", "--mode", "native", "--format", "{{json .Daemon.Plugins}}"];
+    const { stdout } = await this.#options.cli.call(args, { signal });
+    this.#storage = readStorage(stdout);
+    return this.#storage;
+  }
+
+  async #pullWithAny(
+    reference: string,
+    credentials: readonly RegistryLogin[],
+    onProgress: (state: PullState) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const [first, ...others] = credentials;
+    if (first === undefined) return this.#pullOnce(reference, undefined, onProgress, signal);
+    try {
+      await withLogin(this.#options.privateDir, first, (dir) =>
+        this.#pullOnce(reference, dir, onProgress, signal),
+      );
+    } catch (error) {
+      // Registries hide what one may not see behind a 404.
+      const another = error instanceof RuntimeError && /^IMAGE_(DENIED|NOT_FOUND)$/.test(error.code);
+      if (!another || others.length === 0) throw error;
+      await this.#pullWithAny(reference, others, onProgress, signal);
+    }
+  }
+
+  async #pullOnce(
+    reference: string,
+    dockerConfigDir: string | undefined,
+    onProgress: (state: PullState) => void,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { cli, clock, pullStallMs: stallMs } = this.#options;
+    const env = dockerConfigDir === undefined ? {} : { DOCKER_CONFIG: dockerConfigDir };
+    try {
+      await pullImage({ cli, clock, stallMs, env, onProgress }, reference, signal);
+    } catch (error) {
+      const foreign =
+        error instanceof RuntimeError && /no match for platform|unsupported platform/.test(error.message);
+      throw foreign ? await foreignImage(cli, reference, env, signal) : error;
+    }
+  }
+}
+
+interface Plugin {
+  readonly type?: string;
+  readonly id?: string;
+  readonly exports?: Readonly<Record<string, string>>;
+}
+
+/** From containerd's own list of its plugins. */
+export function readStorage(json: string): string | undefined {
+  const { plugins = [] } = JSON.parse(json) as { readonly plugins?: readonly Plugin[] };
+  const rootOf = (type: string, id: string) =>
+    plugins.find((it) => it.type === type && it.id === id)?.exports?.root;
+  return rootOf("io.containerd.snapshotter.v1", "overlayfs") ?? rootOf("io.containerd.content.v1", "content");
+}

@@ -1,0 +1,138 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { buildBusyboxImage } from "../../hack/lib/busybox-image.ts";
+import type { Registry } from "../../hack/lib/registry.ts";
+import { NerdctlRuntime } from "../src/runtime/nerdctl/nerdctl-runtime.ts";
+import type { RegistryLogin } from "../src/runtime/runtime.ts";
+import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
+import { type PrivateRegistry, startPrivateRegistry } from "./private-registry.ts";
+import { rejectsWith } from "./runtime-contract.ts";
+
+// A name with a colon can't be had in Docker's usual encoding; a password may hold anything.
+const LOGIN = { username: "robot$team", password: 'p:"ä\\s s3cr3t' };
+
+let it: NerdctlUnderTest;
+let open: Registry;
+let registry: PrivateRegistry;
+before(async () => {
+  it = await openNerdctl();
+  open = await it.host.startRegistry();
+  registry = await startPrivateRegistry(open, LOGIN);
+});
+after(async () => {
+  await registry?.close();
+  await it?.close();
+});
+
+const login = (change: Partial<RegistryLogin> = {}): RegistryLogin => ({
+  server: registry.address,
+  ...LOGIN,
+  ...change,
+});
+
+async function published(name: string): Promise<string> {
+  await it.publish(open, name);
+  return `${registry.address}/${name}`;
+}
+
+test("without a login, with a wrong one or with one for elsewhere: denied", async ({ signal }) => {
+  const image = await published("forage/denied:1");
+  await rejectsWith("IMAGE_DENIED", it.runtime.pull(image, signal));
+  await rejectsWith(
+    "IMAGE_DENIED",
+    it.runtime.pull(image, signal, { credentials: [login({ password: "wrong" })] }),
+  );
+  const before = registry.askers.length;
+  const elsewhere = login({ server: "docker.io", password: "of-the-hub" });
+  await rejectsWith("IMAGE_DENIED", it.runtime.pull(image, signal, { credentials: [elsewhere] }));
+  assert.ok(registry.askers.slice(before).every((asker) => asker === ""));
+  assert.equal(await it.runtime.hasImage(image, signal), false);
+});
+
+test("the login that fits is found among several", async ({ signal }) => {
+  const image = await published("forage/found:1");
+  const credentials = [
+    login({ server: "registry.example", password: "for-another-registry" }),
+    login({ password: "old" }),
+    login({ server: `https://${registry.address}/v2/` }),
+  ];
+  const before = registry.askers.length;
+  await it.runtime.pull(image, signal, { credentials });
+  assert.equal(await it.runtime.hasImage(image, signal), true);
+  const asked = registry.askers.slice(before);
+  assert.ok(asked.some((asker) => asker.endsWith(":old")));
+  assert.ok(asked.every((asker) => !asker.includes("for-another-registry")));
+});
+
+test("a login is in no argument, no environment, no file with a name, and leaves nothing", async ({
+  signal,
+}) => {
+  const image = await published("forage/quiet:1");
+  const spy = join(it.host.dir, "spy");
+  const seen = join(it.host.dir, "seen");
+  // What its caller sees of it: words, variables, and every file below the agent's own directory.
+  const script = `#!/bin/sh
+{ printf '%s\\n' "$@"; env; ls -laR ${it.options.stateDir}; grep -rs . ${it.options.stateDir}; } >>${seen}
+exec ${it.host.nerdctlPath} "$@"
+`;
+  writeFileSync(spy, script, { mode: 0o755 });
+  const runtime = new NerdctlRuntime({ ...it.options, nerdctlPath: spy });
+  await runtime.pull(image, signal, { credentials: [login()] });
+  const text = readFileSync(seen, "utf8");
+  assert.match(text, /DOCKER_CONFIG=/);
+  assert.equal(text.includes("s3cr3t"), false);
+  assert.equal(text.includes(Buffer.from(`${LOGIN.username}:${LOGIN.password}`).toString("base64")), false);
+  assert.deepEqual(
+    readdirSync(it.options.stateDir).filter((name) => name.startsWith(".")),
+    [],
+  );
+  assert.equal(statSync(it.options.stateDir).mode & 0o077, 0);
+  await runtime.close();
+});
+
+test("nobody's errors tell a login", async ({ signal }) => {
+  const image = `${registry.address}/forage/missing:1`;
+  const error: unknown = await it.runtime.pull(image, signal, { credentials: [login()] }).catch((it) => it);
+  assert.ok(error instanceof Error);
+  assert.equal(`${error.stack}${JSON.stringify(error)}`.includes("s3cr3t"), false);
+});
+
+test("an image for other machines: the message names them", async ({ signal }) => {
+  const archive = await buildBusyboxImage({ name: "localhost/forage/foreign:1", architecture: "s390x" });
+  const { digest } = await open.pushImage(archive, "forage/foreign:1");
+  await pushIndex("forage/foreign", digest);
+  const image = `${open.address}/forage/foreign:index`;
+  const pull = it.runtime.pull(image, signal);
+  await rejectsWith("IMAGE_INVALID", pull);
+  await assert.rejects(pull, /is for linux\/s390x; this host is linux\/(amd64|arm64)/);
+  assert.equal(await it.runtime.hasImage(image, signal), false);
+});
+
+test("one that lies there alone, without an index, is refused too, and where it is here already", async ({
+  signal,
+}) => {
+  const archive = await buildBusyboxImage({ name: "localhost/forage/alone:1", architecture: "s390x" });
+  const { reference: image } = await open.pushImage(archive, "forage/alone:1");
+  const says = /is for linux\/s390x; this host is linux\/(amd64|arm64)/;
+  await assert.rejects(it.runtime.pull(image, signal), says);
+  await rejectsWith("IMAGE_INVALID", it.runtime.hasImage(image, signal));
+  assert.equal(await it.runtime.removeImage(image, signal), "removed");
+});
+
+async function pushIndex(name: string, digest: string): Promise<void> {
+  const base = `http://${open.address}/v2/${name}/manifests`;
+  const mediaType = "application/vnd.oci.image.manifest.v1+json";
+  const manifest = await (await fetch(`${base}/${digest}`, { headers: { accept: mediaType } })).arrayBuffer();
+  const index = {
+    schemaVersion: 2,
+    mediaType: "application/vnd.oci.image.index.v1+json",
+    manifests: [
+      { mediaType, digest, size: manifest.byteLength, platform: { architecture: "s390x", os: "linux" } },
+    ],
+  };
+  const headers = { "content-type": index.mediaType };
+  const answer = await fetch(`${base}/index`, { method: "PUT", headers, body: JSON.stringify(index) });
+  assert.equal(answer.ok, true);
+}
