@@ -6,11 +6,12 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   proto: [],
   scheduler: [],
   identity: ["proto"],
+  archive: [],
   coordinator: ["identity", "scheduler", "proto"],
-  agent: ["identity", "scheduler", "proto"],
-  cli: ["identity", "scheduler", "proto"],
+  agent: ["archive", "identity", "scheduler", "proto"],
+  cli: ["archive", "identity", "scheduler", "proto"],
   hack: ["proto", "identity"],
-  bench: ["proto", "scheduler", "identity", "coordinator", "agent", "cli", "hack"],
+  bench: ["proto", "scheduler", "identity", "archive", "coordinator", "agent", "cli", "hack"],
 };
 
 /** One readable line for each import that points where it must not. */

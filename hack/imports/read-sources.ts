@@ -27,6 +27,7 @@ export const FOLDERS = [
   "proto",
   "scheduler",
   "identity",
+  "archive",
   "coordinator",
   "agent",
   "cli",

@@ -1,0 +1,116 @@
+import { constants, type Dirent, type Stats } from "node:fs";
+import {
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  opendir,
+  readlink,
+  rename,
+  statfs,
+  symlink,
+  unlink,
+} from "node:fs/promises";
+import { ArchiveError } from "./archive-error.ts";
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+
+/**
+ * A directory that is held open. Whatever is done in it goes through that handle and never follows a link, so that nobody who
+ * exchanges directories for links in the meantime can lead it elsewhere. Linux only: names are looked up below /proc/self/fd.
+ */
+export class Directory {
+  readonly #handle: { readonly fd: number; close(): Promise<void> };
+
+  private constructor(handle: { readonly fd: number; close(): Promise<void> }) {
+    this.#handle = handle;
+  }
+
+  /** Follows links, as the path is the caller's own. */
+  static async open(path: string): Promise<Directory> {
+    return new Directory(await open(path, O_RDONLY | O_DIRECTORY));
+  }
+
+  /** One that someone else has opened, and closes. */
+  static ofDescriptor(fd: number): Directory {
+    return new Directory({ fd, close: async () => undefined });
+  }
+
+  async enter(name: string): Promise<Directory> {
+    return new Directory(await open(this.#at(name), O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  }
+
+  /** Another handle of the same directory, to be closed by itself. */
+  async again(): Promise<Directory> {
+    return new Directory(await open(`/proc/self/fd/${this.#handle.fd}`, O_RDONLY | O_DIRECTORY));
+  }
+
+  async *entries(): AsyncGenerator<Dirent> {
+    yield* await opendir(`/proc/self/fd/${this.#handle.fd}`);
+  }
+
+  /** Of the entry itself, also if it is a link; undefined if there is none. */
+  async look(name: string): Promise<Stats | undefined> {
+    try {
+      return await lstat(this.#at(name));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  readLink(name: string): Promise<string> {
+    return readlink(this.#at(name));
+  }
+
+  /** Never waits: a pipe or device that took the file's place is noticed by its kind. */
+  openFile(name: string): Promise<FileHandle> {
+    return open(this.#at(name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  }
+
+  createFile(name: string): Promise<FileHandle> {
+    return open(this.#at(name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  }
+
+  makeDirectory(name: string, mode: number): Promise<void> {
+    return mkdir(this.#at(name), { mode }).then(() => undefined);
+  }
+
+  makeLink(name: string, target: string): Promise<void> {
+    return symlink(target, this.#at(name));
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return rename(this.#at(from), this.#at(to));
+  }
+
+  remove(name: string): Promise<void> {
+    return unlink(this.#at(name));
+  }
+
+  /** Mode and time of the directory itself. */
+  async finish(mode: number, modifiedMs: number): Promise<void> {
+    const own = await open(`/proc/self/fd/${this.#handle.fd}`, O_RDONLY | O_DIRECTORY);
+    try {
+      await own.chmod(mode);
+      await own.utimes(modifiedMs / 1000, modifiedMs / 1000);
+    } finally {
+      await own.close();
+    }
+  }
+
+  /** Of the file system it is on: a magic number of statfs(2). */
+  async fileSystem(): Promise<number> {
+    return (await statfs(`/proc/self/fd/${this.#handle.fd}`)).type;
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close();
+  }
+
+  #at(name: string): string {
+    if (name === "" || name === "." || name === ".." || /[/\0]/.test(name))
+      throw new ArchiveError("REFUSED", `"${name}" is no name of a file`);
+    return `/proc/self/fd/${this.#handle.fd}/${name}`;
+  }
+}

@@ -1,0 +1,217 @@
+import type { FileHandle } from "node:fs/promises";
+import { ArchiveError } from "./archive-error.ts";
+import type { Directory } from "./directory.ts";
+import { CHUNK_BYTES, DEPTH_MAX, PATH_MAX_BYTES } from "./limits.ts";
+import { readTar, type TarEntry } from "./read-tar.ts";
+import type { TarHeader } from "./tar-header.ts";
+
+export interface ReceiveOptions {
+  /** Where the file or directory goes, and what it is called there. Undefined: what it is called in the archive. */
+  readonly into: Directory;
+  readonly name?: string | undefined;
+  /** For names that nobody can foresee; at least 8 letters or digits. */
+  readonly randomName: () => string;
+  /** Whether links may lead to where this archive does not. */
+  readonly links: "any" | "within";
+  /** Something was left out. */
+  readonly skipped: (path: string, why: string) => void;
+}
+
+/** Permissions only: what comes from elsewhere must not run as its owner here. */
+const MODE_BITS = 0o777;
+const NOTHING: Buffer = Buffer.alloc(CHUNK_BYTES);
+
+/**
+ * Writes what a tar stream holds, one file or directory with all below it. Files that are there are replaced, whole; directories are
+ * added to. Writes through handles of directories only, and never through a link. Throws NOT_TAR, REFUSED and FAILED.
+ */
+export async function receiveTree(
+  chunks: AsyncIterable<Uint8Array>,
+  options: ReceiveOptions,
+): Promise<{ readonly entries: number; readonly bytes: number }> {
+  const receiver = new Receiver(options);
+  let [entries, bytes] = [0, 0];
+  try {
+    for await (const entry of readTar(chunks)) {
+      await receiver.take(entry);
+      entries += 1;
+      bytes += entry.header.sizeBytes;
+    }
+    if (entries === 0) throw new ArchiveError("NOT_TAR", "the archive is empty");
+    await receiver.finish();
+    return { entries, bytes };
+  } finally {
+    await receiver.close();
+  }
+}
+
+interface Level {
+  readonly name: string;
+  readonly directory: Directory;
+  readonly header: TarHeader;
+}
+
+class Receiver {
+  readonly #options: ReceiveOptions;
+  /** Directories from the top down to where the last entry went. */
+  readonly #levels: Level[] = [];
+  #top: string | undefined;
+
+  constructor(options: ReceiveOptions) {
+    this.#options = options;
+  }
+
+  async take({ header, content }: TarEntry): Promise<void> {
+    const { path } = header;
+    const parts = partsOf(header.type === "directory" ? path.replace(/\/$/, "") : path);
+    this.#top ??= parts[0];
+    if (parts[0] !== this.#top)
+      throw new ArchiveError("REFUSED", `the archive holds ${path} besides ${this.#top}`);
+    await this.#ascend(parts);
+    const parent = this.#levels.at(-1)?.directory ?? this.#options.into;
+    const name = parts.length === 1 ? (this.#options.name ?? parts[0] ?? "") : (parts.at(-1) ?? "");
+    switch (header.type) {
+      case "directory":
+        this.#levels.push({
+          name: parts.at(-1) ?? "",
+          directory: await this.#enter(parent, name, path),
+          header,
+        });
+        return;
+      case "file":
+        return this.#replace(parent, name, path, (temporary) =>
+          writeFile(parent, temporary, header, content),
+        );
+      case "link":
+        if (this.#options.links === "within" && !staysWithin(parts, header.target))
+          return this.#options.skipped(
+            path,
+            `is a link that leads out of what is copied, to ${header.target}`,
+          );
+        return this.#replace(parent, name, path, (temporary) => parent.makeLink(temporary, header.target));
+      case "other":
+        return this.#options.skipped(path, "is neither file, directory nor link");
+      default:
+        return header.type satisfies never;
+    }
+  }
+
+  /** Modes and times of the directories that are still open. */
+  async finish(): Promise<void> {
+    while (this.#levels.length > 0) await this.#leave();
+  }
+
+  async close(): Promise<void> {
+    for (const { directory } of this.#levels.splice(0)) await directory.close();
+  }
+
+  /** Back to the directory that the entry is in. */
+  async #ascend(parts: readonly string[]): Promise<void> {
+    const parents = parts.slice(0, -1);
+    const common = parents.findIndex((part, i) => this.#levels[i]?.name !== part);
+    const keep = common === -1 ? parents.length : common;
+    if (keep < parents.length)
+      throw new ArchiveError("NOT_TAR", `${parts.join("/")} comes without the directory it is in`);
+    while (this.#levels.length > keep) await this.#leave();
+  }
+
+  /** A directory gets its mode only now: it may be one that nothing could have been written to. */
+  async #leave(): Promise<void> {
+    const { directory, header } = this.#levels.pop() as Level;
+    try {
+      await directory.finish(header.mode & MODE_BITS, header.modifiedMs);
+    } catch (error) {
+      // The directory was there before, and is someone else's.
+      if ((error as NodeJS.ErrnoException).code !== "EPERM") throw error;
+    } finally {
+      await directory.close();
+    }
+  }
+
+  async #enter(parent: Directory, name: string, path: string): Promise<Directory> {
+    const present = await parent.look(name);
+    if (present === undefined) await parent.makeDirectory(name, 0o700);
+    else if (!present.isDirectory())
+      throw new ArchiveError("REFUSED", `${path} is there already, and no directory`);
+    return parent.enter(name);
+  }
+
+  /** Made under another name and then renamed, so that the file is never half of it. */
+  async #replace(
+    parent: Directory,
+    name: string,
+    path: string,
+    make: (temporary: string) => Promise<void>,
+  ): Promise<void> {
+    if ((await parent.look(name))?.isDirectory())
+      throw new ArchiveError("REFUSED", `${path} is a directory already`);
+    const temporary = `.forage-copy-${this.#options.randomName().slice(0, 16)}`;
+    try {
+      await make(temporary);
+      await parent.rename(temporary, name);
+    } catch (error) {
+      await parent.remove(temporary).catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+function partsOf(path: string): readonly string[] {
+  const parts = path.split("/");
+  if (Buffer.byteLength(path) > PATH_MAX_BYTES || parts.length > DEPTH_MAX + 1)
+    throw new ArchiveError("REFUSED", "the archive holds a path that is too long");
+  if (parts.some((part) => part === "" || part === "." || part === ".." || part.includes("\0")))
+    throw new ArchiveError("REFUSED", `the archive holds the path "${path}", which leads elsewhere`);
+  return parts;
+}
+
+/** Only `..` that come first count as what they say: after a name, that name may be a link. */
+function staysWithin(parts: readonly string[], target: string): boolean {
+  if (target.startsWith("/") || target === "") return false;
+  const steps = target.split("/").filter((step) => step !== "" && step !== ".");
+  const up = steps.findIndex((step) => step !== "..");
+  const ups = up === -1 ? steps.length : up;
+  if (steps.slice(ups).includes("..")) return false;
+  // The top directory itself is not to be left.
+  return ups <= parts.length - 2;
+}
+
+async function writeFile(
+  parent: Directory,
+  name: string,
+  header: TarHeader,
+  content: AsyncIterable<Buffer>,
+): Promise<void> {
+  const file = await parent.createFile(name);
+  try {
+    await writeSparse(file, content, header.sizeBytes);
+    await file.chmod(header.mode & MODE_BITS);
+    await file.utimes(header.modifiedMs / 1000, header.modifiedMs / 1000);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Where there are only zeros nothing is written: the file has a hole there, as it probably had. */
+async function writeSparse(
+  file: FileHandle,
+  content: AsyncIterable<Buffer>,
+  sizeBytes: number,
+): Promise<void> {
+  let at = 0;
+  for await (const chunk of content) {
+    for (let from = 0; from < chunk.length; from += CHUNK_BYTES) {
+      const piece = chunk.subarray(from, from + CHUNK_BYTES);
+      if (!piece.equals(NOTHING.subarray(0, piece.length))) await writeAll(file, piece, at);
+      at += piece.length;
+    }
+  }
+  await file.truncate(sizeBytes);
+}
+
+async function writeAll(file: FileHandle, piece: Buffer, position: number): Promise<void> {
+  for (let done = 0; done < piece.length; ) {
+    const { bytesWritten } = await file.write(piece, done, piece.length - done, position + done);
+    done += bytesWritten;
+  }
+}

@@ -1,0 +1,74 @@
+import type { Stats } from "node:fs";
+import { ArchiveError } from "./archive-error.ts";
+import type { Directory } from "./directory.ts";
+
+/** Where a path leads. The directory is the caller's to close. */
+export interface Place {
+  readonly directory: Directory;
+  /** Of the entry in it; undefined: the path leads to the root itself, and `directory` is it. */
+  readonly name: string | undefined;
+  /** Undefined: there is no such entry, but all before it is there. */
+  readonly stats: Stats | undefined;
+}
+
+/** As many as the kernel follows. */
+const LINKS_MAX = 40;
+
+/**
+ * Follows a path the way a process does whose root directory is `root`: links are looked up within it, and `..` ends at it. Never
+ * hands `..` or a link to the kernel, so that nothing that changes meanwhile leads out of it. Throws NOT_FOUND and REFUSED.
+ */
+export async function resolveInRoot(root: Directory, path: string): Promise<Place> {
+  const held: { readonly directory: Directory; readonly name: string | undefined }[] = [
+    { directory: await root.again(), name: undefined },
+  ];
+  const waiting = path.split("/").reverse();
+  let links = 0;
+  const dropTo = async (count: number): Promise<void> => {
+    for (const { directory } of held.splice(count)) await directory.close();
+  };
+  try {
+    while (waiting.length > 0) {
+      const name = waiting.pop() ?? "";
+      if (name === "" || name === ".") continue;
+      if (name === "..") {
+        await dropTo(Math.max(1, held.length - 1));
+        continue;
+      }
+      const { directory } = held.at(-1) as { directory: Directory };
+      const stats = await directory.look(name);
+      const last = waiting.every((rest) => rest === "" || rest === ".");
+      if (stats?.isSymbolicLink()) {
+        links += 1;
+        if (links > LINKS_MAX) throw new ArchiveError("REFUSED", `${path} leads through too many links`);
+        const target = await directory.readLink(name);
+        if (target.startsWith("/")) await dropTo(1);
+        waiting.push(...target.split("/").reverse());
+      } else if (last && !stats?.isDirectory()) {
+        return await place(held, name, stats);
+      } else if (stats?.isDirectory()) {
+        held.push({ directory: await directory.enter(name), name });
+      } else
+        throw new ArchiveError("NOT_FOUND", `${path}: ${name} is ${stats ? "no directory" : "not there"}`);
+    }
+    const { name, directory } = held.at(-1) as { name: string | undefined; directory: Directory };
+    if (name === undefined) return await place(held, undefined, undefined);
+    await directory.close();
+    held.pop();
+    const parent = held.at(-1) as { directory: Directory };
+    return await place(held, name, await parent.directory.look(name));
+  } catch (error) {
+    await dropTo(0);
+    throw error;
+  }
+
+  async function place(
+    from: typeof held,
+    name: string | undefined,
+    stats: Stats | undefined,
+  ): Promise<Place> {
+    const { directory } = from.pop() as { directory: Directory };
+    await dropTo(0);
+    return { directory, name, stats };
+  }
+}
