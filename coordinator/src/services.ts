@@ -45,7 +45,7 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
 
 /** The one service of the plain-text listener. */
 export function addDestination(server: Server, options: DestinationOptions, serving: ServeOptions): void {
-  serve(server, SharedDestinationService, destinationService(options), { ...serving, oneAtATime: true });
+  serve(server, SharedDestinationService, destinationService(options), serving);
 }
 
 /** What is served where, for the test that every method has its line in the access table. */

@@ -2,38 +2,39 @@ import { DestinationProfile, type GetDestination } from "@forage/proto/destinati
 import { CoordinatorError } from "../errors.ts";
 import { assertNamespace } from "../rpc/access.ts";
 import type { CallContext } from "../rpc/caller.ts";
+import type { Sink } from "../rpc/push.ts";
 import { readContextToken } from "./context-token.ts";
-import { follow } from "./follow.ts";
 import type { DestinationOptions } from "./get.ts";
 import { parseProfilePath } from "./path.ts";
 import { profileSubject, type ToldProfile } from "./profile/profile-subject.ts";
 import { unknownProfile } from "./profile/service-profile.ts";
+import { Reader } from "./reader.ts";
+
+type Context = Omit<CallContext, "signal">;
 
 /** What a destination is, as encoded DestinationProfiles: at once, and again whenever it changes. */
-export async function* getProfile(
+export function getProfile(
   request: GetDestination,
-  context: CallContext,
+  context: Context,
+  sink: Sink<Buffer>,
   { directory, authorize }: DestinationOptions,
-): AsyncGenerator<Buffer> {
+): () => void {
   const path = parseProfilePath(request.path, directory.domain);
   if (authorize && path.kind === "service") assertNamespace(context.caller, context.method, path.namespace);
   const { node } = readContextToken(request.contextToken);
   const subject = profileSubject(path, path.kind === "address" ? node : "", directory);
-  yield* follow(directory.board, {
-    subject: () => subject,
-    // Whose an address is turns out only now, and can change; what others have there is as good as unknown.
-    instead: ({ namespace }: ToldProfile) =>
-      namespace === undefined || !authorize || mayRead(context, namespace) ? undefined : [nothingKnown()],
-    alsoOn: [],
-    signal: context.signal,
-  });
+  // Whose an address is turns out only now, and can change; what others have there is as good as unknown.
+  const instead = ({ namespace }: ToldProfile): readonly Buffer[] | undefined =>
+    namespace === undefined || !authorize || mayRead(context, namespace) ? undefined : [nothingKnown()];
+  const reader = new Reader(directory.board, { subject: () => subject, instead }, sink);
+  return () => reader.close();
 }
 
 function nothingKnown(): Buffer {
   return Buffer.from(DestinationProfile.encode(unknownProfile).finish());
 }
 
-function mayRead({ caller, method }: CallContext, namespace: string): boolean {
+function mayRead({ caller, method }: Context, namespace: string): boolean {
   try {
     assertNamespace(caller, method, namespace);
     return true;

@@ -1,12 +1,13 @@
 import type { GetDestination } from "@forage/proto/destination";
 import { assertNamespace } from "../rpc/access.ts";
 import type { CallContext } from "../rpc/caller.ts";
+import type { Sink } from "../rpc/push.ts";
 import { readContextToken } from "./context-token.ts";
 import type { Directory } from "./directory.ts";
 import { endpointSubject } from "./endpoint-subject.ts";
-import { follow } from "./follow.ts";
 import { dependency, zoneOfNode } from "./keys.ts";
 import { parseServicePath } from "./path.ts";
+import { Reader } from "./reader.ts";
 
 export interface DestinationOptions {
   readonly directory: Directory;
@@ -15,18 +16,27 @@ export interface DestinationOptions {
 }
 
 /** The endpoints of one service port, as encoded Updates: complete at once, then each change. */
-export async function* getDestination(
+export function getDestination(
   request: GetDestination,
-  context: CallContext,
+  { caller, method }: Omit<CallContext, "signal">,
+  sink: Sink<Buffer>,
   { directory, authorize }: DestinationOptions,
-): AsyncGenerator<Buffer> {
+): () => void {
   const { board, state, domain } = directory;
   const path = parseServicePath(request.path, domain);
-  if (authorize) assertNamespace(context.caller, context.method, path.namespace);
+  if (authorize) assertNamespace(caller, method, path.namespace);
   const { node } = readContextToken(request.contextToken);
-  yield* follow(board, {
-    subject: () => endpointSubject(path, zoneOfNode(state.node(node)), directory),
-    alsoOn: node === "" ? [] : [dependency.node(node)],
-    signal: context.signal,
-  });
+  let zone = zoneOfNode(state.node(node));
+  let subject = endpointSubject(path, zone, directory);
+  const current = (): typeof subject => {
+    const now = zoneOfNode(state.node(node));
+    if (now !== zone) {
+      zone = now;
+      subject = endpointSubject(path, zone, directory);
+    }
+    return subject;
+  };
+  const alsoOn = node === "" ? {} : { alsoOn: dependency.node(node) };
+  const reader = new Reader(board, { subject: current, ...alsoOn }, sink);
+  return () => reader.close();
 }

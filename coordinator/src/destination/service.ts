@@ -11,8 +11,8 @@ export const SharedDestinationService = {
 
 export function destinationService(options: DestinationOptions): Handlers<typeof SharedDestinationService> {
   return {
-    get: (request, context) => getDestination(request, context, options),
-    getProfile: (request, context) => getProfile(request, context, options),
+    get: { push: (request, context, sink) => getDestination(request, context, sink, options) },
+    getProfile: { push: (request, context, sink) => getProfile(request, context, sink, options) },
   };
 }
 

@@ -16,8 +16,9 @@ import type {
 import type { Logger } from "pino";
 import { assertMayCall } from "./access.ts";
 import type { CallContext, Caller } from "./caller.ts";
+import type { PushHandler } from "./push.ts";
 import { toServiceError } from "./status.ts";
-import { drained, requestsOf, sent } from "./stream.ts";
+import { drained, requestsOf } from "./stream.ts";
 
 type Method = MethodDefinition<unknown, unknown>;
 
@@ -33,7 +34,9 @@ export type Handler<D> = D extends {
     ? RequestStream extends true
       ? (requests: AsyncIterable<Request>, context: CallContext) => AsyncIterable<Response>
       : ResponseStream extends true
-        ? (request: Request, context: CallContext) => AsyncIterable<Response>
+        ?
+            | ((request: Request, context: CallContext) => AsyncIterable<Response>)
+            | PushHandler<Request, Response>
         : (request: Request, context: CallContext) => Promise<Response>
     : never
   : never;
@@ -49,8 +52,6 @@ export interface ServeOptions {
   readonly log: Logger;
   /** Aborted when the server stops: open streams then end with OK. */
   readonly stopping: AbortSignal;
-  /** A message is asked of a handler only once the one before has left, so that none grows old on its way to a slow reader. */
-  readonly oneAtATime?: boolean;
   readonly observe?: (method: string, code: number, seconds: number) => void;
   /** Monotonic, in milliseconds. */
   readonly monotonicMs: () => number;
@@ -65,10 +66,11 @@ export function serve<S extends ServiceDefinition>(
 ): void {
   const implementation: Record<string, UntypedHandleCall> = {};
   for (const [name, method] of Object.entries(definition) as [keyof S & string, Method][]) {
-    const handler = handlers[name] as (request: unknown, context: CallContext) => unknown;
-    implementation[name] = method.responseStream
-      ? streaming(method, handler as StreamHandler, options)
-      : unary(method, handler as UnaryHandler, options);
+    const handler = handlers[name] as UnaryHandler | StreamHandler | PushHandler<unknown, unknown>;
+    if ("push" in handler) implementation[name] = pushing(method, handler, options);
+    else if (method.responseStream)
+      implementation[name] = streaming(method, handler as StreamHandler, options);
+    else implementation[name] = unary(method, handler as UnaryHandler, options);
   }
   server.addService(definition, implementation as UntypedServiceImplementation);
 }
@@ -111,8 +113,7 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     identifyAndRun(call, method.path, request, signal, options, async (context) => {
       for await (const response of handler(request, context)) {
         if (signal.aborted) break;
-        if (options.oneAtATime) await sent(call, response, signal);
-        else if (!call.write(response)) await drained(call, signal);
+        if (!call.write(response)) await drained(call, signal);
       }
     }).then(
       () => {
@@ -129,6 +130,45 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     );
   };
   return handle as handleServerStreamingCall<unknown, unknown> & handleBidiStreamingCall<unknown, unknown>;
+}
+
+function pushing(
+  method: Method,
+  handler: PushHandler<unknown, unknown>,
+  options: ServeOptions,
+): UntypedHandleCall {
+  const handle: handleServerStreamingCall<unknown, unknown> = (call) => {
+    const done = begin(method.path, options);
+    let close: (() => void) | undefined;
+    let over = false;
+    const finish = (error?: unknown): void => {
+      if (over) return;
+      over = true;
+      options.stopping.removeEventListener("abort", end);
+      close?.();
+      if (error === undefined) {
+        done(0);
+        call.end();
+      } else call.emit("error", fail(error, done));
+    };
+    const end = (): void => finish();
+    call.on("cancelled", end);
+    call.on("error", end);
+    options.stopping.addEventListener("abort", end, { once: true });
+    try {
+      const caller = options.identify(call);
+      assertMayCall(caller, method.path, call.request);
+      const context = { method: method.path, caller, peer: call.getPeer() };
+      const send = (message: unknown, taken: () => void): void => void call.write(message, taken);
+      close = handler.push(call.request, context, { send, fail: finish });
+      // It may have failed before it returned.
+      if (over) close();
+      else if (options.stopping.aborted) end();
+    } catch (error) {
+      finish(error);
+    }
+  };
+  return handle;
 }
 
 function fail(error: unknown, done: (code: number, error?: unknown) => void): ServiceError {

@@ -61,25 +61,3 @@ export function drained(
     signal.addEventListener("abort", finish, { once: true });
   });
 }
-
-/** Writes a message and waits until the transport has taken it. */
-export function sent<T>(
-  call: {
-    write(message: T, taken: () => void): unknown;
-    once(event: "close", listener: () => void): unknown;
-    off(event: "close", listener: () => void): unknown;
-  },
-  message: T,
-  signal: AbortSignal,
-): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      call.off("close", finish);
-      signal.removeEventListener("abort", finish);
-      resolve();
-    };
-    call.once("close", finish);
-    signal.addEventListener("abort", finish, { once: true });
-    call.write(message, finish);
-  });
-}

@@ -1,0 +1,79 @@
+import { type ClientHttp2Session, connect } from "node:http2";
+import { GetDestination } from "@forage/proto/destination";
+import type { FromClient, ToClient } from "./messages.ts";
+
+/** Bare HTTP/2 in place of a gRPC library, so that the client takes as little as possible of the machine they share. */
+interface Stream {
+  messages: number;
+  atNs: bigint;
+}
+
+const frameHeaderBytes = 5;
+const streams: Stream[] = [];
+let startedNs = 0n;
+let complete = 0;
+let wanted = 1;
+
+process.on("message", (message: ToClient) => {
+  if (message.kind === "open") void open(message);
+  wanted = message.kind === "await" ? message.messages : 1;
+  complete = streams.filter((stream) => stream.messages >= wanted).length;
+  report();
+});
+
+async function open({ port, streams: count, connections, path }: ToClient & { kind: "open" }): Promise<void> {
+  startedNs = process.hrtime.bigint();
+  const request = GetDestination.encode({ scheme: "", path, contextToken: "" }).finish();
+  const body = Buffer.concat([Buffer.alloc(frameHeaderBytes), request]);
+  body.writeUInt32BE(request.length, 1);
+  for (let index = 0; index < count; index++) streams.push({ messages: 0, atNs: 0n });
+  for (let connection = 0; connection < connections; connection++) {
+    const session = connect(`http://127.0.0.1:${port}`);
+    session.on("error", (error) => send({ kind: "ended", status: String(error) }));
+    for (let index = connection; index < count; index += connections)
+      start(session, body, streams[index] as Stream);
+    // Lets answers be read between connections.
+    if (connection % 16 === 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function start(session: ClientHttp2Session, body: Buffer, stream: Stream): void {
+  const call = session.request({
+    ":method": "POST",
+    ":path": "/io.linkerd.proxy.destination.Destination/Get",
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  call.end(body);
+  let pending: Buffer = Buffer.alloc(0);
+  call.on("data", (chunk: Buffer) => {
+    pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk]);
+    while (pending.length >= frameHeaderBytes) {
+      const end = frameHeaderBytes + pending.readUInt32BE(1);
+      if (pending.length < end) break;
+      pending = pending.subarray(end);
+      take(stream);
+    }
+  });
+  call.on("trailers", (trailers) => send({ kind: "ended", status: String(trailers["grpc-status"]) }));
+  call.on("error", (error) => send({ kind: "ended", status: String(error) }));
+}
+
+function take(stream: Stream): void {
+  stream.messages++;
+  stream.atNs = process.hrtime.bigint();
+  if (stream.messages !== wanted) return;
+  complete++;
+  report();
+}
+
+function report(): void {
+  if (streams.length === 0 || complete < streams.length) return;
+  complete = -streams.length;
+  send({ kind: "arrived", startedNs: String(startedNs), atNs: streams.map(({ atNs }) => String(atNs)) });
+}
+
+function send(message: FromClient): void {
+  process.send?.(message);
+}
+process.on("disconnect", () => process.exit(0));

@@ -1,0 +1,15 @@
+import type { CallContext } from "./caller.ts";
+
+/** Where the messages of a pushed stream go. */
+export interface Sink<R> {
+  /** Calls back once the transport has taken the message. A sender that waits for that before the next piles nothing up. */
+  send(message: R, taken: () => void): void;
+  /** Ends the stream with the error's status. */
+  fail(error: unknown): void;
+}
+
+/** A handler for streams of which there are thousands: it pushes, where a generator with its promises would cost too much. */
+export interface PushHandler<Q, R> {
+  /** Throws what refuses the call. Returns how to stop, for when the client has gone or the server stops. */
+  push(request: Q, context: Omit<CallContext, "signal">, sink: Sink<R>): () => void;
+}
