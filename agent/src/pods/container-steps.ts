@@ -68,13 +68,16 @@ export function* settle(view: PodView, spec: PodContainer): Generator<Step | Wai
 
 /** One after the other, each to its end. True once all are done. */
 export function* initialize(view: PodView, limits: RestartLimits): Generator<Step | Wait, boolean> {
+  const done: ObservedContainer[] = [];
   for (const spec of initContainersOf(view.pod)) {
-    const isRunning = runsOf(view, spec).some(isLive);
-    if (isRunning || !isComplete(memoryOf(view.memory, spec.name))) {
+    const runs = runsOf(view, spec);
+    if (runs.some(isLive) || !isComplete(memoryOf(view.memory, spec.name))) {
       yield* keepRunning(view, spec, limits);
+      // Tidying up can wait, the next one needn't.
+      yield* sweep(done);
       return false;
     }
-    yield* sweep(runsOf(view, spec));
+    done.push(...runs);
   }
   return true;
 }

@@ -53,17 +53,14 @@ function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
 }
 
 function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
-  if (!isInitialized(view)) {
-    if (!(yield* initialize(view, limits))) return;
-  } else {
-    // Nothing of these is needed any more, whatever became of them.
-    const inits = initContainersOf(view.pod);
-    yield* discard(
-      view,
-      view.containers.filter((it) => inits.some(({ name }) => name === it.container)),
-    );
-  }
+  if (!isInitialized(view) && !(yield* initialize(view, limits))) return;
   for (const container of view.pod.containers) yield* keepRunning(view, container, limits);
+  // Nothing of these is needed any more, whatever became of them.
+  const inits = initContainersOf(view.pod);
+  yield* discard(
+    view,
+    view.containers.filter((it) => inits.some(({ name }) => name === it.container)),
+  );
 }
 
 /** A pod that is over: what still runs ends, and it is noted how everything ended. */
