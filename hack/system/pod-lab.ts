@@ -74,10 +74,20 @@ const limitMs = 120_000;
 const lookEveryMs = 200;
 const done = "(that is all)\n";
 
-export async function startPodLab(options: SystemOptions = {}): Promise<PodLab> {
+export interface PodLabOptions {
+  /** More settings for the agent; they may name files in the host's directory. */
+  readonly agent?: (dir: string) => SystemOptions["agent"];
+  readonly coordinator?: SystemOptions["coordinator"];
+}
+
+export async function startPodLab({ agent, coordinator }: PodLabOptions = {}): Promise<PodLab> {
   const host = await startTestHost();
   try {
-    return labOn(host, await startSystem(host, options));
+    const system = await startSystem(host, {
+      agent: agent?.(host.dir) ?? {},
+      coordinator: coordinator ?? {},
+    });
+    return labOn(host, system);
   } catch (error) {
     await host.close();
     throw error;
