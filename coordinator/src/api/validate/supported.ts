@@ -146,7 +146,7 @@ const supported: Readonly<Record<string, MessageSupport>> = {
   "forest.v1.ServiceSpec": {
     type: ["ClusterIP"],
     session_affinity: ["None"],
-    ...all("target", "ports"),
+    ...all("target", "ports", "annotations"),
   },
   "forest.v1.ServicePort": all("name", "port", "target_port", "protocol"),
 };

@@ -34,6 +34,18 @@ describeSpec("service", "service", [
     ["ports[1].node_port"],
   ],
   ["an annotation's key with a space", { annotations: { "a b": "" } }, ["annotations[a b]"]],
+  ["an annotation of somebody else's", { annotations: { "example.com/Owner": "anyone" } }, []],
+  ["what it says of its endpoints", { annotations: { "forage.dev/opaque-ports": "5432,9000-9100" } }, []],
+  [
+    "what isn't known of endpoints",
+    { annotations: { "forage.dev/opaque-port": "5432" } },
+    ["annotations[forage.dev/opaque-port]"],
+  ],
+  [
+    "what can't be of endpoints",
+    { annotations: { "config.linkerd.io/opaque-ports": "70000" } },
+    ["annotations[config.linkerd.io/opaque-ports]"],
+  ],
   ["its own route", { inlineRoute: { hostnames: ["a.example.com"] } }, []],
   [
     "its own route with an address",

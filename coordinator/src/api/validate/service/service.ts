@@ -1,4 +1,5 @@
 import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
+import { readAnnotations } from "../../../destination/hints/annotations.ts";
 import type { Field } from "../field.ts";
 import { validateAnnotations } from "../labels.ts";
 import { validateInlineRoute } from "../route/route.ts";
@@ -20,6 +21,8 @@ export function validateService(spec: ServiceSpec, field: Field): void {
   if (spec.ports.length > maxPorts) field.at("ports").invalid(`must be at most ${maxPorts}`);
   validatePorts(spec, field.at("ports"));
   validateAnnotations(spec.annotations, field.at("annotations"));
+  for (const { key, problem } of readAnnotations(spec.annotations).problems)
+    field.at("annotations").key(key).invalid(problem);
   if (spec.inlineRoute !== undefined) {
     if (spec.ports.length === 0) field.at("inline_route").invalid("needs a port of the service to lead to");
     validateInlineRoute(spec.inlineRoute, field.at("inline_route"));
