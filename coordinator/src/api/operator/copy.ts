@@ -6,6 +6,7 @@ import { firstOf, openSession, outputOf, type SessionsOptions, sendInput, startM
 
 /** Linux takes no longer paths. */
 const maxPathBytes = 4096;
+const nothing = Buffer.alloc(0);
 
 /** A tar stream, in the one direction or the other; it has been copied when this ends well. */
 export async function* copy(
@@ -24,7 +25,8 @@ export async function* copy(
   const tunnel = openSession(start.value, { $case: "copy", value }, context, options);
   void sendInput(incoming, tunnel, inputFrame);
   for await (const frame of outputOf(tunnel)) {
-    if (frame.$case === "stdout") yield { data: frame.value };
+    if (frame.$case === "stdout") yield { data: frame.value, remarks: nothing };
+    if (frame.$case === "stderr") yield { data: nothing, remarks: frame.value };
   }
 }
 
