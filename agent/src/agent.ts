@@ -1,10 +1,10 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { milliCpuOf, wholeUnitsOf } from "@forage/scheduler";
-import { HostCapacity } from "./capacity/host-capacity.ts";
-import type { Reserve } from "./capacity/node-resources.ts";
+import type { HostCapacity } from "./capacity/host-capacity.ts";
+import { openCapacity } from "./capacity/open-capacity.ts";
 import type { HostReader } from "./capacity/read-host.ts";
 import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
+import { ClaimRemover } from "./claim-remover.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { PodDevices } from "./devices/devices.ts";
@@ -25,8 +25,8 @@ import { NodeReporter } from "./node-reporter.ts";
 import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-off.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
-import { fromPodState } from "./pods/stored-memory.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
+import { recordedPods } from "./recorded-pods.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
 import { settleReboot } from "./settle-reboot.ts";
@@ -83,6 +83,7 @@ export class Agent {
   readonly #logKeeper: LogKeeper;
   readonly #files: HostPodFiles;
   readonly #volumes: PodVolumes;
+  readonly #claimRemover: ClaimRemover;
   readonly #supervisor: PodSupervisor;
   readonly #logs: ContainerLogs;
   readonly #sessions: SessionServer;
@@ -114,6 +115,7 @@ export class Agent {
       },
       warn: (event, fields) => log.warn(fields, event),
     });
+    this.#claimRemover = this.#makeClaimRemover();
     this.#supervisor = this.#makeSupervisor();
     this.#logs = new ContainerLogs({
       keeper: this.#logKeeper,
@@ -138,7 +140,12 @@ export class Agent {
     // The link says hello with all these pods, so they must be known before it does.
     this.ready = this.#takeOver(recordedPods(journal, this.#reader));
     const { signal } = this.#closing;
-    this.#running = [this.#linkOnceTakenOver(signal), this.#reporter.run(signal), this.#watchDevices(signal)];
+    this.#running = [
+      this.#linkOnceTakenOver(signal),
+      this.#reporter.run(signal),
+      this.#watchDevices(signal),
+      this.ready.then(() => this.#claimRemover.run(signal)),
+    ];
   }
 
   static async start(parts: AgentParts): Promise<Agent> {
@@ -274,6 +281,20 @@ export class Agent {
     });
   }
 
+  #makeClaimRemover(): ClaimRemover {
+    const { clock, log } = this.#parts;
+    return new ClaimRemover({
+      clock,
+      volumes: this.#volumes,
+      removed: (claim) => {
+        log.info({ ...claim }, "claim-removed");
+        this.#reporter.lookAtClaims();
+        this.#link.claimRemoved(claim);
+      },
+      failed: (claim, err) => log.warn({ ...claim, err }, "claim-not-removed"),
+    });
+  }
+
   #makeLink(): CoordinatorLink {
     const { config, version, sessionId, clock, random, log } = this.#parts;
     return new CoordinatorLink({
@@ -293,6 +314,7 @@ export class Agent {
       reader: this.#reader,
       outbox: this.#outbox,
       node: this.#reporter,
+      removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
       events: linkEvents(log),
     });
@@ -326,32 +348,4 @@ function linkEvents(log: AgentLog): LinkEvents {
     renewed: (endsMs) => log.info({ ends: new Date(endsMs).toISOString() }, "certificate-renewed"),
     renewalFailed: ({ code, message }) => log.warn({ code, reason: message }, "certificate-not-renewed"),
   };
-}
-
-function openCapacity({ config, clock, hostReader }: AgentParts): Promise<HostCapacity> {
-  const { cpu, memory, "ephemeral-storage": disk } = config.reserve;
-  const reserve: Partial<Reserve> = {
-    ...(cpu !== undefined && { cpuMilli: milliCpuOf(cpu) }),
-    ...(memory !== undefined && { memoryBytes: wholeUnitsOf(memory) }),
-    ...(disk !== undefined && { diskBytes: wholeUnitsOf(disk) }),
-  };
-  return HostCapacity.open(
-    { nodeName: config.nodeName, storagePath: config.dataDir, maxPods: config.podsMax, reserve },
-    { reader: hostReader, clock },
-  );
-}
-
-/** Everything the journal knows, also what is only left over. */
-function recordedPods(journal: Journal, reader: AssignmentReader): readonly RecordedPod[] {
-  const uids = new Set([...journal.desired().keys(), ...journal.states().keys(), ...journal.damaged]);
-  return [...uids].map((uid) => {
-    const assignment = journal.desired().get(uid);
-    const state = journal.state(uid);
-    return {
-      uid,
-      damaged: journal.damaged.has(uid),
-      ...(assignment && { pod: reader.read(assignment) }),
-      ...(state && { memory: fromPodState(uid, state) }),
-    };
-  });
 }

@@ -10,6 +10,7 @@ export interface AssignmentShape {
   readonly graceSeconds?: number;
   readonly env?: Readonly<Record<string, string>>;
   readonly container?: Partial<Container>;
+  readonly template?: Partial<PodTemplate>;
 }
 
 /** A pod of one container, `main`. */
@@ -41,6 +42,7 @@ export function anAssignment(shape: AssignmentShape): PodAssignment {
     template: PodTemplate.fromPartial({
       container,
       podConfig: PodConfig.fromPartial({ terminationGracePeriodSeconds: graceSeconds }),
+      ...shape.template,
     }),
     specHash: `hash-${uid}`,
   });

@@ -5,10 +5,13 @@ import { type JoinTokenRecord, mintJoinToken, recordUse, verifyJoinToken } from 
 import { TlsServer } from "@forage/identity/tls-server";
 import {
   AgentServiceService,
+  type AssignmentDelta,
+  type ClaimRef,
   type ConnectRequest,
   type ConnectResponse,
   EnrollmentServiceService,
   type Hello,
+  type NodeReport,
   type PodAssignment,
   PodPhase,
   type PodStatus,
@@ -47,6 +50,9 @@ export class FakeCoordinator {
   /** Every status, in the order they came. */
   readonly history: PodStatus[] = [];
   readonly joins: string[] = [];
+  /** The newest report. */
+  node: NodeReport | undefined;
+  readonly claimsRemoved: ClaimRef[] = [];
   renewals = 0;
   heartbeats = 0;
   lastRevision = 0n;
@@ -121,14 +127,30 @@ export class FakeCoordinator {
   /** A change of the next revision, or of one that the test chooses. */
   send(upserts: readonly PodAssignment[], removals: readonly string[], revision?: bigint): void {
     this.revision = revision ?? this.revision + 1n;
+    this.sendDelta({ upserts: [...upserts], removals: [...removals] });
+  }
+
+  /** Of the present revision. */
+  sendDelta(change: Partial<AssignmentDelta>): void {
     const value = {
       revision: this.revision,
-      upserts: [...upserts],
-      removals: [...removals],
+      upserts: [],
+      removals: [],
       claimRemovals: [],
       more: false,
+      ...change,
     };
     for (const stream of this.#streams) stream.write({ message: { $case: "delta", value } });
+  }
+
+  /** Newer tokens by pod, which run out at this time. */
+  sendTokens(tokens: Readonly<Record<string, string>>, expiresAtSeconds: number): void {
+    const expiresAt = { seconds: BigInt(expiresAtSeconds), nanos: 0 };
+    const byPodUid = Object.fromEntries(
+      Object.entries(tokens).map(([uid, token]) => [uid, { token, expiresAt }]),
+    );
+    const message = { $case: "identityTokens", value: { byPodUid } } as const;
+    for (const stream of this.#streams) stream.write({ message });
   }
 
   /** Asks the agent for a session and gives back both ends' frames. */
@@ -247,12 +269,19 @@ export class FakeCoordinator {
       case "podStatuses":
         this.#note(message.value.pods);
         return;
+      case "nodeReport":
+        this.node = message.value;
+        return;
+      case "claimsRemoved":
+        this.claimsRemoved.push(...message.value.claims);
+        return;
       default:
     }
   }
 
   #welcome(hello: Hello, stream: AgentStream): void {
     this.hellos.push(hello);
+    this.node = hello.node;
     const { clusterId, revision } = this;
     stream.write({
       message: { $case: "welcome", value: { clusterId, heartbeatIntervalMs: HEARTBEAT_MS } },

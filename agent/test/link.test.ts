@@ -3,6 +3,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { Journal } from "../src/journal/journal.ts";
 import { AssignmentReader } from "../src/link/assignment-reader.ts";
@@ -178,12 +179,78 @@ async function startCoordinator(t: TestContext, options: Parameters<typeof FakeC
   return coordinator;
 }
 
+test("newer identity tokens reach their pods at once, and older ones never come back", async (t) => {
+  const coordinator = await startCoordinator(t);
+  const podConfig = PodConfig.fromPartial({ serviceAccountName: "builder" });
+  const assignment = (token: string, expiresAtSeconds: number) => ({
+    ...anAssignment({ uid: "p1", template: { podConfig } }),
+    identityToken: { token, expiresAt: { seconds: BigInt(expiresAtSeconds), nanos: 0 } },
+  });
+  coordinator.assign(assignment("first", 1_000));
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  const token = () => agent.pods.get("p1")?.objects?.identityToken;
+  await until("the first token", () => token() === "first");
+
+  coordinator.sendTokens({ p1: "second", unknown: "other" }, 2_000);
+  await until("the second token", () => token() === "second");
+  assert.equal(agent.journal.desired().get("p1")?.identityToken?.token, "first", "not worth a write");
+  assert.deepEqual([...agent.pods.keys()], ["p1"]);
+
+  coordinator.assign({ ...assignment("first", 1_000), labels: { changed: "yes" } });
+  await until("the change", () => agent.pods.get("p1")?.labels?.changed === "yes");
+  assert.equal(token(), "second");
+  coordinator.assign(assignment("third", 3_000));
+  await until("the third token", () => token() === "third");
+
+  coordinator.forget("p1");
+  await until("gone", () => agent.pods.size === 0);
+  coordinator.assign(assignment("first", 1_000));
+  await until("a pod of the same uid begins anew", () => token() === "first");
+});
+
+test("an assignment in several messages counts as one", async (t) => {
+  const coordinator = await startCoordinator(t);
+  coordinator.assign(anAssignment({ uid: "old" }));
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("assigned", () => agent.pods.has("old"));
+  const revision = coordinator.revision + 1n;
+  coordinator.sendDelta({ revision, upserts: [anAssignment({ uid: "a" })], more: true });
+  coordinator.sendDelta({ revision, removals: ["old"], more: true });
+  // Read in order: when the token is there, the parts have been seen.
+  coordinator.sendTokens({ old: "seen" }, 1_000);
+  await until("the parts are read", () => agent.pods.get("old")?.objects?.identityToken === "seen");
+  assert.deepEqual([...agent.pods.keys()], ["old"], "half of it is nothing");
+  coordinator.sendDelta({ revision });
+  await until("the whole", () => agent.pods.has("a"));
+  assert.deepEqual([...agent.pods.keys()], ["a"]);
+  assert.equal(agent.journal.revision, revision);
+
+  coordinator.sendDelta({ revision: revision + 1n, upserts: [anAssignment({ uid: "b" })], more: true });
+  coordinator.sendDelta({ revision: revision + 2n, upserts: [anAssignment({ uid: "c" })] });
+  await until("refused", () => agent.link.state.code === "PROTOCOL");
+  assert.deepEqual([...agent.pods.keys()], ["a"]);
+});
+
+test("claims to be removed are handed on, and their removal is told", async (t) => {
+  const coordinator = await startCoordinator(t);
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
+  const claim = { namespace: "shop", name: "db" };
+  coordinator.sendDelta({ revision: coordinator.revision + 1n, claimRemovals: [claim] });
+  await until("asked", () => agent.claimRemovals.length === 1);
+  assert.deepEqual(agent.claimRemovals, ["shop/db"]);
+  agent.link.claimRemoved(claim);
+  await until("told", () => coordinator.claimsRemoved.length === 1);
+  assert.deepEqual(coordinator.claimsRemoved, [claim]);
+});
+
 /** The link with a real journal, and pods that are only noted. */
 class LinkUnderTest {
   readonly dir: string;
   readonly journal: Journal;
   readonly outbox = new StatusOutbox();
   readonly pods = new Map<string, Pod>();
+  readonly claimRemovals: string[] = [];
   readonly states: LinkState[] = [];
   readonly link: CoordinatorLink;
   readonly #stopping = new AbortController();
@@ -208,6 +275,9 @@ class LinkUnderTest {
       journal,
       pods: this.#assigned(),
       reader: new AssignmentReader(aHost()),
+      removeClaims: (claims) => {
+        this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
+      },
       outbox: this.outbox,
       node: { report: aReport, usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }) },
       openSession: () => undefined,

@@ -19,7 +19,7 @@ export class AssignmentReader {
   read(assignment: PodAssignment): Pod {
     const { uid, identityToken: given } = assignment;
     const newest = this.#newest.get(uid);
-    const isNewer = given !== undefined && newest !== undefined && expiry(newest) > expiry(given);
+    const isNewer = newest !== undefined && (given === undefined || expiry(newest) > expiry(given));
     return parseAssignment(isNewer ? { ...assignment, identityToken: newest } : assignment, this.#host);
   }
 

@@ -1,5 +1,5 @@
 import { renewAtMs, renewalState } from "@forage/identity/renewal";
-import type { Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
+import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Journal } from "../journal/journal.ts";
@@ -31,6 +31,7 @@ export interface LinkOptions {
   readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
+  readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
   readonly events: LinkEvents;
 }
@@ -70,6 +71,11 @@ export class CoordinatorLink {
   nodeChanged(): void {
     const { node } = this.#options;
     void this.#connection?.send({ $case: "nodeReport", value: node.report() });
+  }
+
+  /** While there is no connection nobody is told: the coordinator asks again with the next one. */
+  claimRemoved(claim: ClaimRef): void {
+    void this.#connection?.send({ $case: "claimsRemoved", value: { claims: [claim] } });
   }
 
   /** Until the signal aborts. */
@@ -200,8 +206,8 @@ export class CoordinatorLink {
   }
 
   #streamOptions(): StreamOptions {
-    const { clock, journal, pods, reader, outbox, node, openSession } = this.#options;
-    return { clock, journal, pods, reader, outbox, node, openSession };
+    const { clock, journal, pods, reader, outbox, node, removeClaims, openSession } = this.#options;
+    return { clock, journal, pods, reader, outbox, node, removeClaims, openSession };
   }
 
   #hello(): Hello {

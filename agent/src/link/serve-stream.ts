@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type {
   AssignmentDelta,
   AssignmentSnapshot,
+  ClaimRef,
   IdentityTokens,
   SessionRequest,
 } from "@forage/proto/forage/agent/v1/agent";
@@ -13,6 +14,7 @@ import type { AssignedPods } from "./assigned-pods.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
 import type { Connection } from "./connection.ts";
 import { encodeStatus } from "./encode-status.ts";
+import { type AssignmentMessage, PartGatherer } from "./gather-parts.ts";
 import { LinkError } from "./link-error.ts";
 import type { NodeSource } from "./node-source.ts";
 import type { StatusOutbox } from "./status-outbox.ts";
@@ -24,6 +26,7 @@ export interface StreamOptions {
   readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
+  readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
 }
 
@@ -41,14 +44,15 @@ export async function serveStream(connection: Connection, options: StreamOptions
     beat(connection, options, over.signal),
   ]);
   try {
+    const parts = new PartGatherer();
     for await (const message of connection.messages()) {
       switch (message.$case) {
         case "snapshot":
-          await takeSnapshot(message.value, connection, options);
+        case "delta": {
+          const whole = parts.add(message);
+          if (whole !== undefined) await takeAssignment(whole, connection, options);
           break;
-        case "delta":
-          await takeDelta(message.value, connection, options);
-          break;
+        }
         case "session":
           options.openSession(message.value, connection);
           break;
@@ -66,6 +70,17 @@ export async function serveStream(connection: Connection, options: StreamOptions
     connection.close();
     await sending;
   }
+}
+
+async function takeAssignment(
+  message: AssignmentMessage,
+  connection: Connection,
+  options: StreamOptions,
+): Promise<void> {
+  if (message.$case === "snapshot") await takeSnapshot(message.value, connection, options);
+  else await takeDelta(message.value, connection, options);
+  // Once the pods are told to end that may still have them.
+  options.removeClaims(message.value.claimRemovals);
 }
 
 /** On disk before anything is done about it. */

@@ -1,5 +1,5 @@
 import type { Pod } from "./pod.ts";
-import type { PodFacts } from "./resolve-container.ts";
+import type { PodFacts } from "./pod-facts.ts";
 
 type Reader = (pod: Pod, facts: PodFacts) => string;
 

@@ -1,16 +1,8 @@
 import { type EnvValue, expand, expandEnv, type UnexpandedEnv } from "./expand-env.ts";
 import type { EnvEntry, ObjectContent, Pod, PodContainer, PodObjects } from "./pod.ts";
+import type { PodFacts } from "./pod-facts.ts";
 import { podField } from "./pod-field.ts";
 import { resourceField } from "./resource-field.ts";
-
-/** What is only known on the host, once the pod has its network. */
-export interface PodFacts {
-  readonly nodeName: string;
-  readonly podIp: string;
-  readonly hostIp: string;
-  /** For limits that aren't set: what the node has to give. */
-  readonly allocatable: Readonly<Record<string, string>>;
-}
 
 export interface ResolvedContainer {
   readonly env: readonly EnvValue[];

@@ -1,0 +1,39 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimClock } from "../test/sim/sim-clock.ts";
+import { ClaimRemover } from "./claim-remover.ts";
+import { VolumeError } from "./volumes/volumes.ts";
+
+test("claims are removed once nobody has them, and each is told once", async () => {
+  const clock = new SimClock();
+  const inUse = new Map([["shop/db", 3]]);
+  const removed: string[] = [];
+  const failures: string[] = [];
+  const remover = new ClaimRemover({
+    clock,
+    volumes: {
+      removeClaim: async (namespace, name) => {
+        const left = inUse.get(`${namespace}/${name}`) ?? 0;
+        inUse.set(`${namespace}/${name}`, left - 1);
+        if (left > 0) throw new VolumeError("IN_USE", "a pod has it");
+      },
+    },
+    removed: ({ name }) => removed.push(name),
+    failed: ({ name }) => failures.push(name),
+  });
+  const stopping = new AbortController();
+  const running = remover.run(stopping.signal);
+  remover.remove([
+    { namespace: "shop", name: "db" },
+    { namespace: "shop", name: "cache" },
+    { namespace: "shop", name: "cache" },
+  ]);
+  await clock.advance(60_000);
+  assert.deepEqual(removed, ["cache", "db"]);
+  assert.deepEqual(failures, ["db", "db", "db"]);
+  remover.remove([{ namespace: "shop", name: "late" }]);
+  await clock.advance(1_000);
+  assert.deepEqual(removed, ["cache", "db", "late"]);
+  stopping.abort();
+  await running;
+});

@@ -1,0 +1,74 @@
+import type { Clock } from "./clock.ts";
+import { pause } from "./clock.ts";
+import type { PodVolumes } from "./volumes/volumes.ts";
+
+export interface ClaimName {
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface ClaimRemoverOptions {
+  readonly clock: Clock;
+  readonly volumes: Pick<PodVolumes, "removeClaim">;
+  /** Nothing of it is left. */
+  readonly removed: (claim: ClaimName) => void;
+  readonly failed: (claim: ClaimName, error: unknown) => void;
+}
+
+// Mostly because the last pod that had it is only just ending.
+const RETRY_BASE_MS = 1_000;
+const RETRY_CAP_MS = 60_000;
+
+/** Deletes the claims that the coordinator wants gone, with their data. Remembers nothing: after each connect it is told again. */
+export class ClaimRemover {
+  readonly #options: ClaimRemoverOptions;
+  readonly #wanted = new Map<string, ClaimName>();
+  #wake: (() => void) | undefined;
+
+  constructor(options: ClaimRemoverOptions) {
+    this.#options = options;
+  }
+
+  remove(claims: readonly ClaimName[]): void {
+    for (const claim of claims) this.#wanted.set(`${claim.namespace}/${claim.name}`, claim);
+    this.#wake?.();
+  }
+
+  /** Until the signal aborts. Not before the volumes were taken over. */
+  async run(signal: AbortSignal): Promise<void> {
+    const wake = () => this.#wake?.();
+    signal.addEventListener("abort", wake);
+    for (let failures = 0; !signal.aborted; ) {
+      failures = (await this.#removeAll(signal)) ? 0 : failures + 1;
+      if (failures > 0) {
+        const delayMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(failures - 1, 10));
+        await pause(this.#options.clock, delayMs, signal);
+      } else await this.#somethingWanted(signal);
+    }
+    signal.removeEventListener("abort", wake);
+  }
+
+  /** True if none is left to be removed. */
+  async #removeAll(signal: AbortSignal): Promise<boolean> {
+    const { volumes, removed, failed } = this.#options;
+    for (const [key, claim] of [...this.#wanted]) {
+      try {
+        await volumes.removeClaim(claim.namespace, claim.name, signal);
+        this.#wanted.delete(key);
+        removed(claim);
+      } catch (error) {
+        if (signal.aborted) return false;
+        failed(claim, error);
+      }
+    }
+    return this.#wanted.size === 0;
+  }
+
+  async #somethingWanted(signal: AbortSignal): Promise<void> {
+    if (this.#wanted.size > 0 || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    this.#wake = undefined;
+  }
+}

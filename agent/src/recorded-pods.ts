@@ -1,0 +1,19 @@
+import type { Journal } from "./journal/journal.ts";
+import type { AssignmentReader } from "./link/assignment-reader.ts";
+import type { RecordedPod } from "./pods/pod-supervisor.ts";
+import { fromPodState } from "./pods/stored-memory.ts";
+
+/** Everything the journal knows, also what is only left over. */
+export function recordedPods(journal: Journal, reader: AssignmentReader): readonly RecordedPod[] {
+  const uids = new Set([...journal.desired().keys(), ...journal.states().keys(), ...journal.damaged]);
+  return [...uids].map((uid) => {
+    const assignment = journal.desired().get(uid);
+    const state = journal.state(uid);
+    return {
+      uid,
+      damaged: journal.damaged.has(uid),
+      ...(assignment && { pod: reader.read(assignment) }),
+      ...(state && { memory: fromPodState(uid, state) }),
+    };
+  });
+}
