@@ -5,9 +5,8 @@ import { startPlainDestination } from "../../coordinator/src/destination/plain-l
 import { loadState } from "../../coordinator/src/state/follow.ts";
 import { State } from "../../coordinator/src/state/state.ts";
 import { createMemoryStore } from "../../coordinator/src/store/index.ts";
-import { aNode, aPod, aServiceEntry, aWorkloadEntry } from "../../coordinator/test/support/entries.ts";
-import { opsOf } from "../../coordinator/test/support/view.ts";
 import type { FromServer, ToServer } from "./messages.ts";
+import { nodeName, nodeOps, podOps, serviceOps, statusOps } from "./records.ts";
 
 const nodes = 10;
 const endpoints = Number(process.argv[2]);
@@ -16,18 +15,14 @@ const endpoints = Number(process.argv[2]);
 const clock = systemClock();
 const store = createMemoryStore({ clock });
 const state = new State();
-const log = pino({ level: "silent" });
-const hosts = Array.from({ length: nodes }, (_, index) => {
-  const labels = { "topology.kubernetes.io/zone": `zone-${index % 3}` };
-  return aNode({ name: `node-${index}`, address: `192.0.2.${index + 1}`, labels });
-});
-const pods = Array.from({ length: endpoints }, (_, index) => podOf(index, true));
-for (const op of opsOf({ resources: [aWorkloadEntry(), aServiceEntry()], pods, nodes: hosts })) {
-  await store.txn([], [op]);
-}
+const running = new AbortController();
+await store.txn([], serviceOps());
+for (let index = 0; index < nodes; index++) await store.txn([], nodeOps(index));
+for (let index = 0; index < endpoints; index++) await store.txn([], podOps(index, nodeName(index % nodes)));
 const follow = await loadState(store, state);
-void follow(new AbortController().signal);
-for (const { name, health } of hosts) state.setNodeHealth(name, health, false);
+void follow(running.signal);
+for (const { name } of state.nodes())
+  state.setNodeHealth(name, { ready: true, message: "", lastSeenMs: clock.nowMs() }, false);
 
 const directory = new Directory({
   state,
@@ -39,15 +34,16 @@ const listener = await startPlainDestination(
   { host: "127.0.0.1", port: 0 },
   { directory, authorize: false },
   {
-    identify: () => ({ kind: "nobody" }) as never,
-    log,
-    stopping: new AbortController().signal,
+    identify: () => ({ kind: "anonymous" }),
+    log: pino({ level: "silent" }),
+    stopping: running.signal,
     monotonicMs: clock.monotonicMs,
   },
   { "grpc.max_concurrent_streams": 10_000, "grpc.keepalive_time_ms": 20_000 },
 );
 
 process.on("message", (message: ToServer) => void answer(message));
+process.on("disconnect", () => process.exit(0));
 send({ kind: "up", port: listener.address.port });
 
 async function answer(message: ToServer): Promise<void> {
@@ -56,18 +52,12 @@ async function answer(message: ToServer): Promise<void> {
     send({ kind: "usage", cpuUs: user + system, residentBytes: process.memoryUsage.rss() });
     return;
   }
-  const ops = opsOf({ pods: [podOf(message.pod, message.ready)] });
+  const ops = statusOps(message.pod, nodeName(message.pod % nodes), message.ready);
   const atNs = process.hrtime.bigint();
   await store.txn([], ops);
   send({ kind: "changed", atNs: String(atNs) });
 }
 
-function podOf(index: number, ready: boolean) {
-  const hostPorts = [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_000 + index }];
-  return aPod({ name: `web-${index}`, node: `node-${index % nodes}`, status: { ready, hostPorts } });
-}
-
 function send(message: FromServer): void {
   process.send?.(message);
 }
-process.on("disconnect", () => process.exit(0));
