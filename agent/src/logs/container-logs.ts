@@ -43,14 +43,16 @@ export class ContainerLogs {
       throw new Error(
         `this container's streams are not kept apart, so ${options.stream} alone can't be shown`,
       );
-    if (options.sinceMs !== undefined || options.timestamps)
-      throw new Error("this agent doesn't know when lines were written");
     const follower = { of, ended: new AbortController() };
     const follow = options.follow && isRunning(of);
     if (follow) this.#followers.add(follower);
-    const lines = options.tailLines === undefined ? {} : { lines: options.tailLines };
+    const { tailLines, sinceMs, timestamps = false } = options;
+    const from = {
+      ...(tailLines !== undefined && { lines: tailLines }),
+      ...(sinceMs !== undefined && { sinceMs }),
+    };
     try {
-      yield* keeper.tail(pathOf(of), { follow, signal, ended: follower.ended.signal, ...lines });
+      yield* keeper.tail(pathOf(of), { follow, signal, ended: follower.ended.signal, timestamps, ...from });
     } finally {
       this.#followers.delete(follower);
     }

@@ -1,3 +1,4 @@
+import type { Stats } from "node:fs";
 import { open, stat } from "node:fs/promises";
 import { findStart, removeLog, type TrimMode, trimHead } from "./trim-head.ts";
 
@@ -13,6 +14,13 @@ export interface LogBounds {
   readonly end: number;
 }
 
+/** The log's bounds, with times in milliseconds since the epoch. */
+export interface LogLook extends LogBounds {
+  /** Of the last write. */
+  readonly changedMs: number;
+  readonly bornMs: number;
+}
+
 export interface LogPiece {
   readonly data: Buffer;
   /** Of the first byte; later than asked for if what was there is gone. */
@@ -25,7 +33,6 @@ export interface LogPiece {
  */
 export class LogFile {
   readonly path: string;
-  /** Offsets in the file plus this are positions. */
   #shift = 0;
   /** Offset of the first byte that isn't in a hole; unknown until looked for. */
   #startOffset: number | undefined;
@@ -41,9 +48,25 @@ export class LogFile {
     return `${this.path}.1`;
   }
 
+  /** Offsets in the file plus this are positions. */
+  get shift(): number {
+    return this.#shift;
+  }
+
   /** A missing file is an empty one. */
   bounds(): Promise<LogBounds> {
     return this.#inTurn(() => this.#bounds());
+  }
+
+  /** As `bounds`, with when that was so; undefined if there is no file. */
+  look(): Promise<LogLook | undefined> {
+    return this.#inTurn(async () => {
+      const seen = await statIfThere(this.path);
+      if (seen === undefined) return undefined;
+      // Of one look: a file that grows on has a later time with its later size.
+      const times = { changedMs: Math.floor(seen.mtimeMs), bornMs: Math.floor(seen.birthtimeMs) };
+      return { ...(await this.#bounds(seen.size)), ...times };
+    });
   }
 
   /** `maxBytes` from `position` on, or up to the end; empty at the end. */
@@ -86,8 +109,8 @@ export class LogFile {
     });
   }
 
-  async #bounds(): Promise<LogBounds> {
-    const [size, rotatedBytes] = await Promise.all([sizeOf(this.path), sizeOf(this.rotatedPath)]);
+  async #bounds(seenSize?: number): Promise<LogBounds> {
+    const [size, rotatedBytes] = await Promise.all([seenSize ?? sizeOf(this.path), sizeOf(this.rotatedPath)]);
     if (size === undefined) return { begin: this.#shift, start: this.#shift, end: this.#shift };
     this.#startOffset ??= await findStart(this.path);
     const start = this.#shift + Math.min(this.#startOffset, size);
@@ -111,8 +134,12 @@ async function readAt(path: string, offset: number, length: number): Promise<Buf
 }
 
 async function sizeOf(path: string): Promise<number | undefined> {
+  return (await statIfThere(path))?.size;
+}
+
+async function statIfThere(path: string): Promise<Stats | undefined> {
   try {
-    return (await stat(path)).size;
+    return await stat(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     throw error;

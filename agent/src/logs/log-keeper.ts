@@ -1,170 +1,161 @@
 import type { Clock } from "../clock.ts";
+import { positionSince } from "./arrivals.ts";
+import { KeptLog, type KeptLogLimits } from "./kept-log.ts";
 import { readLastLines } from "./last-lines.ts";
 import { LogFile } from "./log-file.ts";
-import { type TailOptions, tailLog } from "./tail.ts";
+import { LogTimes } from "./log-times.ts";
+import { stampLines } from "./stamp-lines.ts";
+import { findLine, type TailOptions, tailLog } from "./tail.ts";
 import type { TrimMode } from "./trim-head.ts";
 
 export interface LogKeeperOptions {
   readonly clock: Clock;
   /** A log is trimmed when it has grown beyond this, and as much is kept beside it. Default 10 MiB. */
   readonly maxBytes?: number;
-  /** How often all logs are looked at when none grows fast. Default 5 s. */
+  /** How often a log is looked at that can't be watched. Default 5 s. */
   readonly checkMs?: number;
   readonly onError?: (path: string, error: unknown) => void;
   readonly onTrim?: (path: string, mode: TrimMode) => void;
+  /** A log has so many bytes more than when this was last called for it. */
+  readonly onGrown?: (bytes: number) => void;
 }
 
-interface Kept {
-  readonly file: LogFile;
-  readonly keep: boolean;
-  /** At the last look. */
-  endBytes: number;
-  readers: number;
+/** What a reader asks for. */
+export interface KeptTailOptions extends TailOptions {
+  /** Milliseconds since the epoch: lines that came before for certain are left out. */
+  readonly sinceMs?: number;
+  /** Each line begins with when it came. */
+  readonly timestamps?: boolean;
 }
 
 const MAX_BYTES = 10 * 1024 * 1024;
 const CHECK_MS = 5_000;
-// A writer that fills the limit faster than this gets ahead of it, by what it writes in the meantime.
-const CHECK_MIN_MS = 200;
 
-/** Keeps logs within bounds while containerd's shims write them, and reads them. All logs share one timer; a look costs two stats. */
+/**
+ * Keeps logs within bounds while containerd's shims write them, notes when their lines came, and reads them. The kernel tells of
+ * writes, so a log that nobody writes to costs nothing.
+ */
 export class LogKeeper {
   readonly #clock: Clock;
-  readonly #maxBytes: number;
-  readonly #checkMs: number;
-  readonly #onError: (path: string, error: unknown) => void;
-  readonly #onTrim: (path: string, mode: TrimMode) => void;
-  readonly #logs = new Map<string, Kept>();
-  #timer: { readonly dueMs: number; readonly cancel: () => void } | undefined;
-  #checkedAtMs: number;
-  #checking: Promise<void> | undefined;
+  readonly #limits: KeptLogLimits;
+  readonly #options: LogKeeperOptions;
+  readonly #logs = new Map<string, KeptLog>();
   #closed = false;
 
   constructor(options: LogKeeperOptions) {
     this.#clock = options.clock;
-    this.#maxBytes = options.maxBytes ?? MAX_BYTES;
-    this.#checkMs = options.checkMs ?? CHECK_MS;
-    this.#onError = options.onError ?? (() => {});
-    this.#onTrim = options.onTrim ?? (() => {});
-    this.#checkedAtMs = options.clock.monotonicMs();
+    this.#options = options;
+    this.#limits = { maxBytes: options.maxBytes ?? MAX_BYTES, checkMs: options.checkMs ?? CHECK_MS };
   }
 
   /** Bounds the file from now on. It need not be there yet. */
   keep(path: string): void {
-    this.#logs.set(path, {
-      file: new LogFile(path),
-      endBytes: 0,
-      readers: 0,
-      ...this.#logs.get(path),
-      keep: true,
-    });
-    this.#arm(CHECK_MIN_MS);
+    if (!this.#closed) this.#logOf(path).keep();
   }
 
   /** Its writer has ended. The files stay. */
-  release(path: string): void {
+  async release(path: string): Promise<void> {
     const log = this.#logs.get(path);
-    if (log === undefined) return;
-    if (log.readers === 0) this.#logs.delete(path);
-    else this.#logs.set(path, { ...log, keep: false });
+    await log?.release();
+    this.#forget(path);
   }
 
   /** Releases the log and deletes its files. */
   async remove(path: string): Promise<void> {
-    const file = this.#logs.get(path)?.file ?? new LogFile(path);
-    this.release(path);
-    await file.remove();
+    const log = this.#logOf(path);
+    await log.release();
+    this.#forget(path);
+    await log.times.remove();
+    await log.file.remove();
+  }
+
+  /** Throws away all of a log but its last few lines, at once. */
+  async shrink(path: string): Promise<void> {
+    await this.#reading(path, (log) => log.trim(0));
   }
 
   /** See {@link tailLog}. */
-  async *tail(path: string, options: TailOptions): AsyncGenerator<Uint8Array, void, undefined> {
-    const file = this.#enter(path);
+  async *tail(path: string, options: KeptTailOptions): AsyncGenerator<Uint8Array, void, undefined> {
+    const log = this.#enter(path);
+    const { sinceMs, timestamps } = options;
     try {
-      yield* tailLog(file, this.#clock, options);
+      const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs);
+      // Only what is noted is read: each line that is read has its time.
+      const upTo = timestamps ? () => log.note() : undefined;
+      const pieces = tailLog(log.file, this.#clock, {
+        ...options,
+        ...(from !== undefined && { from }),
+        ...(upTo && { upTo }),
+      });
+      if (timestamps) yield* stampLines(pieces, (position) => log.times.at(position));
+      else for await (const { data } of pieces) yield data;
     } finally {
-      this.#leave(path);
+      this.#leave(path, log);
     }
   }
 
   /** See {@link readLastLines}. A log that isn't there has none. */
-  async lastLines(path: string, count: number, maxBytes: number): Promise<string> {
-    const file = this.#enter(path);
-    try {
-      return await readLastLines(file, count, maxBytes);
-    } finally {
-      this.#leave(path);
-    }
+  lastLines(path: string, count: number, maxBytes: number): Promise<string> {
+    return this.#reading(path, (log) => readLastLines(log.file, count, maxBytes));
   }
 
   /** Looks at all logs now. */
-  check(): Promise<void> {
-    this.#checking ??= this.#check().finally(() => {
-      this.#checking = undefined;
-    });
-    return this.#checking;
+  async check(): Promise<void> {
+    await Promise.all([...this.#logs.values()].map((log) => log.lookAnew()));
   }
 
   /** Stops bounding; readers go on until their own signals. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#timer?.cancel();
-    await this.#checking;
+    await Promise.all([...this.#logs.values()].map((log) => log.release()));
   }
 
-  async #check(): Promise<void> {
-    const nowMs = this.#clock.monotonicMs();
-    const elapsedMs = Math.max(1, nowMs - this.#checkedAtMs);
-    this.#checkedAtMs = nowMs;
-    let nextMs = this.#checkMs;
-    for (const log of this.#logs.values()) {
-      if (log.keep) nextMs = Math.min(nextMs, await this.#look(log, elapsedMs));
-    }
-    this.#arm(nextMs);
+  async #lineSince(log: KeptLog, sinceMs: number): Promise<number> {
+    await log.note();
+    const { begin, end } = await log.file.bounds();
+    const position = positionSince(await log.times.all(), sinceMs, begin);
+    return position === undefined ? end : findLine(log.file, position);
   }
 
-  /** When it should be looked at again, by how fast it grows. */
-  async #look(log: Kept, elapsedMs: number): Promise<number> {
+  async #reading<Result>(path: string, read: (log: KeptLog) => Promise<Result>): Promise<Result> {
+    const log = this.#enter(path);
     try {
-      const { start, end } = await log.file.bounds();
-      const bytesPerMs = Math.max(0, end - log.endBytes) / elapsedMs;
-      log.endBytes = end;
-      const size = end - start;
-      if (size > this.#maxBytes) {
-        const mode = await log.file.trim(this.#maxBytes);
-        if (mode !== undefined) this.#onTrim(log.file.path, mode);
-      }
-      const room = size > this.#maxBytes ? this.#maxBytes : this.#maxBytes - size;
-      return bytesPerMs === 0 ? this.#checkMs : room / bytesPerMs;
-    } catch (error) {
-      this.#onError(log.file.path, error);
-      return this.#checkMs;
+      return await read(log);
+    } finally {
+      this.#leave(path, log);
     }
   }
 
-  #arm(delayMs: number): void {
-    if (this.#closed || this.#logs.size === 0) return;
-    const waitMs = Math.max(CHECK_MIN_MS, delayMs);
-    const dueMs = this.#clock.monotonicMs() + waitMs;
-    if (this.#timer !== undefined && this.#timer.dueMs <= dueMs) return;
-    this.#timer?.cancel();
-    const cancel = this.#clock.after(waitMs, () => {
-      this.#timer = undefined;
-      void this.check();
+  #logOf(path: string): KeptLog {
+    const found = this.#logs.get(path);
+    if (found !== undefined) return found;
+    const file = new LogFile(path);
+    const log = new KeptLog({
+      file,
+      times: new LogTimes(file),
+      clock: this.#clock,
+      limits: this.#limits,
+      onError: (error) => this.#options.onError?.(path, error),
+      onTrim: (mode) => this.#options.onTrim?.(path, mode),
+      onGrown: (bytes) => this.#options.onGrown?.(bytes),
     });
-    this.#timer = { dueMs, cancel };
-  }
-
-  #enter(path: string): LogFile {
-    const log = this.#logs.get(path) ?? { file: new LogFile(path), keep: false, endBytes: 0, readers: 0 };
-    log.readers += 1;
     this.#logs.set(path, log);
-    return log.file;
+    return log;
   }
 
-  #leave(path: string): void {
-    const log = this.#logs.get(path);
-    if (log === undefined) return;
+  #enter(path: string): KeptLog {
+    const log = this.#logOf(path);
+    log.readers += 1;
+    return log;
+  }
+
+  #leave(path: string, log: KeptLog): void {
     log.readers -= 1;
-    if (log.readers === 0 && !log.keep) this.#logs.delete(path);
+    if (this.#logs.get(path) === log) this.#forget(path);
+  }
+
+  #forget(path: string): void {
+    const log = this.#logs.get(path);
+    if (log !== undefined && !log.kept && log.readers === 0) this.#logs.delete(path);
   }
 }

@@ -1,11 +1,15 @@
-import { watch } from "node:fs";
 import type { Clock } from "../clock.ts";
 import { findLastLines } from "./last-lines.ts";
-import type { LogFile } from "./log-file.ts";
+import type { LogFile, LogPiece } from "./log-file.ts";
+import { watchFile } from "./watch-file.ts";
 
 export interface TailOptions {
   /** Begin with the last so many lines; undefined: with the oldest there is. */
   readonly lines?: number;
+  /** Begin there or later. */
+  readonly from?: number;
+  /** Called before each read; gives the position up to which it may read. */
+  readonly upTo?: () => Promise<number>;
   /** Go on with what is written later, until `signal` or `ended`. */
   readonly follow: boolean;
   /** Stops at once, quietly. */
@@ -15,6 +19,7 @@ export interface TailOptions {
 }
 
 const PIECE_BYTES = 64 * 1024;
+const LINE_BREAK = 0x0a;
 // The file system tells of each write; this is for those that don't (NFS, a file not yet there).
 const LOOK_AGAIN_MS = 2_000;
 
@@ -23,18 +28,20 @@ export async function* tailLog(
   file: LogFile,
   clock: Clock,
   options: TailOptions,
-): AsyncGenerator<Uint8Array, void, undefined> {
-  const { lines, follow, signal, ended } = options;
+): AsyncGenerator<LogPiece, void, undefined> {
+  const { lines, from = Number.NEGATIVE_INFINITY, upTo, follow, signal, ended } = options;
   const alarm = new Alarm(clock, [signal, ...(ended ? [ended] : [])]);
   const watching = follow ? watchFile(file.path, () => alarm.ring()) : undefined;
   try {
-    let position = lines === undefined ? (await file.bounds()).begin : await findLastLines(file, lines);
+    const first = lines === undefined ? (await file.bounds()).begin : await findLastLines(file, lines);
+    let position = Math.max(from, first);
     while (!signal.aborted) {
       // Seen before the read: what the writer wrote last is then read too.
       const last = !follow || ended?.aborted === true;
-      const piece = await file.read(position, PIECE_BYTES);
+      const room = upTo === undefined ? PIECE_BYTES : Math.max(0, (await upTo()) - position);
+      const piece = await file.read(position, Math.min(PIECE_BYTES, room));
       position = piece.position + piece.data.length;
-      if (piece.data.length > 0) yield piece.data;
+      if (piece.data.length > 0) yield piece;
       else if (last) return;
       else await alarm.wait(LOOK_AGAIN_MS);
     }
@@ -44,15 +51,19 @@ export async function* tailLog(
   }
 }
 
-/** Undefined if it can't be watched. The returned function ends it. */
-function watchFile(path: string, changed: () => void): (() => void) | undefined {
-  try {
-    const watcher = watch(path, { persistent: false }, changed);
-    watcher.on("error", () => watcher.close());
-    return () => watcher.close();
-  } catch {
-    return undefined;
+/** The first beginning of a line at `position` or behind it; the log's end if there is none. */
+export async function findLine(file: LogFile, position: number): Promise<number> {
+  const { begin, end } = await file.bounds();
+  if (position <= begin) return begin;
+  // The byte before tells whether a line begins just there.
+  for (let at = position - 1; at < end; ) {
+    const piece = await file.read(at, PIECE_BYTES);
+    const lineBreak = piece.data.indexOf(LINE_BREAK);
+    if (lineBreak >= 0) return piece.position + lineBreak + 1;
+    if (piece.data.length === 0) break;
+    at = piece.position + piece.data.length;
   }
+  return end;
 }
 
 /** Wakes one sleeper. Rung while nobody sleeps, it wakes the next one at once. */

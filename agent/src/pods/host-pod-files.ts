@@ -41,7 +41,7 @@ export class HostPodFiles implements PodFiles {
     for (const earlier of await attemptsIn(dir)) {
       const path = join(dir, `${earlier}.log`);
       if (earlier < attempt - 1) await this.#logs.remove(path);
-      else if (earlier < attempt) this.#logs.release(path);
+      else if (earlier < attempt) await this.#logs.release(path);
     }
     this.#logs.keep(logFile);
     return { logFile };
@@ -60,7 +60,7 @@ export class HostPodFiles implements PodFiles {
     const podDir = this.#podDir(podUid);
     for (const container of await list(podDir)) {
       const dir = join(podDir, container);
-      for (const attempt of await attemptsIn(dir)) this.#logs.release(join(dir, `${attempt}.log`));
+      for (const attempt of await attemptsIn(dir)) await this.#logs.release(join(dir, `${attempt}.log`));
     }
     await rm(podDir, { recursive: true, force: true });
   }

@@ -1,0 +1,165 @@
+import type { Clock } from "../clock.ts";
+import type { LogFile } from "./log-file.ts";
+import type { LogTimes } from "./log-times.ts";
+import type { TrimMode } from "./trim-head.ts";
+import { watchFile } from "./watch-file.ts";
+
+export interface KeptLogLimits {
+  readonly maxBytes: number;
+  readonly checkMs: number;
+}
+
+export interface KeptLogParts {
+  readonly file: LogFile;
+  readonly times: LogTimes;
+  readonly clock: Clock;
+  readonly limits: KeptLogLimits;
+  readonly onError: (error: unknown) => void;
+  readonly onTrim: (mode: TrimMode) => void;
+  readonly onGrown: (bytes: number) => void;
+}
+
+// A log that is being written is looked at this often and not watched, or a fast writer would keep the agent busy with news.
+const LOOK_MIN_MS = 100;
+const LOOK_MAX_MS = 400;
+// Times that aren't on disk are lost with the agent; each write costs about 100 µs.
+const FLUSH_MS = 5_000;
+
+/**
+ * One log: watched while nobody writes to it; looked at now and then while someone does, from the first write until a look
+ * finds nothing new.
+ */
+export class KeptLog {
+  readonly file: LogFile;
+  readonly times: LogTimes;
+  readers = 0;
+  readonly #parts: KeptLogParts;
+  #kept = false;
+  #endBytes: number | undefined;
+  /** Monotonic and wall clock. */
+  #lookedAt: { readonly monotonicMs: number; readonly nowMs: number } | undefined;
+  #looking: Promise<void> | undefined;
+  #unwatch: (() => void) | undefined;
+  /** Nothing had been written when the watch began: what it tells of came just now. */
+  #armed = false;
+  #told = false;
+  #cancelLook: (() => void) | undefined;
+  #cancelFlush: (() => void) | undefined;
+
+  constructor(parts: KeptLogParts) {
+    this.#parts = parts;
+    this.file = parts.file;
+    this.times = parts.times;
+  }
+
+  get kept(): boolean {
+    return this.#kept;
+  }
+
+  keep(): void {
+    if (this.#kept) return;
+    this.#kept = true;
+    this.#watchAndLook();
+  }
+
+  /** What came last is still noted. Never rejects. */
+  async release(): Promise<void> {
+    if (!this.#kept) return;
+    await this.lookAnew();
+    this.#kept = false;
+    this.#stopWatching();
+    this.#cancelLook?.();
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    await this.times.flush().catch(this.#parts.onError);
+  }
+
+  /** Looks now: notes what came, and trims what is too long. Never rejects. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  /** A look that is under way may have seen less. */
+  async lookAnew(): Promise<void> {
+    await this.#looking;
+    await this.look();
+  }
+
+  /** Notes what has come until now; gives the position up to which that is known. */
+  async note(): Promise<number> {
+    const { clock } = this.#parts;
+    const armed = this.#armed;
+    const nowMs = clock.nowMs();
+    const seen = await this.file.look();
+    if (seen === undefined) return this.file.shift;
+    await this.times.note(seen, armed ? nowMs : this.#lookedAt?.nowMs);
+    this.#lookedAt = { monotonicMs: clock.monotonicMs(), nowMs };
+    if (this.#kept && this.times.dirty) this.#cancelFlush ??= clock.after(FLUSH_MS, () => this.#flush());
+    return seen.end;
+  }
+
+  async trim(keepBytes: number): Promise<void> {
+    const mode = await this.times.trimming(() => this.file.trim(keepBytes));
+    if (mode !== undefined) this.#parts.onTrim(mode);
+  }
+
+  async #look(): Promise<void> {
+    const { clock, limits, onError, onGrown } = this.#parts;
+    let delayMs: number | undefined = limits.checkMs;
+    this.#told = false;
+    try {
+      const before = this.#lookedAt?.monotonicMs;
+      await this.note();
+      const { start, end } = await this.file.bounds();
+      const grownBytes = end - (this.#endBytes ?? start);
+      this.#endBytes = end;
+      if (grownBytes > 0) onGrown(grownBytes);
+      const tooLong = end - start > limits.maxBytes;
+      if (tooLong) await this.trim(limits.maxBytes);
+      const room = tooLong ? limits.maxBytes : limits.maxBytes - (end - start);
+      const elapsedMs = before === undefined ? LOOK_MAX_MS : Math.max(1, clock.monotonicMs() - before);
+      if (grownBytes > 0) delayMs = within((room * elapsedMs) / grownBytes, LOOK_MIN_MS, LOOK_MAX_MS);
+      else if (this.#unwatch !== undefined) delayMs = this.#told ? LOOK_MIN_MS : undefined;
+    } catch (error) {
+      onError(error);
+    }
+    this.#lookAgain(delayMs);
+  }
+
+  /** Undefined: when the watch tells of a write. */
+  #lookAgain(delayMs: number | undefined): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    this.#armed = this.#kept && delayMs === undefined;
+    if (!this.#kept || delayMs === undefined) return;
+    this.#stopWatching();
+    this.#cancelLook = this.#parts.clock.after(delayMs, () => this.#watchAndLook());
+  }
+
+  // In this order: what is written in between is seen by one of them.
+  #watchAndLook(): void {
+    this.#unwatch ??= watchFile(this.file.path, () => {
+      this.#told = true;
+      void this.look();
+    });
+    void this.look();
+  }
+
+  #stopWatching(): void {
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+    this.#armed = false;
+  }
+
+  #flush(): void {
+    this.#cancelFlush = undefined;
+    this.times.flush().catch(this.#parts.onError);
+  }
+}
+
+function within(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}

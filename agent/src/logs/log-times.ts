@@ -1,0 +1,164 @@
+import { appendFile, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { type Arrival, arrivalOf, decodeArrivals, encodeArrivals, thinArrivals } from "./arrivals.ts";
+import type { LogFile, LogLook } from "./log-file.ts";
+
+/** Some 6 bytes each on disk; read into memory only for readers who want times. */
+const ARRIVALS_MAX = 32_768;
+// Written at once rather than lost with the agent, and what followers are answered from.
+const RECENT_MAX = 256;
+// Times this close together are one.
+const SAME_MS = 1_000;
+
+/**
+ * When a log's bytes came, in `<path>.times` beside it. Whoever watches the log notes each growth; what grew while nobody
+ * watched is known to have come within an interval. Positions are those of the log; in the file they are offsets, so that another
+ * run of the agent can read them. Calls take turns.
+ */
+export class LogTimes {
+  readonly #file: LogFile;
+  /** The newest arrivals in order; the first `#recent.length - #unwritten` of them are on disk. */
+  #recent: readonly Arrival[] = [];
+  #unwritten = 0;
+  #countOnDisk = 0;
+  #loaded = false;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(file: LogFile) {
+    this.#file = file;
+  }
+
+  static pathOf(logPath: string): string {
+    return `${logPath}.times`;
+  }
+
+  /** Whether something waits to be written. */
+  get dirty(): boolean {
+    return this.#unwritten > 0;
+  }
+
+  /** The log was seen like this. What is new came since `sinceMs`; undefined: since what was noted last, or the log's birth. */
+  note(look: LogLook, sinceMs: number | undefined): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#load(look.end);
+      // Someone else has emptied it.
+      if (look.end < (this.#recent.at(-1)?.end ?? look.end)) await this.#replace([]);
+      const last = this.#recent.at(-1);
+      if (look.end <= (last?.end ?? look.begin)) return;
+      const fromMs = sinceMs ?? last?.atMs ?? look.bornMs;
+      const exact = look.changedMs - fromMs < SAME_MS;
+      const arrival = { end: look.end, atMs: look.changedMs, ...(!exact && { fromMs }) };
+      this.#recent = [...this.#recent, arrival];
+      this.#unwritten += 1;
+      if (this.#unwritten < RECENT_MAX) return;
+      try {
+        await this.#write();
+      } catch (error) {
+        this.#recent = thinArrivals(this.#recent.slice(-this.#unwritten), RECENT_MAX);
+        this.#unwritten = this.#recent.length;
+        throw error;
+      }
+    });
+  }
+
+  /** All there is, oldest first. */
+  all(): Promise<readonly Arrival[]> {
+    return this.#inTurn(() => this.#all());
+  }
+
+  /** Of the byte at `position`; undefined: not noted yet, or never. */
+  async at(position: number): Promise<Arrival | undefined> {
+    const [oldest] = this.#recent;
+    if (oldest !== undefined && position >= oldest.end) return arrivalOf(this.#recent, position);
+    return arrivalOf(await this.all(), position);
+  }
+
+  flush(): Promise<void> {
+    return this.#inTurn(() => this.#write());
+  }
+
+  /**
+   * Lets `trim` move the log's head. Meanwhile there is nothing on disk: offsets that a crash made wrong would be worse than
+   * times that are lost.
+   */
+  trimming<Result>(trim: () => Promise<Result>): Promise<Result> {
+    return this.#inTurn(async () => {
+      const all = await this.#all();
+      await rm(LogTimes.pathOf(this.#file.path), { force: true });
+      try {
+        return await trim();
+      } finally {
+        const { begin } = await this.#file.bounds();
+        await this.#replace(all.filter((it) => it.end > begin));
+      }
+    });
+  }
+
+  remove(): Promise<void> {
+    return this.#inTurn(() => this.#replace([]));
+  }
+
+  async #all(): Promise<readonly Arrival[]> {
+    const written = this.#recent.length - this.#unwritten;
+    const { arrivals } = await this.#read();
+    return [...arrivals, ...this.#recent.slice(written)];
+  }
+
+  async #load(end: number): Promise<void> {
+    if (this.#loaded) return;
+    const { arrivals, wholeBytes, bytes } = await this.#read();
+    this.#loaded = true;
+    this.#countOnDisk = arrivals.length;
+    this.#recent = arrivals.slice(-RECENT_MAX);
+    // Of another log, or cut off: what would be appended could not be read.
+    if ((arrivals.at(-1)?.end ?? end) > end) await this.#replace([]);
+    else if (wholeBytes < bytes) await this.#replace(arrivals);
+  }
+
+  async #write(): Promise<void> {
+    if (this.#unwritten === 0) return;
+    const fresh = this.#recent.slice(-this.#unwritten);
+    if (this.#countOnDisk + fresh.length > ARRIVALS_MAX) {
+      const { begin } = await this.#file.bounds();
+      return this.#replace((await this.#all()).filter((it) => it.end > begin));
+    }
+    const frame = encodeArrivals(fresh, this.#file.shift);
+    await appendFile(LogTimes.pathOf(this.#file.path), frame, { mode: 0o600 });
+    this.#written(this.#recent, this.#countOnDisk + fresh.length);
+  }
+
+  async #replace(arrivals: readonly Arrival[]): Promise<void> {
+    const path = LogTimes.pathOf(this.#file.path);
+    // Room for as many again, so that it isn't thinned each time.
+    const kept = arrivals.length > ARRIVALS_MAX / 2 ? thinArrivals(arrivals, ARRIVALS_MAX / 2) : arrivals;
+    this.#written(kept, kept.length);
+    if (kept.length === 0) return rm(path, { force: true });
+    await writeFile(`${path}.partial`, encodeArrivals(kept, this.#file.shift), { mode: 0o600 });
+    await rename(`${path}.partial`, path);
+  }
+
+  #written(arrivals: readonly Arrival[], countOnDisk: number): void {
+    this.#recent = arrivals.slice(-RECENT_MAX);
+    this.#unwritten = 0;
+    this.#countOnDisk = countOnDisk;
+  }
+
+  async #read(): Promise<{ arrivals: Arrival[]; wholeBytes: number; bytes: number }> {
+    const bytes = await readIfThere(LogTimes.pathOf(this.#file.path));
+    return { ...decodeArrivals(bytes, this.#file.shift), bytes: bytes.length };
+  }
+
+  #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(work);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+}
+
+async function readIfThere(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return Buffer.alloc(0);
+    throw error;
+  }
+}
