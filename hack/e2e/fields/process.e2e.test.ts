@@ -50,18 +50,6 @@ const services: Readonly<Record<string, Json>> = {
   closed: { container: shell("cat; echo ended") },
   terminal: { container: { tty: true, stdin: true, ...shell("test -t 0 && test -t 1 && tty") } },
   plain: { container: shell("tty; true") },
-  disk: {
-    container: {
-      ...shell("dd if=/dev/zero of=/big bs=1M count=4 2>&1 | tail -n 1; echo $?"),
-      resources: { limits: { ephemeral_storage: "64Mi" } },
-    },
-  },
-  greedy: {
-    container: {
-      command: ["sh", "-c", "dd if=/dev/zero of=/big bs=1M count=200; exec sleep 1000000"],
-      resources: { limits: { ephemeral_storage: "16Mi" } },
-    },
-  },
   device: {
     container: { ...shell("ls /dev/forage*"), resources: { limits: { extended: { [device]: "1" } } } },
   },
@@ -135,19 +123,6 @@ describe("what a process gets from its pod and its host", { concurrency: false }
     assert.match(await lab.output("terminal"), /^\/dev\//);
     assert.match(await lab.output("plain"), /not a tty/);
   });
-
-  test(
-    "resources.limits.ephemeral_storage: enough may be written, and who writes more is told so",
-    limit,
-    async () => {
-      assert.match(await lab.output("disk"), /^0$/m);
-      const pod = await lab.until("greedy", "is stopped", ({ status }) => {
-        const container = status?.containers?.[0];
-        return JSON.stringify(status ?? {}).includes("ephemeral") || (container?.restartCount ?? 0) > 0;
-      });
-      assert.match(JSON.stringify(pod.status), /ephemeral|16Mi|disk|storage/i);
-    },
-  );
 
   test("resources.extended: devices that the agent declares, as many as there are", limit, async () => {
     assert.equal(await lab.output("device"), "/dev/forage0\n");
