@@ -28,6 +28,7 @@ import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
 import { recordedPods } from "./recorded-pods.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
+import { ContainerFiles } from "./sessions/container-files.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
 import { settleReboot } from "./settle-reboot.ts";
 import { StateSaver } from "./state-saver.ts";
@@ -55,7 +56,7 @@ export interface AgentParts {
   /** Where others reach this host. */
   readonly address: string;
   readonly log: AgentLog;
-  /** Node, its options and the agent's own program: for work that is done in a process of its own. */
+  /** Node and the agent's own program: for work that is done in a process of its own. */
   readonly ownCommand: readonly string[];
 }
 
@@ -126,6 +127,10 @@ export class Agent {
       },
     });
     const [nodePath = ""] = parts.ownCommand;
+    const files = new ContainerFiles({
+      inspect: (id, signal) => runtime.inspect(id, signal),
+      ownCommand: parts.ownCommand,
+    });
     const dialer = new PodDialer((podUid) => this.#supervisor.sandboxOf(podUid), nodePath);
     this.#sessions = new SessionServer({
       find: (podUid, container) => this.#supervisor.find(podUid, container),
@@ -133,6 +138,7 @@ export class Agent {
       exec: (id, options, signal) => runtime.exec(id, options, signal),
       networkOf: (podUid) => this.#supervisor.sandboxOf(podUid)?.namespacePath,
       dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
+      copy: (id, options, signal) => files.copy(id, options, signal),
     });
     this.#link = this.#makeLink();
     capacity.onChange(() => this.#link.nodeChanged());

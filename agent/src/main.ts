@@ -18,6 +18,7 @@ import { runCommand } from "./network/run-command.ts";
 import { ownAddress } from "./own-address.ts";
 import { probeOver } from "./probes/run-probe.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
+import { COPY_FILES, copyFiles } from "./sessions/copy-files.ts";
 import type { AgentLog } from "./supervisor-events.ts";
 import { HostVolumes } from "./volumes/host-volumes.ts";
 
@@ -29,6 +30,10 @@ const EXIT_FAILED = 1;
 const STOP_TIMEOUT_MS = 15_000;
 
 async function main(): Promise<void> {
+  if (process.argv[2] === COPY_FILES) {
+    process.exitCode = await copyFiles(process.argv.slice(3));
+    return;
+  }
   const config = await readConfig(process.argv.slice(2), process.env, hostname());
   const log = pino({ level: config.logLevel, base: { program: "agent" } });
   logWarnings(log);
@@ -54,7 +59,7 @@ async function main(): Promise<void> {
     abilities: await readHostAbilities(config),
     address: config.advertiseAddress ?? (await ownAddress(config.coordinator.host).catch(() => "127.0.0.1")),
     log,
-    ownCommand: [process.execPath, ...process.execArgv, process.argv[1] ?? ""],
+    ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
   stopOnSignal(agent, log);
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");

@@ -2,6 +2,7 @@ import type { AgentServiceClient, SessionEnd, SessionRequest } from "@forage/pro
 import type { FoundContainer } from "../pods/pod-supervisor.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
 import { readInput } from "../sessions/read-input.ts";
+import { type StartCopy, serveCopy } from "../sessions/serve-copy.ts";
 import { type RunExec, serveExec } from "../sessions/serve-exec.ts";
 import { type ReadLog, serveLogs } from "../sessions/serve-logs.ts";
 import { type DialPod, servePortForward } from "../sessions/serve-port-forward.ts";
@@ -16,6 +17,7 @@ export interface SessionHost {
   readonly readLog: ReadLog;
   readonly exec: RunExec;
   readonly dial: DialPod;
+  readonly copy: StartCopy;
 }
 
 // Each holds a stream and, for an exec, a process on the host. A browser opens a dozen connections through one port-forward.
@@ -108,7 +110,7 @@ export class SessionServer {
       case "portForward":
         return servePortForward(session, kind.value, host.dial);
       case "copy":
-        throw new Error("this agent doesn't serve copies");
+        return serveCopy(session, kind.value, host.copy);
       case undefined:
         throw new Error("the session asks for nothing");
       default:

@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { constants } from "node:fs";
+import { type FileHandle, open, readFile } from "node:fs/promises";
+import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
+import type { CopyOptions } from "@forage/proto/forage/agent/v1/agent";
+import { ExecOutput } from "../runtime/nerdctl/exec-output.ts";
+import type { RuntimeContainer } from "../runtime/runtime.ts";
+import { COPY_FILES, FAILURE, REMARK, ROOT_DESCRIPTOR } from "./copy-files.ts";
+import type { Copy } from "./serve-copy.ts";
+
+export interface ContainerFilesOptions {
+  readonly inspect: (id: string, signal: AbortSignal) => Promise<RuntimeContainer | undefined>;
+  /** How the agent's own program is started. */
+  readonly ownCommand: readonly string[];
+}
+
+// Each is a process of some 90 MB for as long as it takes.
+const COPIES_MAX = 8;
+
+/** Copies files out of and into running containers, whatever programs these have. */
+export class ContainerFiles {
+  readonly #options: ContainerFilesOptions;
+  #copies = 0;
+
+  constructor(options: ContainerFilesOptions) {
+    this.#options = options;
+  }
+
+  async copy(id: string, options: CopyOptions, signal: AbortSignal): Promise<Copy> {
+    if (this.#copies >= COPIES_MAX) throw new Error(`${COPIES_MAX} copies are under way on this node`);
+    this.#copies += 1;
+    const release = () => {
+      this.#copies -= 1;
+    };
+    try {
+      const { root, user } = await this.#enter(id, signal);
+      try {
+        const child = this.#start(options, root, user);
+        child.once("close", release);
+        return follow(child, signal);
+      } finally {
+        await root.close();
+      }
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** The container's root directory as its own processes see it, with all that is mounted there. */
+  async #enter(id: string, signal: AbortSignal): Promise<{ root: FileHandle; user: readonly string[] }> {
+    const pid = await this.#pidOf(id, signal);
+    const root = await open(`/proc/${pid}/root`, constants.O_RDONLY | constants.O_DIRECTORY);
+    try {
+      const user = userOf(await readFile(`/proc/${pid}/status`, "utf8"));
+      // A process id is given to another once its process has ended: what was opened is the container's only if it still runs.
+      if ((await this.#pidOf(id, signal)) !== pid) throw new Error("the container was restarted meanwhile");
+      return { root, user };
+    } catch (error) {
+      await root.close();
+      throw error;
+    }
+  }
+
+  async #pidOf(id: string, signal: AbortSignal): Promise<number> {
+    const { state, pid = 0 } = (await this.#options.inspect(id, signal)) ?? {};
+    if (state !== "running" || pid <= 0) throw new Error("the container is not running");
+    return pid;
+  }
+
+  #start({ into, path }: CopyOptions, root: FileHandle, user: readonly string[]): ChildProcess {
+    const [file = "", ...args] = this.#options.ownCommand;
+    const stdio = ["pipe", "pipe", "pipe"] as (number | "pipe")[];
+    stdio[ROOT_DESCRIPTOR] = root.fd;
+    return spawn(file, [...args, COPY_FILES, into ? "into" : "out", path, ...user], {
+      cwd: "/",
+      env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+      stdio,
+    });
+  }
+}
+
+/** Real user, group and further groups of a process, as /proc/PID/status tells them. */
+export function userOf(status: string): readonly [uid: string, gid: string, groups: string] {
+  const field = (name: string) =>
+    new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1]?.trim().split(/\s+/) ?? [];
+  const [uid, gid] = [field("Uid")[0], field("Gid")[0]];
+  if (!/^\d+$/.test(uid ?? "") || !/^\d+$/.test(gid ?? ""))
+    throw new Error("the container's user is unknown");
+  return [uid ?? "", gid ?? "", field("Groups").join(",")];
+}
+
+function follow(child: ChildProcess, signal: AbortSignal): Copy {
+  const [stdin, stdout, stderr] = [
+    child.stdin as Writable,
+    child.stdout as Readable,
+    child.stderr as Readable,
+  ];
+  const output = new ExecOutput();
+  let reason = "the copy was cut off";
+  stdout.on("data", (data: Buffer) => output.push("stdout", data));
+  createInterface({ input: stderr }).on("line", (line) => {
+    if (line.startsWith(REMARK)) output.push("stderr", Buffer.from(`${line.slice(REMARK.length)}\n`));
+    if (line.startsWith(FAILURE)) reason = line.slice(FAILURE.length);
+  });
+  output.attach([stdout, stderr]);
+  // A file system that hangs keeps its process from ending: it is left behind then.
+  const kill = () => {
+    child.kill("SIGKILL");
+    output.end();
+  };
+  signal.addEventListener("abort", kill, { once: true });
+  if (signal.aborted) kill();
+  const done = new Promise<void>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (exitCode) => (exitCode === 0 ? resolve() : reject(new Error(reason))));
+    signal.addEventListener("abort", () => reject(new Error("given up")), { once: true });
+  }).finally(() => {
+    signal.removeEventListener("abort", kill);
+    output.end();
+  });
+  done.catch(() => undefined);
+  stdin.on("error", () => undefined);
+  return {
+    output,
+    done,
+    endInput: () => void stdin.end(),
+    write: (data) =>
+      new Promise((resolve, reject) => stdin.write(data, (error) => (error ? reject(error) : resolve()))),
+  };
+}

@@ -1,0 +1,114 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { Directory, type Place, receiveTree, resolveInRoot, sendTree } from "@forage/archive";
+
+/** First argument of the agent's program when it is started for this. */
+export const COPY_FILES = "copy-files";
+/** The descriptor under which the container's root directory is handed over. */
+export const ROOT_DESCRIPTOR = 3;
+
+/** Said of what was left out, a line each. */
+export const REMARK = "- ";
+/** Before the reason of a failure, on the last line. */
+export const FAILURE = "! ";
+
+/**
+ * One copy out of or into a container, in a process of its own: a file system that hangs holds up nobody else, and the kernel lets
+ * it read and write what the container's user may. Takes `out` or `into`, a path, and the user's ids; a tar stream goes to standard
+ * output or comes from standard input. Returns the exit code.
+ */
+export async function copyFiles(args: readonly string[]): Promise<number> {
+  const [direction = "", path = "", uid = "", gid = "", groups = ""] = args;
+  try {
+    become(Number(uid), Number(gid), groups.split(",").filter(Boolean).map(Number));
+    const root = Directory.ofDescriptor(ROOT_DESCRIPTOR);
+    if (direction === "out") await copyOut(root, path);
+    else await copyInto(root, path);
+    return 0;
+  } catch (error) {
+    process.stderr.write(`${FAILURE}${reasonOf(error, path)}\n`);
+    return 1;
+  }
+}
+
+function become(uid: number, gid: number, groups: readonly number[]): void {
+  if (![uid, gid, ...groups].every(Number.isSafeInteger)) throw new TypeError("ids are numbers");
+  process.setgroups?.([...groups]);
+  process.setgid?.(gid);
+  process.setuid?.(uid);
+}
+
+async function copyOut(root: Directory, path: string): Promise<void> {
+  const place = await resolveInRoot(root, path);
+  try {
+    refuseMissing(place, path);
+    const name = place.name ?? "root";
+    for await (const chunk of sendTree(place, { name, skipped: remark })) {
+      if (!process.stdout.write(chunk)) await once(process.stdout, "drain");
+    }
+  } finally {
+    await place.directory.close();
+  }
+}
+
+async function copyInto(root: Directory, path: string): Promise<void> {
+  const place = await resolveInRoot(root, path);
+  const target = await targetOf(place, path);
+  try {
+    await receiveTree(process.stdin, {
+      ...target,
+      randomName: () => randomBytes(8).toString("hex"),
+      // In a container its own links lead nowhere else.
+      links: "any",
+      skipped: remark,
+    });
+  } finally {
+    await target.into.close();
+  }
+}
+
+/** Into a directory under its own name, else under the name given. */
+async function targetOf(
+  { directory, name, stats }: Place,
+  path: string,
+): Promise<{ into: Directory; name?: string }> {
+  if (name === undefined) return { into: directory };
+  if (stats?.isDirectory()) {
+    try {
+      return { into: await directory.enter(name) };
+    } finally {
+      await directory.close();
+    }
+  }
+  if (path.endsWith("/")) throw new Error(`${path} is no directory in the container`);
+  return { into: directory, name };
+}
+
+function refuseMissing({ name, stats }: Place, path: string): void {
+  if (name === undefined) return;
+  if (stats === undefined) throw new Error(`there is no ${path} in the container`);
+  if (path.endsWith("/") && !stats.isDirectory()) throw new Error(`${path} is no directory in the container`);
+}
+
+function remark(path: string, why: string): void {
+  process.stderr.write(`${REMARK}${path} ${why}\n`);
+}
+
+function reasonOf(error: unknown, path: string): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const text: Readonly<Record<string, string>> = {
+    EACCES: "the container's user may not do this",
+    EPERM: "the container's user may not do this",
+    EROFS: "it is on a read-only file system",
+    ENOSPC: "there is no room left in the container",
+    EDQUOT: "there is no room left in the container",
+    ETXTBSY: "it is a program that runs",
+    EBUSY: "it is a mount point",
+    ELOOP: "a directory was exchanged for a link",
+    EMFILE: "too many directories are open",
+  };
+  const known = code === undefined ? undefined : text[code];
+  // Node's own messages tell of the descriptors that it goes through, which mean nothing to the user.
+  if (known !== undefined) return `${path}: ${known} (${code})`;
+  return code?.startsWith("E") ? `${path}: ${code}` : (message.split("\n", 1)[0] ?? "");
+}
