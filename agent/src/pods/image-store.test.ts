@@ -1,6 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RuntimeError, type RuntimeErrorCode } from "../runtime/runtime.ts";
+import {
+  type PullOptions,
+  type RegistryLogin,
+  RuntimeError,
+  type RuntimeErrorCode,
+} from "../runtime/runtime.ts";
+import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
 
 const BACK_OFF = { baseMs: 5_000, capMs: 300_000 };
@@ -70,8 +76,83 @@ test("what was removed behind our back is looked for again", async () => {
   await settled();
 });
 
-function aStore({ local = [], failing }: { local?: readonly string[]; failing?: RuntimeErrorCode }) {
+test("how far a pull is shows now and then", async () => {
+  const { store, clock, pulls, settled, changes } = aStore({ slow: true });
+  store.fetch("app:1", "IfNotPresent");
+  await settled();
+  assert.deepEqual(store.state("app:1", "IfNotPresent", 0), { kind: "fetching", pulling: true });
+  const before = changes.length;
+  const state = { layersDone: 1, layers: 3, bytesDone: 12 * 2 ** 20, bytesTotal: 80 * 2 ** 20 };
+  for (let i = 0; i < 40; i += 1) {
+    clock.ms += 100;
+    pulls[0]?.onProgress?.({ ...state, bytesDone: state.bytesDone + i * 2 ** 20 });
+  }
+  assert.equal(changes.length - before, 2);
+  const shown = store.state("app:1", "IfNotPresent", 0);
+  assert.equal(shown.kind === "fetching" && shown.progress, "1 of 3 layers, 51 of 80 MiB");
+  pulls[0]?.end();
+  await settled();
+  assert.deepEqual(store.state("app:1", "IfNotPresent", 0), { kind: "present" });
+});
+
+const LOGIN = { server: "registry.example", username: "u", password: "p" };
+const IMAGE = "registry.example/app:1";
+const userOf = (namespace: string, ...registryCredentials: readonly RegistryLogin[]) => ({
+  namespace,
+  objects: { secrets: [], configMaps: [], envVersions: {}, registryCredentials },
+});
+
+test("logins go with the pull, and another namespace's failure is its own", async () => {
+  const { store, pulls, settled } = aStore({ denies: (logins) => logins[0]?.password !== "p" });
+  const [good, wrong] = [userOf("a", LOGIN), userOf("b", { ...LOGIN, password: "wrong" })];
+  store.fetch(IMAGE, "IfNotPresent", good);
+  store.fetch(IMAGE, "IfNotPresent", wrong);
+  await settled();
+  assert.deepEqual(pulls.map((it) => it.credentials?.[0]?.password).sort(), ["p", "wrong"]);
+  assert.equal(store.state(IMAGE, "IfNotPresent", 0, good).kind, "present");
+  assert.equal(store.state(IMAGE, "IfNotPresent", 0, wrong).kind, "failed");
+});
+
+test("what was pulled with a login is for its namespace: others must show that they may have it", async () => {
+  const { store, calls, settled } = aStore({ denies: (logins) => logins.length === 0 });
+  store.fetch(IMAGE, "IfNotPresent", userOf("a", LOGIN));
+  await settled();
+  calls.length = 0;
+  store.fetch(IMAGE, "IfNotPresent", userOf("a"));
+  await settled();
+  assert.deepEqual(calls, [`has ${IMAGE}`]);
+  assert.equal(store.state(IMAGE, "IfNotPresent", 0, userOf("a")).kind, "present");
+  for (const policy of ["IfNotPresent", "Never"] as const) {
+    store.fetch(IMAGE, policy, userOf("b"));
+    await settled();
+    const state = store.state(IMAGE, policy, 0, userOf("b"));
+    assert.equal(state.kind === "failed" && state.reason, "ErrImageDenied");
+  }
+  store.fetch(IMAGE, "IfNotPresent", userOf("b", LOGIN));
+  await settled();
+  assert.equal(store.state(IMAGE, "Never", 0, userOf("b", LOGIN)).kind, "present");
+});
+
+test("a removed image is forgotten by any of its names", () => {
+  const { store } = aStore({});
+  store.seen("app:1");
+  store.forget("docker.io/library/app:1");
+  assert.equal(store.state("app:1", "IfNotPresent", 0).kind, "unknown");
+});
+
+interface StoreOptions {
+  readonly local?: readonly string[];
+  readonly failing?: RuntimeErrorCode;
+  readonly denies?: (logins: readonly RegistryLogin[]) => boolean;
+  /** Pulls end when told to. */
+  readonly slow?: boolean;
+}
+
+function aStore({ local: before = [], failing, denies, slow = false }: StoreOptions) {
   const calls: string[] = [];
+  const local = [...before];
+  const changes: string[] = [];
+  const pulls: (PullOptions & { end: () => void })[] = [];
   const clock = {
     ms: 1_000,
     nowMs: () => clock.ms,
@@ -85,15 +166,40 @@ function aStore({ local = [], failing }: { local?: readonly string[]; failing?: 
         calls.push(`has ${reference}`);
         return local.includes(reference);
       },
-      pull: async (reference) => {
+      pull: async (reference, _signal, options = {}) => {
         calls.push(`pull ${reference}`);
+        await new Promise<void>((end) => {
+          pulls.push({ ...options, end });
+          if (!slow) end();
+        });
+        if (denies?.(options.credentials ?? []))
+          throw new RuntimeError("IMAGE_DENIED", "denied", { retryable: false });
         if (failing) throw new RuntimeError(failing, `failed: ${failing}`, { retryable: true });
+        local.push(reference);
       },
     },
     clock,
     backOff: BACK_OFF,
     signal,
-    onChange: () => undefined,
+    onChange: (reference) => changes.push(reference),
+    access: anAccess(),
   });
-  return { store, clock, calls, settled: () => new Promise((resolve) => setImmediate(resolve)) };
+  return {
+    store,
+    clock,
+    calls,
+    changes,
+    pulls,
+    settled: () => new Promise((resolve) => setImmediate(resolve)),
+  };
+}
+
+function anAccess(): ImageAccess {
+  const closed = new Map<string, string[]>();
+  return {
+    isOpenTo: (reference, namespace) => closed.get(reference)?.includes(namespace) ?? true,
+    pulled: (reference, namespace, withLogin) => {
+      if (withLogin) closed.set(reference, [...(closed.get(reference) ?? []), namespace]);
+    },
+  };
 }

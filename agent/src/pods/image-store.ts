@@ -1,96 +1,100 @@
 import type { Clock } from "../clock.ts";
-import { type ContainerRuntime, RuntimeError } from "../runtime/runtime.ts";
+import { fullForm, registryName, registryOf } from "../runtime/image-reference.ts";
+import { type ContainerRuntime, type PullState, RuntimeError } from "../runtime/runtime.ts";
 import { type BackOffLimits, backOffMs } from "./back-off.ts";
-import type { ImageFailure, ImageState, PullPolicy } from "./pod.ts";
+import { describePull } from "./describe-pull.ts";
+import { type ImageAccess, OPEN_TO_ALL } from "./image-access.ts";
+import type { ImageFailure, ImageState, Pod, PullPolicy } from "./pod.ts";
 
 export interface ImageStoreOptions {
   readonly runtime: Pick<ContainerRuntime, "hasImage" | "pull">;
   readonly clock: Clock;
   readonly backOff: BackOffLimits;
   readonly signal: AbortSignal;
-  /** What is known of the image changed: a pull began, or a fetch has ended, well or not. */
+  /** What is known of the image changed: a pull began or is further, or a fetch has ended, well or not. */
   readonly onChange: (reference: string) => void;
+  /** Default: images that lie here are everybody's. */
+  readonly access?: ImageAccess;
 }
 
+/** Whom an image is for: logins are a pod's, and what was pulled with one is its namespace's. */
+export type ImageUser = Pick<Pod, "namespace" | "objects">;
+
 interface Entry {
+  readonly reference: string;
   /** In the local store as far as is known; an image removed behind our back shows when a start fails. */
   present: boolean;
   pulledAtMs?: number;
   fetching: boolean;
   pulling: boolean;
+  progress?: string;
   failures: number;
   failure?: { readonly reason: ImageFailure; readonly message: string; readonly retryAtMs: number };
 }
 
 // Replicas that start together share one pull of a moving tag.
 const PULL_FRESH_MS = 30_000;
+// Each report makes the pods that wait look again, and their statuses go up.
+const PROGRESS_INTERVAL_MS = 2_000;
 // References known at once. Far above what a host runs; the oldest idle one is forgotten.
 const ENTRIES_MAX = 2_000;
+const NOBODY: ImageUser = { namespace: "" };
 
 /**
- * What is known of images: each reference is looked up once and pulled once, whoever wants it.
- * Fetching goes on behind the pods' backs.
+ * What is known of images: each reference is looked up once and pulled once, whoever wants it; by pods with logins of their own once
+ * for each namespace. Fetching goes on behind the pods' backs.
  */
 export class ImageStore {
   readonly #options: ImageStoreOptions;
+  readonly #access: ImageAccess;
   readonly #entries = new Map<string, Entry>();
 
   constructor(options: ImageStoreOptions) {
     this.#options = options;
+    this.#access = options.access ?? OPEN_TO_ALL;
   }
 
   /** For a container that has wanted the image since `sinceMs`. */
-  state(reference: string, policy: PullPolicy, sinceMs: number): ImageState {
-    const entry = this.#entries.get(reference);
+  state(reference: string, policy: PullPolicy, sinceMs: number, user = NOBODY): ImageState {
+    const entry = this.#entries.get(keyOf(reference, user));
     if (entry === undefined) return { kind: "unknown" };
     const satisfied =
       policy === "Always"
         ? (entry.pulledAtMs ?? Number.NEGATIVE_INFINITY) >= sinceMs - PULL_FRESH_MS
         : entry.present;
-    if (satisfied) return { kind: "present" };
-    if (entry.fetching) return { kind: "fetching", pulling: entry.pulling };
+    if (satisfied && this.#access.isOpenTo(reference, user.namespace)) return { kind: "present" };
+    if (entry.fetching) {
+      const { pulling, progress } = entry;
+      return { kind: "fetching", pulling, ...(progress !== undefined && { progress }) };
+    }
     if (entry.failure === undefined) return { kind: "unknown" };
     return { kind: "failed", ...entry.failure };
   }
 
   /** Begins to fetch unless that is going on. */
-  fetch(reference: string, policy: PullPolicy): void {
-    const entry = this.#entry(reference);
+  fetch(reference: string, policy: PullPolicy, user = NOBODY): void {
+    const entry = this.#entry(reference, user);
     if (entry.fetching) return;
     entry.fetching = true;
-    void this.#fetch(reference, policy, entry);
+    void this.#fetch(policy, entry, user);
   }
 
   /** A container runs from it, so it is there. */
-  seen(reference: string): void {
-    this.#entry(reference).present = true;
+  seen(reference: string, user = NOBODY): void {
+    this.#entry(reference, user).present = true;
   }
 
-  /** It was there and no longer is. */
+  /** It was there and no longer is, by any of its names. */
   forget(reference: string): void {
-    this.#entries.delete(reference);
+    const gone = fullForm(reference);
+    for (const [key, entry] of this.#entries)
+      if (fullForm(entry.reference) === gone) this.#entries.delete(key);
   }
 
-  async #fetch(reference: string, policy: PullPolicy, entry: Entry): Promise<void> {
-    const { runtime, clock, backOff, signal, onChange } = this.#options;
+  async #fetch(policy: PullPolicy, entry: Entry, user: ImageUser): Promise<void> {
+    const { clock, backOff, onChange } = this.#options;
     try {
-      if (policy !== "Always") entry.present = await runtime.hasImage(reference, signal);
-      if (policy === "Never" && !entry.present) {
-        throw new RuntimeError(
-          "IMAGE_NOT_FOUND",
-          "the image is not on this host and its pull policy is Never",
-          {
-            retryable: true,
-          },
-        );
-      }
-      if (policy === "Always" || !entry.present) {
-        entry.pulling = true;
-        onChange(reference);
-        await runtime.pull(reference, signal);
-        entry.present = true;
-        entry.pulledAtMs = clock.nowMs();
-      }
+      if (await this.#needsPull(policy, entry, user)) await this.#pull(entry, user);
       entry.failures = 0;
       delete entry.failure;
     } catch (cause) {
@@ -104,25 +108,87 @@ export class ImageStore {
     }
     entry.fetching = false;
     entry.pulling = false;
-    onChange(reference);
+    delete entry.progress;
+    onChange(entry.reference);
   }
 
-  #entry(reference: string): Entry {
-    const known = this.#entries.get(reference);
+  async #needsPull(policy: PullPolicy, entry: Entry, user: ImageUser): Promise<boolean> {
+    const { runtime, signal } = this.#options;
+    const { reference } = entry;
+    if (policy === "Always") return true;
+    entry.present = await runtime.hasImage(reference, signal);
+    const isOpen = this.#access.isOpenTo(reference, user.namespace);
+    if (policy === "IfNotPresent") return !entry.present || !isOpen;
+    if (!entry.present)
+      throw neverPulled("IMAGE_NOT_FOUND", "the image is not on this host and its pull policy is Never");
+    if (!isOpen)
+      throw neverPulled(
+        "IMAGE_DENIED",
+        "the image is on this host for other namespaces only, which pulled it with a login; its pull policy is Never",
+      );
+    return false;
+  }
+
+  async #pull(entry: Entry, user: ImageUser): Promise<void> {
+    const { runtime, clock, signal, onChange } = this.#options;
+    const { reference } = entry;
+    entry.pulling = true;
+    onChange(reference);
+    let toldMs = clock.monotonicMs();
+    const onProgress = (state: PullState) => {
+      const nowMs = clock.monotonicMs();
+      const progress = describePull(state);
+      if (nowMs - toldMs < PROGRESS_INTERVAL_MS || progress === entry.progress) return;
+      toldMs = nowMs;
+      entry.progress = progress;
+      onChange(reference);
+    };
+    await runtime.pull(reference, signal, {
+      credentials: user.objects?.registryCredentials ?? [],
+      onProgress,
+    });
+    this.#access.pulled(reference, user.namespace, hasLogin(reference, user));
+    entry.present = true;
+    entry.pulledAtMs = clock.nowMs();
+  }
+
+  #entry(reference: string, user: ImageUser): Entry {
+    const key = keyOf(reference, user);
+    const known = this.#entries.get(key);
     if (known !== undefined) return known;
     if (this.#entries.size >= ENTRIES_MAX) this.#forgetOldest();
-    const made: Entry = { present: false, fetching: false, pulling: false, failures: 0 };
-    this.#entries.set(reference, made);
+    const made: Entry = { reference, present: false, fetching: false, pulling: false, failures: 0 };
+    this.#entries.set(key, made);
     return made;
   }
 
   #forgetOldest(): void {
-    for (const [reference, entry] of this.#entries) {
+    for (const [key, entry] of this.#entries) {
       if (entry.fetching) continue;
-      this.#entries.delete(reference);
+      this.#entries.delete(key);
       return;
     }
   }
+}
+
+/** Pods without logins for the registry share what is known; one namespace's wrong login must not be another's failure. */
+function keyOf(reference: string, user: ImageUser): string {
+  return hasLogin(reference, user) ? `${user.namespace} ${reference}` : reference;
+}
+
+function hasLogin(reference: string, { objects }: ImageUser): boolean {
+  const logins = objects?.registryCredentials ?? [];
+  if (logins.length === 0) return false;
+  try {
+    const registry = registryOf(reference);
+    return logins.some((it) => registryName(it.server) === registry);
+  } catch {
+    return false;
+  }
+}
+
+function neverPulled(code: "IMAGE_NOT_FOUND" | "IMAGE_DENIED", message: string): RuntimeError {
+  return new RuntimeError(code, message, { retryable: true });
 }
 
 function reasonOf(error: unknown): ImageFailure {

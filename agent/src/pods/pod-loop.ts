@@ -242,7 +242,7 @@ export class PodLoop {
     const states = new Map<string, ImageState>();
     for (const spec of allContainers(this.#pod)) {
       const policy = effectivePolicy(spec, memoryOf(this.#memory, spec.name));
-      states.set(spec.name, this.#world.images.state(spec.image, policy, this.#sinceMs));
+      states.set(spec.name, this.#world.images.state(spec.image, policy, this.#sinceMs, this.#pod));
     }
     return states;
   }

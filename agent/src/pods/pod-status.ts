@@ -184,12 +184,16 @@ function waitingForImage(view: PodView, spec: PodContainer): ContainerState | un
       return undefined;
     case "fetching":
       if (!image.pulling) return undefined;
-      return { kind: "waiting", reason: "ImagePull", message: `fetching ${spec.image}` };
+      return { kind: "waiting", reason: "ImagePull", message: fetching(spec.image, image.progress) };
     case "failed":
       return { kind: "waiting", reason: image.reason, message: image.message, retryAtMs: image.retryAtMs };
     default:
       return image satisfies never;
   }
+}
+
+function fetching(image: string, progress: string | undefined): string {
+  return progress === undefined ? `fetching ${image}` : `fetching ${image}: ${progress}`;
 }
 
 // Faults that hold the whole pod up, and the word for each.

@@ -10,6 +10,7 @@ import type { PodVolumes } from "../volumes/volumes.ts";
 import { type BackOffLimits, backOffMs } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import { Gate } from "./gate.ts";
+import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
 import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
 import { allContainers, mainOf } from "./pod-containers.ts";
@@ -35,6 +36,8 @@ export interface SupervisorOptions {
   readonly host: HostFacts;
   readonly events: SupervisorEvents;
   readonly limits: SupervisorLimits;
+  /** Default: images that lie here are everybody's. */
+  readonly imageAccess?: ImageAccess;
 }
 
 export interface SupervisorLimits {
@@ -119,6 +122,7 @@ export class PodSupervisor {
         backOff: limits.image,
         signal,
         onChange: (reference) => this.#wakeUsersOf(reference),
+        ...(options.imageAccess && { access: options.imageAccess }),
       }),
       startGate: new Gate(limits.startsAtOnce),
       stopGate: new Gate(limits.removalsAtOnce),
@@ -200,6 +204,16 @@ export class PodSupervisor {
 
   statuses(): readonly PodStatus[] {
     return [...this.#loops.values()].map((loop) => loop.status());
+  }
+
+  /** Of all pods that are known, as they name them. */
+  images(): readonly string[] {
+    return [...this.#loops.values()].flatMap((loop) => allContainers(loop.pod).map((it) => it.image));
+  }
+
+  /** The image is no longer on this host. */
+  imageRemoved(reference: string): void {
+    this.#world.images.forget(reference);
   }
 
   /** The running container that a session is for; without a name, the main one. */

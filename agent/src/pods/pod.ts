@@ -201,7 +201,7 @@ export interface ObservedContainer {
 export type ImageState =
   | { readonly kind: "unknown" }
   /** Being looked up, or pulled. */
-  | { readonly kind: "fetching"; readonly pulling: boolean }
+  | { readonly kind: "fetching"; readonly pulling: boolean; readonly progress?: string }
   | { readonly kind: "present" }
   | {
       readonly kind: "failed";

@@ -19,7 +19,7 @@ export async function runStep(world: PodWorld, step: Step, context: StepContext)
       await world.observer.refresh();
       return { looked: true };
     case "fetchImage":
-      world.images.fetch(step.image, step.policy);
+      world.images.fetch(step.image, step.policy, view.pod);
       return {};
     case "attachSandbox":
       return attachSandbox(world, context);
@@ -96,7 +96,7 @@ function adopt(world: PodWorld, { view }: StepContext, container: string, id: st
   const found = view.containers.find((it) => it.id === id);
   const spec = allContainers(pod).find((it) => it.name === container);
   if (found === undefined || spec === undefined) return {};
-  world.images.seen(spec.image);
+  world.images.seen(spec.image, view.pod);
   const nowMs = world.clock.nowMs();
   return {
     change: (memory) => {

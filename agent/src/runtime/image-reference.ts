@@ -32,6 +32,15 @@ export function normalizeImage(reference: string): string {
   return `${host}/${repository}${suffix}${digest === undefined ? "" : `@${digest}`}`;
 }
 
+/** As `normalizeImage`; what is no image's name stays as it is, and equals no image's. */
+export function fullForm(reference: string): string {
+  try {
+    return normalizeImage(reference);
+  } catch {
+    return reference;
+  }
+}
+
 /** Host and port of the registry that an image comes from; IMAGE_INVALID for what is no image's name. */
 export function registryOf(reference: string): string {
   const full = normalizeImage(reference);

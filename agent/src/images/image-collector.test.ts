@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { FakeRuntime } from "../runtime/fake.ts";
+import { type ContainerSpec, RuntimeError } from "../runtime/runtime.ts";
+import { ImageCollector } from "./image-collector.ts";
+import { ImageRecords } from "./image-records.ts";
+
+const DAY_MS = 86_400_000;
+const LIMITS = { unusedMs: 7 * DAY_MS, highPercent: 85, lowPercent: 80 };
+const { signal } = new AbortController();
+
+test("unused images go after a week; those of pods and of containers stay", async (t) => {
+  const { runtime, clock, wanted, collector, removed } = await aHost(t, ["pod", "container", "unused"]);
+  wanted.push("pod");
+  const { id } = await runtime.run(aSpec("container"), signal);
+  runtime.exit(id, 0);
+  await collector.collect(signal);
+  assert.deepEqual(removed, []);
+  clock.ms += 7 * DAY_MS;
+  await collector.collect(signal);
+  assert.deepEqual(removed, [`${full("unused")} age`]);
+  wanted.length = 0;
+  await runtime.remove([id], signal);
+  clock.ms += 7 * DAY_MS - 1;
+  await collector.collect(signal);
+  assert.equal(removed.length, 1);
+  clock.ms += 1;
+  await collector.collect(signal);
+  assert.deepEqual([...runtime.images], []);
+});
+
+test("a full disk takes those unused longest, until there is room", async (t) => {
+  const { runtime, clock, wanted, collector, disk, removed } = await aHost(t, ["a", "b", "c", "used"]);
+  for (const name of ["used", "a", "b"]) {
+    wanted.push(name);
+    await collector.collect(signal);
+    wanted.length = 0;
+    wanted.push("used");
+    clock.ms += 3_600_000;
+  }
+  // Each image takes four hundredths of the disk.
+  disk.used = () => 72 + 4 * runtime.images.size;
+  await collector.collect(signal);
+  assert.deepEqual(removed, [`${full("c")} disk-pressure`, `${full("a")} disk-pressure`]);
+});
+
+test("below the upper threshold nothing goes, and what can't be helped is told", async (t) => {
+  const { clock, wanted, collector, disk, removed, told } = await aHost(t, ["a", "used"]);
+  wanted.push("used");
+  await collector.collect(signal);
+  clock.ms += DAY_MS;
+  disk.used = () => 84;
+  await collector.collect(signal);
+  assert.deepEqual(removed, []);
+  disk.used = () => 99;
+  await collector.collect(signal);
+  assert.deepEqual([removed.length, told], [1, ["still 99"]]);
+});
+
+test("an image that can't be removed keeps none of the others", async (t) => {
+  const { runtime, clock, collector, removed, told } = await aHost(t, ["a", "b"]);
+  await collector.collect(signal);
+  clock.ms += 8 * DAY_MS;
+  runtime.faults.fail("removeImage", new RuntimeError("UNKNOWN", "no", { retryable: true }));
+  await collector.collect(signal);
+  assert.deepEqual([removed.length, told], [1, ["no"]]);
+});
+
+test("a pod that comes while others are removed keeps its image", async (t) => {
+  const { runtime, clock, wanted, collector, removed } = await aHost(t, ["a", "b"]);
+  await collector.collect(signal);
+  clock.ms += 8 * DAY_MS;
+  const removing = collector.collect(signal);
+  while (!runtime.faults.calls.some((it) => it.method === "removeImage")) await Promise.resolve();
+  wanted.push("a", "b");
+  await removing;
+  assert.equal(removed.length, 1);
+});
+
+test("when images were used is known after a restart, and what can't be read is begun anew", async (t) => {
+  const { runtime, clock, dir, wanted, collector, collectorOf } = await aHost(t, ["a"]);
+  await collector.collect(signal);
+  assert.equal(statSync(join(dir, "images.json")).mode & 0o777, 0o600);
+  clock.ms += 8 * DAY_MS;
+  await (await collectorOf()).collect(signal);
+  assert.equal(runtime.images.size, 0);
+  runtime.images.add(full("b"));
+  writeFileSync(join(dir, "images.json"), '{"images": {"tor');
+  await (await collectorOf()).collect(signal);
+  assert.equal(runtime.images.size, 1);
+  assert.deepEqual(Object.keys(JSON.parse(readFileSync(join(dir, "images.json"), "utf8")).images), [
+    full("b"),
+  ]);
+  assert.deepEqual(wanted, []);
+});
+
+test("who may use an image is remembered, until it is gone", async (t) => {
+  const { records, dir, clock } = await aHost(t, []);
+  records.pulled("private:1", "a", true);
+  records.pulled("public:1", "a", false);
+  records.pulled("public:1", "b", true);
+  await records.save();
+  const again = await ImageRecords.open({ dir, nowMs: () => clock.ms, onError: assert.ifError });
+  const may = (reference: string, namespace: string) => again.isOpenTo(reference, namespace);
+  assert.deepEqual(
+    [may("private:1", "a"), may(full("private:1"), "b"), may("public:1", "c")],
+    [true, false, true],
+  );
+  again.used([full("private:1")]);
+  assert.equal(may("private:1", "b"), false);
+  again.pulled("private:1", "b", true);
+  assert.deepEqual(
+    [may("private:1", "a"), may("private:1", "b"), may("private:1", "c")],
+    [true, true, false],
+  );
+  again.keep([]);
+  assert.equal(may("private:1", "c"), true);
+  await again.save();
+});
+
+const full = (name: string) => `docker.io/library/${name}${name.includes(":") ? "" : ":latest"}`;
+
+const aSpec = (image: string): ContainerSpec => ({
+  name: `of-${image}`,
+  image,
+  command: [],
+  args: [],
+  env: [],
+  labels: {},
+  binds: [],
+  networkNamespace: "/run/netns/x",
+  hostname: "h",
+  logFile: "/dev/null",
+});
+
+async function aHost(t: TestContext, images: readonly string[]) {
+  const dir = mkdtempSync(join(tmpdir(), "forage-images-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const clock = {
+    ms: 1_000 * DAY_MS,
+    nowMs: () => clock.ms,
+    monotonicMs: () => clock.ms,
+    after: () => () => {},
+  };
+  const runtime = new FakeRuntime({ clock, images });
+  const wanted: string[] = [];
+  const removed: string[] = [];
+  const told: string[] = [];
+  const disk = { used: () => 50 };
+  const openRecords = () => ImageRecords.open({ dir, nowMs: () => clock.ms, onError: () => undefined });
+  const collectorWith = (records: ImageRecords) =>
+    new ImageCollector({
+      runtime,
+      clock,
+      records,
+      limits: LIMITS,
+      wanted: () => wanted,
+      usedPercent: async () => disk.used(),
+      events: {
+        removed: (reference, why) => removed.push(`${reference} ${why}`),
+        failed: (error) => told.push(error instanceof Error ? error.message : String(error)),
+        stillFull: (percent) => told.push(`still ${percent}`),
+      },
+    });
+  const records = await openRecords();
+  const collectorOf = async () => collectorWith(await openRecords());
+  return {
+    dir,
+    clock,
+    runtime,
+    wanted,
+    removed,
+    told,
+    disk,
+    records,
+    collector: collectorWith(records),
+    collectorOf,
+  };
+}

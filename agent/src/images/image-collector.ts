@@ -1,0 +1,106 @@
+import { type Clock, pause } from "../clock.ts";
+import { fullForm } from "../runtime/image-reference.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { ImageRecords } from "./image-records.ts";
+import { type CollectionLimits, planCollection, type StoredImage } from "./plan-collection.ts";
+
+export interface ImageCollectorOptions {
+  readonly runtime: Pick<ContainerRuntime, "list" | "listImages" | "removeImage" | "imageStorage">;
+  readonly clock: Clock;
+  readonly records: ImageRecords;
+  readonly limits: CollectionLimits;
+  /** As all pods that are assigned to this host name them, whatever state they are in. */
+  readonly wanted: () => readonly string[];
+  /** How full the file system of a directory is, in percent of what can be used. */
+  readonly usedPercent: (directory: string) => Promise<number>;
+  readonly events: ImageCollectorEvents;
+}
+
+export interface ImageCollectorEvents {
+  /** The image is gone: whoever believes that it is here must look again. */
+  removed(reference: string, why: "age" | "disk-pressure"): void;
+  failed(error: unknown): void;
+  /** The disk is above its threshold and no image is left that could go. */
+  stillFull(usedPercent: number): void;
+}
+
+const INTERVAL_MS = 300_000;
+// Pods that were on the host before must be known first.
+const FIRST_MS = 120_000;
+// What is left goes the next time.
+const REMOVALS_MOST = 100;
+
+/** Removes images that nobody has used for long, and those unused longest when the disk runs full. */
+export class ImageCollector {
+  readonly #options: ImageCollectorOptions;
+
+  constructor(options: ImageCollectorOptions) {
+    this.#options = options;
+  }
+
+  /** Looks every five minutes until the signal. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, events } = this.#options;
+    for (let waitMs = FIRST_MS; ; waitMs = INTERVAL_MS) {
+      await pause(clock, waitMs, signal);
+      if (signal.aborted) return;
+      await this.collect(signal).catch((error) => {
+        if (!signal.aborted) events.failed(error);
+      });
+    }
+  }
+
+  /** Looks once. */
+  async collect(signal: AbortSignal): Promise<void> {
+    const { limits, clock, records } = this.#options;
+    const plan = planCollection(await this.#look(signal), limits, clock.nowMs());
+    let left = REMOVALS_MOST;
+    for (const reference of plan.expired.slice(0, left)) {
+      await this.#remove(reference, "age", signal);
+      left -= 1;
+    }
+    await this.#makeRoom(plan.spare.slice(0, left), signal);
+    await records.save();
+  }
+
+  async #look(signal: AbortSignal): Promise<readonly StoredImage[]> {
+    const { runtime, records, wanted, clock } = this.#options;
+    const [images, containers] = await Promise.all([runtime.listImages(signal), runtime.list(signal)]);
+    // Asked last: a pod that came while the runtime was looking must count.
+    const used = new Set([...wanted(), ...containers.map((it) => it.image)].map(fullForm));
+    records.keep(images);
+    records.used(images.filter((it) => used.has(it) || records.get(it) === undefined));
+    const nowMs = clock.nowMs();
+    return images.map((reference) => ({
+      reference,
+      lastUsedMs: records.get(reference)?.lastUsedMs ?? nowMs,
+      inUse: used.has(reference),
+    }));
+  }
+
+  async #makeRoom(spare: readonly string[], signal: AbortSignal): Promise<void> {
+    const { runtime, limits, usedPercent, events } = this.#options;
+    const directory = await runtime.imageStorage(signal);
+    if (directory === undefined) return;
+    let used = await usedPercent(directory);
+    if (used < limits.highPercent) return;
+    for (const reference of spare) {
+      if (used <= limits.lowPercent) return;
+      await this.#remove(reference, "disk-pressure", signal);
+      used = await usedPercent(directory);
+    }
+    if (used >= limits.highPercent) events.stillFull(used);
+  }
+
+  async #remove(reference: string, why: "age" | "disk-pressure", signal: AbortSignal): Promise<void> {
+    const { runtime, wanted, events } = this.#options;
+    if (wanted().map(fullForm).includes(reference)) return;
+    try {
+      if ((await runtime.removeImage(reference, signal)) === "removed") events.removed(reference, why);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      // The others may go all the same.
+      events.failed(error);
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import type { ImageAccess } from "../pods/image-access.ts";
+import { fullForm } from "../runtime/image-reference.ts";
+
+/** What is remembered of an image that lies here. */
+export interface ImageRecord {
+  /** Wall clock. */
+  readonly lastUsedMs: number;
+  /** Only those that pulled it with a login of their own; undefined: whoever is on this host. */
+  readonly namespaces?: readonly string[];
+}
+
+export interface ImageRecordsOptions {
+  readonly dir: string;
+  readonly nowMs: () => number;
+  readonly onError: (error: unknown) => void;
+}
+
+const FILE = "images.json";
+
+/**
+ * Remembers by full reference when images were last used and who may use them, in one small file. What a write can't keep is
+ * remembered as long as the agent runs, and written with the next.
+ */
+export class ImageRecords implements ImageAccess {
+  readonly #options: ImageRecordsOptions;
+  readonly #records: Map<string, ImageRecord>;
+  #saving: Promise<void> = Promise.resolve();
+
+  private constructor(options: ImageRecordsOptions, records: Map<string, ImageRecord>) {
+    this.#options = options;
+    this.#records = records;
+  }
+
+  static async open(options: ImageRecordsOptions): Promise<ImageRecords> {
+    await makePrivateDirectory(options.dir);
+    try {
+      return new ImageRecords(options, parse(await readFile(join(options.dir, FILE), "utf8")));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") options.onError(error);
+      return new ImageRecords(options, new Map());
+    }
+  }
+
+  isOpenTo(reference: string, namespace: string): boolean {
+    const { namespaces } = this.#records.get(fullForm(reference)) ?? {};
+    return namespaces === undefined || namespaces.includes(namespace);
+  }
+
+  pulled(reference: string, namespace: string, withLogin: boolean): void {
+    const key = fullForm(reference);
+    const known = this.#records.get(key);
+    const lastUsedMs = this.#options.nowMs();
+    const closed = withLogin && (known === undefined || known.namespaces !== undefined);
+    const namespaces = [...new Set([...(known?.namespaces ?? []), namespace])].sort();
+    this.#records.set(key, closed ? { lastUsedMs, namespaces } : { lastUsedMs });
+    const isNews =
+      closed !== (known?.namespaces !== undefined) || namespaces.length !== known?.namespaces?.length;
+    if (isNews) void this.save();
+  }
+
+  /** Undefined: never heard of. */
+  get(reference: string): ImageRecord | undefined {
+    return this.#records.get(fullForm(reference));
+  }
+
+  used(references: Iterable<string>): void {
+    const lastUsedMs = this.#options.nowMs();
+    for (const reference of references) {
+      const key = fullForm(reference);
+      this.#records.set(key, { ...this.#records.get(key), lastUsedMs });
+    }
+  }
+
+  /** Forgets all others. */
+  keep(references: Iterable<string>): void {
+    const keys = new Set([...references].map(fullForm));
+    for (const key of [...this.#records.keys()]) if (!keys.has(key)) this.#records.delete(key);
+  }
+
+  /** Resolves when it is written, or can't be. */
+  save(): Promise<void> {
+    this.#saving = this.#saving.then(() => this.#write());
+    return this.#saving;
+  }
+
+  async #write(): Promise<void> {
+    const bytes = Buffer.from(JSON.stringify({ images: Object.fromEntries(this.#records) }));
+    await writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]).catch(this.#options.onError);
+  }
+}
+
+function parse(json: string): Map<string, ImageRecord> {
+  const { images } = JSON.parse(json) as { readonly images: Readonly<Record<string, Partial<ImageRecord>>> };
+  return new Map(
+    Object.entries(images).map(([reference, { lastUsedMs, namespaces }]) => [
+      reference,
+      {
+        lastUsedMs: Number(lastUsedMs) || 0,
+        ...(Array.isArray(namespaces) && { namespaces: namespaces.map(String) }),
+      },
+    ]),
+  );
+}

@@ -1,0 +1,43 @@
+/** An image that lies here. */
+export interface StoredImage {
+  /** Full form. */
+  readonly reference: string;
+  /** Wall clock; an image that is used now has the present time. */
+  readonly lastUsedMs: number;
+  /** A pod that is assigned here names it, or a container was made from it, running or not. */
+  readonly inUse: boolean;
+}
+
+export interface CollectionLimits {
+  /** Unused for so long, an image goes; 0: never for its age. */
+  readonly unusedMs: number;
+  /** Used shares of the file system that images lie on, in percent: above `high` images go until it is at `low`. */
+  readonly highPercent: number;
+  readonly lowPercent: number;
+}
+
+export interface CollectionPlan {
+  readonly expired: readonly string[];
+  /** What may go next to make room, those unused longest first. */
+  readonly spare: readonly string[];
+}
+
+/** An image may be pulled just before the pod that wants it is told of; and clocks jump a little. */
+export const SPARE_AGE_LEAST_MS = 300_000;
+
+/** Pure. What is in use is never named. A record from the future counts as used now. */
+export function planCollection(
+  images: readonly StoredImage[],
+  limits: Pick<CollectionLimits, "unusedMs">,
+  nowMs: number,
+): CollectionPlan {
+  const unused = images
+    .filter((it) => !it.inUse && nowMs - it.lastUsedMs >= SPARE_AGE_LEAST_MS)
+    .sort((a, b) => a.lastUsedMs - b.lastUsedMs || (a.reference < b.reference ? -1 : 1));
+  const isExpired = ({ lastUsedMs }: StoredImage) =>
+    limits.unusedMs > 0 && nowMs - lastUsedMs >= limits.unusedMs;
+  return {
+    expired: unused.filter(isExpired).map((it) => it.reference),
+    spare: unused.filter((it) => !isExpired(it)).map((it) => it.reference),
+  };
+}

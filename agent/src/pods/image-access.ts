@@ -1,0 +1,8 @@
+/** Who may use an image that lies on this host without its registry being asked. */
+export interface ImageAccess {
+  /** False: it was pulled with a login, and for other namespaces only. */
+  isOpenTo(reference: string, namespace: string): boolean;
+  pulled(reference: string, namespace: string, withLogin: boolean): void;
+}
+
+export const OPEN_TO_ALL: ImageAccess = { isOpenTo: () => true, pulled: () => undefined };
