@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import type { Update } from "@forage/proto/destination";
+import type { Update, WeightedAddr } from "@forage/proto/destination";
 import type { TcpAddress } from "@forage/proto/net";
 
 /** What a proxy makes of updates; it fails on those that a proxy would misunderstand. */
 export class ReplayedClient {
-  readonly #addresses = new Map<string, string>();
+  readonly #addresses = new Map<string, WeightedAddr>();
   exists: boolean | undefined;
 
   /** `wanted`: addresses that must not be removed; undefined: not known. */
@@ -14,8 +14,7 @@ export class ReplayedClient {
       case "add":
         this.exists = true;
         assert.ok(update.value.addrs.length > 0, "an empty Add is dropped by proxies");
-        for (const { addr, metricLabels } of update.value.addrs)
-          this.#addresses.set(textOf(addr), `${textOf(addr)} ${metricLabels.pod}@${metricLabels.node}`);
+        for (const address of update.value.addrs) this.#addresses.set(textOf(address.addr), address);
         return;
       case "remove":
         assert.ok(!first, "a leading Remove is ignored by proxies");
@@ -33,9 +32,17 @@ export class ReplayedClient {
     }
   }
 
+  /** All that is known of each, by address. */
+  everything(): ReadonlyMap<string, WeightedAddr> {
+    return new Map([...this.#addresses].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+
   /** `address:port pod@node` of each. */
   known(): string[] {
-    return [...this.#addresses.values()].sort();
+    const described = [...this.#addresses].map(
+      ([address, { metricLabels }]) => `${address} ${metricLabels.pod}@${metricLabels.node}`,
+    );
+    return described.sort();
   }
 }
 

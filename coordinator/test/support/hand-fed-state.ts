@@ -1,0 +1,34 @@
+import { State } from "../../src/state/state.ts";
+import type { Op, WatchEvent } from "../../src/store/index.ts";
+import { type Contents, opsOf } from "./view.ts";
+
+/** A view without a store: what a test puts is in it at once, one revision for each call. */
+export class HandFedState {
+  readonly state = new State();
+  #revision = 0;
+
+  constructor(contents: Contents = {}) {
+    this.put(contents);
+  }
+
+  /** Puts the entries' records; nodes also get their health. */
+  put(contents: Contents): void {
+    this.#apply(opsOf(contents));
+    for (const { name, health } of contents.nodes ?? []) this.state.setNodeHealth(name, health, true);
+  }
+
+  remove(...keys: readonly string[]): void {
+    this.#apply(keys.map((key) => ({ kind: "delete", key })));
+  }
+
+  #apply(ops: readonly Op[]): void {
+    const revision = ++this.#revision;
+    const events = ops.flatMap((op): WatchEvent[] => {
+      if (op.kind === "delete") return [{ kind: "delete", key: op.key }];
+      if (op.kind !== "put") return [];
+      const record = { key: op.key, value: op.value, createRevision: 1, modRevision: revision, version: 1 };
+      return [{ kind: "put", record }];
+    });
+    this.state.apply(events, revision);
+  }
+}
