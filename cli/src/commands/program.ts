@@ -1,6 +1,7 @@
 import { type Command, groupCommands } from "../command/definition.ts";
 import { apply } from "./apply.ts";
 import { completionCommand } from "./completion.ts";
+import { cp } from "./cp.ts";
 import { deleteCommand } from "./delete.ts";
 import { describe } from "./describe.ts";
 import { exec } from "./exec.ts";
@@ -24,6 +25,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   logs,
   exec,
   portForward,
+  cp,
   deleteCommand,
   groupCommands("node", "Look at nodes, and say what they may run", [
     nodeLs,

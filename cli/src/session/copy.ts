@@ -1,0 +1,95 @@
+import { type Place, type ReceiveOptions, receiveTree, sendTree } from "@forage/archive";
+import type { CopyRequest, CopyResponse, CopyStart } from "@forage/proto/forage/operator/v1/operator";
+import type { ClientDuplexStream } from "@grpc/grpc-js";
+
+export type CopyCall = ClientDuplexStream<CopyRequest, CopyResponse>;
+
+export interface CopyOptions {
+  readonly start: CopyStart;
+  readonly signal: AbortSignal;
+  /** What the other side left out: whole lines. */
+  readonly remark: (lines: string) => void;
+}
+
+/** As large as the frames the coordinator counts its buffers in. */
+const maxFrameBytes = 32 * 1024;
+
+/** Writes what comes out of a container, as fast as the disk takes it. Throws ArchiveErrors, and what the call fails with. */
+export async function copyOut(
+  call: CopyCall,
+  options: CopyOptions,
+  receive: Omit<ReceiveOptions, "links">,
+): Promise<void> {
+  await during(call, options, async () => {
+    // The other side is no more trusted than the container is.
+    await receiveTree(dataOf(call, options), { ...receive, links: "within" });
+  });
+}
+
+/** Sends a file or directory into a container, as fast as it is taken there. Resolves once all of it is there. */
+export async function copyInto(
+  call: CopyCall,
+  options: CopyOptions,
+  place: Place,
+  send: { readonly name: string; readonly skipped: (path: string, why: string) => void },
+): Promise<void> {
+  await during(call, options, async () => {
+    const over = new AbortController();
+    const answered = (async () => {
+      try {
+        for await (const _ of dataOf(call, options));
+      } finally {
+        over.abort();
+      }
+    })();
+    // Heard of below, after the sending has stopped.
+    answered.catch(() => {});
+    for await (const chunk of sendTree(place, send)) {
+      for (let at = 0; at < chunk.length && !over.signal.aborted; at += maxFrameBytes)
+        await write(call, { $case: "data", value: chunk.subarray(at, at + maxFrameBytes) }, over.signal);
+      if (over.signal.aborted) break;
+    }
+    if (!over.signal.aborted) call.write({ frame: { $case: "closed", value: true } });
+    await answered;
+  });
+}
+
+async function during(call: CopyCall, options: CopyOptions, run: () => Promise<void>): Promise<void> {
+  const cancel = (): void => call.cancel();
+  options.signal.addEventListener("abort", cancel, { once: true });
+  // Told again by those who read; without a listener it would end the process.
+  call.on("error", () => {});
+  try {
+    call.write({ frame: { $case: "start", value: options.start } });
+    await run();
+  } finally {
+    options.signal.removeEventListener("abort", cancel);
+    call.end();
+    call.cancel();
+  }
+}
+
+async function* dataOf(call: CopyCall, { remark }: CopyOptions): AsyncGenerator<Uint8Array> {
+  for await (const message of call) {
+    const { data, remarks } = message as CopyResponse;
+    if (remarks.length > 0) remark(remarks.toString());
+    if (data.length > 0) yield data;
+  }
+}
+
+async function write(
+  call: CopyCall,
+  frame: NonNullable<CopyRequest["frame"]>,
+  over: AbortSignal,
+): Promise<void> {
+  if (call.write({ frame }) || over.aborted) return;
+  await new Promise<void>((resolve) => {
+    const finish = (): void => {
+      call.off("drain", finish);
+      over.removeEventListener("abort", finish);
+      resolve();
+    };
+    call.once("drain", finish);
+    over.addEventListener("abort", finish, { once: true });
+  });
+}
