@@ -12,6 +12,7 @@ import type { HostAbilities } from "./host-abilities.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
 import { Journal } from "./journal/journal.ts";
+import { loadJournalKey } from "./journal/journal-key.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
 import { CoordinatorLink, type LinkEvents } from "./link/coordinator-link.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
@@ -44,6 +45,8 @@ export interface AgentParts {
   readonly random: () => number;
   /** New with every start. */
   readonly sessionId: string;
+  /** The operator's own key for the journal; it need not be there. */
+  readonly journalKeyFile?: string | undefined;
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
   readonly networkFiles: NetworkFiles;
@@ -160,6 +163,7 @@ export class Agent {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     const journal = await Journal.open({
       dir: join(dataDir, "journal"),
+      key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile }),
       signal: new AbortController().signal,
     });
     for (const problem of journal.problems) log.error({ ...problem }, "journal-record-damaged");

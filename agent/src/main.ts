@@ -45,6 +45,7 @@ async function main(): Promise<void> {
     clock: systemClock,
     random: Math.random,
     sessionId: randomUUID(),
+    journalKeyFile: credential(process.env.CREDENTIALS_DIRECTORY, "journal-key"),
     runtime: makeRuntime(config),
     network: makeNetwork(config, log),
     networkFiles: new HostNetworkFiles({
@@ -65,6 +66,11 @@ async function main(): Promise<void> {
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
   // Ready means that it watches over its pods; a containerd that is away is waited for and told of, not failed on.
   notifySystemd(process.env.NOTIFY_SOCKET);
+}
+
+/** systemd puts what a unit's LoadCredential= names into a directory of its own. */
+function credential(directory: string | undefined, name: string): string | undefined {
+  return directory === undefined ? undefined : join(directory, name);
 }
 
 function makeRuntime(config: Config): NerdctlRuntime {

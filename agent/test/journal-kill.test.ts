@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { execPath } from "node:process";
 import { test } from "node:test";
 import { Journal } from "../src/journal/journal.ts";
+import { loadJournalKey } from "../src/journal/journal-key.ts";
 import { expectedAt } from "./journal-load.ts";
 
 const KILLS = 50;
@@ -18,7 +19,8 @@ test(`${KILLS} kills while writing lose nothing acknowledged and leave nothing h
   for (let kill = 0; kill < KILLS; kill++) {
     // From the first acknowledgement on, at another distance each time.
     const acknowledged = await writeUntilKilled(dir, kill % 7, kill % 13);
-    const journal = await Journal.open({ dir, signal: AbortSignal.timeout(10_000) });
+    const key = await loadJournalKey({ dir: join(dir, "key") });
+    const journal = await Journal.open({ dir, key, signal: AbortSignal.timeout(10_000) });
     assert.deepEqual(journal.problems, []);
     assert.ok(journal.revision >= acknowledged, `revision ${journal.revision}, acknowledged ${acknowledged}`);
     const found = new Map([...journal.desired()].map(([uid, pod]) => [uid, pod.specHash]));

@@ -1,11 +1,13 @@
 import { argv, stdout } from "node:process";
 import { Journal } from "../src/journal/journal.ts";
+import { loadJournalKey } from "../src/journal/journal-key.ts";
 import { deltaOf } from "./journal-load.ts";
 
 /** Applies deltas without end and prints each one's revision once it is acknowledged. To be killed. */
 const dir = argv[2];
 if (dir === undefined) throw new Error("usage: journal-writer DIR");
-const journal = await Journal.open({ dir, signal: new AbortController().signal });
+const key = await loadJournalKey({ dir: `${dir}/key` });
+const journal = await Journal.open({ dir, key, signal: new AbortController().signal });
 if (journal.clusterId === "") await journal.replace({ clusterId: "c", revision: 0n, pods: [] });
 for (;;) {
   const revision = journal.revision + 1n;

@@ -6,6 +6,7 @@ import { type TestContext, test } from "node:test";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { Journal } from "../src/journal/journal.ts";
+import { loadJournalKey } from "../src/journal/journal-key.ts";
 import { AssignmentReader } from "../src/link/assignment-reader.ts";
 import { CoordinatorLink } from "../src/link/coordinator-link.ts";
 import type { LinkState } from "../src/link/link-state.ts";
@@ -298,7 +299,11 @@ class LinkUnderTest {
   ): Promise<LinkUnderTest> {
     const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "forage-link-")));
     const { signal } = new AbortController();
-    const journal = await Journal.open({ dir: join(dir, "journal"), signal });
+    const journal = await Journal.open({
+      dir: join(dir, "journal"),
+      key: await loadJournalKey({ dir }),
+      signal,
+    });
     if (token !== undefined) await writeFile(join(dir, "token"), token);
     const under = new LinkUnderTest(dir, journal, port, options.clock ?? systemClock);
     t.after(async () => {

@@ -1,14 +1,17 @@
 import assert from "node:assert/strict";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { Journal } from "./journal.ts";
 import { JournalError, type JournalErrorCode } from "./journal-error.ts";
+import { JournalKey } from "./journal-key.ts";
 import type { PodState } from "./pod-state.ts";
+import { encodeRecord, RecordKind } from "./record-frame.ts";
 
 const signal = new AbortController().signal;
+const KEY = aKey(1);
 let dir: string;
 
 beforeEach(async () => {
@@ -233,6 +236,61 @@ test("a corrupt state is set aside, and its pod stays", async () => {
   assert.equal(again.resumeRevision, 1n);
 });
 
+test("nothing of a pod can be read from the disk without the key", async () => {
+  const journal = await open();
+  await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a", "a-plain-text-to-look-for")] });
+  for (const name of await readdir(dir, { recursive: true, withFileTypes: true })) {
+    if (!name.isFile()) continue;
+    const bytes = await readFile(join(name.parentPath, name.name));
+    assert.equal(bytes.includes("a-plain-text-to-look-for"), false, name.name);
+  }
+  assert.equal((await open()).desired().get("a")?.specHash, "a-plain-text-to-look-for");
+});
+
+test("without its key a record is left as it is: damaged until the key is back, or the coordinator tells", async () => {
+  await (await open()).replace({ clusterId: "c", revision: 4n, pods: [aPod("a"), aPod("b")] });
+  const before = await podFiles();
+  const other = await open(aKey(2));
+  assert.equal(other.desired().size, 0);
+  assert.deepEqual([...other.damaged].sort(), ["a", "b"]);
+  assert.equal(other.resumeRevision, 0n, "the coordinator is to send all");
+  assert.match(
+    other.problems[0]?.reason ?? "",
+    /encrypted with key [0-9a-f]{16}, and this is key [0-9a-f]{16} \(key 2\)/,
+  );
+  assert.deepEqual(await podFiles(), before);
+
+  const back = await open();
+  assert.deepEqual([back.desired().size, back.damaged.size], [2, 0]);
+
+  const told = await open(aKey(2));
+  await told.replace({ clusterId: "c", revision: 5n, pods: [aPod("a")] });
+  assert.deepEqual([told.damaged.size, told.problems.length], [0, 2]);
+  const again = await open(aKey(2));
+  assert.deepEqual([...again.desired().keys()], ["a"]);
+  assert.deepEqual(again.problems, []);
+});
+
+test("a pod's record put in another's place is refused", async () => {
+  await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
+  await copyFile(join(dir, "pods", "a.1.pod"), join(dir, "pods", "b.1.pod"));
+  const again = await open();
+  assert.deepEqual([...again.desired().keys()], ["a"]);
+  assert.match(again.problems[0]?.reason ?? "", /for another pod/);
+});
+
+test("records of before encryption are read, and written anew", async () => {
+  await (await open()).replace({ clusterId: "c", revision: 3n, pods: [aPod("a"), aPod("b")] });
+  const plain = PodAssignment.encode(aPod("a", "a-plain-text")).finish();
+  await writeFile(join(dir, "pods", "a.1.pod"), encodeRecord(RecordKind.pod, plain));
+  const journal = await open();
+  assert.equal(journal.desired().get("a")?.specHash, "a-plain-text");
+  assert.deepEqual(await podFiles(), ["a.2.pod", "b.1.pod"]);
+  assert.equal((await readFile(join(dir, "pods", "a.2.pod"))).includes("a-plain-text"), false);
+  const again = await open();
+  assert.deepEqual([again.desired().size, again.revision, again.problems.length], [2, 3n, 0]);
+});
+
 test("only the owner can read it", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
@@ -248,7 +306,10 @@ test("only the owner can read it", async () => {
 test("a directory that can't be one is OPEN_FAILED", async () => {
   await writeFile(join(dir, "file"), "");
   await chmod(dir, 0o700);
-  await assert.rejects(Journal.open({ dir: join(dir, "file", "x"), signal }), failsWith("OPEN_FAILED"));
+  await assert.rejects(
+    Journal.open({ dir: join(dir, "file", "x"), key: KEY, signal }),
+    failsWith("OPEN_FAILED"),
+  );
 });
 
 test("a closed journal has written all, and takes nothing more", async () => {
@@ -262,8 +323,12 @@ test("a closed journal has written all, and takes nothing more", async () => {
   await assert.rejects(journal.apply({ revision: 2n, upserts: [], removals: [] }), failsWith("CLOSED"));
 });
 
-function open(): Promise<Journal> {
-  return Journal.open({ dir, signal });
+function open(key = KEY): Promise<Journal> {
+  return Journal.open({ dir, key, signal });
+}
+
+function aKey(fill: number): JournalKey {
+  return new JournalKey(Buffer.alloc(32, fill), `key ${fill}`);
 }
 
 function aPod(uid: string, specHash = "one"): PodAssignment {

@@ -4,6 +4,7 @@ import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { writeFilesDurably } from "./durable-files.ts";
 import { JournalError } from "./journal-error.ts";
 import { encodeIndex, INDEX_FILE, type JournalIndex, podFileName } from "./journal-index.ts";
+import type { JournalKey } from "./journal-key.ts";
 import {
   type JournalProblem,
   type LoadedJournal,
@@ -40,6 +41,7 @@ export interface Delta {
  */
 export class Journal {
   readonly #dir: string;
+  readonly #key: JournalKey;
   readonly #desired: Map<string, PodAssignment>;
   readonly #states: Map<string, PodState>;
   readonly #stateFiles: StateFiles;
@@ -51,8 +53,9 @@ export class Journal {
   #commits: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  private constructor(dir: string, loaded: LoadedJournal) {
+  private constructor(dir: string, key: JournalKey, loaded: LoadedJournal) {
     this.#dir = dir;
+    this.#key = key;
     this.#index = loaded.index;
     this.#desired = loaded.desired;
     this.#states = loaded.states;
@@ -64,9 +67,14 @@ export class Journal {
   }
 
   /** Makes the directory if there is none. The caller sees to it that only one process has it open. */
-  static async open(options: { dir: string; signal: AbortSignal }): Promise<Journal> {
+  static async open(options: { dir: string; key: JournalKey; signal: AbortSignal }): Promise<Journal> {
+    const { dir, key, signal } = options;
     try {
-      return new Journal(options.dir, await loadJournal(options.dir, options.signal));
+      const loaded = await loadJournal(dir, key, signal);
+      const journal = new Journal(dir, key, loaded);
+      // A disk that can't be written now must not keep the pods from being known.
+      if (loaded.plain.length > 0) await journal.#encrypt(loaded.plain).catch(() => undefined);
+      return journal;
     } catch (cause) {
       options.signal.throwIfAborted();
       throw new JournalError("OPEN_FAILED", `journal ${options.dir}: ${messageOf(cause)}`, { cause });
@@ -166,6 +174,14 @@ export class Journal {
     await this.#stateFiles.settle();
   }
 
+  /** Writes records anew that an older agent left in plain text. */
+  #encrypt(uids: readonly string[]): Promise<void> {
+    return this.#serially(async () => {
+      const pods = [...this.#desired].filter(([uid]) => uids.includes(uid));
+      await this.#commit(this.#index, new Map(pods), [], { anew: true });
+    });
+  }
+
   #serially<Result>(run: () => Promise<Result>): Promise<Result> {
     const result = this.#commits.then(() => {
       this.#assertOpen();
@@ -180,15 +196,17 @@ export class Journal {
     head: Pick<JournalIndex, "clusterId" | "epoch" | "revision">,
     upserts: ReadonlyMap<string, PodAssignment>,
     removals: readonly string[],
+    { anew } = { anew: false },
   ): Promise<void> {
     const generation = this.#index.generation + 1;
     const pods = new Map(this.#index.pods);
     const files: { name: string; bytes: Buffer }[] = [];
     for (const [uid, pod] of upserts) {
       const bytes = encodePod(pod);
-      if (this.#holds(uid, bytes)) continue;
+      if (!anew && this.#holds(uid, bytes)) continue;
       pods.set(uid, generation);
-      files.push({ name: podFileName(uid, generation), bytes: encodeRecord(RecordKind.pod, bytes) });
+      const record = encodeRecord(RecordKind.sealedPod, this.#key.seal(uid, bytes));
+      files.push({ name: podFileName(uid, generation), bytes: record });
     }
     for (const uid of removals) pods.delete(uid);
     const { clusterId, epoch, revision } = head;

@@ -10,14 +10,15 @@ import {
   parsePodFileName,
   podFileName,
 } from "./journal-index.ts";
+import { type JournalKey, WrongKeyError } from "./journal-key.ts";
 import { decodePodState, type PodState } from "./pod-state.ts";
-import { decodeRecord, RecordKind } from "./record-frame.ts";
+import { decodeRecord, isRecordOf, RecordKind } from "./record-frame.ts";
 
 export const PODS_DIRECTORY = "pods";
 export const STATES_DIRECTORY = "states";
 const STATE_SUFFIX = ".state";
 
-/** A file that could not be read. It was kept under `path` for a human to look at. */
+/** A file that could not be read. It was kept under `path`, for a human to look at or for the key to come back. */
 export interface JournalProblem {
   /** The pod it told of; undefined for the index. */
   readonly uid?: string;
@@ -30,11 +31,13 @@ export interface LoadedJournal {
   readonly index: JournalIndex;
   readonly desired: Map<string, PodAssignment>;
   readonly states: Map<string, PodState>;
+  /** Pods whose records are not encrypted: an older agent's. */
+  readonly plain: readonly string[];
   readonly problems: readonly JournalProblem[];
 }
 
 /** Reads all there is, one file at a time; what can't be read is set aside and reported, and the rest goes on. */
-export async function loadJournal(dir: string, signal: AbortSignal): Promise<LoadedJournal> {
+export async function loadJournal(dir: string, key: JournalKey, signal: AbortSignal): Promise<LoadedJournal> {
   for (const path of [dir, join(dir, PODS_DIRECTORY), join(dir, STATES_DIRECTORY)])
     await makePrivateDirectory(path);
   const problems: JournalProblem[] = [];
@@ -45,10 +48,10 @@ export async function loadJournal(dir: string, signal: AbortSignal): Promise<Loa
     pods: newestOfEach(podFiles),
     generation: highestGeneration(podFiles),
   };
-  const desired = await loadPods(join(dir, PODS_DIRECTORY), index, problems, signal);
+  const { desired, plain } = await loadPods(join(dir, PODS_DIRECTORY), index, { key, problems, signal });
   await removeUnlisted(join(dir, PODS_DIRECTORY), podFiles, index);
   const states = await loadStates(join(dir, STATES_DIRECTORY), problems, signal);
-  return { index, desired, states, problems };
+  return { index, desired, states, plain, problems };
 }
 
 export function stateFileName(uid: string): string {
@@ -97,22 +100,28 @@ function highestGeneration(files: readonly PodFile[]): number {
 async function loadPods(
   dir: string,
   index: JournalIndex,
-  problems: JournalProblem[],
-  signal: AbortSignal,
-): Promise<Map<string, PodAssignment>> {
+  { key, problems, signal }: { key: JournalKey; problems: JournalProblem[]; signal: AbortSignal },
+): Promise<{ desired: Map<string, PodAssignment>; plain: string[] }> {
   const desired = new Map<string, PodAssignment>();
+  const plain: string[] = [];
   for (const [uid, generation] of index.pods) {
     signal.throwIfAborted();
     const name = podFileName(uid, generation);
     try {
-      const pod = PodAssignment.decode(decodeRecord(RecordKind.pod, await readFile(join(dir, name))));
+      const bytes = await readFile(join(dir, name));
+      const sealed = isRecordOf(RecordKind.sealedPod, bytes);
+      const payload = decodeRecord(sealed ? RecordKind.sealedPod : RecordKind.pod, bytes);
+      const pod = PodAssignment.decode(sealed ? key.unseal(uid, payload) : payload);
       if (pod.uid !== uid) throw new Error(`it tells of pod ${pod.uid}`);
       desired.set(uid, pod);
+      if (!sealed) plain.push(uid);
     } catch (error) {
-      problems.push({ kind: "pod", uid, path: await setAsideIfThere(dir, name), reason: reasonOf(error) });
+      // Nothing is wrong with the file if it is only the key that is missing.
+      const path = error instanceof WrongKeyError ? join(dir, name) : await setAsideIfThere(dir, name);
+      problems.push({ kind: "pod", uid, path, reason: reasonOf(error) });
     }
   }
-  return desired;
+  return { desired, plain };
 }
 
 async function removeUnlisted(dir: string, files: readonly PodFile[], index: JournalIndex): Promise<void> {

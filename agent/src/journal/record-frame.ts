@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** What a file of the journal holds. The numbers are on disk: never reuse one. */
-export const RecordKind = { index: 1, pod: 2, state: 3 } as const;
+export const RecordKind = { index: 1, pod: 2, state: 3, sealedPod: 4 } as const;
 export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
 
 const MAGIC = 0x46524a4c; // "FRJL"
@@ -18,6 +18,11 @@ export function encodeRecord(kind: RecordKind, payload: Uint8Array): Buffer {
   bytes.set(payload, HEADER_BYTES);
   bytes.writeUInt32BE(checksum(bytes), 12);
   return bytes;
+}
+
+/** Whether the bytes claim to be of this kind; nothing else is looked at. */
+export function isRecordOf(kind: RecordKind, bytes: Buffer): boolean {
+  return bytes.byteLength >= HEADER_BYTES && bytes.readUInt8(4) === kind;
 }
 
 /** The payload; throws an Error that says what is wrong with the bytes. */

@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { JournalKey, loadJournalKey, WrongKeyError } from "./journal-key.ts";
+
+const text = Buffer.from("words");
+const aKey = (fill: number) => new JournalKey(Buffer.alloc(32, fill), "here");
+
+function directory(t: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), "forage-key-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  return dir;
+}
+
+test("what is sealed is unsealed with the same key for the same pod only", () => {
+  const sealed = aKey(1).seal("a", text);
+  assert.deepEqual(aKey(1).unseal("a", sealed), text);
+  assert.notDeepEqual(aKey(1).seal("a", text), sealed, "never twice the same");
+  assert.throws(() => aKey(1).unseal("b", sealed), /another pod/);
+  assert.throws(() => aKey(2).unseal("a", sealed), WrongKeyError);
+  assert.throws(() => aKey(1).unseal("a", sealed.subarray(0, 30)), /too short/);
+  for (let at = 8; at < sealed.length; at += 1) {
+    const changed = Buffer.from(sealed);
+    changed[at] = (changed[at] ?? 0) ^ 1;
+    assert.throws(() => aKey(1).unseal("a", changed), /changed/, `byte ${at}`);
+  }
+});
+
+test("a host's key is made once, for its owner alone", async (t) => {
+  const dir = join(directory(t), "data");
+  const key = await loadJournalKey({ dir });
+  assert.equal((await loadJournalKey({ dir })).id, key.id);
+  assert.equal(statSync(join(dir, "journal.key")).mode & 0o777, 0o600);
+  assert.match(readFileSync(join(dir, "journal.key"), "utf8"), /^[0-9a-f]{64}\n$/);
+  rmSync(join(dir, "journal.key"));
+  assert.notEqual((await loadJournalKey({ dir })).id, key.id);
+});
+
+test("an operator's key is taken before ours, raw or in hex, if it is there", async (t) => {
+  const dir = directory(t);
+  const file = join(dir, "theirs");
+  const ours = await loadJournalKey({ dir, file });
+  writeFileSync(file, Buffer.alloc(32, 7));
+  const theirs = await loadJournalKey({ dir, file });
+  assert.notEqual(theirs.id, ours.id);
+  chmodSync(file, 0o600);
+  writeFileSync(file, `${"07".repeat(32)}\n`);
+  assert.equal((await loadJournalKey({ dir, file })).id, theirs.id);
+});
+
+test("what can't be a key is told of, and nothing is put in its place", async (t) => {
+  const dir = directory(t);
+  writeFileSync(join(dir, "journal.key"), "too short");
+  await assert.rejects(loadJournalKey({ dir }), /journal\.key can't be a key: it must hold 32 bytes/);
+  assert.equal(readFileSync(join(dir, "journal.key"), "utf8"), "too short");
+});

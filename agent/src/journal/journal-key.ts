@@ -1,0 +1,110 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { makePrivateDirectory, writeFilesDurably } from "./durable-files.ts";
+
+export const KEY_FILE = "journal.key";
+
+const KEY_BYTES = 32;
+const ID_BYTES = 8;
+// What GCM is made for; random ones may be used for four thousand million records of a key.
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const CIPHER = "aes-256-gcm";
+
+/** Encrypts what the journal holds of pods: AES-256-GCM, bound to the pod's uid, with the key's id in front. */
+export class JournalKey {
+  readonly #key: Buffer;
+  readonly #id: Buffer;
+  /** Where it comes from, for messages. */
+  readonly source: string;
+
+  constructor(key: Buffer, source: string) {
+    if (key.length !== KEY_BYTES) throw new Error(`a key has ${KEY_BYTES} bytes, not ${key.length}`);
+    this.#key = key;
+    this.#id = createHash("sha256").update("forage journal key\0").update(key).digest().subarray(0, ID_BYTES);
+    this.source = source;
+  }
+
+  /** Tells keys apart without telling anything of them. */
+  get id(): string {
+    return this.#id.toString("hex");
+  }
+
+  seal(uid: string, plain: Uint8Array): Buffer {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, this.#key, nonce, { authTagLength: TAG_BYTES });
+    cipher.setAAD(boundTo(uid));
+    return Buffer.concat([this.#id, nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
+  }
+
+  /** Throws WrongKeyError, or an Error if the bytes are not what was sealed for this uid. */
+  unseal(uid: string, sealed: Buffer): Buffer {
+    const nonceEnd = ID_BYTES + NONCE_BYTES;
+    if (sealed.length < nonceEnd + TAG_BYTES) throw new Error("too short to be encrypted");
+    const id = sealed.subarray(0, ID_BYTES);
+    if (!id.equals(this.#id)) throw new WrongKeyError(id.toString("hex"), this);
+    const decipher = createDecipheriv(CIPHER, this.#key, sealed.subarray(ID_BYTES, nonceEnd), {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAAD(boundTo(uid));
+    decipher.setAuthTag(sealed.subarray(-TAG_BYTES));
+    try {
+      return Buffer.concat([decipher.update(sealed.subarray(nonceEnd, -TAG_BYTES)), decipher.final()]);
+    } catch (cause) {
+      throw new Error("it was changed, or written for another pod", { cause });
+    }
+  }
+}
+
+/** The record may be good, but it takes another key to read it. */
+export class WrongKeyError extends Error {
+  constructor(wantedId: string, key: JournalKey) {
+    super(
+      `it is encrypted with key ${wantedId}, and this is key ${key.id} (${key.source}): ` +
+        "put the former key back and restart, or let the coordinator tell again what the pod is",
+    );
+    this.name = "WrongKeyError";
+  }
+}
+
+/**
+ * The host's key: the operator's own (32 bytes, or 64 hex digits) if there is such a file, else one of ours in `dir`, made the
+ * first time. A file that can't be a key is an Error: another one in its place would make the journal unreadable.
+ */
+export async function loadJournalKey(options: {
+  readonly dir: string;
+  /** Of the operator's; it need not be there. */
+  readonly file?: string | undefined;
+}): Promise<JournalKey> {
+  const given = options.file === undefined ? undefined : await readKey(options.file);
+  if (given !== undefined) return given;
+  const path = `${options.dir}/${KEY_FILE}`;
+  const found = await readKey(path);
+  if (found !== undefined) return found;
+  await makePrivateDirectory(options.dir);
+  const key = randomBytes(KEY_BYTES);
+  await writeFilesDurably(options.dir, [{ name: KEY_FILE, bytes: Buffer.from(`${key.toString("hex")}\n`) }]);
+  return new JournalKey(key, path);
+}
+
+async function readKey(path: string): Promise<JournalKey | undefined> {
+  const bytes = await readIfThere(path);
+  if (bytes === undefined) return undefined;
+  if (bytes.length === KEY_BYTES) return new JournalKey(bytes, path);
+  const text = bytes.toString("latin1").trim();
+  if (/^[0-9a-f]{64}$/i.test(text)) return new JournalKey(Buffer.from(text, "hex"), path);
+  throw new Error(`${path} can't be a key: it must hold ${KEY_BYTES} bytes, or 64 hex digits`);
+}
+
+async function readIfThere(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function boundTo(uid: string): Buffer {
+  return Buffer.from(`forage journal pod\0${uid}`);
+}
