@@ -39,6 +39,19 @@ test("maps come from the file as maps, from elsewhere as pairs", async () => {
   assert.deepEqual(other.labels, { zone: "b", rack: "2" });
 });
 
+test("devices and runtime classes come from the file, or as text", async () => {
+  const config = await read(`${MINIMAL}devices:
+  example.com/fuse: [/dev/fuse]
+runtimeClasses: { gvisor: /usr/bin/runsc, kata: io.containerd.kata.v2 }
+`);
+  assert.deepEqual(config.devices["example.com/fuse"]?.[0]?.devices[0]?.hostPath, "/dev/fuse");
+  assert.deepEqual(config.runtimeClasses, { gvisor: "/usr/bin/runsc", kata: "io.containerd.kata.v2" });
+  const other = await read(MINIMAL, ["--devices", '{"a.b/c":["/dev/x"]}', "--runtime-classes", "a=/bin/b"]);
+  assert.deepEqual(Object.keys(other.devices), ["a.b/c"]);
+  assert.deepEqual(other.runtimeClasses, { a: "/bin/b" });
+  assert.deepEqual((await read(MINIMAL)).devices, {});
+});
+
 test("http may be off, and only listens on loopback", async () => {
   assert.equal((await read(`${MINIMAL}http: { listen: "off" }\n`)).http.listen, undefined);
   await assert.rejects(
@@ -60,6 +73,9 @@ for (const [what, file, message] of [
   ["a bad instance", `${MINIMAL}instance: TooLongName\n`, /instance: must be 1 to 8/],
   ["a bad range", `${MINIMAL}hostPortRange: 9-1\n`, /hostPortRange: must be FIRST-LAST/],
   ["a bad quantity", `${MINIMAL}reserve: { cpu: lots }\n`, /reserve: must be/],
+  ["a device that is none", `${MINIMAL}devices: { a.b/c: [x] }\n`, /devices: must be a\.b\/c: with absolute/],
+  ["a runtime that is an option", `${MINIMAL}runtimeClasses: { a: --x }\n`, /runtimeClasses: must be names/],
+  ["a domain that is none", `${MINIMAL}clusterDomain: "a b"\n`, /clusterDomain: must be a domain/],
   ["YAML that is none", "a: [", /agent\.yaml: /],
   ["a file that is no map", "- a\n", /must hold settings/],
 ] as const) {

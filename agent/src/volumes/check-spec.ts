@@ -46,6 +46,11 @@ export function checkClaimName(namespace: string, name: string): void {
   }
 }
 
+/** For a claim of which a pod is told by name only. */
+export function undeclaredClaim(namespace: string, claim: string): VolumeError {
+  return new VolumeError("SOURCE_MISSING", `claim ${namespace}/${claim} doesn't exist`);
+}
+
 function checkVolume({ name, source }: Volume): void {
   if (!VOLUME_NAME.test(name)) throw invalid(`${JSON.stringify(name)} can't be a volume's name`);
   const at = `volume ${name}`;

@@ -1,5 +1,5 @@
 import { planBinds } from "./bind-plan.ts";
-import { checkClaimName, checkMounts, checkPod, checkPodUid } from "./check-spec.ts";
+import { checkClaimName, checkMounts, checkPod, checkPodUid, undeclaredClaim } from "./check-spec.ts";
 import { planFiles } from "./plan-files.ts";
 import {
   type ClaimState,
@@ -42,6 +42,7 @@ export class FakeVolumes implements PodVolumes {
     checkPod(pod);
     for (const { source } of pod.volumes) {
       if (source.type === "files") planFiles(source);
+      if (source.type === "claim" && source.undeclared) throw undeclaredClaim(source.namespace, source.claim);
       if (source.type === "claim") this.#hold(source, pod.uid);
     }
     this.pods.set(pod.uid, pod);

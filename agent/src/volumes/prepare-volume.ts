@@ -1,4 +1,5 @@
 import { chmod, mkdir } from "node:fs/promises";
+import { undeclaredClaim } from "./check-spec.ts";
 import type { ClaimStore } from "./claim-store.ts";
 import { toMebibytes } from "./disk-image.ts";
 import type { DiskUseWatch } from "./disk-use-watch.ts";
@@ -148,7 +149,7 @@ async function prepareClaim(
   { namespace, claim, capacityBytes, readOnly, undeclared }: VolumeSource & { readonly type: "claim" },
   signal: AbortSignal,
 ): Promise<ReadyVolume> {
-  if (undeclared) throw new VolumeError("SOURCE_MISSING", `claim ${namespace}/${claim} doesn't exist`);
+  if (undeclared) throw undeclaredClaim(namespace, claim);
   const held = await world.claims.hold(namespace, claim, capacityBytes, pod.uid, signal);
   const limitBytes = held.capacityBytes;
   if (!held.isEnforced && limitBytes !== undefined) {

@@ -1,0 +1,103 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { seededRandom } from "../../test/sim/seeded-random.ts";
+import { assignUnits, type Holding } from "./assign-units.ts";
+import { DeviceError, type DeviceUnit } from "./devices.ts";
+
+const GPU = "example.com/gpu";
+
+test("free units in the order they are declared", () => {
+  assert.deepEqual(unitsOf(assign({ count: 2 })), ["0", "1"]);
+});
+
+test("what others have is left alone, and what is not there isn't given", () => {
+  const others = [held("0", { container: "x" })];
+  assert.deepEqual(unitsOf(assign({ count: 2, others })), ["1", "2"]);
+  assert.deepEqual(unitsOf(assign({ count: 2, others, absent: ["1"] })), ["2", "3"]);
+});
+
+test("a container gets again what it had", () => {
+  assert.deepEqual(unitsOf(assign({ count: 1, own: [held("3", { container: "main" })] })), ["3"]);
+});
+
+test("what a container had and is no longer there is replaced", () => {
+  const own = [held("0", { container: "main" })];
+  assert.deepEqual(unitsOf(assign({ count: 1, own, absent: ["0"] })), ["1"]);
+});
+
+test("init containers leave theirs to those that come after them, which don't share", () => {
+  const own = [held("2", { container: "setup", init: true }), held("3", { container: "side" })];
+  assert.deepEqual(unitsOf(assign({ count: 2, own })), ["2", "0"]);
+  assert.deepEqual(unitsOf(assign({ count: 2, own, init: true })), ["2", "3"]);
+});
+
+test("too few: who has the others", () => {
+  const others = [held("0", { container: "x" })];
+  assert.throws(
+    () => assign({ count: 3, others, absent: ["1"] }),
+    (error: Error) =>
+      error instanceof DeviceError &&
+      error.message ===
+        `3 ${GPU} are needed and 2 are free: of 4, 1 are held by other containers and 1 are not there`,
+  );
+});
+
+test("what isn't declared isn't there", () => {
+  for (const name of ["example.com/fpga", "toString"]) {
+    const request = { container: "main", init: false, wanted: { [name]: 1 } };
+    assert.throws(
+      () => assignUnits({ [GPU]: [] }, () => true, request, { own: [], others: [] }),
+      /this host has no/,
+    );
+  }
+});
+
+test("no unit is ever in two pods' hands, whatever comes and goes", () => {
+  for (let seed = 1; seed <= 30; seed += 1) {
+    const random = seededRandom(seed);
+    const pods = new Map<string, readonly Holding[]>();
+    for (let step = 0; step < 200; step += 1) {
+      const uid = `pod-${Math.floor(random() * 5)}`;
+      if (random() < 0.3) {
+        pods.delete(uid);
+        continue;
+      }
+      const own = pods.get(uid) ?? [];
+      const others = [...pods].filter(([it]) => it !== uid).flatMap(([, it]) => it);
+      const container = random() < 0.5 ? "main" : "side";
+      const count = 1 + Math.floor(random() * 3);
+      try {
+        const given = assign({ count, own, others, container });
+        assert.equal(new Set(unitsOf(given)).size, count);
+        pods.set(uid, [...own.filter((it) => it.container !== container), ...given]);
+      } catch (error) {
+        assert.ok(error instanceof DeviceError, `seed ${seed}: ${error}`);
+      }
+      const all = [...pods.values()].flat().map((it) => it.unit);
+      assert.equal(new Set(all).size, all.length, `seed ${seed}, step ${step}`);
+    }
+  }
+});
+
+interface Asked {
+  readonly count: number;
+  readonly container?: string;
+  readonly init?: boolean;
+  readonly own?: readonly Holding[];
+  readonly others?: readonly Holding[];
+  readonly absent?: readonly string[];
+}
+
+function assign({ count, container = "main", init = false, own = [], others = [], absent = [] }: Asked) {
+  const pool = { [GPU]: ["0", "1", "2", "3"].map((id): DeviceUnit => ({ id, devices: [] })) };
+  const request = { container, init, wanted: { [GPU]: count } };
+  return assignUnits(pool, (unit) => !absent.includes(unit.id), request, { own, others });
+}
+
+function held(unit: string, of: { readonly container: string; readonly init?: boolean }): Holding {
+  return { init: false, ...of, resource: GPU, unit };
+}
+
+function unitsOf(holdings: readonly Holding[]): readonly string[] {
+  return holdings.map((it) => it.unit);
+}

@@ -1,0 +1,107 @@
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import { DeviceError, noDevices } from "./devices.ts";
+import { HostDevices } from "./host-devices.ts";
+import { parsePool } from "./parse-pool.ts";
+
+const POOL = parsePool({
+  "example.com/gpu": ["/dev/a", ["/dev/b", "/dev/shared"], ["/dev/c", "/dev/shared"]],
+});
+const GPU = "example.com/gpu";
+const one = { container: "main", init: false, wanted: { [GPU]: 1 } };
+
+test("each pod gets a unit of its own, and the same one again", async (t) => {
+  const devices = await aHost(t).open();
+  const [a, b] = await Promise.all([devices.take("a", one), devices.take("b", one)]);
+  assert.deepEqual(paths(a), ["/dev/a"]);
+  assert.deepEqual(paths(b), ["/dev/b", "/dev/shared"]);
+  assert.deepEqual(await devices.take("a", one), a);
+});
+
+test("what several units share is given once", async (t) => {
+  const devices = await aHost(t).open();
+  const all = await devices.take("a", { ...one, wanted: { [GPU]: 3 } });
+  assert.deepEqual(paths(all), ["/dev/a", "/dev/b", "/dev/shared", "/dev/c"]);
+});
+
+test("who asks for nothing gets nothing", async (t) => {
+  const devices = await aHost(t).open();
+  assert.deepEqual(await devices.take("a", { ...one, wanted: {} }), []);
+});
+
+test("units come back with the pod's end only", async (t) => {
+  const devices = await aHost(t).open();
+  await devices.take("a", { ...one, wanted: { [GPU]: 3 } });
+  await assert.rejects(devices.take("b", one), DeviceError);
+  await devices.release("a");
+  await devices.release("a");
+  assert.deepEqual(paths(await devices.take("b", one)), ["/dev/a"]);
+});
+
+test("the next agent knows who has what, and frees what nobody knows", async (t) => {
+  const host = aHost(t);
+  const devices = await host.open();
+  await devices.take("a", one);
+  await devices.take("b", one);
+  const next = await host.open(["b"]);
+  assert.deepEqual(paths(await next.take("b", one)), ["/dev/b", "/dev/shared"]);
+  assert.deepEqual(paths(await next.take("c", one)), ["/dev/a"]);
+});
+
+test("records that can't be read are nobody's", async (t) => {
+  const host = aHost(t);
+  await (await host.open()).take("a", one);
+  const directory = await host.directory;
+  await writeFile(join(directory, "b"), "{");
+  await writeFile(join(directory, "c"), '[{"container":1}]');
+  await writeFile(join(directory, "a.tmp"), "[]");
+  await host.open(["a", "b", "c"]);
+  assert.deepEqual(await readdir(directory), ["a"]);
+});
+
+test("devices that come and go change what can be used, and are told", async (t) => {
+  const host = aHost(t);
+  const devices = await host.open();
+  assert.deepEqual(devices.amounts(), { capacity: { [GPU]: 3 }, allocatable: { [GPU]: 3 } });
+  const clock = new SimClock();
+  const stopping = new AbortController();
+  let changes = 0;
+  const watching = devices.watch(clock, stopping.signal, () => {
+    changes += 1;
+  });
+  host.absent.add("/dev/shared");
+  await clock.advance(120_000);
+  assert.deepEqual(devices.amounts(), { capacity: { [GPU]: 3 }, allocatable: { [GPU]: 1 } });
+  assert.equal(changes, 1);
+  stopping.abort();
+  await watching;
+});
+
+test("a host without devices has none to lend", async () => {
+  assert.deepEqual(await noDevices.take("a", { ...one, wanted: {} }), []);
+  await assert.rejects(noDevices.take("a", one), /this host has no example\.com\/gpu/);
+});
+
+function aHost(t: TestContext) {
+  const directory = mkdtemp(join(tmpdir(), "forage-devices-"));
+  t.after(async () => rm(await directory, { recursive: true, force: true }));
+  const absent = new Set<string>();
+  return {
+    directory,
+    absent,
+    async open(known: readonly string[] = []) {
+      const isDevice = async (path: string) => !absent.has(path);
+      const devices = new HostDevices({ pool: POOL, directory: await directory, isDevice });
+      await devices.recover(new Set(known));
+      return devices;
+    },
+  };
+}
+
+function paths(devices: readonly { readonly hostPath: string }[]): readonly string[] {
+  return devices.map((it) => it.hostPath);
+}
