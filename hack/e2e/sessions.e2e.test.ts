@@ -1,9 +1,23 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { findStaticBusybox } from "../lib/busybox-image.ts";
+import { loadImage } from "../lib/load-image.ts";
+import { packOciArchive } from "../lib/oci-archive.ts";
+import { packTar } from "../lib/tar.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { webManifest } from "../system/manifests.ts";
@@ -51,6 +65,10 @@ describe("sessions with real containers", { concurrency: false }, () => {
       });
     }
     return { child, said: () => text };
+  }
+
+  async function inPod(script: string): Promise<string> {
+    return (await system.forage(["exec", pod, "-n", "e2e", "--", "sh", "-c", script])).stdout;
   }
 
   async function processes(): Promise<string> {
@@ -137,6 +155,72 @@ describe("sessions with real containers", { concurrency: false }, () => {
     },
   );
 
+  test("cp: a tree goes in and comes back the same, with its modes and times", limit, async () => {
+    const from = join(host.dir, "tree");
+    mkdirSync(join(from, "deep/er"), { recursive: true });
+    const big = randomBytes(5_000_000);
+    writeFileSync(join(from, "deep/big"), big);
+    writeFileSync(join(from, "deep/er/tool"), "#!/bin/sh\n", { mode: 0o750 });
+    symlinkSync("er/tool", join(from, "deep/link"));
+    symlinkSync("/etc/passwd", join(from, "outward"));
+    utimesSync(join(from, "deep/er/tool"), 1_600_000_000, 1_600_000_000);
+    const into = await system.forage(["cp", from, `${pod}:/tmp`, "-n", "e2e"]);
+    assert.deepEqual([into.exitCode, into.stderr], [0, ""]);
+    const seen = await inPod(
+      "cd /tmp/tree && stat -c '%n %a %u %Y' deep/er/tool && wc -c <deep/big && readlink deep/link",
+    );
+    assert.equal(seen, "deep/er/tool 750 0 1600000000\n5000000\ner/tool\n");
+    const out = await system.forage(["cp", `pod/${pod}:/tmp/tree`, join(host.dir, "back"), "-n", "e2e"]);
+    assert.deepEqual(
+      [out.exitCode, readFileSync(join(host.dir, "back/deep/big")).equals(big)],
+      [1, true],
+      out.stderr,
+    );
+    assert.match(
+      out.stderr,
+      /^left out: tree\/outward is a link that leads out of what is copied, to \/etc\/passwd\n/,
+    );
+    assert.equal(statSync(join(host.dir, "back/deep/er/tool")).mode & 0o777, 0o750);
+    assert.equal(statSync(join(host.dir, "back/deep/er/tool")).mtimeMs, 1_600_000_000_000);
+  });
+
+  test("cp: links of the container end in the container, and what can't be done is told", limit, async () => {
+    const outside = join(host.dir, "outside");
+    mkdirSync(outside);
+    writeFileSync(join(outside, "secret"), "of the host");
+    await inPod(
+      `ln -s ${outside} /tmp/absolute; ln -s ../../../../../../../..${outside} /tmp/up; ln -s /proc/1/root /tmp/root`,
+    );
+    const gift = join(host.dir, "gift");
+    writeFileSync(gift, "x");
+    for (const [args, reason] of [
+      [[gift, `${pod}:/tmp/up/gift`], /is not there/],
+      [[gift, `${pod}:/tmp/root${outside}/gift`], /is not there/],
+      [[`${pod}:/tmp/absolute/secret`, host.dir], /is not there/],
+      [[`${pod}:/nothing`, host.dir], /there is no \/nothing in the container/],
+      [[`${pod}:/dev/null`, host.dir], /is a device, which can't be copied/],
+      [[gift, `${pod}:/proc/gift`], /EACCES|ENOENT|EPERM|may not|no such/i],
+    ] as const) {
+      const { exitCode, stderr } = await system.forage(["cp", ...args, "-n", "e2e"]);
+      assert.equal(exitCode, 1, args.join(" "));
+      assert.match(stderr, reason);
+    }
+    assert.deepEqual(readdirSync(outside), ["secret"]);
+  });
+
+  test("cp: a container without a shell or tar", limit, async () => {
+    const image = await bareImage(host);
+    const manifest = webManifest({ name: "bare", image, replicas: 1, command: ["/sleep", "100000"] });
+    assert.equal((await system.forage(["apply", "-f", "-"], manifest)).exitCode, 0);
+    const bare = (await waitForReadyPods(system, 2)).find(({ name }) => name.startsWith("bare-"))?.name;
+    writeFileSync(join(host.dir, "note"), "for the bare one");
+    const into = await system.forage(["cp", join(host.dir, "note"), `${bare}:/tmp/renamed`, "-n", "e2e"]);
+    assert.equal(into.exitCode, 0, into.stderr);
+    const out = await system.forage(["cp", `${bare}:/tmp/renamed`, `${host.dir}/`, "-n", "e2e"]);
+    assert.equal(out.exitCode, 0, out.stderr);
+    assert.equal(readFileSync(join(host.dir, "renamed"), "utf8"), "for the bare one");
+  });
+
   test("port-forward to a service goes to one of its pods", limit, async (t) => {
     const refused = await system.forage(["port-forward", "service/web", "-n", "e2e", "81"]);
     assert.match(refused.stderr, /service\/web has no port 81; it has 80/);
@@ -157,4 +241,22 @@ async function talk(port: number, data: Buffer): Promise<string> {
   let text = "";
   for await (const chunk of socket.setEncoding("utf8")) text += chunk;
   return text;
+}
+
+/** One static program that sleeps, and an empty directory. */
+async function bareImage(host: TestHost): Promise<string> {
+  const busybox = findStaticBusybox();
+  assert.ok(busybox);
+  const reference = "localhost/forage/bare:1";
+  const layer = packTar([
+    { type: "file", path: "sleep", content: readFileSync(busybox), mode: 0o755 },
+    { type: "directory", path: "tmp/", mode: 0o1777 },
+  ]);
+  const archivePath = join(host.dir, "bare.tar");
+  writeFileSync(
+    archivePath,
+    packOciArchive({ reference, layer, entrypoint: [], cmd: ["/sleep", "1"], env: [] }),
+  );
+  await loadImage({ address: host.containerd.address, namespace: host.namespace, archivePath });
+  return reference;
 }
