@@ -8,9 +8,11 @@ import { ClaimRemover } from "./claim-remover.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { PodDevices } from "./devices/devices.ts";
+import { DiskUpkeep } from "./disk-upkeep.ts";
 import type { HostAbilities } from "./host-abilities.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
+import { ImageRecords } from "./images/image-records.ts";
 import { Journal } from "./journal/journal.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
@@ -74,6 +76,13 @@ const TAKE_OVER_MAX_MS = 5_000;
 // Below what systemd gives a unit to stop.
 const CLOSE_MS = 10_000;
 
+/** What is read from the disk before the parts can be made. */
+interface OpenedParts {
+  readonly journal: Journal;
+  readonly capacity: HostCapacity;
+  readonly imageRecords: ImageRecords;
+}
+
 /** All parts of the agent, wired. Makes no decision of its own. */
 export class Agent {
   readonly #parts: AgentParts;
@@ -88,6 +97,8 @@ export class Agent {
   readonly #files: HostPodFiles;
   readonly #volumes: PodVolumes;
   readonly #claimRemover: ClaimRemover;
+  readonly #imageRecords: ImageRecords;
+  readonly #diskUpkeep: DiskUpkeep;
   readonly #supervisor: PodSupervisor;
   readonly #logs: ContainerLogs;
   readonly #sessions: SessionServer;
@@ -98,10 +109,11 @@ export class Agent {
   /** Resolves once what is on the host has been taken over; that may take as long as containerd is away. */
   readonly ready: Promise<void>;
 
-  private constructor(parts: AgentParts, journal: Journal, capacity: HostCapacity) {
+  private constructor(parts: AgentParts, { journal, capacity, imageRecords }: OpenedParts) {
     this.#parts = parts;
     this.#journal = journal;
     this.#capacity = capacity;
+    this.#imageRecords = imageRecords;
     const { clock, log, runtime } = parts;
     this.#reader = new AssignmentReader(parts.abilities);
     this.#metrics = this.#makeMetrics();
@@ -121,6 +133,11 @@ export class Agent {
     });
     this.#claimRemover = this.#makeClaimRemover();
     this.#supervisor = this.#makeSupervisor();
+    this.#diskUpkeep = new DiskUpkeep({
+      ...{ clock, runtime, log, limits: parts.config.images },
+      records: imageRecords,
+      supervisor: this.#supervisor,
+    });
     this.#logs = new ContainerLogs({
       keeper: this.#logKeeper,
       pathOf: ({ podUid, container, attempt }) => this.#files.logFile(podUid, container, attempt),
@@ -154,6 +171,7 @@ export class Agent {
       this.#reporter.run(signal),
       this.#watchDevices(signal),
       this.ready.then(() => this.#claimRemover.run(signal)),
+      this.ready.then(() => this.#diskUpkeep.run(signal)),
     ];
   }
 
@@ -176,7 +194,12 @@ export class Agent {
       nowMs: clock.nowMs(),
     });
     if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
-    const agent = new Agent(parts, journal, capacity);
+    const imageRecords = await ImageRecords.open({
+      dir: join(dataDir, "images"),
+      nowMs: () => clock.nowMs(),
+      onError: (err) => log.warn({ err }, "images-not-remembered"),
+    });
+    const agent = new Agent(parts, { journal, capacity, imageRecords });
     const { listen } = config.http;
     if (listen) {
       const problems = () => agent.problems();
@@ -201,6 +224,7 @@ export class Agent {
     this.#sessions.close();
     this.#capacity.close();
     await Promise.all([this.#supervisor.close(), this.#http?.close(), ...this.#running]);
+    await this.#diskUpkeep.close();
     await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logKeeper.close()]);
     await this.#saver.close();
     await this.#journal.close();
@@ -256,8 +280,10 @@ export class Agent {
         changed: (podUid) => {
           this.#logs.podChanged(podUid);
           this.#sessions.podChanged(podUid);
+          this.#diskUpkeep.podChanged();
         },
       }),
+      imageAccess: this.#imageRecords,
       limits: {
         startsAtOnce: STARTS_AT_ONCE,
         removalsAtOnce: REMOVALS_AT_ONCE,

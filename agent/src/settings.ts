@@ -44,6 +44,8 @@ export interface Settings {
   /** Sandboxes made ahead. */
   readonly preparedSandboxes: number;
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
+  /** When images that nothing uses are removed: after so many days (0: never), or from `highPercent` of the disk down to `lowPercent`. */
+  readonly images: { readonly unusedDays: number; readonly highPercent: number; readonly lowPercent: number };
   readonly logLevel: LogLevel;
 }
 
@@ -94,6 +96,9 @@ export const SETTINGS: readonly Setting[] = [
   { path: "preparedSandboxes", shape: "N", read: wholeNumber(0, 200) },
   { path: "restart.backOffBaseSeconds", shape: "SECONDS", read: wholeNumber(0, 3_600) },
   { path: "restart.backOffCapSeconds", shape: "SECONDS", read: wholeNumber(0, 86_400) },
+  { path: "images.unusedDays", shape: "DAYS", read: wholeNumber(0, 3_650) },
+  { path: "images.highPercent", shape: "PERCENT", read: wholeNumber(1, 100) },
+  { path: "images.lowPercent", shape: "PERCENT", read: wholeNumber(0, 100) },
   { path: "logLevel", shape: LEVELS.join("|"), read: oneOf(LEVELS) },
 ];
 
@@ -160,6 +165,11 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     restart: {
       backOffBaseSeconds: get("restart.backOffBaseSeconds", 10),
       backOffCapSeconds: get("restart.backOffCapSeconds", 300),
+    },
+    images: {
+      unusedDays: get("images.unusedDays", 7),
+      highPercent: get("images.highPercent", 85),
+      lowPercent: get("images.lowPercent", 80),
     },
     logLevel: get<LogLevel>("logLevel", "info"),
   };

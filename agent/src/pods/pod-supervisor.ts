@@ -5,6 +5,7 @@ import type { KnownPod, PodNetwork, PodSandbox } from "../network/network.ts";
 import type { NetworkFiles } from "../network/network-files.ts";
 import { ProbeRunner } from "../probes/probe-runner.ts";
 import type { RunProbe } from "../probes/run-probe.ts";
+import type { LimitedRoot } from "../runtime/root-disk-watch.ts";
 import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
 import type { PodVolumes } from "../volumes/volumes.ts";
 import { type BackOffLimits, backOffMs } from "./back-off.ts";
@@ -12,7 +13,7 @@ import type { RestartLimits } from "./container-memory.ts";
 import { Gate } from "./gate.ts";
 import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
-import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
+import { EMPTY_MEMORY, type ObservedContainer, type Pod, type PodMemory } from "./pod.ts";
 import { allContainers, mainOf } from "./pod-containers.ts";
 import type { PodFiles } from "./pod-files.ts";
 import { PodLoop } from "./pod-loop.ts";
@@ -211,6 +212,13 @@ export class PodSupervisor {
     return [...this.#loops.values()].flatMap((loop) => allContainers(loop.pod).map((it) => it.image));
   }
 
+  /** Running containers that may only write so much over their image. */
+  limitedRoots(): readonly LimitedRoot[] {
+    return [...this.#loops.values()].flatMap(({ pod }) =>
+      limitedRootsOf(pod, this.#observer.containersOf(pod.uid)),
+    );
+  }
+
   /** The image is no longer on this host. */
   imageRemoved(reference: string): void {
     this.#world.images.forget(reference);
@@ -367,4 +375,12 @@ function leftover(uid: string): Pod {
     restartPolicy: "Never",
     containers: [],
   };
+}
+
+function limitedRootsOf(pod: Pod, containers: readonly ObservedContainer[]): readonly LimitedRoot[] {
+  return allContainers(pod).flatMap(({ name, rootLimitBytes }) => {
+    const running = containers.find((it) => it.container === name && it.state === "running");
+    if (rootLimitBytes === undefined || running === undefined) return [];
+    return [{ podUid: pod.uid, container: name, containerId: running.id, limitBytes: rootLimitBytes }];
+  });
 }

@@ -1,0 +1,79 @@
+import type { WatchedDirectory } from "../volumes/disk-use-watch.ts";
+import type { ContainerRuntime } from "./runtime.ts";
+
+/** A running container that may only write so much over its image. */
+export interface LimitedRoot {
+  readonly podUid: string;
+  readonly container: string;
+  readonly containerId: string;
+  readonly limitBytes: number;
+}
+
+export interface RootDiskExcess extends LimitedRoot {
+  readonly usedBytes: number;
+  /** A sentence for people. */
+  readonly message: string;
+}
+
+export interface RootDiskWatchParts {
+  readonly runtime: Pick<ContainerRuntime, "ownLayer">;
+  /** Measures seldom and one after the other, so that it costs little however many there are. */
+  readonly diskUse: { watch(directory: WatchedDirectory): void; unwatch(path: string): void };
+  readonly signal: AbortSignal;
+  /** Told again with every look until the container is gone. */
+  readonly exceeded: (excess: RootDiskExcess) => void;
+  readonly failed: (root: LimitedRoot, error: unknown) => void;
+}
+
+/**
+ * Notices containers that write more over their image than they may. overlayfs has no limit of its own, and containerd's layers all
+ * lie in one file system, so what they take is measured and told: too late to keep a write from happening, early enough for the host.
+ */
+export class RootDiskWatch {
+  readonly #parts: RootDiskWatchParts;
+  /** By container id; the path is known once the runtime has told it. */
+  readonly #followed = new Map<string, { path?: string }>();
+
+  constructor(parts: RootDiskWatchParts) {
+    this.#parts = parts;
+  }
+
+  /** These and no others. Cheap for those that are followed already. */
+  follow(roots: readonly LimitedRoot[]): void {
+    const ids = new Set(roots.map((it) => it.containerId));
+    for (const [id, { path }] of [...this.#followed]) {
+      if (ids.has(id)) continue;
+      this.#followed.delete(id);
+      if (path !== undefined) this.#parts.diskUse.unwatch(path);
+    }
+    for (const root of roots) if (!this.#followed.has(root.containerId)) void this.#begin(root);
+  }
+
+  async #begin(root: LimitedRoot): Promise<void> {
+    const { runtime, diskUse, signal, exceeded, failed } = this.#parts;
+    const { containerId, limitBytes } = root;
+    const entry: { path?: string } = {};
+    this.#followed.set(containerId, entry);
+    try {
+      const path = await runtime.ownLayer(containerId, signal);
+      if (this.#followed.get(containerId) !== entry) return;
+      if (path === undefined) throw new Error("where it writes can't be told");
+      entry.path = path;
+      const tell = (usedBytes: number) =>
+        exceeded({ ...root, usedBytes, message: describe(root, usedBytes) });
+      diskUse.watch({ path, limitBytes, exceeded: tell });
+    } catch (error) {
+      // Looked up anew when something changes next; it may only just have ended.
+      if (this.#followed.get(containerId) === entry) this.#followed.delete(containerId);
+      if (!signal.aborted) failed(root, error);
+    }
+  }
+}
+
+function describe({ container, limitBytes }: LimitedRoot, usedBytes: number): string {
+  return `container ${container} has written ${mebibytes(usedBytes)} over its image, its ephemeral-storage limit is ${mebibytes(limitBytes)}`;
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round((bytes / 2 ** 20) * 10) / 10} MiB`;
+}
