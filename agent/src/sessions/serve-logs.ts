@@ -5,17 +5,27 @@ import { ENDED_WELL, type Session } from "./session.ts";
 /** Ends by itself unless it follows; then when the container is gone for good. */
 export type ReadLog = (of: LogOf, options: LogReadOptions, signal: AbortSignal) => AsyncIterable<Uint8Array>;
 
-export async function serveLogs(
-  session: Session,
-  { follow, tailLines, previous }: LogOptions,
-  read: ReadLog,
-): Promise<SessionEnd> {
+export async function serveLogs(session: Session, options: LogOptions, read: ReadLog): Promise<SessionEnd> {
   const { podUid, found, writer, signal } = session;
-  const attempt = previous ? found.attempt - 1 : found.attempt;
-  if (attempt < 1) throw new Error(previous ? "it has not been restarted" : "it has not been started yet");
+  const attempt = options.previous ? found.attempt - 1 : found.attempt;
+  if (attempt < 1)
+    throw new Error(options.previous ? "it has not been restarted" : "it has not been started yet");
   session.readInput({});
-  const options = { follow: follow && !previous, ...(tailLines !== undefined && { tailLines }) };
   const of = { podUid, container: found.container, attempt };
-  for await (const data of read(of, options, signal)) await writer.data("stdout", data);
+  for await (const data of read(of, readOptions(options), signal)) await writer.data("stdout", data);
+  // The reader ends quietly: whoever cut it off has said why.
+  signal.throwIfAborted();
   return ENDED_WELL;
+}
+
+function readOptions({ follow, previous, tailLines, since, timestamps, stream }: LogOptions): LogReadOptions {
+  if (stream !== "" && stream !== "stdout" && stream !== "stderr")
+    throw new Error(`"${stream}" is no stream: stdout or stderr`);
+  return {
+    follow: follow && !previous,
+    timestamps,
+    ...(tailLines !== undefined && { tailLines }),
+    ...(since !== undefined && { sinceMs: Number(since.seconds) * 1000 + Math.floor(since.nanos / 1e6) }),
+    ...(stream !== "" && { stream }),
+  };
 }
