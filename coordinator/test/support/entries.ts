@@ -76,6 +76,10 @@ export function aServiceEntry(fields: ResourceFields = {}): ResourceEntry {
   return anEntry("service", { $case: "service", value }, fields);
 }
 
+export function aRouteEntry(fields: ResourceFields = {}): ResourceEntry {
+  return anEntry("route", { $case: "route", value: { targetService: "web", ...fields.spec } }, fields);
+}
+
 function anEntry(kind: string, spec: object, fields: ResourceFields): ResourceEntry {
   const { name = "web", namespace = "shop", revision = 1 } = fields;
   const record = ResourceRecord.fromPartial({
