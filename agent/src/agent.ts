@@ -121,9 +121,13 @@ export class Agent {
     this.#reporter = this.#makeReporter();
     this.#logKeeper = new LogKeeper({
       clock,
+      onGrown: (bytes) => this.#files.grown(bytes),
       onError: (path, err) => log.warn({ path, err }, "log-not-bounded"),
     });
-    this.#files = new HostPodFiles(join(parts.config.dataDir, "pods"), this.#logKeeper);
+    this.#files = new HostPodFiles(join(parts.config.dataDir, "pods"), this.#logKeeper, {
+      onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
+      onError: (err) => log.warn({ err }, "logs-not-bounded"),
+    });
     this.#volumes = parts.makeVolumes({
       exceeded: ({ podUid, message }) => {
         log.warn({ pod: podUid, reason: message }, "volume-exceeded");
@@ -270,6 +274,10 @@ export class Agent {
         nodeName: config.nodeName,
         address,
         allocatable: () => this.#capacity.report().allocatable,
+        diskPressure: () => {
+          const { pressure, message } = this.#capacity.report().diskPressure;
+          return pressure ? message : undefined;
+        },
       },
       events: supervisorEvents({
         log,

@@ -4,31 +4,44 @@ import { type DiskSpace, diskPressure } from "./disk-pressure.ts";
 
 const GIBIBYTE = 2 ** 30;
 
-test("a disk is under pressure below a tenth, and no longer above three twentieths", () => {
+test("a disk is under pressure below a twentieth, and no longer above half as much again", () => {
   const steps: [availableGib: number, expected: boolean][] = [
     [20, false],
-    [5.1, false],
-    [4.9, true],
-    [7.4, true],
-    [7.6, false],
-    [5.1, false],
+    [1.1, false],
+    [0.9, true],
+    [1.4, true],
+    [1.6, false],
+    [1.1, false],
   ];
   let pressure = false;
   for (const [availableGib, expected] of steps) {
-    ({ pressure } = diskPressure(aDisk({ availableBytes: availableGib * GIBIBYTE }), pressure));
+    ({ pressure } = diskPressure(
+      aDisk({ totalBytes: 20 * GIBIBYTE, availableBytes: availableGib * GIBIBYTE }),
+      pressure,
+    ));
     assert.equal(pressure, expected, `${availableGib} GiB`);
   }
 });
 
-test("a large disk needs ten gibibytes, not a tenth", () => {
+test("a large disk needs two gibibytes, not a twentieth", () => {
   const large = (availableGib: number) =>
     diskPressure(aDisk({ totalBytes: 8_000 * GIBIBYTE, availableBytes: availableGib * GIBIBYTE }), false);
-  assert.equal(large(11).pressure, false);
-  assert.deepEqual(large(9), {
+  assert.equal(large(2.1).pressure, false);
+  assert.deepEqual(large(1), {
     pressure: true,
     reason: "DiskFull",
-    message: "9216Mi of disk are left, 10240Mi are needed",
+    message: "1024Mi of disk are left, 2048Mi are needed",
   });
+});
+
+test("an operator's reserve is what is needed, on a disk that is larger than that", () => {
+  const left = (availableGib: number, reserveGib: number, before = false) =>
+    diskPressure(aDisk({ availableBytes: availableGib * GIBIBYTE }), before, reserveGib * GIBIBYTE).pressure;
+  assert.deepEqual(
+    [left(11, 10), left(9, 10), left(14, 10, true), left(16, 10, true)],
+    [false, true, true, false],
+  );
+  assert.equal(left(50, 40, true), false, "an empty disk is enough for any reserve");
 });
 
 test("inodes count too, where there is a number of them", () => {

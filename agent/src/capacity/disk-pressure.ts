@@ -14,16 +14,21 @@ export interface DiskPressure {
   readonly message: string;
 }
 
-/** A tenth, as Kubernetes has it, but no more than pods of large disks need. */
-const BYTES_SHARE = 0.1;
-const BYTES_MOST = 10 * 2 ** 30;
+/** Unless the operator says how much: a twentieth, but no more than large disks are to keep idle. */
+const BYTES_SHARE = 0.05;
+const BYTES_MOST = 2 * 2 ** 30;
 const INODES_SHARE = 0.05;
 /** Pressure ends this much above where it begins, so that it doesn't come and go with each log line. */
 const CLEAR_FACTOR = 1.5;
 
-export function diskPressure(space: DiskSpace, before: boolean): DiskPressure {
+/** `reserveBytes` are the operator's. */
+export function diskPressure(space: DiskSpace, before: boolean, reserveBytes?: number): DiskPressure {
   const factor = before ? CLEAR_FACTOR : 1;
-  const bytesNeeded = Math.min(space.totalBytes * BYTES_SHARE, BYTES_MOST) * factor;
+  // A reserve that is as large as the disk would never be met again.
+  const bytesNeeded = Math.min(
+    (reserveBytes ?? Math.min(space.totalBytes * BYTES_SHARE, BYTES_MOST)) * factor,
+    space.totalBytes,
+  );
   if (space.availableBytes < bytesNeeded) {
     const message = `${toMebibytes(space.availableBytes)} of disk are left, ${toMebibytes(bytesNeeded)} are needed`;
     return { pressure: true, reason: "DiskFull", message };

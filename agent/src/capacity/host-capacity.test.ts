@@ -80,12 +80,12 @@ test("a change is told once, a little less disk is not", async () => {
   };
   await disk(19);
   assert.equal(changes, 0);
-  await disk(3);
+  await disk(1.5);
   assert.equal(changes, 1);
   assert.equal(capacity.report().diskPressure.pressure, true);
-  await disk(5);
+  await disk(2.5);
   assert.equal(changes, 1, "not yet enough room");
-  await disk(7);
+  await disk(3.5);
   assert.equal(changes, 2);
   capacity.close();
 });

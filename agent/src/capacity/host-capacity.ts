@@ -123,7 +123,7 @@ function makeReport(
     os,
     kernel,
     architecture,
-    diskPressure: diskPressure(disk, pressureBefore),
+    diskPressure: diskPressure(disk, pressureBefore, options.reserve.diskBytes),
   };
 }
 

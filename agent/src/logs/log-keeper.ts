@@ -30,6 +30,8 @@ export interface KeptTailOptions extends TailOptions {
 
 const MAX_BYTES = 10 * 1024 * 1024;
 const CHECK_MS = 5_000;
+// Enough for its first line to be a whole one.
+const SHRUNK_BYTES = 4 * 1024;
 
 /**
  * Keeps logs within bounds while containerd's shims write them, notes when their lines came, and reads them. The kernel tells of
@@ -71,7 +73,7 @@ export class LogKeeper {
 
   /** Throws away all of a log but its last few lines, at once. */
   async shrink(path: string): Promise<void> {
-    await this.#reading(path, (log) => log.trim(0));
+    await this.#reading(path, (log) => log.trim(SHRUNK_BYTES));
   }
 
   /** See {@link tailLog}. */

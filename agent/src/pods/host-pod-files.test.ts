@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { systemClock } from "../clock.ts";
 import { LogKeeper } from "../logs/log-keeper.ts";
-import { HostPodFiles } from "./host-pod-files.ts";
+import { HostPodFiles, type HostPodFilesOptions } from "./host-pod-files.ts";
 
 test("each attempt gets a log, and only the one before stays beside it", async (t) => {
   const { files, dir } = podFiles(t);
@@ -37,6 +37,59 @@ test("nothing is left of a removed pod, and removing again is fine", async (t) =
   assert.deepEqual(readdirSync(dir), []);
 });
 
+test("all logs together are bounded: runs that are over go first, and the present ones lose their heads", async (t) => {
+  const told: string[] = [];
+  const { files, dir, keeper } = podFiles(t, {
+    limitBytes: 250_000,
+    onLimit: (logs) => told.push(...logs.map(({ path }) => path.slice(-"p1/main/1.log".length))),
+  });
+  const write = async (pod: string, attempt: number, bytes: number) => {
+    const { logFile } = await files.prepare(pod, "main", attempt);
+    writeFileSync(logFile, `${"x".repeat(99)}\n`.repeat(bytes / 100));
+    await keeper.check();
+  };
+  await write("p1", 1, 60_000);
+  await write("p1", 2, 60_000);
+  await write("p2", 1, 60_000);
+  await files.limit();
+  assert.deepEqual(told, []);
+  await write("p2", 2, 60_000);
+  await files.limit();
+  assert.deepEqual(told, ["p1/main/1.log"]);
+  assert.deepEqual(logsIn(join(dir, "p1", "main")), ["2.log"]);
+  await write("p3", 1, 300_000);
+  await files.limit();
+  assert.deepEqual(told.slice(1), ["p2/main/1.log", "p3/main/1.log"]);
+  assert.ok(statSync(join(dir, "p3", "main", "1.log")).blocks * 512 < 20_000);
+  assert.match(await files.lastLines("p3", "main", 1), /^(x{99}\n)*x{99}$/);
+});
+
+test("growth is enough for logs to be bounded", async (t) => {
+  const removed: string[] = [];
+  const { files, keeper } = podFiles(t, {
+    limitBytes: 200_000,
+    onLimit: (logs) => removed.push(...logs.map(({ path }) => path)),
+  });
+  await files.takeOver();
+  for (const attempt of [1, 2]) {
+    writeFileSync((await files.prepare("p1", "main", attempt)).logFile, "x\n".repeat(60_000));
+    await keeper.check();
+  }
+  await files.limit();
+  assert.equal(removed.length, 1);
+});
+
+test("where no log can be written it is said why, and it works as soon as it can", async (t) => {
+  const { files, dir } = podFiles(t);
+  writeFileSync(join(dir, "p1"), "a file in the way");
+  await assert.rejects(
+    files.prepare("p1", "main", 1),
+    /no log can be written to .*p1\/main: not a directory/,
+  );
+  rmSync(join(dir, "p1"));
+  await files.prepare("p1", "main", 1);
+});
+
 test("names that lead elsewhere are refused", async (t) => {
   const { files } = podFiles(t);
   for (const name of ["..", "a/b", "", ".x"]) await assert.rejects(files.prepare(name, "main", 1));
@@ -48,12 +101,16 @@ function logsIn(dir: string): string[] {
     .sort();
 }
 
-function podFiles(t: TestContext): { files: HostPodFiles; dir: string } {
+function podFiles(
+  t: TestContext,
+  options: HostPodFilesOptions = {},
+): { files: HostPodFiles; dir: string; keeper: LogKeeper } {
   const dir = mkdtempSync(join(tmpdir(), "forage-pods-"));
-  const keeper = new LogKeeper({ clock: systemClock });
+  const keeper: LogKeeper = new LogKeeper({ clock: systemClock, onGrown: (bytes) => files.grown(bytes) });
+  const files = new HostPodFiles(dir, keeper, options);
   t.after(async () => {
     await keeper.close();
     rmSync(dir, { recursive: true });
   });
-  return { files: new HostPodFiles(dir, keeper), dir };
+  return { files, dir, keeper };
 }

@@ -1,7 +1,18 @@
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir, open, readdir, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import { getSystemErrorMap } from "node:util";
 import type { LogKeeper } from "../logs/log-keeper.ts";
+import { LogTimes } from "../logs/log-times.ts";
+import { defaultLogLimit, planLogLimit, type StoredLog } from "../logs/plan-log-limit.ts";
 import type { PodFiles } from "./pod-files.ts";
+
+export interface HostPodFilesOptions {
+  /** For the logs of all pods together; undefined: a share of the disk. */
+  readonly limitBytes?: number | undefined;
+  /** Logs were deleted or cut, for this reason. */
+  readonly onLimit?: (logs: readonly StoredLog[], limitBytes: number) => void;
+  readonly onError?: (error: unknown) => void;
+}
 
 // What goes up with a termination: enough for a stack trace, little enough to be sent for every pod.
 const LAST_LINES_MAX = 20;
@@ -9,39 +20,50 @@ const LAST_LINES_MAX_BYTES = 4 * 1024;
 // Uids and container names become directories below our own.
 const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 const LOG_NAME = /^(\d+)\.log$/;
+// With less than this a container's first lines would fail to be written.
+const ROOM_MIN_BYTES = 64 * 1024;
+// How much may be written before all logs are added up again: a listing costs a call for each file.
+const RECOUNT_SHARE = 1 / 32;
 
 /**
  * Pods' files below one directory of the host: `<dir>/<uid>/<container>/<attempt>.log`. Of each container the present log and the
- * one before are there; the keeper bounds both.
+ * one before are there; the keeper bounds both, and this bounds all of them together.
  */
 export class HostPodFiles implements PodFiles {
   readonly #dir: string;
   readonly #logs: LogKeeper;
+  readonly #options: HostPodFilesOptions;
+  #grownBytes = 0;
+  #recountBytes = Number.POSITIVE_INFINITY;
+  #limiting: Promise<void> | undefined;
 
-  constructor(dir: string, logs: LogKeeper) {
+  constructor(dir: string, logs: LogKeeper, options: HostPodFilesOptions = {}) {
     this.#dir = dir;
     this.#logs = logs;
+    this.#options = options;
   }
 
   /** Bounds again what an earlier run of the agent left: its containers have been writing on. */
   async takeOver(): Promise<void> {
-    for (const uid of await list(this.#dir)) {
-      for (const container of await list(join(this.#dir, uid))) {
-        const dir = join(this.#dir, uid, container);
-        const newest = Math.max(0, ...(await attemptsIn(dir)));
-        if (newest > 0) this.#logs.keep(join(dir, `${newest}.log`));
-      }
-    }
+    for (const { path, superseded } of await this.#stored()) if (!superseded) this.#logs.keep(path);
+    await this.limit();
   }
 
   async prepare(podUid: string, container: string, attempt: number): Promise<{ readonly logFile: string }> {
     const logFile = this.logFile(podUid, container, attempt);
     const dir = join(this.#podDir(podUid), safe(container));
-    await mkdir(dir, { recursive: true, mode: 0o700 });
-    for (const earlier of await attemptsIn(dir)) {
-      const path = join(dir, `${earlier}.log`);
-      if (earlier < attempt - 1) await this.#logs.remove(path);
-      else if (earlier < attempt) await this.#logs.release(path);
+    try {
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      for (const earlier of await attemptsIn(dir)) {
+        const path = join(dir, `${earlier}.log`);
+        if (earlier < attempt - 1) await this.#logs.remove(path);
+        else if (earlier < attempt) await this.#logs.release(path);
+      }
+      await assertRoom(dir);
+      // There from the start, so that its first line is seen coming; containerd's shim appends to what is there.
+      await using _ = await open(logFile, "a", 0o600);
+    } catch (cause) {
+      throw new Error(`no log can be written to ${dir}: ${describe(cause)}`, { cause });
     }
     this.#logs.keep(logFile);
     return { logFile };
@@ -69,9 +91,85 @@ export class HostPodFiles implements PodFiles {
     return join(this.#podDir(podUid), safe(container), `${attempt}.log`);
   }
 
+  /** To be told of what is written. Now and then all logs are added up, and what is too much is deleted. */
+  grown(bytes: number): void {
+    this.#grownBytes += bytes;
+    if (this.#grownBytes >= this.#recountBytes) void this.limit();
+  }
+
+  /** Bounds all logs together, now. Never rejects. */
+  limit(): Promise<void> {
+    this.#limiting ??= this.#limit()
+      .catch((error) => this.#options.onError?.(error))
+      .finally(() => {
+        this.#limiting = undefined;
+      });
+    return this.#limiting;
+  }
+
+  async #limit(): Promise<void> {
+    this.#grownBytes = 0;
+    const limitBytes = this.#options.limitBytes ?? defaultLogLimit(await diskBytes(this.#dir));
+    this.#recountBytes = limitBytes * RECOUNT_SHARE;
+    const { remove, shrink } = planLogLimit(await this.#stored(), limitBytes);
+    for (const { path } of remove) await this.#logs.remove(path);
+    for (const { path } of shrink) await this.#logs.shrink(path);
+    if (remove.length + shrink.length > 0) this.#options.onLimit?.([...remove, ...shrink], limitBytes);
+  }
+
+  async #stored(): Promise<StoredLog[]> {
+    const logs: StoredLog[] = [];
+    for (const uid of await list(this.#dir)) {
+      for (const container of await list(join(this.#dir, uid))) {
+        const dir = join(this.#dir, uid, container);
+        const attempts = await attemptsIn(dir);
+        const newest = Math.max(...attempts);
+        for (const attempt of attempts) {
+          logs.push(await storedLog(join(dir, `${attempt}.log`), attempt < newest));
+        }
+      }
+    }
+    return logs;
+  }
+
   #podDir(podUid: string): string {
     return join(this.#dir, safe(podUid));
   }
+}
+
+async function storedLog(path: string, superseded: boolean): Promise<StoredLog> {
+  let bytes = 0;
+  let changedMs = 0;
+  for (const file of [path, `${path}.1`, LogTimes.pathOf(path)]) {
+    const found = await stat(file).catch(() => undefined);
+    // Holes take no room.
+    bytes += (found?.blocks ?? 0) * 512;
+    changedMs = Math.max(changedMs, found?.mtimeMs ?? 0);
+  }
+  return { path, bytes, changedMs, superseded };
+}
+
+async function diskBytes(dir: string): Promise<number> {
+  try {
+    const { blocks, bsize } = await statfs(dir);
+    return blocks * bsize;
+  } catch (error) {
+    // No pod has been here yet: looked at again with the first lines.
+    if (isAbsent(error)) return 0;
+    throw error;
+  }
+}
+
+async function assertRoom(dir: string): Promise<void> {
+  const { bfree, bsize } = await statfs(dir);
+  if (bfree * bsize < ROOM_MIN_BYTES) throw new Error("the disk is full");
+}
+
+/** Without the path and the call, which tell operators nothing. */
+function describe(error: unknown): string {
+  const errno = error instanceof Error && "errno" in error ? Number(error.errno) : Number.NaN;
+  const [, text] = getSystemErrorMap().get(errno) ?? [];
+  return text ?? (error instanceof Error ? error.message : String(error));
 }
 
 function safe(name: string): string {
@@ -80,7 +178,10 @@ function safe(name: string): string {
 }
 
 async function attemptsIn(dir: string): Promise<number[]> {
-  return (await list(dir)).flatMap((name) => Number(LOG_NAME.exec(name)?.[1] ?? []));
+  return (await list(dir)).flatMap((name) => {
+    const attempt = LOG_NAME.exec(name)?.[1];
+    return attempt === undefined ? [] : Number(attempt);
+  });
 }
 
 async function list(dir: string): Promise<string[]> {

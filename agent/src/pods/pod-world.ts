@@ -46,6 +46,8 @@ export interface HostFacts {
   readonly address: string;
   /** Quantities by resource name. */
   readonly allocatable: () => Readonly<Record<string, string>>;
+  /** Why pods that have never run here can't start now: the disk is fuller than the reserve allows. */
+  readonly diskPressure?: () => string | undefined;
 }
 
 /** What pods tell. */

@@ -222,8 +222,8 @@ export interface Fault {
   readonly reason?: StartBlock;
 }
 
-/** A container can't be made as things are: something it refers to is not there, or a volume can't be had. */
-export type StartBlock = "CreateContainerConfigError" | "FailedMount";
+/** A container can't be made as things are: something it refers to is not there, a volume can't be had, or the disk is too full. */
+export type StartBlock = "CreateContainerConfigError" | "FailedMount" | "DiskPressure";
 
 export const EMPTY_MEMORY: PodMemory = { containers: {}, removed: false };
 

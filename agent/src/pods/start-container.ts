@@ -29,6 +29,7 @@ export async function startContainer(
   const { pod } = view;
   const spec = allContainers(pod).find((it) => it.name === container);
   if (spec === undefined || view.memory.sandbox === undefined) return {};
+  assertRoom(world, view);
   const bothSignals = AbortSignal.any([signal, goalSignal]);
   const binds = await bindVolumes(world, view, spec, bothSignals);
   try {
@@ -55,6 +56,13 @@ export async function startContainer(
     const termination = startError(error, world.clock.nowMs());
     return { change: (memory) => notStarted(world, memory, container, attempt, termination) };
   }
+}
+
+/** What has run here goes on, also on a full disk: a restart takes no room that it didn't have. */
+function assertRoom({ host }: PodWorld, { memory }: PodView): void {
+  if (Object.values(memory.containers).some(({ attempt }) => attempt > 0)) return;
+  const pressure = host.diskPressure?.();
+  if (pressure !== undefined) throw new StartBlockedError("DiskPressure", pressure);
 }
 
 /** How far the pod has come once a container of this role has begun. */

@@ -1,0 +1,40 @@
+/** One run's log with all its files. */
+export interface StoredLog {
+  readonly path: string;
+  /** On disk. */
+  readonly bytes: number;
+  /** Of the last write, milliseconds since the epoch. */
+  readonly changedMs: number;
+  /** A newer run of the container has a log too. */
+  readonly superseded: boolean;
+}
+
+export interface LogLimitPlan {
+  readonly remove: readonly StoredLog[];
+  /** To be left with their last lines only. */
+  readonly shrink: readonly StoredLog[];
+}
+
+// What is freed beyond the limit, so that it isn't reached again with the next line.
+const FREE_SHARE = 0.1;
+
+/** What has to go so that all logs of the node fit: runs that are over, the oldest first; then what present ones have most of. */
+export function planLogLimit(logs: readonly StoredLog[], limitBytes: number): LogLimitPlan {
+  let excess = logs.reduce((sum, { bytes }) => sum + bytes, 0) - limitBytes;
+  if (excess <= 0) return { remove: [], shrink: [] };
+  excess += limitBytes * FREE_SHARE;
+  const take = (candidates: readonly StoredLog[]) =>
+    candidates.filter(({ bytes }) => {
+      if (excess <= 0) return false;
+      excess -= bytes;
+      return true;
+    });
+  const over = logs.filter((it) => it.superseded).sort((a, b) => a.changedMs - b.changedMs);
+  const present = logs.filter((it) => !it.superseded && it.bytes > 0).sort((a, b) => b.bytes - a.bytes);
+  return { remove: take(over), shrink: take(present) };
+}
+
+/** A tenth of the disk, but no more than anyone looks through. */
+export function defaultLogLimit(diskBytes: number): number {
+  return Math.min(diskBytes / 10, 5 * 2 ** 30);
+}
