@@ -1,13 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Pod, PodContainer } from "../src/pods/pod.ts";
+import type { Pod } from "../src/pods/pod.ts";
+import { aRandomPod, IMAGES, volumesOf } from "./sim/a-random-pod.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
+import { NO_FAULTS } from "./sim/sim-calls.ts";
 import { SimClock } from "./sim/sim-clock.ts";
-import { keyOf, NO_FAULTS, SimHost } from "./sim/sim-host.ts";
+import { keyOf, podOf } from "./sim/sim-container.ts";
+import { SimHost } from "./sim/sim-host.ts";
+import { type PodFate, SimRules } from "./sim/sim-rules.ts";
 
 // Seeds are cheap; a failing one is printed and can be run again by FORAGE_SIM_SEED.
-const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 150);
+const SEEDS = Number(process.env.FORAGE_SIM_SEEDS ?? 100);
 const ONE_SEED = process.env.FORAGE_SIM_SEED;
 
 const ROUNDS = 40;
@@ -42,71 +46,96 @@ class World {
   readonly clock = new SimClock();
   readonly disk = new SimDisk();
   readonly host: SimHost;
+  readonly rules: SimRules;
   readonly assigned = new Map<string, Pod>();
   agent: SimAgent;
-  #pods = 0;
-  #violation: string | undefined;
-  /** Pods whose containers may be killed: their namespace was taken away or their host rebooted. */
+  readonly #everAssigned = new Map<string, Pod>();
+  readonly #evicted = new Set<string>();
+  /** Pods whose namespace was taken away or whose host was rebooted. */
   readonly #disturbed = new Set<string>();
 
   constructor(seed: number) {
     this.random = seededRandom(seed);
     this.host = new SimHost(this.clock, this.random);
-    this.host.registry.add("app:1").add("app:latest").add("side:1");
-    this.host.onRunning = () => this.#checkSingle();
-    this.host.onKill = (container) => {
-      const uid = keyOf(container).split("/")[0] ?? "";
-      const pod = this.assigned.get(uid);
-      if (pod === undefined || pod.stopping || this.#disturbed.has(uid)) return;
-      this.#violation ??= `a healthy container of pod ${uid} was ended`;
-    };
+    for (const image of IMAGES) this.host.registry.add(image);
+    this.rules = new SimRules(this.host, this.#everAssigned, (uid) => this.#fateOf(uid));
+    this.host.witness = this.rules;
     this.agent = this.#bear(false);
   }
 
   async round(): Promise<void> {
-    this.host.faults = {
+    this.host.calls.faults = {
       callFails: this.random() * 0.2,
       callTimesOut: this.random() * 0.1,
       eventLost: this.random() * 0.3,
       streamBreaks: this.random() * 0.05,
       startFails: this.random() * 0.1,
+      programFails: this.random() * 0.3,
+      hookFails: this.random() * 0.3,
     };
     this.#act();
     await this.clock.advance(this.random() < 0.7 ? this.random() * 3_000 : this.random() * 90_000);
-    assert.equal(this.#violation, undefined);
+    this.#check();
   }
 
   async calm(): Promise<void> {
-    this.host.faults = { ...NO_FAULTS };
+    this.host.calls.faults = { ...NO_FAULTS };
     this.host.registryUp = true;
+    for (const uid of this.assigned.keys()) this.#supply(uid, "last");
+    for (const uid of this.#evicted) this.agent.supervisor.evict(uid, "too much");
+    for (const container of this.host.running()) container.unready = false;
     await this.clock.advance(QUIET_MS);
-    assert.equal(this.#violation, undefined);
+    this.#check();
   }
 
   assertConverged(): void {
-    const running = this.host.running().map(keyOf).sort();
-    const wanted = [...this.assigned.values()]
-      .filter((pod) => !pod.stopping)
-      .flatMap((pod) => pod.containers.map((it) => `${pod.uid}/${it.name}`))
-      .sort();
-    assert.deepEqual(running, wanted, "what runs");
-    assert.equal(this.host.containers.size, wanted.length, "nothing dead is left");
-    const living = [...this.assigned.values()].filter((pod) => !pod.stopping).map((pod) => pod.uid);
-    for (const [what, uids] of Object.entries({
-      sandboxes: this.host.sandboxes,
-      published: this.host.published,
-      directories: this.host.directories,
-    })) {
-      assert.deepEqual([...uids.keys()].sort(), living.toSorted(), what);
-    }
-    for (const pod of this.assigned.values()) {
-      const status = this.agent.statuses.get(pod.uid);
-      assert.equal(status?.phase, pod.stopping ? "REMOVED" : "RUNNING", `phase of ${pod.uid}`);
-      assert.equal(status?.ready, !pod.stopping);
-    }
+    const living = [...this.assigned.values()].filter((pod) => !pod.stopping);
+    const serving = living.filter((pod) => pod.restartPolicy === "Always" && !this.#evicted.has(pod.uid));
+    const wanted = serving.flatMap((pod) => pod.containers.map((it) => `${pod.uid}/${it.name}`)).sort();
+    assert.deepEqual(this.host.running().map(keyOf).sort(), wanted, "what runs");
+    const over = new Set(living.filter((pod) => !serving.includes(pod)).map(({ uid }) => uid));
+    const others = [...this.host.containers.values()].filter((it) => !over.has(podOf(it)));
+    assert.equal(others.length, wanted.length, "nothing dead is left");
+    const least = serving.map(({ uid }) => uid);
+    this.#assertKept("sandboxes", this.host.sandboxes, least);
+    this.#assertKept("published", this.host.published, least);
+    this.#assertKept("directories", this.host.directories, least);
+    const withVolumes = serving.filter(({ volumes }) => volumes !== undefined);
+    this.#assertKept(
+      "volumes",
+      this.host.volumes.pods,
+      withVolumes.map(({ uid }) => uid),
+    );
+    for (const { uid, volumes } of withVolumes) assert.deepEqual(this.host.volumes.pods.get(uid), volumes);
+    for (const pod of this.assigned.values()) this.#assertStatus(pod);
     assert.deepEqual([...this.disk.states.keys()].sort(), [...this.assigned.keys()].sort(), "memories");
     const hostPorts = [...this.host.published.values()].flat().map((it) => it.hostPort);
     assert.equal(new Set(hostPorts).size, hostPorts.length, "host ports are used once");
+  }
+
+  /** All that serve have it, and no pod that is gone. */
+  #assertKept(what: string, uids: { keys(): Iterable<string> }, least: readonly string[]): void {
+    const kept = new Set(uids.keys());
+    for (const uid of least) assert.ok(kept.has(uid), `${what} of ${uid}`);
+    for (const uid of kept)
+      assert.equal(this.assigned.get(uid)?.stopping, false, `${what} of ${uid} are left`);
+  }
+
+  #assertStatus({ uid, stopping, restartPolicy }: Pod): void {
+    const status = this.agent.statuses.get(uid);
+    const phases = stopping
+      ? ["REMOVED"]
+      : this.#evicted.has(uid)
+        ? ["FAILED", "SUCCEEDED"]
+        : { Always: ["RUNNING"], OnFailure: ["SUCCEEDED"], Never: ["SUCCEEDED", "FAILED"] }[restartPolicy];
+    assert.ok(phases.includes(status?.phase ?? ""), `${uid} is ${status?.phase}, not ${phases.join(" or ")}`);
+    assert.equal(status?.ready, phases[0] === "RUNNING", `${uid} ready`);
+    for (const { terminations } of status?.containers ?? []) assert.ok(terminations.length <= 5);
+  }
+
+  #check(): void {
+    assert.equal(this.rules.violation, undefined);
+    assert.deepEqual(this.agent.lies, []);
   }
 
   #act(): void {
@@ -114,12 +143,15 @@ class World {
     if (choice < 0.25) this.#assign();
     else if (choice < 0.33) this.#stop();
     else if (choice < 0.39) this.#unassign();
-    else if (choice < 0.55) this.#crash();
+    else if (choice < 0.5) this.#crash();
+    else if (choice < 0.55) this.#flip();
     else if (choice < 0.7) this.#reincarnate(false);
     else if (choice < 0.74) this.#reincarnate(true);
     else if (choice < 0.78) this.#loseSandbox();
     else if (choice < 0.82) this.host.images.clear();
     else if (choice < 0.87) this.host.registryUp = !this.host.registryUp;
+    else if (choice < 0.93) this.#supply(this.#any([...this.assigned.keys()]), String(this.random()));
+    else if (choice < 0.95) this.#evict();
   }
 
   #bear(rebooted: boolean): SimAgent {
@@ -132,30 +164,52 @@ class World {
   }
 
   #assign(): void {
-    this.#pods += 1;
-    const pod = aPod(`p${this.#pods}`, this.random);
-    this.assigned.set(pod.uid, pod);
-    this.agent.assign(pod);
+    this.#tell(aRandomPod(`p${this.#everAssigned.size + 1}`, this.random));
   }
 
   #stop(): void {
     const pod = this.#any([...this.assigned.values()]);
-    if (pod === undefined) return;
-    const stopping = { ...pod, stopping: true };
-    this.assigned.set(pod.uid, stopping);
-    this.agent.assign(stopping);
+    if (pod !== undefined) this.#tell({ ...pod, stopping: true });
+  }
+
+  /** A secret comes, or changes. */
+  #supply(uid: string | undefined, content: string): void {
+    const pod = this.assigned.get(uid ?? "");
+    if (pod?.volumes !== undefined) this.#tell({ ...pod, volumes: volumesOf(pod.uid, content) });
+  }
+
+  #tell(pod: Pod): void {
+    this.assigned.set(pod.uid, pod);
+    this.#everAssigned.set(pod.uid, pod);
+    this.agent.assign(pod);
   }
 
   #unassign(): void {
     const pod = this.#any([...this.assigned.values()]);
     if (pod === undefined) return;
     this.assigned.delete(pod.uid);
+    this.#evicted.delete(pod.uid);
     this.agent.unassign(pod.uid);
+  }
+
+  #evict(): void {
+    const pod = this.#any([...this.assigned.values()].filter(({ stopping }) => !stopping));
+    if (pod === undefined) return;
+    this.#evicted.add(pod.uid);
+    this.agent.supervisor.evict(pod.uid, "too much");
   }
 
   #crash(): void {
     const container = this.#any(this.host.running());
-    if (container !== undefined) this.host.crash(container.id, this.random() < 0.5 ? 137 : 1);
+    if (container !== undefined) this.host.end(container.id, this.random() < 0.5 ? 137 : 1);
+  }
+
+  /** What its probes find changes. */
+  #flip(): void {
+    const container = this.#any(this.host.running());
+    if (container === undefined) return;
+    if (this.random() < 0.5) container.unready = !container.unready;
+    else container.broken = true;
   }
 
   #reincarnate(reboot: boolean): void {
@@ -174,40 +228,13 @@ class World {
     this.host.sandboxes.delete(uid);
   }
 
-  #checkSingle(): void {
-    const running = this.host.running().map(keyOf);
-    if (new Set(running).size !== running.length)
-      this.#violation ??= `two at once: ${running.sort().join(" ")}`;
+  #fateOf(uid: string): PodFate {
+    const pod = this.assigned.get(uid);
+    if (pod === undefined || this.#disturbed.has(uid)) return "lost";
+    return pod.stopping || this.#evicted.has(uid) ? "ending" : "kept";
   }
 
   #any<Item>(items: readonly Item[]): Item | undefined {
     return items[Math.floor(this.random() * items.length)];
   }
-}
-
-function aPod(uid: string, random: () => number): Pod {
-  const main = aContainer("main", random() < 0.5 ? "app:1" : "app:latest");
-  return {
-    uid,
-    namespace: "default",
-    name: `pod-${uid}`,
-    specHash: `hash-${uid}`,
-    stopping: false,
-    hostname: uid,
-    graceMs: 5_000,
-    restartPolicy: "Always",
-    containers: random() < 0.3 ? [aContainer("side", "side:1"), main] : [main],
-  };
-}
-
-function aContainer(name: string, image: string): PodContainer {
-  return {
-    name,
-    image,
-    pullPolicy: image.endsWith(":latest") ? "Always" : "IfNotPresent",
-    command: [],
-    args: [],
-    env: [],
-    ports: [{ container: name, containerPort: 80, protocol: "TCP" }],
-  };
 }

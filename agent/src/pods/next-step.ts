@@ -53,7 +53,11 @@ function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
 }
 
 function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
-  if (!isInitialized(view) && !(yield* initialize(view, limits))) return;
+  if (!isInitialized(view)) {
+    // What ran in the namespace before this one has ended.
+    for (const container of view.pod.containers) yield* settle(view, container);
+    if (!(yield* initialize(view, limits))) return;
+  }
   for (const container of view.pod.containers) yield* keepRunning(view, container, limits);
   // Nothing of these is needed any more, whatever became of them.
   const inits = initContainersOf(view.pod);

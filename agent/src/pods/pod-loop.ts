@@ -24,6 +24,9 @@ export interface PodLoopStart {
 // A wait is looked at again at least this often, so that a wall clock that jumped can't make it endless.
 const WAIT_MAX_MS = 300_000;
 
+// Containerd goes on with what it was asked for when whoever asked is gone: measured in tenths of a second.
+const LATE_START_MS = 2_000;
+
 /**
  * Keeps one pod as it is to be: wake, read all, decide, act, sleep. Whoever learns something calls `wake`,
  * which only means "look again".
@@ -40,6 +43,7 @@ export class PodLoop {
   #stoppingSinceMs: number | undefined;
   #memory: PodMemory;
   #stale = false;
+  #doubtUntilMs: number | undefined;
   #published = false;
   /** The object that was assigned then; undefined: nobody knows. */
   #volumesShown: Pod["volumes"];
@@ -200,7 +204,10 @@ export class PodLoop {
     const saved = effect.change === undefined ? undefined : this.#remember(effect.change);
     if (effect.published !== undefined) this.#published = effect.published;
     if (effect.volumesShown !== undefined) this.#volumesShown = effect.volumesShown;
-    if (effect.looked) this.#stale = false;
+    if (effect.looked) {
+      this.#stale = false;
+      if ((this.#doubtUntilMs ?? 0) <= this.#world.clock.nowMs()) this.#doubtUntilMs = undefined;
+    }
     if (effect.durable) await saved;
     this.#faults.delete(stepKey(step));
     this.#world.events.stepped(this.#pod.uid, step, this.#world.clock.monotonicMs() - beganMs, undefined);
@@ -216,7 +223,10 @@ export class PodLoop {
     const reason = error instanceof StartBlockedError ? error.reason : undefined;
     this.#faults.set(key, { failures, notBeforeMs, message, ...(reason && { reason }) });
     // A call to the runtime that failed may have had its effect all the same: look before trying again.
-    if (error instanceof RuntimeError && step.kind !== "look") this.#stale = true;
+    if (error instanceof RuntimeError && step.kind !== "look") {
+      this.#stale = true;
+      if (step.kind === "startContainer") this.#doubtUntilMs = clock.nowMs() + LATE_START_MS;
+    }
     events.stepped(this.#pod.uid, step, clock.monotonicMs() - beganMs, error);
   }
 
@@ -227,6 +237,7 @@ export class PodLoop {
       ...(this.#stoppingSinceMs !== undefined && { stoppingSinceMs: this.#stoppingSinceMs }),
       containers: this.#world.observer.containersOf(this.#pod.uid),
       stale: this.#stale,
+      ...(this.#doubtUntilMs !== undefined && { doubtUntilMs: this.#doubtUntilMs }),
       published: this.#published,
       volumesOutdated: this.#volumesShown !== this.#pod.volumes && showsFiles(this.#pod),
       images: this.#images(),

@@ -20,6 +20,8 @@ export interface PodView {
   readonly containers: readonly ObservedContainer[];
   /** The runtime's list is in doubt: a call was cut off, its outcome is not known. */
   readonly stale: boolean;
+  /** Set while a start that was cut off may still have its effect: when that is ruled out. */
+  readonly doubtUntilMs?: number;
   /** The kernel's rules are known to be the memory's ports. */
   readonly published: boolean;
   /** Volumes may show other contents than the pod's. */

@@ -14,6 +14,11 @@ export function* toRemove(view: PodView): Generator<Step | Wait> {
   const live = view.containers.filter((it) => isLive(it) || isUndecided(it, view.nowMs));
   if (live.length > 0) return yield* stopInOrder(view, live);
   if (view.containers.length > 0) return yield* sweep(view.containers);
+  const { doubtUntilMs } = view;
+  // What a container uses must not be taken away just before it turns up.
+  if (doubtUntilMs !== undefined) {
+    return yield doubtUntilMs > view.nowMs ? { kind: "wait", untilMs: doubtUntilMs } : { kind: "look" };
+  }
   yield { kind: "cleanUp" };
 }
 
@@ -41,12 +46,14 @@ export function stop(
   const { graceMs = view.pod.graceMs, cause } = how;
   const memory = memoryOf(view.memory, container);
   const sinceMs = memory.containerId === id ? memory.stop?.sinceMs : undefined;
-  const leftMs = sinceMs === undefined ? graceMs : graceMs - Math.max(0, view.nowMs - sinceMs);
+  // However long nobody was there to go on with it: the hook may not have begun.
+  const leftMs =
+    sinceMs === undefined ? graceMs : Math.max(GRACE_LEAST_MS, graceMs - Math.max(0, view.nowMs - sinceMs));
   return {
     kind: "stopContainer",
     container,
     id,
-    graceMs: Math.max(0, Math.min(graceMs, leftMs)),
+    graceMs: Math.min(graceMs, leftMs),
     ...(cause && { cause }),
   };
 }

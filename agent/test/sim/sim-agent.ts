@@ -6,8 +6,8 @@ import type { Pod, PodMemory } from "../../src/pods/pod.ts";
 import type { PodStatus } from "../../src/pods/pod-status.ts";
 import { PodSupervisor } from "../../src/pods/pod-supervisor.ts";
 import { fromPodState, toPodState } from "../../src/pods/stored-memory.ts";
-import { FakeVolumes } from "../../src/volumes/fake.ts";
-import type { SimHost } from "./sim-host.ts";
+import { probeOver } from "../../src/probes/run-probe.ts";
+import type { SimHost, SimSession } from "./sim-host.ts";
 
 /** What survives an agent: assignments at once, memories a little later. */
 export class SimDisk {
@@ -22,10 +22,12 @@ const WRITE_MS = 15;
 export class SimAgent {
   readonly #host: SimHost;
   readonly #disk: SimDisk;
-  readonly #session: ReturnType<SimHost["session"]>;
+  readonly #session: SimSession;
   readonly supervisor: PodSupervisor;
   readonly statuses = new Map<string, PodStatus>();
   readonly trace: string[];
+  /** Statuses that can't be. */
+  readonly lies: string[] = [];
   #dead = false;
 
   constructor(host: SimHost, disk: SimDisk, random: () => number, trace: string[]) {
@@ -33,7 +35,7 @@ export class SimAgent {
     this.#disk = disk;
     this.trace = trace;
     this.#session = host.session();
-    const { runtime, network, files } = this.#session;
+    const { runtime, network, volumes, files } = this.#session;
     this.supervisor = new PodSupervisor({
       instance: "sim",
       clock: host.clock,
@@ -42,14 +44,17 @@ export class SimAgent {
       network,
       networkFiles: new FakeNetworkFiles(),
       devices: noDevices,
-      volumes: new FakeVolumes(),
+      volumes,
       files,
-      probe: async () => ({ outcome: "success", message: "ok" }),
+      probe: probeOver(host.clock),
       host: { nodeName: "sim", address: "192.0.2.1", allocatable: () => ({}) },
       events: {
         remembered: (uid, memory) => this.#save(uid, memory),
         changed: (status) => {
-          if (!this.#dead) this.statuses.set(status.uid, status);
+          if (this.#dead) return;
+          this.statuses.set(status.uid, status);
+          const { ready, containers } = status;
+          if (ready && !containers.every((it) => it.ready)) this.lies.push(JSON.stringify(status));
         },
         stepped: (uid, step, _, error) => {
           if (!this.#dead)

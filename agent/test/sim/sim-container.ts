@@ -1,0 +1,36 @@
+import { CONTAINER_LABEL, POD_UID_LABEL } from "../../src/pods/container-name.ts";
+import type { ContainerSpec } from "../../src/runtime/runtime.ts";
+
+export interface SimContainer {
+  readonly id: string;
+  readonly spec: ContainerSpec;
+  state: "created" | "running" | "exited";
+  exitCode: number;
+  readonly startedAtMs: number;
+  finishedAtMs: number;
+  /** What its probes find. */
+  readonly warmUpMs: number;
+  unready: boolean;
+  broken: boolean;
+  /** Its startup probe has been told once that it is up. */
+  isUp: boolean;
+  postStart: "none" | "tried" | "ran" | "done";
+  postStarts: number;
+  postStartEndedAtMs: number;
+  preStopTried: boolean;
+  /** It may be ended although it is well: nobody knows what its hook has done. */
+  excused: boolean;
+}
+
+export function podOf(container: { readonly spec: ContainerSpec }): string {
+  return container.spec.labels[POD_UID_LABEL] ?? "";
+}
+
+export function nameOf(container: { readonly spec: ContainerSpec }): string {
+  return container.spec.labels[CONTAINER_LABEL] ?? "";
+}
+
+/** Pod and container a simulated container is for. */
+export function keyOf(container: { readonly spec: ContainerSpec }): string {
+  return `${podOf(container)}/${nameOf(container)}`;
+}

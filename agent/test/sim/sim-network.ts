@@ -1,0 +1,88 @@
+import {
+  isHostNetwork,
+  type KnownPod,
+  NetworkError,
+  type PodNetwork,
+  type PodSandbox,
+  type PortMapping,
+  type PortRequest,
+} from "../../src/network/network.ts";
+import type { PodFiles } from "../../src/pods/pod-files.ts";
+import { never, type SimLine } from "./sim-calls.ts";
+import type { SimHost } from "./sim-host.ts";
+
+export function simNetwork(host: SimHost, line: SimLine): PodNetwork {
+  const { sandboxes, published, ports } = host;
+  const call = <Result>(effect: () => Result) => host.calls.make(line, { effect, fail: failure });
+  return {
+    start: (known) => call(() => start(host, known)),
+    attach: (podUid) =>
+      call((): PodSandbox => {
+        const namespacePath = sandboxes.get(podUid) ?? `/run/netns/${podUid}-${host.next()}`;
+        sandboxes.set(podUid, namespacePath);
+        return { podUid, namespacePath, address: "10.0.0.1" };
+      }),
+    check: async (sandbox) => sandboxes.get(sandbox.podUid) === sandbox.namespacePath,
+    findLost: async (known) =>
+      known.filter((it) => !isHostNetwork(it) && sandboxes.get(it.podUid) !== it.namespacePath),
+    detach: (podUid) =>
+      call(() => {
+        sandboxes.delete(podUid);
+        published.delete(podUid);
+        ports.delete(podUid);
+      }),
+    allocatePorts: async (podUid, wanted) => allocate(host, podUid, wanted),
+    takeHostPorts: async (_, wanted) => wanted.map((it) => ({ ...it, hostPort: it.containerPort })),
+    publish: (sandbox, mappings) => call(() => void published.set(sandbox.podUid, mappings)),
+    unpublish: (podUid) => call(() => void published.delete(podUid)),
+    close: async () => undefined,
+  };
+}
+
+export function simFiles({ directories }: SimHost, line: SimLine): PodFiles {
+  return {
+    prepare: async (podUid, container, attempt) => {
+      if (line.cut) return never();
+      directories.add(podUid);
+      return { logFile: `/logs/${podUid}/${container}/${attempt}.log` };
+    },
+    lastLines: async () => (line.cut ? never() : "last words"),
+    remove: async (podUid) => {
+      if (line.cut) return never();
+      directories.delete(podUid);
+    },
+  };
+}
+
+function start({ sandboxes, published, ports }: SimHost, known: readonly KnownPod[]): void {
+  const uids = new Set(known.map((it) => it.podUid));
+  for (const uid of [...sandboxes.keys()]) if (!uids.has(uid)) sandboxes.delete(uid);
+  ports.clear();
+  for (const pod of known) if (pod.ports.length > 0) ports.set(pod.podUid, pod.ports);
+  published.clear();
+  for (const pod of known) if (sandboxes.has(pod.podUid)) published.set(pod.podUid, pod.ports);
+}
+
+function allocate(
+  { ports }: SimHost,
+  podUid: string,
+  wanted: readonly PortRequest[],
+): readonly PortMapping[] {
+  const held = ports.get(podUid);
+  if (held !== undefined) return held;
+  const taken = new Set([...ports.values()].flat().map((it) => it.hostPort));
+  let next = 20_000;
+  const made = wanted.map((request) => {
+    while (taken.has(next)) next += 1;
+    taken.add(next);
+    return { ...request, hostPort: next };
+  });
+  ports.set(podUid, made);
+  return made;
+}
+
+function failure(code: "UNAVAILABLE" | "TIMEOUT"): Error {
+  return new NetworkError(code === "TIMEOUT" ? "TIMEOUT" : "SETUP_FAILED", `simulated ${code}`, {
+    retryable: true,
+  });
+}

@@ -1,0 +1,27 @@
+import { type PodVolumes, VolumeError } from "../../src/volumes/volumes.ts";
+import type { SimLine } from "./sim-calls.ts";
+import type { SimHost } from "./sim-host.ts";
+
+/** The host's volumes, over calls that take time and fail. */
+export function simVolumes(host: SimHost, line: SimLine): PodVolumes {
+  const { volumes } = host;
+  const call = <Result>(effect: () => Promise<Result>) => host.calls.make(line, { effect, fail: failure });
+  return {
+    recover: (known, signal) => call(() => volumes.recover(known, signal)),
+    prepare: (pod, signal) => call(() => volumes.prepare(pod, signal)),
+    binds: (uid, container, mounts, signal) => call(() => volumes.binds(uid, container, mounts, signal)),
+    update: (pod, signal) => call(() => volumes.update(pod, signal)),
+    release: (uid, signal) =>
+      call(() => {
+        host.witness?.released(uid);
+        return volumes.release(uid, signal);
+      }),
+    claims: () => volumes.claims(),
+    removeClaim: (namespace, name, signal) => volumes.removeClaim(namespace, name, signal),
+    close: async () => undefined,
+  };
+}
+
+function failure(code: "UNAVAILABLE" | "TIMEOUT"): Error {
+  return new VolumeError("UNAVAILABLE", `simulated ${code}`);
+}
