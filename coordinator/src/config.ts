@@ -28,6 +28,8 @@ const schema = z.strictObject({
   adminTokenFile: z.string().startsWith("/").optional(),
   /** Keys that encrypt secrets, the first of them new ones. Default: made at the first start below `dataDir`. */
   secretKeyFile: z.string().startsWith("/").optional(),
+  /** Who pods' identity tokens say that they come from, and for whom they are. Default: the cluster's id. */
+  identityIssuer: z.string().min(1).max(1_000).optional(),
   profile: z.enum(["pack", "kube-most", "kube-least"]).default("pack"),
   rollout: z
     .strictObject({

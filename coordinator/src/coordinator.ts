@@ -14,9 +14,11 @@ import { startPlainDestination } from "./destination/plain-listener.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
+import { Assignments } from "./link/assignments.ts";
 import { isRevoked } from "./link/enroll.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
+import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
@@ -34,6 +36,8 @@ export interface CoordinatorOptions {
   readonly authority: CertificateAuthority;
   /** Encrypts secrets. */
   readonly vault: Vault;
+  /** Signs the identity tokens of pods. */
+  readonly issuer: IdentityIssuer;
   readonly clock: Clock;
   readonly log: Logger;
   /** Told when the coordinator can't go on; the process should end and be started anew. */
@@ -169,7 +173,7 @@ const serverOptions = {
 };
 
 function servicesOptions(
-  { store, clock, log, authority, clusterId, config, epoch, vault }: CoordinatorOptions,
+  { store, clock, log, authority, clusterId, config, epoch, vault, issuer }: CoordinatorOptions,
   parts: {
     readonly state: State;
     readonly sessions: Sessions;
@@ -194,7 +198,17 @@ function servicesOptions(
       randomBytes,
       authorityPin: authority.pin,
     },
-    connect: { store, state, sessions, clock, log, clusterId, epoch, heartbeatIntervalMs },
+    connect: {
+      store,
+      state,
+      sessions,
+      assignments: new Assignments({ state, vault, issuer, clock, log }),
+      clock,
+      log,
+      clusterId,
+      epoch,
+      heartbeatIntervalMs,
+    },
     enroll: { store, state, clock, log, authority, clusterId },
     destination: { directory: directoryOf(state, config.clusterDomain), authorize: true },
     tunnels,

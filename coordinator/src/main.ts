@@ -7,6 +7,7 @@ import { systemClock } from "./control/clock.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { ensureAdminToken, openAuthority } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
+import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { openVault, reseal } from "./objects/open-vault.ts";
 import { openLevelStore } from "./store/index.ts";
@@ -45,6 +46,8 @@ async function serve(config: Config): Promise<void> {
   const rewritten = await reseal(keys, store);
   if (rewritten > 0)
     log.info({ records: rewritten }, "encrypted again with the first key of the secret key file");
+  const signingKeys = await loadSigningKeys(join(config.dataDir, "keys", "identity.pem"));
+  const issuer = new IdentityIssuer({ issuer: config.identityIssuer ?? store.id, keys: signingKeys });
   const coordinator = await startCoordinator({
     config,
     store,
@@ -52,6 +55,7 @@ async function serve(config: Config): Promise<void> {
     clusterId: store.id,
     authority,
     vault,
+    issuer,
     clock,
     log,
     onFatal: (err) => {

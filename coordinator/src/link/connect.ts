@@ -9,8 +9,10 @@ import { toTimestamp } from "../model/timestamp.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
+import type { Assignments } from "./assignments.ts";
+import { forgetClaims } from "./claims-removed.ts";
 import { checkNodeReport } from "./node-report.ts";
-import { assignmentRevision, deltaOf, type Sent, snapshotOf } from "./outbox.ts";
+import { assignmentRevision, Outbox, type Wanted } from "./outbox.ts";
 import { recordHello, recordStatuses } from "./reports.ts";
 import type { Session, Sessions } from "./sessions.ts";
 
@@ -18,6 +20,7 @@ export interface ConnectOptions {
   readonly store: Store;
   readonly state: State;
   readonly sessions: Sessions;
+  readonly assignments: Assignments;
   readonly clock: Clock;
   readonly log: Logger;
   readonly clusterId: string;
@@ -73,17 +76,29 @@ async function* send(
   node: string,
   session: Session,
   signal: AbortSignal,
-  { state, epoch }: ConnectOptions,
+  { state, epoch, assignments, clock }: ConnectOptions,
 ): AsyncGenerator<ConnectResponse> {
-  const sent: Sent = new Map();
+  const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
-  yield { message: { $case: "snapshot", value: snapshotOf(state.podsOnNode(node), revision(), sent) } };
+  const wanted = (): Wanted => {
+    return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
+  };
+  for (const value of outbox.snapshot(wanted(), revision())) yield { message: { $case: "snapshot", value } };
   while (!signal.aborted) {
-    const delta = deltaOf(state.podsOnNode(node), revision(), sent);
-    if (delta !== undefined) yield { message: { $case: "delta", value: delta } };
+    for (const value of outbox.delta(wanted(), revision())) yield { message: { $case: "delta", value } };
+    const byPodUid = outbox.dueTokens(state.podsOnNode(node));
+    if (byPodUid !== undefined) yield { message: { $case: "identityTokens", value: { byPodUid } } };
     for (const request of session.requests.splice(0)) yield { message: { $case: "session", value: request } };
+    const cancel = wakeForTokens(outbox, session, clock);
     await session.wake.wait(signal);
+    cancel();
   }
+}
+
+function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => void {
+  const dueMs = outbox.nextTokenMs();
+  if (dueMs === undefined) return () => {};
+  return clock.schedule(Math.max(0, dueMs - clock.nowMs()), () => session.wake.raise());
 }
 
 /** Reads until the agent's half-close; a stream that can't be read is a session that has ended. */
@@ -129,6 +144,7 @@ async function take(
       return;
     case "claimsRemoved":
       options.sessions.heard(session);
+      await forgetClaims(session.node, message.value.claims, options);
       return;
     case "hello":
       throw new CoordinatorError("INVALID", "hello is said once");

@@ -1,16 +1,25 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { AssignmentDelta, AssignmentSnapshot, PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import {
+  type AssignmentDelta,
+  type AssignmentSnapshot,
+  PodAssignment,
+} from "@forage/proto/forage/agent/v1/agent";
+import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
 import { aPod } from "../../test/support/entries.ts";
 import { randomOf } from "../../test/support/random.ts";
-import type { PodEntry } from "../state/entries.ts";
-import { assignmentRevision, deltaOf, type Sent, snapshotOf } from "./outbox.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { ObjectEntry, PodEntry } from "../state/entries.ts";
+import { assignmentBytes } from "./assignments.ts";
+import { assignmentRevision, Outbox } from "./outbox.ts";
 
-test("a snapshot and the deltas after it always add up to what is assigned", () => {
+test("a snapshot and the deltas after it always add up to what is assigned, in parts that are not too large", () => {
   for (let seed = 0; seed < 100; seed++) {
     const random = randomOf(seed);
-    const sent: Sent = new Map();
+    const partBytes = random.pick([1, 300, 1_000_000]);
+    const outbox = new Outbox({ assignments, nowMs: () => 0, partBytes });
     let pods: PodEntry[] = [];
+    let claims: ObjectEntry[] = [];
     let revision = 0;
     const change = (): void => {
       revision++;
@@ -18,45 +27,60 @@ test("a snapshot and the deltas after it always add up to what is assigned", () 
       const others = pods.filter((pod) => pod.record.name !== name);
       const stopping = random.chance(0.3);
       pods = random.chance(0.3) ? others : [...others, aPod({ name, revision, stopping })];
+      const key = `c${random.below(3)}`;
+      const known = claims.some((it) => it.key === key);
+      if (known && random.chance(0.5)) claims = claims.filter((it) => it.key !== key);
+      else if (!known) claims = [...claims, claim(key, revision)];
     };
-    const agent = new Map<string, PodAssignment>();
+    const agent = new HollowNode(partBytes);
     for (let i = 0; i < random.below(5); i++) change();
-    take(agent, snapshotOf(pods, BigInt(revision), sent));
+    agent.take([...outbox.snapshot({ pods, claimRemovals: claims }, BigInt(revision))]);
     for (let step = 0; step < 20; step++) {
+      const before = claims;
       for (let i = 0; i < random.below(4); i++) change();
-      const delta = deltaOf(pods, BigInt(revision), sent);
-      if (delta !== undefined) take(agent, delta);
+      const wanted = { pods, claimRemovals: claims };
+      const deltas = [...outbox.delta(wanted, BigInt(revision))];
+      agent.take(deltas);
       const expected = pods.map(({ record }) => [record.uid, record.stoppingSince !== undefined]);
-      const has = [...agent.values()].map(({ uid, stopping }) => [uid, stopping]);
+      const has = [...agent.pods.values()].map(({ uid, stopping }) => [uid, stopping]);
       assert.deepEqual(has.sort(), expected.sort(), `seed ${seed} step ${step}`);
-      assert.equal(deltaOf(pods, BigInt(revision), sent), undefined, "nothing is sent twice");
+      const fresh = claims.filter((it) => !before.includes(it)).map(({ key }) => key);
+      const told = deltas.flatMap(({ claimRemovals }) => claimRemovals.map(({ name }) => name));
+      assert.deepEqual(told.sort(), fresh.sort(), `seed ${seed} step ${step}: claims are told once`);
+      assert.deepEqual([...outbox.delta(wanted, BigInt(revision))], [], "nothing is sent twice");
     }
   }
 });
 
-test("an assignment holds all that a host needs", () => {
-  const pod = aPod({ name: "web-1", labels: { a: "b" }, hash: "abc", stopping: true });
-  const [assignment] = snapshotOf([pod], 7n, new Map()).pods;
-  const { record } = pod;
-  assert.deepEqual(assignment, {
-    uid: "uid-web-1",
-    namespace: "shop",
-    name: "web-1",
-    workloadKind: "container_service",
-    workloadName: "web",
-    labels: { a: "b" },
-    template: record.template,
-    specHash: "abc",
-    createdAt: record.createdAt,
-    stopping: true,
-  });
+test("a second snapshot forgets what the first one sent", () => {
+  const outbox = new Outbox({ assignments, nowMs: () => 0 });
+  const snapshot = (name: string) => [...outbox.snapshot({ pods: [aPod({ name })], claimRemovals: [] }, 1n)];
+  snapshot("a");
+  snapshot("b");
+  assert.deepEqual([...outbox.delta({ pods: [aPod({ name: "b" })], claimRemovals: [] }, 2n)], []);
 });
 
-test("a second snapshot forgets what the first one sent", () => {
-  const sent: Sent = new Map();
-  snapshotOf([aPod({ name: "a" })], 1n, sent);
-  snapshotOf([aPod({ name: "b" })], 2n, sent);
-  assert.deepEqual([...sent.keys()], ["uid-b"]);
+test("tokens are replaced when a fifth of their life is left, and those of pods that stop are not", () => {
+  let nowMs = 0;
+  const identityToken = () => ({ token: `t${nowMs}`, expiresAt: toTimestamp(nowMs + 1_000) });
+  const withTokens = {
+    ...assignments,
+    of: (pod: PodEntry) => ({ ...assignments.of(pod), identityToken: identityToken() }),
+    identityToken,
+  };
+  const outbox = new Outbox({ assignments: withTokens, nowMs: () => nowMs });
+  const pods = [aPod({ name: "a" }), aPod({ name: "b", stopping: true })];
+  assert.equal(outbox.nextTokenMs(), undefined);
+  assert.equal([...outbox.snapshot({ pods, claimRemovals: [] }, 1n)].length, 1);
+  assert.equal(outbox.nextTokenMs(), 800);
+  nowMs = 799;
+  assert.equal(outbox.dueTokens(pods), undefined);
+  nowMs = 800;
+  assert.deepEqual(outbox.dueTokens(pods), { "uid-a": { token: "t800", expiresAt: toTimestamp(1_800) } });
+  assert.equal(outbox.dueTokens(pods), undefined);
+  assert.equal(outbox.nextTokenMs(), 1_600);
+  assert.equal([...outbox.delta({ pods: [], claimRemovals: [] }, 2n)].length, 1);
+  assert.equal(outbox.nextTokenMs(), undefined, "pods that are gone need none");
 });
 
 test("revisions grow with the store's, and more with each restore", () => {
@@ -64,15 +88,39 @@ test("revisions grow with the store's, and more with each restore", () => {
   assert.ok(assignmentRevision(2, 1) > assignmentRevision(1, 2 ** 40 - 1));
 });
 
-function take(agent: Map<string, PodAssignment>, message: AssignmentSnapshot | AssignmentDelta): void {
-  if ("pods" in message) {
-    agent.clear();
-    for (const pod of message.pods) agent.set(pod.uid, pod);
-    return;
+const assignments = {
+  fingerprint: ({ revision }: PodEntry) => String(revision),
+  of: ({ record }: PodEntry) =>
+    PodAssignment.fromPartial({ uid: record.uid, stopping: record.stoppingSince !== undefined }),
+  identityToken: () => undefined,
+};
+
+function claim(key: string, revision: number): ObjectEntry {
+  const name = { namespace: "shop", kind: "claim", name: key } as const;
+  return { key, revision, name, record: ObjectRecord.fromPartial(name) };
+}
+
+/** What an agent makes of the messages. */
+class HollowNode {
+  pods = new Map<string, PodAssignment>();
+  readonly #partBytes: number;
+
+  constructor(partBytes: number) {
+    this.#partBytes = partBytes;
   }
-  for (const uid of message.removals) {
-    assert.ok(agent.has(uid), "only what was sent is removed");
-    agent.delete(uid);
+
+  take(messages: readonly (AssignmentSnapshot | AssignmentDelta)[]): void {
+    for (const [index, message] of messages.entries()) {
+      const last = index === messages.length - 1;
+      assert.equal(message.more, !last, "all but the last say that more follows");
+      if ("pods" in message && index === 0) this.pods.clear();
+      const pods = "pods" in message ? message.pods : message.upserts;
+      const bytes = pods.reduce((sum, pod) => sum + assignmentBytes(pod), 0);
+      assert.ok(pods.length <= 1 || bytes <= this.#partBytes);
+      for (const pod of pods) this.pods.set(pod.uid, pod);
+      for (const uid of "removals" in message ? message.removals : []) {
+        assert.ok(this.pods.delete(uid), "only what was sent is removed");
+      }
+    }
   }
-  for (const pod of message.upserts) agent.set(pod.uid, pod);
 }

@@ -1,8 +1,14 @@
-import type { AssignmentDelta, AssignmentSnapshot, PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import type { PodEntry } from "../state/entries.ts";
-
-/** Which version of which pod a session has been sent. */
-export type Sent = Map<string, number>;
+import type {
+  AssignmentDelta,
+  AssignmentSnapshot,
+  ClaimRef,
+  IdentityToken,
+  PodAssignment,
+} from "@forage/proto/forage/agent/v1/agent";
+import { toEpochMs } from "../model/timestamp.ts";
+import { REFRESH_SHARE } from "../objects/identity-issuer.ts";
+import type { ObjectEntry, PodEntry } from "../state/entries.ts";
+import { assignmentBytes } from "./assignments.ts";
 
 /**
  * A number that never goes back, not even when the store was restored from a backup: each restore begins a new epoch.
@@ -12,44 +18,134 @@ export function assignmentRevision(epoch: number, revision: number): bigint {
   return (BigInt(epoch) << 40n) | BigInt(revision);
 }
 
-/** Pure: everything assigned to the node. */
-export function snapshotOf(pods: readonly PodEntry[], revision: bigint, sent: Sent): AssignmentSnapshot {
-  sent.clear();
-  for (const pod of pods) sent.set(pod.record.uid, pod.revision);
-  return { revision, pods: pods.map(assignmentOf), more: false, claimRemovals: [] };
+/** What is wanted of the node now. */
+export interface Wanted {
+  readonly pods: readonly PodEntry[];
+  /** Claims whose data it is to remove. */
+  readonly claimRemovals: readonly ObjectEntry[];
 }
 
-/** Pure: what changed since; undefined if nothing did. Several changes of a pod make one. */
-export function deltaOf(
-  pods: readonly PodEntry[],
-  revision: bigint,
-  sent: Sent,
-): AssignmentDelta | undefined {
-  const upserts = pods.filter((pod) => sent.get(pod.record.uid) !== pod.revision);
-  const present = new Set(pods.map((pod) => pod.record.uid));
-  const removals = [...sent.keys()].filter((uid) => !present.has(uid));
-  if (upserts.length === 0 && removals.length === 0) return undefined;
-  for (const pod of upserts) sent.set(pod.record.uid, pod.revision);
-  for (const uid of removals) sent.delete(uid);
-  return { revision, upserts: upserts.map(assignmentOf), removals, claimRemovals: [], more: false };
-}
-
-function assignmentOf({ record }: PodEntry): PodAssignment {
-  return {
-    uid: record.uid,
-    namespace: record.namespace,
-    name: record.name,
-    workloadKind: record.workloadKind,
-    workloadName: record.workloadName,
-    labels: record.labels,
-    template: record.template,
-    specHash: record.templateHash,
-    createdAt: record.createdAt,
-    stopping: record.stoppingSince !== undefined,
-    secrets: [],
-    configMaps: [],
-    registryCredentials: [],
-    claims: [],
-    identityToken: undefined,
+export interface OutboxOptions {
+  readonly assignments: {
+    readonly fingerprint: (pod: PodEntry) => string;
+    readonly of: (pod: PodEntry) => PodAssignment;
+    readonly identityToken: (pod: PodEntry) => IdentityToken | undefined;
   };
+  readonly nowMs: () => number;
+  /** A message that has so much in it is sent, and another follows. */
+  readonly partBytes?: number;
+}
+
+/** Well below what agents take in one message, so that others get their turn. */
+const defaultPartBytes = 1024 * 1024;
+
+/** What one session has been sent, and so what it lacks. Several changes of a pod make one. */
+export class Outbox {
+  readonly #options: OutboxOptions;
+  /** By uid. */
+  readonly #pods = new Map<string, string>();
+  readonly #claims = new Set<string>();
+  /** When which pod's identity token is to be replaced, by uid. */
+  readonly #refreshAtMs = new Map<string, number>();
+
+  constructor(options: OutboxOptions) {
+    this.#options = options;
+  }
+
+  /** Everything assigned to the node, in parts. */
+  *snapshot({ pods, claimRemovals }: Wanted, revision: bigint): Generator<AssignmentSnapshot> {
+    this.#pods.clear();
+    this.#claims.clear();
+    for (const claim of claimRemovals) this.#claims.add(orderOf(claim));
+    for (const { part, more } of this.#parts(pods)) {
+      yield { revision, pods: part, more, claimRemovals: more ? [] : claimRemovals.map(refOf) };
+    }
+  }
+
+  /** What changed since, in parts; nothing if nothing did. */
+  *delta({ pods, claimRemovals }: Wanted, revision: bigint): Generator<AssignmentDelta> {
+    const { assignments } = this.#options;
+    const changed = pods.filter((pod) => this.#pods.get(pod.record.uid) !== assignments.fingerprint(pod));
+    const present = new Set(pods.map((pod) => pod.record.uid));
+    const removals = [...this.#pods.keys()].filter((uid) => !present.has(uid));
+    const claims = claimRemovals.filter((claim) => !this.#claims.has(orderOf(claim)));
+    this.#forgetClaims(claimRemovals);
+    if (changed.length === 0 && removals.length === 0 && claims.length === 0) return;
+    for (const uid of removals) {
+      this.#pods.delete(uid);
+      this.#refreshAtMs.delete(uid);
+    }
+    for (const claim of claims) this.#claims.add(orderOf(claim));
+    for (const { part, more } of this.#parts(changed)) {
+      const last = more
+        ? { removals: [], claimRemovals: [] }
+        : { removals, claimRemovals: claims.map(refOf) };
+      yield { revision, upserts: part, more, ...last };
+    }
+  }
+
+  /** New identity tokens for pods whose present ones have little time left. */
+  dueTokens(pods: readonly PodEntry[]): Record<string, IdentityToken> | undefined {
+    const nowMs = this.#options.nowMs();
+    const due: Record<string, IdentityToken> = {};
+    for (const pod of pods) {
+      const { uid, stoppingSince } = pod.record;
+      if ((this.#refreshAtMs.get(uid) ?? Number.POSITIVE_INFINITY) > nowMs) continue;
+      const token = stoppingSince === undefined ? this.#options.assignments.identityToken(pod) : undefined;
+      this.#noteToken(uid, token);
+      if (token !== undefined) due[uid] = token;
+    }
+    return Object.keys(due).length === 0 ? undefined : due;
+  }
+
+  /** When `dueTokens` will have something; undefined: never. */
+  nextTokenMs(): number | undefined {
+    const times = [...this.#refreshAtMs.values()];
+    return times.length === 0 ? undefined : Math.min(...times);
+  }
+
+  /** Made one by one as they are sent: all of a node's secrets in memory at once would be much. */
+  *#parts(pods: readonly PodEntry[]): Generator<{ readonly part: PodAssignment[]; readonly more: boolean }> {
+    const { assignments, partBytes = defaultPartBytes } = this.#options;
+    let part: PodAssignment[] = [];
+    let bytes = 0;
+    for (const pod of pods) {
+      const fingerprint = assignments.fingerprint(pod);
+      const assignment = assignments.of(pod);
+      const size = assignmentBytes(assignment);
+      if (part.length > 0 && bytes + size > partBytes) {
+        yield { part, more: true };
+        part = [];
+        bytes = 0;
+      }
+      part.push(assignment);
+      bytes += size;
+      this.#pods.set(pod.record.uid, fingerprint);
+      this.#noteToken(pod.record.uid, assignment.identityToken);
+    }
+    yield { part, more: false };
+  }
+
+  #noteToken(uid: string, token: IdentityToken | undefined): void {
+    const expiresMs = toEpochMs(token?.expiresAt);
+    if (expiresMs === undefined) this.#refreshAtMs.delete(uid);
+    else {
+      const nowMs = this.#options.nowMs();
+      this.#refreshAtMs.set(uid, nowMs + (expiresMs - nowMs) * REFRESH_SHARE);
+    }
+  }
+
+  #forgetClaims(wanted: readonly ObjectEntry[]): void {
+    const orders = new Set(wanted.map(orderOf));
+    for (const order of this.#claims) if (!orders.has(order)) this.#claims.delete(order);
+  }
+}
+
+/** A claim that was removed, made anew and deleted again is another order. */
+function orderOf({ key, revision }: ObjectEntry): string {
+  return `${key} ${revision}`;
+}
+
+function refOf({ name }: ObjectEntry): ClaimRef {
+  return { namespace: name.namespace, name: name.name };
 }

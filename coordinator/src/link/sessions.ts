@@ -2,7 +2,7 @@ import type { Hello, SessionRequest } from "@forage/proto/forage/agent/v1/agent"
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
-import type { Change } from "../state/entries.ts";
+import type { Change, ObjectEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
 import type { State } from "../state/state.ts";
 
@@ -119,11 +119,21 @@ export class Sessions {
   /** One look at each change for all nodes together: a change costs what it touches, not what is connected. */
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
+      if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
       if (change.kind !== "pod") continue;
       for (const pod of [change.before, change.after]) {
         if (pod !== undefined) this.#live.get(pod.record.node)?.wake.raise();
       }
     }
+  }
+
+  /** Nodes with pods that refer to it, and the one that is to remove a claim's data. */
+  #wakeForObject(object: ObjectEntry | undefined): void {
+    if (object === undefined) return;
+    const { spec } = object.record;
+    if (spec?.$case === "claim") this.#live.get(spec.value.node)?.wake.raise();
+    for (const { record } of this.#options.state.podsReferring(object.name))
+      this.#live.get(record.node)?.wake.raise();
   }
 
   #lapseLater(node: string, message: string): void {

@@ -4,10 +4,12 @@ import { parseJoinToken } from "@forage/identity/join-token";
 import {
   AgentServiceClient,
   AgentServiceService,
+  type ClaimRef,
   type ConnectRequest,
   type ConnectResponse,
   EnrollmentServiceClient,
   type HostPort,
+  type IdentityToken,
   type JoinResponse,
   type PodAssignment,
   PodPhase,
@@ -45,11 +47,14 @@ export class HollowAgent {
   readonly name: string;
   readonly assignments = new Map<string, PodAssignment>();
   readonly sessions: SessionRequest[] = [];
+  readonly claimRemovals: ClaimRef[] = [];
+  readonly identityTokens: Record<string, IdentityToken>[] = [];
   behaviour: Behaviour;
   ended: Error | undefined;
   readonly #world: World;
   readonly #pair: KeyPair;
   readonly #options: HollowAgentOptions;
+  #partial = false;
   readonly #ports = new Map<string, number>();
   readonly #client: AgentServiceClient;
   readonly #stream: ClientDuplexStream<ConnectRequest, ConnectResponse>;
@@ -145,13 +150,17 @@ export class HollowAgent {
 
   #take({ message }: ConnectResponse): void {
     if (message?.$case === "snapshot") {
-      this.assignments.clear();
+      if (!this.#partial) this.assignments.clear();
+      this.#partial = message.value.more;
+      this.claimRemovals.push(...message.value.claimRemovals);
       this.#assign(message.value.pods);
     }
     if (message?.$case === "delta") {
       for (const uid of message.value.removals) this.assignments.delete(uid);
+      this.claimRemovals.push(...message.value.claimRemovals);
       this.#assign(message.value.upserts);
     }
+    if (message?.$case === "identityTokens") this.identityTokens.push(message.value.byPodUid);
     if (message?.$case === "session") this.sessions.push(message.value);
   }
 

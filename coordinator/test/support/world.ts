@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { generateKeyPairSync, randomBytes } from "node:crypto";
 import type { TestContext } from "node:test";
 import { mintApiToken } from "@forage/identity/api-token";
 import type { Role } from "@forage/identity/authorize";
@@ -14,6 +14,7 @@ import { type Config, readConfig } from "../../src/config.ts";
 import { type Coordinator, startCoordinator } from "../../src/coordinator.ts";
 import { encodeJsonRecord } from "../../src/model/codec.ts";
 import { apiTokenKey } from "../../src/model/keys.ts";
+import { IdentityIssuer } from "../../src/objects/identity-issuer.ts";
 import { openVault } from "../../src/objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../../src/store/index.ts";
 import { type Calls, callsOf } from "./calls.ts";
@@ -53,6 +54,8 @@ export async function startWorld(
   const store = createMemoryStore({ clock });
   const authority = await CertificateAuthority.create("test", { nowMs: clock.nowMs, randomBytes });
   const vault = await openVault([{ id: "test", bytes: randomBytes(32) }], store);
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const issuer = new IdentityIssuer({ issuer: clusterId, keys: [privateKey] });
   const config = {
     ...readConfig(["--data-dir", "/nonexistent", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"], settings),
     destination: { listen: "127.0.0.1:0" },
@@ -65,7 +68,7 @@ export async function startWorld(
     throw error;
   };
   const start = () =>
-    startCoordinator({ config, store, epoch: 1, clusterId, authority, vault, clock, log, onFatal });
+    startCoordinator({ config, store, epoch: 1, clusterId, authority, vault, issuer, clock, log, onFatal });
   let coordinator = await start();
   const closers: (() => void)[] = [];
   t.after(async () => {

@@ -1,0 +1,154 @@
+import {
+  type ClaimAssignment,
+  type IdentityToken,
+  type ObjectData,
+  PodAssignment,
+  type RegistryCredential,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import { objectKey } from "../model/keys.ts";
+import { type ObjectName, titleOf } from "../model/object-name.ts";
+import { type PodRef, pinName } from "../model/pod-refs.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { IdentityIssuer, SignedToken } from "../objects/identity-issuer.ts";
+import type { Vault } from "../objects/vault.ts";
+import type { PodEntry } from "../state/entries.ts";
+import type { State } from "../state/state.ts";
+
+export interface AssignmentOptions {
+  readonly state: State;
+  readonly vault: Vault;
+  readonly issuer: IdentityIssuer;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What an agent's journal takes for one pod is 4 MiB; the rest is for its template. */
+const maxObjectBytes = 3 * 1024 * 1024;
+
+/** Pods with all that they refer to, as their nodes get them. */
+export class Assignments {
+  readonly #options: AssignmentOptions;
+
+  constructor(options: AssignmentOptions) {
+    this.#options = options;
+  }
+
+  /** Changes whenever the assignment does, but for the identity token, which is always new. */
+  fingerprint({ revision, refs }: PodEntry): string {
+    const { objects } = this.#options.state;
+    const revisions = refs.map((ref) => objects.get(ref)?.revision ?? 0);
+    return [revision, ...revisions].join(" ");
+  }
+
+  of(pod: PodEntry): PodAssignment {
+    const { record } = pod;
+    const stopping = record.stoppingSince !== undefined;
+    const budget = { bytes: maxObjectBytes, pod };
+    return {
+      uid: record.uid,
+      namespace: record.namespace,
+      name: record.name,
+      workloadKind: record.workloadKind,
+      workloadName: record.workloadName,
+      labels: record.labels,
+      template: record.template,
+      specHash: record.templateHash,
+      createdAt: record.createdAt,
+      stopping,
+      secrets: this.#contents(pod, "secret", budget),
+      configMaps: this.#contents(pod, "config_map", budget),
+      registryCredentials: this.#credentials(pod, budget),
+      claims: this.#claims(pod),
+      identityToken: stopping ? undefined : this.identityToken(pod),
+    };
+  }
+
+  /** A fresh one; undefined for a pod without a service account. */
+  identityToken({ record }: PodEntry): IdentityToken | undefined {
+    const serviceAccount = record.template?.podConfig?.serviceAccountName ?? "";
+    if (serviceAccount === "") return undefined;
+    const { issuer, clock } = this.#options;
+    const { namespace, name: podName, uid: podUid, node } = record;
+    return onWire(issuer.issue({ namespace, serviceAccount, podName, podUid, node }, clock.nowMs()));
+  }
+
+  #contents(pod: PodEntry, kind: "secret" | "config_map", budget: Budget): ObjectData[] {
+    return pod.refs
+      .filter((ref) => ref.kind === kind)
+      .flatMap((ref) => this.#versionsOf(pod, ref).map((version) => this.#data(ref, version, budget)))
+      .filter((data) => data !== undefined);
+  }
+
+  /** The present version for whatever follows changes, the pinned one for env. */
+  #versionsOf({ record }: PodEntry, ref: PodRef): string[] {
+    const current = this.#currentOf(ref);
+    const pinned = ref.env ? record.template?.objectVersions[pinName(ref)] : undefined;
+    const versions = [...(pinned === undefined || ref.live ? [current] : []), pinned];
+    return [...new Set(versions.filter((version) => version !== undefined))];
+  }
+
+  #currentOf(name: ObjectName): string | undefined {
+    return this.#options.state.objects.get(name)?.record.versions[0];
+  }
+
+  #data(name: ObjectName, version: string, budget: Budget): ObjectData | undefined {
+    const data = this.#open(name, version, budget);
+    return data && { name: name.name, data, version, current: version === this.#currentOf(name) };
+  }
+
+  #credentials({ refs }: PodEntry, budget: Budget): RegistryCredential[] {
+    return refs
+      .filter(({ kind }) => kind === "registry_credential")
+      .flatMap((ref) => {
+        const version = this.#currentOf(ref);
+        const data = version === undefined ? undefined : this.#open(ref, version, budget);
+        if (data === undefined) return [];
+        const text = (key: string): string => data[key]?.toString() ?? "";
+        return [
+          { name: ref.name, server: text("server"), username: text("username"), password: text("password") },
+        ];
+      });
+  }
+
+  #claims({ refs }: PodEntry): ClaimAssignment[] {
+    return refs.flatMap((ref) => {
+      const spec = this.#options.state.objects.get(ref)?.record.spec;
+      return spec?.$case === "claim" ? [{ name: ref.name, capacityBytes: spec.value.capacityBytes }] : [];
+    });
+  }
+
+  /** What can't be had is left out, and the pod waits for it; the log says why. */
+  #open(name: ObjectName, version: string, budget: Budget): Record<string, Buffer> | undefined {
+    const { state, vault, log } = this.#options;
+    const stored = state.objects.version(name, version);
+    if (stored === undefined) return undefined;
+    const about = { object: objectKey(name), pod: budget.pod.record.name };
+    try {
+      const data = vault.open(name, stored);
+      budget.bytes -= Object.values(data).reduce((sum, value) => sum + value.byteLength, 0);
+      if (budget.bytes >= 0) return data;
+      log.error(
+        about,
+        `${titleOf(name)} is left out: a pod can refer to secrets and config maps of ${maxObjectBytes} bytes together`,
+      );
+    } catch (err) {
+      log.error({ ...about, err }, `${titleOf(name)} can't be decrypted and is left out`);
+    }
+    return undefined;
+  }
+}
+
+interface Budget {
+  bytes: number;
+  readonly pod: PodEntry;
+}
+
+function onWire({ token, expiresAtMs }: SignedToken): IdentityToken {
+  return { token, expiresAt: toTimestamp(expiresAtMs) };
+}
+
+export function assignmentBytes(assignment: PodAssignment): number {
+  return PodAssignment.encode(assignment).finish().byteLength;
+}

@@ -1,0 +1,20 @@
+import type { ClaimRef } from "@forage/proto/forage/agent/v1/agent";
+import type { State } from "../state/state.ts";
+import type { Store } from "../store/index.ts";
+
+/** A node says that nothing is left of these claims: their records go, if it was told to remove them. */
+export async function forgetClaims(
+  node: string,
+  claims: readonly ClaimRef[],
+  { store, state }: { readonly store: Store; readonly state: State },
+): Promise<void> {
+  for (const { namespace, name } of claims) {
+    const entry = state.objects.get({ namespace, kind: "claim", name });
+    const spec = entry?.record.spec;
+    if (entry === undefined || spec?.$case !== "claim" || !spec.value.deleting || spec.value.node !== node)
+      continue;
+    const compare = { kind: "modRevision", key: entry.key, revision: entry.revision } as const;
+    const result = await store.txn([compare], [{ kind: "delete", key: entry.key }]);
+    await state.reached(result.revision);
+  }
+}

@@ -1,0 +1,129 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+} from "node:crypto";
+import { hasFile, readPrivateFile, writePrivateFile } from "@forage/identity/private-file";
+import { ConfigError } from "../config.ts";
+
+/** Who a pod is. */
+export interface PodIdentity {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly podName: string;
+  readonly podUid: string;
+  readonly node: string;
+}
+
+export interface SignedToken {
+  readonly token: string;
+  readonly expiresAtMs: number;
+}
+
+/** A public key as `/.well-known/jwks.json` shows it. */
+export interface PublicKeyEntry {
+  readonly kty: string;
+  readonly crv: string;
+  readonly x: string;
+  readonly y: string;
+  readonly kid: string;
+  readonly use: "sig";
+  readonly alg: "ES256";
+}
+
+const lifetimeMs = 3_600_000;
+/** At this share of its life a token is replaced. */
+export const REFRESH_SHARE = 0.8;
+/** Clocks of those who verify may be behind ours. */
+const backdateMs = 60_000;
+const maxKeys = 4;
+
+interface SigningKey {
+  readonly key: KeyObject;
+  readonly entry: PublicKeyEntry;
+}
+
+/** Signs tokens (JWT, ES256) with the first key; all keys are published, so that tokens outlive a change of keys. */
+export class IdentityIssuer {
+  readonly issuer: string;
+  readonly #keys: readonly SigningKey[];
+  readonly #first: SigningKey;
+
+  constructor(options: { readonly issuer: string; readonly keys: readonly KeyObject[] }) {
+    this.issuer = options.issuer;
+    this.#keys = options.keys.map((key) => ({ key, entry: entryOf(key) }));
+    const [first] = this.#keys;
+    if (first === undefined) throw new TypeError("an issuer has a key");
+    this.#first = first;
+  }
+
+  issue(pod: PodIdentity, nowMs: number): SignedToken {
+    const nowSeconds = Math.floor(nowMs / 1000);
+    const expires = nowSeconds + lifetimeMs / 1000;
+    const header = { alg: "ES256", typ: "JWT", kid: this.#first.entry.kid };
+    const claims = {
+      iss: this.issuer,
+      sub: `system:serviceaccount:${pod.namespace}:${pod.serviceAccount}`,
+      aud: [this.issuer],
+      iat: nowSeconds,
+      nbf: nowSeconds - backdateMs / 1000,
+      exp: expires,
+      "forage.dev": {
+        namespace: pod.namespace,
+        serviceaccount: { name: pod.serviceAccount },
+        pod: { name: pod.podName, uid: pod.podUid },
+        node: { name: pod.node },
+      },
+    };
+    const text = `${encoded(header)}.${encoded(claims)}`;
+    const signature = sign("sha256", Buffer.from(text), { key: this.#first.key, dsaEncoding: "ieee-p1363" });
+    return { token: `${text}.${signature.toString("base64url")}`, expiresAtMs: expires * 1000 };
+  }
+
+  publicKeys(): readonly PublicKeyEntry[] {
+    return this.#keys.map(({ entry }) => entry);
+  }
+}
+
+/** The P-256 keys of the file, PEM, the first to sign with; made when it isn't there. Throws ConfigError, FILE_UNSAFE. */
+export async function loadSigningKeys(path: string): Promise<readonly KeyObject[]> {
+  if (!(await hasFile(path))) {
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    await writePrivateFile(path, String(privateKey.export({ type: "pkcs8", format: "pem" })), {
+      replace: false,
+    });
+  }
+  const blocks = (await readPrivateFile(path)).match(
+    /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----/g,
+  );
+  if (blocks === null || blocks.length > maxKeys)
+    throw new ConfigError(`${path} must hold 1 to ${maxKeys} private keys in PEM`);
+  return blocks.map((pem, index) => signingKey(pem, `${path}, key ${index + 1}`));
+}
+
+function signingKey(pem: string, what: string): KeyObject {
+  let key: KeyObject;
+  try {
+    key = createPrivateKey(pem);
+  } catch {
+    // The cause is left out: parsers like to quote what they couldn't read.
+    throw new ConfigError(`${what} can't be read`);
+  }
+  if (key.asymmetricKeyType !== "ec" || key.asymmetricKeyDetails?.namedCurve !== "prime256v1")
+    throw new ConfigError(`${what} must be an elliptic curve key on P-256`);
+  return key;
+}
+
+/** The key id is the key's thumbprint, RFC 7638. */
+function entryOf(key: KeyObject): PublicKeyEntry {
+  const { kty = "", crv = "", x = "", y = "" } = createPublicKey(key).export({ format: "jwk" });
+  const kid = createHash("sha256").update(JSON.stringify({ crv, kty, x, y })).digest("base64url");
+  return { kty, crv, x, y, kid, use: "sig", alg: "ES256" };
+}
+
+function encoded(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString("base64url");
+}
