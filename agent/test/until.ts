@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-const LIMIT_MS = 30_000;
+const LIMIT_MS = 90_000;
 const EVERY_MS = 20;
 
 /** Waits for a condition; the limit is for tests that fail, not for machines that are slow. */
