@@ -63,12 +63,16 @@ export function podTrouble(pod: Pod): string {
   if (pod.unschedulable !== "") return pod.unschedulable;
   if (pod.nodeLost) return `node ${pod.node} has not been heard of`;
   if (pod.stopping || pod.status === undefined || pod.status.ready) return "";
-  const container = pod.status.containers.map(containerTrouble).find((text) => text !== "");
+  // What keeps one from being ready that runs, its pod's own message tells; init containers that are done are no trouble.
+  const ended = pod.status.containers.filter(
+    ({ init, ready, state }) => !(init && ready) && state?.$case !== "running",
+  );
+  const container = ended.map(containerTrouble).find((text) => text !== "");
   return container ?? pod.status.message;
 }
 
 export function readyContainers(pod: Pod): string {
-  const containers = pod.status?.containers ?? [];
+  const containers = (pod.status?.containers ?? []).filter(({ init }) => !init);
   return `${containers.filter(({ ready }) => ready).length}/${containers.length}`;
 }
 

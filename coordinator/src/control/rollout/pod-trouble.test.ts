@@ -88,6 +88,19 @@ test("a pod's own reason is told when its containers have none", () => {
   assert.equal(whatItWaitsFor([aPod({ status })], input), "1 NetworkNotReady: no address left");
 });
 
+test("a container that runs and isn't ready is explained by its pod; an init container that is done needs no word", () => {
+  const done = { $case: "terminated" as const, value: { exitCode: 0, reason: "Completed" } };
+  const containers = [
+    { name: "seed", init: true, ready: true, state: done },
+    { name: "main", state: { $case: "running" as const, value: {} } },
+  ];
+  const status = { reason: "ContainersNotReady", message: "container main: readiness probe fails: refused" };
+  assert.equal(
+    whatItWaitsFor([aPod({ status: { ...status, containers } })], input),
+    "1 ContainersNotReady: container main: readiness probe fails: refused",
+  );
+});
+
 test("pods that wait for the same are counted, and only some causes are named", () => {
   const pods = ["a", "a", "b", "c", "d", "e"].map((reason, index) =>
     aPod({ name: `p${index}`, status: { containers: [{ name: "main", state: waiting(reason) }] } }),

@@ -46,12 +46,14 @@ function podMessage(pod: PodEntry, input: ProgressInput): string {
   if (waiting !== undefined) return `waiting for a node: ${waiting.summary}`;
   if (pod.record.node === "") return "being placed";
   if (pod.status === undefined) return "starting";
-  for (const container of pod.status.containers) {
-    const text = containerMessage(container);
-    if (text !== undefined) return text;
-  }
-  const { reason, message } = pod.status;
-  return message !== "" ? `${reason === "" ? "" : `${reason}: `}${message}` : "starting";
+  const { reason, message, containers } = pod.status;
+  const told = message === "" ? undefined : `${reason === "" ? "" : `${reason}: `}${message}`;
+  // An init container that is done is no trouble.
+  const others = containers.filter(({ init, ready }) => !(init && ready));
+  // What keeps a container from being ready that runs, only the pod itself knows well.
+  const down = others.filter(({ state }) => state?.$case !== "running").map(containerMessage);
+  const up = others.filter(({ state }) => state?.$case === "running").map(containerMessage);
+  return [...down, told, ...up].find((text) => text !== undefined) ?? "starting";
 }
 
 function containerMessage(container: ContainerStatus): string | undefined {
