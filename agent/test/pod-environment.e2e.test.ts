@@ -182,8 +182,8 @@ describe("what containers find on a real host", { concurrency: false }, () => {
   });
 
   test("devices for one pod at a time, kept over restarts of container and agent", LIMIT, async () => {
+    await agent.until("the node tells of them", () => coordinator.node?.allocatable[LENT] === "2");
     assert.equal(coordinator.node?.capacity[LENT], "2");
-    assert.equal(coordinator.node?.allocatable[LENT], "2");
     assert.equal(coordinator.node?.capacity["example.com/absent"], "1");
     assert.equal(coordinator.node?.allocatable["example.com/absent"], "0");
     const lent = { resources: withExtended({ [LENT]: "1" }) };
@@ -213,6 +213,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
   });
 
   test("the runtime of its class, and no class that isn't there", LIMIT, async () => {
+    await agent.until("the node tells of it", () => coordinator.node !== undefined);
     assert.deepEqual(coordinator.node?.runtimeClasses, ["plain"]);
     const withClass = (runtimeClassName: string) => ({
       podConfig: PodConfig.fromPartial({ runtimeClassName }),
