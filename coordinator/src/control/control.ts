@@ -4,6 +4,7 @@ import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "./clock.ts";
 import { EvictionController } from "./eviction/controller.ts";
+import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
 import { Unplaced } from "./placement/unplaced.ts";
 import { RolloutController } from "./rollout/controller.ts";
@@ -38,10 +39,12 @@ export function startControl(options: ControlOptions): Control {
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
   const evictions = new EvictionController(options);
+  const garbage = new ObjectGarbage(options);
   return {
     unplaced,
     rollouts,
     close: async () => {
+      await garbage.close();
       await evictions.close();
       await workloads.close();
       await placement.close();

@@ -5,8 +5,8 @@ import type { Labels } from "./labels.ts";
 import { affinityOf, spreadOf, tolerationsOf } from "./pod-rules.ts";
 import { workloadKey } from "./workload.ts";
 
-/** The pod in the scheduler's terms. */
-export function podSpecOf(record: PodRecord): PodSpec {
+/** The pod in the scheduler's terms. `claimNodes`: where its claims lie. */
+export function podSpecOf(record: PodRecord, claimNodes: readonly string[] = []): PodSpec {
   const { container, sidecars = [], initContainers = [], podConfig } = record.template ?? {};
   const containers = [container, ...sidecars].filter((c) => c !== undefined);
   const hostNetwork = podConfig?.hostNetwork ?? false;
@@ -21,6 +21,9 @@ export function podSpecOf(record: PodRecord): PodSpec {
     workload: workloadKey(record.namespace, record.workloadKind, record.workloadName),
     revision: record.templateHash,
     images: [...new Set([...containers, ...initContainers].map(({ image }) => image))],
+    ...(record.priority !== 0 && { priority: record.priority }),
+    ...(record.neverPreempts && { preemptionPolicy: "Never" as const }),
+    ...(claimNodes.length > 0 && { claimNodes }),
     ...(podConfig !== undefined && rulesOf(podConfig)),
   };
 }

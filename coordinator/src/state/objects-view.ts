@@ -1,6 +1,6 @@
 import { ObjectRecord, ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../model/codec.ts";
-import { objectKey, objectVersionKey, prefixes } from "../model/keys.ts";
+import { objectKey, objectVersionKey, prefixes, versionsPrefix } from "../model/keys.ts";
 import { isObjectKind, type ObjectKind, type ObjectName } from "../model/object-name.ts";
 import { type Priority, priorityOf } from "../model/priority.ts";
 import { toEpochMs } from "../model/timestamp.ts";
@@ -12,8 +12,7 @@ import { IndexMap } from "./index-map.ts";
 /** Secrets, config maps and the like, with the versions of their contents: encrypted, as the store has them. */
 export class ObjectsView {
   readonly #objects = new IndexMap<ObjectEntry>(groupsOf);
-  readonly #versions = new Map<string, ObjectVersionRecord>();
-  readonly #sizes = new Map<string, number>();
+  readonly #versions = new IndexMap<VersionEntry>(({ owner }) => [owner]);
   #contentBytes = 0;
 
   get(name: ObjectName): ObjectEntry | undefined {
@@ -28,12 +27,17 @@ export class ObjectsView {
   }
 
   version(name: ObjectName, version: string): ObjectVersionRecord | undefined {
-    return this.#versions.get(objectVersionKey(name, version));
+    return this.#versions.get(objectVersionKey(name, version))?.record;
   }
 
   /** Keys of all versions there are records of. */
-  versionKeys(): IterableIterator<string> {
-    return this.#versions.keys();
+  versionKeys(): string[] {
+    return [...this.#versions.values()].map(({ owner, record }) => owner + record.version);
+  }
+
+  /** All versions of the object that there are records of, also of an object that was deleted. */
+  versionsOf(name: ObjectName): string[] {
+    return this.#versions.group(versionsPrefix(name)).map(({ record }) => record.version);
   }
 
   get count(): number {
@@ -73,12 +77,22 @@ export class ObjectsView {
   }
 
   applyVersion(key: string, stored: StoredRecord | undefined): void {
-    this.#contentBytes += (stored?.value.byteLength ?? 0) - (this.#sizes.get(key) ?? 0);
-    if (stored === undefined) this.#sizes.delete(key);
-    else this.#sizes.set(key, stored.value.byteLength);
-    if (stored === undefined) this.#versions.delete(key);
-    else this.#versions.set(key, decodeRecord(ObjectVersionRecord, key, stored.value));
+    const after = stored && versionEntryOf(key, stored);
+    const before = this.#versions.set(key, after);
+    this.#contentBytes += (after?.bytes ?? 0) - (before?.bytes ?? 0);
   }
+}
+
+interface VersionEntry {
+  /** Prefix of the keys of all versions of its object. */
+  readonly owner: string;
+  readonly record: ObjectVersionRecord;
+  readonly bytes: number;
+}
+
+function versionEntryOf(key: string, { value }: StoredRecord): VersionEntry {
+  const record = decodeRecord(ObjectVersionRecord, key, value);
+  return { owner: key.slice(0, key.lastIndexOf("/") + 1), record, bytes: value.byteLength };
 }
 
 function entryOf(key: string, stored: StoredRecord): ObjectEntry | undefined {

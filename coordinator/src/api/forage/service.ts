@@ -5,6 +5,7 @@ import { assertNamespace } from "../../rpc/access.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import { validateApply } from "../validate/apply.ts";
 import { validateDelete } from "../validate/delete.ts";
+import { checkPriorityClasses } from "../validate/priority-classes.ts";
 import { type ApplyOptions, applyResources } from "./apply.ts";
 import { markDeleting } from "./remove.ts";
 import { type RolloutSource, watchRollout } from "./watch-rollout.ts";
@@ -19,6 +20,7 @@ export function forageService(options: ForageOptions): Handlers<typeof ForageSer
   return {
     applyResources: async (request) => {
       validateApply(request);
+      checkPriorityClasses(request, (name) => state.objects.priorityOf(name) !== undefined);
       return applyResources(request, options);
     },
     watchRollout: async function* ({ rolloutId }, context) {

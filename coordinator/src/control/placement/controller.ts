@@ -1,5 +1,12 @@
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
-import { Fleet, podKey as fleetKey, type NodeSpec, type Profile, type Taint } from "@forage/scheduler";
+import {
+  Fleet,
+  podKey as fleetKey,
+  type NodeSpec,
+  type PodSpec,
+  type Profile,
+  type Taint,
+} from "@forage/scheduler";
 import type { Logger } from "pino";
 import { batches, type Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
@@ -7,12 +14,13 @@ import { nodeProblems } from "../../model/node-conditions.ts";
 import { taintsFrom } from "../../model/pod-rules.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
+import { bindClaims, claimTiesOf } from "./claims.ts";
+import { Nominations } from "./nominations.ts";
 import type { Unplaced } from "./unplaced.ts";
 
 export interface PlacementControllerOptions {
@@ -31,12 +39,18 @@ const key = "fleet";
 export class PlacementController {
   readonly #options: PlacementControllerOptions;
   readonly #fleet: Fleet;
+  readonly #nominations: Nominations;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
 
   constructor(options: PlacementControllerOptions) {
     this.#options = options;
     this.#fleet = new Fleet({ profile: options.profile });
+    this.#nominations = new Nominations({
+      fleet: this.#fleet,
+      state: options.state,
+      nowMs: options.clock.nowMs,
+    });
     this.#loop = new Loop({
       name: "placement",
       reconcile: () => this.#placeAll(),
@@ -108,54 +122,87 @@ export class PlacementController {
   #removePod(pod: PodEntry): void {
     this.#fleet.unbind(fleetKey(pod.record));
     this.#options.unplaced.clear(pod.record.uid);
+    this.#nominations.forget(pod.record.uid);
   }
 
   async #placeAll(): Promise<undefined> {
-    const waiting = this.#options.state.unboundPods().sort((a, b) => createdMs(a) - createdMs(b));
+    const waiting = this.#options.state.unboundPods().sort(byImportance);
     const open = new Set<Binding>();
+    const pass: Pass = { claims: new Set(), stops: [], again: false };
     try {
       for (const pod of waiting) {
-        const binding = this.#place(pod);
+        const binding = this.#place(pod, pass);
         if (binding !== undefined) open.add(binding);
       }
       for (const part of batches([...open])) {
         if (await this.#write(part)) for (const binding of part) open.delete(binding);
       }
+      for (const part of batches(pass.stops)) await this.#write(part);
     } finally {
       this.#takeBack(open);
     }
-    if (open.size > 0) this.#loop.wake(key);
+    if (open.size > 0 || pass.again) this.#loop.wake(key);
     return undefined;
   }
 
   /** Binds the pod in the fleet's state; what writes that down is still to be done. */
-  #place(pod: PodEntry): Binding | undefined {
-    const { unplaced, clock } = this.#options;
-    const spec = podSpecOf(pod.record);
-    const node = this.#fleet.schedule(spec);
-    if (node === undefined) {
-      unplaced.set(pod, this.#fleet.explain(spec).summary);
+  #place(pod: PodEntry, pass: Pass): Binding | undefined {
+    const { unplaced, clock, state } = this.#options;
+    const ties = claimTiesOf(pod, state);
+    this.#nominations.release(pod);
+    if (ties.problem !== undefined) {
+      unplaced.set(pod, ties.problem);
       return undefined;
     }
+    // Another pod takes the same claim to its node right now: where that is shows at the next look.
+    if (ties.unbound.some((claim) => pass.claims.has(claim.key))) {
+      pass.again = true;
+      return undefined;
+    }
+    const spec = podSpecOf(pod.record, ties.nodes);
+    const node = this.#fleet.schedule(spec);
+    if (node === undefined) {
+      this.#makeRoom(pod, spec, pass);
+      return undefined;
+    }
+    this.#nominations.forget(pod.record.uid);
     unplaced.clear(pod.record.uid);
+    for (const claim of ties.unbound) pass.claims.add(claim.key);
     const value = encodeRecord(PodRecord, { ...pod.record, node, boundAt: toTimestamp(clock.nowMs()) });
+    const claims = bindClaims(ties, node);
     return {
       pod,
       node,
-      compares: [{ kind: "modRevision", key: pod.key, revision: pod.revision }],
-      ops: [{ kind: "put", key: pod.key, value }],
+      compares: [{ kind: "modRevision", key: pod.key, revision: pod.revision }, ...claims.compares],
+      ops: [{ kind: "put", key: pod.key, value }, ...claims.ops],
     };
   }
 
-  async #write(part: readonly Binding[]): Promise<boolean> {
+  #makeRoom(pod: PodEntry, spec: PodSpec, pass: Pass): void {
+    const { unplaced, log } = this.#options;
+    const preempting = this.#nominations.preempt(pod, spec);
+    if (preempting === undefined) {
+      unplaced.set(pod, this.#fleet.explain(spec).summary);
+      return;
+    }
+    if (preempting.stops.length > 0) {
+      log.info({ pod: pod.record.name, victims: preempting.stops.length }, preempting.message);
+      // Its time to find a node begins anew: the room is on its way.
+      unplaced.clear(pod.record.uid);
+    }
+    unplaced.set(pod, preempting.message);
+    pass.stops.push(...preempting.stops);
+  }
+
+  async #write(part: readonly (Piece | Binding)[]): Promise<boolean> {
     const { store, state, log } = this.#options;
     const result = await store.txn(
       part.flatMap(({ compares }) => compares),
       part.flatMap(({ ops }) => ops),
     );
     await state.reached(result.revision);
-    if (result.succeeded)
-      for (const { pod, node } of part) log.info({ pod: pod.record.name, node }, "pod bound");
+    for (const piece of result.succeeded ? part : [])
+      if ("pod" in piece) log.info({ pod: piece.pod.record.name, node: piece.node }, "pod bound");
     return result.succeeded;
   }
 
@@ -171,6 +218,19 @@ export class PlacementController {
 interface Binding extends Piece {
   readonly pod: PodEntry;
   readonly node: string;
+}
+
+/** One look at all pods that wait. */
+interface Pass {
+  /** Claims that pods take along in it. */
+  readonly claims: Set<string>;
+  readonly stops: Piece[];
+  again: boolean;
+}
+
+/** The most important first, then the oldest. */
+function byImportance(a: PodEntry, b: PodEntry): number {
+  return b.record.priority - a.record.priority || createdMs(a) - createdMs(b);
 }
 
 function createdMs(pod: PodEntry): number {

@@ -136,7 +136,11 @@ export class WorkloadController {
     const { randomName, clock } = this.#options;
     const name = `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`;
     const key = podKey(workload.namespace, name);
+    const className = workload.template.podConfig?.priorityClassName ?? "";
+    const priority = this.#options.state.objects.priorityOf(className);
     const record = PodRecord.fromPartial({
+      priority: priority?.value ?? 0,
+      neverPreempts: priority?.neverPreempts ?? false,
       uid: randomName(12),
       namespace: workload.namespace,
       name,

@@ -1,0 +1,105 @@
+import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { encodeRecord } from "../model/codec.ts";
+import { objectKey, objectVersionKey, prefixes } from "../model/keys.ts";
+import { isObjectKind, type ObjectName } from "../model/object-name.ts";
+import { pinName } from "../model/pod-refs.ts";
+import type { Change } from "../state/entries.ts";
+import { ownerOfVersion } from "../state/objects-view.ts";
+import type { State } from "../state/state.ts";
+import type { Compare, Op, Store } from "../store/index.ts";
+import type { Clock } from "./clock.ts";
+import { Loop } from "./loop.ts";
+
+export interface ObjectGarbageOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Versions that stay for those who want to go back; registry credentials have only the present one. */
+const keptVersions = 10;
+/** More than this in one transaction is left for the next look. */
+const maxDeletes = 100;
+
+/** Removes versions of contents that are old and that no pod is pinned to. */
+export class ObjectGarbage {
+  readonly #options: ObjectGarbageOptions;
+  readonly #loop: Loop;
+  readonly #unsubscribe: () => void;
+
+  constructor(options: ObjectGarbageOptions) {
+    const { state, clock, log } = options;
+    this.#options = options;
+    this.#loop = new Loop({
+      name: "object-garbage",
+      reconcile: (key) => this.#collect(key),
+      clock,
+      log,
+    });
+    this.#unsubscribe = state.subscribe((changes) => this.#wakeFor(changes));
+    for (const { key } of state.objects.list()) this.#loop.wake(key);
+    for (const key of state.objects.versionKeys()) {
+      const owner = ownerOfVersion(key);
+      if (owner !== undefined) this.#loop.wake(objectKey(owner));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind === "object") this.#loop.wake((change.after ?? change.before)?.key ?? "");
+      if (change.kind !== "pod" || change.after !== undefined) continue;
+      for (const ref of change.before?.refs ?? []) if (ref.env) this.#loop.wake(objectKey(ref));
+    }
+  }
+
+  async #collect(key: string): Promise<number | undefined> {
+    const { store, state } = this.#options;
+    const name = nameOf(key);
+    if (name === undefined) return undefined;
+    const entry = state.objects.get(name);
+    const stored = state.objects.versionsOf(name);
+    const kept = keptOf(entry?.record.versions ?? [], pinsOf(name, state), name);
+    const garbage = stored.filter((version) => !kept.has(version)).slice(0, maxDeletes);
+    if (garbage.length === 0) return undefined;
+    const compare: Compare =
+      entry === undefined ? { kind: "absent", key } : { kind: "modRevision", key, revision: entry.revision };
+    const ops = garbage.map((version): Op => ({ kind: "delete", key: objectVersionKey(name, version) }));
+    if (entry !== undefined) {
+      const versions = entry.record.versions.filter((version) => !garbage.includes(version));
+      ops.push({ kind: "put", key, value: encodeRecord(ObjectRecord, { ...entry.record, versions }) });
+    }
+    const result = await store.txn([compare], ops);
+    await state.reached(result.revision);
+    // Either there is more to do, or the object changed meanwhile.
+    this.#loop.wake(key);
+    return undefined;
+  }
+}
+
+/** Pure. */
+export function keptOf(
+  versions: readonly string[],
+  pins: readonly string[],
+  { kind }: Pick<ObjectName, "kind">,
+): ReadonlySet<string> {
+  return new Set([...versions.slice(0, kind === "registry_credential" ? 1 : keptVersions), ...pins]);
+}
+
+function pinsOf(name: ObjectName, state: State): string[] {
+  return state
+    .podsReferring(name)
+    .map(({ record }) => record.template?.objectVersions[pinName(name)])
+    .filter((version) => version !== undefined);
+}
+
+function nameOf(key: string): ObjectName | undefined {
+  const [namespace = "", kind = "", name = ""] = key.slice(prefixes.objects.length).split("/");
+  return isObjectKind(kind) ? { namespace, kind, name } : undefined;
+}

@@ -1,0 +1,52 @@
+import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
+import type { Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { titleOf } from "../../model/object-name.ts";
+import type { ObjectEntry, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+
+/** What a pod's claims mean for where it may go. */
+export interface ClaimTies {
+  /** Nodes on which claims lie. */
+  readonly nodes: readonly string[];
+  /** Claims that go where the pod goes. */
+  readonly unbound: readonly ObjectEntry[];
+  readonly bound: readonly ObjectEntry[];
+  /** Why the pod can't be placed yet. */
+  readonly problem?: string;
+}
+
+/** Pure. */
+export function claimTiesOf({ refs }: PodEntry, state: State): ClaimTies {
+  const nodes: string[] = [];
+  const unbound: ObjectEntry[] = [];
+  const bound: ObjectEntry[] = [];
+  for (const ref of refs) {
+    if (ref.kind !== "claim") continue;
+    const entry = state.objects.get(ref);
+    const spec = entry?.record.spec;
+    if (entry === undefined || spec?.$case !== "claim")
+      return { nodes, unbound, bound, problem: `waits for ${titleOf(ref)}, which doesn't exist: create it` };
+    if (spec.value.deleting)
+      return { nodes, unbound, bound, problem: `waits for ${titleOf(ref)}, which is being deleted` };
+    if (spec.value.node === "") unbound.push(entry);
+    else {
+      bound.push(entry);
+      nodes.push(spec.value.node);
+    }
+  }
+  return { nodes, unbound, bound };
+}
+
+/** What is written with the binding of a pod, so that its claims lie on its node from then on. */
+export function bindClaims({ unbound, bound }: ClaimTies, node: string): Piece {
+  return {
+    compares: [...bound, ...unbound].map(({ key, revision }) => ({ kind: "modRevision", key, revision })),
+    ops: unbound.map(({ key, record }) => {
+      const value = record.spec?.$case === "claim" ? { ...record.spec.value, node } : undefined;
+      if (value === undefined) throw new TypeError(`${key} is no claim`);
+      const changed = { ...record, spec: { $case: "claim", value } } as const;
+      return { kind: "put", key, value: encodeRecord(ObjectRecord, changed) };
+    }),
+  };
+}

@@ -1,0 +1,101 @@
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
+import { type Fleet, podKey as fleetKey, type PodSpec } from "@forage/scheduler";
+import type { Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+
+interface Nomination {
+  readonly node: string;
+  readonly victims: readonly PodEntry[];
+}
+
+export interface NominationsOptions {
+  readonly fleet: Fleet;
+  readonly state: State;
+  readonly nowMs: () => number;
+}
+
+/** What is to happen so that a pod gets room. */
+export interface Preempting {
+  readonly message: string;
+  /** Less important pods to stop now; none while those of before are still stopping. */
+  readonly stops: readonly Piece[];
+}
+
+/**
+ * Pods that others are stopped for. Until these are gone, a pod holds its place in the fleet's state, so that nothing less
+ * important takes the room that becomes free.
+ */
+export class Nominations {
+  readonly #options: NominationsOptions;
+  /** By uid of the pod that waits. */
+  readonly #nominations = new Map<string, Nomination>();
+
+  constructor(options: NominationsOptions) {
+    this.#options = options;
+  }
+
+  /** Before the pod is scheduled anew: gives up the place that it held. */
+  release({ record }: PodEntry): void {
+    if (this.#nominations.has(record.uid)) this.#options.fleet.unbind(fleetKey(record));
+  }
+
+  forget(uid: string): void {
+    this.#nominations.delete(uid);
+  }
+
+  /** No node has room for the pod: makes some, if it is more important than what is there. */
+  preempt(pod: PodEntry, spec: PodSpec): Preempting | undefined {
+    const { fleet, state } = this.#options;
+    const before = this.#nominations.get(pod.record.uid);
+    const left = (before?.victims ?? []).filter((victim) => isStopping(victim, state));
+    if (before !== undefined && left.length > 0 && fleet.nodeNames().includes(before.node)) {
+      fleet.bind(spec, before.node);
+      return { message: waitingFor(left, before.node), stops: [] };
+    }
+    this.#nominations.delete(pod.record.uid);
+    if (!this.#outranksAny(spec)) return undefined;
+    const found = fleet.preempt(spec);
+    if (found === undefined) return undefined;
+    const byKey = new Map(state.podsOnNode(found.node).map((it) => [fleetKey(it.record) as string, it]));
+    const victims = found.victims.map((key) => byKey.get(key)).filter((it) => it !== undefined);
+    // One of them only holds a place: it is more important pods' turn first, and then it shows.
+    if (victims.length < found.victims.length) return undefined;
+    this.#nominations.set(pod.record.uid, { node: found.node, victims });
+    fleet.bind(spec, found.node);
+    const running = victims.filter(({ record }) => record.stoppingSince === undefined);
+    return {
+      message: waitingFor(victims, found.node),
+      stops: running.map((victim) => this.#stop(victim, pod)),
+    };
+  }
+
+  #outranksAny({ priority = 0, preemptionPolicy }: PodSpec): boolean {
+    if (preemptionPolicy === "Never") return false;
+    return this.#options.state.pods().some(({ record }) => record.node !== "" && record.priority < priority);
+  }
+
+  #stop({ key, revision, record }: PodEntry, by: PodEntry): Piece {
+    const stopped = {
+      ...record,
+      stoppingSince: toTimestamp(this.#options.nowMs()),
+      stopReason: `Preempted by ${by.record.namespace}/${by.record.name}`,
+    };
+    return {
+      compares: [{ kind: "modRevision", key, revision }],
+      ops: [{ kind: "put", key, value: encodeRecord(PodRecord, stopped) }],
+    };
+  }
+}
+
+function isStopping({ record }: PodEntry, state: State): boolean {
+  return state.podByUid(record.uid)?.record.stoppingSince !== undefined;
+}
+
+function waitingFor(victims: readonly PodEntry[], node: string): string {
+  const names = victims.slice(0, 3).map(({ record }) => record.name);
+  const more = victims.length > names.length ? ` and ${victims.length - names.length} more` : "";
+  return `waits for room on node ${node}: less important pods are being stopped (${names.join(", ")}${more})`;
+}
