@@ -15,7 +15,7 @@ export interface PodLab {
   /** What a refused apply says; throws when it isn't refused. */
   refused(services: Readonly<Record<string, Json>>): Promise<string>;
   /** The service's pod as soon as it is as asked for. */
-  until(service: string, what: string, holds: (pod: LabPod) => boolean): Promise<LabPod>;
+  until(service: string, what: string, holds: (pod: LabPod) => boolean | Promise<boolean>): Promise<LabPod>;
   ready(service: string): Promise<LabPod>;
   /** All that a script of `shell` wrote, once it is through. */
   output(service: string, container?: string): Promise<string>;
@@ -112,7 +112,7 @@ function labOn(host: TestHost, system: System): PodLab {
       async () => {
         const pods = await system.ask<LabPod[]>(["get", "pods", "-n", namespace]);
         seen = pods.find(({ workloadName, stopping }) => workloadName === service && stopping !== true);
-        return seen !== undefined && holds(seen) ? seen : undefined;
+        return seen !== undefined && (await holds(seen)) ? seen : undefined;
       },
       {
         what: `${service}: ${what}`,

@@ -1,0 +1,201 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import { createServer as createHttp2Server, type Http2Server } from "node:http2";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { CertificateAuthority } from "@forage/identity/ca";
+import {
+  containerOf,
+  type Json,
+  type LabPod,
+  type PodLab,
+  shell,
+  startPodLab,
+} from "../../system/pod-lab.ts";
+
+const limit = { timeout: 180_000 };
+
+/** Quick, so that the tests are; every number is given. */
+const quick = { period_seconds: 1, timeout_seconds: 60, failure_threshold: 1, success_threshold: 1 };
+const exec = (script: string): Json => ({ exec: { command: ["sh", "-c", script] } });
+const pod = (probes: Json, script = "true", more: Json = {}): Json => ({
+  container: { ...shell(script), ...probes },
+  ...more,
+});
+
+/** On the host's network a pod's probes reach servers of this process, which answer as they are told. */
+function services(http: number, https: number, grpc: number): Readonly<Record<string, Json>> {
+  const onHost = (probes: Json): Json => pod(probes, "true", { pod_config: { host_network: true } });
+  const get = (path: string, more: Json = {}): Json => ({ http_get: { path, port: http, ...more } });
+  return {
+    http: onHost({
+      readiness_probe: {
+        ...quick,
+        ...get("/ready?full=1", { http_headers: [{ name: "X-Probe", value: "yes" }] }),
+      },
+    }),
+    redirected: onHost({ readiness_probe: { ...quick, ...get("/redirect") } }),
+    https: onHost({ readiness_probe: { ...quick, http_get: { port: https, scheme: "HTTPS" } } }),
+    "no-https": onHost({ readiness_probe: { ...quick, ...get("/fine", { scheme: "HTTPS" }) } }),
+    tcp: onHost({ readiness_probe: { ...quick, tcp_socket: { port: http } } }),
+    "tcp-closed": pod({ readiness_probe: { ...quick, tcp_socket: { port: 1 } } }),
+    grpc: onHost({ readiness_probe: { ...quick, grpc: { port: grpc, service: "good" } } }),
+    "grpc-bad": onHost({ readiness_probe: { ...quick, grpc: { port: grpc, service: "bad" } } }),
+    exec: pod({ readiness_probe: { ...quick, ...exec("test -e /tmp/ready") } }),
+    slow: pod({ readiness_probe: { ...quick, timeout_seconds: 1, ...exec("sleep 30") } }),
+    delayed: pod({ readiness_probe: { ...quick, initial_delay_seconds: 3600, ...exec("true") } }),
+    patient: pod({
+      readiness_probe: { ...quick, failure_threshold: 3, success_threshold: 3, ...exec(counting) },
+    }),
+    // Lives until it is told to fail.
+    alive: pod({ liveness_probe: { ...quick, failure_threshold: 2, ...exec("test ! -e /tmp/sick") } }),
+    // Its liveness would fail at once if startup didn't hold it back.
+    starting: pod({
+      startup_probe: { ...quick, failure_threshold: 600, ...exec("test -e /tmp/started") },
+      liveness_probe: { ...quick, ...exec("test -e /tmp/started") },
+      readiness_probe: { ...quick, ...exec("true") },
+    }),
+    "never-up": pod({ startup_probe: { ...quick, failure_threshold: 2, ...exec("false") } }),
+  };
+}
+
+/** Says how often it was asked, and no for the fourth and fifth time. */
+const counting =
+  "n=$(cat /tmp/asked 2>/dev/null || echo 0); n=$((n+1)); echo $n > /tmp/asked; test $n -lt 4 -o $n -gt 5";
+
+describe("probes on a real host", { concurrency: false }, () => {
+  let lab: PodLab;
+  const asked: IncomingMessage[] = [];
+  let ready = false;
+  const http = createServer((request, response) => {
+    asked.push(request);
+    if (request.url === "/redirect") response.writeHead(302, { location: "/fine" }).end();
+    else if (request.url === "/fine") response.writeHead(200).end();
+    else response.writeHead(ready ? 204 : 503).end();
+  });
+  const grpc = healthServer();
+  let https: TlsServer | undefined;
+  before(async () => {
+    https = await tlsServer();
+    const ports = [await listen(http), await listen(https), await listen(grpc)] as const;
+    lab = await startPodLab();
+    await lab.apply(services(...ports));
+  }, limit);
+  after(async () => {
+    http.closeAllConnections();
+    http.close();
+    https?.closeAllConnections();
+    https?.close();
+    grpc.close();
+    await lab?.close();
+  }, limit);
+
+  const notReady = (service: string): Promise<LabPod> =>
+    lab.until(service, "runs and isn't ready", ({ status: it }) => {
+      return it?.ready !== true && it?.containers?.[0]?.running !== undefined;
+    });
+
+  test("readiness_probe.http_get: path, headers and status decide, again and again", limit, async () => {
+    await notReady("http");
+    ready = true;
+    await lab.ready("http");
+    const probe = asked.find(({ url }) => url === "/ready?full=1");
+    assert.equal(probe?.headers["x-probe"], "yes");
+    ready = false;
+    await notReady("http");
+  });
+
+  test("readiness_probe.http_get: a redirect passes, and scheme HTTPS speaks TLS", limit, async () => {
+    await lab.ready("redirected");
+    await lab.ready("https");
+    await notReady("no-https");
+  });
+
+  test("readiness_probe.tcp_socket: passes when something listens", limit, async () => {
+    await lab.ready("tcp");
+    await notReady("tcp-closed");
+  });
+
+  test("readiness_probe.grpc: passes when the service is SERVING", limit, async () => {
+    await lab.ready("grpc");
+    await notReady("grpc-bad");
+  });
+
+  test("readiness_probe.exec: passes when the command ends with 0", limit, async () => {
+    await notReady("exec");
+    await lab.exec("exec", ["touch", "/tmp/ready"]);
+    await lab.ready("exec");
+  });
+
+  test("probe.timeout_seconds: what takes longer has failed", limit, async () => {
+    const { status } = await notReady("slow");
+    assert.equal(status?.containers?.[0]?.restartCount ?? 0, 0);
+  });
+
+  test("probe.initial_delay_seconds: nothing is asked before", limit, async () => {
+    await notReady("delayed");
+  });
+
+  test(
+    "probe.period_seconds, success_threshold and failure_threshold: so many answers in a row",
+    limit,
+    async () => {
+      await lab.ready("patient");
+      const count = async () => Number((await lab.exec("patient", ["cat", "/tmp/asked"])).stdout);
+      const first = await count();
+      // Two failures in a row, where three make it unready, don't.
+      await lab.until("patient", "was asked more often", async () => (await count()) > Math.max(first, 6));
+      assert.equal((await lab.ready("patient")).status?.ready, true);
+    },
+  );
+
+  test("liveness_probe: a container that fails it is restarted", limit, async () => {
+    await lab.ready("alive");
+    await lab.exec("alive", ["touch", "/tmp/sick"]);
+    const pod = await lab.until("alive", "was restarted", (it) => (containerOf(it)?.restartCount ?? 0) > 0);
+    assert.match(JSON.stringify(pod.status), /liveness/i);
+    await lab.ready("alive");
+  });
+
+  test("startup_probe: holds the others back until it has passed once", limit, async () => {
+    const waiting = await notReady("starting");
+    assert.notEqual(containerOf(waiting)?.started, true);
+    await lab.exec("starting", ["touch", "/tmp/started"]);
+    const pod = await lab.ready("starting");
+    assert.equal(containerOf(pod)?.started, true);
+    assert.equal(containerOf(pod)?.restartCount ?? 0, 0, "liveness wasn't asked before");
+  });
+
+  test("startup_probe: a container that never comes up is restarted", limit, async () => {
+    await lab.until("never-up", "was restarted", (it) => (containerOf(it)?.restartCount ?? 0) > 0);
+  });
+});
+
+/** Answers grpc.health.v1.Health/Check: SERVING for the service `good`, NOT_SERVING for others. */
+function healthServer(): Http2Server {
+  return createHttp2Server().on("stream", (stream) => {
+    const parts: Buffer[] = [];
+    stream.on("data", (part: Buffer) => parts.push(part));
+    stream.on("end", () => {
+      const serving = Buffer.concat(parts).includes("good");
+      stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });
+      stream.on("wantTrailers", () => stream.sendTrailers({ "grpc-status": "0" }));
+      stream.end(Buffer.from([0, 0, 0, 0, 2, 8, serving ? 1 : 2]));
+    });
+  });
+}
+
+/** With a certificate that nobody vouches for. */
+async function tlsServer(): Promise<TlsServer> {
+  const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
+  const { chainPem, keyPem } = await authority.issueServer({ dnsNames: ["localhost"], ipAddresses: [] });
+  return createTlsServer({ cert: chainPem, key: keyPem }, (_, response) => response.end());
+}
+
+function listen(server: Server | TlsServer | Http2Server): Promise<number> {
+  return new Promise((resolve) => {
+    server.listen(0, "0.0.0.0", () => resolve((server.address() as AddressInfo).port));
+  });
+}
