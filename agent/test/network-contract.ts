@@ -31,6 +31,7 @@ export interface NetworkHost {
 const signal = new AbortController().signal;
 const WEB: PortRequest = { container: "web", containerPort: 80, protocol: "TCP" };
 const DNS: PortRequest = { container: "web", containerPort: 53, protocol: "UDP" };
+const SIGNALS: PortRequest = { container: "web", containerPort: 5000, protocol: "SCTP" };
 
 /** What every PodNetwork does. `setUp` makes a host of its own for each test, and removes it after. */
 export function testPodNetwork(name: string, setUp: (t: TestContext) => Promise<NetworkHost>): void {
@@ -170,22 +171,28 @@ function testPorts(check: Check): void {
   check("publish makes the rules equal to what it is given", async (host, t) => {
     const network = await started(host, t);
     const sandbox = await network.attach("a", signal);
-    const mappings = await network.allocatePorts("a", [WEB, DNS]);
-    const [web, dns] = mappings.map((it) => it.hostPort);
+    const mappings = await network.allocatePorts("a", [WEB, DNS, SIGNALS]);
+    const [web, dns, signals] = mappings.map((it) => it.hostPort);
     await network.publish(sandbox, mappings, signal);
     await network.publish(sandbox, mappings, signal);
     const all = new Map([
       [`tcp ${web}`, `${sandbox.address} 80`],
       [`udp ${dns}`, `${sandbox.address} 53`],
+      [`sctp ${signals}`, `${sandbox.address} 5000`],
     ]);
     assert.deepEqual(await host.published(), all);
     await network.publish(sandbox, mappings.slice(0, 1), signal);
     all.delete(`udp ${dns}`);
+    all.delete(`sctp ${signals}`);
     assert.deepEqual(await host.published(), all);
     await network.unpublish("a", signal);
     await network.unpublish("unknown", signal);
     assert.deepEqual(await host.published(), new Map());
-    assert.deepEqual(await network.allocatePorts("a", [WEB, DNS]), mappings, "unpublishing keeps the ports");
+    assert.deepEqual(
+      await network.allocatePorts("a", [WEB, DNS, SIGNALS]),
+      mappings,
+      "unpublishing keeps the ports",
+    );
   });
 
   check("what is published and unpublished at once ends as asked last", async (host, t) => {

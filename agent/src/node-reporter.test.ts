@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimClock } from "../test/sim/sim-clock.ts";
+import { UsageMeter } from "./capacity/usage-meter.ts";
+import { NodeReporter, type NodeReporterOptions } from "./node-reporter.ts";
+import type { ClaimState } from "./volumes/volumes.ts";
+
+test("devices count beside what the host has, but never instead of it", () => {
+  const { reporter } = aReporter({
+    devices: () => ({
+      capacity: { "example.com/gpu": 2, cpu: 99 },
+      allocatable: { "example.com/gpu": 1 },
+    }),
+  });
+  const { capacity, allocatable } = reporter.report();
+  assert.deepEqual([capacity["example.com/gpu"], capacity.cpu], ["2", "4"]);
+  assert.deepEqual([allocatable["example.com/gpu"], allocatable.cpu], ["1", "4"]);
+});
+
+test("runtime classes and SELinux are told", () => {
+  const { reporter } = aReporter({
+    abilities: { seLinux: true, runtimeClasses: { kata: "/k", gvisor: "/g" } },
+  });
+  const { selinux, runtimeClasses } = reporter.report();
+  assert.deepEqual([selinux, runtimeClasses], [true, ["gvisor", "kata"]]);
+});
+
+test("claims are told as soon as they change in more than their use", async () => {
+  let claims: readonly ClaimState[] | Error = [];
+  const { reporter, changes } = aReporter({
+    claims: async () => {
+      if (claims instanceof Error) throw claims;
+      return claims;
+    },
+  });
+  const look = async () => {
+    reporter.lookAtClaims();
+    await new Promise((resolve) => setImmediate(resolve));
+    return changes.count;
+  };
+  assert.equal(await look(), 0);
+  const db = { namespace: "shop", name: "db", capacityBytes: 100, usedBytes: 1, users: ["u1"] };
+  claims = [db];
+  assert.equal(await look(), 1);
+  assert.deepEqual(reporter.report().claims, [
+    { namespace: "shop", name: "db", capacityBytes: 100n, usedBytes: 1n, podUids: ["u1"] },
+  ]);
+  claims = [{ ...db, usedBytes: 50 }];
+  assert.equal(await look(), 1);
+  assert.equal(reporter.report().claims[0]?.usedBytes, 50n);
+  claims = new Error("the disk doesn't answer");
+  assert.equal(await look(), 1);
+  assert.equal(reporter.report().claims.length, 1, "as it was");
+  claims = [{ ...db, users: [] }];
+  assert.equal(await look(), 2);
+});
+
+function aReporter(change: Partial<NodeReporterOptions>) {
+  const clock = new SimClock();
+  const changes = { count: 0 };
+  const amounts = { cpu: "4", memory: "1Gi", "ephemeral-storage": "1Gi", pods: "110" };
+  const reporter = new NodeReporter({
+    clock,
+    runtime: { version: async () => ({ containerd: "", nerdctl: "" }), listImages: async () => [] },
+    capacity: {
+      report: () => ({
+        capacity: amounts,
+        allocatable: amounts,
+        labels: {},
+        os: "",
+        kernel: "",
+        architecture: "",
+        diskPressure: { pressure: false, reason: "DiskHasRoom", message: "" },
+      }),
+    },
+    usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs: () => 0 }),
+    labels: {},
+    address: "192.0.2.1",
+    abilities: { seLinux: false, runtimeClasses: {} },
+    devices: () => ({ capacity: {}, allocatable: {} }),
+    claims: async () => [],
+    podCount: () => 0,
+    onChange: () => {
+      changes.count += 1;
+    },
+    ...change,
+  });
+  return { reporter, changes };
+}
