@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { Readable, Writable } from "node:stream";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { ExecRequest, ExecResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ServerDuplexStream, status } from "@grpc/grpc-js";
 import { program } from "../src/commands/program.ts";
@@ -170,6 +171,8 @@ describe("exec", limit, () => {
   });
 });
 
+const logOptions = (fields: Partial<LogOptions>): LogOptions => LogOptions.fromPartial(fields);
+
 type ExecAnswer = (call: ExecCall) => void;
 
 describe("logs", limit, () => {
@@ -180,22 +183,26 @@ describe("logs", limit, () => {
       call.write({ data: Buffer.from("\u001b[31mred") });
       call.end();
     };
-    const { stdout, exitCode } = await forage("logs 0123 -f -c side --tail 20 -p");
+    const { stdout, exitCode } = await forage("logs 0123 -f -c side --tail 20");
     assert.deepEqual([stdout, exitCode], ["é\u001b[31mred", 0]);
     assert.deepEqual(fake.requests("logs"), [
       {
         namespace: "default",
         pod: "web-1",
         container: "side",
-        options: { follow: true, tailLines: 20, previous: true },
+        options: logOptions({ follow: true, tailLines: 20 }),
       },
     ]);
-    await forage("logs web-1");
-    assert.deepEqual((fake.requests("logs")[1] as { options: unknown }).options, {
-      follow: false,
-      tailLines: undefined,
-      previous: false,
-    });
+    await forage("logs web-1 -p --timestamps --stream stderr --since 2026-01-31T09:00:00.5+01:00");
+    assert.deepEqual(
+      (fake.requests("logs")[1] as { options: unknown }).options,
+      logOptions({
+        previous: true,
+        timestamps: true,
+        stream: "stderr",
+        since: { seconds: 1_769_846_400n, nanos: 500_000_000 },
+      }),
+    );
   });
 
   test("of a workload: lines stay whole, each with its pod; one pod's failure doesn't hide the others", async () => {
@@ -212,20 +219,19 @@ describe("logs", limit, () => {
       for (const part of ["one\ntw", "o\n", "last"]) call.write({ data: Buffer.from(part) });
       call.end();
     };
-    for (const line of ["logs cs/web", "logs -f cs/web"]) {
-      const { stdout, stderr, exitCode } = await forage(line);
-      assert.equal(exitCode, 1);
-      assert.equal(stderr, "web-3: no container yet\nforage: 1 of 3 pods gave no logs\n");
-      assert.deepEqual(stdout.split("\n").sort(), [
-        "",
-        "web-1  | last",
-        "web-1  | one",
-        "web-1  | two",
-        "web-22 | last",
-        "web-22 | one",
-        "web-22 | two",
-      ]);
-    }
+    const all = [
+      "",
+      "web-1  | last",
+      "web-1  | one",
+      "web-1  | two",
+      "web-22 | last",
+      "web-22 | one",
+      "web-22 | two",
+    ];
+    const { stdout, stderr, exitCode } = await forage("logs cs/web");
+    assert.equal(exitCode, 1);
+    assert.equal(stderr, "web-3: no container yet\nforage: 1 of 3 pods gave no logs\n");
+    assert.deepEqual(stdout.split("\n").sort(), all);
   });
 
   test("hints for what has no logs", async () => {

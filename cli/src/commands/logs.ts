@@ -1,4 +1,4 @@
-import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { LogOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { LogsRequest, Pod } from "@forage/proto/forage/operator/v1/operator";
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
@@ -8,16 +8,15 @@ import { EXIT } from "../exit-code.ts";
 import { Lines, prefixLines } from "../session/lines.ts";
 import { write } from "../session/write.ts";
 import { findPod, findPodsOf, findResource } from "./find.ts";
+import { followPod, followWorkload } from "./follow-logs.ts";
+import { logFlags, logOptions } from "./log-options.ts";
 import { parseReference } from "./reference.ts";
-
-/** Each is a stream through coordinator and agent; nobody reads more at once. */
-const maxFollowed = 50;
 
 export const logs = defineCommand({
   name: "logs",
   summary: "Print what containers have written",
   details: `With KIND/NAME the logs of all its pods; with more than one, each line begins with the pod's name.
--f follows the pods that there are when it starts.`,
+-f goes on until the container ends, over restarts of agent and coordinator; with KIND/NAME also with the pods that come later, until there are none to come.`,
   operands: [
     {
       name: "POD|KIND/NAME",
@@ -25,60 +24,50 @@ export const logs = defineCommand({
       help: "a pod by name or the beginning of its uid, or a workload",
     },
   ],
-  flags: {
-    follow: { kind: "switch", short: "f", help: "go on with what is written from now on" },
-    container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
-    tail: { kind: "text", hint: "LINES", help: "only so many lines from the end" },
-    previous: { kind: "switch", short: "p", help: "of the terminated container before the present one" },
-  },
+  flags: logFlags,
   run: async (invocation) => {
     const { flags, operands } = invocation;
     const context = contextOf(invocation);
-    const options = LogOptions.fromPartial({
-      follow: flags.follow,
-      tailLines: parseTail(flags.tail),
-      previous: flags.previous,
-    });
+    const options = logOptions(flags, context.world.nowMs());
+    const [target = ""] = operands;
+    const container = flags.container ?? "";
     await withCoordinator(context, async (coordinator) => {
-      const pods = await choosePods(context, coordinator, operands[0] ?? "");
-      if (flags.follow && pods.length > maxFollowed) {
-        throw new CliError(
-          "USAGE",
-          `${pods.length} pods are too many to follow at once (at most ${maxFollowed}): name one`,
-        );
+      const { namespace } = context.settings;
+      const reference = parseReference(target);
+      if (reference?.what === "node")
+        throw new CliError("USAGE", "nodes have no logs here: name a pod or a workload");
+      if (reference === undefined || reference.what === "pod") {
+        const pod = await findPod(coordinator, namespace, reference?.name ?? target);
+        if (flags.follow) await followPod({ context, coordinator, container, options }, pod);
+        else await copy(context, coordinator, requestFor(pod, container, options));
+        return;
       }
-      const requests = pods.map(
-        ({ namespace, name }): LogsRequest => ({
-          namespace,
-          pod: name,
-          container: flags.container ?? "",
-          options,
-        }),
+      const pods = await findPodsOf(coordinator, namespace, reference);
+      if (pods.length === 0) await explainNone(coordinator, namespace, reference, target);
+      if (flags.follow) return followWorkload({ context, coordinator, container, options }, reference, pods);
+      await copyAll(
+        context,
+        coordinator,
+        pods.map((pod) => requestFor(pod, container, options)),
       );
-      if (requests.length === 1) await copy(context, coordinator, requests[0] as LogsRequest);
-      else await mix(context, coordinator, requests, flags.follow);
     });
     return EXIT.ok;
   },
 });
 
-async function choosePods(
-  context: Context,
+async function explainNone(
   coordinator: Coordinator,
+  namespace: string,
+  reference: { readonly kind: string; readonly name: string },
   target: string,
-): Promise<readonly Pod[]> {
-  const { namespace } = context.settings;
-  const reference = parseReference(target);
-  if (reference === undefined || reference.what === "pod") {
-    return [await findPod(coordinator, namespace, reference?.name ?? target)];
-  }
-  if (reference.what === "node")
-    throw new CliError("USAGE", "nodes have no logs here: name a pod or a workload");
-  const pods = await findPodsOf(coordinator, namespace, reference);
-  if (pods.length > 0) return pods;
+): Promise<never> {
   const { spec } = await findResource(coordinator, namespace, reference);
   const hint = spec?.spec?.$case === "service" ? `; say container_service/${spec.spec.value.target}` : "";
   throw new CliError("NOT_FOUND", `${target} has no pods${hint}`);
+}
+
+function requestFor({ namespace, name }: Pod, container: string, options: LogOptions): LogsRequest {
+  return { namespace, pod: name, container, options };
 }
 
 /** Byte by byte as it was written. */
@@ -88,43 +77,39 @@ async function copy(context: Context, coordinator: Coordinator, request: LogsReq
   }
 }
 
-/** Pods one after the other, or when following side by side; lines stay whole either way. */
-async function mix(
+/** Pods one after the other, each line with its pod if there are several. */
+async function copyAll(
   context: Context,
   coordinator: Coordinator,
   requests: readonly LogsRequest[],
-  atOnce: boolean,
 ): Promise<void> {
+  const [only] = requests;
+  if (requests.length === 1 && only !== undefined) return copy(context, coordinator, only);
   const width = Math.max(...requests.map(({ pod }) => pod.length));
-  const copyWithPrefix = async (request: LogsRequest): Promise<void> => {
-    const prefix = `${context.paint("faint", `${request.pod.padEnd(width)} |`)} `;
-    const lines = new Lines();
-    for await (const { data } of coordinator.stream(operator.logs, request)) {
-      await write(context.world.stdout, prefixLines(lines.push(data), prefix), context.signal);
-    }
-    await write(context.world.stdout, prefixLines(lines.end(), prefix), context.signal);
-  };
-  // One pod that has no logs (yet) must not hide those of the others.
-  const errors: unknown[] = [];
-  const tryOne = async (request: LogsRequest): Promise<void> => {
+  let failed = 0;
+  for (const request of requests) {
     try {
-      await copyWithPrefix(request);
+      await copyWithPrefix(context, coordinator, request, width);
     } catch (error) {
       if (context.signal.aborted) throw error;
-      errors.push(error);
+      // One pod that has no logs (yet) must not hide those of the others.
+      failed += 1;
       context.world.stderr.write(`${request.pod}: ${error instanceof Error ? error.message : error}\n`);
     }
-  };
-  if (atOnce) await Promise.all(requests.map(tryOne));
-  else for (const request of requests) await tryOne(request);
-  if (errors.length > 0)
-    throw new CliError("REFUSED", `${errors.length} of ${requests.length} pods gave no logs`);
+  }
+  if (failed > 0) throw new CliError("REFUSED", `${failed} of ${requests.length} pods gave no logs`);
 }
 
-function parseTail(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const lines = Number(text);
-  if (!/^\d+$/.test(text) || lines > 0xffff_ffff)
-    throw new CliError("USAGE", `--tail: "${text}" is no number of lines`);
-  return lines;
+async function copyWithPrefix(
+  { world, paint, signal }: Context,
+  coordinator: Coordinator,
+  request: LogsRequest,
+  width: number,
+): Promise<void> {
+  const prefix = `${paint("faint", `${request.pod.padEnd(width)} |`)} `;
+  const lines = new Lines();
+  for await (const { data } of coordinator.stream(operator.logs, request)) {
+    await write(world.stdout, prefixLines(lines.push(data), prefix), signal);
+  }
+  await write(world.stdout, prefixLines(lines.end(), prefix), signal);
 }

@@ -1,0 +1,171 @@
+import { type LogOptions, PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import type { Pod } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+import type { Context } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { plainText } from "../output/plain-text.ts";
+import { pause } from "../pause.ts";
+import { followLog } from "../session/follow-log.ts";
+import { Lines, prefixLines } from "../session/lines.ts";
+import { write } from "../session/write.ts";
+import { findPodsOf } from "./find.ts";
+
+export interface Following {
+  readonly context: Context;
+  readonly coordinator: Coordinator;
+  readonly container: string;
+  readonly options: LogOptions;
+}
+
+interface Workload {
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** Each is a stream through coordinator and agent; nobody reads more at once. */
+const maxFollowed = 50;
+/** Pods that come later are seen from their first line on, so that looking more often would show nothing more. */
+const lookAgainMs = 2_000;
+
+/** One pod's container, until it ends. */
+export async function followPod(following: Following, pod: Pod): Promise<void> {
+  const { stdout } = following.context.world;
+  await follow(following, pod, { restarts: false }, (data) => write(stdout, data, following.context.signal));
+}
+
+/** All pods of a workload side by side, and those that come later, until none is left that could write. */
+export async function followWorkload(
+  following: Following,
+  workload: Workload,
+  first: readonly Pod[],
+): Promise<void> {
+  const { context, coordinator } = following;
+  if (first.length > maxFollowed)
+    throw new CliError(
+      "USAGE",
+      `${first.length} pods are too many to follow at once (at most ${maxFollowed}): name one`,
+    );
+  const followers = new Followers(following, Math.max(...first.map(({ name }) => name.length)));
+  // What was there before is shown as asked for; what comes later, whole.
+  followers.update(first, following.options);
+  while (true) {
+    await Promise.race([followers.allEnded(), pause(lookAgainMs, context.signal)]);
+    const failure = followers.failure;
+    if (failure !== undefined) throw failure;
+    const pods = await listed(coordinator, context, workload);
+    if (pods === undefined) continue;
+    followers.update(pods, { ...following.options, tailLines: undefined, since: undefined });
+    if (followers.open === 0 && pods.every(isOver)) return;
+    await pause(lookAgainMs / 4, context.signal);
+  }
+}
+
+/** Undefined while the coordinator doesn't answer. */
+async function listed(
+  coordinator: Coordinator,
+  { settings }: Context,
+  workload: Workload,
+): Promise<readonly Pod[] | undefined> {
+  try {
+    return await findPodsOf(coordinator, settings.namespace, workload);
+  } catch (error) {
+    if (error instanceof CallError && error.passing) return undefined;
+    throw error;
+  }
+}
+
+class Followers {
+  readonly #following: Following;
+  readonly #width: number;
+  readonly #open = new Map<string, Promise<void>>();
+  readonly #said = new Set<string>();
+  /** Those whose logs came to their end. */
+  readonly #done = new Set<string>();
+  failure: unknown;
+
+  constructor(following: Following, width: number) {
+    this.#following = following;
+    this.#width = width;
+  }
+
+  get open(): number {
+    return this.#open.size;
+  }
+
+  async allEnded(): Promise<void> {
+    await Promise.all(this.#open.values());
+    // Nothing is open: whether something comes is for the next look to see.
+    await pause(lookAgainMs, this.#following.context.signal);
+  }
+
+  update(pods: readonly Pod[], options: LogOptions): void {
+    for (const pod of pods) {
+      if (this.#open.has(pod.uid) || this.#done.has(pod.uid)) continue;
+      if (this.#open.size >= maxFollowed) {
+        this.#say("", `more than ${maxFollowed} pods: those that come now are not followed`);
+        return;
+      }
+      const end = this.#run(pod, options).finally(() => this.#open.delete(pod.uid));
+      this.#open.set(pod.uid, end);
+    }
+  }
+
+  async #run(pod: Pod, options: LogOptions): Promise<void> {
+    const { context } = this.#following;
+    const { stdout } = context.world;
+    const prefix = `${context.paint("faint", `${pod.name.padEnd(this.#width)} |`)} `;
+    const lines = new Lines();
+    try {
+      await follow({ ...this.#following, options }, pod, { restarts: true }, (data) =>
+        write(stdout, prefixLines(lines.push(data), prefix), context.signal),
+      );
+      this.#done.add(pod.uid);
+    } catch (error) {
+      if (context.signal.aborted) this.failure ??= error;
+      // One pod that has no logs yet must not hide those of the others, and may have some later.
+      else this.#say(pod.uid, `${pod.name}: ${error instanceof Error ? error.message : error}`);
+    } finally {
+      await write(stdout, prefixLines(lines.end(), prefix), context.signal);
+    }
+  }
+
+  #say(about: string, text: string): void {
+    const key = `${about} ${text}`;
+    if (this.#said.has(key)) return;
+    this.#said.add(key);
+    this.#following.context.world.stderr.write(`${plainText(text)}\n`);
+  }
+}
+
+function follow(
+  { context, coordinator, container, options }: Following,
+  { namespace, name, uid }: Pod,
+  { restarts }: { readonly restarts: boolean },
+  show: (data: Uint8Array) => Promise<void>,
+): Promise<void> {
+  const { signal, world } = context;
+  return followLog({
+    open: (log) => coordinator.stream(operator.logs, { namespace, pod: name, container, options: log }),
+    look: async () => {
+      const request = { namespace, labels: {}, workload: "", node: "", name };
+      const { pods } = await coordinator.call(operator.listPods, request);
+      const pod = pods.find((each) => each.uid === uid);
+      return pod === undefined || isOver(pod) ? undefined : pod;
+    },
+    container,
+    log: options,
+    restarts,
+    show,
+    onLost: (error) => {
+      const reason = error instanceof Error ? error.message : String(error);
+      world.stderr.write(`${plainText(`${name}: the log broke off: ${reason}; trying again`)}\n`);
+    },
+    signal,
+  });
+}
+
+function isOver({ status }: Pod): boolean {
+  const phase = status?.phase;
+  return phase === PodPhase.SUCCEEDED || phase === PodPhase.FAILED || phase === PodPhase.REMOVED;
+}

@@ -1,0 +1,59 @@
+import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { FlagValues } from "../command/flag.ts";
+import { durationFlag } from "../context.ts";
+import { CliError } from "../errors.ts";
+
+export const logFlags = {
+  follow: { kind: "switch", short: "f", help: "go on with what is written from now on" },
+  container: { kind: "text", short: "c", hint: "NAME", help: "which container; the main one by default" },
+  tail: { kind: "text", hint: "LINES", help: "only so many lines from the end" },
+  since: {
+    kind: "text",
+    hint: "DURATION|TIME",
+    help: "only lines that came since: 10m ago, or since a time such as 2026-01-31T08:00:00Z",
+  },
+  timestamps: { kind: "switch", help: "begin each line with the time at which it came" },
+  stream: {
+    kind: "text",
+    choices: ["stdout", "stderr"],
+    help: "only what was written to this one of the two, where they are kept apart",
+  },
+  previous: { kind: "switch", short: "p", help: "of the terminated container before the present one" },
+} as const;
+
+export function logOptions(flags: FlagValues<typeof logFlags>, nowMs: number): LogOptions {
+  if (flags.follow && flags.previous)
+    throw new CliError(
+      "USAGE",
+      "-f and -p contradict each other: a terminated container writes nothing more",
+    );
+  return LogOptions.fromPartial({
+    follow: flags.follow,
+    tailLines: parseTail(flags.tail),
+    previous: flags.previous,
+    timestamps: flags.timestamps,
+    stream: flags.stream ?? "",
+    ...(flags.since !== undefined && { since: toTimestamp(sinceMs(flags.since, nowMs)) }),
+  });
+}
+
+function parseTail(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const lines = Number(text);
+  if (!/^\d+$/.test(text) || lines > 0xffff_ffff)
+    throw new CliError("USAGE", `--tail: "${text}" is no number of lines`);
+  return lines;
+}
+
+/** `10m` is that long ago; a time is RFC 3339 with its zone. */
+function sinceMs(text: string, nowMs: number): number {
+  if (!/^\d{4}-\d\d-\d\d[Tt]/.test(text)) return nowMs - durationFlag("--since", text);
+  const ms = /([Zz]|[+-]\d\d:\d\d)$/.test(text) ? Date.parse(text) : Number.NaN;
+  if (!Number.isNaN(ms)) return ms;
+  throw new CliError("USAGE", `--since: "${text}" is no time such as 2026-01-31T08:00:00Z`);
+}
+
+function toTimestamp(ms: number): { seconds: bigint; nanos: number } {
+  const seconds = Math.floor(ms / 1000);
+  return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1000) * 1e6) };
+}

@@ -1,0 +1,113 @@
+import type { ContainerStatus, LogOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { LogsResponse, Pod } from "@forage/proto/forage/operator/v1/operator";
+import { CallError } from "../client/explain.ts";
+import { pause } from "../pause.ts";
+import { Overlap } from "./overlap.ts";
+
+export interface FollowLogOptions {
+  readonly open: (options: LogOptions) => AsyncIterable<LogsResponse>;
+  /** The pod as it is now; undefined: it is gone. */
+  readonly look: () => Promise<Pod | undefined>;
+  /** Empty: the main one. */
+  readonly container: string;
+  readonly log: LogOptions;
+  /** Whether to go on with the container's next run. */
+  readonly restarts: boolean;
+  readonly show: (data: Uint8Array) => Promise<void>;
+  /** The way to the log broke; said once until it is found again. */
+  readonly onLost: (error: unknown) => void;
+  readonly signal: AbortSignal;
+}
+
+const lookAgainMs = 1_000;
+/** What was written while the way was broken lies within these, unless it was very much. */
+const resumeLines = 10_000;
+/** A log that has been read anew for so long without what was shown last has it no longer. */
+const resumeQuietMs = 2_000;
+
+/**
+ * Shows a container's log for as long as it grows, over restarts of coordinator and agent and broken connections, without showing
+ * anything twice. Ends with the container, or with its pod. Rejects with what makes no sense to try again.
+ */
+export async function followLog(options: FollowLogOptions): Promise<void> {
+  const { signal, container, look, show } = options;
+  const overlap = new Overlap();
+  let log = options.log;
+  let shown = false;
+  let lost = false;
+  let id = runOf(await look(), container)?.containerId;
+  while (true) {
+    const quiet = new Quiet(() => show(overlap.flush()));
+    try {
+      for await (const { data } of options.open(log)) {
+        lost = false;
+        shown = true;
+        quiet.heard();
+        await show(overlap.take(data));
+      }
+    } catch (error) {
+      if (signal.aborted || !(error instanceof CallError) || !(error.passing || shown)) throw error;
+      if (!lost && error.passing) options.onLost(error);
+      lost = true;
+    } finally {
+      await quiet.close();
+    }
+    const run = await nextRun(options, id);
+    if (run === undefined) return;
+    overlap.restart();
+    // What a new run has written is new from its first line on.
+    const anew = run.containerId !== id;
+    log = { ...options.log, since: undefined, tailLines: anew || !shown ? undefined : resumeLines };
+    if (!anew && !shown) log = options.log;
+    id = run.containerId;
+  }
+}
+
+/** Waits until there is something to read again; undefined: there never will be. */
+async function nextRun(
+  { look, container, restarts, signal }: FollowLogOptions,
+  id: string | undefined,
+): Promise<ContainerStatus | undefined> {
+  while (true) {
+    await pause(lookAgainMs, signal);
+    try {
+      const run = runOf(await look(), container);
+      if (run === undefined) return undefined;
+      if (run.state?.$case === "running" && (run.containerId === id || restarts)) return run;
+      if (!restarts) return undefined;
+    } catch (error) {
+      if (!(error instanceof CallError && error.passing)) throw error;
+    }
+  }
+}
+
+/** The container's present run, as far as its pod will still do anything. The main one comes last. */
+function runOf(pod: Pod | undefined, container: string): ContainerStatus | undefined {
+  const containers = pod?.status?.containers ?? [];
+  return container === "" ? containers.at(-1) : containers.find(({ name }) => name === container);
+}
+
+/** Calls once when nothing has been heard for a while after something was. */
+class Quiet {
+  readonly #run: () => Promise<void>;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(run: () => Promise<void>) {
+    this.#run = run;
+  }
+
+  heard(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => {
+      this.#running = this.#run();
+    }, resumeQuietMs);
+  }
+
+  async close(): Promise<void> {
+    if (this.#timer === undefined) return;
+    clearTimeout(this.#timer);
+    await this.#running;
+    await this.#run();
+  }
+}
