@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { adopted, afterReboot, ended, started, wantsStart } from "./container-memory.ts";
+import {
+  adopted,
+  afterReboot,
+  ended,
+  hasFailed,
+  inNewSandbox,
+  isComplete,
+  started,
+  wantsStart,
+} from "./container-memory.ts";
 import type { ContainerMemory, Termination } from "./pod.ts";
 
 const LIMITS = { baseMs: 10_000, capMs: 300_000, goodRunMs: 600_000 };
@@ -84,6 +93,52 @@ for (const [policy, exitCode, expected] of [
     assert.equal(wantsStart(NEW, policy), true);
   });
 }
+
+test("the last five ends are kept, the newest first, and only the last in full", () => {
+  let memory = NEW;
+  for (let attempt = 1; attempt <= 7; attempt += 1) {
+    memory = started(memory, attempt, `c${attempt}`, 0);
+    memory = ended(memory, anEnd({ exitCode: attempt, message: "x".repeat(4_000) }), LIMITS);
+  }
+  const { lastTermination, earlier = [] } = memory;
+  assert.deepEqual(
+    [lastTermination, ...earlier].map((it) => it?.exitCode),
+    [7, 6, 5, 4, 3],
+  );
+  assert.equal(lastTermination?.message.length, 4_000);
+  assert.ok(earlier.every(({ message }) => message.length === 1_000));
+});
+
+test("what is known of one run is forgotten with it", () => {
+  const run = {
+    ...started(NEW, 1, "c1", 0),
+    postStart: "done",
+    health: { started: true, ready: true },
+    stop: { sinceMs: 1 },
+  } as const;
+  for (const after of [ended(run, anEnd({}), LIMITS), started(run, 2, "c2", 1)]) {
+    assert.deepEqual([after.postStart, after.health, after.stop], [undefined, undefined, undefined]);
+  }
+  const found = { id: "c1", container: "main", attempt: 1, specHash: "h", state: "running" } as const;
+  assert.equal(adopted(run, found, 5).postStart, "done", "the same run, found again");
+  assert.equal(adopted(run, { ...found, id: "c2", attempt: 2 }, 5).postStart, undefined);
+});
+
+test("a container that was ended for being broken has failed, whatever its exit code", () => {
+  assert.equal(hasFailed(anEnd({ exitCode: 0, reason: "Completed" })), false);
+  assert.equal(hasFailed(anEnd({ exitCode: 0, reason: "LivenessProbeFailed" })), true);
+  assert.equal(isComplete(ended(started(NEW, 1, "c", 0), anEnd({ exitCode: 0 }), LIMITS)), true);
+  assert.equal(isComplete(started(NEW, 1, "c", 0)), false);
+});
+
+test("in a new namespace init containers have yet to run, and no attempt's number comes twice", () => {
+  const done = ended(started(NEW, 3, "c", 0), anEnd({ exitCode: 0 }), LIMITS);
+  const memory = { containers: { seed: done, main: done }, begun: "main", removed: false } as const;
+  const after = inNewSandbox(memory, ["seed", "never-run"]);
+  assert.equal(after.begun, undefined);
+  assert.deepEqual([after.containers.seed?.phase, after.containers.seed?.attempt], ["new", 3]);
+  assert.equal(after.containers.main, done);
+});
 
 function anEnd(change: Partial<Termination>): Termination {
   return { exitCode: 1, signal: 0, reason: "Error", message: "", startedAtMs: 0, finishedAtMs: 1, ...change };

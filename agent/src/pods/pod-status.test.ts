@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ContainerMemory, ObservedContainer, Pod, Termination } from "./pod.ts";
+import { probeSpec } from "../probes/probe-spec.ts";
+import type { ContainerMemory, ObservedContainer, Pod, PodContainer, Termination } from "./pod.ts";
 import { podStatus } from "./pod-status.ts";
 import type { PodView } from "./pod-view.ts";
 import { withTimes } from "./remember-status.ts";
@@ -29,6 +30,23 @@ const RUNNING: ObservedContainer = {
   attempt: 1,
   specHash: "h",
   state: "running",
+};
+
+const CONTAINER: PodContainer = {
+  name: "main",
+  image: "app:1",
+  pullPolicy: "IfNotPresent",
+  command: [],
+  args: [],
+  env: [],
+  ports: [],
+};
+const NUMBERS = {
+  initialDelaySeconds: 0,
+  periodSeconds: 0,
+  timeoutSeconds: 0,
+  successThreshold: 0,
+  failureThreshold: 0,
 };
 
 test("a pod that runs, with its ports published, is ready and has nothing to explain", () => {
@@ -121,6 +139,123 @@ test("what can't be run says why", () => {
   assert.deepEqual([status.phase, status.reason], ["FAILED", "InvalidSpec"]);
 });
 
+const READINESS = { readiness: probeSpec("readiness", { type: "tcp", port: 80 }, NUMBERS) };
+const REFUSED = { started: true, ready: false, why: "readiness probe fails: connection refused" };
+
+test("a container whose readiness probe fails is not ready, and the pod says why", () => {
+  const probed = aView({ memory: STARTED, seen: [RUNNING], container: { probes: READINESS } });
+  const status = podStatus({ ...probed, verdicts: new Map([["c1", REFUSED]]) });
+  assert.deepEqual([status.phase, status.ready], ["RUNNING", false]);
+  assert.equal(status.reason, "ContainersNotReady");
+  assert.equal(status.message, "container main: readiness probe fails: connection refused");
+  assert.deepEqual(
+    status.containers.map(({ ready, started }) => [ready, started]),
+    [[false, true]],
+  );
+  assert.equal(podStatus(probed).ready, false, "before it was asked");
+});
+
+test("until it is asked again, what the agent before this one knew stands", () => {
+  const known = { ...STARTED, health: { started: true, ready: true } };
+  const view = aView({ memory: known, seen: [RUNNING], container: { probes: READINESS } });
+  assert.equal(podStatus(view).ready, true);
+  const another = { ...RUNNING, id: "c2", attempt: 2 };
+  assert.equal(podStatus({ ...view, containers: [another] }).ready, false, "of another run it knows nothing");
+});
+
+test("a container is not ready before its hook has ended, nor while it is being ended", () => {
+  const hooks = { postStart: { type: "exec", command: ["hook"] } } as const;
+  const hooked = podStatus(aView({ memory: STARTED, seen: [RUNNING], container: { hooks } }));
+  assert.deepEqual(
+    [hooked.ready, hooked.message],
+    [false, "container main: its post_start hook has not ended yet"],
+  );
+  const cause = { reason: "LivenessProbeFailed", message: "liveness probe failed" } as const;
+  const ending = podStatus(aView({ memory: { ...STARTED, stop: { sinceMs: 1, cause } }, seen: [RUNNING] }));
+  assert.equal(ending.message, "container main: it is being restarted: liveness probe failed");
+});
+
+test("while init containers run the others wait, and a failing one explains the pod", () => {
+  const seed = { ...CONTAINER, name: "seed" };
+  const view = aView({ initContainers: [seed] });
+  const waiting = podStatus(view).containers.map(({ state }) => state.kind === "waiting" && state.reason);
+  assert.deepEqual(waiting, ["ContainerCreating", "PodInitializing"]);
+  const failed = { ...STARTED, phase: "ended", lastTermination: CRASH, notBeforeMs: NOW + 9_000 } as const;
+  const status = podStatus({ ...view, memory: { ...view.memory, containers: { seed: failed } } });
+  assert.deepEqual(
+    [status.phase, status.reason, status.message],
+    ["PENDING", "CrashLoopBackOff", "container seed exited with code 3: oh no"],
+  );
+});
+
+test("an init container that is done counts as ready, and not for the pod", () => {
+  const seed = { ...CONTAINER, name: "seed" };
+  const done = { ...STARTED, phase: "ended", lastTermination: { ...CRASH, exitCode: 0 } } as const;
+  const view = aView({ initContainers: [seed], memory: STARTED, seen: [RUNNING] });
+  const status = podStatus({
+    ...view,
+    memory: { ...view.memory, containers: { seed: done, main: STARTED } },
+  });
+  assert.equal(status.ready, true);
+  assert.deepEqual(
+    status.containers.map(({ name, init, ready, started, terminations }) => [
+      name,
+      init,
+      ready,
+      started,
+      terminations.length,
+    ]),
+    [
+      ["seed", true, true, false, 0],
+      ["main", false, true, true, 0],
+    ],
+  );
+});
+
+test("something that is missing is told as what is waited for", () => {
+  const fault = {
+    failures: 1,
+    notBeforeMs: NOW + 9,
+    message: "secret db doesn't exist",
+    reason: "CreateContainerConfigError",
+  } as const;
+  const status = podStatus(aView({ faults: new Map([["startContainer/main", fault]]) }));
+  assert.equal(status.reason, "CreateContainerConfigError");
+  assert.equal(status.message, "container main: secret db doesn't exist");
+});
+
+test("an evicted pod has failed at once and says why", () => {
+  const view = aView({ memory: STARTED, seen: [RUNNING] });
+  const failure = { reason: "Evicted", message: "volume data: too much" } as const;
+  const status = podStatus({ ...view, memory: { ...view.memory, failure } });
+  assert.deepEqual(
+    [status.phase, status.ready, status.reason, status.message],
+    ["FAILED", false, "Evicted", failure.message],
+  );
+});
+
+test("earlier ends are told, newest first, without the present one", () => {
+  const memory = { ...STARTED, lastTermination: CRASH, earlier: [{ ...CRASH, exitCode: 4 }] };
+  const codes = (status: ReturnType<typeof podStatus>) =>
+    status.containers[0]?.terminations.map((it) => it.exitCode);
+  assert.deepEqual(codes(podStatus(aView({ memory, seen: [RUNNING] }))), [3, 4]);
+  const over = aView({ memory: { ...memory, phase: "ended" }, restartPolicy: "Never" });
+  assert.deepEqual(codes(podStatus(over)), [4]);
+});
+
+test("a pod that is over ends with its last sidecar", () => {
+  const memory = { ...STARTED, phase: "ended", lastTermination: { ...CRASH, exitCode: 0 } } as const;
+  const view = aView({
+    memory,
+    restartPolicy: "OnFailure",
+    sidecars: [{ ...CONTAINER, name: "side" }],
+    begun: true,
+  });
+  const side = { ...RUNNING, id: "s", container: "side" };
+  assert.equal(podStatus({ ...view, containers: [side] }).phase, "RUNNING");
+  assert.equal(podStatus(view).phase, "SUCCEEDED");
+});
+
 test("the same view gives an equal status, a moment later too", () => {
   const view = aView({ memory: STARTED, seen: [RUNNING] });
   assert.deepEqual(podStatus({ ...view, nowMs: NOW + 60_000 }), podStatus(view));
@@ -137,6 +272,9 @@ test("it is remembered when the pod ran and when it last became ready", () => {
 });
 
 interface Shape {
+  readonly container?: Partial<PodContainer>;
+  readonly initContainers?: readonly PodContainer[];
+  readonly sidecars?: readonly PodContainer[];
   readonly goal?: PodView["goal"];
   readonly memory?: ContainerMemory;
   readonly seen?: readonly ObservedContainer[];
@@ -151,15 +289,6 @@ interface Shape {
 
 function aView(shape: Shape): PodView {
   const { goal = "run", seen = [], published = true, removed = false, restartPolicy = "Always" } = shape;
-  const main = {
-    name: "main",
-    image: "app:1",
-    pullPolicy: "IfNotPresent",
-    command: [],
-    args: [],
-    env: [],
-    ports: [],
-  } as const;
   return {
     pod: {
       uid: "p",
@@ -170,7 +299,8 @@ function aView(shape: Shape): PodView {
       hostname: "pod",
       graceMs: 5_000,
       restartPolicy,
-      containers: [main],
+      initContainers: shape.initContainers ?? [],
+      containers: [...(shape.sidecars ?? []), { ...CONTAINER, ...shape.container }],
       ...(shape.problem !== undefined && { problem: shape.problem }),
     },
     goal,

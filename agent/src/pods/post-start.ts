@@ -27,7 +27,10 @@ export async function postStart(
     case "failed": {
       // A container that ended under its hook tells better itself why.
       const found = await world.runtime.inspect(id, signal);
-      if (found?.state !== "running") return {};
+      if (found?.state !== "running") {
+        world.observer.noteStopped([id]);
+        return {};
+      }
       const cause = { reason: "PostStartHookError", message: result.message } as const;
       const sinceMs = world.clock.nowMs();
       return { change: forRun(container, id, (it) => ({ ...it, stop: { sinceMs, cause } })) };

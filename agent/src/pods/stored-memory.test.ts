@@ -24,11 +24,26 @@ const FULL: PodMemory = {
         startedAtMs: 1,
         finishedAtMs: 4,
       },
+      earlier: [
+        {
+          exitCode: 143,
+          signal: 15,
+          reason: "LivenessProbeFailed",
+          message: "liveness probe failed",
+          startedAtMs: 0,
+          finishedAtMs: 1,
+        },
+      ],
+      postStart: "begun",
+      health: { started: true, ready: false },
+      stop: { sinceMs: 6, cause: { reason: "StartupProbeFailed", message: "startup probe failed" } },
     },
     side: { attempt: 0, phase: "new", restarts: 0, crashes: 0, notBeforeMs: 0 },
   },
   startedAtMs: 1,
   readyAtMs: 2,
+  begun: "main",
+  failure: { reason: "Evicted", message: "volume data: too much" },
   removed: false,
 };
 
