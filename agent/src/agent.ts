@@ -10,6 +10,7 @@ import type { Config } from "./config.ts";
 import type { PodDevices } from "./devices/devices.ts";
 import { DiskUpkeep } from "./disk-upkeep.ts";
 import type { HostAbilities } from "./host-abilities.ts";
+import { HostLogs } from "./host-logs.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
 import { ImageRecords } from "./images/image-records.ts";
@@ -20,13 +21,10 @@ import { CoordinatorLink, type LinkEvents } from "./link/coordinator-link.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { SessionServer } from "./link/session-server.ts";
 import { StatusOutbox } from "./link/status-outbox.ts";
-import { ContainerLogs } from "./logs/container-logs.ts";
-import { LogKeeper } from "./logs/log-keeper.ts";
 import type { PodNetwork } from "./network/network.ts";
 import type { NetworkFiles } from "./network/network-files.ts";
 import { NodeReporter } from "./node-reporter.ts";
 import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-off.ts";
-import { HostPodFiles } from "./pods/host-pod-files.ts";
 import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
 import { recordedPods } from "./recorded-pods.ts";
@@ -93,14 +91,12 @@ export class Agent {
   readonly #reader: AssignmentReader;
   readonly #saver: StateSaver;
   readonly #reporter: NodeReporter;
-  readonly #logKeeper: LogKeeper;
-  readonly #files: HostPodFiles;
   readonly #volumes: PodVolumes;
   readonly #claimRemover: ClaimRemover;
   readonly #imageRecords: ImageRecords;
   readonly #diskUpkeep: DiskUpkeep;
   readonly #supervisor: PodSupervisor;
-  readonly #logs: ContainerLogs;
+  readonly #logs: HostLogs;
   readonly #sessions: SessionServer;
   readonly #link: CoordinatorLink;
   readonly #metrics: Metrics;
@@ -119,14 +115,10 @@ export class Agent {
     this.#metrics = this.#makeMetrics();
     this.#saver = new StateSaver({ journal, clock, onError: (err) => this.#notWritten(err) });
     this.#reporter = this.#makeReporter();
-    this.#logKeeper = new LogKeeper({
-      clock,
-      onGrown: (bytes) => this.#files.grown(bytes),
-      onError: (path, err) => log.warn({ path, err }, "log-not-bounded"),
-    });
-    this.#files = new HostPodFiles(join(parts.config.dataDir, "pods"), this.#logKeeper, {
-      onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
-      onError: (err) => log.warn({ err }, "logs-not-bounded"),
+    this.#logs = new HostLogs({
+      ...{ clock, log, dataDir: parts.config.dataDir, limitBytes: parts.config.logs.nodeLimitBytes },
+      supervisor: () => this.#supervisor,
+      diskIsFull: () => capacity.report().diskPressure.pressure,
     });
     this.#volumes = parts.makeVolumes({
       exceeded: ({ podUid, message }) => {
@@ -142,14 +134,6 @@ export class Agent {
       records: imageRecords,
       supervisor: this.#supervisor,
     });
-    this.#logs = new ContainerLogs({
-      keeper: this.#logKeeper,
-      pathOf: ({ podUid, container, attempt }) => this.#files.logFile(podUid, container, attempt),
-      isRunning: ({ podUid, container, attempt }) => {
-        const found = this.#supervisor.find(podUid, container);
-        return found?.attempt === attempt && found.id !== undefined;
-      },
-    });
     const [nodePath = ""] = parts.ownCommand;
     const files = new ContainerFiles({
       inspect: (id, signal) => runtime.inspect(id, signal),
@@ -158,14 +142,17 @@ export class Agent {
     const dialer = new PodDialer((podUid) => this.#supervisor.sandboxOf(podUid), nodePath);
     this.#sessions = new SessionServer({
       find: (podUid, container) => this.#supervisor.find(podUid, container),
-      readLog: (of, options, signal) => this.#logs.read(of, options, signal),
+      readLog: (of, options, signal) => this.#logs.containers.read(of, options, signal),
       exec: (id, options, signal) => runtime.exec(id, options, signal),
       networkOf: (podUid) => this.#supervisor.sandboxOf(podUid)?.namespacePath,
       dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
       copy: (id, options, signal) => files.copy(id, options, signal),
     });
     this.#link = this.#makeLink();
-    capacity.onChange(() => this.#link.nodeChanged());
+    capacity.onChange(() => {
+      this.#link.nodeChanged();
+      this.#logs.diskChanged();
+    });
     log.info({ pods: journal.desired().size, revision: String(journal.revision) }, "journal-loaded");
     // The link says hello with all these pods, so they must be known before it does.
     this.ready = this.#takeOver(recordedPods(journal, this.#reader));
@@ -229,13 +216,13 @@ export class Agent {
     this.#capacity.close();
     await Promise.all([this.#supervisor.close(), this.#http?.close(), ...this.#running]);
     await this.#diskUpkeep.close();
-    await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logKeeper.close()]);
+    await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logs.close()]);
     await this.#saver.close();
     await this.#journal.close();
   }
 
   async #takeOver(recorded: readonly RecordedPod[]): Promise<void> {
-    await this.#files.takeOver().catch((err) => this.#parts.log.error({ err }, "logs-not-bounded"));
+    await this.#logs.takeOver();
     await this.#supervisor.start(recorded);
   }
 
@@ -268,7 +255,7 @@ export class Agent {
       networkFiles,
       devices,
       volumes: this.#volumes,
-      files: this.#files,
+      files: this.#logs.files,
       probe,
       host: {
         nodeName: config.nodeName,
@@ -286,7 +273,7 @@ export class Agent {
         reporter: this.#reporter,
         stepped: (...step) => this.#metrics.stepped(...step),
         changed: (podUid) => {
-          this.#logs.podChanged(podUid);
+          this.#logs.containers.podChanged(podUid);
           this.#sessions.podChanged(podUid);
           this.#diskUpkeep.podChanged();
         },

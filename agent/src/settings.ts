@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { nodeId } from "@forage/identity";
-import { parseQuantity } from "@forage/scheduler";
+import { parseQuantity, wholeUnitsOf } from "@forage/scheduler";
 import type { DevicePool } from "./devices/devices.ts";
 import { parsePool } from "./devices/parse-pool.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
@@ -46,6 +46,8 @@ export interface Settings {
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
   /** When images that nothing uses are removed: after so many days (0: never), or from `highPercent` of the disk down to `lowPercent`. */
   readonly images: { readonly unusedDays: number; readonly highPercent: number; readonly lowPercent: number };
+  /** Undefined: a share of the disk. */
+  readonly logs: { readonly nodeLimitBytes: number | undefined };
   readonly logLevel: LogLevel;
 }
 
@@ -99,6 +101,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "images.unusedDays", shape: "DAYS", read: wholeNumber(0, 3_650) },
   { path: "images.highPercent", shape: "PERCENT", read: wholeNumber(1, 100) },
   { path: "images.lowPercent", shape: "PERCENT", read: wholeNumber(0, 100) },
+  { path: "logs.nodeLimit", shape: "QUANTITY", read: byteQuantity },
   { path: "logLevel", shape: LEVELS.join("|"), read: oneOf(LEVELS) },
 ];
 
@@ -171,6 +174,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
       highPercent: get("images.highPercent", 85),
       lowPercent: get("images.lowPercent", 80),
     },
+    logs: { nodeLimitBytes: get<number | undefined>("logs.nodeLimit", undefined) },
     logLevel: get<LogLevel>("logLevel", "info"),
   };
 }
@@ -257,6 +261,12 @@ function runtimeClasses(value: unknown): Readonly<Record<string, string>> {
     if (entries.every(([name, runtime]) => RUNTIME_CLASS.test(name) && OCI_RUNTIME.test(runtime))) return map;
   }
   throw new Error("names, each with an OCI runtime's absolute path or a name such as io.containerd.kata.v2");
+}
+
+function byteQuantity(value: unknown): number {
+  const bytes = wholeUnitsOf(typeof value === "number" ? String(value) : String(value ?? ""));
+  if (bytes > 0) return bytes;
+  throw new Error("a quantity such as 2Gi");
 }
 
 function wholeNumber(min: number, max: number) {

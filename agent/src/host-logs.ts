@@ -1,0 +1,102 @@
+import { join } from "node:path";
+import type { Clock } from "./clock.ts";
+import { LogUpkeep } from "./log-upkeep.ts";
+import { ContainerLogs, type LogOf } from "./logs/container-logs.ts";
+import { LogKeeper } from "./logs/log-keeper.ts";
+import { type LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
+import { HostPodFiles } from "./pods/host-pod-files.ts";
+import type { PodSupervisor } from "./pods/pod-supervisor.ts";
+import type { AgentLog } from "./supervisor-events.ts";
+
+export interface HostLogsParts {
+  readonly dataDir: string;
+  /** For all logs together; undefined: a share of the disk. */
+  readonly limitBytes: number | undefined;
+  readonly clock: Clock;
+  readonly log: AgentLog;
+  readonly supervisor: () => Pick<PodSupervisor, "find" | "statuses">;
+  /** Whether the disk is nearly full now. */
+  readonly diskIsFull: () => boolean;
+}
+
+/** All that the agent does about containers' logs, wired. */
+export class HostLogs {
+  readonly files: HostPodFiles;
+  readonly #parts: HostLogsParts;
+  readonly #keeper: LogKeeper;
+  readonly #upkeep: LogUpkeep;
+  /** For those who read them. */
+  readonly containers: ContainerLogs;
+
+  constructor(parts: HostLogsParts) {
+    const { clock, log } = parts;
+    this.#parts = parts;
+    this.#keeper = new LogKeeper({
+      clock,
+      onGrown: (bytes) => this.files.grown(bytes),
+      onError: (path, err) => {
+        log.warn({ path, err }, "log-not-bounded");
+        if (isFullDisk(err)) this.#upkeep.suspect();
+      },
+    });
+    this.files = new HostPodFiles(join(parts.dataDir, "pods"), this.#keeper, {
+      limitBytes: parts.limitBytes,
+      onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
+      onError: (err) => log.warn({ err }, "logs-not-bounded"),
+    });
+    this.containers = new ContainerLogs({
+      keeper: this.#keeper,
+      pathOf: (of) => this.#pathOf(of),
+      isRunning: ({ podUid, container, attempt }) => {
+        const found = parts.supervisor().find(podUid, container);
+        return found?.attempt === attempt && found.id !== undefined;
+      },
+    });
+    this.#upkeep = new LogUpkeep({
+      clock,
+      rescue: new LogRescue({
+        procDir: "/proc",
+        onRescue: (path) => log.warn({ path }, "log-written-again-after-full-disk"),
+      }),
+      containers: () => this.#running(),
+      pressed: parts.diskIsFull,
+      onError: (err) => log.warn({ err }, "logs-not-rescued"),
+    });
+  }
+
+  /** What an earlier run of the agent left. */
+  async takeOver(): Promise<void> {
+    await this.files.takeOver().catch((err) => this.#parts.log.error({ err }, "logs-not-bounded"));
+    // The disk may have been full while nobody looked.
+    this.#upkeep.suspect();
+  }
+
+  /** There is more room than before, or less. */
+  diskChanged(): void {
+    this.#upkeep.suspect();
+  }
+
+  async close(): Promise<void> {
+    this.#upkeep.close();
+    await this.#keeper.close();
+  }
+
+  #pathOf({ podUid, container, attempt }: LogOf): string {
+    return this.files.logFile(podUid, container, attempt);
+  }
+
+  #running(): readonly LoggedContainer[] {
+    const supervisor = this.#parts.supervisor();
+    return supervisor.statuses().flatMap(({ uid, containers }) =>
+      containers.flatMap(({ name }) => {
+        const { id, attempt = 0 } = supervisor.find(uid, name) ?? {};
+        if (id === undefined) return [];
+        return [{ containerId: id, logFile: this.#pathOf({ podUid: uid, container: name, attempt }) }];
+      }),
+    );
+  }
+}
+
+function isFullDisk(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOSPC";
+}

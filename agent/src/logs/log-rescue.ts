@@ -1,0 +1,123 @@
+import { spawn } from "node:child_process";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { basename } from "node:path";
+
+export interface LogRescueOptions {
+  /** `/proc`. */
+  readonly procDir: string;
+  readonly onRescue: (path: string) => void;
+}
+
+/** A container and the log that is to have its output. */
+export interface LoggedContainer {
+  readonly containerId: string;
+  readonly logFile: string;
+}
+
+interface Process {
+  readonly pid: number;
+  readonly parentPid: number;
+  readonly words: readonly string[];
+}
+
+const COPIER = "/bin/cat";
+
+/**
+ * containerd's shim stops reading a container's output for good when its log can't be written once, for want of room: the
+ * container would stand still as soon as the pipe is full. Such a pipe is still open in the shim, so a `cat` of its own can go on
+ * where the shim stopped. It belongs to nobody: neither the agent's end nor its return does anything to it.
+ */
+export class LogRescue {
+  readonly #options: LogRescueOptions;
+
+  constructor(options: LogRescueOptions) {
+    this.#options = options;
+  }
+
+  /** Looks at all of these; where nobody writes the log any more, someone does afterwards. */
+  async run(containers: readonly LoggedContainer[]): Promise<void> {
+    const processes = await this.#processes();
+    for (const container of containers) {
+      const shim = processes.find(({ words }) => isShimOf(words, container.containerId));
+      const init = shim && processes.find(({ parentPid }) => parentPid === shim.pid);
+      if (shim === undefined || init === undefined) continue;
+      const writers = [shim, ...processes.filter(({ words }) => isCopier(words))];
+      await this.#rescue(container.logFile, shim.pid, init.pid, writers);
+    }
+  }
+
+  async #rescue(logFile: string, shim: number, init: number, writers: readonly Process[]): Promise<void> {
+    const log = await identityOf(logFile);
+    if (log === undefined) return;
+    for (const { pid } of writers) if ((await this.#files(pid)).some(({ id }) => id === log)) return;
+    const output = (await this.#files(init)).filter(({ fd }) => fd === "1" || fd === "2");
+    const held = (await this.#files(shim)).filter(({ id }) => output.some((it) => it.id === id));
+    if (held.length === 0) return;
+    const cgroup = cgroupFile(await readFile(`${this.#options.procDir}/${shim}/cgroup`, "utf8"));
+    for (const { fd } of held) copyOn(`${this.#options.procDir}/${shim}/fd/${fd}`, logFile, cgroup);
+    this.#options.onRescue(logFile);
+  }
+
+  async #processes(): Promise<Process[]> {
+    const names = (await readdir(this.#options.procDir)).filter((name) => /^\d+$/.test(name));
+    const found = await Promise.all(names.map((name) => this.#process(Number(name))));
+    return found.filter((it) => it !== undefined);
+  }
+
+  /** Undefined if it has just ended. */
+  async #process(pid: number): Promise<Process | undefined> {
+    try {
+      const dir = `${this.#options.procDir}/${pid}`;
+      const [line, stat] = await Promise.all([readFile(`${dir}/cmdline`), readFile(`${dir}/stat`, "latin1")]);
+      // The name in brackets may hold anything.
+      const parentPid = Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]);
+      return { pid, parentPid, words: line.toString().split("\0") };
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Open files and pipes, by what they are; others are left out. */
+  async #files(pid: number): Promise<{ readonly fd: string; readonly id: string }[]> {
+    const dir = `${this.#options.procDir}/${pid}/fd`;
+    const fds = await readdir(dir).catch(() => []);
+    const ids = await Promise.all(fds.map((fd) => identityOf(`${dir}/${fd}`)));
+    return fds.flatMap((fd, index) => (ids[index] === undefined ? [] : { fd, id: ids[index] }));
+  }
+}
+
+/** Of a regular file or a pipe, whatever its name is; undefined for all else. */
+async function identityOf(path: string): Promise<string | undefined> {
+  const found = await stat(path).catch(() => undefined);
+  return found?.isFile() || found?.isFIFO() ? `${found.dev}:${found.ino}` : undefined;
+}
+
+function isShimOf(words: readonly string[], containerId: string): boolean {
+  if (!basename(words[0] ?? "").startsWith("containerd-shim")) return false;
+  return words[words.indexOf("-id") + 1] === containerId;
+}
+
+function isCopier(words: readonly string[]): boolean {
+  return words[0] === COPIER;
+}
+
+/** Where a process is put beside one that has this `/proc/PID/cgroup`: version 2, or systemd's own hierarchy. */
+function cgroupFile(text: string): string {
+  const [, unified] = /^0::(\/.*)$/m.exec(text) ?? [];
+  const [, named] = /^\d+:name=systemd:(\/.*)$/m.exec(text) ?? [];
+  return named === undefined
+    ? `/sys/fs/cgroup${unified ?? ""}/cgroup.procs`
+    : `/sys/fs/cgroup/systemd${named}/cgroup.procs`;
+}
+
+// The shell opens the files. It goes where the shim is first: what is in the agent's unit ends with the agent.
+function copyOn(pipe: string, logFile: string, cgroup: string): void {
+  const script = `{ echo $$ > "$3"; } 2> /dev/null; exec ${COPIER} < "$1" >> "$2"`;
+  const child = spawn("/bin/sh", ["-c", script, "sh", pipe, logFile, cgroup], {
+    detached: true,
+    stdio: "ignore",
+    env: { PATH: "/usr/bin:/bin" },
+  });
+  child.on("error", () => undefined);
+  child.unref();
+}
