@@ -52,6 +52,18 @@ describe("what is done for a workload", () => {
       ["forget c: its node has removed it"],
     ],
     [
+      "its node has evicted it",
+      v1,
+      [pod("a"), pod("b", { status: { phase: PodPhase.FAILED, reason: "Evicted", message: "too much" } })],
+      ["stop b: its node has evicted it: too much", "create 1: too few replicas"],
+    ],
+    [
+      "it can't be run at all",
+      v1,
+      [pod("a"), pod("b", { status: { phase: PodPhase.FAILED, reason: "InvalidSpec", message: "no" } })],
+      [],
+    ],
+    [
       "labels changed",
       aWorkloadEntry({ labels: { a: "b" } }),
       [pod("a"), pod("b", { labels: { a: "b" } })],

@@ -45,9 +45,22 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
     if (resource !== undefined && left.length === 0) steps.push({ type: "forget-resource" });
     return steps;
   }
-  if (resource.workload !== undefined) steps.push(...rollForward(resource.workload, active, input));
+  const evicted = active.filter(isEvicted);
+  for (const pod of evicted) {
+    steps.push({ type: "stop-pod", pod, why: `its node has evicted it: ${pod.status?.message}` });
+  }
+  const staying = active.filter((pod) => !evicted.includes(pod));
+  if (resource.workload !== undefined) steps.push(...rollForward(resource.workload, staying, input));
   return steps;
 }
+
+/** Its node has ended it for good and won't start it again. */
+function isEvicted({ status }: PodEntry): boolean {
+  return status?.phase === failedPhase && status.reason === "Evicted";
+}
+
+/** POD_PHASE_FAILED. */
+const failedPhase = 4;
 
 function nothingLeft(pod: PodEntry, input: WorkloadInput): string | undefined {
   const { node, stoppingSince } = pod.record;
