@@ -11,6 +11,7 @@ import { watchStore } from "./control/store-watchdog.ts";
 import { Directory } from "./destination/directory.ts";
 import { readyEndpointCount } from "./destination/endpoints.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
+import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
@@ -95,6 +96,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     listen: hostPort(config.http.listen),
     metrics,
     readiness: () => readiness(store),
+    routes: (app) => addIdentityRoutes(app, options.issuer),
   });
   const plain = await openPlainDestination(config, services, serving);
   const grpc = await tls.listen(server, hostPort(config.grpc.listen));

@@ -15,6 +15,8 @@ export interface HttpServerOptions {
   readonly listen: HostPort;
   readonly metrics: Metrics;
   readonly readiness: () => Readiness;
+  /** Further routes. */
+  readonly routes?: (app: Hono) => void;
 }
 
 /** Health, readiness and metrics. Shows nothing of what is deployed, so it asks nobody who they are. */
@@ -31,6 +33,7 @@ export async function startHttpServer(
   app.get("/metrics", async (c) =>
     c.body(await metrics.render(), 200, { "content-type": metrics.contentType }),
   );
+  options.routes?.(app);
   const server = createServer(
     { requestTimeout: 10_000, headersTimeout: 5_000 },
     getRequestListener(app.fetch),

@@ -10,7 +10,7 @@ import type { Clock } from "../control/clock.ts";
 import { objectKey } from "../model/keys.ts";
 import { type ObjectName, titleOf } from "../model/object-name.ts";
 import { type PodRef, pinName } from "../model/pod-refs.ts";
-import { toTimestamp } from "../model/timestamp.ts";
+import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { IdentityIssuer, SignedToken } from "../objects/identity-issuer.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { PodEntry } from "../state/entries.ts";
@@ -38,8 +38,12 @@ export class Assignments {
   /** Changes whenever the assignment does, but for the identity token, which is always new. */
   fingerprint({ revision, refs }: PodEntry): string {
     const { objects } = this.#options.state;
-    const revisions = refs.map((ref) => objects.get(ref)?.revision ?? 0);
-    return [revision, ...revisions].join(" ");
+    // Not by its revision, which also grows when old versions of it are removed.
+    const states = refs.map((ref) => {
+      const record = objects.get(ref)?.record;
+      return record === undefined ? "-" : `${toEpochMs(record.createdAt)}.${record.generation}`;
+    });
+    return [revision, ...states].join(" ");
   }
 
   of(pod: PodEntry): PodAssignment {

@@ -50,6 +50,8 @@ export class HollowAgent {
   readonly claimRemovals: ClaimRef[] = [];
   readonly identityTokens: Record<string, IdentityToken>[] = [];
   behaviour: Behaviour;
+  /** What it says of a pod that is to stop. */
+  onStopping: Behaviour = removedPod;
   ended: Error | undefined;
   readonly #world: World;
   readonly #pair: KeyPair;
@@ -167,7 +169,7 @@ export class HollowAgent {
   #assign(pods: readonly PodAssignment[]): void {
     for (const pod of pods) {
       this.assignments.set(pod.uid, pod);
-      const status = pod.stopping ? removedPod(pod) : this.behaviour(pod);
+      const status = pod.stopping ? this.onStopping(pod) : this.behaviour(pod);
       if (status !== undefined) this.report(status);
     }
   }

@@ -30,7 +30,7 @@ function podConfigOf(
     case "job":
       return located(spec.value.podConfig, field.at("job"));
     case "cronJob":
-      return located(spec.value.jobTemplate?.podConfig, field.at("cron_job").at("job_template"));
+      return located(spec.value.podConfig, field.at("cron_job"));
     default:
       return undefined;
   }

@@ -1,0 +1,27 @@
+import type { Hono } from "hono";
+import type { IdentityIssuer } from "../objects/identity-issuer.ts";
+
+/** Verifiers keep the keys that long; a new key has to be published for longer before it signs. */
+const cacheSeconds = 300;
+const headers = { "cache-control": `public, max-age=${cacheSeconds}` };
+
+/** What those need who verify pods' identity tokens. Public keys only, so it asks nobody who they are. */
+export function addIdentityRoutes(app: Hono, issuer: IdentityIssuer): void {
+  app.get("/.well-known/jwks.json", (c) => c.json({ keys: issuer.publicKeys() }, 200, headers));
+  app.get("/.well-known/openid-configuration", (c) => {
+    const base = issuer.issuer.startsWith("https://")
+      ? issuer.issuer.replace(/\/$/, "")
+      : new URL(c.req.url).origin;
+    return c.json(
+      {
+        issuer: issuer.issuer,
+        jwks_uri: `${base}/.well-known/jwks.json`,
+        response_types_supported: ["id_token"],
+        subject_types_supported: ["public"],
+        id_token_signing_alg_values_supported: ["ES256"],
+      },
+      200,
+      headers,
+    );
+  });
+}
