@@ -10,7 +10,8 @@ import { describePod } from "../view/describe-pod.ts";
 import { describeResource, type ResourceDetail } from "../view/describe-resource.ts";
 import type { ResourceKind } from "../view/kinds.ts";
 import { findNode, findPod, findPodsOf, findResource } from "./find.ts";
-import { parseReference } from "./reference.ts";
+import { showObject } from "./object-commands.ts";
+import { parseObjectReference, parseReference } from "./reference.ts";
 
 export const describe = defineCommand({
   name: "describe",
@@ -19,12 +20,19 @@ export const describe = defineCommand({
     {
       name: "KIND/NAME",
       required: true,
-      help: "a resource, pod/NAME (or the beginning of its uid) or node/NAME",
+      help: "a resource, pod/NAME (or the beginning of its uid), node/NAME, secret/NAME and the like",
     },
   ],
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [target = ""] = invocation.operands;
+    const object = parseObjectReference(target);
+    if (object !== undefined) {
+      await withCoordinator(context, (coordinator) =>
+        showObject(context, coordinator, object.kind, object.name),
+      );
+      return EXIT.ok;
+    }
     const reference = parseReference(target);
     if (reference === undefined)
       throw new CliError(

@@ -7,14 +7,17 @@ import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { endpointAddress, endpointColumns } from "../view/endpoints.ts";
 import { parseKind, RESOURCE_KINDS } from "../view/kinds.ts";
+import { OBJECT_KINDS, type ObjectKind, objectWords, parseObjectKind } from "../view/object-kinds.ts";
 import { podColumns } from "../view/pods.ts";
 import { resourceColumns } from "../view/resources.ts";
 import { notFound } from "./find.ts";
 import { labelsFlag, parseLabels } from "./labels.ts";
 import { printNodes } from "./node-ls.ts";
+import { listObjects } from "./object-commands.ts";
 
 const listings = ["resources", "pods", "nodes", "endpoints"] as const;
-type What = (typeof listings)[number] | (typeof RESOURCE_KINDS)[number];
+type What = (typeof listings)[number] | (typeof RESOURCE_KINDS)[number] | ObjectKind;
+const offers = [...listings, ...RESOURCE_KINDS, ...OBJECT_KINDS.map((kind) => objectWords[kind].many)];
 
 interface Query {
   readonly name: string | undefined;
@@ -27,10 +30,10 @@ interface Query {
 export const get = defineCommand({
   name: "get",
   summary: "List what is deployed and where it runs",
-  details: `WHAT is resources (the default), pods, services, nodes, endpoints or a kind: ${RESOURCE_KINDS.join(", ")}.
+  details: `WHAT is resources (the default), pods, services, nodes, endpoints a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => objectWords[kind].many).join(", ")}.
 NAME is a name; for pods also the beginning of a uid; for endpoints the service's name.`,
   operands: [
-    { name: "WHAT", offers: [...listings, ...RESOURCE_KINDS], help: "what to list; resources by default" },
+    { name: "WHAT", offers, help: "what to list; resources by default" },
     { name: "NAME", help: "only this one" },
   ],
   flags: {
@@ -63,12 +66,9 @@ NAME is a name; for pods also the beginning of a uid; for endpoints the service'
 function parseWhat(text = "resources"): What {
   const plain = text.toLowerCase();
   const listing = listings.find((each) => each === plain || each === `${plain}s`);
-  const what = plain === "po" ? "pods" : (listing ?? parseKind(text));
+  const what = plain === "po" ? "pods" : (listing ?? parseKind(text) ?? parseObjectKind(text));
   if (what !== undefined) return what;
-  throw new CliError(
-    "USAGE",
-    `there is no "${text}" to list${didYouMean(text, [...listings, ...RESOURCE_KINDS])}`,
-  );
+  throw new CliError("USAGE", `there is no "${text}" to list${didYouMean(text, offers)}`);
 }
 
 async function list(context: Context, coordinator: Coordinator, what: What, query: Query): Promise<void> {
@@ -81,6 +81,12 @@ async function list(context: Context, coordinator: Coordinator, what: What, quer
       return listEndpoints(context, coordinator, query);
     case "resources":
       return listResources(context, coordinator, query, undefined);
+    case "secret":
+    case "config_map":
+    case "registry_credential":
+    case "claim":
+    case "priority_class":
+      return listObjects(context, coordinator, what, query);
     default:
       return listResources(context, coordinator, query, what);
   }

@@ -1,6 +1,8 @@
 import { type Command, groupCommands } from "../command/definition.ts";
 import { apply } from "./apply.ts";
+import { claim } from "./claim.ts";
 import { completionCommand } from "./completion.ts";
+import { config } from "./config-map.ts";
 import { cp } from "./cp.ts";
 import { deleteCommand } from "./delete.ts";
 import { describe } from "./describe.ts";
@@ -11,7 +13,10 @@ import { logs } from "./logs.ts";
 import { nodeLs } from "./node-ls.ts";
 import { nodeCordon, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
 import { portForward } from "./port-forward.ts";
+import { priorityClass } from "./priority-class.ts";
+import { registry } from "./registry.ts";
 import { rolloutStatus } from "./rollout-status.ts";
+import { secret } from "./secret.ts";
 import { tokenCreate } from "./token-create.ts";
 import { validate } from "./validate.ts";
 import { versionCommand } from "./version.ts";
@@ -27,6 +32,11 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   portForward,
   cp,
   deleteCommand,
+  secret,
+  config,
+  registry,
+  claim,
+  priorityClass,
   groupCommands("node", "Look at nodes, and say what they may run", [
     nodeLs,
     nodeCordon,

@@ -1,5 +1,6 @@
 import { CliError } from "../errors.ts";
 import { parseKind, RESOURCE_KINDS, type ResourceKind, suggestKind } from "../view/kinds.ts";
+import { type ObjectKind, parseObjectKind } from "../view/object-kinds.ts";
 
 export type Reference =
   | { readonly what: "pod"; readonly name: string }
@@ -22,6 +23,18 @@ export function parseReference(text: string): Reference | undefined {
   const hint =
     near === undefined ? `; there are pod, node, ${RESOURCE_KINDS.join(", ")}` : ` (did you mean "${near}"?)`;
   throw new CliError("USAGE", `there is no kind "${kindText}"${hint}`);
+}
+
+/** `secret/NAME` and the like; undefined for anything else. */
+export function parseObjectReference(
+  text: string,
+): { readonly kind: ObjectKind; readonly name: string } | undefined {
+  const slash = text.indexOf("/");
+  const kind = slash === -1 ? undefined : parseObjectKind(text.slice(0, slash));
+  const name = text.slice(slash + 1);
+  if (kind === undefined) return undefined;
+  if (name === "" || name.includes("/")) throw new CliError("USAGE", `"${text}" is not KIND/NAME`);
+  return { kind, name };
 }
 
 export function parseResource(text: string): { readonly kind: ResourceKind; readonly name: string } {

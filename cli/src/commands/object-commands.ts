@@ -1,0 +1,156 @@
+import { Object as ApiObject } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { type Command, defineCommand } from "../command/definition.ts";
+import { type Context, contextOf, printListing, printOne, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { describeObject } from "../view/describe-object.ts";
+import { type ObjectKind, objectWords } from "../view/object-kinds.ts";
+import { objectColumns } from "../view/objects.ts";
+import { notFound } from "./find.ts";
+import { labelsFlag, parseLabels } from "./labels.ts";
+
+/** What an object of a kind is put with. */
+export type ObjectSpec = NonNullable<ApiObject["spec"]>;
+
+const nameOperand = { name: "NAME", required: true, help: "its name" } as const;
+
+export const objectLabelsFlag = { ...labelsFlag, help: "label of the object" } as const;
+
+/** Creates or replaces one object, and says which. */
+export async function putObject(
+  context: Context,
+  object: { readonly kind: ObjectKind; readonly name: string; readonly labels: readonly string[] },
+  spec: ObjectSpec,
+  { createOnly = false }: { readonly createOnly?: boolean } = {},
+): Promise<void> {
+  const { kind, name } = object;
+  const namespace = namespaceOf(context, kind);
+  const request = {
+    namespace,
+    object: ApiObject.fromPartial({ namespace, name, labels: parseLabels("--label", object.labels), spec }),
+    createOnly,
+  };
+  const response = await withCoordinator(context, (coordinator) =>
+    coordinator.call(operator.putObject, request),
+  );
+  const reference = `${objectWords[kind].one}/${name}`;
+  printOne(
+    context,
+    () => ({ action: response.action, object: toJson(response.object) }),
+    () => (context.format === "name" ? `${reference}\n` : `${reference} ${response.action}\n`),
+  );
+}
+
+/** Prints a kind's objects, or the one of a name; an empty namespace stands for all. */
+export async function listObjects(
+  context: Context,
+  coordinator: Coordinator,
+  kind: ObjectKind,
+  query: {
+    readonly namespace: string;
+    readonly labels: Record<string, string>;
+    readonly name?: string | undefined;
+  },
+): Promise<void> {
+  const { labels, name } = query;
+  const namespace = kind === "priority_class" ? "" : query.namespace;
+  const { objects } = await coordinator.call(operator.listObjects, { namespace, kind, labels });
+  const { one, many } = objectWords[kind];
+  const rows = name === undefined ? objects : objects.filter((object) => object.name === name);
+  if (name !== undefined && rows.length === 0) throw notFound(one, name, namespace, objects);
+  printListing(context, {
+    columns: objectColumns(kind, { nowMs: context.world.nowMs(), withNamespace: namespace === "" }),
+    rows,
+    json: toJson,
+    name: (object) => `${one}/${object.name}`,
+    none: namespace === "" ? `no ${many}` : `no ${many} in namespace "${namespace}"`,
+    single: name !== undefined && rows.length === 1,
+  });
+}
+
+/** One object with its keys and sizes. */
+export async function showObject(
+  context: Context,
+  coordinator: Coordinator,
+  kind: ObjectKind,
+  name: string,
+  { reveal = false }: { readonly reveal?: boolean } = {},
+): Promise<void> {
+  const request = { namespace: namespaceOf(context, kind), kind, name };
+  const { object } = await coordinator.call(operator.getObject, request);
+  if (object === undefined) throw notFound(objectWords[kind].one, name, request.namespace, []);
+  const values = reveal ? (await coordinator.call(operator.revealObject, request)).object : undefined;
+  printOne(
+    context,
+    () => toJson(values ?? object),
+    () =>
+      context.format === "name"
+        ? `${objectWords[kind].one}/${name}\n`
+        : describeObject(kind, object, { nowMs: context.world.nowMs(), paint: context.paint, values }),
+  );
+}
+
+export function listCommand(kind: ObjectKind): Command {
+  return defineCommand({
+    name: "list",
+    summary: `List ${objectWords[kind].many}`,
+    flags: { "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" }, label: labelsFlag },
+    run: async (invocation) => {
+      const context = contextOf(invocation);
+      const { flags } = invocation;
+      if (flags["all-namespaces"] && flags.namespace !== undefined)
+        throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
+      const namespace = flags["all-namespaces"] ? "" : namespaceOf(context, kind);
+      const query = { namespace, labels: parseLabels("--label", flags.label) };
+      await withCoordinator(context, (coordinator) => listObjects(context, coordinator, kind, query));
+      return EXIT.ok;
+    },
+  });
+}
+
+export function getCommand(kind: ObjectKind): Command {
+  return defineCommand({
+    name: "get",
+    summary: `Show one ${objectWords[kind].one}`,
+    operands: [nameOperand],
+    run: async (invocation) => {
+      const context = contextOf(invocation);
+      const [name = ""] = invocation.operands;
+      await withCoordinator(context, (coordinator) => showObject(context, coordinator, kind, name));
+      return EXIT.ok;
+    },
+  });
+}
+
+export function deleteObjectCommand(kind: ObjectKind): Command {
+  const { one, many } = objectWords[kind];
+  return defineCommand({
+    name: "delete",
+    summary: `Remove ${many}`,
+    details: "What a resource names, or a pod has, is not removed.",
+    operands: [{ name: "NAME", required: true, repeated: true, help: "which" }],
+    run: async (invocation) => {
+      const context = contextOf(invocation);
+      const namespace = namespaceOf(context, kind);
+      await withCoordinator(context, async (coordinator) => {
+        for (const name of invocation.operands) {
+          const { pending } = await coordinator.call(operator.deleteObject, { namespace, kind, name });
+          const how = pending ? "is being deleted: its node removes the data" : "deleted";
+          context.world.stdout.write(`${one}/${name} ${how}\n`);
+        }
+      });
+      return EXIT.ok;
+    },
+  });
+}
+
+export function namespaceOf(context: Context, kind: ObjectKind): string {
+  if (kind !== "priority_class") return context.settings.namespace;
+  if (context.settings.flagNamespace === undefined) return "";
+  throw new CliError("USAGE", "priority classes belong to no namespace: leave -n out");
+}
+
+function toJson(object: ApiObject | undefined): unknown {
+  return object === undefined ? {} : ApiObject.toJSON(object);
+}

@@ -1,0 +1,56 @@
+import { defineCommand, groupCommands } from "../command/definition.ts";
+import { contextOf } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import {
+  deleteObjectCommand,
+  getCommand,
+  listCommand,
+  objectLabelsFlag,
+  putObject,
+} from "./object-commands.ts";
+import { readBytes } from "./object-data.ts";
+
+const set = defineCommand({
+  name: "set",
+  summary: "Create or replace the credentials for a registry",
+  details: `Pods name them in pod_config.image_pull_secrets.`,
+  operands: [{ name: "NAME", required: true, help: "its name" }],
+  flags: {
+    server: {
+      kind: "text",
+      hint: "HOST[:PORT]",
+      help: "the registry as images name it; docker.io for images that name none",
+    },
+    username: { kind: "text", hint: "NAME", help: "user of the registry" },
+    "password-stdin": { kind: "switch", help: "read the password, or a token, from standard input" },
+    "password-file": { kind: "text", hint: "FILE", help: "read the password from a file" },
+    label: objectLabelsFlag,
+  },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const { server, username, label, ...from } = invocation.flags;
+    const [name = ""] = invocation.operands;
+    if (server === undefined || username === undefined)
+      throw new CliError("USAGE", "--server and --username are missing: both are needed");
+    const file = from["password-file"];
+    if ((file !== undefined) === from["password-stdin"])
+      throw new CliError("USAGE", "give exactly one of --password-stdin and --password-file");
+    const text = (await readBytes(file ?? "-", context.world.stdin)).toString();
+    const password = text.replace(/\r?\n$/, "");
+    if (password === "") throw new CliError("USAGE", "the password is empty");
+    await putObject(
+      context,
+      { kind: "registry_credential", name, labels: label },
+      { $case: "registryCredential", value: { server, username, password } },
+    );
+    return EXIT.ok;
+  },
+});
+
+export const registry = groupCommands("registry", "Manage credentials for registries", [
+  set,
+  getCommand("registry_credential"),
+  listCommand("registry_credential"),
+  deleteObjectCommand("registry_credential"),
+]);

@@ -1,0 +1,43 @@
+/** What pods refer to by name: the kinds of OperatorService's objects, as the wire calls them. */
+export const OBJECT_KINDS = [
+  "secret",
+  "config_map",
+  "registry_credential",
+  "claim",
+  "priority_class",
+] as const;
+export type ObjectKind = (typeof OBJECT_KINDS)[number];
+
+/** As people say it: in commands, in lists and before names. */
+export const objectWords: Readonly<Record<ObjectKind, { readonly one: string; readonly many: string }>> = {
+  secret: { one: "secret", many: "secrets" },
+  config_map: { one: "config", many: "configs" },
+  registry_credential: { one: "registry", many: "registries" },
+  claim: { one: "claim", many: "claims" },
+  priority_class: { one: "priority-class", many: "priority-classes" },
+};
+
+const others: Readonly<Record<string, ObjectKind>> = {
+  configmap: "config_map",
+  configmaps: "config_map",
+  cm: "config_map",
+  registrycredential: "registry_credential",
+  registrycredentials: "registry_credential",
+  pvc: "claim",
+  persistentvolumeclaim: "claim",
+  pc: "priority_class",
+};
+
+/** Takes `secret`, `secrets`, `config_map`, `priority-classes`, …; undefined for anything else. */
+export function parseObjectKind(text: string): ObjectKind | undefined {
+  const plain = simplify(text);
+  if (Object.hasOwn(others, plain)) return others[plain];
+  return OBJECT_KINDS.find((kind) => {
+    const { one, many } = objectWords[kind];
+    return plain === simplify(one) || plain === simplify(many);
+  });
+}
+
+function simplify(text: string): string {
+  return text.replaceAll(/[-_]/g, "").toLowerCase();
+}
