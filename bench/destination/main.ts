@@ -101,10 +101,15 @@ async function usage(server: Peer<ToServer, FromServer>) {
 class Peer<To extends object, From extends { readonly kind: string }> {
   readonly #process: ChildProcess;
   readonly #received: From[] = [];
+  #ended = false;
   #wake = (): void => undefined;
 
   constructor(file: string, args: readonly string[]) {
     this.#process = fork(join(import.meta.dirname, file), args, { execArgv: [...nodeOptions] });
+    this.#process.on("exit", () => {
+      this.#ended = true;
+      this.#wake();
+    });
     this.#process.on("message", (message) => {
       this.#received.push(message as From);
       this.#wake();
@@ -112,12 +117,13 @@ class Peer<To extends object, From extends { readonly kind: string }> {
   }
 
   send(message: To): void {
-    this.#process.send(message);
+    if (!this.#ended) this.#process.send(message);
   }
 
   /** Throws when something else comes: a stream that ends spoils the measurement. */
   async next<K extends From["kind"]>(kind: K): Promise<Extract<From, { kind: K }>> {
     while (this.#received.length === 0) {
+      if (this.#ended) throw new Error(`the process that was to answer with ${kind} has ended`);
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
@@ -128,7 +134,7 @@ class Peer<To extends object, From extends { readonly kind: string }> {
   }
 
   close(): void {
-    this.#process.disconnect();
+    if (!this.#ended) this.#process.disconnect();
   }
 }
 

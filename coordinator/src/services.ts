@@ -40,12 +40,7 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
     },
     serving,
   );
-  addDestination(server, options.destination, serving);
-}
-
-/** The one service of the plain-text listener. */
-export function addDestination(server: Server, options: DestinationOptions, serving: ServeOptions): void {
-  serve(server, SharedDestinationService, destinationService(options), serving);
+  serve(server, SharedDestinationService, destinationService(options.destination), serving);
 }
 
 /** What is served where, for the test that every method has its line in the access table. */

@@ -1,8 +1,8 @@
 import { type ChannelOptions, Server, ServerCredentials } from "@grpc/grpc-js";
 import type { HostPort } from "../config.ts";
-import type { ServeOptions } from "../rpc/serve.ts";
-import { addDestination } from "../services.ts";
+import { type ServeOptions, serve } from "../rpc/serve.ts";
 import type { DestinationOptions } from "./get.ts";
+import { destinationService, SharedDestinationService } from "./service.ts";
 
 /** Destination in plain text, as proxies expect of a neighbour on their own host. The configuration allows loopback only. */
 export async function startPlainDestination(
@@ -18,7 +18,10 @@ export async function startPlainDestination(
     name: "neighbour",
     grants: [{ role: "destination-reader", namespaces: "*" }],
   } as const;
-  addDestination(server, options, { ...serving, identify: () => neighbour });
+  serve(server, SharedDestinationService, destinationService(options), {
+    ...serving,
+    identify: () => neighbour,
+  });
   const bound = await new Promise<number>((resolve, reject) => {
     const target = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
     server.bindAsync(target, ServerCredentials.createInsecure(), (error, boundPort) =>
