@@ -15,13 +15,15 @@ const set = defineCommand({
   name: "set",
   summary: "Create or replace the credentials for a registry",
   details: `Pods name them in pod_config.image_pull_secrets.`,
-  operands: [{ name: "NAME", required: true, help: "its name" }],
-  flags: {
-    server: {
-      kind: "text",
-      hint: "HOST[:PORT]",
-      help: "the registry as images name it; docker.io for images that name none",
+  operands: [
+    { name: "NAME", required: true, help: "its name" },
+    {
+      name: "SERVER",
+      required: true,
+      help: "host and port of the registry as images name it; docker.io for images that name none",
     },
+  ],
+  flags: {
     username: { kind: "text", hint: "NAME", help: "user of the registry" },
     "password-stdin": { kind: "switch", help: "read the password, or a token, from standard input" },
     "password-file": { kind: "text", hint: "FILE", help: "read the password from a file" },
@@ -29,10 +31,9 @@ const set = defineCommand({
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
-    const { server, username, label, ...from } = invocation.flags;
-    const [name = ""] = invocation.operands;
-    if (server === undefined || username === undefined)
-      throw new CliError("USAGE", "--server and --username are missing: both are needed");
+    const { username, label, ...from } = invocation.flags;
+    const [name = "", server = ""] = invocation.operands;
+    if (username === undefined) throw new CliError("USAGE", "--username is missing");
     const file = from["password-file"];
     if ((file !== undefined) === from["password-stdin"])
       throw new CliError("USAGE", "give exactly one of --password-stdin and --password-file");
