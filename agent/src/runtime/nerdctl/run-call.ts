@@ -167,7 +167,8 @@ async function makeLogFile(path: string): Promise<void> {
   try {
     await (await open(path, "a", 0o600)).close();
   } catch (cause) {
-    throw new RuntimeError("START_FAILED", `log file ${path} can't be opened`, { retryable: true, cause });
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new RuntimeError("START_FAILED", `log file can't be opened: ${why}`, { retryable: true, cause });
   }
 }
 
