@@ -140,7 +140,7 @@ describe("what it can't say", () => {
     ["forage.dev/tls-server-name", "web.example"],
     ["forage.dev/authority-override", "web.example:0"],
     ["forage.dev/authority-override", "web/x"],
-    ["forage.dev/topology-mode", "auto"],
+    ["forage.dev/topology-mode", "off"],
     ["forage.dev/retry", "5xx"],
     ["forage.dev/retry-ratio", "1001"],
     ["forage.dev/retry-ratio", "-1"],

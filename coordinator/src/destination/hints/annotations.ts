@@ -35,7 +35,8 @@ const readers = {
   "tls-identity": (text: string) => (text.startsWith("spiffe:") ? parseSpiffeId(text) : parseDnsName(text)),
   "tls-server-name": parseDnsName,
   "authority-override": parseAuthority,
-  "topology-mode": (text: string) => parseChoice(text, ["Auto", "Disabled"]),
+  // Kubernetes takes both spellings.
+  "topology-mode": (text: string) => parseChoice(text === "auto" ? "Auto" : text, ["Auto", "Disabled"]),
   retry: (text: string): Parsed<Retry> => parseChoice(text, ["none", "safe", "all"]),
   // What proxies take; with anything else they drop the whole budget.
   "retry-ratio": (text: string) => parseDecimal(text, 0, 1000),
