@@ -1,7 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
-import { openCapacity } from "./capacity/open-capacity.ts";
 import type { HostReader } from "./capacity/read-host.ts";
 import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
 import { ClaimRemover } from "./claim-remover.ts";
@@ -13,17 +12,19 @@ import type { HostAbilities } from "./host-abilities.ts";
 import { HostLogs } from "./host-logs.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
-import { ImageRecords } from "./images/image-records.ts";
-import { Journal } from "./journal/journal.ts";
-import { loadJournalKey } from "./journal/journal-key.ts";
+import type { ImageRecords } from "./images/image-records.ts";
+import type { Journal } from "./journal/journal.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
-import { CoordinatorLink, type LinkEvents } from "./link/coordinator-link.ts";
+import { CoordinatorLink } from "./link/coordinator-link.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { SessionServer } from "./link/session-server.ts";
 import { StatusOutbox } from "./link/status-outbox.ts";
+import type { TokenFiles } from "./link/token-files.ts";
+import { linkEvents } from "./link-events.ts";
 import type { PodNetwork } from "./network/network.ts";
 import type { NetworkFiles } from "./network/network-files.ts";
 import { NodeReporter } from "./node-reporter.ts";
+import { type OpenedParts, openParts } from "./open-parts.ts";
 import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-off.ts";
 import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
@@ -31,7 +32,6 @@ import { recordedPods } from "./recorded-pods.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
-import { settleReboot } from "./settle-reboot.ts";
 import { StateSaver } from "./state-saver.ts";
 import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
 import type { PodVolumes, VolumeEvents } from "./volumes/volumes.ts";
@@ -75,12 +75,6 @@ const TAKE_OVER_MAX_MS = 5_000;
 const CLOSE_MS = 10_000;
 
 /** What is read from the disk before the parts can be made. */
-interface OpenedParts {
-  readonly journal: Journal;
-  readonly capacity: HostCapacity;
-  readonly imageRecords: ImageRecords;
-}
-
 /** All parts of the agent, wired. Makes no decision of its own. */
 export class Agent {
   readonly #parts: AgentParts;
@@ -88,6 +82,7 @@ export class Agent {
   readonly #capacity: HostCapacity;
   readonly #closing = new AbortController();
   readonly #outbox = new StatusOutbox();
+  readonly #tokens: TokenFiles;
   readonly #reader: AssignmentReader;
   readonly #saver: StateSaver;
   readonly #reporter: NodeReporter;
@@ -105,13 +100,15 @@ export class Agent {
   /** Resolves once what is on the host has been taken over; that may take as long as containerd is away. */
   readonly ready: Promise<void>;
 
-  private constructor(parts: AgentParts, { journal, capacity, imageRecords }: OpenedParts) {
+  private constructor(parts: AgentParts, { journal, capacity, imageRecords, tokens }: OpenedParts) {
     this.#parts = parts;
     this.#journal = journal;
     this.#capacity = capacity;
     this.#imageRecords = imageRecords;
     const { clock, log, runtime } = parts;
-    this.#reader = new AssignmentReader(parts.abilities);
+    this.#tokens = tokens;
+    this.#reader = new AssignmentReader(parts.abilities, tokens);
+    this.#reader.keepOnly(journal.desired());
     this.#metrics = this.#makeMetrics();
     this.#saver = new StateSaver({ journal, clock, onError: (err) => this.#notWritten(err) });
     this.#reporter = this.#makeReporter();
@@ -167,30 +164,10 @@ export class Agent {
   }
 
   static async start(parts: AgentParts): Promise<Agent> {
-    const { config, clock, log } = parts;
-    const { dataDir } = config;
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const journal = await Journal.open({
-      dir: join(dataDir, "journal"),
-      key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile }),
-      signal: new AbortController().signal,
-    });
-    for (const problem of journal.problems) log.error({ ...problem }, "journal-record-damaged");
-    const capacity = await openCapacity(parts);
-    const bootIdFile = join(dataDir, "boot-id");
-    const rebooted = await settleReboot({
-      journal,
-      bootId: capacity.bootId,
-      bootIdFile,
-      nowMs: clock.nowMs(),
-    });
-    if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
-    const imageRecords = await ImageRecords.open({
-      dir: join(dataDir, "images"),
-      nowMs: () => clock.nowMs(),
-      onError: (err) => log.warn({ err }, "images-not-remembered"),
-    });
-    const agent = new Agent(parts, { journal, capacity, imageRecords });
+    const { config } = parts;
+    await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+    const opened = await openParts(parts);
+    const agent = new Agent(parts, opened);
     const { listen } = config.http;
     if (listen) {
       const problems = () => agent.problems();
@@ -217,7 +194,7 @@ export class Agent {
     await Promise.all([this.#supervisor.close(), this.#http?.close(), ...this.#running]);
     await this.#diskUpkeep.close();
     await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logs.close()]);
-    await this.#saver.close();
+    await Promise.all([this.#saver.close(), this.#tokens.close()]);
     await this.#journal.close();
   }
 
@@ -368,15 +345,4 @@ export class Agent {
     this.#metrics.journalWriteFailed();
     this.#parts.log.error({ err }, "journal-not-written");
   }
-}
-
-function linkEvents(log: AgentLog): LinkEvents {
-  return {
-    changed: ({ kind, code, message }) => {
-      if (kind === "failed") log.warn({ code, reason: message }, "coordinator-not-connected");
-      else log.info({ state: kind }, "coordinator-link");
-    },
-    renewed: (endsMs) => log.info({ ends: new Date(endsMs).toISOString() }, "certificate-renewed"),
-    renewalFailed: ({ code, message }) => log.warn({ code, reason: message }, "certificate-not-renewed"),
-  };
 }

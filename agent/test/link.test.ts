@@ -275,7 +275,7 @@ class LinkUnderTest {
       random: () => 0.05,
       journal,
       pods: this.#assigned(),
-      reader: new AssignmentReader(aHost()),
+      reader: new AssignmentReader(aHost(), new Map()),
       removeClaims: (claims) => {
         this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
       },

@@ -252,6 +252,17 @@ describe("what containers find on a real host", { concurrency: false }, () => {
       async () => (await inside("user", "cat", `${TOKEN_DIR}/token`)) === "second",
     );
     assert.equal(await statOf("user"), "600 1000 0");
+    const hellos = coordinator.hellos.length;
+    await agent.kill();
+    await agent.start();
+    await agent.until("connected again", () => coordinator.hellos.length > hellos);
+    coordinator.sendTokens({ group: "third" }, 3_000);
+    await agent.until(
+      "a token after the restart",
+      async () => (await inside("group", "cat", `${TOKEN_DIR}/token`)) === "third",
+    );
+    await agent.untilReady("user");
+    assert.equal(await inside("user", "cat", `${TOKEN_DIR}/token`), "second", "not the one it began with");
     assert.match(messagesOf("nobody"), /the token of service account builder doesn't exist/);
   });
 

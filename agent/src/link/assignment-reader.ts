@@ -3,17 +3,25 @@ import type { HostAbilities } from "../host-abilities.ts";
 import type { Pod } from "../pods/pod.ts";
 import { parseAssignment } from "./parse-assignment.ts";
 
+/** The newest token of each pod that is assigned; no others are kept. A map will do. */
+export interface TokenStore {
+  get(podUid: string): IdentityToken | undefined;
+  set(podUid: string, token: IdentityToken): void;
+  delete(podUid: string): void;
+  keys(): Iterable<string>;
+}
+
 /**
  * Reads assignments with the newest identity token of each pod. Newer tokens come by themselves, between assignments, and are not worth
- * a write to the journal: after a restart of the agent the coordinator sends new ones.
+ * a write to the journal.
  */
 export class AssignmentReader {
   readonly #host: HostAbilities;
-  /** Of pods that are assigned; no others are kept. */
-  readonly #newest = new Map<string, IdentityToken>();
+  readonly #newest: TokenStore;
 
-  constructor(host: HostAbilities) {
+  constructor(host: HostAbilities, tokens: TokenStore) {
     this.#host = host;
+    this.#newest = tokens;
   }
 
   read(assignment: PodAssignment): Pod {
@@ -35,7 +43,7 @@ export class AssignmentReader {
 
   /** Forgets the tokens of all others. */
   keepOnly(assigned: { has(uid: string): boolean }): void {
-    for (const uid of this.#newest.keys()) if (!assigned.has(uid)) this.#newest.delete(uid);
+    for (const uid of [...this.#newest.keys()]) if (!assigned.has(uid)) this.#newest.delete(uid);
   }
 }
 

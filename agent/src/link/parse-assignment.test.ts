@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PodAssignment, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import { Container, PodConfig } from "@forage/proto/forest/v1/forage";
+import { Container, PodConfig, Probe } from "@forage/proto/forest/v1/forage";
 import { aHost } from "../../test/a-host.ts";
 import type { PodContainer } from "../pods/pod.ts";
 import { parseAssignment as parse } from "./parse-assignment.ts";
@@ -261,6 +261,20 @@ for (const [what, change, problem] of [
     assert.match(pod.problem ?? "", problem);
     assert.deepEqual(pod.containers, []);
     assert.equal(pod.uid, "u1");
+  });
+}
+
+for (const [what, change] of [
+  ["probes", { livenessProbe: Probe.fromPartial({ handler: { $case: "tcpSocket", value: { port: 80 } } }) }],
+  [
+    "hooks",
+    { lifecycle: { postStart: { action: { $case: "tcpSocket", value: { port: 80 } } }, preStop: undefined } },
+  ],
+] as const) {
+  test(`an init container can't have ${what}`, () => {
+    const seed = Container.fromPartial({ name: "seed", image: "app:1", ...change });
+    const { problem } = parseAssignment(aPod({}, { initContainers: [seed] }));
+    assert.equal(problem, `init container seed: it can't have ${what}`);
   });
 }
 

@@ -52,7 +52,7 @@ function parseTemplate(
   const volumes = parseVolumes(assignment, objects, parseFsGroup(config?.securityContext));
   const setting = { config, volumes, host };
   const containers = [...template.sidecars, template.container].map((it) => parseContainer(it, setting));
-  const initContainers = template.initContainers.map((it) => parseContainer(it, setting));
+  const initContainers = template.initContainers.map((it) => asInit(parseContainer(it, setting)));
   assertDistinct([...initContainers, ...containers]);
   const serviceAccount = config?.serviceAccountName ?? "";
   return {
@@ -65,6 +65,14 @@ function parseTemplate(
     annotations: config?.annotations ?? {},
     ...(serviceAccount !== "" && { serviceAccount }),
   };
+}
+
+/** Nothing is asked of it while it runs but that it ends. */
+function asInit(container: PodContainer): PodContainer {
+  const { name, probes = {}, hooks = {} } = container;
+  if (Object.keys(probes).length > 0) throw new Error(`init container ${name}: it can't have probes`);
+  if (Object.keys(hooks).length > 0) throw new Error(`init container ${name}: it can't have hooks`);
+  return container;
 }
 
 function assertDistinct(containers: readonly PodContainer[]): void {

@@ -1,0 +1,55 @@
+import { join } from "node:path";
+import type { HostCapacity } from "./capacity/host-capacity.ts";
+import { type CapacityParts, openCapacity } from "./capacity/open-capacity.ts";
+import type { Config } from "./config.ts";
+import { ImageRecords } from "./images/image-records.ts";
+import { Journal } from "./journal/journal.ts";
+import { loadJournalKey } from "./journal/journal-key.ts";
+import { TokenFiles } from "./link/token-files.ts";
+import { settleReboot } from "./settle-reboot.ts";
+import type { AgentLog } from "./supervisor-events.ts";
+
+export interface PartsToOpen extends CapacityParts {
+  readonly config: Config;
+  /** The operator's own key for the journal; it need not be there. */
+  readonly journalKeyFile?: string | undefined;
+  readonly log: AgentLog;
+}
+
+/** What the agent finds on its disk and its host when it starts. */
+export interface OpenedParts {
+  readonly journal: Journal;
+  readonly capacity: HostCapacity;
+  readonly imageRecords: ImageRecords;
+  readonly tokens: TokenFiles;
+}
+
+export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
+  const { config, clock, log } = parts;
+  const { dataDir } = config;
+  const journal = await Journal.open({
+    dir: join(dataDir, "journal"),
+    key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile }),
+    signal: new AbortController().signal,
+  });
+  for (const problem of journal.problems) log.error({ ...problem }, "journal-record-damaged");
+  const capacity = await openCapacity(parts);
+  const bootIdFile = join(dataDir, "boot-id");
+  const rebooted = await settleReboot({
+    journal,
+    bootId: capacity.bootId,
+    bootIdFile,
+    nowMs: clock.nowMs(),
+  });
+  if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
+  const imageRecords = await ImageRecords.open({
+    dir: join(dataDir, "images"),
+    nowMs: () => clock.nowMs(),
+    onError: (err) => log.warn({ err }, "images-not-remembered"),
+  });
+  const tokens = await TokenFiles.open({
+    directory: join(config.runDir, "identity-tokens"),
+    onError: (err) => log.warn({ err }, "identity-token-not-kept"),
+  });
+  return { journal, capacity, imageRecords, tokens };
+}
