@@ -153,11 +153,11 @@ export class PodLoop {
   #follow(): void {
     const view = this.#view();
     this.#probes.follow(view);
-    const live = new Set(view.containers.filter(isLive).map(({ id }) => id));
-    this.#errands.keepOnly(live);
+    this.#errands.keepOnly(new Set(view.containers.filter(isLive).map(({ id }) => id)));
+    const present = new Set(view.containers.filter(({ state }) => state !== "exited").map(({ id }) => id));
     for (const key of this.#faults.keys()) {
       const [kind, id = ""] = key.split("/", 2);
-      if ((kind === "stopContainer" || kind === "postStart") && !live.has(id)) this.#faults.delete(key);
+      if ((kind === "stopContainer" || kind === "postStart") && !present.has(id)) this.#faults.delete(key);
     }
   }
 
