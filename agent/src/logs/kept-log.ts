@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import type { LogFile } from "./log-file.ts";
+import type { LogFile, LogLook } from "./log-file.ts";
 import type { LogTimes } from "./log-times.ts";
 import type { TrimMode } from "./trim-head.ts";
 import { watchFile } from "./watch-file.ts";
@@ -88,17 +88,17 @@ export class KeptLog {
     await this.look();
   }
 
-  /** Notes what has come until now; gives the position up to which that is known. */
-  async note(): Promise<number> {
+  /** Notes what has come until now, and gives how the log was seen; undefined if it isn't there. */
+  async note(): Promise<LogLook | undefined> {
     const { clock } = this.#parts;
     const armed = this.#armed;
     const nowMs = clock.nowMs();
-    const seen = await this.file.look();
-    if (seen === undefined) return this.file.shift;
-    await this.times.note(seen, armed ? nowMs : this.#lookedAt?.nowMs);
+    const sinceMs = armed ? nowMs : this.#lookedAt?.nowMs;
+    const seen = await this.times.note(() => this.file.look(), sinceMs);
+    if (seen === undefined) return undefined;
     this.#lookedAt = { monotonicMs: clock.monotonicMs(), nowMs };
     if (this.#kept && this.times.dirty) this.#cancelFlush ??= clock.after(FLUSH_MS, () => this.#flush());
-    return seen.end;
+    return seen;
   }
 
   async trim(keepBytes: number): Promise<void> {
@@ -112,8 +112,8 @@ export class KeptLog {
     this.#told = false;
     try {
       const before = this.#lookedAt?.monotonicMs;
-      await this.note();
-      const { start, end } = await this.file.bounds();
+      const seen = await this.note();
+      const { start, end } = seen ?? { start: this.file.shift, end: this.file.shift };
       const grownBytes = end - (this.#endBytes ?? start);
       this.#endBytes = end;
       if (grownBytes > 0) onGrown(grownBytes);

@@ -83,7 +83,7 @@ export class LogKeeper {
     try {
       const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs);
       // Only what is noted is read: each line that is read has its time.
-      const upTo = timestamps ? () => log.note() : undefined;
+      const upTo = timestamps ? async () => (await log.note())?.end ?? log.file.shift : undefined;
       const pieces = tailLog(log.file, this.#clock, {
         ...options,
         ...(from !== undefined && { from }),

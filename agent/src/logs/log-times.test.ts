@@ -31,7 +31,10 @@ function given(t: TestContext, mode: TrimMode = "collapse") {
       times,
       /** What the file has now came at `changedMs`. */
       note: async (changedMs: number, watched = true) =>
-        times.note({ ...(await file.bounds()), changedMs, bornMs: BORN }, watched ? changedMs : undefined),
+        times.note(
+          async () => ({ ...(await file.bounds()), changedMs, bornMs: BORN }),
+          watched ? changedMs : undefined,
+        ),
     };
   };
   return { path, open, ...open() };
@@ -116,6 +119,22 @@ test("while the head is moved there is no index that a crash could make wrong", 
   assert.ok(existsSync(`${path}.times`));
 });
 
+test("looks of several at once are noted in the order in which they were made", async (t) => {
+  const { path, file, times } = given(t);
+  const noted: Promise<unknown>[] = [];
+  for (let i = 0; i < 50; i += 1) {
+    appendFileSync(path, "12345678\n");
+    // The later one of each pair is quicker.
+    const slowly = async () => {
+      if (i % 2 === 0) for (let turn = 0; turn < 50; turn += 1) await Promise.resolve();
+      return file.look();
+    };
+    noted.push(times.note(slowly, Date.now()));
+  }
+  await Promise.all(noted);
+  for (let position = 0; position < 450; position += 1) assert.ok(await times.at(position), `${position}`);
+});
+
 test("an index that was cut off goes on; one of a log that was emptied begins anew", async (t) => {
   const { path, times, note, open } = given(t);
   for (let i = 0; i < 2; i += 1) {
@@ -151,7 +170,7 @@ test("the index is bounded, however many writes there are", async (t) => {
         changedMs: AT + i * 1_000 + j,
         bornMs: BORN,
       };
-      await times.note(look, look.changedMs);
+      await times.note(async () => look, look.changedMs);
     }
   }
   await note(AT + 700_000);

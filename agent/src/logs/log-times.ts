@@ -36,28 +36,37 @@ export class LogTimes {
     return this.#unwritten > 0;
   }
 
-  /** The log was seen like this. What is new came since `sinceMs`; undefined: since what was noted last, or the log's birth. */
-  note(look: LogLook, sinceMs: number | undefined): Promise<void> {
+  /**
+   * Looks at the log in its turn, so that no look is older than what is noted, and gives what was seen. What is new came since
+   * `sinceMs`; undefined: since what was noted last, or the log's birth.
+   */
+  note(see: () => Promise<LogLook | undefined>, sinceMs: number | undefined): Promise<LogLook | undefined> {
     return this.#inTurn(async () => {
-      await this.#load(look.end);
-      // Someone else has emptied it.
-      if (look.end < (this.#recent.at(-1)?.end ?? look.end)) await this.#replace([]);
-      const last = this.#recent.at(-1);
-      if (look.end <= (last?.end ?? look.begin)) return;
-      const fromMs = sinceMs ?? last?.atMs ?? look.bornMs;
-      const exact = look.changedMs - fromMs < SAME_MS;
-      const arrival = { end: look.end, atMs: look.changedMs, ...(!exact && { fromMs }) };
-      this.#recent = [...this.#recent, arrival];
-      this.#unwritten += 1;
-      if (this.#unwritten < RECENT_MAX) return;
-      try {
-        await this.#write();
-      } catch (error) {
-        this.#recent = thinArrivals(this.#recent.slice(-this.#unwritten), RECENT_MAX);
-        this.#unwritten = this.#recent.length;
-        throw error;
-      }
+      const look = await see();
+      if (look !== undefined) await this.#note(look, sinceMs);
+      return look;
     });
+  }
+
+  async #note(look: LogLook, sinceMs: number | undefined): Promise<void> {
+    await this.#load(look.end);
+    // Someone else has emptied it.
+    if (look.end < (this.#recent.at(-1)?.end ?? look.end)) await this.#replace([]);
+    const last = this.#recent.at(-1);
+    if (look.end <= (last?.end ?? look.begin)) return;
+    const fromMs = sinceMs ?? last?.atMs ?? look.bornMs;
+    const exact = look.changedMs - fromMs < SAME_MS;
+    const arrival = { end: look.end, atMs: look.changedMs, ...(!exact && { fromMs }) };
+    this.#recent = [...this.#recent, arrival];
+    this.#unwritten += 1;
+    if (this.#unwritten < RECENT_MAX) return;
+    try {
+      await this.#write();
+    } catch (error) {
+      this.#recent = thinArrivals(this.#recent.slice(-this.#unwritten), RECENT_MAX);
+      this.#unwritten = this.#recent.length;
+      throw error;
+    }
   }
 
   /** All there is, oldest first. */
