@@ -40,9 +40,14 @@ test("each address can be given by flag and environment", () => {
   });
   assert.deepEqual(
     [config.grpc, config.http, config.destination],
-    [{ listen: "[::]:1" }, { listen: "127.0.0.1:2" }, "off"],
+    [{ listen: "[::]:1" }, { listen: "127.0.0.1:2", tls: false }, "off"],
   );
   assert.deepEqual(readConfig([...data, "--destination", "[::1]:9"], {}).destination, { listen: "[::1]:9" });
+});
+
+test("a flag says where HTTP listens and leaves how to the file", (t) => {
+  const file = aFile(t, "dataDir: /d\nhttp: { listen: 'a:1', tls: true }");
+  assert.deepEqual(readConfig(["--config", file, "--http", "b:2"], {}).http, { listen: "b:2", tls: true });
 });
 
 test("what is wrong is named", (t) => {

@@ -16,8 +16,10 @@ const schema = z.strictObject({
   dataDir: z.string().startsWith("/"),
   /** All gRPC services, over TLS. */
   grpc: listener.default({ listen: "0.0.0.0:7600" }),
-  /** Health, readiness and metrics. */
-  http: listener.default({ listen: "127.0.0.1:7601" }),
+  /** Health, readiness, metrics and the JSON API, which is served over loopback and TLS only. */
+  http: z
+    .strictObject({ listen: address, tls: z.boolean().default(false) })
+    .default({ listen: "127.0.0.1:7601", tls: false }),
   /** Destination look-ups in plain text, for proxies on the same host only; "off" for none. */
   destination: z.union([listener, z.literal("off")]).default("off"),
   /** Further names and addresses under which clients reach the gRPC port. */
@@ -87,7 +89,9 @@ function settle(flags: Flags, environment: Readonly<Record<string, string | unde
   override(settings, "dataDir", flags["data-dir"] ?? environment.FORAGE_DATA_DIR);
   override(settings, "logLevel", flags["log-level"] ?? environment.FORAGE_LOG_LEVEL);
   override(settings, "grpc", listen(flags.grpc ?? environment.FORAGE_GRPC));
-  override(settings, "http", listen(flags.http ?? environment.FORAGE_HTTP));
+  const http = listen(flags.http ?? environment.FORAGE_HTTP);
+  // Where it listens is one thing, how is another: the flag leaves `tls` as the file has it.
+  override(settings, "http", http && Object.assign({}, settings.http, http));
   override(settings, "destination", listen(flags.destination ?? environment.FORAGE_DESTINATION));
   const result = schema.safeParse(settings);
   if (result.success) return checked(result.data);

@@ -1,8 +1,9 @@
 import { randomBytes, randomInt } from "node:crypto";
 import type { CertificateAuthority } from "@forage/identity/ca";
-import { TlsServer } from "@forage/identity/tls-server";
+import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
+import { objectHandlers } from "./api/objects/handlers.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
 import { type ControlOptions, startControl } from "./control/control.ts";
@@ -11,9 +12,10 @@ import { watchStore } from "./control/store-watchdog.ts";
 import { Directory } from "./destination/directory.ts";
 import { readyEndpointCount } from "./destination/endpoints.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
+import { addObjectRoutes, type ObjectRouteOptions } from "./http/api/object-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
-import { startHttpServer } from "./http/server.ts";
+import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
 import { Assignments } from "./link/assignments.ts";
 import { isRevoked } from "./link/enroll.ts";
@@ -21,7 +23,7 @@ import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
-import { identify } from "./rpc/identify.ts";
+import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import { loadState } from "./state/follow.ts";
@@ -78,12 +80,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const names = [hostPort(config.grpc.listen).host, ...config.names];
   const tls = await createTls(options, state, names);
   const metrics = createMetrics({ state, store, connections: () => tls.stats() });
+  const tokens: IdentifyOptions = { findToken: (id) => state.apiToken(id), nowMs: clock.nowMs };
   const serving: ServeOptions = {
-    identify: (call) =>
-      identify(call.metadata, tls.peerOf(call), {
-        findToken: (id) => state.apiToken(id),
-        nowMs: clock.nowMs,
-      }),
+    identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),
     log,
     stopping: stopping.signal,
     observe: metrics.observeCall,
@@ -92,15 +91,24 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const services = servicesOptions(options, { state, sessions, tunnels, control, heartbeatIntervalMs });
   const server = new Server(serverOptions);
   addServices(server, services, serving);
-  const http = await startHttpServer({
-    listen: hostPort(config.http.listen),
+  const httpNames = [hostPort(config.http.listen).host, ...names];
+  const http = await openHttp(options, {
     metrics,
-    readiness: () => readiness(store),
-    routes: (app) => addIdentityRoutes(app, options.issuer),
+    ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
+    objects: {
+      handlers: objectHandlers(services.operator),
+      identify: tokens,
+      observe: metrics.observeCall,
+      monotonicMs: clock.monotonicMs,
+    },
   });
   const plain = await openPlainDestination(config, services, serving);
   const grpc = await tls.listen(server, hostPort(config.grpc.listen));
-  const cancelRenewal = renewMaterial(tls, authority, names, clock, log);
+  const reload = (material: TlsMaterial): void => {
+    tls.reload(material);
+    http.reload(material);
+  };
+  const cancelRenewal = renewMaterial(reload, authority, [...httpNames, ...names], clock, log);
   log.info(
     { grpc, http: http.address, destination: plain?.address, revision: store.revision },
     "coordinator is up",
@@ -154,6 +162,22 @@ async function createTls(
     isRevoked: (id) => id.kind !== "node" || isRevoked(state.node(id.nodeId), id.serial),
     onEvent: (event) =>
       log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls"),
+  });
+}
+
+function openHttp(
+  { config, store, issuer }: CoordinatorOptions,
+  parts: Pick<HttpServerOptions, "metrics" | "tls"> & { readonly objects: ObjectRouteOptions },
+): Promise<HttpServer> {
+  const { objects, ...rest } = parts;
+  return startHttpServer({
+    ...rest,
+    listen: hostPort(config.http.listen),
+    readiness: () => readiness(store),
+    routes: (app) => {
+      addIdentityRoutes(app, issuer);
+      addObjectRoutes(app, objects);
+    },
   });
 }
 
@@ -223,7 +247,7 @@ function directoryOf(state: State, domain: string): Directory {
 }
 
 function renewMaterial(
-  tls: TlsServer,
+  reload: (material: TlsMaterial) => void,
   authority: CertificateAuthority,
   names: readonly string[],
   clock: Clock,
@@ -233,9 +257,8 @@ function renewMaterial(
   const later = (): void => {
     cancel = clock.schedule(renewServerCertificateMs, () => {
       later();
-      serverMaterial(authority, names).then(
-        (material) => tls.reload(material),
-        (err: unknown) => log.error({ err }, "the server certificate could not be renewed"),
+      serverMaterial(authority, names).then(reload, (err: unknown) =>
+        log.error({ err }, "the server certificate could not be renewed"),
       );
     });
   };

@@ -1,3 +1,4 @@
+import type { HttpBindings } from "@hono/node-server";
 import type { Hono } from "hono";
 import type { IdentityIssuer } from "../objects/identity-issuer.ts";
 
@@ -6,7 +7,7 @@ const cacheSeconds = 300;
 const headers = { "cache-control": `public, max-age=${cacheSeconds}` };
 
 /** What those need who verify pods' identity tokens. Public keys only, so it asks nobody who they are. */
-export function addIdentityRoutes(app: Hono, issuer: IdentityIssuer): void {
+export function addIdentityRoutes(app: Hono<{ Bindings: HttpBindings }>, issuer: IdentityIssuer): void {
   app.get("/.well-known/jwks.json", (c) => c.json({ keys: issuer.publicKeys() }, 200, headers));
   app.get("/.well-known/openid-configuration", (c) => {
     const base = issuer.issuer.startsWith("https://")

@@ -1,6 +1,7 @@
-import { createServer, type Server } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
-import { getRequestListener } from "@hono/node-server";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import type { HostPort } from "../config.ts";
 import type { Metrics } from "./metrics.ts";
@@ -16,15 +17,28 @@ export interface HttpServerOptions {
   readonly metrics: Metrics;
   readonly readiness: () => Readiness;
   /** Further routes. */
-  readonly routes?: (app: Hono) => void;
+  readonly routes?: (app: Hono<{ Bindings: HttpBindings }>) => void;
+  /** Undefined: plain text. */
+  readonly tls?: HttpTls;
+}
+
+/** A certificate with its chain and its key, PEM. */
+export interface HttpTls {
+  readonly chainPem: string;
+  readonly keyPem: string;
+}
+
+export interface HttpServer {
+  readonly address: HostPort;
+  /** From now on new connections get this certificate. */
+  reload(tls: HttpTls): void;
+  close(): Promise<void>;
 }
 
 /** Health, readiness and metrics. Shows nothing of what is deployed, so it asks nobody who they are. */
-export async function startHttpServer(
-  options: HttpServerOptions,
-): Promise<{ readonly address: HostPort; close(): Promise<void> }> {
+export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { metrics, readiness, listen } = options;
-  const app = new Hono();
+  const app = new Hono<{ Bindings: HttpBindings }>();
   app.get("/healthz", (c) => c.text("ok\n"));
   app.get("/readyz", (c) => {
     const { ready, reasons } = readiness();
@@ -34,14 +48,14 @@ export async function startHttpServer(
     c.body(await metrics.render(), 200, { "content-type": metrics.contentType }),
   );
   options.routes?.(app);
-  const server = createServer(
-    { requestTimeout: 10_000, headersTimeout: 5_000 },
-    getRequestListener(app.fetch),
-  );
+  const server = makeServer(options.tls, getRequestListener(app.fetch));
   server.maxConnections = 256;
   const address = await listening(server, listen);
   return {
     address,
+    reload: ({ chainPem, keyPem }) => {
+      if ("setSecureContext" in server) server.setSecureContext({ cert: chainPem, key: keyPem });
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -50,7 +64,17 @@ export async function startHttpServer(
   };
 }
 
-function listening(server: Server, { host, port }: HostPort): Promise<HostPort> {
+const timeouts = { requestTimeout: 10_000, headersTimeout: 5_000 };
+
+function makeServer(tls: HttpTls | undefined, listener: RequestListener): Server | TlsServer {
+  if (tls === undefined) return createServer(timeouts, listener);
+  return createTlsServer(
+    { ...timeouts, cert: tls.chainPem, key: tls.keyPem, minVersion: "TLSv1.2" },
+    listener,
+  );
+}
+
+function listening(server: Server | TlsServer, { host, port }: HostPort): Promise<HostPort> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => {
