@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { pino } from "pino";
 import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { settled, until } from "../../../test/support/until.ts";
@@ -29,6 +30,25 @@ test("scaling down while the labels change stops some and relabels the rest", li
   await store.txn([], opsOf({ resources: [fewer] }));
   await until("one is left", () => state.pods().length === 1);
   await until("it has the label", () => state.pods()[0]?.record.labels.release === "2");
+});
+
+test("restart_policy: a pod that may end is replaced ten seconds after it has", limit, async (t) => {
+  const spec = { scaling: { replicas: 1 }, podConfig: { restartPolicy: "Never" } };
+  const workload = aWorkloadEntry({ spec });
+  const { state, store, clock } = await start(t, { resources: [workload], nodes: [aNode()] });
+  await until("it is made", () => state.pods().length === 1);
+  const [made] = state.pods();
+  assert.ok(made);
+  const status = PodStatus.fromPartial({ uid: made.record.uid, phase: PodPhase.FAILED });
+  const ended = { ...made, record: { ...made.record, node: "n1" }, status, observedAtMs: clock.nowMs() };
+  for (const op of opsOf({ pods: [ended] })) await store.txn([], [op]);
+  await until("its time is waited for", () => clock.pending > 0);
+  clock.advance(9_999);
+  await settled();
+  assert.equal(state.pods().length, 1);
+  clock.advance(1);
+  await until("it is stopped", () => state.pod("shop", made.record.name)?.record.stoppingSince !== undefined);
+  await until("another is there", () => state.pods().length === 2);
 });
 
 test("a deleted workload goes with the last of its pods", limit, async (t) => {

@@ -11,7 +11,7 @@ import type { State } from "../../state/state.ts";
 import type { Compare, Op, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
-import { planWorkload, type WorkloadStep } from "./plan.ts";
+import { nextReplacementMs, planWorkload, type WorkloadStep } from "./plan.ts";
 
 export interface WorkloadControllerOptions {
   readonly store: Store;
@@ -67,20 +67,24 @@ export class WorkloadController {
     }
   }
 
-  async #reconcile(key: string): Promise<undefined> {
-    const { state, pickVictims, log } = this.#options;
+  async #reconcile(key: string): Promise<number | undefined> {
+    const { state, pickVictims, log, clock } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const resource = state.resource(resourceKey(namespace, kind, name));
     const steps = planWorkload({
       resource,
       pods: state.podsOfWorkload(key),
+      nowMs: clock.nowMs(),
       nodeExists: (node) => state.node(node) !== undefined,
       nodeReady: (node) => state.node(node)?.health.ready ?? false,
       pickVictims,
     });
-    if (steps.length === 0) return;
-    for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");
-    await this.#execute(resource, steps);
+    if (steps.length > 0) {
+      for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");
+      await this.#execute(resource, steps);
+    }
+    const nextMs = nextReplacementMs(state.podsOfWorkload(key));
+    return nextMs === undefined ? undefined : Math.max(0, nextMs - clock.nowMs());
   }
 
   async #execute(resource: ResourceEntry | undefined, steps: readonly WorkloadStep[]): Promise<void> {

@@ -79,6 +79,7 @@ class Fleet {
       pods: this.pods,
       nodeExists: () => true,
       nodeReady: (node) => !this.#away.has(node),
+      nowMs: 0,
       pickVictims: (pods, count) => this.#random.shuffled(pods).slice(0, count),
     });
   }

@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { PodPhase, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { aPod, aWorkloadEntry, type PodFields } from "../../../test/support/entries.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { planWorkload, type WorkloadInput, type WorkloadStep } from "./plan.ts";
 
+const nowMs = 1_000_000;
 const ready = { ready: true, phase: PodPhase.RUNNING };
 const v1 = aWorkloadEntry();
 const hash = v1.workload?.templateHash ?? "";
@@ -50,6 +52,25 @@ describe("what is done for a workload", () => {
       v1,
       [pod("a"), pod("b"), pod("c", { stopping: true, status: { phase: PodPhase.REMOVED } })],
       ["forget c: its node has removed it"],
+    ],
+    [
+      "one that isn't restarted has ended ten seconds ago",
+      v1,
+      [pod("a"), endedPod("b", nowMs - 10_000)],
+      ["stop b: its containers have ended", "create 1: too few replicas"],
+    ],
+    ["one that isn't restarted has just ended", v1, [pod("a"), endedPod("b", nowMs - 9_999)], []],
+    [
+      "one that isn't restarted failed because no agent could run it",
+      v1,
+      [pod("a"), endedPod("b", 0, { phase: PodPhase.FAILED, reason: "InvalidSpec" })],
+      [],
+    ],
+    [
+      "one whose restart policy is Always is said to have ended",
+      v1,
+      [pod("a"), pod("b", { status: { phase: PodPhase.FAILED }, observedAtMs: 0 })],
+      [],
     ],
     [
       "its node has evicted it",
@@ -167,6 +188,7 @@ function input(resource: ResourceEntry | undefined, pods: readonly PodEntry[]): 
     pods,
     nodeExists: (name) => name !== "gone",
     nodeReady: (name) => name === "n1",
+    nowMs,
     pickVictims: (candidates, count) => candidates.slice(0, count),
   };
 }
@@ -186,4 +208,15 @@ function describeStep(step: WorkloadStep): string {
     default:
       return step satisfies never;
   }
+}
+
+function endedPod(
+  name: string,
+  observedAtMs: number,
+  status: PodFields["status"] = { phase: PodPhase.SUCCEEDED },
+): PodEntry {
+  const entry = pod(name, { status, observedAtMs });
+  const podConfig = PodConfig.fromPartial({ restartPolicy: "OnFailure" });
+  const template = PodTemplate.fromPartial({ ...entry.record.template, podConfig });
+  return { ...entry, record: { ...entry.record, template } };
 }

@@ -19,6 +19,8 @@ export interface WorkloadInput {
   readonly nodeExists: (name: string) => boolean;
   /** Whether what the node last said still holds. */
   readonly nodeReady: (name: string) => boolean;
+  /** By the clock that pods' `observedAtMs` are of. */
+  readonly nowMs: number;
   /** Which of these pods to stop so that the rest stay spread. */
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
 }
@@ -49,7 +51,11 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   for (const pod of evicted) {
     steps.push({ type: "stop-pod", pod, why: `its node has evicted it: ${pod.status?.message}` });
   }
-  const staying = active.filter((pod) => !evicted.includes(pod));
+  const over = active.filter(
+    (pod) => !evicted.includes(pod) && (replaceAtMs(pod) ?? Infinity) <= input.nowMs,
+  );
+  for (const pod of over) steps.push({ type: "stop-pod", pod, why: "its containers have ended" });
+  const staying = active.filter((pod) => !evicted.includes(pod) && !over.includes(pod));
   if (resource.workload !== undefined) steps.push(...rollForward(resource.workload, staying, input));
   return steps;
 }
@@ -59,7 +65,26 @@ function isEvicted({ status }: PodEntry): boolean {
   return status?.phase === failedPhase && status.reason === "Evicted";
 }
 
-/** POD_PHASE_FAILED. */
+/** When the next of the pods is to be replaced because its restart policy lets it end; undefined: none of them. */
+export function nextReplacementMs(pods: readonly PodEntry[]): number | undefined {
+  const times = pods.flatMap((pod) => replaceAtMs(pod) ?? []);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Long enough that programs which end at once don't keep the fleet busy. */
+const endedPodStaysMs = 10_000;
+
+/** Restart policies other than Always let pods end. What runs for ever gets new ones in their place. */
+function replaceAtMs({ record, status, observedAtMs = 0 }: PodEntry): number | undefined {
+  const ended = status?.phase === succeededPhase || status?.phase === failedPhase;
+  const policy = record.template?.podConfig?.restartPolicy ?? "";
+  if (!ended || policy === "" || policy === "Always" || record.stoppingSince !== undefined) return undefined;
+  // Nothing of such a pod has run, and another one would be no better.
+  return status?.reason === "InvalidSpec" ? undefined : observedAtMs + endedPodStaysMs;
+}
+
+/** POD_PHASE_SUCCEEDED and POD_PHASE_FAILED. */
+const succeededPhase = 3;
 const failedPhase = 4;
 
 function nothingLeft(pod: PodEntry, input: WorkloadInput): string | undefined {
