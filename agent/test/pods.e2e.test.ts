@@ -60,9 +60,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
   test("a failing readiness probe takes it out and says why, and restarts nothing", LIMIT, async () => {
     await inMain("web", "rm /data/up");
     await eventually("not ready", () => !statusOf("web").ready);
-    await eventually("says why", () =>
-      /main: readiness probe fails: HTTP 404/.test(statusOf("web").message),
-    );
+    await eventually("says why", () => /main: readiness probe fails: HTTP 404/.test(statusOf("web").message));
     await inMain("web", "touch /data/up");
     await eventually("ready again", () => statusOf("web").ready);
     assert.equal(containerOf("web", "main").restartCount, 0);
@@ -227,6 +225,12 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
       ],
       main: aShell("main", serve, {
         ports: [{ name: "", containerPort: PORT, protocol: "TCP" }],
+        startupProbe: Probe.fromPartial({
+          handler: { $case: "tcpSocket", value: { port: PORT } },
+          periodSeconds: 1,
+          timeoutSeconds: 10,
+          failureThreshold: 60,
+        }),
         readinessProbe: Probe.fromPartial({
           handler: { $case: "httpGet", value: { path: "/up", port: PORT } },
           periodSeconds: 1,
