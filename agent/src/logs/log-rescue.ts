@@ -20,6 +20,16 @@ interface Process {
   readonly words: readonly string[];
 }
 
+interface Identity {
+  readonly id: string;
+  readonly device: number;
+  readonly regular: boolean;
+}
+
+interface OpenFile extends Identity {
+  readonly fd: string;
+}
+
 const COPIER = "/bin/cat";
 
 /**
@@ -41,17 +51,20 @@ export class LogRescue {
       const shim = processes.find(({ words }) => isShimOf(words, container.containerId));
       const init = shim && processes.find(({ parentPid }) => parentPid === shim.pid);
       if (shim === undefined || init === undefined) continue;
-      const writers = [shim, ...processes.filter(({ words }) => isCopier(words))];
-      await this.#rescue(container.logFile, shim.pid, init.pid, writers);
+      const copiers = processes.filter(({ words }) => isCopier(words));
+      await this.#rescue(container.logFile, shim.pid, init.pid, copiers);
     }
   }
 
-  async #rescue(logFile: string, shim: number, init: number, writers: readonly Process[]): Promise<void> {
+  async #rescue(logFile: string, shim: number, init: number, copiers: readonly Process[]): Promise<void> {
     const log = await identityOf(logFile);
     if (log === undefined) return;
-    for (const { pid } of writers) if ((await this.#files(pid)).some(({ id }) => id === log)) return;
+    for (const { pid } of copiers) if ((await this.#files(pid)).some(({ id }) => id === log.id)) return;
+    const inShim = await this.#files(shim);
+    // Whichever log it writes, also one that isn't taken for this run's: two readers of a pipe would each get half.
+    if (inShim.some(({ device, regular }) => regular && device === log.device)) return;
     const output = (await this.#files(init)).filter(({ fd }) => fd === "1" || fd === "2");
-    const held = (await this.#files(shim)).filter(({ id }) => output.some((it) => it.id === id));
+    const held = inShim.filter(({ id }) => output.some((it) => it.id === id));
     if (held.length === 0) return;
     const cgroup = cgroupFile(await readFile(`${this.#options.procDir}/${shim}/cgroup`, "utf8"));
     for (const { fd } of held) copyOn(`${this.#options.procDir}/${shim}/fd/${fd}`, logFile, cgroup);
@@ -77,19 +90,20 @@ export class LogRescue {
     }
   }
 
-  /** Open files and pipes, by what they are; others are left out. */
-  async #files(pid: number): Promise<{ readonly fd: string; readonly id: string }[]> {
+  /** Open files and pipes; others are left out. */
+  async #files(pid: number): Promise<OpenFile[]> {
     const dir = `${this.#options.procDir}/${pid}/fd`;
     const fds = await readdir(dir).catch(() => []);
-    const ids = await Promise.all(fds.map((fd) => identityOf(`${dir}/${fd}`)));
-    return fds.flatMap((fd, index) => (ids[index] === undefined ? [] : { fd, id: ids[index] }));
+    const found = await Promise.all(fds.map((fd) => identityOf(`${dir}/${fd}`)));
+    return fds.flatMap((fd, index) => (found[index] === undefined ? [] : { fd, ...found[index] }));
   }
 }
 
 /** Of a regular file or a pipe, whatever its name is; undefined for all else. */
-async function identityOf(path: string): Promise<string | undefined> {
+async function identityOf(path: string): Promise<Identity | undefined> {
   const found = await stat(path).catch(() => undefined);
-  return found?.isFile() || found?.isFIFO() ? `${found.dev}:${found.ino}` : undefined;
+  if (!found?.isFile() && !found?.isFIFO()) return undefined;
+  return { id: `${found.dev}:${found.ino}`, device: found.dev, regular: found.isFile() };
 }
 
 function isShimOf(words: readonly string[], containerId: string): boolean {
