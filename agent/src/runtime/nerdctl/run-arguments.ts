@@ -134,7 +134,7 @@ function checkName(name: string): string {
 
 /** A shim's name such as `io.containerd.kata.v2`, or the path of a program that takes runc's arguments. */
 function checkRuntime(runtime: string): string {
-  if (/^[A-Za-z0-9/][A-Za-z0-9/._-]{0,199}$/.test(runtime)) return runtime;
+  if (/^(\/[^\n\0]{1,4000}|[A-Za-z0-9][A-Za-z0-9._-]{0,199})$/.test(runtime)) return runtime;
   throw refusal(`${JSON.stringify(runtime)} can't be an OCI runtime: a path or a name`);
 }
 
