@@ -35,7 +35,9 @@ test("maps come from the file as maps, from elsewhere as pairs", async () => {
   const config = await read(`${MINIMAL}labels: { zone: a, tier: 1 }\nreserve: { cpu: 200m }\n`);
   assert.deepEqual(config.labels, { zone: "a", tier: "1" });
   assert.deepEqual(config.reserve, { cpu: "200m" });
-  const other = await read(MINIMAL, ["--labels", "zone=b,rack=2"]);
+  const other = await read(MINIMAL, ["--labels", "zone=b,rack=2", "--logs-node-limit", "2Gi"]);
+  assert.equal(other.logs.nodeLimitBytes, 2 * 2 ** 30);
+  assert.equal(config.logs.nodeLimitBytes, undefined);
   assert.deepEqual(other.labels, { zone: "b", rack: "2" });
 });
 
@@ -73,6 +75,7 @@ for (const [what, file, message] of [
   ["a bad instance", `${MINIMAL}instance: TooLongName\n`, /instance: must be 1 to 8/],
   ["a bad range", `${MINIMAL}hostPortRange: 9-1\n`, /hostPortRange: must be FIRST-LAST/],
   ["a bad quantity", `${MINIMAL}reserve: { cpu: lots }\n`, /reserve: must be/],
+  ["a limit of nothing", `${MINIMAL}logs: { nodeLimit: 0 }\n`, /logs\.nodeLimit: must be a quantity/],
   ["a device that is none", `${MINIMAL}devices: { a.b/c: [x] }\n`, /devices: must be a\.b\/c: with absolute/],
   ["a runtime that is an option", `${MINIMAL}runtimeClasses: { a: --x }\n`, /runtimeClasses: must be names/],
   ["a domain that is none", `${MINIMAL}clusterDomain: "a b"\n`, /clusterDomain: must be a domain/],
