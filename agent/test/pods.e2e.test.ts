@@ -217,7 +217,7 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
             startupProbe: Probe.fromPartial({
               handler: running(`grep -q helper /out/${uid}`),
               periodSeconds: 1,
-              timeoutSeconds: 10,
+              timeoutSeconds: 30,
               failureThreshold: 60,
             }),
           },
@@ -228,19 +228,19 @@ describe("whole pods on a real containerd", { concurrency: false }, () => {
         startupProbe: Probe.fromPartial({
           handler: { $case: "tcpSocket", value: { port: PORT } },
           periodSeconds: 1,
-          timeoutSeconds: 10,
+          timeoutSeconds: 30,
           failureThreshold: 60,
         }),
         readinessProbe: Probe.fromPartial({
           handler: { $case: "httpGet", value: { path: "/up", port: PORT } },
           periodSeconds: 1,
-          timeoutSeconds: 10,
+          timeoutSeconds: 30,
           failureThreshold: 1,
         }),
         livenessProbe: Probe.fromPartial({
           handler: running("test ! -e /data/broken"),
           periodSeconds: 1,
-          timeoutSeconds: 20,
+          timeoutSeconds: 60,
           failureThreshold: 2,
         }),
         lifecycle: {
