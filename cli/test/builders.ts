@@ -20,7 +20,8 @@ export function aPod(fields: Partial<Pod> = {}): Pod {
     workloadKind: "container_service",
     workloadName: "web",
     node: "n1",
-    createdAt: ago(192),
+    // By the hour, so that what is shown doesn't depend on how fast a test runs.
+    createdAt: ago(192_600),
     templateHash: "feedfacefeedface",
     status: aPodStatus(),
     ...fields,

@@ -108,13 +108,13 @@ describe("get", () => {
     fake.answers.listPods = () => ({ pods });
     const { stdout } = await forage("get pods");
     assert.deepEqual(stdout.split("\n"), [
-      "POD    READY  STATUS            RESTARTS    AGE  NODE  WHY",
-      "web-1  1/1    Running                  0  3m12s  n1    -",
-      "web-2  0/1    CrashLoopBackOff         7  3m12s  n1    exited with code 3: no such table; starts again 20 s after its end",
-      "web-3  0/0    Unplaced                 0  3m12s  -     0/2 nodes: 2 insufficient cpu",
-      "web-4  1/1    NodeLost                 0  3m12s  n2    node n2 has not been heard of",
-      "web-5  1/1    Stopping                 0  3m12s  n1    -",
-      "web-6  0/0    Pending                  0  3m12s  n1    -",
+      "POD    READY  STATUS            RESTARTS   AGE  NODE  WHY",
+      "web-1  1/1    Running                  0  2d5h  n1    -",
+      "web-2  0/1    CrashLoopBackOff         7  2d5h  n1    exited with code 3: no such table; starts again 20 s after its end",
+      "web-3  0/0    Unplaced                 0  2d5h  -     0/2 nodes: 2 insufficient cpu",
+      "web-4  1/1    NodeLost                 0  2d5h  n2    node n2 has not been heard of",
+      "web-5  1/1    Stopping                 0  2d5h  n1    -",
+      "web-6  0/0    Pending                  0  2d5h  n1    -",
       "",
     ]);
     assert.match(
@@ -216,12 +216,26 @@ describe("describe", () => {
       signal: 0,
       reason: "Error",
       message: "line one\nline two\u001b[2J",
-      startedAt: ago(20),
-      finishedAt: ago(12),
+      startedAt: ago(9_000),
+      finishedAt: ago(5_400),
     };
-    const container = aContainer({ lastTermination: ended, restartCount: 2 });
+    const earlier = { ...ended, exitCode: 137, signal: 9, reason: "OOMKilled" };
+    const container = aContainer({
+      lastTermination: ended,
+      terminations: [ended, earlier],
+      restartCount: 2,
+      started: false,
+    });
+    const init = aContainer({ name: "prepare", init: true, ready: false });
+    const volumes = [
+      { name: "data", source: { $case: "pvc", value: { claimName: "db" } } },
+      { name: "keys", source: { $case: "secret", value: { secretName: "tls" } } },
+    ];
+    const main = { name: "main", volumeMounts: [{ name: "keys", mountPath: "/keys", readOnly: true }] };
+    const spec = { $case: "containerService", value: { container: main, volumes } };
+    fake.answers.listResources = () => ({ resources: [aResource({ spec: { name: "web", spec } as never })] });
     fake.answers.listPods = () => ({
-      pods: [aPod({ labels: { b: "2", a: "1" }, status: aPodStatus({ containers: [container] }) })],
+      pods: [aPod({ labels: { b: "2", a: "1" }, status: aPodStatus({ containers: [init, container] }) })],
     });
     const { stdout } = await forage("describe pod/web-1");
     assert.match(stdout, /^Pod: +web-1\nNamespace: +default\n/);
@@ -230,8 +244,12 @@ describe("describe", () => {
     assert.match(stdout, /\nContainer main:\n {2}Image: +registry\.example\/web:1\n/);
     assert.match(
       stdout,
-      /\n {2}Last end:\n {6}exited with code 3 \(Error\) 12s ago; last lines:\n {6}line one\n {6}line two\\x1b\[2J\n/,
+      /\n {2}Last end:\n {6}exited with code 3 \(Error\) 1h30m ago after 1h; last lines:\n {6}line one\n {6}line two\\x1b\[2J\n/,
     );
+    assert.match(stdout, /\n {2}Before: +ended by signal 9 \(OOMKilled\) 1h30m ago after 1h\n/);
+    assert.match(stdout, /\n {2}Started: +no: its startup probe has not passed\n/);
+    assert.match(stdout, /\nInit container prepare:\n/);
+    assert.match(stdout, /\n {2}data +claim\/db +-\n {2}keys +secret\/tls +main:\/keys \(read only\)\n/);
   });
 
   test("a workload with its pods and its rollout", async () => {

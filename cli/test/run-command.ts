@@ -13,13 +13,15 @@ export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
   readonly signal?: AbortSignal;
+  /** Called with each piece written to standard output. */
+  readonly onOutput?: (text: string) => void;
   /** Called with each piece written to standard error. */
   readonly onError?: (text: string) => void;
 }
 
 /** Runs a command line in this process; its home is empty and nothing is a terminal. */
 export async function runCommand(argv: readonly string[], options: RunOptions = {}): Promise<Result> {
-  const stdout = new Collector();
+  const stdout = new Collector(options.onOutput);
   const stderr = new Collector(options.onError);
   const world: World = {
     // The machine's own configuration must not reach the test.

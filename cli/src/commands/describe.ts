@@ -56,12 +56,15 @@ export const describe = defineCommand({
 });
 
 async function showPod(context: Context, coordinator: Coordinator, name: string): Promise<void> {
-  const pod = await findPod(coordinator, context.settings.namespace, name);
+  const { namespace } = context.settings;
+  const pod = await findPod(coordinator, namespace, name);
+  const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
+  const workload = resources.find((each) => each.kind === pod.workloadKind && each.name === pod.workloadName);
   show(
     context,
     `pod/${pod.name}`,
     () => Pod.toJSON(pod),
-    (nowMs) => describePod(pod, nowMs, context.paint),
+    (nowMs) => describePod(pod, workload?.spec, nowMs, context.paint),
   );
 }
 

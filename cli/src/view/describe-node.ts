@@ -26,6 +26,8 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
       ["Agent", node.agentVersion],
       ["nerdctl", report?.nerdctlVersion ?? ""],
       ["containerd", report?.containerdVersion ?? ""],
+      ["Runtime classes", report?.runtimeClasses.join(", ") ?? ""],
+      ["SELinux", report?.selinux === true ? "yes" : ""],
       ["Boot", node.bootId],
     ],
     paint,
@@ -35,6 +37,7 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
     head +
     renderSection("Resources", resourceTable(node, paint), paint) +
     renderSection("Conditions", conditionTable(node, paint), paint) +
+    renderSection("Claims", claimTable(node, paint), paint) +
     renderSection("Pods", pods.length === 0 ? "none" : podTable, paint)
   );
 }
@@ -58,6 +61,27 @@ function resourceTable({ report, requested }: Node, paint: Paint): string {
       { title: "REQUESTED", value: (name) => shortQuantity(requested[name] ?? "0"), alignRight: true },
     ],
     names,
+    { wide: false, paint },
+  );
+}
+
+function claimTable({ report }: Node, paint: Paint): string {
+  const claims = report?.claims ?? [];
+  if (claims.length === 0) return "";
+  return renderTable(
+    [
+      { title: "NAMESPACE", value: ({ namespace }) => namespace },
+      { title: "CLAIM", value: ({ name }) => name },
+      {
+        title: "CAPACITY",
+        value: ({ capacityBytes }) =>
+          capacityBytes === 0n ? "no limit" : shortQuantity(String(capacityBytes)),
+        alignRight: true,
+      },
+      { title: "USED", value: ({ usedBytes }) => shortQuantity(String(usedBytes)), alignRight: true },
+      { title: "PODS", value: ({ podUids }) => String(podUids.length), alignRight: true },
+    ],
+    claims,
     { wide: false, paint },
   );
 }

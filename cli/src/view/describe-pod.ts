@@ -1,12 +1,21 @@
 import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
 import type { Pod } from "@forage/proto/forage/operator/v1/operator";
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
 import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
+import { renderTable } from "../output/table.ts";
 import { labelText } from "./nodes.ts";
 import { hostPorts, podState, podTrouble } from "./pods.ts";
-import { age, dateTime, type WireTime } from "./timestamp.ts";
+import { age, dateTime, toMs, type WireTime } from "./timestamp.ts";
+import { volumeColumns, volumeRows } from "./volumes.ts";
 
-export function describePod(pod: Pod, nowMs: number, paint: Paint): string {
+/** `workload`: what the pod was made from, as far as it is still there; it tells of volumes. */
+export function describePod(
+  pod: Pod,
+  workload: ForageResource | undefined,
+  nowMs: number,
+  paint: Paint,
+): string {
   const { status } = pod;
   const since = (time: WireTime | undefined): string =>
     time === undefined ? "" : `${dateTime(time)} (${age(time, nowMs)} ago)`;
@@ -33,9 +42,15 @@ export function describePod(pod: Pod, nowMs: number, paint: Paint): string {
     paint,
   );
   const containers = (status?.containers ?? []).map((container) =>
-    renderSection(`Container ${container.name}`, describeContainer(container, nowMs, paint), paint),
+    renderSection(
+      `${container.init ? "Init container" : "Container"} ${container.name}`,
+      describeContainer(container, nowMs, paint),
+      paint,
+    ),
   );
-  return head + containers.join("");
+  const volumes = volumeRows(workload);
+  const volumeTable = volumes.length === 0 ? "" : renderTable(volumeColumns, volumes, { wide: false, paint });
+  return head + containers.join("") + renderSection("Volumes", volumeTable, paint);
 }
 
 function describeContainer(container: ContainerStatus, nowMs: number, paint: Paint): string {
@@ -43,11 +58,20 @@ function describeContainer(container: ContainerStatus, nowMs: number, paint: Pai
     [
       ["Image", container.image],
       ["State", stateText(container, nowMs)],
-      ["Ready", container.ready ? "yes" : "no"],
+      ["Started", container.init || container.started ? "" : "no: its startup probe has not passed"],
+      ["Ready", container.init ? "" : container.ready ? "yes" : "no"],
       ["Restarts", String(container.restartCount)],
       [
         "Last end",
         container.lastTermination === undefined ? "" : terminationText(container.lastTermination, nowMs),
+      ],
+      // The first of them is the last end.
+      [
+        "Before",
+        container.terminations
+          .slice(1)
+          .map((it) => terminationLine(it, nowMs))
+          .join("\n"),
       ],
       ["ID", container.containerId],
     ],
@@ -73,14 +97,20 @@ function stateText({ state }: ContainerStatus, nowMs: number): string {
   }
 }
 
-/** `exited with code 3 (Error) 12s ago`, and its last lines below. */
-function terminationText(
-  { exitCode, signal, reason, message, finishedAt }: ContainerTerminated,
+function terminationText(ended: ContainerTerminated, nowMs: number): string {
+  const lines = ended.message.trim();
+  return `${terminationLine(ended, nowMs)}${lines === "" ? "" : `; last lines:\n${lines}`}`;
+}
+
+/** `exited with code 3 (Error) 12s ago after 3s` */
+function terminationLine(
+  { exitCode, signal, reason, startedAt, finishedAt }: ContainerTerminated,
   nowMs: number,
 ): string {
   const how = signal > 0 ? `ended by signal ${signal}` : `exited with code ${exitCode}`;
   const why = reason === "" ? "" : ` (${reason})`;
   const when = finishedAt === undefined ? "" : ` ${age(finishedAt, nowMs)} ago`;
-  const lines = message.trim();
-  return `${how}${why}${when}${lines === "" ? "" : `; last lines:\n${lines}`}`;
+  const ran =
+    startedAt === undefined || finishedAt === undefined ? "" : ` after ${age(startedAt, toMs(finishedAt))}`;
+  return `${how}${why}${when}${ran}`;
 }
