@@ -289,6 +289,19 @@ test("a pod with a service account gets a token that the published keys verify",
   });
 });
 
+test("tokens are replaced on connected nodes before they run out", limit, async (t) => {
+  const world = await startWorld(t, {}, { heartbeatIntervalSeconds: 3_600 });
+  const agent = await HollowAgent.start(world);
+  await apply(world, "a1", aContainerService("web", { podConfig: { serviceAccountName: "robot" } }));
+  const old = assigned(agent).map(({ uid, identityToken }) => [uid, identityToken?.token]);
+  assert.equal(agent.identityTokens.length, 0);
+  world.clock.skip(49 * 60_000);
+  await until("both are replaced", () => {
+    const renewed = Object.assign({}, ...agent.identityTokens) as Record<string, { token: string }>;
+    return old.every(([uid, token]) => (renewed[uid ?? ""]?.token ?? token) !== token);
+  });
+});
+
 function decoded(part: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(part, "base64url").toString()) as Record<string, unknown>;
 }

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { ObjectVersionRecord, Sealed } from "@forage/proto/forage/store/v1/store";
+import { ConfigError } from "../config.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { prefixes, versionKeyKey } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
@@ -15,7 +16,7 @@ export async function openVault(keys: readonly SecretKey[], store: Store): Promi
   const stored = await store.get(versionKeyKey);
   if (stored !== undefined) {
     const sealed = decodeRecord(Sealed, versionKeyKey, stored.value);
-    return new Vault(ring, ring.open(sealed, versionKeyKey));
+    return new Vault(ring, openVersionKey(ring, sealed));
   }
   const versionKey = randomBytes(KEY_BYTES);
   const value = encodeRecord(Sealed, ring.seal(versionKey, versionKeyKey));
@@ -24,6 +25,20 @@ export async function openVault(keys: readonly SecretKey[], store: Store): Promi
     [{ kind: "put", key: versionKeyKey, value }],
   );
   return succeeded ? new Vault(ring, versionKey) : openVault(keys, store);
+}
+
+/** That it doesn't open means that the file isn't this store's: a setting to mend, not a fault of ours. */
+function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
+  try {
+    return ring.open(sealed, versionKeyKey);
+  } catch (error) {
+    throw new ConfigError(
+      `secretKeyFile: ${error instanceof Error ? error.message : "the keys don't fit the store"}`,
+      {
+        cause: error,
+      },
+    );
+  }
 }
 
 /** Rewrites what older keys encrypted with the first key; then they can go from the file. Returns how many records. */
