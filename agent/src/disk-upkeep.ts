@@ -81,7 +81,8 @@ function makeCollector({
     runtime,
     clock,
     records,
-    limits: { unusedMs: unusedDays * DAY_MS, highPercent, lowPercent },
+    // Turned round, they would remove nothing.
+    limits: { unusedMs: unusedDays * DAY_MS, highPercent, lowPercent: Math.min(lowPercent, highPercent) },
     wanted: () => supervisor.images(),
     usedPercent,
     events: {
