@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { LogOptions, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { Pod } from "@forage/proto/forage/operator/v1/operator";
+import { followLog } from "./follow-log.ts";
+
+const aPod = (id: string, state: "running" | "terminated" = "running") =>
+  Pod.fromPartial({
+    status: PodStatus.fromPartial({
+      containers: [{ name: "main", containerId: id, state: { $case: state, value: {} } as never }],
+    }),
+  });
+
+/** Each round is what one stream says, and what the pod is like after it. */
+async function follow(
+  rounds: readonly { readonly says: string; readonly then: Pod | undefined }[],
+  restarts: boolean,
+): Promise<{ shown: string; asked: (number | undefined)[] }> {
+  let round = -1;
+  let shown = "";
+  const asked: (number | undefined)[] = [];
+  await followLog({
+    open: async function* (options) {
+      round += 1;
+      asked.push(options.tailLines);
+      yield { data: Buffer.from(rounds[round]?.says ?? "") };
+    },
+    look: async () => (round < 0 ? aPod("c1") : rounds[round]?.then),
+    container: "",
+    log: LogOptions.fromPartial({ follow: true, tailLines: 2 }),
+    restarts,
+    show: async (data) => {
+      shown += Buffer.from(data).toString();
+    },
+    onLost: () => {},
+    signal: new AbortController().signal,
+  });
+  return { shown, asked };
+}
+
+test("a stream that ends while its container runs is opened again, and goes on where it was", async () => {
+  const { shown, asked } = await follow(
+    [
+      { says: "a\nb\n", then: aPod("c1") },
+      { says: "0\na\nb\nc\n", then: aPod("c1", "terminated") },
+    ],
+    false,
+  );
+  assert.equal(shown, "a\nb\nc\n");
+  assert.deepEqual(asked, [2, 10_000]);
+});
+
+test("a restarted container is followed from its first line on, where that is asked for", async () => {
+  const rounds = [
+    { says: "a\n", then: aPod("c2") },
+    { says: "b\n", then: undefined },
+  ];
+  assert.deepEqual(await follow(rounds, true), { shown: "a\nb\n", asked: [2, undefined] });
+  assert.deepEqual(await follow(rounds, false), { shown: "a\n", asked: [2] });
+});
