@@ -13,13 +13,16 @@ import type { RestartLimits } from "./container-memory.ts";
 import { Gate } from "./gate.ts";
 import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
-import { EMPTY_MEMORY, type ObservedContainer, type Pod, type PodMemory } from "./pod.ts";
+import { leftover } from "./leftover-pod.ts";
+import { limitedRootsOf } from "./limited-roots.ts";
+import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
 import { allContainers, mainOf } from "./pod-containers.ts";
 import type { PodFiles } from "./pod-files.ts";
 import { PodLoop } from "./pod-loop.ts";
 import type { PodStatus } from "./pod-status.ts";
 import type { PodView } from "./pod-view.ts";
 import type { HostFacts, PodEvents, PodWorld } from "./pod-world.ts";
+import { onceRecovered } from "./recovered-volumes.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
 
 export interface SupervisorOptions {
@@ -71,8 +74,8 @@ export interface RecordedPod {
   readonly damaged?: boolean;
 }
 
-// For containers whose pod is not known any more: enough to end well.
-const ORPHAN_GRACE_MS = 10_000;
+// A sound host takes tenths of a second.
+const RECOVER_WAIT_MS = 3_000;
 const PREPARE_BACK_OFF: BackOffLimits = { baseMs: 500, capMs: 10_000 };
 
 /**
@@ -92,6 +95,7 @@ export class PodSupervisor {
   readonly #hardClosing = new AbortController();
   readonly #running = new Set<Promise<void>>();
   #ready = false;
+  #volumesRecovered = false;
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
@@ -114,6 +118,7 @@ export class PodSupervisor {
     });
     this.#world = {
       ...options,
+      volumes: onceRecovered(options.volumes, () => this.#volumesRecovered),
       observer: this.#observer,
       probes: this.#probes,
       hooks: { clock, run: probe },
@@ -157,9 +162,8 @@ export class PodSupervisor {
     await this.#checkSandboxes();
     this.#addOrphans();
     // Containers of pods that nobody knows may still have theirs mounted.
-    const known = new Set([...this.#loops.keys(), ...this.#damaged.keys()]);
-    await this.#insist("volumes", (signal) => this.#options.volumes.recover(known, signal));
-    await this.#insist("devices", () => this.#options.devices.recover(known));
+    await this.#recoverVolumes();
+    await this.#insist("devices", () => this.#options.devices.recover(this.#knownUids()));
     if (this.#closing.signal.aborted) return;
     this.#ready = true;
     for (const loop of this.#loops.values()) this.#run(loop);
@@ -334,6 +338,22 @@ export class PodSupervisor {
     }
   }
 
+  /** Goes on behind the back of pods that have none if it takes long. */
+  async #recoverVolumes(): Promise<void> {
+    const { clock, volumes } = this.#options;
+    const recovered = new AbortController();
+    const work = this.#insist("volumes", (signal) => volumes.recover(this.#knownUids(), signal)).then(() => {
+      this.#volumesRecovered = !this.#closing.signal.aborted;
+      recovered.abort();
+    });
+    this.#track(work);
+    await pause(clock, RECOVER_WAIT_MS, recovered.signal);
+  }
+
+  #knownUids(): ReadonlySet<string> {
+    return new Set([...this.#loops.keys(), ...this.#damaged.keys()]);
+  }
+
   async #insist(part: HostPart, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { clock, events } = this.#options;
     const { signal } = this.#closing;
@@ -361,26 +381,4 @@ export interface FoundContainer {
 
 function goalOf(pod: Pod): PodView["goal"] {
   return pod.stopping ? "remove" : "run";
-}
-
-function leftover(uid: string): Pod {
-  return {
-    uid,
-    namespace: "",
-    name: "",
-    specHash: "",
-    stopping: true,
-    hostname: "",
-    graceMs: ORPHAN_GRACE_MS,
-    restartPolicy: "Never",
-    containers: [],
-  };
-}
-
-function limitedRootsOf(pod: Pod, containers: readonly ObservedContainer[]): readonly LimitedRoot[] {
-  return allContainers(pod).flatMap(({ name, rootLimitBytes }) => {
-    const running = containers.find((it) => it.container === name && it.state === "running");
-    if (rootLimitBytes === undefined || running === undefined) return [];
-    return [{ podUid: pod.uid, container: name, containerId: running.id, limitBytes: rootLimitBytes }];
-  });
 }
