@@ -7,7 +7,8 @@ import type { PodStatus } from "../../src/pods/pod-status.ts";
 import { PodSupervisor } from "../../src/pods/pod-supervisor.ts";
 import { fromPodState, toPodState } from "../../src/pods/stored-memory.ts";
 import { probeOver } from "../../src/probes/run-probe.ts";
-import type { SimHost, SimSession } from "./sim-host.ts";
+import type { SimHost } from "./sim-host.ts";
+import { openSession, type SimSession } from "./sim-session.ts";
 
 /** What survives an agent: assignments at once, memories a little later. */
 export class SimDisk {
@@ -34,7 +35,7 @@ export class SimAgent {
     this.#host = host;
     this.#disk = disk;
     this.trace = trace;
-    this.#session = host.session();
+    this.#session = openSession(host);
     const { runtime, network, volumes, files } = this.#session;
     this.supervisor = new PodSupervisor({
       instance: "sim",

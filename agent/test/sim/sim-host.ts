@@ -1,20 +1,9 @@
-import type { PodNetwork, PortMapping } from "../../src/network/network.ts";
-import type { PodFiles } from "../../src/pods/pod-files.ts";
-import {
-  type ContainerRuntime,
-  type ContainerSpec,
-  RuntimeError,
-  type RuntimeEvent,
-} from "../../src/runtime/runtime.ts";
+import type { PortMapping } from "../../src/network/network.ts";
+import { type ContainerSpec, RuntimeError, type RuntimeEvent } from "../../src/runtime/runtime.ts";
 import { FakeVolumes } from "../../src/volumes/fake.ts";
-import type { PodVolumes } from "../../src/volumes/volumes.ts";
-import { SimCalls, type SimLine } from "./sim-calls.ts";
+import { SimCalls } from "./sim-calls.ts";
 import type { SimClock } from "./sim-clock.ts";
 import type { SimContainer } from "./sim-container.ts";
-import { simFiles, simNetwork } from "./sim-network.ts";
-import { runProgram } from "./sim-programs.ts";
-import { simRuntime } from "./sim-runtime.ts";
-import { simVolumes } from "./sim-volumes.ts";
 
 /** What is told as it happens. */
 export interface SimWitness {
@@ -26,15 +15,8 @@ export interface SimWitness {
   released(podUid: string): void;
 }
 
-export interface SimSession {
-  readonly runtime: ContainerRuntime;
-  readonly network: PodNetwork;
-  readonly volumes: PodVolumes;
-  readonly files: PodFiles;
-  readonly cut: () => void;
-}
-
-const HOOK_UNWRITTEN_MS = 1_000;
+const INIT_MAX_MS = 2_000;
+const JOB_MAX_MS = 60_000;
 const WARM_UP_MAX_MS = 4_000;
 const STOP_MAX_MS = 2_000;
 
@@ -89,25 +71,6 @@ export class SimHost {
     this.published.clear();
   }
 
-  session(): SimSession {
-    const line: SimLine = { cut: false };
-    this.volumes.restart();
-    return {
-      runtime: simRuntime(this, line),
-      network: simNetwork(this, line),
-      volumes: simVolumes(this, line),
-      files: simFiles(this, line),
-      cut: () => {
-        line.cut = true;
-        const nowMs = this.clock.nowMs();
-        for (const it of this.running()) {
-          // That it was done may not have been written down.
-          if (it.postStart === "done" && nowMs - it.postStartEndedAtMs < HOOK_UNWRITTEN_MS) it.excused = true;
-        }
-      },
-    };
-  }
-
   start(spec: ContainerSpec): { id: string } {
     if ([...this.containers.values()].some((it) => it.spec.name === spec.name)) {
       throw new RuntimeError("ALREADY_EXISTS", `name ${spec.name} is taken`, { retryable: false });
@@ -125,7 +88,7 @@ export class SimHost {
     if (fails) throw new RuntimeError("START_FAILED", "no such file", { retryable: false });
     const container = this.containers.get(id) ?? made;
     this.witness?.started(container);
-    runProgram(this, container);
+    this.#runProgram(container);
     this.#emit({ type: "started", containerId: id });
     return { id };
   }
@@ -144,6 +107,15 @@ export class SimHost {
     if (container?.state === "running") this.witness?.killed(container, "remove");
     this.end(id, 137);
     if (this.containers.delete(id)) this.#emit({ type: "removed", containerId: id });
+  }
+
+  /** What a container does by itself, by its first word: `init` and `job` end after a while, others don't. */
+  #runProgram({ id, spec }: SimContainer): void {
+    const word = spec.command[0];
+    if (word !== "init" && word !== "job") return;
+    const { calls } = this;
+    const afterMs = calls.random() * (word === "init" ? INIT_MAX_MS : JOB_MAX_MS);
+    this.clock.after(afterMs, () => this.end(id, calls.chance(calls.faults.programFails) ? 1 : 0));
   }
 
   #emit(event: RuntimeEvent): void {

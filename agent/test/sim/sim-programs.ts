@@ -3,19 +3,8 @@ import { never, type SimLine } from "./sim-calls.ts";
 import type { SimContainer } from "./sim-container.ts";
 import type { SimHost } from "./sim-host.ts";
 
-const INIT_MAX_MS = 2_000;
-const JOB_MAX_MS = 60_000;
 const HOOK_MAX_MS = 3_000;
 const ANSWER_MAX_MS = 300;
-
-/** What a container does by itself, by its first word: `init` and `job` end after a while, others don't. */
-export function runProgram(host: SimHost, { id, spec }: SimContainer): void {
-  const word = spec.command[0];
-  if (word !== "init" && word !== "job") return;
-  const { calls } = host;
-  const afterMs = calls.random() * (word === "init" ? INIT_MAX_MS : JOB_MAX_MS);
-  host.clock.after(afterMs, () => host.end(id, calls.chance(calls.faults.programFails) ? 1 : 0));
-}
 
 /** Commands in a container: probes and hooks, by their first word. */
 export function execInSim(
