@@ -69,7 +69,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const state = new State();
   const follow = await loadState(store, state);
   const stopping = new AbortController();
-  const following = follow(stopping.signal).catch(options.onFatal);
+  // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
+  const over = new AbortController();
+  const following = follow(over.signal).catch(options.onFatal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
   const sessions = new Sessions({ state, clock, log, heartbeatIntervalMs });
   const tunnels = new Tunnels({ sessions, clock, randomName });
@@ -127,6 +129,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await Promise.all([tls.close(closeGraceMs), plain?.close(), http.close()]);
       server.forceShutdown();
       await control.close();
+      over.abort();
       await following;
     },
   };
