@@ -22,7 +22,7 @@ import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { webManifest } from "../system/manifests.ts";
 import { waitForReadyPods } from "../system/pods.ts";
-import { type System, startSystem } from "../system/system.ts";
+import { type System, startSystem, waitForNode } from "../system/system.ts";
 import { Terminal } from "../system/terminal.ts";
 
 const limit = { timeout: 180_000 };
@@ -154,6 +154,37 @@ describe("sessions with real containers", { concurrency: false }, () => {
       assert.deepEqual(await once(child, "exit"), [130, null]);
     },
   );
+
+  test("logs: with times, since a time, and followed over a restart of the agent", limit, async (t) => {
+    const logs = (...options: string[]) => system.forage(["logs", pod, "-n", "e2e", ...options]);
+    const stamped = await logs("--timestamps", "--tail", "1");
+    assert.match(stamped.stdout, /^\d{4}-\d\d-\d\dT[\d:.]+Z\S* ready\n$/, stamped.stderr);
+    assert.match((await logs("--since", "1h")).stdout, /^started\n/m);
+    assert.equal((await logs("--since", "2999-01-01T00:00:00Z")).stdout, "");
+    const { child, said } = start(["logs", "-f", pod, "-n", "e2e", "--tail", "1"]);
+    t.after(() => child.kill("SIGKILL"));
+    const shows = (text: string) =>
+      waitFor(() => said().includes(text), { what: text, limitMs: 60_000, explain: said });
+    await shows("ready\n");
+    await inPod("echo before >/proc/1/fd/1");
+    await shows("before\n");
+    await system.agent.kill();
+    system.agent.start();
+    await waitForNode(system);
+    // The node is believed in for a while, also before the agent is back.
+    const write = ["exec", pod, "-n", "e2e", "--", "sh", "-c", "echo after >/proc/1/fd/1"];
+    await waitFor(async () => (await system.forage(write)).exitCode === 0, {
+      what: "exec works again",
+      limitMs: 60_000,
+    });
+    await shows("after\n");
+    assert.deepEqual(
+      said()
+        .split("\n")
+        .filter((line) => /^(ready|before|after)$/.test(line)),
+      ["ready", "before", "after"],
+    );
+  });
 
   test("cp: a tree goes in and comes back the same, with its modes and times", limit, async () => {
     const from = join(host.dir, "tree");
