@@ -80,6 +80,7 @@ function makeRuntime(config: Config): NerdctlRuntime {
     namespace: config.containerd.namespace,
     stateDir: join(config.runDir, "nerdctl"),
     programDir: join(config.dataDir, "programs"),
+    volumeDir: join(config.dataDir, "image-volumes"),
     cniBinDir: config.cniBinDir,
     cniConfigDir: join(config.runDir, "cni"),
     instance: config.instance,

@@ -36,6 +36,7 @@ export async function openNerdctl(change: Partial<NerdctlRuntimeOptions> = {}): 
     namespace: host.namespace,
     stateDir: join(host.dir, "runtime"),
     programDir: join(host.dir, "programs"),
+    volumeDir: join(host.dir, "image-volumes"),
     cniBinDir: "/usr/lib/cni",
     cniConfigDir: join(host.dir, "cni"),
     instance: host.name,

@@ -11,7 +11,15 @@ const OTHER = "cd".repeat(32);
 function given(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), "forage-homes-"));
   t.after(() => rmSync(dir, { recursive: true }));
-  return { dir, homes: new ContainerHomes(join(dir, "containers"), join(dir, "common")) };
+  return {
+    dir,
+    homes: new ContainerHomes({
+      homes: join(dir, "containers"),
+      commonRoot: join(dir, "common"),
+      volumes: join(dir, "volumes"),
+      address: "/run/containerd/containerd.sock",
+    }),
+  };
 }
 
 async function aHome(homes: ContainerHomes, name: string, id?: string) {
@@ -65,6 +73,21 @@ test("the sweep takes what is old and has no container", async (t) => {
     [alive, dead, young].map((it) => existsSync(it.dir)),
     [true, false, true],
   );
+});
+
+test("what its image's volumes hold goes with a container, also when a reboot took its home", async (t) => {
+  const { dir, homes } = given(t);
+  const volumesOf = (name: string) => join(dir, "volumes", name);
+  const home = await aHome(homes, "a");
+  writeFileSync(join(volumesOf("a"), "data"), "x");
+  await homes.release(home);
+  assert.equal(existsSync(volumesOf("a")), false);
+
+  await aHome(homes, "lives");
+  for (const name of ["old", "young"]) mkdirSync(volumesOf(name));
+  for (const name of ["old", "lives"]) utimesSync(volumesOf(name), 1, 1);
+  await homes.sweep(new Set(), Date.now() - 60_000);
+  assert.deepEqual(["old", "young", "lives"].map(volumesOf).map(existsSync), [false, true, true]);
 });
 
 test("a home is busy while a process has its id file for an argument", async (t) => {

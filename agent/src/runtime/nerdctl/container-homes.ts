@@ -1,4 +1,5 @@
-import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { createHash } from "node:crypto";
+import { mkdir, readdir, readFile, realpath, rm, stat, symlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 
 /** One container's directory: nerdctl's state for it, and its id. */
@@ -11,41 +12,60 @@ export interface ContainerHome {
   readonly idFile: string;
 }
 
+export interface ContainerHomePlaces {
+  /** One directory below it for each container. */
+  readonly homes: string;
+  /** The data root of all other calls. */
+  readonly commonRoot: string;
+  /** On disk: what containers write to volumes that only their images ask for (`VOLUME`). Goes with the container. */
+  readonly volumes: string;
+  /** containerd's, as nerdctl is given it. */
+  readonly address: string;
+}
+
 /**
  * Each container gets a data root of its own. With a common one, nerdctl rewrites every other container's hosts file under one lock at
  * each start and removal (60 containers: 2.5 times as slow), and leaves a file behind for each. Names stay unique: they are the
  * directories' names.
  */
 export class ContainerHomes {
-  readonly #dir: string;
-  readonly #commonRoot: string;
+  readonly #places: ContainerHomePlaces;
 
-  /** `commonRoot` is the data root of all other calls. */
-  constructor(dir: string, commonRoot: string) {
-    this.#dir = dir;
-    this.#commonRoot = commonRoot;
+  constructor(places: ContainerHomePlaces) {
+    this.#places = places;
   }
 
   /** Undefined if the name is taken. */
   async claim(name: string): Promise<ContainerHome | undefined> {
-    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    await mkdir(this.#places.homes, { recursive: true, mode: 0o700 });
     const home = this.home(name);
     try {
       await mkdir(home.dir, { mode: 0o700 });
-      return home;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "EEXIST") return undefined;
       throw error;
     }
+    await this.#linkVolumes(home);
+    return home;
   }
 
   home(name: string): ContainerHome {
-    const dir = join(this.#dir, name);
+    const dir = join(this.#places.homes, name);
     return { name, dir, dataRoot: join(dir, "nerdctl"), idFile: join(dir, "id") };
   }
 
   async release(home: ContainerHome): Promise<void> {
+    await rm(join(this.#places.volumes, home.name), { recursive: true, force: true });
     await rm(home.dir, { recursive: true, force: true });
+  }
+
+  /** Data roots lie in memory; a database's files must not. */
+  async #linkVolumes({ name, dataRoot }: ContainerHome): Promise<void> {
+    const volumes = join(this.#places.volumes, name);
+    await mkdir(volumes, { recursive: true, mode: 0o700 });
+    const store = join(dataRoot, await addressHash(this.#places.address));
+    await mkdir(store, { recursive: true, mode: 0o700 });
+    await symlink(volumes, join(store, "volumes"));
   }
 
   /** Releases the homes of containers that are gone. */
@@ -58,6 +78,16 @@ export class ContainerHomes {
       if (ids.has(basename(dir))) await rm(dir, { recursive: true, force: true });
   }
 
+  /** Removes image volumes that a reboot left without their home. */
+  async #sweepVolumes(beforeMs: number): Promise<void> {
+    const homes = new Set(await list(this.#places.homes));
+    for (const name of await list(this.#places.volumes)) {
+      const dir = join(this.#places.volumes, name);
+      const made = homes.has(name) ? undefined : await stat(dir).catch(() => undefined);
+      if (made !== undefined && made.mtimeMs < beforeMs) await rm(dir, { recursive: true, force: true });
+    }
+  }
+
   /** Releases homes older than `beforeMs` (wall clock) whose container is not among `alive`: left by a call that was cut off. */
   async sweep(alive: ReadonlySet<string>, beforeMs: number): Promise<void> {
     for (const home of await this.#list()) {
@@ -66,13 +96,16 @@ export class ContainerHomes {
       const made = await stat(home.dir).catch(() => undefined);
       if (made !== undefined && made.mtimeMs < beforeMs) await this.release(home);
     }
+    await this.#sweepVolumes(beforeMs);
     for (const dir of await this.#shadows())
       if (!alive.has(basename(dir))) await rm(dir, { recursive: true, force: true });
   }
 
   /** nerdctl makes an empty directory in the data root at hand for every container that it looks at. */
   async #shadows(): Promise<readonly string[]> {
-    const parents = (await list(this.#commonRoot)).map((hash) => join(this.#commonRoot, hash, "containers"));
+    const parents = (await list(this.#places.commonRoot)).map((hash) =>
+      join(this.#places.commonRoot, hash, "containers"),
+    );
     const namespaces = await Promise.all(
       parents.map(async (dir) => (await list(dir)).map((name) => join(dir, name))),
     );
@@ -83,8 +116,15 @@ export class ContainerHomes {
   }
 
   async #list(): Promise<readonly ContainerHome[]> {
-    return (await list(this.#dir)).map((name) => this.home(name));
+    return (await list(this.#places.homes)).map((name) => this.home(name));
   }
+}
+
+/** nerdctl's own directory in a data root is named after the containerd that it talks to, links resolved. */
+async function addressHash(address: string): Promise<string> {
+  const path = address.replace(/^unix:\/\//, "");
+  const real = await realpath(path).catch(() => path);
+  return createHash("sha256").update(real).digest("hex").slice(0, 8);
 }
 
 function list(dir: string): Promise<readonly string[]> {

@@ -38,6 +38,8 @@ export interface NerdctlRuntimeOptions {
   readonly stateDir: string;
   /** For small programs of ours. Must allow execution, which Debian's /run doesn't, and stay while containers live. */
   readonly programDir: string;
+  /** On disk, for this instance alone: volumes that only images ask for. */
+  readonly volumeDir: string;
   readonly cniBinDir: string;
   readonly cniConfigDir: string;
   /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's defaults. */
@@ -94,7 +96,12 @@ export class NerdctlRuntime implements ContainerRuntime {
       callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
       clock: options.clock,
     });
-    this.#homes = new ContainerHomes(join(options.stateDir, "containers"), commonRoot);
+    this.#homes = new ContainerHomes({
+      homes: join(options.stateDir, "containers"),
+      commonRoot,
+      volumes: options.volumeDir,
+      address: options.address,
+    });
     this.#runs = new RunCall({
       cli: this.#cli,
       homes: this.#homes,
