@@ -16,7 +16,8 @@ interface Line {
 }
 
 describe("docs/reference/pod-fields.md has a line for each field of a pod, with a test that exists", () => {
-  const lines = readLines(readFileSync(join(root, "docs/reference/pod-fields.md"), "utf8"));
+  const text = readFileSync(join(root, "docs/reference/pod-fields.md"), "utf8");
+  const lines = readLines(text);
   const titles = testTitles();
   const messages = messagesBelow(service);
   for (const message of messages) {
@@ -34,6 +35,12 @@ describe("docs/reference/pod-fields.md has a line for each field of a pod, with 
       }
     });
   }
+
+  test("what can go wrong has tests, too", () => {
+    const named = testsNamedBefore(text);
+    assert.ok(named.length > 10);
+    for (const title of named) assert.ok(titles.has(title), `"${title}" isn't there`);
+  });
 
   test("no message is described that pods don't hold", () => {
     assert.deepEqual([...lines.keys()].sort(), messages.map((it) => it.replace("forest.v1.", "")).sort());
@@ -54,6 +61,13 @@ function readLines(text: string): Map<string, Map<string, Line>> {
     found.set(section.slice(0, section.indexOf("\n")), fields);
   }
   return found;
+}
+
+/** Those in the last column of tables above the first section. */
+function testsNamedBefore(text: string): string[] {
+  const head = text.slice(0, text.indexOf("\n## "));
+  const rows = [...head.matchAll(/^\| .* \| (.*) \|$/gm)].map(([, tests = ""]) => tests);
+  return rows.filter((tests) => tests !== "tests" && tests !== "---").flatMap((tests) => tests.split("<br>"));
 }
 
 function testTitles(): Set<string> {
