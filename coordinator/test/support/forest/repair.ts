@@ -112,11 +112,13 @@ function repairRun(spec: Draft): void {
 function repairPod(spec: Draft): void {
   spec.volumes = list(spec.volumes).map((volume, index) => ({ ...volume, name: `v${index}` }));
   const volumes = list(spec.volumes).map((volume) => volume.name);
+  // In the host's network no two containers may have the same port.
+  let nextPort = 8000;
   const rename = (container: Draft, name: string): Draft => ({
     ...container,
     name,
     ports: list(container.ports).map((port, index) => {
-      return { ...port, name: `${name.slice(0, 6)}-p${index}`, containerPort: 8000 + index };
+      return { ...port, name: `${name.slice(0, 6)}-p${index}`, containerPort: nextPort++ };
     }),
     volumeMounts: volumes.length === 0 ? [] : list(container.volumeMounts),
   });

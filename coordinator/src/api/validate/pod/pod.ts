@@ -17,6 +17,8 @@ export interface PodParts {
 /** Each container costs a process tree and its own supervision. */
 const maxContainers = 32;
 const maxVolumes = 64;
+/** In which agents show a pod the token of its service account. */
+const identityVolume = "forage-identity";
 
 interface Placed {
   readonly container: Container;
@@ -35,6 +37,10 @@ export function validatePod(pod: PodParts, field: Field): void {
   checkNames(pod.volumes.map(({ name }, index) => ({ name, field: volumes.item(index).at("name") })));
   checkNames(containers.map(({ container, field: at }) => ({ name: container.name, field: at.at("name") })));
   checkNames(containers.flatMap(portNames));
+  if (pod.podConfig?.hostNetwork) checkNames(containers.flatMap(hostPorts));
+  for (const [index, { name }] of pod.volumes.entries())
+    if (name === identityVolume)
+      volumes.item(index).at("name").invalid("is the name of the agent's own volume");
   const known = new Set(pod.volumes.map(({ name }) => name));
   for (const { container, field: at } of containers)
     checkMounts(container.volumeMounts, known, at.at("volume_mounts"));
@@ -68,6 +74,15 @@ function portNames({ container, role, field }: Placed): { readonly name: string;
   return container.ports.map(({ name }, index) => ({
     name,
     field: field.at("ports").item(index).at("name"),
+  }));
+}
+
+/** In the host's network there is one of each; init containers are done by then. */
+function hostPorts({ container, role, field }: Placed): { readonly name: string; readonly field: Field }[] {
+  if (role === "init") return [];
+  return container.ports.map(({ containerPort, protocol }, index) => ({
+    name: `${containerPort}/${protocol === "" ? "TCP" : protocol}`,
+    field: field.at("ports").item(index).at("container_port"),
   }));
 }
 

@@ -24,3 +24,15 @@ describeSpec("container_service", "ports", [
   ],
   ["101", ports(...Array.from({ length: 101 }, (_, i) => ({ containerPort: i + 1 }))), ["container.ports"]],
 ]);
+
+const onTwo = (hostNetwork: boolean, protocol = "TCP") => ({
+  ...ports({ containerPort: 80 }),
+  sidecars: [{ name: "side", image: "app:v1", ports: [{ containerPort: 80, protocol }] }],
+  podConfig: { hostNetwork },
+});
+
+describeSpec("container_service", "ports of two containers", [
+  ["the same number in the pod's own network", onTwo(false), []],
+  ["the same number in the host's network", onTwo(true), ["sidecars[0].ports[0].container_port"]],
+  ["the same number for another protocol", onTwo(true, "UDP"), []],
+]);

@@ -11,6 +11,11 @@ const secret = "volumes[0].secret";
 
 describeSpec("container_service", "volumes", [
   ["no name", { volumes: [{ source: { $case: "emptyDir", value: {} } }] }, ["volumes[0].name"]],
+  [
+    "the name of the agent's own volume",
+    { volumes: [{ name: "forage-identity", source: { $case: "emptyDir", value: {} } }] },
+    ["volumes[0].name"],
+  ],
   ["no source", { volumes: [{ name: "v" }] }, ["volumes[0]"]],
   [
     "65",
