@@ -44,6 +44,9 @@ function services(dir: string, freePort: number, takenPort: number): Readonly<Re
       container: shell("true"),
     },
     stuck: { init_containers: [{ name: "broken", command: ["false"] }], container: shell("true") },
+    "ends-never": { container: { command: ["sh", "-c", "exit 3"] }, pod_config: { restart_policy: "Never" } },
+    "ends-well": { container: { command: ["true"] }, pod_config: { restart_policy: "OnFailure" } },
+    "ends-badly": { container: { command: ["false"] }, pod_config: { restart_policy: "OnFailure" } },
     "dns-first": { container: resolv },
     "dns-default": { container: resolv, pod_config: { dns_policy: "Default" } },
     "dns-none": {
@@ -140,6 +143,27 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     });
     assert.equal(containerOf(pod)?.restartCount ?? 0, 0);
   });
+
+  test(
+    "restart_policy: Never and OnFailure let pods end, which are replaced, and OnFailure restarts what failed",
+    limit,
+    async () => {
+      const failed = await lab.until(
+        "ends-never",
+        "has failed",
+        (it) => it.status?.phase === "POD_PHASE_FAILED",
+      );
+      assert.equal(containerOf(failed)?.restartCount ?? 0, 0);
+      await lab.until("ends-never", "is replaced", ({ uid }) => uid !== failed.uid);
+      const well = await lab.until(
+        "ends-well",
+        "has ended",
+        (it) => it.status?.phase === "POD_PHASE_SUCCEEDED",
+      );
+      await lab.until("ends-well", "is replaced", ({ uid }) => uid !== well.uid);
+      await lab.until("ends-badly", "was restarted", (it) => (containerOf(it)?.restartCount ?? 0) > 0);
+    },
+  );
 
   test("dns_policy: the host's servers, or none but those of dns_config", limit, async () => {
     const hosts = readFileSync("/etc/resolv.conf", "utf8").match(/^nameserver .*$/gm) ?? [];
