@@ -13,7 +13,7 @@ const aPod = (id: string, state: "running" | "terminated" = "running") =>
 
 /** Each round is what one stream says, and what the pod is like after it. */
 async function follow(
-  rounds: readonly { readonly says: string; readonly then: Pod | undefined }[],
+  rounds: readonly { readonly says: string; readonly afterwards: Pod | undefined }[],
   restarts: boolean,
 ): Promise<{ shown: string; asked: (number | undefined)[] }> {
   let round = -1;
@@ -25,7 +25,7 @@ async function follow(
       asked.push(options.tailLines);
       yield { data: Buffer.from(rounds[round]?.says ?? "") };
     },
-    look: async () => (round < 0 ? aPod("c1") : rounds[round]?.then),
+    look: async () => (round < 0 ? aPod("c1") : rounds[round]?.afterwards),
     container: "",
     log: LogOptions.fromPartial({ follow: true, tailLines: 2 }),
     restarts,
@@ -41,8 +41,8 @@ async function follow(
 test("a stream that ends while its container runs is opened again, and goes on where it was", async () => {
   const { shown, asked } = await follow(
     [
-      { says: "a\nb\n", then: aPod("c1") },
-      { says: "0\na\nb\nc\n", then: aPod("c1", "terminated") },
+      { says: "a\nb\n", afterwards: aPod("c1") },
+      { says: "0\na\nb\nc\n", afterwards: aPod("c1", "terminated") },
     ],
     false,
   );
@@ -52,8 +52,8 @@ test("a stream that ends while its container runs is opened again, and goes on w
 
 test("a restarted container is followed from its first line on, where that is asked for", async () => {
   const rounds = [
-    { says: "a\n", then: aPod("c2") },
-    { says: "b\n", then: undefined },
+    { says: "a\n", afterwards: aPod("c2") },
+    { says: "b\n", afterwards: undefined },
   ];
   assert.deepEqual(await follow(rounds, true), { shown: "a\nb\n", asked: [2, undefined] });
   assert.deepEqual(await follow(rounds, false), { shown: "a\n", asked: [2] });
