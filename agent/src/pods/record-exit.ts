@@ -1,4 +1,5 @@
 import { ended } from "./container-memory.ts";
+import { withLateOom } from "./late-oom.ts";
 import {
   type ContainerMemory,
   memoryOf,
@@ -6,7 +7,7 @@ import {
   type Termination,
   withContainer,
 } from "./pod.ts";
-import { roleOf } from "./pod-containers.ts";
+import { allContainers, roleOf } from "./pod-containers.ts";
 import type { PodWorld } from "./pod-world.ts";
 import type { StepContext, StepEffect } from "./step-context.ts";
 
@@ -19,7 +20,12 @@ export async function recordExit(
 ): Promise<StepEffect> {
   const { pod } = view;
   const memory = memoryOf(view.memory, container);
-  const seen = view.containers.find((it) => it.id === id);
+  const found = view.containers.find((it) => it.id === id);
+  const limited = allContainers(pod).some((it) => it.name === container && it.memoryLimitBytes !== undefined);
+  const seen =
+    found !== undefined && limited && memory.stop === undefined
+      ? await withLateOom(found, () => world.observer.containersOf(pod.uid), world.clock, signal)
+      : found;
   const known =
     seen?.exitCode === undefined && id !== undefined ? await inspect(world, id, signal) : undefined;
   const lastLines = await world.files.lastLines(pod.uid, container, memory.attempt);

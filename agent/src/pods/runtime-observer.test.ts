@@ -95,6 +95,16 @@ test("a kill for memory shows in the end that follows", async () => {
   assert.deepEqual([seen?.oomKilled, seen?.exitCode], [true, 137]);
 });
 
+test("a kill for memory is not forgotten when the start is noted after it", async () => {
+  const world = new World();
+  world.listed = [aContainer("a")];
+  await world.observer.refresh();
+  await world.tell({ type: "oom", containerId: "a" });
+  world.start("a");
+  await world.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
+  assert.equal(world.observer.containersOf("p")[0]?.oomKilled, true);
+});
+
 class World {
   readonly observer: RuntimeObserver;
   readonly changes: string[] = [];

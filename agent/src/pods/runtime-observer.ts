@@ -90,7 +90,7 @@ export class RuntimeObserver {
     const known = this.#known.get(container.id)?.observed;
     const exit = known?.state === "exited" ? known : this.#earlyExits.get(container.id);
     this.#earlyExits.delete(container.id);
-    this.#put(podUid, image, { ...container, ...exit });
+    this.#put(podUid, image, { ...container, ...(known?.oomKilled && { oomKilled: true }), ...exit });
   }
 
   noteStopped(ids: readonly string[]): void {
