@@ -24,6 +24,8 @@ export interface PodDevices {
   take(podUid: string, request: DeviceRequest): Promise<readonly HostDevice[]>;
   /** The pod's containers must be gone. Unknown uids are fine. */
   release(podUid: string): Promise<void>;
+  /** Calls when there may be units for those that found too few: some were released, or have come back. One listener. */
+  onFreed(listener: () => void): void;
   /** How many units there are, and how many of them can be used. */
   amounts(): DeviceAmounts;
   /** Looks now and then what is there, until the signal aborts; `onChange`: the amounts differ. */
@@ -60,6 +62,7 @@ export const noDevices: PodDevices = {
     return [];
   },
   release: async () => undefined,
+  onFreed: () => undefined,
   amounts: () => ({ capacity: {}, allocatable: {} }),
   watch: async () => undefined,
 };

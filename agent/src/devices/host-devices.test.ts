@@ -42,6 +42,26 @@ test("units come back with the pod's end only", async (t) => {
   assert.deepEqual(paths(await devices.take("b", one)), ["/dev/a"]);
 });
 
+test("who waits is told of units that come back, and of nothing else", async (t) => {
+  const host = aHost(t);
+  const devices = await host.open();
+  let told = 0;
+  devices.onFreed(() => {
+    told += 1;
+  });
+  await devices.take("a", one);
+  await devices.release("b");
+  assert.equal(told, 0);
+  await devices.release("a");
+  assert.equal(told, 1);
+  host.absent.add("/dev/a");
+  await devices.take("b", one);
+  assert.equal(told, 1);
+  host.absent.clear();
+  await devices.take("b", one);
+  assert.equal(told, 2);
+});
+
 test("the next agent knows who has what, and frees what nobody knows", async (t) => {
   const host = aHost(t);
   const devices = await host.open();

@@ -30,6 +30,7 @@ export class HostDevices implements PodDevices {
   readonly #isDevice: (path: string) => Promise<boolean>;
   #held = new Map<string, readonly Holding[]>();
   #present: ReadonlySet<DeviceUnit> = new Set();
+  #freed: () => void = () => undefined;
   /** One after the other: what is free is decided and written down in one go. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -70,7 +71,12 @@ export class HostDevices implements PodDevices {
       if (!this.#held.has(podUid)) return;
       await this.#records.remove(podUid);
       this.#held.delete(podUid);
+      this.#freed();
     });
+  }
+
+  onFreed(listener: () => void): void {
+    this.#freed = listener;
   }
 
   amounts(): DeviceAmounts {
@@ -95,6 +101,7 @@ export class HostDevices implements PodDevices {
     const found = await Promise.all(units.map((unit) => this.#isThere(unit)));
     const before = this.#present;
     this.#present = new Set(units.filter((_, index) => found[index]));
+    if ([...this.#present].some((unit) => !before.has(unit))) this.#freed();
     return before.size !== this.#present.size || [...before].some((unit) => !this.#present.has(unit));
   }
 

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { DeviceError } from "../devices/devices.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { backOffMs } from "./back-off.ts";
 import { effectivePolicy } from "./container-steps.ts";
@@ -43,6 +44,8 @@ export class PodLoop {
   #stoppingSinceMs: number | undefined;
   #memory: PodMemory;
   #stale = false;
+  /** Since the present step began. */
+  #devicesFreed = false;
   #doubtUntilMs: number | undefined;
   #published = false;
   /** The object that was assigned then; undefined: nobody knows. */
@@ -109,6 +112,17 @@ export class PodLoop {
     this.#published = this.#memory.sandbox !== undefined && this.#memory.ports !== undefined;
   }
 
+  /** What waits for devices need not wait its time out. */
+  devicesFreed(): void {
+    this.#devicesFreed = true;
+    const notBeforeMs = this.#world.clock.nowMs();
+    for (const [key, fault] of this.#faults) {
+      if (!fault.forDevices) continue;
+      this.#faults.set(key, { ...fault, notBeforeMs });
+      this.wake();
+    }
+  }
+
   wake(): void {
     this.#woken = true;
     this.#wakeUp?.();
@@ -164,6 +178,7 @@ export class PodLoop {
   async #do(step: Step, signal: AbortSignal): Promise<void> {
     const beganMs = this.#world.clock.monotonicMs();
     const context = this.#context(signal);
+    this.#devicesFreed = false;
     try {
       // The same step twice in a row changed nothing; without a wait it would be done forever.
       if (isDeepStrictEqual(step, this.#lastStep)) throw new Error(`${step.kind} had no effect`);
@@ -219,9 +234,14 @@ export class PodLoop {
     const key = stepKey(step);
     const failures = (this.#faults.get(key)?.failures ?? 0) + 1;
     const message = error instanceof Error ? error.message : String(error);
-    const notBeforeMs = clock.nowMs() + backOffMs(failures, faultBackOff);
-    const reason = error instanceof StartBlockedError ? error.reason : undefined;
-    this.#faults.set(key, { failures, notBeforeMs, message, ...(reason && { reason }) });
+    const blocked = error instanceof StartBlockedError ? error : undefined;
+    const forDevices = blocked?.cause instanceof DeviceError;
+    const waitMs = forDevices && this.#devicesFreed ? 0 : backOffMs(failures, faultBackOff);
+    this.#faults.set(key, {
+      ...{ failures, message, notBeforeMs: clock.nowMs() + waitMs },
+      ...(blocked && { reason: blocked.reason }),
+      ...(forDevices && { forDevices }),
+    });
     // A call to the runtime that failed may have had its effect all the same: look before trying again.
     if (error instanceof RuntimeError && step.kind !== "look") {
       this.#stale = true;

@@ -111,6 +111,9 @@ export class PodSupervisor {
       onListed: (error) => this.#listed(error),
       onEvents: (error) => events.impaired("events", error),
     });
+    options.devices.onFreed(() => {
+      for (const loop of this.#loops.values()) loop.devicesFreed();
+    });
     this.#probes = new ProbeRunner({
       clock,
       run: probe,

@@ -220,6 +220,8 @@ export interface Fault {
   readonly message: string;
   /** What the pod waits for, if it isn't the host that failed. */
   readonly reason?: StartBlock;
+  /** There were too few devices: others give theirs back. */
+  readonly forDevices?: true;
 }
 
 /** A container can't be made as things are: something it refers to is not there, a volume can't be had, or the disk is too full. */

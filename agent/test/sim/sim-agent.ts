@@ -1,4 +1,4 @@
-import { noDevices } from "../../src/devices/devices.ts";
+import { noDevices, type PodDevices } from "../../src/devices/devices.ts";
 import { decodePodState, encodePodState } from "../../src/journal/pod-state.ts";
 import { FakeNetworkFiles } from "../../src/network/network-files.ts";
 import { afterReboot } from "../../src/pods/container-memory.ts";
@@ -31,7 +31,13 @@ export class SimAgent {
   readonly lies: string[] = [];
   #dead = false;
 
-  constructor(host: SimHost, disk: SimDisk, random: () => number, trace: string[]) {
+  constructor(
+    host: SimHost,
+    disk: SimDisk,
+    random: () => number,
+    trace: string[],
+    devices: PodDevices = noDevices,
+  ) {
     this.#host = host;
     this.#disk = disk;
     this.trace = trace;
@@ -44,7 +50,7 @@ export class SimAgent {
       runtime,
       network,
       networkFiles: new FakeNetworkFiles(),
-      devices: noDevices,
+      devices,
       volumes,
       files,
       probe: probeOver(host.clock),

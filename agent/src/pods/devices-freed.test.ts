@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { seededRandom } from "../../test/sim/seeded-random.ts";
+import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import { SimHost } from "../../test/sim/sim-host.ts";
+import { DeviceError, noDevices, type PodDevices } from "../devices/devices.ts";
+import type { Pod } from "./pod.ts";
+
+const GPU = "example.com/gpu";
+
+test("a pod that waits for a device gets it as soon as another pod gives it back", async () => {
+  const { agent, clock, gpu } = aHost();
+  agent.assign(aPod("a"));
+  await clock.advance(10_000);
+  assert.equal(gpu.holder, "a");
+  agent.assign(aPod("b"));
+  // By now it is asked for seldom, and just has been.
+  for (let looks = 0; retryInMs(agent, clock) < 25_000; looks += 1) {
+    assert.ok(looks < 1_000, "the wait never grows");
+    await clock.advance(1_000);
+  }
+  const retryAtMs = clock.nowMs() + retryInMs(agent, clock);
+  agent.unassign("a");
+  await clock.advance(60_000);
+  assert.equal(agent.statuses.get("b")?.phase, "RUNNING");
+  const [, byB = Number.NaN] = gpu.takenAtMs;
+  assert.ok(byB < retryAtMs, `taken ${byB - retryAtMs} ms after the wait was over`);
+});
+
+test("a device that is given back just as a pod is told that there is none is asked for again at once", async () => {
+  const { agent, clock, gpu } = aHost();
+  gpu.holder = "a";
+  gpu.freedMeanwhile = true;
+  agent.assign(aPod("b"));
+  await clock.advance(10_000);
+  assert.equal(gpu.holder, "b");
+  const [asked = 0, again = 0] = gpu.askedAtMs;
+  assert.equal(again, asked);
+});
+
+function aHost() {
+  const clock = new SimClock();
+  const random = seededRandom(1);
+  const host = new SimHost(clock, random);
+  host.registry.add("app:1");
+  const gpu = new OneGpu(clock);
+  const agent = new SimAgent(host, new SimDisk(), random, [], gpu.devices());
+  agent.start(false);
+  return { agent, clock, gpu };
+}
+
+class OneGpu {
+  readonly #clock: SimClock;
+  readonly askedAtMs: number[] = [];
+  readonly takenAtMs: number[] = [];
+  holder: string | undefined;
+  /** Whoever is refused is refused too late. */
+  freedMeanwhile = false;
+
+  constructor(clock: SimClock) {
+    this.#clock = clock;
+  }
+
+  devices(): PodDevices {
+    let freed = () => {};
+    return {
+      ...noDevices,
+      take: async (podUid) => {
+        this.askedAtMs.push(this.#clock.nowMs());
+        const isFree = this.holder === undefined || this.holder === podUid;
+        if (!isFree && this.freedMeanwhile) {
+          this.holder = undefined;
+          freed();
+        }
+        if (!isFree) throw new DeviceError(`${this.holder} has it`);
+        this.takenAtMs.push(this.#clock.nowMs());
+        this.holder = podUid;
+        return [];
+      },
+      release: async (podUid) => {
+        if (this.holder !== podUid) return;
+        this.holder = undefined;
+        freed();
+      },
+      onFreed: (listener) => {
+        freed = listener;
+      },
+    };
+  }
+}
+
+function retryInMs(agent: SimAgent, clock: SimClock): number {
+  const state = agent.statuses.get("b")?.containers[0]?.state;
+  if (state?.kind !== "waiting" || state.reason !== "CreateContainerConfigError") return 0;
+  return (state.retryAtMs ?? 0) - clock.nowMs();
+}
+
+function aPod(uid: string): Pod {
+  return {
+    uid,
+    namespace: "default",
+    name: `pod-${uid}`,
+    specHash: "h",
+    stopping: false,
+    hostname: uid,
+    graceMs: 1_000,
+    restartPolicy: "Always",
+    containers: [
+      {
+        name: "main",
+        image: "app:1",
+        pullPolicy: "IfNotPresent",
+        command: ["serve"],
+        args: [],
+        env: [],
+        ports: [],
+        extended: { [GPU]: 1 },
+      },
+    ],
+  };
+}
