@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rename, rm, statfs, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, rmdir, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { syncDirectory } from "../journal/durable-files.ts";
 import {
@@ -54,7 +54,7 @@ export class ClaimStore {
     signal: AbortSignal,
   ): Promise<HeldClaim> {
     return this.#inTurn(namespace, name, async (home) => {
-      // First the mark: what is marked is cleaned up, or at least not deleted.
+      // First the mark: what is marked is cleaned up, or at least not deleted. Should the namespace be tidied away just now, it is made again.
       await mkdir(join(home, USERS), { recursive: true, mode: 0o700 });
       const record = (await readRecord(home)) ?? (await writeRecord(home, capacityBytes));
       await writeFile(join(home, USERS, podUid), "", { mode: 0o600 });
@@ -92,6 +92,7 @@ export class ClaimStore {
       for (const name of gone) {
         await removeTree(join(this.#parts.directory, namespace, name), this.#parts.children, signal);
       }
+      await removeIfEmpty(join(this.#parts.directory, namespace));
     }
     for (const [namespace, name] of await this.#names()) {
       await this.#inTurn(namespace, name, async (home) => {
@@ -137,6 +138,7 @@ export class ClaimStore {
         (error) => codeOf(error) !== "ENOENT" && Promise.reject(error),
       );
       if (isThere) await removeTree(gone, this.#parts.children, signal);
+      await removeIfEmpty(join(this.#parts.directory, namespace));
     });
   }
 
@@ -167,6 +169,13 @@ export class ClaimStore {
 function tell(what: string, error: unknown): never {
   if (!(error instanceof VolumeError)) throw error;
   throw new VolumeError(error.code, `${what}: ${error.message}`, { cause: error });
+}
+
+/** Of a namespace without claims nothing is left. */
+async function removeIfEmpty(directory: string): Promise<void> {
+  await rmdir(directory).catch((error) => {
+    if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes(codeOf(error) ?? "")) throw error;
+  });
 }
 
 function usersOf(home: string): Promise<readonly string[]> {
