@@ -261,6 +261,8 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
       usage && usage.cpuNanos > 0 && usage.memoryBytes > 0 && usage.workingSetBytes <= usage.memoryBytes,
     );
     assert.equal(usage.oomKills, 0);
+    assert.equal(await it.runtime.oomKills(id), 0);
+    assert.equal(await it.runtime.oomKills(UNKNOWN_ID), 0);
     await it.runtime.stop(id, 0, signal);
     assert.equal(await it.runtime.usage(id), undefined);
     await it.runtime.remove([id], signal);

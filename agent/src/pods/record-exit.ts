@@ -1,5 +1,4 @@
 import { ended } from "./container-memory.ts";
-import { withLateOom } from "./late-oom.ts";
 import {
   type ContainerMemory,
   memoryOf,
@@ -7,7 +6,7 @@ import {
   type Termination,
   withContainer,
 } from "./pod.ts";
-import { allContainers, roleOf } from "./pod-containers.ts";
+import { roleOf } from "./pod-containers.ts";
 import type { PodWorld } from "./pod-world.ts";
 import type { StepContext, StepEffect } from "./step-context.ts";
 
@@ -21,11 +20,7 @@ export async function recordExit(
   const { pod } = view;
   const memory = memoryOf(view.memory, container);
   const found = view.containers.find((it) => it.id === id);
-  const limited = allContainers(pod).some((it) => it.name === container && it.memoryLimitBytes !== undefined);
-  const seen =
-    found !== undefined && limited && memory.stop === undefined
-      ? await withLateOom(found, () => world.observer.containersOf(pod.uid), world.clock, signal)
-      : found;
+  const seen = found && { ...found, oomKilled: await wasOomKilled(world, found) };
   const known =
     seen?.exitCode === undefined && id !== undefined ? await inspect(world, id, signal) : undefined;
   const lastLines = await world.files.lastLines(pod.uid, container, memory.attempt);
@@ -36,6 +31,11 @@ export async function recordExit(
     // What is left of an init container is removed next, and then nothing else says that it is done.
     ...(roleOf(pod, container) === "init" && { durable: true }),
   };
+}
+
+/** The event comes by another way than that of the end, late or, for those that end at once, not at all. The kernel's count is sure. */
+async function wasOomKilled({ runtime }: PodWorld, { id, oomKilled }: ObservedContainer): Promise<boolean> {
+  return oomKilled === true || (await runtime.oomKills(id)) > 0;
 }
 
 async function inspect(

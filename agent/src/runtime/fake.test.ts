@@ -93,6 +93,11 @@ test("ends, out of memory and a broken event source, at the test's will", async 
   runtime.outOfMemory(id);
   assert.deepEqual((await events.next()).value, { type: "oom", containerId: id });
   assert.equal((await events.next()).value?.type, "exited");
+  const quick = await runtime.run({ ...aSpec(["sleep"]), name: "quick" }, never);
+  assert.equal((await events.next()).value?.type, "started");
+  runtime.outOfMemory(quick.id, { silently: true });
+  assert.equal((await events.next()).value?.type, "exited");
+  assert.equal(await runtime.oomKills(quick.id), 1);
   runtime.breakEvents();
   await rejectsWith("UNAVAILABLE", events.next());
 });

@@ -62,6 +62,7 @@ export class FakeRuntime implements ContainerRuntime {
   /** An image's USER; full references. Others have none. */
   readonly imageUsers = new Map<string, string>();
   readonly usages = new Map<string, ContainerUsage>();
+  readonly #outOfMemory = new Set<string>();
   readonly #clock: Clock;
   readonly #containers = new Map<string, Entry>();
   readonly #listeners = new Set<EventQueue>();
@@ -88,8 +89,10 @@ export class FakeRuntime implements ContainerRuntime {
     this.#tell({ type: "exited", containerId: id, exitCode, atMs: finishedAtMs });
   }
 
-  outOfMemory(id: string): void {
-    this.#tell({ type: "oom", containerId: id });
+  /** `silently`: as with a container that runs out of memory before anybody listens. */
+  outOfMemory(id: string, { silently = false } = {}): void {
+    this.#outOfMemory.add(id);
+    if (!silently) this.#tell({ type: "oom", containerId: id });
     this.exit(id, SIGKILL_EXIT);
   }
 
@@ -236,6 +239,10 @@ export class FakeRuntime implements ContainerRuntime {
         oomKills: 0,
       }
     );
+  }
+
+  async oomKills(id: string): Promise<number> {
+    return this.#containers.has(id) && this.#outOfMemory.has(id) ? 1 : 0;
   }
 
   async close(): Promise<void> {

@@ -41,6 +41,8 @@ export interface ContainerRuntime {
   exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec;
   /** CPU and memory from the cgroup; undefined if it is not running. */
   usage(id: string): Promise<ContainerUsage | undefined>;
+  /** How many of its processes were killed for want of memory; known until it is removed, also of one that has ended. */
+  oomKills(id: string): Promise<number>;
   close(): Promise<void>;
 }
 

@@ -40,6 +40,7 @@ export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
     events: (signal) => eventsOf(host, line, signal),
     exec: (id, options, signal) => execInSim(host, line, id, options, signal),
     usage: async () => undefined,
+    oomKills: async () => 0,
     close: async () => undefined,
   };
 }

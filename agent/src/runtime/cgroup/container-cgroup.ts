@@ -54,18 +54,24 @@ export async function readUsage(cgroup: ContainerCgroup): Promise<ContainerUsage
   return cgroup.version === 1 ? readV1(cgroup) : readV2(cgroup);
 }
 
+/** Processes of it that the kernel killed for want of memory, also once it has ended. */
+export async function readOomKills({ version, memoryDir }: ContainerCgroup): Promise<number> {
+  const file = version === 1 ? "memory.oom_control" : "memory.events";
+  return parseKeyed((await readOrUndefined(join(memoryDir, file))) ?? "").get("oom_kill") ?? 0;
+}
+
 /** Ids, in the host's view, of all processes in it. */
 export async function readProcesses(cgroup: ContainerCgroup): Promise<readonly number[]> {
   const text = await readOrUndefined(join(cgroup.memoryDir, "cgroup.procs"));
   return (text ?? "").split("\n").filter(Boolean).map(Number);
 }
 
-async function readV1({ memoryDir, cpuDir }: ContainerCgroup): Promise<ContainerUsage | undefined> {
-  const [cpu, memory, stat, oom] = await Promise.all([
+async function readV1(cgroup: ContainerCgroup): Promise<ContainerUsage | undefined> {
+  const { memoryDir, cpuDir } = cgroup;
+  const [cpu, memory, stat] = await Promise.all([
     readOrUndefined(join(cpuDir, "cpuacct.usage")),
     readOrUndefined(join(memoryDir, "memory.usage_in_bytes")),
     readOrUndefined(join(memoryDir, "memory.stat")),
-    readOrUndefined(join(memoryDir, "memory.oom_control")),
   ]);
   if (cpu === undefined || memory === undefined) return undefined;
   const memoryBytes = Number(memory);
@@ -73,16 +79,16 @@ async function readV1({ memoryDir, cpuDir }: ContainerCgroup): Promise<Container
     cpuNanos: Number(cpu),
     memoryBytes,
     workingSetBytes: workingSet(memoryBytes, parseKeyed(stat ?? "").get("total_inactive_file")),
-    oomKills: parseKeyed(oom ?? "").get("oom_kill") ?? 0,
+    oomKills: await readOomKills(cgroup),
   };
 }
 
-async function readV2({ memoryDir, cpuDir }: ContainerCgroup): Promise<ContainerUsage | undefined> {
-  const [cpu, memory, stat, events] = await Promise.all([
+async function readV2(cgroup: ContainerCgroup): Promise<ContainerUsage | undefined> {
+  const { memoryDir, cpuDir } = cgroup;
+  const [cpu, memory, stat] = await Promise.all([
     readOrUndefined(join(cpuDir, "cpu.stat")),
     readOrUndefined(join(memoryDir, "memory.current")),
     readOrUndefined(join(memoryDir, "memory.stat")),
-    readOrUndefined(join(memoryDir, "memory.events")),
   ]);
   if (cpu === undefined || memory === undefined) return undefined;
   const memoryBytes = Number(memory);
@@ -90,7 +96,7 @@ async function readV2({ memoryDir, cpuDir }: ContainerCgroup): Promise<Container
     cpuNanos: (parseKeyed(cpu).get("usage_usec") ?? 0) * 1_000,
     memoryBytes,
     workingSetBytes: workingSet(memoryBytes, parseKeyed(stat ?? "").get("inactive_file")),
-    oomKills: parseKeyed(events ?? "").get("oom_kill") ?? 0,
+    oomKills: await readOomKills(cgroup),
   };
 }
 

@@ -1,7 +1,13 @@
 import { join } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { CallLimit } from "../call-limit.ts";
-import { type ContainerCgroup, findCgroup, guessCgroup, readUsage } from "../cgroup/container-cgroup.ts";
+import {
+  type ContainerCgroup,
+  findCgroup,
+  guessCgroup,
+  readOomKills,
+  readUsage,
+} from "../cgroup/container-cgroup.ts";
 import {
   type ContainerRuntime,
   type ContainerSpec,
@@ -218,6 +224,12 @@ export class NerdctlRuntime implements ContainerRuntime {
     const usage = cgroup && (await readUsage(cgroup));
     if (usage === undefined) this.#cgroups.delete(id);
     return usage;
+  }
+
+  async oomKills(id: string): Promise<number> {
+    if (!isContainerId(id)) return 0;
+    const cgroup = this.#cgroups.get(id) ?? (await guessCgroup(this.#options.namespace, id));
+    return cgroup === undefined ? 0 : readOomKills(cgroup);
   }
 
   async close(): Promise<void> {
