@@ -1,5 +1,4 @@
 import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
 import type { HostReader } from "./capacity/read-host.ts";
 import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
@@ -16,7 +15,7 @@ import type { ImageRecords } from "./images/image-records.ts";
 import type { Journal } from "./journal/journal.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
 import { CoordinatorLink } from "./link/coordinator-link.ts";
-import { IdentityFiles } from "./link/node-identity.ts";
+import type { IdentityFiles } from "./link/node-identity.ts";
 import { SessionServer } from "./link/session-server.ts";
 import { StatusOutbox } from "./link/status-outbox.ts";
 import type { TokenFiles } from "./link/token-files.ts";
@@ -83,6 +82,7 @@ export class Agent {
   readonly #closing = new AbortController();
   readonly #outbox = new StatusOutbox();
   readonly #tokens: TokenFiles;
+  readonly #identity: IdentityFiles;
   readonly #reader: AssignmentReader;
   readonly #saver: StateSaver;
   readonly #reporter: NodeReporter;
@@ -100,14 +100,16 @@ export class Agent {
   /** Resolves once what is on the host has been taken over; that may take as long as containerd is away. */
   readonly ready: Promise<void>;
 
-  private constructor(parts: AgentParts, { journal, capacity, imageRecords, tokens }: OpenedParts) {
+  private constructor(parts: AgentParts, opened: OpenedParts) {
+    const { journal, capacity, imageRecords, tokens, identity } = opened;
     this.#parts = parts;
     this.#journal = journal;
     this.#capacity = capacity;
     this.#imageRecords = imageRecords;
+    this.#identity = identity;
     const { clock, log, runtime } = parts;
     this.#tokens = tokens;
-    this.#reader = new AssignmentReader(parts.abilities, tokens);
+    this.#reader = new AssignmentReader(parts.abilities, tokens, () => identity.authorityPem);
     this.#reader.keepOnly(journal.desired());
     this.#metrics = this.#makeMetrics();
     this.#saver = new StateSaver({ journal, clock, onError: (err) => this.#notWritten(err) });
@@ -310,7 +312,7 @@ export class Agent {
         address: config.coordinator,
         nodeName: config.nodeName,
         tokenFile: config.joinTokenFile,
-        files: new IdentityFiles(join(config.dataDir, "identity")),
+        files: this.#identity,
       },
       agentVersion: version,
       bootId: this.#capacity.bootId,

@@ -5,6 +5,7 @@ import type { Config } from "./config.ts";
 import { ImageRecords } from "./images/image-records.ts";
 import { Journal } from "./journal/journal.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
+import { IdentityFiles } from "./link/node-identity.ts";
 import { TokenFiles } from "./link/token-files.ts";
 import { settleReboot } from "./settle-reboot.ts";
 import type { AgentLog } from "./supervisor-events.ts";
@@ -22,6 +23,7 @@ export interface OpenedParts {
   readonly capacity: HostCapacity;
   readonly imageRecords: ImageRecords;
   readonly tokens: TokenFiles;
+  readonly identity: IdentityFiles;
 }
 
 export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
@@ -51,5 +53,7 @@ export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
     directory: join(config.runDir, "identity-tokens"),
     onError: (err) => log.warn({ err }, "identity-token-not-kept"),
   });
-  return { journal, capacity, imageRecords, tokens };
+  const identity = new IdentityFiles(join(dataDir, "identity"));
+  await identity.loadAuthority();
+  return { journal, capacity, imageRecords, tokens, identity };
 }

@@ -46,12 +46,17 @@ test("the key is for its owner only, and outlives the process", async (t) => {
   await until("connected", () => first.link.state.kind === "connected");
   const file = join(first.dir, "identity", "node.pem");
   assert.equal((await stat(file)).mode & 0o777, 0o600);
+  const authorityPem = await readFile(join(first.dir, "identity", "ca.pem"), "utf8");
+  assert.equal(first.identity.authorityPem, authorityPem);
   await first.stop();
 
   const again = await LinkUnderTest.start(t, coordinator, undefined, { dir: first.dir });
   await until("connected again", () => again.link.state.kind === "connected");
   assert.equal(coordinator.joins.length, 1);
   assert.equal((await readdir(join(first.dir, "identity"))).includes("pending.json"), false);
+  const next = new IdentityFiles(join(first.dir, "identity"));
+  await next.loadAuthority();
+  assert.deepEqual([again.identity.authorityPem, next.authorityPem], [authorityPem, authorityPem]);
 });
 
 test("a coordinator with another authority never hears the secret", async (t) => {
@@ -249,6 +254,7 @@ test("claims to be removed are handed on, and their removal is told", async (t) 
 class LinkUnderTest {
   readonly dir: string;
   readonly journal: Journal;
+  readonly identity: IdentityFiles;
   readonly outbox = new StatusOutbox();
   readonly pods = new Map<string, Pod>();
   readonly claimRemovals: string[] = [];
@@ -260,12 +266,13 @@ class LinkUnderTest {
   private constructor(dir: string, journal: Journal, port: number, clock: Clock) {
     this.dir = dir;
     this.journal = journal;
+    this.identity = new IdentityFiles(join(dir, "identity"));
     this.link = new CoordinatorLink({
       enroll: {
         address: { host: "127.0.0.1", port },
         nodeName: "node-1",
         tokenFile: this.tokenFile,
-        files: new IdentityFiles(join(dir, "identity")),
+        files: this.identity,
       },
       agentVersion: "0",
       bootId: "boot",
@@ -275,7 +282,7 @@ class LinkUnderTest {
       random: () => 0.05,
       journal,
       pods: this.#assigned(),
-      reader: new AssignmentReader(aHost(), new Map()),
+      reader: new AssignmentReader(aHost(), new Map(), () => this.identity.authorityPem),
       removeClaims: (claims) => {
         this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
       },

@@ -13,22 +13,25 @@ export interface TokenStore {
 
 /**
  * Reads assignments with the newest identity token of each pod. Newer tokens come by themselves, between assignments, and are not worth
- * a write to the journal.
+ * a write to the journal. The authority is the one that is known at that moment.
  */
 export class AssignmentReader {
   readonly #host: HostAbilities;
   readonly #newest: TokenStore;
+  readonly #authorityPem: () => string | undefined;
 
-  constructor(host: HostAbilities, tokens: TokenStore) {
+  constructor(host: HostAbilities, tokens: TokenStore, authorityPem: () => string | undefined) {
     this.#host = host;
     this.#newest = tokens;
+    this.#authorityPem = authorityPem;
   }
 
   read(assignment: PodAssignment): Pod {
     const { uid, identityToken: given } = assignment;
     const newest = this.#newest.get(uid);
     const isNewer = newest !== undefined && (given === undefined || expiry(newest) > expiry(given));
-    return parseAssignment(isNewer ? { ...assignment, identityToken: newest } : assignment, this.#host);
+    const current = isNewer ? { ...assignment, identityToken: newest } : assignment;
+    return parseAssignment(current, this.#host, this.#authorityPem());
   }
 
   /** Keeps the tokens of pods that are assigned; gives those pods as they now are. */

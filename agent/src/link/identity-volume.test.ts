@@ -24,8 +24,8 @@ test("every container finds it, but where the pod mounts something else there", 
   );
 });
 
-test("token and namespace, on tmpfs, for its owner only", () => {
-  const [volume] = mountIdentity(aPod({})).volumes?.volumes ?? [];
+test("token, namespace and authority, on tmpfs, for its owner only", () => {
+  const [volume] = mountIdentity(aPod({}), "PEM\n").volumes?.volumes ?? [];
   assert.deepEqual(volume, {
     name: "forage-identity",
     source: {
@@ -35,6 +35,7 @@ test("token and namespace, on tmpfs, for its owner only", () => {
       contents: new Map([
         ["token", new TextEncoder().encode("t0ken")],
         ["namespace", new TextEncoder().encode("shop")],
+        ["ca.crt", new TextEncoder().encode("PEM\n")],
       ]),
       items: [],
       defaultMode: 0o600,
@@ -55,6 +56,12 @@ test("the owner is whoever all containers run as, else root", () => {
   assert.equal(ownerOf(1000, 1001), undefined);
   assert.equal(ownerOf(1000, undefined), undefined);
   assert.equal(ownerOf(undefined), undefined);
+});
+
+test("where the authority isn't known it isn't shown", () => {
+  const source = mountIdentity(aPod({})).volumes?.volumes[0]?.source;
+  assert.ok(source?.type === "files");
+  assert.deepEqual([...(source.contents?.keys() ?? [])], ["token", "namespace"]);
 });
 
 test("without a token yet it is waited for, and the name is the agent's", () => {

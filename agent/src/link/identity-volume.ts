@@ -1,21 +1,24 @@
 import type { Pod, PodContainer } from "../pods/pod.ts";
 import type { FilesSource, Volume } from "../volumes/volumes.ts";
 
-/** Where every container of a pod with a service account finds `token` and `namespace`. */
+/** Where every container of a pod with a service account finds `token`, `namespace` and `ca.crt`. */
 export const IDENTITY_PATH = "/var/run/secrets/forage.dev/serviceaccount";
 
 const VOLUME = "forage-identity";
 // Its owner's alone; a volume of an `fs_group` gives the group what its owner can read.
 const FILE_MODE = 0o600;
 
-/** Shows the pod's token to its containers, but where they mount something else in that place. Without a service account: the pod as it is. */
-export function mountIdentity(pod: Pod): Pod {
+/**
+ * Shows the pod's token to its containers, but where they mount something else in that place. Without a service account: the pod as it is.
+ * `authorityPem`: whom to trust as the coordinator; undefined: not known.
+ */
+export function mountIdentity(pod: Pod, authorityPem?: string): Pod {
   const { serviceAccount, volumes } = pod;
   if (serviceAccount === undefined || volumes === undefined) return pod;
   if (volumes.volumes.some(({ name }) => name === VOLUME)) {
     throw new Error(`volume ${VOLUME}: the name is taken by the service account's token`);
   }
-  const source = identitySource(pod, [...pod.containers, ...(pod.initContainers ?? [])]);
+  const source = identitySource(pod, authorityPem);
   const volume: Volume = { name: VOLUME, source };
   return {
     ...pod,
@@ -25,13 +28,11 @@ export function mountIdentity(pod: Pod): Pod {
   };
 }
 
-function identitySource(
-  { objects, namespace, serviceAccount }: Pod,
-  all: readonly PodContainer[],
-): FilesSource {
+function identitySource(pod: Pod, authorityPem: string | undefined): FilesSource {
+  const { objects, namespace, serviceAccount, containers, initContainers = [] } = pod;
   const encoder = new TextEncoder();
   const { identityToken } = objects ?? {};
-  const uids = new Set(all.map((it) => it.user?.uid));
+  const uids = new Set([...containers, ...initContainers].map((it) => it.user?.uid));
   const [uid] = uids;
   return {
     type: "files",
@@ -41,6 +42,7 @@ function identitySource(
       contents: new Map([
         ["token", encoder.encode(identityToken)],
         ["namespace", encoder.encode(namespace)],
+        ...(authorityPem === undefined ? [] : [["ca.crt", encoder.encode(authorityPem)] as const]),
       ]),
     }),
     items: [],

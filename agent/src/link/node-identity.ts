@@ -21,16 +21,29 @@ export interface PendingKey {
 /** The node's identity on disk: `node.pem` (key and chain in one file, 0600), `ca.pem`, and `pending.json` during a join. */
 export class IdentityFiles {
   readonly #dir: string;
+  #authorityPem: string | undefined;
 
   constructor(dir: string) {
     this.#dir = dir;
+  }
+
+  /** Whom the node trusts, as was last read or written; undefined: nobody yet. */
+  get authorityPem(): string | undefined {
+    return this.#authorityPem;
+  }
+
+  /** Reads just whom the node trusts, which is told to pods even if the rest is damaged. */
+  async loadAuthority(): Promise<void> {
+    this.#authorityPem = await readPrivateFile(this.#path("ca.pem")).catch(() => undefined);
   }
 
   /** Undefined before the first join. An unsafe or damaged file is an error, not a reason to join again. */
   async load(): Promise<NodeIdentity | undefined> {
     try {
       const pair = await readKeyPair(this.#path("node.pem"));
-      return { pair, caPem: await readPrivateFile(this.#path("ca.pem")) };
+      const caPem = await readPrivateFile(this.#path("ca.pem"));
+      this.#authorityPem = caPem;
+      return { pair, caPem };
     } catch (error) {
       if (error instanceof IdentityError && error.code === "FILE_MISSING") return undefined;
       throw error;
@@ -44,6 +57,7 @@ export class IdentityFiles {
     checkKeyPair({ keyPem, chainPem }, caPem);
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     await writePrivateFile(this.#path("ca.pem"), caPem);
+    this.#authorityPem = caPem;
     const pair = await writeKeyPair(this.#path("node.pem"), { keyPem, chainPem });
     return { pair, caPem };
   }

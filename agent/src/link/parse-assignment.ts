@@ -12,8 +12,11 @@ import { parseVolumes } from "./parse-volumes.ts";
 const DEFAULT_GRACE_SECONDS = 30;
 const HOSTNAME_MAX = 63;
 
-/** A pod as the agent runs it. What can't be run comes back with a `problem`, so that it hinders no other pod. */
-export function parseAssignment(assignment: PodAssignment, host: HostAbilities): Pod {
+/**
+ * A pod as the agent runs it. What can't be run comes back with a `problem`, so that it hinders no other pod. `authorityPem`: what pods
+ * with a service account are told to trust as the coordinator.
+ */
+export function parseAssignment(assignment: PodAssignment, host: HostAbilities, authorityPem?: string): Pod {
   const { uid, namespace, name, specHash, stopping, template } = assignment;
   const config = template?.podConfig;
   const seconds = config?.terminationGracePeriodSeconds ?? 0;
@@ -28,7 +31,7 @@ export function parseAssignment(assignment: PodAssignment, host: HostAbilities):
     restartPolicy: restartPolicyOf(config?.restartPolicy ?? ""),
   };
   try {
-    return mountIdentity({ ...base, ...parseTemplate(assignment, template, host) });
+    return mountIdentity({ ...base, ...parseTemplate(assignment, template, host) }, authorityPem);
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error);
     // Stopping needs the names of what may run, even if no more of it is understood.
