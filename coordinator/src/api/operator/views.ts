@@ -52,6 +52,7 @@ export function podView(state: State, { record, status }: PodEntry, unplaced: Un
     node: record.node,
     createdAt: record.createdAt,
     stopping: record.stoppingSince !== undefined,
+    stopReason: record.stopReason,
     status,
     templateHash: record.templateHash,
     unschedulable: unplaced?.summary ?? "",
