@@ -102,7 +102,7 @@ describe("get", () => {
       aPod({ name: "web-2", uid: "fff", status: aPodStatus({ ready: false, containers: [waiting] }) }),
       aPod({ name: "web-3", node: "", status: undefined, unschedulable: "0/2 nodes: 2 insufficient cpu" }),
       aPod({ name: "web-4", nodeLost: true, node: "n2" }),
-      aPod({ name: "web-5", stopping: true }),
+      aPod({ name: "web-5", stopping: true, stopReason: "Preempted by default/db-1" }),
       aPod({ name: "web-6", status: aPodStatus({ phase: PodPhase.PENDING, ready: false, containers: [] }) }),
     ];
     fake.answers.listPods = () => ({ pods });
@@ -113,7 +113,7 @@ describe("get", () => {
       "web-2  0/1    CrashLoopBackOff         7  2d5h  n1    exited with code 3: no such table; starts again 20 s after its end",
       "web-3  0/0    Unplaced                 0  2d5h  -     0/2 nodes: 2 insufficient cpu",
       "web-4  1/1    NodeLost                 0  2d5h  n2    node n2 has not been heard of",
-      "web-5  1/1    Stopping                 0  2d5h  n1    -",
+      "web-5  1/1    Stopping                 0  2d5h  n1    Preempted by default/db-1",
       "web-6  0/0    Pending                  0  2d5h  n1    -",
       "",
     ]);

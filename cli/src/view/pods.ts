@@ -62,7 +62,8 @@ export function podState(pod: Pod): string {
 export function podTrouble(pod: Pod): string {
   if (pod.unschedulable !== "") return pod.unschedulable;
   if (pod.nodeLost) return `node ${pod.node} has not been heard of`;
-  if (pod.stopping || pod.status === undefined || pod.status.ready) return "";
+  if (pod.stopping) return pod.stopReason;
+  if (pod.status === undefined || pod.status.ready) return "";
   // What keeps one from being ready that runs, its pod's own message tells; init containers that are done are no trouble.
   const ended = pod.status.containers.filter(
     ({ init, ready, state }) => !(init && ready) && state?.$case !== "running",
