@@ -224,7 +224,7 @@ test("something that is missing is told as what is waited for", () => {
   assert.equal(status.message, "container main: secret db doesn't exist");
 });
 
-test("an evicted pod has failed at once and says why", () => {
+test("an evicted pod has failed at once and says why, also while it is removed", () => {
   const view = aView({ memory: STARTED, seen: [RUNNING] });
   const failure = { reason: "Evicted", message: "volume data: too much" } as const;
   const status = podStatus({ ...view, memory: { ...view.memory, failure } });
@@ -232,6 +232,8 @@ test("an evicted pod has failed at once and says why", () => {
     [status.phase, status.ready, status.reason, status.message],
     ["FAILED", false, "Evicted", failure.message],
   );
+  const stopping = podStatus({ ...view, memory: { ...view.memory, failure }, goal: "remove" });
+  assert.deepEqual([stopping.phase, stopping.reason], ["STOPPING", "Evicted"]);
 });
 
 test("earlier ends are told, newest first, without the present one", () => {

@@ -214,9 +214,9 @@ function causeOf(view: PodView, containers: readonly ContainerStatus[]): Cause {
   }
   const stopFault = [...view.faults].find(([key]) => key.startsWith("stopContainer/"));
   if (stopFault !== undefined) return { reason: "StopFailed", message: stopFault[1].message };
-  if (view.goal === "remove") return NO_CAUSE;
   const { failure } = view.memory;
   if (failure !== undefined) return failure;
+  if (view.goal === "remove") return NO_CAUSE;
   for (const { name, state, terminations } of containers) {
     const [lastTermination] = terminations;
     if (state.kind === "waiting" && state.reason === "CrashLoopBackOff" && lastTermination !== undefined) {
