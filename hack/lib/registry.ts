@@ -24,15 +24,17 @@ export interface StartRegistryOptions {
   /** Default 0: any free port. Give the earlier one to bring a registry back. */
   readonly port?: number;
   readonly signal?: AbortSignal;
+  /** Who may use it, in lines as `htpasswd -B` writes them. Default: anyone. */
+  readonly users?: string;
   /** Told the process, so that it can be ended by someone else should this one die. */
   readonly onStart?: (identity: ProcessIdentity) => void;
 }
 
-/** Starts Debian's docker-registry on loopback, without TLS or passwords. */
+/** Starts Debian's docker-registry on loopback, without TLS, and without passwords unless there are `users`. */
 export async function startRegistry(options: StartRegistryOptions = {}): Promise<Registry> {
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), "forage-registry-"));
   mkdirSync(dir, { recursive: true });
-  const identity = launch(dir, options.port ?? 0);
+  const identity = launch(dir, options);
   options.onStart?.(identity);
   const logPath = join(dir, "log");
   const close = async (): Promise<void> => {
@@ -56,12 +58,15 @@ export async function startRegistry(options: StartRegistryOptions = {}): Promise
   }
 }
 
-function launch(dir: string, port: number): ProcessIdentity {
+function launch(dir: string, { port = 0, users }: StartRegistryOptions): ProcessIdentity {
+  const usersFile = join(dir, "users");
+  if (users !== undefined) writeFileSync(usersFile, users, { mode: 0o600 });
   const config = {
     version: "0.1",
     log: { accesslog: { disabled: true }, level: "info" },
     storage: { filesystem: { rootdirectory: join(dir, "data") }, delete: { enabled: true } },
     http: { addr: `127.0.0.1:${port}`, secret: "only-for-loopback" },
+    ...(users !== undefined && { auth: { htpasswd: { realm: "forage", path: usersFile } } }),
   };
   writeFileSync(join(dir, "config.yml"), JSON.stringify(config));
   const log = openSync(join(dir, "log"), "w");

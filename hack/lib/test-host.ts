@@ -6,7 +6,7 @@ import { type Containerd, startContainerd } from "./containerd.ts";
 import { loadImage as loadImageArchive } from "./load-image.ts";
 import { ensureNerdctl } from "./nerdctl.ts";
 import { findNetworkRemains, type NetworkRemains } from "./network-remains.ts";
-import { type Registry, startRegistry } from "./registry.ts";
+import { type Registry, type StartRegistryOptions, startRegistry } from "./registry.ts";
 import { type RunOptions, type RunResult, run } from "./run.ts";
 import { type Program, type SpawnOptions, spawnProgram } from "./spawn-program.ts";
 import {
@@ -35,7 +35,7 @@ export interface TestHost {
   /** Starts a program that is ended with the host, also when this process dies. Its output goes to `<dir>/<name>.log`. */
   spawn(name: string, file: string, args: readonly string[], options?: SpawnOptions): Program;
   /** A registry on loopback that ends with the host. */
-  startRegistry(options?: { readonly port?: number; readonly dir?: string }): Promise<Registry>;
+  startRegistry(options?: Pick<StartRegistryOptions, "port" | "dir" | "users">): Promise<Registry>;
   /** Builds and loads an image of busybox with files of your own. */
   loadImage(image: Parameters<typeof buildBusyboxImage>[0]): Promise<string>;
   /** What of this host's instance is in the kernel and CNI's places now: empty when deletion is complete. */
