@@ -32,6 +32,7 @@ export interface LabPod {
   readonly node?: string;
   readonly unschedulable?: string;
   readonly stopping?: boolean;
+  readonly stopReason?: string;
   readonly status?: {
     readonly phase?: string;
     readonly ready?: boolean;
