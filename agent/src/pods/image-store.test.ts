@@ -95,6 +95,28 @@ test("how far a pull is shows now and then", async () => {
   assert.deepEqual(store.state("app:1", "IfNotPresent", 0), { kind: "present" });
 });
 
+test("progress of several pulls is told at one time, so that a pod that waits for all tells it once", async () => {
+  const { store, clock, pulls, settled, changes } = aStore({ slow: true });
+  const images = ["app:1", "side:1", "init:1"];
+  for (const image of images) store.fetch(image, "IfNotPresent");
+  await settled();
+  const before = changes.length;
+  const times = new Set<number>();
+  for (let i = 1; i <= 60; i += 1) {
+    clock.ms += 100;
+    const told = changes.length;
+    pulls[i % 3]?.onProgress?.({
+      layersDone: 1,
+      layers: 3,
+      bytesDone: i * 2 ** 20,
+      bytesTotal: 80 * 2 ** 20,
+    });
+    if (changes.length > told) times.add(clock.ms);
+  }
+  assert.deepEqual([...times], [3_000, 5_000, 7_000]);
+  assert.deepEqual(changes.slice(before), [...images, ...images, ...images]);
+});
+
 const LOGIN = { server: "registry.example", username: "u", password: "p" };
 const IMAGE = "registry.example/app:1";
 const userOf = (namespace: string, ...registryCredentials: readonly RegistryLogin[]) => ({

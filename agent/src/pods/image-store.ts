@@ -27,6 +27,8 @@ interface Entry {
   pulledAtMs?: number;
   fetching: boolean;
   pulling: boolean;
+  /** As the pull has it, and as it was told last. */
+  newestProgress?: string;
   progress?: string;
   failures: number;
   failure?: { readonly reason: ImageFailure; readonly message: string; readonly retryAtMs: number };
@@ -34,7 +36,7 @@ interface Entry {
 
 // Replicas that start together share one pull of a moving tag.
 const PULL_FRESH_MS = 30_000;
-// Each report makes the pods that wait look again, and their statuses go up.
+// Each report makes the pods that wait look again, and their statuses go up. All pulls are told of together, as a pod may wait for several.
 const PROGRESS_INTERVAL_MS = 2_000;
 // References known at once. Far above what a host runs; the oldest idle one is forgotten.
 const ENTRIES_MAX = 2_000;
@@ -48,6 +50,7 @@ export class ImageStore {
   readonly #options: ImageStoreOptions;
   readonly #access: ImageAccess;
   readonly #entries = new Map<string, Entry>();
+  #progressToldMs = 0;
 
   constructor(options: ImageStoreOptions) {
     this.#options = options;
@@ -108,6 +111,7 @@ export class ImageStore {
     }
     entry.fetching = false;
     entry.pulling = false;
+    delete entry.newestProgress;
     delete entry.progress;
     onChange(entry.reference);
   }
@@ -132,16 +136,13 @@ export class ImageStore {
   async #pull(entry: Entry, user: ImageUser): Promise<void> {
     const { runtime, clock, signal, onChange } = this.#options;
     const { reference } = entry;
+    const isFirst = [...this.#entries.values()].every((it) => !it.pulling);
+    if (isFirst) this.#progressToldMs = clock.monotonicMs();
     entry.pulling = true;
     onChange(reference);
-    let toldMs = clock.monotonicMs();
     const onProgress = (state: PullState) => {
-      const nowMs = clock.monotonicMs();
-      const progress = describePull(state);
-      if (nowMs - toldMs < PROGRESS_INTERVAL_MS || progress === entry.progress) return;
-      toldMs = nowMs;
-      entry.progress = progress;
-      onChange(reference);
+      entry.newestProgress = describePull(state);
+      this.#tellProgress();
     };
     await runtime.pull(reference, signal, {
       credentials: user.objects?.registryCredentials ?? [],
@@ -150,6 +151,19 @@ export class ImageStore {
     this.#access.pulled(reference, user.namespace, hasLogin(reference, user));
     entry.present = true;
     entry.pulledAtMs = clock.nowMs();
+  }
+
+  #tellProgress(): void {
+    const { clock, onChange } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#progressToldMs < PROGRESS_INTERVAL_MS) return;
+    for (const entry of this.#entries.values()) {
+      const { reference, newestProgress } = entry;
+      if (newestProgress === undefined || newestProgress === entry.progress) continue;
+      this.#progressToldMs = nowMs;
+      entry.progress = newestProgress;
+      onChange(reference);
+    }
   }
 
   #entry(reference: string, user: ImageUser): Entry {
