@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { status } from "@grpc/grpc-js";
 import { HollowAgent, waitingPod } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, aService, watchToEnd } from "./support/requests.ts";
@@ -63,6 +64,27 @@ test("an image that doesn't exist fails the rollout", limit, async (t) => {
   });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /FAILED .*app:v1: not found/);
+});
+
+test("watchers hear how far the pull of an image is", limit, async (t) => {
+  const world = await startWorld(t, {}, { rollout: patient });
+  const steps = [1, 2].map((layers) => `fetching app:v1: ${layers} of 3 layers, ${20 * layers} of 80 MiB`);
+  const pulling = (pod: PodAssignment) => waitingPod(pod, "ImagePull", steps[0] ?? "");
+  const agent = await HollowAgent.start(world, { behaviour: pulling });
+  const { rolloutId } = await world
+    .forage()
+    .applyResources(aRequest("a1", [aContainerService("web", { scaling: { replicas: 1 } })]));
+  const heard: string[] = [];
+  for await (const { message } of world.forage().watchRollout({ rolloutId })) {
+    const [, step] = /ImagePull: (.*)$/.exec(message) ?? [];
+    if (step === undefined) continue;
+    heard.push(step);
+    const next = steps[heard.length];
+    for (const pod of agent.assignments.values()) {
+      agent.report(next === undefined ? agent.running(pod) : waitingPod(pod, "ImagePull", next));
+    }
+  }
+  assert.deepEqual(heard, steps);
 });
 
 test(

@@ -101,6 +101,20 @@ test("a container that runs and isn't ready is explained by its pod; an init con
   );
 });
 
+test("what an image or an init container waits for goes before that others wait for it", () => {
+  const running = { $case: "running" as const, value: {} };
+  const seed = { name: "seed", init: true, state: running };
+  const side = { name: "side", state: waiting("PodInitializing") };
+  const pulled = waiting("ImagePull", "fetching app:1: 1 of 3 layers, 51 of 80 MiB");
+  const message = (containers: readonly Container[]) =>
+    whatItWaitsFor([aPod({ status: { containers: [...containers] } })], input);
+  assert.equal(
+    message([seed, side, { name: "main", state: pulled }]),
+    "1 ImagePull: fetching app:1: 1 of 3 layers, 51 of 80 MiB",
+  );
+  assert.equal(message([seed, side, { ...side, name: "main" }]), "1 PodInitializing");
+});
+
 test("pods that wait for the same are counted, and only some causes are named", () => {
   const pods = ["a", "a", "b", "c", "d", "e"].map((reason, index) =>
     aPod({ name: `p${index}`, status: { containers: [{ name: "main", state: waiting(reason) }] } }),

@@ -10,6 +10,8 @@ export interface Failure {
 
 /** Restarts after which a crashing container is taken for broken: the first is at once, so two show that it wasn't chance. */
 const restartsOfACrash = 2;
+/** The reason of containers that wait for init containers. */
+const heldBack = "PodInitializing";
 /** Messages stay readable: this many pods are named, the rest counted. */
 const maxNamed = 3;
 
@@ -53,14 +55,20 @@ function podMessage(pod: PodEntry, input: ProgressInput): string {
   // What keeps a container from being ready that runs, only the pod itself knows well.
   const down = others.filter(({ state }) => state?.$case !== "running").map(containerMessage);
   const up = others.filter(({ state }) => state?.$case === "running").map(containerMessage);
-  return [...down, told, ...up].find((text) => text !== undefined) ?? "starting";
+  // That a container waits for others says less than what these wait for.
+  const held = others.some(isHeldBack) ? heldBack : undefined;
+  return [...down, told, held, ...up].find((text) => text !== undefined) ?? "starting";
+}
+
+function isHeldBack({ state }: ContainerStatus): boolean {
+  return state?.$case === "waiting" && state.value.reason === heldBack && state.value.message === "";
 }
 
 function containerMessage(container: ContainerStatus): string | undefined {
   const last = terminationText(container);
   if (container.state?.$case === "waiting") {
     const { reason, message } = container.state.value;
-    if (reason === "" || reason === "ContainerCreating") return undefined;
+    if (reason === "" || reason === "ContainerCreating" || isHeldBack(container)) return undefined;
     const detail = [message, last].filter((text) => text !== "").join("; ");
     return detail === "" ? reason : `${reason}: ${detail}`;
   }
