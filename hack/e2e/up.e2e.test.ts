@@ -69,7 +69,7 @@ test("a daemon that dies is back by itself, and hack/up starts all of it after a
   process.kill(killed?.identity.pid ?? 0, "SIGKILL");
   await waitFor(() => (readRunning(programs, "agent")?.restarts ?? 0) > 0, {
     what: "the agent is back",
-    limitMs: 15_000,
+    limitMs: 60_000,
   });
 
   for (const { identity } of programsOf(data)) process.kill(identity.pid, "SIGKILL");
