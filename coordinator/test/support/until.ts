@@ -7,7 +7,7 @@ export function settled(): Promise<void> {
 export async function until(
   what: string,
   holds: () => boolean | Promise<boolean>,
-  limitMs = 10_000,
+  limitMs = 60_000,
 ): Promise<void> {
   const deadlineMs = performance.now() + limitMs;
   while (!(await holds())) {
