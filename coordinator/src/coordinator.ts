@@ -144,6 +144,7 @@ function controlOptions({ store, clock, log, config }: CoordinatorOptions, state
     log,
     randomName,
     profile: config.profile,
+    events: { record: (event) => log.debug({ event }, "event") },
     limits: {
       deadlineMs: progressDeadlineSeconds * 1000,
       placementMs: placementDeadlineSeconds * 1000,

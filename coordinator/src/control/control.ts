@@ -1,5 +1,6 @@
 import type { Profile } from "@forage/scheduler";
 import type { Logger } from "pino";
+import type { EventRecorder } from "../events/event.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "./clock.ts";
@@ -19,6 +20,8 @@ export interface ControlOptions {
   readonly randomName: (length: number) => string;
   readonly profile: Profile;
   readonly limits: ProgressLimits;
+  /** Told what is decided and why. */
+  readonly events: EventRecorder;
   readonly readyEndpoints: (namespace: string, service: string) => number;
 }
 

@@ -50,6 +50,9 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
       return;
     case "rollout":
     case "object":
+    case "revision":
+    case "workload-status":
+    case "scale":
       return;
     default:
       change satisfies never;

@@ -13,6 +13,10 @@ export const prefixes = {
   apiTokens: "api-tokens/",
   objects: "objects/",
   objectVersions: "object-versions/",
+  revisions: "revisions/",
+  workloadStatuses: "workload-statuses/",
+  scales: "scales/",
+  events: "events/",
 } as const;
 
 export const clusterKey = "cluster";
@@ -70,4 +74,22 @@ export function objectVersionKey(name: ObjectName, version: string): string {
 
 export function versionsPrefix({ namespace, kind, name }: ObjectName): string {
   return `${prefixes.objectVersions}${namespace}/${kind}/${name}/`;
+}
+
+/** Of a workload; numbers are padded so that they sort. */
+export function revisionKey(namespace: string, kind: string, name: string, number: number): string {
+  return `${prefixes.revisions}${namespace}/${kind}/${name}/${String(number).padStart(10, "0")}`;
+}
+
+export function workloadStatusKey(namespace: string, kind: string, name: string): string {
+  return `${prefixes.workloadStatuses}${namespace}/${kind}/${name}`;
+}
+
+export function scaleKey(namespace: string, name: string): string {
+  return `${prefixes.scales}${namespace}/${name}`;
+}
+
+/** Padded, so that events sort by their numbers. */
+export function eventKey(sequence: number): string {
+  return `${prefixes.events}${String(sequence).padStart(16, "0")}`;
 }

@@ -6,11 +6,15 @@ import type {
   ObjectRecord,
   PodRecord,
   ResourceRecord,
+  RevisionRecord,
   RolloutRecord,
+  ScaleRecord,
+  WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import type { ObjectName } from "../model/object-name.ts";
 import type { PodRef } from "../model/pod-refs.ts";
 import type { Workload } from "../model/workload.ts";
+import type { RecordEntry } from "./record-view.ts";
 
 /** A record with the revision that last changed it, which writers compare. */
 export interface ResourceEntry {
@@ -90,4 +94,19 @@ export type Change =
       readonly kind: "rollout";
       readonly before: RolloutEntry | undefined;
       readonly after: RolloutEntry | undefined;
+    }
+  | {
+      readonly kind: "revision";
+      readonly before: RecordEntry<RevisionRecord> | undefined;
+      readonly after: RecordEntry<RevisionRecord> | undefined;
+    }
+  | {
+      readonly kind: "workload-status";
+      readonly before: RecordEntry<WorkloadStatusRecord> | undefined;
+      readonly after: RecordEntry<WorkloadStatusRecord> | undefined;
+    }
+  | {
+      readonly kind: "scale";
+      readonly before: RecordEntry<ScaleRecord> | undefined;
+      readonly after: RecordEntry<ScaleRecord> | undefined;
     };

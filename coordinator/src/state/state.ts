@@ -4,7 +4,10 @@ import {
   PodRecord,
   PodStatusRecord,
   ResourceRecord,
+  RevisionRecord,
   RolloutRecord,
+  ScaleRecord,
+  WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { decodeJsonRecord, decodeRecord } from "../model/codec.ts";
 import { objectKey, podKey, prefixes } from "../model/keys.ts";
@@ -24,6 +27,7 @@ import type {
 } from "./entries.ts";
 import { IndexMap } from "./index-map.ts";
 import { ObjectsView } from "./objects-view.ts";
+import { RecordView } from "./record-view.ts";
 
 /**
  * Everything the coordinator knows, in memory and indexed; all reads are served from here. It changes only by what the
@@ -38,6 +42,12 @@ export class State {
   readonly #rollouts = new IndexMap<RolloutEntry>((r) => rolloutGroups(r.record));
   /** Secrets, config maps and the like. */
   readonly objects = new ObjectsView();
+  /** By workload: the group `workload:KEY`, oldest first. */
+  readonly revisions = new RecordView<RevisionRecord>(RevisionRecord, (r) => [
+    `workload:${workloadKey(r.namespace, r.kind, r.name)}`,
+  ]);
+  readonly workloadStatuses = new RecordView<WorkloadStatusRecord>(WorkloadStatusRecord);
+  readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
   readonly #tokens = new Map<string, ApiTokenEntry>();
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
@@ -181,6 +191,12 @@ export class State {
     else if (key.startsWith(prefixes.rollouts)) this.#applyRollout(key, record, changes);
     else if (key.startsWith(prefixes.objects)) this.#applyObject(key, record, changes);
     else if (key.startsWith(prefixes.objectVersions)) this.objects.applyVersion(key, record);
+    else if (key.startsWith(prefixes.revisions))
+      changes.push({ kind: "revision", ...this.revisions.apply(key, record) });
+    else if (key.startsWith(prefixes.workloadStatuses))
+      changes.push({ kind: "workload-status", ...this.workloadStatuses.apply(key, record) });
+    else if (key.startsWith(prefixes.scales))
+      changes.push({ kind: "scale", ...this.scales.apply(key, record) });
     else if (key.startsWith(prefixes.apiTokens)) this.#applyToken(key, record);
   }
 

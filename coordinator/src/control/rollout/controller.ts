@@ -97,7 +97,14 @@ export class RolloutController {
           break;
         // What it changes about workloads comes as changes of these.
         case "object":
+        case "revision":
+        case "scale":
           break;
+        case "workload-status": {
+          const record = (change.after ?? change.before)?.record;
+          if (record !== undefined) this.#wakeRolloutsOf(record.namespace, record.kind, record.name);
+          break;
+        }
         default:
           change satisfies never;
       }

@@ -1,16 +1,14 @@
-import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import { batches, type Piece } from "../../model/batches.ts";
-import { encodeRecord } from "../../model/codec.ts";
-import { podKey, resourceKey, statusKey } from "../../model/keys.ts";
-import { toTimestamp } from "../../model/timestamp.ts";
+import { resourceKey } from "../../model/keys.ts";
 import { type Workload, workloadKey } from "../../model/workload.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
-import type { Compare, Op, Store } from "../../store/index.ts";
+import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
+import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
 import { nextReplacementMs, planWorkload, type WorkloadStep } from "./plan.ts";
 
 export interface WorkloadControllerOptions {
@@ -113,22 +111,14 @@ export class WorkloadController {
     switch (step.type) {
       case "create-pods":
         return Array.from({ length: step.count }, () => this.#create(required(resource?.workload)));
-      case "stop-pod": {
-        const stoppingSince = toTimestamp(this.#options.clock.nowMs());
-        return [this.#rewrite(step.pod, { ...step.pod.record, stoppingSince, stopReason: step.why })];
+      case "stop-pod":
+        return [stopPod(step.pod, step.why, this.#options.clock.nowMs())];
+      case "relabel-pod": {
+        const labels = { ...required(resource?.workload).labels };
+        return [rewritePod(step.pod, { ...step.pod.record, labels })];
       }
-      case "relabel-pod":
-        return [
-          this.#rewrite(step.pod, { ...step.pod.record, labels: { ...required(resource?.workload).labels } }),
-        ];
-      case "forget-pod": {
-        const { namespace, name } = step.pod.record;
-        const ops: Op[] = [
-          { kind: "delete", key: step.pod.key },
-          { kind: "delete", key: statusKey(namespace, name) },
-        ];
-        return [{ compares: [unchanged(step.pod)], ops }];
-      }
+      case "forget-pod":
+        return [forgetPod(step.pod)];
       case "forget-resource":
         return [{ compares: [], ops: [{ kind: "delete", key: required(resource).key }] }];
       default:
@@ -137,35 +127,20 @@ export class WorkloadController {
   }
 
   #create(workload: Workload): Piece {
-    const { randomName, clock } = this.#options;
-    const name = `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`;
-    const key = podKey(workload.namespace, name);
+    const { randomName, clock, state } = this.#options;
     const className = workload.template.podConfig?.priorityClassName ?? "";
-    const priority = this.#options.state.objects.priorityOf(className);
-    const record = PodRecord.fromPartial({
-      priority: priority?.value ?? 0,
-      neverPreempts: priority?.neverPreempts ?? false,
-      uid: randomName(12),
+    const pod = {
       namespace: workload.namespace,
-      name,
       workloadKind: workload.kind,
       workloadName: workload.name,
-      labels: { ...workload.labels },
+      name: `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`,
+      uid: randomName(12),
+      labels: workload.labels,
       template: workload.template,
       templateHash: workload.templateHash,
-      createdAt: toTimestamp(clock.nowMs()),
-    });
-    return {
-      compares: [{ kind: "absent", key }],
-      ops: [{ kind: "put", key, value: encodeRecord(PodRecord, record) }],
+      priority: state.objects.priorityOf(className),
     };
-  }
-
-  #rewrite(pod: PodEntry, record: PodRecord): Piece {
-    return {
-      compares: [unchanged(pod)],
-      ops: [{ kind: "put", key: pod.key, value: encodeRecord(PodRecord, record) }],
-    };
+    return createPod(pod, clock.nowMs());
   }
 }
 
@@ -183,10 +158,6 @@ export function describeStep(step: WorkloadStep): Record<string, unknown> {
     default:
       return step satisfies never;
   }
-}
-
-function unchanged(pod: PodEntry): Compare {
-  return { kind: "modRevision", key: pod.key, revision: pod.revision };
 }
 
 function required<T>(value: T | undefined): T {

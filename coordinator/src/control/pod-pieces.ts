@@ -1,0 +1,68 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
+import type { Piece } from "../model/batches.ts";
+import { encodeRecord } from "../model/codec.ts";
+import { podKey, statusKey } from "../model/keys.ts";
+import type { Priority } from "../model/priority.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { PodEntry } from "../state/entries.ts";
+import type { Compare } from "../store/index.ts";
+
+/** A pod that is to be made for a workload. */
+export interface NewPod {
+  readonly namespace: string;
+  readonly workloadKind: string;
+  readonly workloadName: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly template: PodTemplate;
+  readonly templateHash: string;
+  /** Of its priority class. */
+  readonly priority: Priority | undefined;
+}
+
+/** Writes its record, unless there is one of that name. */
+export function createPod(pod: NewPod, nowMs: number): Piece {
+  const { priority, labels, ...fields } = pod;
+  const key = podKey(pod.namespace, pod.name);
+  const record = PodRecord.fromPartial({
+    ...fields,
+    labels: { ...labels },
+    priority: priority?.value ?? 0,
+    neverPreempts: priority?.neverPreempts ?? false,
+    createdAt: toTimestamp(nowMs),
+  });
+  return {
+    compares: [{ kind: "absent", key }],
+    ops: [{ kind: "put", key, value: encodeRecord(PodRecord, record) }],
+  };
+}
+
+/** Marks it as to be stopped; its record goes when its node says that nothing is left. */
+export function stopPod(pod: PodEntry, why: string, nowMs: number): Piece {
+  return rewritePod(pod, { ...pod.record, stoppingSince: toTimestamp(nowMs), stopReason: why });
+}
+
+export function rewritePod(pod: PodEntry, record: PodRecord): Piece {
+  return {
+    compares: [unchanged(pod)],
+    ops: [{ kind: "put", key: pod.key, value: encodeRecord(PodRecord, record) }],
+  };
+}
+
+/** Removes the records of a pod of which nothing is left anywhere. */
+export function forgetPod(pod: PodEntry): Piece {
+  const { namespace, name } = pod.record;
+  return {
+    compares: [unchanged(pod)],
+    ops: [
+      { kind: "delete", key: pod.key },
+      { kind: "delete", key: statusKey(namespace, name) },
+    ],
+  };
+}
+
+function unchanged(pod: PodEntry): Compare {
+  return { kind: "modRevision", key: pod.key, revision: pod.revision };
+}
