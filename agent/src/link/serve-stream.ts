@@ -59,6 +59,8 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "identityTokens":
           takeTokens(message.value, options);
           break;
+        case "services":
+          break;
         case "welcome":
           throw new LinkError("PROTOCOL", "the coordinator said welcome twice");
         default:

@@ -54,6 +54,12 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
     case "workload-status":
     case "scale":
       return;
+    case "service-address": {
+      const record = (change.after ?? change.before)?.record;
+      if (record !== undefined) keys.add(dependency.service(record.namespace, record.name));
+      keys.add(dependency.services);
+      return;
+    }
     default:
       change satisfies never;
   }

@@ -17,6 +17,7 @@ export const prefixes = {
   workloadStatuses: "workload-statuses/",
   scales: "scales/",
   events: "events/",
+  serviceAddresses: "service-addresses/",
 } as const;
 
 export const clusterKey = "cluster";
@@ -92,4 +93,8 @@ export function scaleKey(namespace: string, name: string): string {
 /** Padded, so that events sort by their numbers. */
 export function eventKey(sequence: number): string {
   return `${prefixes.events}${String(sequence).padStart(16, "0")}`;
+}
+
+export function serviceAddressKey(namespace: string, name: string): string {
+  return `${prefixes.serviceAddresses}${namespace}/${name}`;
 }

@@ -9,6 +9,7 @@ import type {
   RevisionRecord,
   RolloutRecord,
   ScaleRecord,
+  ServiceAddressRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import type { ObjectName } from "../model/object-name.ts";
@@ -109,4 +110,9 @@ export type Change =
       readonly kind: "scale";
       readonly before: RecordEntry<ScaleRecord> | undefined;
       readonly after: RecordEntry<ScaleRecord> | undefined;
+    }
+  | {
+      readonly kind: "service-address";
+      readonly before: RecordEntry<ServiceAddressRecord> | undefined;
+      readonly after: RecordEntry<ServiceAddressRecord> | undefined;
     };

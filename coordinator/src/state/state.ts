@@ -7,6 +7,7 @@ import {
   RevisionRecord,
   RolloutRecord,
   ScaleRecord,
+  ServiceAddressRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { decodeJsonRecord, decodeRecord } from "../model/codec.ts";
@@ -48,6 +49,10 @@ export class State {
   ]);
   readonly workloadStatuses = new RecordView<WorkloadStatusRecord>(WorkloadStatusRecord);
   readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
+  /** By address: the group `ip:ADDRESS`. */
+  readonly serviceAddresses = new RecordView<ServiceAddressRecord>(ServiceAddressRecord, (r) =>
+    r.virtualIps.map((ip) => `ip:${ip}`),
+  );
   readonly #tokens = new Map<string, ApiTokenEntry>();
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
@@ -197,6 +202,8 @@ export class State {
       changes.push({ kind: "workload-status", ...this.workloadStatuses.apply(key, record) });
     else if (key.startsWith(prefixes.scales))
       changes.push({ kind: "scale", ...this.scales.apply(key, record) });
+    else if (key.startsWith(prefixes.serviceAddresses))
+      changes.push({ kind: "service-address", ...this.serviceAddresses.apply(key, record) });
     else if (key.startsWith(prefixes.apiTokens)) this.#applyToken(key, record);
   }
 

@@ -99,6 +99,7 @@ export class RolloutController {
         case "object":
         case "revision":
         case "scale":
+        case "service-address":
           break;
         case "workload-status": {
           const record = (change.after ?? change.before)?.record;
