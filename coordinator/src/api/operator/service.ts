@@ -64,6 +64,12 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     updateNode: (request) => updateNode(request, options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
+    listEvents: notYet,
+    watchEvents: () => {
+      throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
+    },
+    plan: notYet,
+    why: notYet,
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),
     portForward: (requests, context) => portForward(requests, context, options),
@@ -210,4 +216,8 @@ function translate<T>(mint: () => T): T {
     if (cause instanceof IdentityError) throw new CoordinatorError("INVALID", cause.message, { cause });
     throw cause;
   }
+}
+
+async function notYet(): Promise<never> {
+  throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
 }
