@@ -159,6 +159,9 @@ function nodeRecord(
     unschedulable: existing?.record.unschedulable ?? false,
     labels: { ...existing?.record.labels, ...token.labels },
     taints: existing?.record.taints ?? [],
+    unreachableSince: undefined,
+    notReadySince: undefined,
+    drain: existing?.record.drain,
   };
 }
 

@@ -62,6 +62,14 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     delete: async (request) => remove(request, options),
     ...objectHandlers(options),
     updateNode: (request) => updateNode(request, options),
+    drainNode: notYet,
+    watchDrain: () => {
+      throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
+    },
+    forgetNode: notYet,
+    rebalance: () => {
+      throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
+    },
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
     listEvents: notYet,

@@ -56,6 +56,7 @@ export function podView(state: State, { record, status }: PodEntry, unplaced: Un
     status,
     templateHash: record.templateHash,
     unschedulable: unplaced?.summary ?? "",
+    draining: record.drainCause,
     nodeLost: record.node !== "" && !nodeReady(state)(record.node),
   };
 }
@@ -78,6 +79,10 @@ export function nodeView(state: State, node: NodeEntry): Node {
     requested: requestedOn(pods),
     bootId: report?.bootId ?? "",
     taints: record.taints.map(({ key, value, effect }) => ({ key, value, effect })),
+    unreachable: false,
+    notReadySince: undefined,
+    drain: undefined,
+    conditionTaints: [],
   };
 }
 
