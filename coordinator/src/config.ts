@@ -3,12 +3,17 @@ import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
+import { parseIpRange } from "./control/addresses/ip-range.ts";
 
 const address = z
   .string()
   .regex(/^(\[[0-9a-fA-F:]+\]|[^:]+):\d{1,5}$/, "must be HOST:PORT")
   .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "has a port above 65535");
 const listener = z.strictObject({ listen: address });
+
+const ipRange = z
+  .string()
+  .refine((text) => parseIpRange(text) !== undefined, "must be an IPv4 CIDR or FIRST-LAST");
 
 /** The configuration file. Times are in seconds, as their names say. */
 const schema = z.strictObject({
@@ -40,6 +45,20 @@ const schema = z.strictObject({
       stableSeconds: z.number().min(0).max(3_600).default(1),
     })
     .prefault({}),
+  /** Addresses of services. */
+  services: z
+    .strictObject({
+      /** A CIDR that nothing else in reach of the hosts uses. */
+      virtualIps: ipRange.default("10.96.0.0/16"),
+      /** Open on every host. */
+      nodePorts: z
+        .string()
+        .refine((text) => portRange(text) !== undefined, "must be FIRST-LAST, such as 30000-32767")
+        .default("30000-32767"),
+      /** CIDRs or FIRST-LAST, for services of type LoadBalancer. */
+      loadBalancerIps: z.array(ipRange).max(100).default([]),
+    })
+    .prefault({}),
   heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),
   logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
 });
@@ -57,6 +76,14 @@ export interface CommandLine {
 export interface HostPort {
   readonly host: string;
   readonly port: number;
+}
+
+/** `FIRST-LAST`; undefined: it is no range of ports. */
+export function portRange(text: string): { readonly first: number; readonly last: number } | undefined {
+  const match = /^(\d{1,5})-(\d{1,5})$/.exec(text);
+  if (match === null) return undefined;
+  const [first, last] = [Number(match[1]), Number(match[2])];
+  return first >= 1 && first <= last && last <= 65_535 ? { first, last } : undefined;
 }
 
 export class ConfigError extends Error {

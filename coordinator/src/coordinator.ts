@@ -4,7 +4,9 @@ import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import { objectHandlers } from "./api/objects/handlers.ts";
-import { type Config, type HostPort, hostPort } from "./config.ts";
+import { type Config, ConfigError, type HostPort, hostPort, portRange } from "./config.ts";
+import type { AddressRanges } from "./control/addresses/controller.ts";
+import { parseIpRange } from "./control/addresses/ip-range.ts";
 import type { Clock } from "./control/clock.ts";
 import { type ControlOptions, startControl } from "./control/control.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
@@ -25,6 +27,7 @@ import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
+import { ServiceTable } from "./service-network/service-table.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import { loadState } from "./state/follow.ts";
 import { State } from "./state/state.ts";
@@ -150,8 +153,19 @@ function controlOptions({ store, clock, log, config }: CoordinatorOptions, state
       placementMs: placementDeadlineSeconds * 1000,
       stableMs: stableSeconds * 1000,
     },
+    addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
   };
+}
+
+function addressRanges({ services }: Config): AddressRanges {
+  const [virtualIps, ...loadBalancerIps] = [services.virtualIps, ...services.loadBalancerIps].map(
+    parseIpRange,
+  );
+  const nodePorts = portRange(services.nodePorts);
+  if (virtualIps === undefined || nodePorts === undefined)
+    throw new ConfigError("services: virtualIps and nodePorts must be ranges");
+  return { virtualIps, loadBalancerIps: loadBalancerIps.filter((range) => range !== undefined), nodePorts };
 }
 
 async function createTls(
@@ -233,6 +247,7 @@ function servicesOptions(
       state,
       sessions,
       assignments: new Assignments({ state, vault, issuer, clock, log }),
+      services: serviceTableOf(state, config),
       clock,
       log,
       clusterId,
@@ -246,8 +261,17 @@ function servicesOptions(
 }
 
 function directoryOf(state: State, domain: string): Directory {
-  // Services have no virtual IPs yet.
-  return new Directory({ state, domain, virtualIps: () => [], defer: (run) => setImmediate(run) });
+  const virtualIps = (ip: string) =>
+    state.serviceAddresses
+      .group(`ip:${ip}`)
+      .filter(({ record }) => record.releasedAt === undefined)
+      .map(({ record: { namespace, name } }) => ({ namespace, service: name }));
+  return new Directory({ state, domain, virtualIps, defer: (run) => setImmediate(run) });
+}
+
+function serviceTableOf(state: State, { clusterDomain: domain, services }: Config): ServiceTable {
+  const virtualIpRanges = [services.virtualIps];
+  return new ServiceTable({ state, domain, virtualIpRanges, defer: (run) => setImmediate(run) });
 }
 
 function renewMaterial(

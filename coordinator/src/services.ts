@@ -1,4 +1,4 @@
-import { AgentServiceService, EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
+import { EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import type { Server, ServiceDefinition } from "@grpc/grpc-js";
@@ -6,6 +6,7 @@ import { type ForageOptions, forageService } from "./api/forage/service.ts";
 import { type OperatorOptions, operatorService } from "./api/operator/service.ts";
 import type { DestinationOptions } from "./destination/get.ts";
 import { destinationService, SharedDestinationService } from "./destination/service.ts";
+import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { Tunnels } from "./link/tunnels.ts";
@@ -32,7 +33,7 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
   );
   serve(
     server,
-    AgentServiceService,
+    SharedAgentService,
     {
       connect: (requests, context) => connect(requests, context, options.connect),
       renew: (request, context) => renew(request, context, options.enroll),
@@ -48,6 +49,6 @@ export const servedDefinitions: readonly ServiceDefinition[] = [
   ForageServiceService,
   OperatorServiceService,
   EnrollmentServiceService,
-  AgentServiceService,
+  SharedAgentService,
   SharedDestinationService,
 ];

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { EventRecorder } from "../events/event.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
+import { AddressController, type AddressRanges } from "./addresses/controller.ts";
 import type { Clock } from "./clock.ts";
 import { EvictionController } from "./eviction/controller.ts";
 import { ObjectGarbage } from "./objects-garbage.ts";
@@ -22,6 +23,8 @@ export interface ControlOptions {
   readonly limits: ProgressLimits;
   /** Told what is decided and why. */
   readonly events: EventRecorder;
+  /** What services' addresses are taken from. */
+  readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
 }
 
@@ -43,10 +46,12 @@ export function startControl(options: ControlOptions): Control {
   });
   const evictions = new EvictionController(options);
   const garbage = new ObjectGarbage(options);
+  const addresses = new AddressController(options);
   return {
     unplaced,
     rollouts,
     close: async () => {
+      await addresses.close();
       await garbage.close();
       await evictions.close();
       await workloads.close();

@@ -7,6 +7,7 @@ import { encodeRecord } from "../model/codec.ts";
 import { nodeKey, reportKey } from "../model/keys.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { CallContext } from "../rpc/caller.ts";
+import type { ServiceTable } from "../service-network/service-table.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 import type { Assignments } from "./assignments.ts";
@@ -21,6 +22,7 @@ export interface ConnectOptions {
   readonly state: State;
   readonly sessions: Sessions;
   readonly assignments: Assignments;
+  readonly services: ServiceTable;
   readonly clock: Clock;
   readonly log: Logger;
   readonly clusterId: string;
@@ -29,12 +31,15 @@ export interface ConnectOptions {
   readonly heartbeatIntervalMs: number;
 }
 
-/** The agent's stream: what it says is written down as it comes; what it is to run goes out as state, never as a queue. */
+/**
+ * The agent's stream: what it says is written down as it comes; what it is to run goes out as state, never as a queue. What is
+ * the same for all agents comes encoded.
+ */
 export async function* connect(
   requests: AsyncIterable<ConnectRequest>,
   context: CallContext,
   options: ConnectOptions,
-): AsyncGenerator<ConnectResponse> {
+): AsyncGenerator<ConnectResponse | Buffer> {
   const node = nodeOf(context);
   const incoming = requests[Symbol.asyncIterator]();
   const hello = await firstHello(incoming);
@@ -76,29 +81,46 @@ async function* send(
   node: string,
   session: Session,
   signal: AbortSignal,
-  { state, epoch, assignments, clock }: ConnectOptions,
-): AsyncGenerator<ConnectResponse> {
+  { state, epoch, assignments, services, clock }: ConnectOptions,
+): AsyncGenerator<ConnectResponse | Buffer> {
   const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
   const wanted = (): Wanted => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
   };
   for (const value of outbox.snapshot(wanted(), revision())) yield { message: { $case: "snapshot", value } };
-  while (!signal.aborted) {
-    for (const value of outbox.delta(wanted(), revision())) yield { message: { $case: "delta", value } };
-    const byPodUid = outbox.dueTokens(state.podsOnNode(node));
-    if (byPodUid !== undefined) yield { message: { $case: "identityTokens", value: { byPodUid } } };
-    for (const request of session.requests.splice(0)) yield { message: { $case: "session", value: request } };
-    const cancel = wakeForTokens(outbox, session, clock);
-    await session.wake.wait(signal);
-    cancel();
+  let told: number | undefined;
+  const stopReading = services.read(() => session.wake.raise());
+  try {
+    while (!signal.aborted) {
+      // Services change for all nodes at once, and then nothing else is looked at.
+      if (session.podsChanged) {
+        session.podsChanged = false;
+        for (const value of outbox.delta(wanted(), revision())) yield { message: { $case: "delta", value } };
+        const byPodUid = outbox.dueTokens(state.podsOnNode(node));
+        if (byPodUid !== undefined) yield { message: { $case: "identityTokens", value: { byPodUid } } };
+      }
+      const { version, messages } = services.after(told);
+      told = version;
+      yield* messages;
+      for (const request of session.requests.splice(0))
+        yield { message: { $case: "session", value: request } };
+      const cancel = wakeForTokens(outbox, session, clock);
+      await session.wake.wait(signal);
+      cancel();
+    }
+  } finally {
+    stopReading();
   }
 }
 
 function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => void {
   const dueMs = outbox.nextTokenMs();
   if (dueMs === undefined) return () => {};
-  return clock.schedule(Math.max(0, dueMs - clock.nowMs()), () => session.wake.raise());
+  return clock.schedule(Math.max(0, dueMs - clock.nowMs()), () => {
+    session.podsChanged = true;
+    session.wake.raise();
+  });
 }
 
 /** Reads until the agent's half-close; a stream that can't be read is a session that has ended. */

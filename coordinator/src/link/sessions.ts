@@ -13,6 +13,8 @@ export interface Session {
   /** Something to send may be waiting. */
   readonly wake: Signal;
   readonly requests: SessionRequest[];
+  /** What its pods are to be may have changed since it was last looked at. */
+  podsChanged: boolean;
   /** Aborted when a newer session of the node takes over or the node falls silent. */
   readonly ended: AbortController;
   lastHeardMs: number;
@@ -64,6 +66,7 @@ export class Sessions {
       id: hello.sessionId,
       wake: new Signal(),
       requests: [],
+      podsChanged: true,
       ended: new AbortController(),
       lastHeardMs: clock.monotonicMs(),
     };
@@ -122,7 +125,7 @@ export class Sessions {
       if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
       if (change.kind !== "pod") continue;
       for (const pod of [change.before, change.after]) {
-        if (pod !== undefined) this.#live.get(pod.record.node)?.wake.raise();
+        if (pod !== undefined) this.#podsChanged(pod.record.node);
       }
     }
   }
@@ -131,9 +134,15 @@ export class Sessions {
   #wakeForObject(object: ObjectEntry | undefined): void {
     if (object === undefined) return;
     const { spec } = object.record;
-    if (spec?.$case === "claim") this.#live.get(spec.value.node)?.wake.raise();
-    for (const { record } of this.#options.state.podsReferring(object.name))
-      this.#live.get(record.node)?.wake.raise();
+    if (spec?.$case === "claim") this.#podsChanged(spec.value.node);
+    for (const { record } of this.#options.state.podsReferring(object.name)) this.#podsChanged(record.node);
+  }
+
+  #podsChanged(node: string): void {
+    const session = this.#live.get(node);
+    if (session === undefined) return;
+    session.podsChanged = true;
+    session.wake.raise();
   }
 
   #lapseLater(node: string, message: string): void {

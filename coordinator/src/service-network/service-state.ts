@@ -1,0 +1,94 @@
+import type { ServiceEndpoint, ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import type { ServicePort } from "@forage/proto/forest/v1/forage";
+import { isReady } from "../control/workload/readiness.ts";
+import { findService, protocolOf, type ServiceEntry, targetPortOf } from "../destination/endpoints.ts";
+import { addressOfNode } from "../destination/keys.ts";
+import { serviceAddressKey } from "../model/keys.ts";
+import { workloadKey } from "../model/workload.ts";
+import type { NodeEntry, PodEntry } from "../state/entries.ts";
+import type { State } from "../state/state.ts";
+
+/** A label of nodes that others can't open connections to, such as those behind address translation: "local". */
+export const reachabilityLabel = "forage.dev/reachability";
+/** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
+export const affinityAnnotation = "forage.dev/session-affinity-seconds";
+/** Kubernetes' default: three hours. */
+const defaultAffinitySeconds = 10_800;
+
+/** What agents are told of a service; undefined when there is none. */
+export function serviceStateOf(state: State, namespace: string, name: string): ServiceState | undefined {
+  const entry = findService(state, namespace, name);
+  if (entry === undefined) return undefined;
+  const { spec } = entry;
+  const address = state.serviceAddresses.get(serviceAddressKey(namespace, name))?.record;
+  const given = address?.releasedAt === undefined ? address : undefined;
+  return {
+    namespace,
+    name,
+    type: typeOf(entry),
+    virtualIps: given?.virtualIps ?? [],
+    ports: spec.ports.map((port) => ({
+      name: port.name,
+      port: port.port,
+      protocol: protocolOf(port),
+      targetPort: targetPortOf([port], port.port),
+      nodePort:
+        given?.nodePorts.find((it) => it.port === port.port && it.protocol === protocolOf(port))?.nodePort ??
+        0,
+    })),
+    endpoints: endpointsBehind(state, entry),
+    affinitySeconds: affinitySecondsOf(entry),
+    loadBalancerIp: given?.loadBalancerIp ?? "",
+    announcedBy: "",
+  };
+}
+
+export function typeOf({ spec }: Pick<ServiceEntry, "spec">): string {
+  return spec.type === "" ? "ClusterIP" : spec.type;
+}
+
+function affinitySecondsOf({ spec }: ServiceEntry): number {
+  if (spec.sessionAffinity !== "ClientIP") return 0;
+  const given = spec.annotations[affinityAnnotation];
+  return given === undefined ? defaultAffinitySeconds : Number(given);
+}
+
+/** Ready pods that serve at least one of the ports, by name. A headless service without ports has all ready pods. */
+function endpointsBehind(state: State, { spec, record }: ServiceEntry): ServiceEndpoint[] {
+  const pods = state.podsOfWorkload(workloadKey(record.namespace, "container_service", spec.target));
+  const nodeReady = (node: string): boolean => state.node(node)?.health.ready ?? false;
+  return pods
+    .filter((pod) => isReady(pod, nodeReady))
+    .flatMap((pod) => endpointOf(pod, state.node(pod.record.node), spec.ports) ?? [])
+    .sort((a, b) => (a.pod < b.pod ? -1 : 1));
+}
+
+function endpointOf(
+  { record, status }: PodEntry,
+  node: NodeEntry | undefined,
+  ports: readonly ServicePort[],
+): ServiceEndpoint | undefined {
+  const hostIp = addressOfNode(node);
+  const hostPorts = ports.map((port) => {
+    const target = targetPortOf([port], port.port);
+    const protocol = protocolOf(port);
+    const mapping = status?.hostPorts.find((m) => m.containerPort === target && m.protocol === protocol);
+    return mapping?.hostPort ?? 0;
+  });
+  if (node === undefined || hostIp === "" || (ports.length > 0 && hostPorts.every((port) => port === 0)))
+    return undefined;
+  return {
+    pod: record.name,
+    node: node.name,
+    podIp: status?.podIp ?? "",
+    hostIp,
+    local: labelOf(node, reachabilityLabel) === "local",
+    hostPorts,
+    hostNetwork: record.template?.podConfig?.hostNetwork ?? false,
+  };
+}
+
+/** Labels that the operator gave come before those that the node says of itself. */
+function labelOf(node: NodeEntry, label: string): string | undefined {
+  return node.record.labels[label] ?? node.report?.report?.labels[label];
+}

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConnectResponse, type ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { aNode, aPod, aServiceEntry } from "../../test/support/entries.ts";
+import { HandFedState } from "../../test/support/hand-fed-state.ts";
+import { randomOf } from "../../test/support/random.ts";
+import { ServiceTable } from "./service-table.ts";
+
+const ready = (containerPort = 8080, hostPort = 20_000) => ({
+  ready: true,
+  podIp: "10.64.0.2",
+  hostPorts: [{ container: "main", containerPort, protocol: "TCP", hostPort }],
+});
+
+test("a newcomer gets everything, others what changed", () => {
+  const { fed, table, told } = start({
+    nodes: [aNode({ name: "n1" })],
+    resources: [aServiceEntry({ name: "web" })],
+    pods: [aPod({ name: "web-1", status: ready() })],
+  });
+  const first = told(undefined);
+  assert.equal(first.full, true);
+  assert.deepEqual([...first.services.keys()], ["shop/web"]);
+  assert.deepEqual(first.services.get("shop/web")?.endpoints, [
+    {
+      pod: "web-1",
+      node: "n1",
+      podIp: "10.64.0.2",
+      hostIp: "192.0.2.1",
+      local: false,
+      hostPorts: [20_000],
+      hostNetwork: false,
+    },
+  ]);
+  assert.deepEqual(table.after(first.version).messages, []);
+  fed.put({ resources: [aServiceEntry({ name: "api", spec: { target: "api" } })] });
+  const second = told(first.version);
+  assert.equal(second.full, false);
+  assert.deepEqual([...second.services.keys()], ["shop/api"]);
+  fed.put({ pods: [aPod({ name: "web-1", status: ready(8080, 20_001) })] });
+  assert.deepEqual([...told(second.version).services.keys()], ["shop/web"]);
+  assert.deepEqual([...told(first.version).services.keys()].sort(), ["shop/api", "shop/web"]);
+  fed.remove("resources/shop/service/api");
+  assert.deepEqual(told(second.version).removals, ["shop/api"]);
+});
+
+test("what tells nothing new wakes nobody", () => {
+  const { fed, table } = start({ nodes: [aNode()], resources: [aServiceEntry({ name: "web" })] });
+  let woken = 0;
+  table.read(() => woken++);
+  fed.put({ pods: [aPod({ name: "other-1", workload: "other", status: ready() })] });
+  fed.put({ pods: [aPod({ name: "web-1", status: { ready: false } })] });
+  fed.put({ nodes: [aNode()] });
+  assert.equal(woken, 0);
+  fed.put({ pods: [aPod({ name: "web-1", status: ready() })] });
+  assert.equal(woken, 1);
+  fed.put({ nodes: [aNode({ ready: false })] });
+  assert.equal(woken, 2);
+});
+
+test("everything is told in parts where it is much, and counts as one", () => {
+  const resources = Array.from({ length: 50 }, (_, index) => aServiceEntry({ name: `s${index}` }));
+  const { table, told } = start({ resources }, 500);
+  assert.ok(table.after(undefined).messages.length > 3);
+  assert.equal(told(undefined).services.size, 50);
+});
+
+test("any way through the versions leads to the same as the whole", () => {
+  const random = randomOf(7);
+  const { fed, told } = start({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
+  const readers = Array.from({ length: 5 }, () => ({
+    services: new Map<string, ServiceState>(),
+    version: undefined as number | undefined,
+  }));
+  const pick = (count: number): number => random.below(count);
+  for (let step = 0; step < 400; step++) {
+    const name = `s${pick(6)}`;
+    const what = random.next();
+    if (what < 0.15) fed.remove(`resources/shop/service/${name}`);
+    else if (what < 0.4) fed.put({ resources: [aServiceEntry({ name, spec: { target: `w${pick(3)}` } })] });
+    else if (what < 0.5) fed.put({ nodes: [aNode({ name: `n${1 + pick(2)}`, ready: random.chance(0.7) })] });
+    else {
+      const workload = `w${pick(3)}`;
+      const status = random.chance(0.7) ? ready(8080, 20_000 + pick(5)) : { ready: false };
+      fed.put({
+        pods: [aPod({ name: `${workload}-${pick(4)}`, workload, node: `n${1 + pick(2)}`, status })],
+      });
+    }
+    for (const reader of readers) {
+      if (random.chance(0.6)) continue;
+      const news = told(reader.version);
+      if (news.full) reader.services.clear();
+      for (const key of news.removals) reader.services.delete(key);
+      for (const [key, service] of news.services) reader.services.set(key, service);
+      reader.version = news.version;
+      const whole = told(undefined).services;
+      assert.deepEqual(new Map([...reader.services].sort()), new Map([...whole].sort()), `step ${step}`);
+    }
+  }
+});
+
+function start(contents: ConstructorParameters<typeof HandFedState>[0], partBytes?: number) {
+  const fed = new HandFedState(contents);
+  const table = new ServiceTable({
+    state: fed.state,
+    domain: "cluster.local",
+    virtualIpRanges: ["10.96.0.0/16"],
+    defer: (run) => run(),
+    ...(partBytes !== undefined && { partBytes }),
+  });
+  const told = (from: number | undefined) => {
+    const { version, messages } = table.after(from);
+    const services = new Map<string, ServiceState>();
+    const removals: string[] = [];
+    let full = false;
+    for (const [index, message] of messages.entries()) {
+      const decoded = ConnectResponse.decode(message).message;
+      assert.equal(decoded?.$case, "services");
+      assert.equal(decoded.value.more, index < messages.length - 1);
+      full ||= decoded.value.full;
+      for (const service of decoded.value.upserts)
+        services.set(`${service.namespace}/${service.name}`, service);
+      removals.push(...decoded.value.removals.map((ref) => `${ref.namespace}/${ref.name}`));
+    }
+    return { version, full, services, removals };
+  };
+  return { fed, table, told };
+}
