@@ -26,7 +26,7 @@ export function parseAssignment(assignment: PodAssignment, host: HostAbilities, 
     name,
     specHash,
     stopping,
-    hostname: config?.hostNetwork ? host.hostname : name.slice(0, HOSTNAME_MAX).replace(/[^a-z0-9]+$/, ""),
+    hostname: config?.hostNetwork ? host.hostname : asHostname(assignment.hostname || name),
     graceMs: (seconds === 0 ? DEFAULT_GRACE_SECONDS : seconds) * 1000,
     restartPolicy: restartPolicyOf(config?.restartPolicy ?? ""),
   };
@@ -37,6 +37,10 @@ export function parseAssignment(assignment: PodAssignment, host: HostAbilities, 
     // Stopping needs the names of what may run, even if no more of it is understood.
     return { ...base, containers: [], problem };
   }
+}
+
+function asHostname(name: string): string {
+  return name.slice(0, HOSTNAME_MAX).replace(/[^a-z0-9]+$/, "");
 }
 
 type Described = Omit<

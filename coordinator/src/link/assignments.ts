@@ -65,6 +65,7 @@ export class Assignments {
       configMaps: this.#contents(pod, "config_map", budget),
       registryCredentials: this.#credentials(pod, budget),
       claims: this.#claims(pod),
+      hostname: record.hostname,
       identityToken: stopping ? undefined : this.identityToken(pod),
     };
   }

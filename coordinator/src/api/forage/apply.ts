@@ -120,11 +120,14 @@ function written(
     resource,
     specHash,
     generation: (existing?.record.generation ?? 0n) + 1n,
-    createdAt: existing?.record.createdAt ?? toTimestamp(nowMs),
+    // What was being removed is another thing now, though of the same name.
+    createdAt: (existing?.record.deleting ? undefined : existing?.record.createdAt) ?? toTimestamp(nowMs),
     updatedAt: toTimestamp(nowMs),
     rolloutId,
     order,
     deleting: false,
+    restartedAt: existing?.record.restartedAt,
+    owner: undefined,
   };
 }
 

@@ -32,6 +32,8 @@ export function planBundle(request: ApplyResourcesRequest, stored: readonly Reso
   const named = new Set(items.map((item) => item.key));
   if (Object.keys(request.labels).length === 0) return items;
   for (const entry of stored) {
+    // Runs of a cron job have its labels and go when it does.
+    if (entry.record.owner !== undefined) continue;
     if (named.has(entry.key) || !hasLabels(entry.record.labels, request.labels)) continue;
     const { kind, name, specHash } = entry.record;
     items.push({

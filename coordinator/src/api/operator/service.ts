@@ -59,6 +59,8 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
       };
     },
     getRollout: async (request, context) => getRollout(request, context, options),
+    listRevisions: notYet,
+    updateRollout: notYet,
     delete: async (request) => remove(request, options),
     ...objectHandlers(options),
     updateNode: (request) => updateNode(request, options),
@@ -72,6 +74,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     },
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
+    runCronJob: notYet,
     listEvents: notYet,
     watchEvents: () => {
       throw new CoordinatorError("UNIMPLEMENTED", "not served yet");

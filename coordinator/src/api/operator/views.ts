@@ -38,6 +38,9 @@ export function resourceView(state: State, entry: ResourceEntry): Resource {
     readyEndpoints: kind === "service" ? readyEndpointCount(state, namespace, name) : 0,
     rolloutId: record.rolloutId,
     message: "",
+    job: undefined,
+    cronJob: undefined,
+    owner: record.owner === undefined ? "" : `${record.owner.kind}/${record.owner.name}`,
   };
 }
 
