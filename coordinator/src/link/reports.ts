@@ -52,7 +52,8 @@ export function changesOf(
         ],
       });
     } else if (pod.status === undefined || hashStatus(pod.status) !== hashStatus(status)) {
-      const record: PodStatusRecord = { node, status, observedAt: toTimestamp(nowMs) };
+      const readySince = status.ready ? toTimestamp(readySinceMs(pod) ?? nowMs) : undefined;
+      const record: PodStatusRecord = { node, status, observedAt: toTimestamp(nowMs), readySince };
       changes.push({
         pod,
         compares,
@@ -61,6 +62,11 @@ export function changesOf(
     }
   }
   return changes;
+}
+
+/** Undefined: it isn't ready, as far as is known. */
+function readySinceMs({ status, readySinceMs: sinceMs, observedAtMs }: PodEntry): number | undefined {
+  return status?.ready ? (sinceMs ?? observedAtMs) : undefined;
 }
 
 /** Pods that are to stop and of which the node, which has just told all it knows, knows nothing. */

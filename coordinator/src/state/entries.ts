@@ -38,6 +38,8 @@ export interface PodEntry {
   readonly status: PodStatus | undefined;
   /** When the status last changed, by the coordinator's clock. */
   readonly observedAtMs: number | undefined;
+  /** Since when it has been ready without a break, by the same clock; undefined: it isn't, or since `observedAtMs`. */
+  readonly readySinceMs?: number | undefined;
 }
 
 export interface NodeEntry {

@@ -298,8 +298,11 @@ export class State {
   }
 }
 
-function statusOf(record: PodStatusRecord | undefined): Pick<PodEntry, "status" | "observedAtMs"> {
-  return { status: record?.status, observedAtMs: toEpochMs(record?.observedAt) };
+function statusOf(
+  record: PodStatusRecord | undefined,
+): Pick<PodEntry, "status" | "observedAtMs" | "readySinceMs"> {
+  const { status, observedAt, readySince } = record ?? {};
+  return { status, observedAtMs: toEpochMs(observedAt), readySinceMs: toEpochMs(readySince) };
 }
 
 function resourceGroups({ record, workload }: ResourceEntry): string[] {

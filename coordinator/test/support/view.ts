@@ -61,7 +61,12 @@ export function opsOf({ resources = [], pods = [], nodes = [], rollouts = [] }: 
 function statusOps({ record, status, observedAtMs }: PodEntry): Op[] {
   if (status === undefined) return [];
   const observedAt = observedAtMs === undefined ? undefined : toTimestamp(observedAtMs);
-  const value = encodeRecord(PodStatusRecord, { node: record.node, status, observedAt });
+  const value = encodeRecord(PodStatusRecord, {
+    node: record.node,
+    status,
+    observedAt,
+    readySince: undefined,
+  });
   return [put(statusKey(record.namespace, record.name), value)];
 }
 
