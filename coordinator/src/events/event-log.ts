@@ -1,0 +1,20 @@
+import type { EventRecord } from "@forage/proto/forage/store/v1/store";
+
+export interface EventPage {
+  /** Oldest first. */
+  readonly events: readonly EventRecord[];
+  /** Whether there are more after these. */
+  readonly more: boolean;
+}
+
+/** The events that are kept. They lie in the store only, not a second time in the view. */
+export interface EventLog {
+  /** Number of the newest event that was written. */
+  readonly newest: number;
+  /** Events up to this number were removed for being old. */
+  readonly removedThrough: number;
+  /** Those with higher numbers. */
+  read(after: number, limit: number): Promise<EventPage>;
+  /** Calls after events were written. Returns how to stop. */
+  subscribe(listener: () => void): () => void;
+}

@@ -1,0 +1,68 @@
+import type { Change, ObjectEntry, ResourceEntry } from "../state/entries.ts";
+import type { EventInput } from "./event.ts";
+import { nodeEvents } from "./from-nodes.ts";
+import { podEvents } from "./from-pods.ts";
+
+/**
+ * Pure: what happened, by what changed in the view. What only a controller knows (why it scales, rolls back, waits) is told by
+ * that controller and not here.
+ */
+export function eventsOf(change: Change): EventInput[] {
+  switch (change.kind) {
+    case "pod":
+      return podEvents(change.before, change.after);
+    case "node":
+      return nodeEvents(change.before, change.after);
+    case "resource":
+      return resourceEvents(change.before, change.after);
+    case "object":
+      return objectEvents(change.before, change.after);
+    // Told by whoever writes them.
+    case "rollout":
+    case "revision":
+    case "workload-status":
+    case "scale":
+    case "service-address":
+      return [];
+    default:
+      return change satisfies never;
+  }
+}
+
+function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry | undefined): EventInput[] {
+  const entry = after ?? before;
+  if (entry === undefined) return [];
+  const { namespace, kind, name, rolloutId } = entry.record;
+  const told = (reason: string, message: string): EventInput[] => [
+    { namespace, kind, name, type: "Normal", reason, message, rolloutId },
+  ];
+  const by = changedBy(entry);
+  if (after === undefined) return told("Deleted", "deleted; nothing of it is left");
+  if (before === undefined) return told("Created", `created${by} in rollout ${rolloutId}`);
+  if (after.record.deleting && !before.record.deleting) return told("Deleting", "is to be deleted");
+  if (before.record.specHash !== after.record.specHash || before.record.rolloutId !== rolloutId)
+    return told("Changed", `changed${by} in rollout ${rolloutId}`);
+  if (before.workload?.templateHash !== after.workload?.templateHash)
+    return told("Changed", "the contents of a secret or config map that its pods take have changed");
+  return [];
+}
+
+function changedBy(_entry: ResourceEntry): string {
+  return "";
+}
+
+function objectEvents(before: ObjectEntry | undefined, after: ObjectEntry | undefined): EventInput[] {
+  const entry = after ?? before;
+  if (entry === undefined) return [];
+  const told = (reason: string, message: string): EventInput[] => [
+    { ...entry.name, type: "Normal", reason, message },
+  ];
+  if (after === undefined) return told("Deleted", "deleted");
+  if (before === undefined) return told("Created", "created");
+  const nodeOf = ({ record }: ObjectEntry): string =>
+    record.spec?.$case === "claim" ? record.spec.value.node : "";
+  const node = nodeOf(after);
+  if (node !== "" && nodeOf(before) === "")
+    return told("Bound", `its data lies on node ${node} from now on`).map((event) => ({ ...event, node }));
+  return before.record.generation === after.record.generation ? [] : told("Changed", "changed");
+}

@@ -1,0 +1,99 @@
+import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
+import type { EventInput } from "./event.ts";
+
+/** An event whose object is known. */
+export type ContainerEvent = Pick<EventInput, "type" | "reason" | "message">;
+
+/** Words of containers that wait as they should. */
+const usual: ReadonlySet<string> = new Set(["", "ContainerCreating", "PodInitializing", "ImagePull"]);
+
+/** Pure: what happened to a pod's containers from one word of its node to the next. */
+export function containerEvents(
+  before: readonly ContainerStatus[],
+  after: readonly ContainerStatus[],
+): ContainerEvent[] {
+  const earlier = new Map(before.map((container) => [container.name, container]));
+  return after.flatMap((container) => changes(earlier.get(container.name), container));
+}
+
+function changes(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
+  return [
+    ...pulling(before, after),
+    ...ending(before, after),
+    ...waiting(before, after),
+    ...running(before, after),
+  ];
+}
+
+function pulling(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
+  const pulls = waitsFor(after) === "ImagePull";
+  const pulled = before !== undefined && waitsFor(before) === "ImagePull";
+  if (pulls && !pulled) return [normal("Pulling", `container ${after.name}: fetching ${after.image}`)];
+  const arrived = pulled && !pulls && usual.has(waitsFor(after) ?? "");
+  return arrived ? [normal("Pulled", `container ${after.name}: ${after.image} is there`)] : [];
+}
+
+function ending(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
+  const ended = lastEnd(after);
+  const known = before === undefined ? undefined : lastEnd(before);
+  if (ended === undefined || (known !== undefined && sameEnd(known, ended))) return [];
+  const how = describeEnd(ended);
+  if (ended.exitCode === 0 && ended.signal === 0 && (ended.reason === "Completed" || ended.reason === ""))
+    return [normal("ContainerCompleted", `container ${after.name} ${how}`)];
+  const reason = ended.reason === "" || ended.reason === "Error" ? "ContainerFailed" : ended.reason;
+  return [{ type: "Warning", reason, message: `container ${after.name} ${how}` }];
+}
+
+function waiting(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
+  if (after.state?.$case !== "waiting") return [];
+  const { reason, message } = after.state.value;
+  if (usual.has(reason) || (before !== undefined && waitsFor(before) === reason)) return [];
+  return [
+    { type: "Warning", reason, message: `container ${after.name}: ${message === "" ? reason : message}` },
+  ];
+}
+
+function running(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
+  if (after.state?.$case !== "running") return [];
+  const same =
+    before?.state?.$case === "running" &&
+    before.containerId === after.containerId &&
+    before.restartCount === after.restartCount;
+  if (same) return [];
+  const ended = lastEnd(after);
+  if (after.restartCount === 0 || ended === undefined)
+    return [normal("Started", `container ${after.name} has started`)];
+  return [normal("Restarted", `container ${after.name} runs again after it ${endWord(ended)}`)];
+}
+
+function waitsFor({ state }: ContainerStatus): string | undefined {
+  return state?.$case === "waiting" ? state.value.reason : undefined;
+}
+
+function lastEnd({ state, lastTermination }: ContainerStatus): ContainerTerminated | undefined {
+  return state?.$case === "terminated" ? state.value : lastTermination;
+}
+
+function sameEnd(a: ContainerTerminated, b: ContainerTerminated): boolean {
+  return (
+    a.finishedAt?.seconds === b.finishedAt?.seconds &&
+    a.finishedAt?.nanos === b.finishedAt?.nanos &&
+    a.exitCode === b.exitCode &&
+    a.reason === b.reason
+  );
+}
+
+/** `exited with code 3 (Error); last lines: …` */
+export function describeEnd(ended: ContainerTerminated): string {
+  const lines = ended.message.trim();
+  return `${endWord(ended)}${lines === "" ? "" : `; last lines: ${lines}`}`;
+}
+
+function endWord({ exitCode, signal, reason }: ContainerTerminated): string {
+  const how = signal > 0 ? `was ended by signal ${signal}` : `exited with code ${exitCode}`;
+  return reason === "" || reason === "Completed" ? how : `${how} (${reason})`;
+}
+
+function normal(reason: string, message: string): ContainerEvent {
+  return { type: "Normal", reason, message };
+}

@@ -1,0 +1,97 @@
+import { PodPhase, type PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import type { PodEntry } from "../state/entries.ts";
+import type { EventInput } from "./event.ts";
+import { type ContainerEvent, containerEvents } from "./from-containers.ts";
+
+/** Reasons of a pod as a whole that hold it up; those of its containers are told with these. */
+const podFaults: ReadonlySet<string> = new Set([
+  "InvalidSpec",
+  "RuntimeUnavailable",
+  "NetworkSetupFailed",
+  "RemoveFailed",
+  "StopFailed",
+]);
+
+/** Pure: what happened to a pod, by its record and what its node says of it. */
+export function podEvents(before: PodEntry | undefined, after: PodEntry | undefined): EventInput[] {
+  const entry = after ?? before;
+  if (entry === undefined) return [];
+  const { namespace, name, node } = entry.record;
+  const about = { namespace, kind: "pod", name, workload: entry.workloadKey, node };
+  const found = after === undefined ? removal(entry) : [...placement(before, after), ...told(before, after)];
+  return found.map((event) => ({ ...about, ...event }));
+}
+
+function removal({ record }: PodEntry): ContainerEvent[] {
+  if (record.node === "") return [];
+  if (record.stoppingSince !== undefined)
+    return [normal("Stopped", `nothing of it is left on node ${record.node}`)];
+  return [{ type: "Warning", reason: "Lost", message: `went with node ${record.node}` }];
+}
+
+function placement(before: PodEntry | undefined, { record }: PodEntry): ContainerEvent[] {
+  const events: ContainerEvent[] = [];
+  const earlier = before?.record.uid === record.uid ? before.record : undefined;
+  if (record.node !== "" && (earlier?.node ?? "") === "")
+    events.push(normal("Scheduled", `placed on node ${record.node}`));
+  if (record.stoppingSince !== undefined && earlier !== undefined && earlier.stoppingSince === undefined) {
+    const why = record.stopReason === "" ? "it is no longer wanted" : record.stopReason;
+    const preempted = why.startsWith("Preempted by ");
+    const tainted = why.startsWith("its node has the taint ");
+    events.push({
+      type: preempted || tainted ? "Warning" : "Normal",
+      reason: preempted ? "Preempted" : tainted ? "TaintEviction" : "Stopping",
+      message: preempted ? `stops to make room for ${why.slice("Preempted by ".length)}` : `stops: ${why}`,
+    });
+  }
+  return events;
+}
+
+/** By what its node says. */
+function told(before: PodEntry | undefined, after: PodEntry): ContainerEvent[] {
+  const { status } = after;
+  const earlier = before?.record.uid === after.record.uid ? before.status : undefined;
+  if (status === undefined || status === earlier) return [];
+  const stopping = after.record.stoppingSince !== undefined;
+  // How its containers end while it stops is as it was asked for.
+  const containers = stopping ? [] : containerEvents(earlier?.containers ?? [], status.containers);
+  return [...containers, ...causes(earlier, status, stopping), ...readiness(earlier, status, stopping)];
+}
+
+function causes(earlier: PodStatus | undefined, status: PodStatus, stopping: boolean): ContainerEvent[] {
+  const { phase, reason, message } = status;
+  if (phase === PodPhase.SUCCEEDED && earlier?.phase !== phase && !stopping)
+    return [normal("Completed", "its containers have ended well")];
+  const same = earlier?.reason === reason && earlier.phase === phase;
+  if (same || reason === "") return [];
+  if (reason === "Evicted" && earlier?.reason !== reason && !stopping)
+    return [{ type: "Warning", reason, message: `its node has evicted it: ${message}` }];
+  if (podFaults.has(reason) && earlier?.reason !== reason) return [{ type: "Warning", reason, message }];
+  if (phase === PodPhase.FAILED && earlier?.phase !== phase && !stopping)
+    return [{ type: "Warning", reason: "Failed", message: message === "" ? reason : message }];
+  return [];
+}
+
+/** A pod on its way out isn't ready, and a probe that has yet to pass for the first time hasn't failed. */
+function readiness(earlier: PodStatus | undefined, status: PodStatus, stopping: boolean): ContainerEvent[] {
+  if (status.ready && !earlier?.ready) return [normal("Ready", "all of its containers are ready")];
+  if (stopping) return [];
+  const { reason, message } = status;
+  const probes = reason === "ContainersNotReady" && message.includes(" probe fails");
+  if (!status.ready && earlier?.ready) {
+    const why = message === "" ? reason : message;
+    return [
+      {
+        type: "Warning",
+        reason: probes ? "ProbeFailed" : "Unready",
+        message: `no longer ready${why === "" ? "" : `: ${why}`}`,
+      },
+    ];
+  }
+  const asBefore = earlier?.reason === reason && earlier.message === message;
+  return !status.ready && probes && !asBefore ? [{ type: "Warning", reason: "ProbeFailed", message }] : [];
+}
+
+function normal(reason: string, message: string): ContainerEvent {
+  return { type: "Normal", reason, message };
+}

@@ -1,0 +1,33 @@
+/** What the stream of events may take. */
+export interface EventLimits {
+  /** Events kept; the oldest go first. */
+  readonly maxCount: number;
+  /** Of their records together. */
+  readonly maxBytes: number;
+}
+
+export const defaultEventLimits: EventLimits = { maxCount: 10_000, maxBytes: 8 * 1024 * 1024 };
+
+/** The same event again within this time of its last counts up. Long enough for the longest back-offs of agents. */
+export const coalesceMs = 10 * 60 * 1000;
+/** Events that can count up; more different ones in that time are not what counting is for. */
+export const maxCoalesced = 2_000;
+
+/** One object tells so many events at once, and one more every so often. A restart of a pod with ten containers fits. */
+export const burstPerObject = 25;
+export const refillMs = 5_000;
+/** Objects whose rate is known; the one longest silent is forgotten, and has its burst again. */
+export const maxRated = 10_000;
+
+/** What is lost in a crash at most; and how long a watcher waits for an event. */
+export const flushMs = 200;
+/** Each event is up to two operations of a transaction's 128. */
+export const maxPerWrite = 60;
+/** Events waiting for the store: a minute of a large fleet's. What comes on top is dropped and counted. */
+export const maxWaiting = 2_000;
+/** Pauses after a write that failed; they double. */
+export const retryBaseMs = 500;
+export const retryCapMs = 30_000;
+
+/** Messages hold last lines of output; more is in the logs. */
+export const maxMessageLength = 2_000;

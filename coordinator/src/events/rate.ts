@@ -1,0 +1,61 @@
+import { burstPerObject, maxRated, refillMs } from "./limits.ts";
+
+interface Bucket {
+  /** When it would be full, by the clock: what is missing is the time until then. */
+  fullAtMs: number;
+  dropped: number;
+}
+
+/** How often each object may tell something: a bucket each, of which all but the busy ones are forgotten. */
+export class ObjectRates<K> {
+  /** Those that are not full, longest silent first. */
+  readonly #buckets = new Map<K, Bucket>();
+  readonly #silenced = new Set<K>();
+
+  /** Takes one from the object's bucket; false: it is empty, and the event counts as dropped. */
+  take(object: K, nowMs: number): boolean {
+    const bucket = this.#buckets.get(object) ?? { fullAtMs: nowMs, dropped: 0 };
+    this.#buckets.delete(object);
+    this.#buckets.set(object, bucket);
+    this.#forgetFull(nowMs);
+    const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + refillMs;
+    if (fullAtMs - nowMs > burstPerObject * refillMs) {
+      bucket.dropped++;
+      this.#silenced.add(object);
+      return false;
+    }
+    bucket.fullAtMs = fullAtMs;
+    return true;
+  }
+
+  /** Objects that may speak again, with how many of their events were dropped; each is told once. */
+  *recovered(nowMs: number): Generator<{ readonly object: K; readonly dropped: number }> {
+    for (const object of [...this.#silenced]) {
+      const bucket = this.#buckets.get(object);
+      const dropped = bucket?.dropped ?? 0;
+      // The note takes from the bucket too; it is not to be dropped itself.
+      if (bucket !== undefined && !this.take(object, nowMs)) {
+        bucket.dropped = dropped;
+        continue;
+      }
+      this.#silenced.delete(object);
+      if (bucket !== undefined) bucket.dropped = 0;
+      if (dropped > 0) yield { object, dropped };
+    }
+  }
+
+  /** Whether some object's dropped events have yet to be told. */
+  get waiting(): boolean {
+    return this.#silenced.size > 0;
+  }
+
+  #forgetFull(nowMs: number): void {
+    for (const [object, { fullAtMs }] of this.#buckets) {
+      const over = this.#buckets.size > maxRated;
+      if (!over && fullAtMs > nowMs) return;
+      if (this.#silenced.has(object) && !over) return;
+      this.#silenced.delete(object);
+      this.#buckets.delete(object);
+    }
+  }
+}

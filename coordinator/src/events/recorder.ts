@@ -1,0 +1,306 @@
+import { EventRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import { decodeRecord, encodeRecord } from "../model/codec.ts";
+import { eventKey, prefixes } from "../model/keys.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { Op, Store } from "../store/index.ts";
+import { RecentEvents, sameness, type Written } from "./coalesce.ts";
+import type { EventInput, EventRecorder } from "./event.ts";
+import type { EventLog, EventPage } from "./event-log.ts";
+import {
+  burstPerObject,
+  defaultEventLimits,
+  type EventLimits,
+  flushMs,
+  maxMessageLength,
+  maxPerWrite,
+  maxWaiting,
+  refillMs,
+  retryBaseMs,
+  retryCapMs,
+} from "./limits.ts";
+import { ObjectRates } from "./rate.ts";
+import { Retention } from "./retention.ts";
+
+export interface EventStoreOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits?: EventLimits;
+}
+
+export interface EventStats {
+  /** Since the start: all that were told, repetitions too. */
+  readonly recorded: number;
+  /** Since the start: of objects that told too much, and while the store took none. */
+  readonly droppedByRate: number;
+  readonly droppedByBacklog: number;
+  /** At present. */
+  readonly kept: number;
+  readonly bytes: number;
+}
+
+interface Waiting {
+  readonly event: EventInput;
+  readonly firstMs: number;
+  lastMs: number;
+  count: number;
+}
+
+/**
+ * Writes events to the store, many at a time and out of the way of whoever tells them, and reads them back. What was told in
+ * the last `flushMs` before a crash is lost. The only one who writes below `events/`.
+ */
+export class EventStore implements EventRecorder, EventLog {
+  readonly #options: EventStoreOptions;
+  readonly #rates = new ObjectRates<string>();
+  readonly #recent = new RecentEvents();
+  readonly #retention: Retention;
+  readonly #listeners = new Set<() => void>();
+  /** In the order in which they were told, by what they say. */
+  readonly #waiting = new Map<string, Waiting>();
+  #newest = 0;
+  #failures = 0;
+  #backlogTold = 0;
+  #writing: Promise<void> | undefined;
+  #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  #closed = false;
+  #recorded = 0;
+  #droppedByRate = 0;
+  #droppedByBacklog = 0;
+
+  /** Reads what there is: numbers go on where they ended, and what is said again soon after a restart counts up. */
+  static async open(options: EventStoreOptions): Promise<EventStore> {
+    const store = new EventStore(options);
+    await store.#load();
+    return store;
+  }
+
+  private constructor(options: EventStoreOptions) {
+    this.#options = options;
+    this.#retention = new Retention(options.store, options.limits ?? defaultEventLimits);
+  }
+
+  record(input: EventInput): void {
+    const nowMs = this.#options.clock.nowMs();
+    const event = cut(input);
+    const key = sameness(event);
+    const known = this.#waiting.get(key);
+    if (known !== undefined) {
+      known.count++;
+      known.lastMs = nowMs;
+      this.#recorded++;
+      return;
+    }
+    if (this.#closed || this.#waiting.size >= maxWaiting) {
+      this.#droppedByBacklog++;
+      return;
+    }
+    if (!this.#rates.take(objectOf(event), nowMs)) {
+      this.#droppedByRate++;
+      this.#wake(refillMs);
+      return;
+    }
+    this.#add(key, event, nowMs);
+  }
+
+  get newest(): number {
+    return this.#newest;
+  }
+
+  get removedThrough(): number {
+    return this.#retention.removedThrough;
+  }
+
+  async read(after: number, limit: number): Promise<EventPage> {
+    const { records, more } = await this.#options.store.range(prefixes.events, {
+      after: eventKey(after),
+      limit,
+    });
+    const events = records.map(({ key, value }) => decodeRecord(EventRecord, key, value));
+    return { events, more };
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  stats(): EventStats {
+    return {
+      recorded: this.#recorded,
+      droppedByRate: this.#droppedByRate,
+      droppedByBacklog: this.#droppedByBacklog,
+      kept: this.#retention.count,
+      bytes: this.#retention.bytes,
+    };
+  }
+
+  /** Writes what waits, if the store takes it; what is told afterwards is dropped. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    await this.#writing;
+    while (this.#waiting.size > 0 && (await this.#write()));
+  }
+
+  async #load(): Promise<void> {
+    const nowMs = this.#options.clock.nowMs();
+    await this.#retention.load((record, bytes) => {
+      this.#newest = Number(record.sequence);
+      this.#recent.note({ record, bytes }, nowMs);
+    });
+  }
+
+  #add(key: string, event: EventInput, nowMs: number): void {
+    this.#recorded++;
+    this.#waiting.set(key, { event, firstMs: nowMs, lastMs: nowMs, count: 1 });
+    this.#wake(this.#waiting.size >= maxPerWrite && this.#failures === 0 ? 0 : flushMs);
+  }
+
+  #wake(delayMs: number): void {
+    if (this.#closed || this.#writing !== undefined) return;
+    const { clock } = this.#options;
+    const atMs = clock.monotonicMs() + delayMs;
+    // A pause after a failure is kept, whatever is told meanwhile.
+    if (this.#timer !== undefined && (this.#failures > 0 || this.#timer.atMs <= atMs)) return;
+    this.#timer?.cancel();
+    const cancel = clock.schedule(delayMs, () => {
+      this.#timer = undefined;
+      this.#writing = this.#flush().finally(() => {
+        this.#writing = undefined;
+        this.#wakeAgain();
+      });
+    });
+    this.#timer = { atMs, cancel };
+  }
+
+  #wakeAgain(): void {
+    if (this.#failures > 0) this.#wake(Math.min(retryCapMs, retryBaseMs * 2 ** (this.#failures - 1)));
+    else if (this.#waiting.size > 0) this.#wake(this.#waiting.size >= maxPerWrite ? 0 : flushMs);
+    else if (this.#rates.waiting) this.#wake(refillMs);
+  }
+
+  async #flush(): Promise<void> {
+    this.#tellDropped();
+    if (this.#waiting.size > 0) await this.#write();
+  }
+
+  /** One transaction; what is told meanwhile waits for the next. False: the store took nothing, it is tried again later. */
+  async #write(): Promise<boolean> {
+    const { clock, log } = this.#options;
+    const batch = [...this.#waiting].slice(0, maxPerWrite);
+    for (const [key] of batch) this.#waiting.delete(key);
+    try {
+      const written = await this.#put(batch);
+      for (const { entry, before } of written) {
+        this.#recent.note(entry, clock.nowMs());
+        this.#retention.add(entry.bytes, before?.bytes);
+        this.#newest = Number(entry.record.sequence);
+      }
+      this.#failures = 0;
+    } catch (err) {
+      this.#putBack(batch);
+      this.#failures++;
+      log.warn({ err, waiting: this.#waiting.size, failures: this.#failures }, "events were not written");
+      return false;
+    }
+    for (const listener of this.#listeners) listener();
+    await this.#removeOldest();
+    return true;
+  }
+
+  async #removeOldest(): Promise<void> {
+    try {
+      this.#recent.forgetThrough(await this.#retention.removeOldest());
+    } catch (err) {
+      // The next write tries again.
+      this.#options.log.warn({ err }, "old events were not removed");
+    }
+  }
+
+  async #put(
+    batch: readonly (readonly [string, Waiting])[],
+  ): Promise<{ readonly entry: Written; readonly before: Written | undefined }[]> {
+    const ops: Op[] = [];
+    const written = batch.map(([key, waiting], index) => {
+      const before = this.#recent.find(key, waiting.lastMs);
+      const record = recordOf(waiting, before?.record, this.#newest + 1 + index);
+      const value = encodeRecord(EventRecord, record);
+      if (before !== undefined) ops.push({ kind: "delete", key: eventKey(Number(before.record.sequence)) });
+      ops.push({ kind: "put", key: eventKey(Number(record.sequence)), value });
+      return { entry: { record, bytes: value.byteLength }, before };
+    });
+    await this.#options.store.txn([], ops);
+    return written;
+  }
+
+  /** Before what was told meanwhile, and counted together with it. */
+  #putBack(batch: readonly (readonly [string, Waiting])[]): void {
+    const later = [...this.#waiting];
+    this.#waiting.clear();
+    for (const [key, waiting] of [...batch, ...later]) {
+      const same = this.#waiting.get(key);
+      if (same === undefined) this.#waiting.set(key, waiting);
+      else {
+        same.count += waiting.count;
+        same.lastMs = waiting.lastMs;
+      }
+    }
+  }
+
+  /** Dropping is itself something that happened. */
+  #tellDropped(): void {
+    const nowMs = this.#options.clock.nowMs();
+    for (const { object, dropped } of this.#rates.recovered(nowMs)) {
+      const [namespace, kind, name] = JSON.parse(object) as [string, string, string];
+      const message = `${dropped} events of this ${kind} were dropped: it told more than ${burstPerObject} at once, or one every ${refillMs / 1000} s`;
+      this.#addWarning({ namespace, kind, name }, message, nowMs);
+    }
+    const lost = this.#droppedByBacklog - this.#backlogTold;
+    if (lost === 0 || this.#failures > 0) return;
+    this.#backlogTold = this.#droppedByBacklog;
+    const message = `${lost} events were dropped while the store took none`;
+    this.#addWarning({ namespace: "", kind: "coordinator", name: "coordinator" }, message, nowMs);
+  }
+
+  #addWarning(about: Pick<EventInput, "namespace" | "kind" | "name">, message: string, nowMs: number): void {
+    const event: EventInput = { ...about, type: "Warning", reason: "EventsDropped", message };
+    this.#add(sameness(event), event, nowMs);
+  }
+}
+
+function objectOf({ namespace, kind, name }: EventInput): string {
+  return JSON.stringify([namespace, kind, name]);
+}
+
+function cut(event: EventInput): EventInput {
+  if (event.message.length <= maxMessageLength) return event;
+  return { ...event, message: `${event.message.slice(0, maxMessageLength - 1)}…` };
+}
+
+function recordOf(
+  { event, firstMs, lastMs, count }: Waiting,
+  before: EventRecord | undefined,
+  sequence: number,
+): EventRecord {
+  const [, workloadKind = "", workloadName = ""] = event.workload?.split("/") ?? [];
+  return {
+    sequence: BigInt(sequence),
+    namespace: event.namespace,
+    kind: event.kind,
+    name: event.name,
+    type: event.type,
+    reason: event.reason,
+    message: event.message,
+    firstAt: before?.firstAt ?? toTimestamp(firstMs),
+    lastAt: toTimestamp(lastMs),
+    count: (before?.count ?? 0) + count,
+    workloadKind,
+    workloadName,
+    node: event.node ?? "",
+    rolloutId: event.rolloutId ?? "",
+  };
+}
