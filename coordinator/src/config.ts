@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
 import { parseIpRange } from "./control/addresses/ip-range.ts";
+import { defaultEventLimits } from "./events/limits.ts";
 
 const address = z
   .string()
@@ -57,6 +58,17 @@ const schema = z.strictObject({
         .default("30000-32767"),
       /** CIDRs or FIRST-LAST, for services of type LoadBalancer. */
       loadBalancerIps: z.array(ipRange).max(100).default([]),
+    })
+    .prefault({}),
+  /** How much is kept of what was decided and what happened. */
+  events: z
+    .strictObject({
+      maxCount: z.number().int().min(100).max(1_000_000).default(defaultEventLimits.maxCount),
+      maxMegabytes: z
+        .number()
+        .min(1)
+        .max(1_000)
+        .default(defaultEventLimits.maxBytes / 1024 / 1024),
     })
     .prefault({}),
   heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),

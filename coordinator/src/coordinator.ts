@@ -14,6 +14,9 @@ import { watchStore } from "./control/store-watchdog.ts";
 import { Directory } from "./destination/directory.ts";
 import { readyEndpointCount } from "./destination/endpoints.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
+import type { EventLimits } from "./events/limits.ts";
+import { recordChanges } from "./events/record-changes.ts";
+import { EventStore } from "./events/recorder.ts";
 import { addObjectRoutes, type ObjectRouteOptions } from "./http/api/object-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
@@ -78,13 +81,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
   const sessions = new Sessions({ state, clock, log, heartbeatIntervalMs });
   const tunnels = new Tunnels({ sessions, clock, randomName });
-  const control = startControl(controlOptions(options, state));
+  const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
+  recordChanges(state, events);
+  const control = startControl(controlOptions(options, state, events));
   const stopSweeping = sweepExpiredTokens({ store, clock, log });
   const stopWatching = watchStore({ store, clock, onBroken: options.onFatal });
 
   const names = [hostPort(config.grpc.listen).host, ...config.names];
   const tls = await createTls(options, state, names);
-  const metrics = createMetrics({ state, store, connections: () => tls.stats() });
+  const metrics = createMetrics({ state, store, events, connections: () => tls.stats() });
   const tokens: IdentifyOptions = { findToken: (id) => state.apiToken(id), nowMs: clock.nowMs };
   const serving: ServeOptions = {
     identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),
@@ -132,13 +137,18 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await Promise.all([tls.close(closeGraceMs), plain?.close(), http.close()]);
       server.forceShutdown();
       await control.close();
+      await events.close();
       over.abort();
       await following;
     },
   };
 }
 
-function controlOptions({ store, clock, log, config }: CoordinatorOptions, state: State): ControlOptions {
+function controlOptions(
+  { store, clock, log, config }: CoordinatorOptions,
+  state: State,
+  events: EventStore,
+): ControlOptions {
   const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = config.rollout;
   return {
     store,
@@ -147,7 +157,7 @@ function controlOptions({ store, clock, log, config }: CoordinatorOptions, state
     log,
     randomName,
     profile: config.profile,
-    events: { record: (event) => log.debug({ event }, "event") },
+    events,
     limits: {
       deadlineMs: progressDeadlineSeconds * 1000,
       placementMs: placementDeadlineSeconds * 1000,
@@ -181,6 +191,10 @@ async function createTls(
     onEvent: (event) =>
       log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls"),
   });
+}
+
+function eventLimits({ events }: Config): EventLimits {
+  return { maxCount: events.maxCount, maxBytes: events.maxMegabytes * 1024 * 1024 };
 }
 
 function openHttp(

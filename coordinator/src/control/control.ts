@@ -1,6 +1,7 @@
 import type { Profile } from "@forage/scheduler";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../events/event.ts";
+import { unschedulable } from "../events/from-pods.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
@@ -37,7 +38,13 @@ export interface Control {
 /** Starts every reconciler over one view. */
 export function startControl(options: ControlOptions): Control {
   const { clock } = options;
-  const unplaced = new Unplaced({ nowMs: clock.nowMs, onChange: (pod) => rollouts.wakeForPod(pod) });
+  const unplaced = new Unplaced({
+    nowMs: clock.nowMs,
+    onChange: (pod, summary) => {
+      rollouts.wakeForPod(pod);
+      options.events.record(unschedulable(pod, summary));
+    },
+  });
   const rollouts = new RolloutController({ ...options, unplaced });
   const placement = new PlacementController({ ...options, unplaced });
   const workloads = new WorkloadController({

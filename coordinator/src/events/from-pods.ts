@@ -22,6 +22,21 @@ export function podEvents(before: PodEntry | undefined, after: PodEntry | undefi
   return found.map((event) => ({ ...about, ...event }));
 }
 
+/** No node takes the pod, and why. */
+export function unschedulable({ record, workloadKey }: PodEntry, why: string): EventInput {
+  const { namespace, name } = record;
+  const message = `waits for a node: ${why}`;
+  return {
+    namespace,
+    kind: "pod",
+    name,
+    workload: workloadKey,
+    type: "Warning",
+    reason: "Unschedulable",
+    message,
+  };
+}
+
 function removal({ record }: PodEntry): ContainerEvent[] {
   if (record.node === "") return [];
   if (record.stoppingSince !== undefined)

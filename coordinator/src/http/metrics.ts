@@ -1,5 +1,6 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { EventStats } from "../events/recorder.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 
@@ -13,13 +14,14 @@ export interface Metrics {
 export interface MetricsSources {
   readonly state: State;
   readonly store: Store;
+  readonly events: { stats(): EventStats };
   readonly connections: () => { readonly open: number; readonly anonymous: number };
 }
 
 /** Milliseconds between looks at the event loop; the default of 10 wakes an idle process a hundred times a second. */
 const eventLoopMonitoringPrecision = 200;
 
-export function createMetrics({ state, store, connections }: MetricsSources): Metrics {
+export function createMetrics({ state, store, events, connections }: MetricsSources): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision });
   const registers = [registry];
@@ -60,6 +62,7 @@ export function createMetrics({ state, store, connections }: MetricsSources): Me
   );
   gauge("forage_connections_open", "Open TLS connections.", () => connections().open);
   podsByPhase(state, registers);
+  eventMetrics(events, registers);
   return {
     render: () => registry.metrics(),
     contentType: registry.contentType,
@@ -68,6 +71,38 @@ export function createMetrics({ state, store, connections }: MetricsSources): Me
       seconds.observe({ method }, duration);
     },
   };
+}
+
+function eventMetrics(events: MetricsSources["events"], registers: Registry[]): void {
+  new Gauge({
+    name: "forage_events_kept",
+    help: "Events that are kept at present.",
+    registers,
+    collect() {
+      this.set(events.stats().kept);
+    },
+  });
+  new Counter({
+    name: "forage_events_recorded_total",
+    help: "Events that were recorded, repetitions included.",
+    registers,
+    collect() {
+      this.reset();
+      this.inc(events.stats().recorded);
+    },
+  });
+  new Counter({
+    name: "forage_events_dropped_total",
+    help: "Events that were dropped: because an object told too many, or because the store took none.",
+    labelNames: ["why"],
+    registers,
+    collect() {
+      this.reset();
+      const { droppedByRate, droppedByBacklog } = events.stats();
+      this.inc({ why: "rate" }, droppedByRate);
+      this.inc({ why: "backlog" }, droppedByBacklog);
+    },
+  });
 }
 
 function podsByPhase(state: State, registers: Registry[]): void {

@@ -9,9 +9,12 @@ export interface UnplacedPod {
 export class Unplaced {
   readonly #pods = new Map<string, UnplacedPod>();
   readonly #nowMs: () => number;
-  readonly #onChange: (pod: PodEntry) => void;
+  readonly #onChange: (pod: PodEntry, summary: string) => void;
 
-  constructor(options: { readonly nowMs: () => number; readonly onChange: (pod: PodEntry) => void }) {
+  constructor(options: {
+    readonly nowMs: () => number;
+    readonly onChange: (pod: PodEntry, summary: string) => void;
+  }) {
     this.#nowMs = options.nowMs;
     this.#onChange = options.onChange;
   }
@@ -24,7 +27,7 @@ export class Unplaced {
     const before = this.#pods.get(pod.record.uid);
     if (before?.summary === summary) return;
     this.#pods.set(pod.record.uid, { summary, sinceMs: before?.sinceMs ?? this.#nowMs() });
-    this.#onChange(pod);
+    this.#onChange(pod, summary);
   }
 
   clear(uid: string): void {
