@@ -4,36 +4,24 @@ import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import { objectHandlers } from "./api/objects/handlers.ts";
-import { type Config, ConfigError, type HostPort, hostPort, portRange } from "./config.ts";
-import type { AddressRanges } from "./control/addresses/controller.ts";
-import { parseIpRange } from "./control/addresses/ip-range.ts";
+import { type Config, type HostPort, hostPort } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
-import { type ControlOptions, startControl } from "./control/control.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
-import { Directory } from "./destination/directory.ts";
-import { readyEndpointCount } from "./destination/endpoints.ts";
+import { startCore } from "./core.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
-import type { EventLimits } from "./events/limits.ts";
-import { recordChanges } from "./events/record-changes.ts";
-import { EventStore } from "./events/recorder.ts";
 import { addObjectRoutes, type ObjectRouteOptions } from "./http/api/object-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
-import { Assignments } from "./link/assignments.ts";
 import { isRevoked } from "./link/enroll.ts";
-import { Sessions } from "./link/sessions.ts";
-import { Tunnels } from "./link/tunnels.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
-import { ServiceTable } from "./service-network/service-table.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
-import { loadState } from "./state/follow.ts";
-import { State } from "./state/state.ts";
+import type { State } from "./state/state.ts";
 import type { Store } from "./store/index.ts";
 
 export interface CoordinatorOptions {
@@ -72,18 +60,9 @@ const maxMessageBytes = 4 * 1024 * 1024;
 /** Puts the parts together and opens the ports. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { config, store, clock, log, authority } = options;
-  const state = new State();
-  const follow = await loadState(store, state);
+  const core = await startCore({ ...options, randomName, randomBytes, defer: (run) => setImmediate(run) });
+  const { state, events, services } = core;
   const stopping = new AbortController();
-  // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
-  const over = new AbortController();
-  const following = follow(over.signal).catch(options.onFatal);
-  const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
-  const sessions = new Sessions({ state, clock, log, heartbeatIntervalMs });
-  const tunnels = new Tunnels({ sessions, clock, randomName });
-  const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
-  recordChanges(state, events);
-  const control = startControl(controlOptions(options, state, events));
   const stopSweeping = sweepExpiredTokens({ store, clock, log });
   const stopWatching = watchStore({ store, clock, onBroken: options.onFatal });
 
@@ -98,7 +77,6 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     observe: metrics.observeCall,
     monotonicMs: clock.monotonicMs,
   };
-  const services = servicesOptions(options, { state, sessions, tunnels, control, heartbeatIntervalMs });
   const server = new Server(serverOptions);
   addServices(server, services, serving);
   const httpNames = [hostPort(config.http.listen).host, ...names];
@@ -133,49 +111,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       cancelRenewal();
       stopSweeping();
       stopWatching();
-      sessions.stop();
+      core.stopSessions();
       await Promise.all([tls.close(closeGraceMs), plain?.close(), http.close()]);
       server.forceShutdown();
-      await control.close();
-      await events.close();
-      over.abort();
-      await following;
+      await core.close();
     },
   };
-}
-
-function controlOptions(
-  { store, clock, log, config }: CoordinatorOptions,
-  state: State,
-  events: EventStore,
-): ControlOptions {
-  const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = config.rollout;
-  return {
-    store,
-    state,
-    clock,
-    log,
-    randomName,
-    profile: config.profile,
-    events,
-    limits: {
-      deadlineMs: progressDeadlineSeconds * 1000,
-      placementMs: placementDeadlineSeconds * 1000,
-      stableMs: stableSeconds * 1000,
-    },
-    addresses: addressRanges(config),
-    readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
-  };
-}
-
-function addressRanges({ services }: Config): AddressRanges {
-  const [virtualIps, ...loadBalancerIps] = [services.virtualIps, ...services.loadBalancerIps].map(
-    parseIpRange,
-  );
-  const nodePorts = portRange(services.nodePorts);
-  if (virtualIps === undefined || nodePorts === undefined)
-    throw new ConfigError("services: virtualIps and nodePorts must be ranges");
-  return { virtualIps, loadBalancerIps: loadBalancerIps.filter((range) => range !== undefined), nodePorts };
 }
 
 async function createTls(
@@ -191,10 +132,6 @@ async function createTls(
     onEvent: (event) =>
       log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls"),
   });
-}
-
-function eventLimits({ events }: Config): EventLimits {
-  return { maxCount: events.maxCount, maxBytes: events.maxMegabytes * 1024 * 1024 };
 }
 
 function openHttp(
@@ -229,64 +166,6 @@ const serverOptions = {
   "grpc.keepalive_time_ms": 20_000,
   "grpc.keepalive_timeout_ms": 10_000,
 };
-
-function servicesOptions(
-  { store, clock, log, authority, clusterId, config, epoch, vault, issuer }: CoordinatorOptions,
-  parts: {
-    readonly state: State;
-    readonly sessions: Sessions;
-    readonly tunnels: Tunnels;
-    readonly control: ReturnType<typeof startControl>;
-    readonly heartbeatIntervalMs: number;
-  },
-): ServicesOptions {
-  const { state, sessions, tunnels, control, heartbeatIntervalMs } = parts;
-  const rollouts = control.rollouts;
-  return {
-    forage: { store, state, clock, randomName, rollouts },
-    operator: {
-      store,
-      state,
-      clock,
-      log,
-      vault,
-      unplaced: control.unplaced,
-      rollouts,
-      tunnels,
-      randomBytes,
-      authorityPin: authority.pin,
-    },
-    connect: {
-      store,
-      state,
-      sessions,
-      assignments: new Assignments({ state, vault, issuer, clock, log }),
-      services: serviceTableOf(state, config),
-      clock,
-      log,
-      clusterId,
-      epoch,
-      heartbeatIntervalMs,
-    },
-    enroll: { store, state, clock, log, authority, clusterId },
-    destination: { directory: directoryOf(state, config.clusterDomain), authorize: true },
-    tunnels,
-  };
-}
-
-function directoryOf(state: State, domain: string): Directory {
-  const virtualIps = (ip: string) =>
-    state.serviceAddresses
-      .group(`ip:${ip}`)
-      .filter(({ record }) => record.releasedAt === undefined)
-      .map(({ record: { namespace, name } }) => ({ namespace, service: name }));
-  return new Directory({ state, domain, virtualIps, defer: (run) => setImmediate(run) });
-}
-
-function serviceTableOf(state: State, { clusterDomain: domain, services }: Config): ServiceTable {
-  const virtualIpRanges = [services.virtualIps];
-  return new ServiceTable({ state, domain, virtualIpRanges, defer: (run) => setImmediate(run) });
-}
 
 function renewMaterial(
   reload: (material: TlsMaterial) => void,

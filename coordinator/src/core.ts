@@ -1,0 +1,182 @@
+import type { CertificateAuthority } from "@forage/identity/ca";
+import type { Logger } from "pino";
+import { type Config, ConfigError, portRange } from "./config.ts";
+import type { AddressRanges } from "./control/addresses/controller.ts";
+import { parseIpRange } from "./control/addresses/ip-range.ts";
+import type { Clock } from "./control/clock.ts";
+import { type Control, type ControlOptions, startControl } from "./control/control.ts";
+import { Directory } from "./destination/directory.ts";
+import { readyEndpointCount } from "./destination/endpoints.ts";
+import type { EventLimits } from "./events/limits.ts";
+import { recordChanges } from "./events/record-changes.ts";
+import { EventStore } from "./events/recorder.ts";
+import { Assignments } from "./link/assignments.ts";
+import { Sessions } from "./link/sessions.ts";
+import { Tunnels } from "./link/tunnels.ts";
+import type { IdentityIssuer } from "./objects/identity-issuer.ts";
+import type { Vault } from "./objects/vault.ts";
+import { ServiceTable } from "./service-network/service-table.ts";
+import type { ServicesOptions } from "./services.ts";
+import { loadState } from "./state/follow.ts";
+import { State } from "./state/state.ts";
+import type { Store } from "./store/index.ts";
+
+export interface CoreOptions {
+  readonly config: Pick<
+    Config,
+    "rollout" | "profile" | "events" | "services" | "clusterDomain" | "heartbeatIntervalSeconds"
+  >;
+  readonly store: Store;
+  readonly epoch: number;
+  readonly clusterId: string;
+  readonly authority: CertificateAuthority;
+  readonly vault: Vault;
+  readonly issuer: IdentityIssuer;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** That many lowercase letters and digits. */
+  readonly randomName: (length: number) => string;
+  readonly randomBytes: (count: number) => Uint8Array;
+  /** Runs it soon, after what is being done now. */
+  readonly defer: (run: () => void) => void;
+  readonly onFatal: (error: unknown) => void;
+}
+
+export interface Core {
+  readonly state: State;
+  readonly events: EventStore;
+  readonly control: Control;
+  /** What answers calls. */
+  readonly services: ServicesOptions;
+  /** Nodes are no longer judged by what is heard of them: their streams are about to end. */
+  stopSessions(): void;
+  /** Steps in progress finish. */
+  close(): Promise<void>;
+}
+
+/** All that a coordinator does, without ports, files and a clock of its own: simulations run the same. */
+export async function startCore(options: CoreOptions): Promise<Core> {
+  const { store, clock, log, config, randomName } = options;
+  const state = new State();
+  const follow = await loadState(store, state);
+  // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
+  const over = new AbortController();
+  const following = follow(over.signal).catch(options.onFatal);
+  const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
+  const sessions = new Sessions({ state, clock, log, heartbeatIntervalMs });
+  const tunnels = new Tunnels({ sessions, clock, randomName });
+  const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
+  recordChanges(state, events);
+  const control = startControl(controlOptions(options, state, events));
+  return {
+    state,
+    events,
+    control,
+    services: servicesOptions(options, { state, sessions, tunnels, control, heartbeatIntervalMs }),
+    stopSessions: () => sessions.stop(),
+    close: async () => {
+      await control.close();
+      await events.close();
+      over.abort();
+      await following;
+    },
+  };
+}
+
+function controlOptions(
+  { store, clock, log, config, randomName }: CoreOptions,
+  state: State,
+  events: EventStore,
+): ControlOptions {
+  const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = config.rollout;
+  return {
+    store,
+    state,
+    clock,
+    log,
+    randomName,
+    profile: config.profile,
+    events,
+    limits: {
+      deadlineMs: progressDeadlineSeconds * 1000,
+      placementMs: placementDeadlineSeconds * 1000,
+      stableMs: stableSeconds * 1000,
+    },
+    addresses: addressRanges(config),
+    readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
+  };
+}
+
+function addressRanges({ services }: CoreOptions["config"]): AddressRanges {
+  const [virtualIps, ...loadBalancerIps] = [services.virtualIps, ...services.loadBalancerIps].map(
+    parseIpRange,
+  );
+  const nodePorts = portRange(services.nodePorts);
+  if (virtualIps === undefined || nodePorts === undefined)
+    throw new ConfigError("services: virtualIps and nodePorts must be ranges");
+  return { virtualIps, loadBalancerIps: loadBalancerIps.filter((range) => range !== undefined), nodePorts };
+}
+
+function eventLimits({ events }: CoreOptions["config"]): EventLimits {
+  return { maxCount: events.maxCount, maxBytes: events.maxMegabytes * 1024 * 1024 };
+}
+
+function servicesOptions(
+  options: CoreOptions,
+  parts: {
+    readonly state: State;
+    readonly sessions: Sessions;
+    readonly tunnels: Tunnels;
+    readonly control: Control;
+    readonly heartbeatIntervalMs: number;
+  },
+): ServicesOptions {
+  const { store, clock, log, authority, clusterId, epoch, vault, issuer } = options;
+  const { randomName, randomBytes } = options;
+  const { state, sessions, tunnels, control, heartbeatIntervalMs } = parts;
+  const rollouts = control.rollouts;
+  return {
+    forage: { store, state, clock, randomName, rollouts },
+    operator: {
+      store,
+      state,
+      clock,
+      log,
+      vault,
+      unplaced: control.unplaced,
+      rollouts,
+      tunnels,
+      randomBytes,
+      authorityPin: authority.pin,
+    },
+    connect: {
+      store,
+      state,
+      sessions,
+      assignments: new Assignments({ state, vault, issuer, clock, log }),
+      services: serviceTableOf(state, options),
+      clock,
+      log,
+      clusterId,
+      epoch,
+      heartbeatIntervalMs,
+    },
+    enroll: { store, state, clock, log, authority, clusterId },
+    destination: { directory: directoryOf(state, options), authorize: true },
+    tunnels,
+  };
+}
+
+function directoryOf(state: State, { config, defer }: CoreOptions): Directory {
+  const virtualIps = (ip: string) =>
+    state.serviceAddresses
+      .group(`ip:${ip}`)
+      .filter(({ record }) => record.releasedAt === undefined)
+      .map(({ record: { namespace, name } }) => ({ namespace, service: name }));
+  return new Directory({ state, domain: config.clusterDomain, virtualIps, defer });
+}
+
+function serviceTableOf(state: State, { config, defer }: CoreOptions): ServiceTable {
+  const virtualIpRanges = [config.services.virtualIps];
+  return new ServiceTable({ state, domain: config.clusterDomain, virtualIpRanges, defer });
+}
