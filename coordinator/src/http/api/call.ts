@@ -1,0 +1,106 @@
+import { status as Code, Metadata } from "@grpc/grpc-js";
+import type { HttpBindings } from "@hono/node-server";
+import type { Context } from "hono";
+import { bodyLimit } from "hono/body-limit";
+import { CoordinatorError } from "../../errors.ts";
+import { assertMayCall } from "../../rpc/access.ts";
+import type { CallContext, Caller } from "../../rpc/caller.ts";
+import { type IdentifyOptions, identify } from "../../rpc/identify.ts";
+import { toServiceError } from "../../rpc/status.ts";
+
+/** What it takes to serve a call of the operator service over HTTP. */
+export interface ApiCallOptions {
+  readonly identify: IdentifyOptions;
+  readonly observe: (method: string, code: number, seconds: number) => void;
+  readonly monotonicMs: () => number;
+}
+
+export type Bound = Context<{ Bindings: HttpBindings }>;
+
+const service = "/forage.operator.v1.OperatorService";
+
+/** Runs one call as a gRPC client with the same token would: the same checks, the same metrics. `name` is the method's, `listEvents`. */
+export async function callAs<Request, Response>(
+  c: Bound,
+  name: string,
+  request: Request,
+  handler: (request: Request, context: CallContext) => Promise<Response>,
+  { identify: how, observe, monotonicMs }: ApiCallOptions,
+): Promise<Response> {
+  const method = methodOf(name);
+  const startedMs = monotonicMs();
+  let code = Code.OK;
+  try {
+    const context = contextOf(c, name, how);
+    assertMayCall(context.caller, method, request);
+    return await handler(request, context);
+  } catch (error) {
+    code = toServiceError(error).code;
+    throw error;
+  } finally {
+    observe(method, code, (monotonicMs() - startedMs) / 1000);
+  }
+}
+
+/** Who calls which method; whether they may has yet to be asked. */
+export function contextOf(c: Bound, name: string, how: IdentifyOptions): CallContext {
+  const { remoteAddress = "", remotePort = 0 } = c.env.incoming.socket;
+  const peer = `${remoteAddress}:${remotePort}`;
+  return { method: methodOf(name), caller: callerOf(c, remoteAddress, how), peer, signal: c.req.raw.signal };
+}
+
+export function limitBody(maxSize: number): ReturnType<typeof bodyLimit> {
+  const tooLong = `the body must not be longer than ${maxSize} bytes`;
+  return bodyLimit({ maxSize, onError: (c) => failed(c, new CoordinatorError("INVALID", tooLong)) });
+}
+
+/** Throws FAILED_PRECONDITION where others could listen. */
+export function assertPrivate(c: Bound): void {
+  const { socket } = c.env.incoming;
+  const address = (socket.localAddress ?? "").replace(/^::ffff:/, "");
+  if ("encrypted" in socket || address === "::1" || address.startsWith("127.")) return;
+  throw new CoordinatorError(
+    "FAILED_PRECONDITION",
+    "secrets don't cross a network in plain text: set `http.tls: true` in the coordinator's configuration, or use gRPC",
+  );
+}
+
+export async function bodyOf(c: Bound): Promise<unknown> {
+  try {
+    return await c.req.json();
+  } catch {
+    // The parser's error quotes the body, which holds secrets.
+    throw new CoordinatorError("INVALID", "the body must be JSON");
+  }
+}
+
+const httpStatus: Partial<Record<Code, 400 | 401 | 403 | 404 | 409 | 412 | 429 | 503>> = {
+  [Code.INVALID_ARGUMENT]: 400,
+  [Code.UNAUTHENTICATED]: 401,
+  [Code.PERMISSION_DENIED]: 403,
+  [Code.NOT_FOUND]: 404,
+  [Code.ALREADY_EXISTS]: 409,
+  [Code.ABORTED]: 409,
+  [Code.FAILED_PRECONDITION]: 412,
+  [Code.RESOURCE_EXHAUSTED]: 429,
+  [Code.UNAVAILABLE]: 503,
+};
+
+/** The error as JSON, with the status that fits it. */
+export function failed(c: Context, error: unknown): Response {
+  const { code, details } = toServiceError(error);
+  const violations = error instanceof CoordinatorError ? error.violations : [];
+  const body = { code: Code[code], message: details, ...(violations.length > 0 && { violations }) };
+  return c.json(body, httpStatus[code] ?? 500);
+}
+
+function methodOf(name: string): string {
+  return `${service}/${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+}
+
+function callerOf(c: Bound, remoteAddress: string, how: IdentifyOptions): Caller {
+  const metadata = new Metadata();
+  const header = c.req.header("authorization");
+  if (header !== undefined) metadata.set("authorization", header);
+  return identify(metadata, { kind: "anonymous", remoteAddress }, how);
+}
