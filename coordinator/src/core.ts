@@ -11,6 +11,7 @@ import type { EventLimits } from "./events/limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
 import { Assignments } from "./link/assignments.ts";
+import { nodeLimits } from "./link/node-limits.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
@@ -24,7 +25,7 @@ import type { Store } from "./store/index.ts";
 export interface CoreOptions {
   readonly config: Pick<
     Config,
-    "rollout" | "profile" | "events" | "services" | "clusterDomain" | "heartbeatIntervalSeconds"
+    "rollout" | "profile" | "events" | "services" | "clusterDomain" | "heartbeatIntervalSeconds" | "nodes"
   >;
   readonly store: Store;
   readonly epoch: number;
@@ -63,7 +64,8 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   const over = new AbortController();
   const following = follow(over.signal).catch(options.onFatal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
-  const sessions = new Sessions({ state, clock, log, heartbeatIntervalMs });
+  const { beliefs } = nodeLimits(config);
+  const sessions = new Sessions({ state, clock, log, heartbeatIntervalMs, beliefs });
   const tunnels = new Tunnels({ sessions, clock, randomName });
   const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
   recordChanges(state, events);
@@ -72,7 +74,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
     state,
     events,
     control,
-    services: servicesOptions(options, { state, sessions, tunnels, control, heartbeatIntervalMs }),
+    services: servicesOptions(options, { state, sessions, tunnels, control, events, heartbeatIntervalMs }),
     stopSessions: () => sessions.stop(),
     close: async () => {
       await control.close();
@@ -102,6 +104,7 @@ function controlOptions(
       placementMs: placementDeadlineSeconds * 1000,
       stableMs: stableSeconds * 1000,
     },
+    tolerations: nodeLimits(config).tolerations,
     addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
   };
@@ -128,12 +131,13 @@ function servicesOptions(
     readonly sessions: Sessions;
     readonly tunnels: Tunnels;
     readonly control: Control;
+    readonly events: EventStore;
     readonly heartbeatIntervalMs: number;
   },
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault, issuer } = options;
   const { randomName, randomBytes } = options;
-  const { state, sessions, tunnels, control, heartbeatIntervalMs } = parts;
+  const { state, sessions, tunnels, control, events, heartbeatIntervalMs } = parts;
   const rollouts = control.rollouts;
   return {
     forage: { store, state, clock, randomName, rollouts },
@@ -145,6 +149,7 @@ function servicesOptions(
       vault,
       unplaced: control.unplaced,
       rollouts,
+      events,
       tunnels,
       randomBytes,
       authorityPin: authority.pin,

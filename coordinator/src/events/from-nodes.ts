@@ -17,7 +17,7 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
   // That a coordinator which has just started believes in its nodes is no news of theirs.
   if (health.ready && !before.health.ready && health.lastSeenMs !== undefined)
     tell("Normal", "NodeReady", "is connected and ready");
-  if (!health.ready && before.health.ready) tell("Warning", "NodeNotReady", health.message);
+  if (!health.ready && before.health.ready) tell("Warning", "NodeUnreachable", health.message);
   if (record.unschedulable && !before.record.unschedulable)
     tell("Normal", "Cordoned", "takes no new pods; those it has stay");
   if (!record.unschedulable && before.record.unschedulable)

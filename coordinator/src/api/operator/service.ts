@@ -22,13 +22,14 @@ import type { RolloutSource } from "../forage/watch-rollout.ts";
 import { type ObjectOptions, objectHandlers } from "../objects/handlers.ts";
 import { validateApiToken, validateJoinToken } from "../validate/tokens.ts";
 import { copy } from "./copy.ts";
+import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
 import { logs } from "./logs.ts";
 import { portForward } from "./port-forward.ts";
 import { updateNode } from "./update-node.ts";
 import { endpointViews, nodeView, podView, resourceView } from "./views.ts";
 
-export interface OperatorOptions extends ObjectOptions {
+export interface OperatorOptions extends ObjectOptions, EventOptions {
   readonly unplaced: Unplaced;
   readonly rollouts: RolloutSource;
   readonly tunnels: Tunnels;
@@ -75,10 +76,8 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
     runCronJob: notYet,
-    listEvents: notYet,
-    watchEvents: () => {
-      throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
-    },
+    listEvents: (request) => listEvents(request, options),
+    watchEvents: (request, context) => watchEvents(request, context, options),
     plan: notYet,
     why: notYet,
     logs: (request, context) => logs(request, context, options),

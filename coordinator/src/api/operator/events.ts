@@ -1,0 +1,51 @@
+import type * as wire from "@forage/proto/forage/operator/v1/operator";
+import type { EventRecord } from "@forage/proto/forage/store/v1/store";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventLog } from "../../events/event-log.ts";
+import { type EventQuery, followEvents, newestEvents } from "../../events/query.ts";
+import { toEpochMs } from "../../model/timestamp.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+
+export interface EventOptions {
+  readonly events: EventLog;
+}
+
+const defaultLimit = 500;
+const maxLimit = 10_000;
+
+/** Throws INVALID. */
+export async function listEvents(
+  { namespace, filter, after, limit }: wire.ListEventsRequest,
+  { events }: EventOptions,
+): Promise<wire.ListEventsResponse> {
+  if (limit > maxLimit)
+    throw new CoordinatorError("INVALID", `limit is ${limit}; at most ${maxLimit} events come at once`);
+  const query = queryOf(namespace, filter);
+  const found = await newestEvents(events, query, Number(after), limit === 0 ? defaultLimit : limit);
+  return { events: found.events.map(eventView), sequence: BigInt(found.sequence) };
+}
+
+/** Throws INVALID, RESOURCE_EXHAUSTED when too many watch already. */
+export async function* watchEvents(
+  { namespace, filter, after }: wire.WatchEventsRequest,
+  { signal }: CallContext,
+  { events }: EventOptions,
+): AsyncGenerator<wire.WatchEventsResponse> {
+  const query = queryOf(namespace, filter);
+  const from = after === undefined ? undefined : Number(after);
+  for await (const batch of followEvents(events, query, from, signal)) {
+    yield { events: batch.events.map(eventView), sequence: BigInt(batch.sequence), gap: batch.gap };
+  }
+}
+
+/** A stored event is told as it is. */
+export function eventView(event: EventRecord): wire.Event {
+  return event;
+}
+
+function queryOf(namespace: string, filter: wire.EventFilter | undefined): EventQuery {
+  const { kind = "", name = "", type = "", reason = "" } = filter ?? {};
+  if (type !== "" && type !== "Normal" && type !== "Warning")
+    throw new CoordinatorError("INVALID", `filter.type is "${type}"; events are Normal or Warning`);
+  return { namespace, kind, name, type, reason, sinceMs: toEpochMs(filter?.since) };
+}

@@ -1,0 +1,91 @@
+import type { EventRecord } from "@forage/proto/forage/store/v1/store";
+import { toEpochMs } from "../model/timestamp.ts";
+import { Signal } from "../state/signal.ts";
+import type { EventLog } from "./event-log.ts";
+
+/** Which events; empty fields let all through. */
+export interface EventQuery {
+  readonly namespace: string;
+  /** With a name: also what a workload's pods did. */
+  readonly kind: string;
+  readonly name: string;
+  readonly type: string;
+  readonly reason: string;
+  readonly sinceMs: number | undefined;
+}
+
+export interface EventBatch {
+  readonly events: readonly EventRecord[];
+  /** Everything up to this number was looked at. */
+  readonly sequence: number;
+  /** Events that the reader should have seen before these are no longer kept. */
+  readonly gap: boolean;
+}
+
+/** Looked at in one piece, so that other work gets its turn in between. */
+const pageSize = 500;
+
+/** Pure. */
+export function matches(query: EventQuery, event: EventRecord): boolean {
+  const { namespace, kind, name, type, reason, sinceMs } = query;
+  return (
+    (namespace === "" || event.namespace === namespace) &&
+    (type === "" || event.type === type) &&
+    (reason === "" || event.reason === reason) &&
+    (sinceMs === undefined || (toEpochMs(event.lastAt) ?? 0) >= sinceMs) &&
+    (isAbout(kind, name, event.kind, event.name) ||
+      isAbout(kind, name, event.workloadKind, event.workloadName))
+  );
+}
+
+/** The newest `limit` that match and come after the number, oldest first. */
+export async function newestEvents(
+  log: EventLog,
+  query: EventQuery,
+  after: number,
+  limit: number,
+): Promise<EventBatch> {
+  let found: EventRecord[] = [];
+  let sequence = after;
+  for (let more = true; more; ) {
+    const page = await log.read(sequence, pageSize);
+    found = [...found, ...page.events.filter((event) => matches(query, event))].slice(-limit);
+    sequence = Number(page.events.at(-1)?.sequence ?? sequence);
+    more = page.more;
+  }
+  return { events: found, sequence, gap: after > 0 && after < log.removedThrough };
+}
+
+/**
+ * What matches after the number, and then what comes, until the signal. The first batch comes at once, even if it is empty. A
+ * reader that is slow reads on from the store; nothing piles up for it.
+ */
+export async function* followEvents(
+  log: EventLog,
+  query: EventQuery,
+  after: number | undefined,
+  signal: AbortSignal,
+): AsyncGenerator<EventBatch> {
+  const written = new Signal();
+  const stop = log.subscribe(() => written.raise());
+  try {
+    // A number that was never given comes from before a restore: what is new begins now.
+    let sequence = Math.min(after ?? log.newest, log.newest);
+    let first = true;
+    while (!signal.aborted) {
+      const gap = sequence < log.removedThrough && !(first && sequence === 0);
+      const page = await log.read(sequence, pageSize);
+      sequence = Number(page.events.at(-1)?.sequence ?? sequence);
+      const events = page.events.filter((event) => matches(query, event));
+      if (first || gap || events.length > 0) yield { events, sequence, gap };
+      first = false;
+      if (!page.more) await written.wait(signal);
+    }
+  } finally {
+    stop();
+  }
+}
+
+function isAbout(kind: string, name: string, eventKind: string, eventName: string): boolean {
+  return (kind === "" || kind === eventKind) && (name === "" || name === eventName);
+}
