@@ -2,7 +2,10 @@
 export interface InstanceNames {
   /** At most 15 bytes, the kernel's limit for interfaces. */
   readonly bridge: string;
+  /** Of host ports. */
   readonly table: string;
+  /** Of services: apart, because each is replaced as a whole when someone else has changed it. */
+  readonly servicesTable: string;
   readonly namespacePrefix: string;
   /** Names the directory of leases. */
   readonly cniNetwork: string;
@@ -18,6 +21,7 @@ export function instanceNames(instance: string): InstanceNames {
   return {
     bridge: `fg-${instance}`,
     table: `forage_${instance}`,
+    servicesTable: `forage_${instance}_services`,
     namespacePrefix: `forage-${instance}-`,
     cniNetwork: `forage-${instance}`,
   };

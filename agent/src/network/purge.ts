@@ -24,7 +24,7 @@ export interface PurgeReport {
 
 /** Removes all that an instance has made in the kernel and on disk. For when its agent is dead, and stays so. */
 export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOptions): Promise<PurgeReport> {
-  const { bridge, table, namespacePrefix } = instanceNames(instance);
+  const { bridge, table, servicesTable, namespacePrefix } = instanceNames(instance);
   const links = await listLinks(run);
   // Pods' links first: a namespace that some process still holds would keep its own.
   const ours = links.filter((link) => link.master === bridge || link.ifname === bridge);
@@ -33,7 +33,10 @@ export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOpt
   const namespaces = await listNamespaces(namespacePrefix);
   for (const namespace of namespaces) await deleteNamespace(run, namespace);
   // Adding first makes deleting fine with a table that isn't there.
-  await run("nft", ["-f", "-"], { input: `add table ip ${table}\ndelete table ip ${table}\n` });
+  const input = [table, servicesTable]
+    .map((name) => `add table ip ${name}\ndelete table ip ${name}\n`)
+    .join("");
+  await run("nft", ["-f", "-"], { input });
   const changed = dataDir === undefined ? {} : await readChangedSysctls(dataDir);
   const sysctls: PurgeReport["sysctls"][number][] = [];
   for (const [name, before] of Object.entries(changed)) {

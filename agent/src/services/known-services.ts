@@ -1,0 +1,148 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
+import type { Clock } from "../clock.ts";
+import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+
+/** What the coordinator last said of all services. */
+export interface ServicesView {
+  /** By `namespace/name`. */
+  readonly services: ReadonlyMap<string, ServiceState>;
+  /** Empty before the coordinator was heard for the first time. */
+  readonly clusterDomain: string;
+  readonly virtualIpRanges: readonly string[];
+}
+
+export interface KnownServicesOptions {
+  /** Made if missing. */
+  readonly dir: string;
+  readonly clock: Clock;
+  readonly onError: (error: unknown) => void;
+}
+
+const FILE = "services.bin";
+/** A wave of changes makes one write. What a crash loses of it comes again with the next connection. */
+const WRITE_AFTER_MS = 2_000;
+
+/** The services of the cluster, kept on disk so that names and addresses go on without the coordinator. */
+export class KnownServices implements ServicesView {
+  readonly #options: KnownServicesOptions;
+  readonly #services = new Map<string, ServiceState>();
+  readonly #listeners = new Set<(changed: ReadonlySet<string>) => void>();
+  #head: Pick<ServicesView, "clusterDomain" | "virtualIpRanges"> = { clusterDomain: "", virtualIpRanges: [] };
+  #begun: ServiceUpdate | undefined;
+  #cancelWrite: (() => void) | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  private constructor(options: KnownServicesOptions, kept: ServiceUpdate | undefined) {
+    this.#options = options;
+    if (kept === undefined) return;
+    this.#head = headOf(kept);
+    for (const service of kept.upserts) this.#services.set(keyOf(service), service);
+  }
+
+  /** What can't be read is left out: the coordinator tells it anew. */
+  static async open(options: KnownServicesOptions): Promise<KnownServices> {
+    try {
+      await makePrivateDirectory(options.dir);
+      const bytes = await readFile(join(options.dir, FILE));
+      return new KnownServices(options, ServiceUpdate.decode(bytes));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") options.onError(error);
+      return new KnownServices(options, undefined);
+    }
+  }
+
+  get services(): ReadonlyMap<string, ServiceState> {
+    return this.#services;
+  }
+
+  get clusterDomain(): string {
+    return this.#head.clusterDomain;
+  }
+
+  get virtualIpRanges(): readonly string[] {
+    return this.#head.virtualIpRanges;
+  }
+
+  /** Calls with the keys of services that changed, came or went. Returns how to stop. */
+  subscribe(listener: (changed: ReadonlySet<string>) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A new connection begins with everything: parts of an older one no longer count. */
+  restart(): void {
+    this.#begun = undefined;
+  }
+
+  take(update: ServiceUpdate): void {
+    const begun = this.#begun;
+    const whole =
+      begun === undefined
+        ? update
+        : {
+            ...update,
+            full: begun.full,
+            upserts: [...begun.upserts, ...update.upserts],
+            removals: [...begun.removals, ...update.removals],
+          };
+    this.#begun = update.more ? whole : undefined;
+    if (!update.more) this.#apply(whole);
+  }
+
+  /** Writes down what has not been written yet. */
+  async close(): Promise<void> {
+    if (this.#cancelWrite !== undefined) this.#write();
+    await this.#writing;
+  }
+
+  #apply(update: ServiceUpdate): void {
+    const changed = new Set<string>();
+    const head = headOf(update);
+    // Names and ranges concern all of them.
+    const headChanged = JSON.stringify(head) !== JSON.stringify(this.#head);
+    this.#head = head;
+    const upserts = new Map(update.upserts.map((service) => [keyOf(service), service]));
+    const gone = update.full
+      ? [...this.#services.keys()].filter((key) => !upserts.has(key))
+      : update.removals.map(keyOf);
+    for (const key of gone) if (this.#services.delete(key)) changed.add(key);
+    for (const [key, service] of upserts) {
+      const before = this.#services.get(key);
+      this.#services.set(key, service);
+      if (headChanged || before === undefined || !same(before, service)) changed.add(key);
+    }
+    if (changed.size === 0 && !headChanged) return;
+    this.#cancelWrite ??= this.#options.clock.after(WRITE_AFTER_MS, () => this.#write());
+    for (const listener of this.#listeners) listener(changed);
+  }
+
+  #write(): void {
+    this.#cancelWrite?.();
+    this.#cancelWrite = undefined;
+    const bytes = ServiceUpdate.encode(
+      ServiceUpdate.fromPartial({
+        full: true,
+        upserts: [...this.#services.values()],
+        clusterDomain: this.#head.clusterDomain,
+        virtualIpRanges: [...this.#head.virtualIpRanges],
+      }),
+    ).finish();
+    this.#writing = this.#writing
+      .then(() => writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]))
+      .catch(this.#options.onError);
+  }
+}
+
+function headOf({ clusterDomain, virtualIpRanges }: ServiceUpdate) {
+  return { clusterDomain, virtualIpRanges };
+}
+
+function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`;
+}
+
+function same(a: ServiceState, b: ServiceState): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}

@@ -1,0 +1,236 @@
+import type { ServicePortRules } from "./port-rules.ts";
+
+/** What one agent's rules for services are about. */
+export interface RulesOptions {
+  readonly table: string;
+  /** Of the pods on every host. */
+  readonly podCidr: string;
+  readonly virtualIpRanges: readonly string[];
+}
+
+export type RulesById = ReadonlyMap<string, ServicePortRules>;
+
+/** Of the packet mark; set on what is to leave with the host's address so that the answer comes back here. */
+const MASQUERADE_MARK = "0x4000";
+
+/** Pure: the table as a whole, replaced in one transaction. nft takes what it refers to only if that stands before. */
+export function fullText(options: RulesOptions, rules: RulesById): string {
+  const { table } = options;
+  const all = [...rules.values()];
+  const sets = all.flatMap(affinitySets).map((set) => `  ${set.declaration}\n`);
+  return `add table ip ${table}
+delete table ip ${table}
+table ip ${table} {
+  set virtual_ips {
+    type ipv4_addr
+    flags interval${elements(options.virtualIpRanges)}
+  }
+${sets.join("")}${all.flatMap((rule) => chainsOf(rule, options)).join("")}  map addresses {
+    type ipv4_addr . inet_proto . inet_service : verdict${elements(all.flatMap(addressElements))}
+  }
+  map node_ports {
+    type inet_proto . inet_service : verdict${elements(all.flatMap(nodePortElements))}
+  }
+${baseChains(options)}}
+`;
+}
+
+/** Pure: what leads from one to the other, as one transaction; empty if nothing does. Ids of unchanged rules may be left out of both. */
+export function deltaText(options: RulesOptions, from: RulesById, to: RulesById): string {
+  const { table } = options;
+  const removed = [...from.values()].filter((rule) => !to.has(rule.id));
+  const added = [...to.values()].filter((rule) => !from.has(rule.id));
+  const changed = [...to.values()].flatMap((after) => {
+    const before = from.get(after.id);
+    return before === undefined || sameRules(before, after) ? [] : [{ before, after }];
+  });
+  const lines: string[] = [];
+  const drop = (map: string, keys: readonly string[]): void => {
+    if (keys.length > 0) lines.push(`delete element ip ${table} ${map} { ${keys.join(", ")} }`);
+  };
+  const put = (map: string, entries: readonly string[]): void => {
+    if (entries.length > 0) lines.push(`add element ip ${table} ${map} { ${entries.join(", ")} }`);
+  };
+  const lost = (keysOf: (rule: ServicePortRules) => readonly string[]): string[] => [
+    ...removed.flatMap(keysOf),
+    ...changed.flatMap(({ before, after }) => keysOf(before).filter((key) => !keysOf(after).includes(key))),
+  ];
+  drop(
+    "addresses",
+    lost(({ addresses }) => addresses),
+  );
+  drop("node_ports", lost(nodePortKeys));
+  for (const rule of added) lines.push(...additions(rule, undefined, options));
+  for (const { before, after } of changed) lines.push(...additions(after, before, options));
+  const won = (elementsOf: (rule: ServicePortRules) => readonly string[]): string[] => [
+    ...added.flatMap(elementsOf),
+    ...changed.flatMap(({ before, after }) =>
+      elementsOf(after).filter((element) => !elementsOf(before).includes(element)),
+    ),
+  ];
+  put("addresses", won(addressElements));
+  put("node_ports", won(nodePortElements));
+  for (const rule of removed) lines.push(...removals(rule, undefined, table));
+  for (const { before, after } of changed) lines.push(...removals(before, after, table));
+  return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
+}
+
+export function sameRules(a: ServicePortRules, b: ServicePortRules): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function baseChains({ podCidr }: RulesOptions): string {
+  const look = `    ip daddr . meta l4proto . th dport vmap @addresses
+    fib daddr type local meta l4proto . th dport vmap @node_ports
+`;
+  return `  # From other hosts and from pods; before host ports are translated.
+  chain arriving {
+    type nat hook prerouting priority dstnat - 5; policy accept;
+${look}  }
+  # From the host itself.
+  chain own {
+    type nat hook output priority -105; policy accept;
+${look}  }
+  chain leaving {
+    type nat hook postrouting priority srcnat - 5; policy accept;
+    meta mark & ${MASQUERADE_MARK} == ${MASQUERADE_MARK} ip daddr != ${podCidr} masquerade
+  }
+  # What still has a virtual IP here belongs to no service, or to one that nobody serves.
+  chain refuse_forwarded {
+    type filter hook forward priority filter - 5; policy accept;
+    ip daddr @virtual_ips meta l4proto tcp reject with tcp reset
+    ip daddr @virtual_ips reject
+  }
+  chain refuse_own {
+    type filter hook output priority filter - 5; policy accept;
+    ip daddr @virtual_ips meta l4proto tcp reject with tcp reset
+    ip daddr @virtual_ips reject
+  }
+`;
+}
+
+function additions(
+  rule: ServicePortRules,
+  before: ServicePortRules | undefined,
+  options: RulesOptions,
+): string[] {
+  const { table } = options;
+  const lines: string[] = [];
+  const known = new Set(before === undefined ? [] : affinitySets(before).map(({ name }) => name));
+  for (const { name, definition } of affinitySets(rule)) {
+    if (!known.has(name)) lines.push(`add set ip ${table} ${name} ${definition}`);
+  }
+  for (const { name, rules } of chainList(rule, options)) {
+    lines.push(`add chain ip ${table} ${name}`, `flush chain ip ${table} ${name}`);
+    for (const text of rules) lines.push(`add rule ip ${table} ${name} ${text}`);
+  }
+  return lines;
+}
+
+function removals(rule: ServicePortRules, after: ServicePortRules | undefined, table: string): string[] {
+  const chains = new Set(after === undefined ? [] : chainNames(after));
+  const sets = new Set(after === undefined ? [] : affinitySets(after).map(({ name }) => name));
+  // The service's own chain, which jumps to the others, first.
+  const goneChains = chainNames(rule)
+    .filter((name) => !chains.has(name))
+    .reverse();
+  const goneSets = affinitySets(rule).filter(({ name }) => !sets.has(name));
+  return [
+    ...goneChains.map((name) => `flush chain ip ${table} ${name}`),
+    ...goneChains.map((name) => `delete chain ip ${table} ${name}`),
+    ...goneSets.map(({ name }) => `delete set ip ${table} ${name}`),
+  ];
+}
+
+interface Chain {
+  readonly name: string;
+  readonly rules: readonly string[];
+}
+
+/** Those that are jumped to before those that jump. */
+function chainList(rule: ServicePortRules, { podCidr }: RulesOptions): Chain[] {
+  const { id, protocol, endpoints, affinitySeconds } = rule;
+  // Answers to pods come back by themselves; to all others they must pass here again.
+  const mark = `ip saddr != ${podCidr} meta mark set meta mark or ${MASQUERADE_MARK}`;
+  const random = `numgen random mod ${endpoints.length}`;
+  if (affinitySeconds === 0) {
+    const [only] = endpoints;
+    const target =
+      endpoints.length === 1 && only !== undefined
+        ? `${only.address}:${only.port}`
+        : `${random} map { ${endpoints.map(({ address, port }, index) => `${index} : ${address} . ${port}`).join(", ")} }`;
+    return [{ name: chainName(id), rules: [mark, `meta l4proto ${protocol} dnat ip to ${target}`] }];
+  }
+  const own = endpoints.map(({ id: endpoint, address, port }): Chain => {
+    const remember = `update @${setName(rule, endpoint)} { ip saddr }`;
+    return {
+      name: endpointChain(id, endpoint),
+      rules: [remember, `meta l4proto ${protocol} dnat ip to ${address}:${port}`],
+    };
+  });
+  const known = endpoints.map(
+    ({ id: endpoint }) => `ip saddr @${setName(rule, endpoint)} goto ${endpointChain(id, endpoint)}`,
+  );
+  const [first] = own;
+  const choice =
+    own.length === 1 && first !== undefined
+      ? `goto ${first.name}`
+      : `${random} vmap { ${own.map(({ name }, index) => `${index} : goto ${name}`).join(", ")} }`;
+  return [...own, { name: chainName(id), rules: [mark, ...known, choice] }];
+}
+
+function chainsOf(rule: ServicePortRules, options: RulesOptions): string[] {
+  return chainList(rule, options).map(
+    ({ name, rules }) => `  chain ${name} {\n${rules.map((text) => `    ${text}\n`).join("")}  }\n`,
+  );
+}
+
+function chainNames({ id, endpoints, affinitySeconds }: ServicePortRules): string[] {
+  const own = affinitySeconds === 0 ? [] : endpoints.map((endpoint) => endpointChain(id, endpoint.id));
+  return [...own, chainName(id)];
+}
+
+interface AffinitySet {
+  readonly name: string;
+  readonly definition: string;
+  readonly declaration: string;
+}
+
+/** Which clients stay with which pod: one set for each endpoint. Another time makes another set. */
+function affinitySets(rule: ServicePortRules): AffinitySet[] {
+  const { endpoints, affinitySeconds } = rule;
+  if (affinitySeconds === 0) return [];
+  return endpoints.map((endpoint) => {
+    const name = setName(rule, endpoint.id);
+    const text = `type ipv4_addr; flags dynamic,timeout; timeout ${affinitySeconds}s; size 65535;`;
+    return { name, definition: `{ ${text} }`, declaration: `set ${name} { ${text}\n  }` };
+  });
+}
+
+function addressElements({ id, addresses }: ServicePortRules): string[] {
+  return addresses.map((key) => `${key} : goto ${chainName(id)}`);
+}
+
+function nodePortElements({ id, nodePort }: ServicePortRules): string[] {
+  return nodePort === undefined ? [] : [`${nodePort} : goto ${chainName(id)}`];
+}
+
+function nodePortKeys({ nodePort }: ServicePortRules): string[] {
+  return nodePort === undefined ? [] : [nodePort];
+}
+
+function elements(entries: readonly string[]): string {
+  return entries.length === 0 ? "" : `\n    elements = { ${entries.join(", ")} }`;
+}
+
+function chainName(id: string): string {
+  return `svc_${id}`;
+}
+
+function endpointChain(id: string, endpoint: string): string {
+  return `ep_${id}_${endpoint}`;
+}
+
+function setName({ id, affinitySeconds }: ServicePortRules, endpoint: string): string {
+  return `aff_${id}_${endpoint}_${affinitySeconds}`;
+}

@@ -1,0 +1,200 @@
+import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { parseIpv4Cidr } from "../network/ipv4-cidr.ts";
+import { forgetConnections } from "../network/port-table.ts";
+import type { RunCommand } from "../network/run-command.ts";
+import type { ServicesView } from "./known-services.ts";
+import { rulesOf, type ServicePortRules } from "./port-rules.ts";
+import { deltaText, fullText, type RulesById, type RulesOptions, sameRules } from "./rules-text.ts";
+
+export interface ServiceRulesParts {
+  readonly services: ServicesView;
+  /** This host's name. */
+  readonly node: string;
+  readonly table: string;
+  readonly podCidr: string;
+  /** Of the pods, and its address: where the host's own traffic to virtual IPs is led. */
+  readonly bridge: string;
+  readonly gateway: string;
+  readonly run: RunCommand;
+  readonly onProblem: (event: string, error: unknown) => void;
+}
+
+/**
+ * The kernel's rules for services. What changes while a change is being made goes to the kernel together; if it refuses,
+ * someone else changed the table, and it is made anew as a whole. The table is never listed: that takes longer than making it.
+ */
+export class ServiceRules {
+  readonly #parts: ServiceRulesParts;
+  /** By id. */
+  readonly #wanted = new Map<string, ServicePortRules>();
+  /** Ids of each service's rules. */
+  readonly #idsOf = new Map<string, readonly string[]>();
+  /** What the kernel has; undefined: not known, the whole table is to be replaced. */
+  #present: Map<string, ServicePortRules> | undefined;
+  #ranges: readonly string[] = [];
+  #working: Promise<void> | undefined;
+  #again = false;
+  #closed = false;
+
+  constructor(parts: ServiceRulesParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes the table of what is known, in place of an older one, with no moment without. */
+  async start(): Promise<void> {
+    for (const key of this.#parts.services.services.keys()) this.#note(key);
+    await this.#apply();
+  }
+
+  /** These services changed, came or went. Resolves when the kernel has them, or could not take them. */
+  async update(changed: ReadonlySet<string>): Promise<void> {
+    for (const key of changed) this.#note(key);
+    await this.#apply();
+  }
+
+  /** Puts the table and the routes back if someone removed them; gives whether the table was missing. */
+  async repair(): Promise<boolean> {
+    const { run, table } = this.#parts;
+    const tables = await run("nft", ["list", "tables", "ip"]);
+    if (tables.split("\n").includes(`table ip ${table}`)) {
+      await this.#setRoutes();
+      return false;
+    }
+    this.#present = undefined;
+    await this.#apply();
+    return true;
+  }
+
+  /** Lets the work in progress end. The rules stay: connections go on without the agent. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#working;
+  }
+
+  #note(key: string): void {
+    const { services, node } = this.#parts;
+    const service: ServiceState | undefined = services.services.get(key);
+    const rules = service === undefined ? [] : rulesOf(service, node);
+    for (const id of this.#idsOf.get(key) ?? []) this.#wanted.delete(id);
+    if (rules.length === 0) this.#idsOf.delete(key);
+    else
+      this.#idsOf.set(
+        key,
+        rules.map(({ id }) => id),
+      );
+    for (const rule of rules) this.#wanted.set(rule.id, rule);
+  }
+
+  #apply(): Promise<void> {
+    this.#again = true;
+    this.#working ??= this.#work().finally(() => {
+      this.#working = undefined;
+    });
+    return this.#working;
+  }
+
+  async #work(): Promise<void> {
+    // Lets all changes of this turn join.
+    await Promise.resolve();
+    while (this.#again && !this.#closed) {
+      this.#again = false;
+      try {
+        await this.#commit();
+      } catch (error) {
+        this.#parts.onProblem("service-rules-not-set", error);
+      }
+    }
+  }
+
+  async #commit(): Promise<void> {
+    const ranges = this.#parts.services.virtualIpRanges;
+    const sameRanges = ranges.join() === this.#ranges.join();
+    const before = this.#present;
+    this.#present = undefined; // Until it is known that the kernel took it.
+    const wanted = withoutConflicts(this.#wanted);
+    if (before === undefined || !sameRanges) {
+      this.#ranges = ranges;
+      await this.#load(fullText(this.#options(), wanted));
+      await this.#setRoutes();
+    } else await this.#loadDelta(before, wanted);
+    this.#present = wanted;
+    if (before !== undefined) await this.#forgetPeers(without(before, wanted), wanted);
+  }
+
+  async #loadDelta(before: RulesById, wanted: RulesById): Promise<void> {
+    const delta = deltaText(this.#options(), without(before, wanted), without(wanted, before));
+    if (delta === "") return;
+    try {
+      await this.#load(delta);
+    } catch (error) {
+      this.#parts.onProblem("service-table-differs", error);
+      await this.#load(fullText(this.#options(), wanted));
+    }
+  }
+
+  #options(): RulesOptions {
+    const { table, podCidr } = this.#parts;
+    const virtualIpRanges = this.#ranges.filter((range) => parseIpv4Cidr(range) !== undefined);
+    return { table, podCidr, virtualIpRanges };
+  }
+
+  async #load(text: string): Promise<void> {
+    await this.#parts.run("nft", ["-f", "-"], { input: text });
+  }
+
+  /** Where the host itself has no route to a virtual IP its connections fail before any rule sees them. */
+  async #setRoutes(): Promise<void> {
+    const { run, bridge, gateway } = this.#parts;
+    for (const range of this.#options().virtualIpRanges) {
+      await run("ip", ["route", "replace", range, "dev", bridge, "src", gateway]);
+    }
+  }
+
+  /** Without this a UDP client that never pauses keeps reaching a pod that no longer serves. */
+  async #forgetPeers(from: RulesById, wanted: RulesById): Promise<void> {
+    for (const before of from.values()) {
+      if (before.protocol !== "udp") continue;
+      const after = wanted.get(before.id);
+      const left = new Set(after?.endpoints.map(({ id }) => id));
+      if (before.endpoints.every(({ id }) => left.has(id)) && after !== undefined) continue;
+      for (const match of matchesOf(before)) {
+        await forgetConnections(this.#parts.run, match).catch((error) =>
+          this.#parts.onProblem("conntrack-failed", error),
+        );
+      }
+    }
+  }
+}
+
+function matchesOf({ addresses, nodePort }: ServicePortRules): string[][] {
+  const matches = addresses.map((key) => {
+    const [ip = "", , port = ""] = key.split(" . ");
+    return ["-p", "udp", "--orig-dst", ip, "--orig-port-dst", port];
+  });
+  const port = nodePort?.split(" . ")[1];
+  return port === undefined ? matches : [...matches, ["-p", "udp", "--orig-port-dst", port]];
+}
+
+/** While an address moves from one service to another both may have it for a moment; the kernel takes it once. */
+function withoutConflicts(rules: RulesById): Map<string, ServicePortRules> {
+  const taken = new Set<string>();
+  const isFree = (key: string): boolean => !taken.has(key) && taken.add(key) !== undefined;
+  return new Map(
+    [...rules].map(([id, rule]) => {
+      const addresses = rule.addresses.filter(isFree);
+      const nodePort = rule.nodePort !== undefined && isFree(rule.nodePort) ? rule.nodePort : undefined;
+      const same = addresses.length === rule.addresses.length && nodePort === rule.nodePort;
+      return [id, same ? rule : { ...rule, addresses, nodePort }];
+    }),
+  );
+}
+
+/** Those that the others have not or have otherwise. */
+function without(rules: RulesById, others: RulesById): Map<string, ServicePortRules> {
+  return new Map(
+    [...rules].filter(([id, rule]) => {
+      const other = others.get(id);
+      return other !== rule && (other === undefined || !sameRules(other, rule));
+    }),
+  );
+}
