@@ -10,6 +10,8 @@ export interface TailOptions {
   readonly from?: number;
   /** Called before each read; gives the position up to which it may read. */
   readonly upTo?: () => Promise<number>;
+  /** Yields an empty piece whenever there is nothing new, before it waits. */
+  readonly tellIdle?: boolean;
   /** Go on with what is written later, until `signal` or `ended`. */
   readonly follow: boolean;
   /** Stops at once, quietly. */
@@ -29,7 +31,7 @@ export async function* tailLog(
   clock: Clock,
   options: TailOptions,
 ): AsyncGenerator<LogPiece, void, undefined> {
-  const { lines, from = Number.NEGATIVE_INFINITY, upTo, follow, signal, ended } = options;
+  const { lines, from = Number.NEGATIVE_INFINITY, upTo, tellIdle = false, follow, signal, ended } = options;
   const alarm = new Alarm(clock, [signal, ...(ended ? [ended] : [])]);
   const watching = follow ? watchFile(file.path, () => alarm.ring()) : undefined;
   try {
@@ -43,7 +45,10 @@ export async function* tailLog(
       position = piece.position + piece.data.length;
       if (piece.data.length > 0) yield piece;
       else if (last) return;
-      else await alarm.wait(LOOK_AGAIN_MS);
+      else {
+        if (tellIdle) yield piece;
+        await alarm.wait(LOOK_AGAIN_MS);
+      }
     }
   } finally {
     watching?.();

@@ -1,0 +1,97 @@
+import { decodeEntry, LOG_STREAMS, type LogEntry, type LogStream } from "./log-entry.ts";
+
+export interface EntryLinesOptions {
+  /** Only lines of this one. */
+  readonly stream?: LogStream;
+  /** RFC 3339 in UTC with milliseconds: lines that began before are left out. */
+  readonly since?: string;
+  readonly timestamps?: boolean;
+  /** Of each stream, entries that begin before this position are left out. */
+  readonly from?: Readonly<Record<LogStream, number>>;
+}
+
+const LINE_BREAK = 0x0a;
+const LINE_BREAK_BYTES = Buffer.from("\n");
+const NOTHING = Buffer.alloc(0);
+// Of an unfinished line; what is longer is shown in parts.
+const HELD_MAX_BYTES = 64 * 1024;
+
+interface HeldLine {
+  readonly stamp: string;
+  readonly parts: Uint8Array[];
+  bytes: number;
+}
+
+/** Puts a log file's entries together to the lines that a container wrote, each whole, in the order in which they ended. */
+export class EntryLines {
+  readonly #options: EntryLinesOptions;
+  readonly #held = new Map<LogStream, HeldLine>();
+  /** Of a log file's line that isn't finished. */
+  #rest: Buffer = NOTHING;
+  #next: number | undefined;
+  /** The stream whose unfinished line stands last in what was given out. */
+  #open: LogStream | undefined;
+
+  constructor(options: EntryLinesOptions) {
+    this.#options = options;
+  }
+
+  /** More of the file, from `position` on. Where what was given before ended elsewhere, lines are lost. */
+  add(data: Buffer, position: number): Buffer {
+    if (position !== this.#next) this.#rest = NOTHING;
+    this.#next = position + data.length;
+    let start = position - this.#rest.length;
+    const bytes = this.#rest.length === 0 ? data : Buffer.concat([this.#rest, data]);
+    const out: Uint8Array[] = [];
+    let at = 0;
+    for (let next = bytes.indexOf(LINE_BREAK); next >= 0; next = bytes.indexOf(LINE_BREAK, at)) {
+      // An empty one is left by a write that was cut off.
+      if (next > at) this.#take(decodeEntry(bytes.subarray(at, next)), start, out);
+      start += next + 1 - at;
+      at = next + 1;
+    }
+    this.#rest = bytes.subarray(at);
+    return Buffer.concat(out);
+  }
+
+  /** Lines that aren't finished, as far as they are known. */
+  flush(): Buffer {
+    const out: Uint8Array[] = [];
+    for (const stream of LOG_STREAMS) this.#showHeld(stream, out);
+    return Buffer.concat(out);
+  }
+
+  #take({ stream, stamp, whole, text }: LogEntry, position: number, out: Uint8Array[]): void {
+    const { stream: wanted, from } = this.#options;
+    if (wanted !== undefined && stream !== wanted) return;
+    if (from !== undefined && position < from[stream]) return;
+    const held = this.#held.get(stream) ?? { stamp, parts: [], bytes: 0 };
+    this.#held.set(stream, held);
+    held.parts.push(text);
+    held.bytes += text.length;
+    if (!whole && held.bytes < HELD_MAX_BYTES) return;
+    this.#showHeld(stream, out);
+    if (whole) this.#end(stream, out);
+  }
+
+  #showHeld(stream: LogStream, out: Uint8Array[]): void {
+    const held = this.#held.get(stream);
+    if (held === undefined) return;
+    this.#held.delete(stream);
+    const { since, timestamps } = this.#options;
+    // Its front stands there already.
+    const goesOn = this.#open === stream;
+    if (since !== undefined && !goesOn && held.stamp !== "" && held.stamp < since) return;
+    // The other stream's line isn't finished: two lines never stand in one.
+    if (this.#open !== undefined && !goesOn) out.push(LINE_BREAK_BYTES);
+    if (timestamps && !goesOn) out.push(Buffer.from(`${held.stamp || "-"} `));
+    out.push(...held.parts);
+    this.#open = stream;
+  }
+
+  #end(stream: LogStream, out: Uint8Array[]): void {
+    if (this.#open !== stream) return;
+    out.push(LINE_BREAK_BYTES);
+    this.#open = undefined;
+  }
+}

@@ -1,0 +1,50 @@
+/** Of a container, as far as they are kept apart. */
+export type LogStream = "stdout" | "stderr";
+
+export const LOG_STREAMS: readonly LogStream[] = ["stdout", "stderr"];
+
+/** A line of one stream, or a piece of one. */
+export interface LogEntry {
+  readonly stream: LogStream;
+  /** When it was read, RFC 3339 in UTC with milliseconds. Empty: not known. */
+  readonly stamp: string;
+  /** Whether a line break follows. */
+  readonly whole: boolean;
+  readonly text: Uint8Array;
+}
+
+// A longer line becomes several entries: readers of logs elsewhere expect no more either.
+const TEXT_MAX_BYTES = 16 * 1024;
+const LINE_BREAK = 0x0a;
+const LINE_BREAK_BYTES = Buffer.from("\n");
+const HEAD = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (stdout|stderr) ([FP]) /;
+// "2026-01-01T00:00:00.000Z stdout F "
+const HEAD_BYTES = 34;
+
+/**
+ * What was read of a stream, as the lines of a log file: `TIME STREAM F|P TEXT`, the form that Kubernetes' runtimes write, P for
+ * a piece whose line goes on in the stream's next entry. Each tells of itself, so a log can be cut between any two of them.
+ */
+export function encodeEntries(chunk: Buffer, stream: LogStream, atMs: number): Buffer {
+  const stamp = new Date(atMs).toISOString();
+  const whole = Buffer.from(`${stamp} ${stream} F `);
+  const piece = Buffer.from(`${stamp} ${stream} P `);
+  const parts: Buffer[] = [];
+  for (let at = 0; at < chunk.length; ) {
+    const lineBreak = chunk.indexOf(LINE_BREAK, at);
+    const end = lineBreak < 0 ? chunk.length : lineBreak;
+    for (; end - at > TEXT_MAX_BYTES; at += TEXT_MAX_BYTES)
+      parts.push(piece, chunk.subarray(at, at + TEXT_MAX_BYTES), LINE_BREAK_BYTES);
+    parts.push(lineBreak < 0 ? piece : whole, chunk.subarray(at, end), LINE_BREAK_BYTES);
+    at = end + 1;
+  }
+  return Buffer.concat(parts);
+}
+
+/** One line of a log file, without its line break. One that isn't an entry is shown as it is: the runtime's own words. */
+export function decodeEntry(line: Buffer): LogEntry {
+  const [head, stamp = "", stream, mark] = HEAD.exec(line.toString("latin1", 0, HEAD_BYTES)) ?? [];
+  if (head === undefined || (stream !== "stdout" && stream !== "stderr"))
+    return { stream: "stderr", stamp: "", whole: true, text: line };
+  return { stream, stamp, whole: mark === "F", text: line.subarray(head.length) };
+}
