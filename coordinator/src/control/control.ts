@@ -7,6 +7,7 @@ import type { Store } from "../store/index.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
 import type { Clock } from "./clock.ts";
 import { EvictionController } from "./eviction/controller.ts";
+import { JobReconciler } from "./job/reconciler.ts";
 import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
 import { Unplaced } from "./placement/unplaced.ts";
@@ -47,8 +48,10 @@ export function startControl(options: ControlOptions): Control {
   });
   const rollouts = new RolloutController({ ...options, unplaced });
   const placement = new PlacementController({ ...options, unplaced });
+  const jobs = new JobReconciler({ ...options, held: () => false });
   const workloads = new WorkloadController({
     ...options,
+    ofKind: { job: (key) => jobs.reconcile(key) },
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
   const evictions = new EvictionController(options);

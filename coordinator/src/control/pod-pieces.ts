@@ -1,5 +1,5 @@
 import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import { PodRecord } from "@forage/proto/forage/store/v1/store";
+import { type JobPod, PodRecord } from "@forage/proto/forage/store/v1/store";
 import type { Piece } from "../model/batches.ts";
 import { encodeRecord } from "../model/codec.ts";
 import { podKey, statusKey } from "../model/keys.ts";
@@ -20,6 +20,10 @@ export interface NewPod {
   readonly templateHash: string;
   /** Of its priority class. */
   readonly priority: Priority | undefined;
+  /** Of a job. */
+  readonly job?: JobPod;
+  /** Default: its name. */
+  readonly hostname?: string;
 }
 
 /** Writes its record, unless there is one of that name. */

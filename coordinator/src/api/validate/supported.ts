@@ -14,7 +14,7 @@ export function supportOf(message: string, field: string): Support | undefined {
  * asked for is ever quietly left out. A message without fields here may be given as long as it says nothing.
  */
 const supported: Readonly<Record<string, MessageSupport>> = {
-  "forest.v1.ForageResource": all("name", "container_service", "service"),
+  "forest.v1.ForageResource": all("name", "container_service", "service", "job"),
   "forest.v1.ContainerServiceSpec": all(
     "scaling",
     "container",
@@ -24,10 +24,19 @@ const supported: Readonly<Record<string, MessageSupport>> = {
     "update_strategy",
     "pod_config",
   ),
+  "forest.v1.JobSpec": all("container", "volumes", "job_config", "pod_config"),
+  "forest.v1.JobConfig": all(
+    "completions",
+    "parallelism",
+    "completion_mode",
+    "backoff_limit",
+    "active_deadline_seconds",
+    "ttl_seconds_after_finished",
+    "restart_policy",
+  ),
   "forest.v1.ScalingPolicy": all("replicas"),
-  "forest.v1.UpdateStrategy": { type: ["RollingUpdate"], ...all("rolling_update") },
-  // What the workload plan does, see control/workload/plan.ts.
-  "forest.v1.RollingUpdateConfig": { max_unavailable: ["25%"], max_surge: ["25%"] },
+  "forest.v1.UpdateStrategy": all("type", "rolling_update"),
+  "forest.v1.RollingUpdateConfig": all("max_unavailable", "max_surge"),
   "forest.v1.Container": all(
     "name",
     "image",

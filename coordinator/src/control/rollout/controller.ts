@@ -9,6 +9,7 @@ import type { Change, PodEntry, RolloutEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
+import { jobProgressInput } from "../job/progress-input.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
 import { isReady } from "../workload/readiness.ts";
@@ -141,11 +142,13 @@ export class RolloutController {
     const { state, unplaced, limits, clock, readyEndpoints } = this.#options;
     const { namespace, createdAt, resources } = rollout.record;
     return resources.map((target) => {
+      const resource = state.resource(resourceKey(namespace, target.kind, target.name));
       const input: ProgressInput = {
         target,
         rolloutId: rollout.id,
         startedMs: toEpochMs(createdAt) ?? 0,
-        resource: state.resource(resourceKey(namespace, target.kind, target.name)),
+        resource,
+        job: jobProgressInput(resource, state),
         pods: state.podsOfWorkload(workloadKey(namespace, target.kind, target.name)),
         unplaced: (uid) => unplaced.get(uid),
         isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),

@@ -1,6 +1,7 @@
 import type { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
 import type { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { JobProgressInput } from "../job/progress-input.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
 
 /** How far one resource of a rollout has come. */
@@ -21,6 +22,8 @@ export interface ProgressInput {
   /** Of the workload, all revisions, stopping ones too. */
   readonly pods: readonly PodEntry[];
   readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  /** Set when the resource is a job. */
+  readonly job?: JobProgressInput | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
   readonly nowMs: number;

@@ -2,6 +2,7 @@ import type { RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { progressOfJob } from "../job/progress.ts";
 import { failureOf, whatItWaitsFor } from "./pod-trouble.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
@@ -17,6 +18,7 @@ export function progressOf(input: ProgressInput): ResourceProgress {
   if (resource.record.specHash !== target.specHash) {
     return superseded(input, `superseded by rollout ${resource.record.rolloutId}`);
   }
+  if (input.job !== undefined) return { ...pick(target), ...progressOfJob(input, input.job) };
   if (resource.workload === undefined) return serviceProgress(input);
   return workloadProgress(input, resource.workload);
 }

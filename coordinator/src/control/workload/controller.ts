@@ -19,6 +19,8 @@ export interface WorkloadControllerOptions {
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
+  /** What reconciles kinds that have a plan of their own. They share the loop, which takes what stands earlier in a bundle first. */
+  readonly ofKind?: Readonly<Record<string, (key: string) => Promise<number | undefined>>>;
 }
 
 /** Keeps each workload's pods as its resource wants them. */
@@ -39,6 +41,10 @@ export class WorkloadController {
     for (const { record } of options.state.resources())
       this.#loop.wake(workloadKey(record.namespace, record.kind, record.name));
     for (const pod of options.state.pods()) this.#loop.wake(pod.workloadKey);
+  }
+
+  wake(key: string): void {
+    this.#loop.wake(key);
   }
 
   async close(): Promise<void> {
@@ -66,6 +72,9 @@ export class WorkloadController {
   }
 
   async #reconcile(key: string): Promise<number | undefined> {
+    const [, itsKind = ""] = key.split("/");
+    const other = this.#options.ofKind?.[itsKind];
+    if (other !== undefined) return other(key);
     const { state, pickVictims, log, clock } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const resource = state.resource(resourceKey(namespace, kind, name));

@@ -1,0 +1,68 @@
+import { JobStatus } from "@forage/proto/forage/store/v1/store";
+import type { Job } from "../../model/job.ts";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import { formatIndexes, parseIndexes } from "./indexes.ts";
+import { endOf, failedRunsOf, failureOf } from "./pod-state.ts";
+
+/** How a pod enters its job's status. "surplus": it ended well and nobody needed it any more. */
+export type Counted = "succeeded" | "failed" | "surplus";
+
+export interface CountedPod {
+  readonly pod: PodEntry;
+  readonly as: Counted;
+}
+
+/** Begins a run of the job: nothing of it has ended yet. */
+export function newStatus(job: Job, nowMs: number): JobStatus {
+  return JobStatus.fromPartial({ run: job.run, startedAt: toTimestamp(nowMs) });
+}
+
+/**
+ * Pure: the status with these pods in it, and how each entered it. Pods have ended and are not in the status yet. No index
+ * counts twice, and no more pods than are wanted.
+ */
+export function countPods(
+  job: Job,
+  before: JobStatus,
+  pods: readonly PodEntry[],
+): { readonly status: JobStatus; readonly counted: readonly CountedPod[] } {
+  const done = parseIndexes(before.completedIndexes);
+  const status = { ...before };
+  const counted: CountedPod[] = [];
+  for (const pod of [...pods].sort((a, b) => (a.observedAtMs ?? 0) - (b.observedAtMs ?? 0))) {
+    const as = countOne(job, status, done, pod);
+    counted.push({ pod, as });
+  }
+  status.completedIndexes = formatIndexes(done);
+  return { status, counted };
+}
+
+function countOne(job: Job, status: JobStatus, done: Set<number>, pod: PodEntry): Counted {
+  const end = endOf(pod);
+  status.failed += failedRunsOf(pod) + (end === "failed" ? 1 : 0);
+  const failure = failureOf(pod);
+  if (failure !== undefined && isNewer(failure, status)) status.lastFailure = failure;
+  if (end === "failed") {
+    status.failuresInARow++;
+    return "failed";
+  }
+  if (!isNeeded(job, status, done, pod)) return "surplus";
+  const index = pod.record.job?.index;
+  if (job.indexed && index !== undefined) done.add(index);
+  status.succeeded++;
+  status.failuresInARow = 0;
+  return "succeeded";
+}
+
+function isNeeded(job: Job, status: JobStatus, done: ReadonlySet<number>, { record }: PodEntry): boolean {
+  if (job.completions === undefined) return true;
+  if (status.succeeded >= job.completions) return false;
+  if (!job.indexed) return true;
+  const index = record.job?.index;
+  return index !== undefined && index < job.completions && !done.has(index);
+}
+
+function isNewer({ at }: { readonly at: JobStatus["startedAt"] }, { lastFailure }: JobStatus): boolean {
+  return (toEpochMs(at) ?? 0) >= (toEpochMs(lastFailure?.at) ?? 0);
+}

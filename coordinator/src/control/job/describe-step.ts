@@ -1,0 +1,22 @@
+import type { JobStep } from "./plan.ts";
+
+/** For logs: fields, not sentences. */
+export function describeJobStep(step: JobStep): Record<string, unknown> {
+  switch (step.type) {
+    case "count-pods":
+      return { step: step.type, count: step.pods.length };
+    case "write-status":
+      return { step: step.type, condition: step.status.condition, why: step.why };
+    case "create-pod":
+      return { step: step.type, index: step.index, why: step.why };
+    case "stop-pod":
+    case "forget-pod":
+      return { step: step.type, pod: step.pod.record.name, why: step.why };
+    case "remove-job":
+      return { step: step.type, why: step.why };
+    case "forget-resource":
+      return { step: step.type };
+    default:
+      return step satisfies never;
+  }
+}

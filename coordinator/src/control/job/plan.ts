@@ -1,0 +1,268 @@
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import type { JobStatus } from "@forage/proto/forage/store/v1/store";
+import type { Job } from "../../model/job.ts";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { nextPodMs } from "./back-off.ts";
+import { newStatus } from "./count.ts";
+import { parseIndexes } from "./indexes.ts";
+import { endOf, failedRunsOf, failureOf, failureText } from "./pod-state.ts";
+
+/** What to do for one job. The same objects are executed and printed. */
+export type JobStep =
+  /** They have ended; the job's status and their records say so in one transaction. */
+  | { readonly type: "count-pods"; readonly pods: readonly PodEntry[] }
+  /** Begins the run, or ends it. */
+  | { readonly type: "write-status"; readonly status: JobStatus; readonly why: string }
+  | { readonly type: "create-pod"; readonly index: number | undefined; readonly why: string }
+  | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly why: string }
+  /** Nothing of the pod is or ever was on a node: its record goes. */
+  | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
+  /** It has ended long enough ago. */
+  | { readonly type: "remove-job"; readonly why: string }
+  /** The last pod of a deleted job is gone. */
+  | { readonly type: "forget-resource" };
+
+export interface JobInput {
+  /** Undefined: the record is gone though pods are left. */
+  readonly resource: ResourceEntry | undefined;
+  readonly job: Job | undefined;
+  /** Of this run or an earlier one. */
+  readonly status: JobStatus | undefined;
+  readonly pods: readonly PodEntry[];
+  readonly nodeExists: (name: string) => boolean;
+  /** Whether the node can be heard: what it was told to stop it will stop. */
+  readonly nodeReady: (name: string) => boolean;
+  /** Something that it depends on isn't there yet: nothing begins. */
+  readonly held: boolean;
+  readonly nowMs: number;
+}
+
+/** Pods that have ended are kept so that their logs can be read: the newest of those that ended well, and of the others. */
+const keptOfEach = 50;
+/** One look makes at most so many; the next look follows at once. */
+const maxCreatedAtOnce = 200;
+
+/** Pure: what takes the job further. Counting comes alone, since everything else is decided by what has been counted. */
+export function planJob(input: JobInput): JobStep[] {
+  const { resource, job, status } = input;
+  if (resource === undefined || job === undefined || resource.record.deleting) return removal(input);
+  const run = status?.run === job.run ? status : undefined;
+  const uncounted = run === undefined ? [] : input.pods.filter((pod) => isUncounted(pod, job));
+  if (uncounted.length > 0) return [{ type: "count-pods", pods: uncounted }];
+  const gone = goneOf(input);
+  const left = input.pods.filter((pod) => !gone.some((step) => step.pod === pod));
+  const steps: JobStep[] = [...gone, ...stopOthers(left, job)];
+  if (run === undefined) return [...steps, ...begin(left, job, input)];
+  const mine = left.filter((pod) => pod.record.job?.run === job.run);
+  return [
+    ...steps,
+    ...stopOld(mine),
+    ...(run.condition === "" ? goOn(mine, job, run, input) : rest(mine, job, run, input)),
+  ];
+}
+
+/** When time alone changes what is to be done next; undefined: never. */
+export function nextJobLookMs({ job, status, resource, nowMs }: JobInput): number | undefined {
+  if (job === undefined || resource?.record.deleting || status?.run !== job.run) return undefined;
+  const finishedMs = toEpochMs(status.finishedAt);
+  if (finishedMs !== undefined) return job.ttlMs === undefined ? undefined : finishedMs + job.ttlMs;
+  const startedMs = toEpochMs(status.startedAt) ?? 0;
+  const times = [
+    ...(job.activeDeadlineMs === undefined ? [] : [startedMs + job.activeDeadlineMs]),
+    nextPodMs(status, nowMs),
+  ].filter((atMs) => atMs > nowMs);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Runs that ended badly so far, those in pods that go on included. */
+export function failuresOf(status: JobStatus, pods: readonly PodEntry[]): number {
+  const open = pods.filter(({ record }) => record.job?.run === status.run && record.job.counted === "");
+  return status.failed + open.reduce((sum, pod) => sum + failedRunsOf(pod), 0);
+}
+
+function isUncounted(pod: PodEntry, job: Job): boolean {
+  const { job: mark } = pod.record;
+  return mark?.run === job.run && mark.counted === "" && endOf(pod) !== undefined;
+}
+
+function isOpen({ record }: PodEntry): boolean {
+  return record.job?.counted === "" && record.stoppingSince === undefined;
+}
+
+type ForgetStep = Extract<JobStep, { readonly type: "forget-pod" }>;
+
+function goneOf(input: JobInput): ForgetStep[] {
+  return input.pods.flatMap((pod) => {
+    const why = whyGone(pod, input);
+    return why === undefined ? [] : [{ type: "forget-pod", pod, why }];
+  });
+}
+
+function whyGone({ record, status }: PodEntry, { nodeExists }: JobInput): string | undefined {
+  const { node, stoppingSince } = record;
+  if (node === "") return stoppingSince === undefined ? undefined : "stopped before it was placed";
+  if (!nodeExists(node)) return `node ${node} was forgotten`;
+  return status?.phase === PodPhase.REMOVED ? "its node has removed it" : undefined;
+}
+
+function removal(input: JobInput): JobStep[] {
+  const gone = goneOf(input);
+  const left = input.pods.filter((pod) => !gone.some((step) => step.pod === pod));
+  const stops = left
+    .filter(({ record }) => record.stoppingSince === undefined)
+    .map((pod): JobStep => ({ type: "stop-pod", pod, why: "its job was deleted" }));
+  const last: JobStep[] =
+    input.resource !== undefined && left.length === 0 ? [{ type: "forget-resource" }] : [];
+  return [...gone, ...stops, ...last];
+}
+
+/** Of a run before this one. */
+function stopOthers(left: readonly PodEntry[], job: Job): JobStep[] {
+  return left
+    .filter(({ record }) => record.job?.run !== job.run && record.stoppingSince === undefined)
+    .map((pod) => ({ type: "stop-pod", pod, why: "its job was changed and begins anew" }));
+}
+
+/** Nothing of the run before runs beside this one, on nodes that can be heard. */
+function begin(left: readonly PodEntry[], job: Job, { held, nodeReady, nowMs }: JobInput): JobStep[] {
+  const waits = left.some(({ record }) => record.node === "" || nodeReady(record.node));
+  if (held || waits) return [];
+  return [{ type: "write-status", status: newStatus(job, nowMs), why: "it begins" }];
+}
+
+function stopOld(mine: readonly PodEntry[]): JobStep[] {
+  const kept = mine.filter(({ record }) => record.job?.counted !== "" && record.stoppingSince === undefined);
+  const newestFirst = kept.sort((a, b) => (b.observedAtMs ?? 0) - (a.observedAtMs ?? 0));
+  const failed = newestFirst.filter(({ record }) => record.job?.counted === "failed");
+  const others = newestFirst.filter(({ record }) => record.job?.counted !== "failed");
+  return [...failed.slice(keptOfEach), ...others.slice(keptOfEach)].map((pod) => ({
+    type: "stop-pod",
+    pod,
+    why: `it has ended, and ${keptOfEach} newer ones are kept`,
+  }));
+}
+
+/** The run has ended. */
+function rest(mine: readonly PodEntry[], job: Job, run: JobStatus, { nowMs }: JobInput): JobStep[] {
+  const finishedMs = toEpochMs(run.finishedAt) ?? nowMs;
+  if (job.ttlMs !== undefined && finishedMs + job.ttlMs <= nowMs)
+    return [{ type: "remove-job", why: `it ended ${job.ttlMs / 1000} s ago` }];
+  const why = run.condition === "Complete" ? "its job is complete" : `its job has failed: ${run.reason}`;
+  return mine.filter(isOpen).map((pod) => ({ type: "stop-pod", pod, why }));
+}
+
+function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInput): JobStep[] {
+  const ended = outcomeOf(mine, job, run, input.nowMs);
+  if (ended !== undefined) return [ended];
+  const open = mine.filter(isOpen);
+  // A pod that is to stop still has its place as long as its node can be trusted to stop it: no two run at a time in one place.
+  const leaving = mine.filter(
+    ({ record }) =>
+      record.job?.counted === "" &&
+      record.stoppingSince !== undefined &&
+      (record.node === "" || input.nodeReady(record.node)),
+  );
+  const surplus = surplusOf(open, job, run);
+  const steps: JobStep[] = surplus.map(([pod, why]) => ({ type: "stop-pod", pod, why }));
+  if (nextPodMs(run, input.nowMs) > input.nowMs || input.held) return steps;
+  const missing = wantedOf(job, run, open.length) - open.length - leaving.length;
+  const count = Math.min(maxCreatedAtOnce, missing);
+  if (count <= 0) return steps;
+  const why = run.failed > 0 ? "another try" : "too few run";
+  const indexes = job.indexed
+    ? freeIndexes(job, run, [...open, ...leaving], count)
+    : Array(count).fill(undefined);
+  return [...steps, ...indexes.map((index): JobStep => ({ type: "create-pod", index, why }))];
+}
+
+/** Pods at a time. */
+function wantedOf(job: Job, run: JobStatus, open: number): number {
+  if (job.completions === undefined)
+    return run.succeeded > 0 ? Math.min(open, job.parallelism) : job.parallelism;
+  return Math.min(job.parallelism, job.completions - run.succeeded);
+}
+
+function freeIndexes(job: Job, run: JobStatus, pods: readonly PodEntry[], count: number): number[] {
+  const taken = parseIndexes(run.completedIndexes);
+  for (const { record } of pods) if (record.job?.index !== undefined) taken.add(record.job.index);
+  const free: number[] = [];
+  for (let index = 0; index < (job.completions ?? 0) && free.length < count; index++) {
+    if (!taken.has(index)) free.push(index);
+  }
+  return free;
+}
+
+/** Pods whose work another has done, then those beyond what is to run at a time: those of the least use first. */
+function surplusOf(open: readonly PodEntry[], job: Job, run: JobStatus): (readonly [PodEntry, string])[] {
+  const done = parseIndexes(run.completedIndexes);
+  const idle = open.filter(({ record }) => record.job?.index !== undefined && done.has(record.job.index));
+  const busy = open.filter((pod) => !idle.includes(pod));
+  const over = Math.max(0, busy.length - wantedOf(job, run, busy.length));
+  const byUse = [...busy].sort((a, b) => useOf(a) - useOf(b) || ageOf(b) - ageOf(a));
+  return [
+    ...idle.map((pod) => [pod, "its index has been done by another pod"] as const),
+    ...byUse.slice(0, over).map((pod) => [pod, "more than are to run at a time"] as const),
+  ];
+}
+
+function useOf({ record, status }: PodEntry): number {
+  if (record.node === "") return 0;
+  return status?.ready ? 2 : 1;
+}
+
+function ageOf({ record }: PodEntry): number {
+  return toEpochMs(record.createdAt) ?? 0;
+}
+
+/** How the run ends, if it does now. */
+function outcomeOf(
+  mine: readonly PodEntry[],
+  job: Job,
+  run: JobStatus,
+  nowMs: number,
+): Extract<JobStep, { readonly type: "write-status" }> | undefined {
+  const end = (condition: string, reason: string, message: string, failure = run.lastFailure) => {
+    const status: JobStatus = {
+      ...run,
+      condition,
+      reason,
+      message,
+      failed: condition === "Failed" ? failures : run.failed,
+      lastFailure: failure,
+      finishedAt: toTimestamp(nowMs),
+    };
+    return { type: "write-status", status, why: message } as const;
+  };
+  const failures = failuresOf(run, mine);
+  if (isComplete(mine, job, run)) return end("Complete", "CompletionsReached", completed(job, run));
+  const failure = lastFailureOf(mine, run);
+  const cause = failure === undefined ? "" : `; pod ${failure.pod}: ${failureText(failure)}`;
+  if (failures > job.backoffLimit) {
+    const times = failures === 1 ? "once" : `${failures} times`;
+    const text = `failed ${times}, with a limit of ${job.backoffLimit}${cause}`;
+    return end("Failed", "BackoffLimitExceeded", text, failure);
+  }
+  const startedMs = toEpochMs(run.startedAt) ?? nowMs;
+  if (job.activeDeadlineMs === undefined || nowMs < startedMs + job.activeDeadlineMs) return undefined;
+  const text = `was not complete after its active deadline of ${job.activeDeadlineMs / 1000} s${cause}`;
+  return end("Failed", "DeadlineExceeded", text, failure);
+}
+
+function isComplete(mine: readonly PodEntry[], job: Job, run: JobStatus): boolean {
+  if (job.completions !== undefined) return run.succeeded >= job.completions;
+  return run.succeeded > 0 && !mine.some(({ record }) => record.job?.counted === "");
+}
+
+function completed(job: Job, { succeeded }: JobStatus): string {
+  return job.completions === undefined
+    ? `${succeeded} pods ended well`
+    : `${succeeded}/${job.completions} completed`;
+}
+
+/** Also of pods that are tried again in place and so are not counted yet. */
+function lastFailureOf(mine: readonly PodEntry[], run: JobStatus): JobStatus["lastFailure"] {
+  const open = mine.filter(({ record }) => record.job?.counted === "").flatMap((pod) => failureOf(pod) ?? []);
+  const all = run.lastFailure === undefined ? open : [...open, run.lastFailure];
+  return all.sort((a, b) => (toEpochMs(b.at) ?? 0) - (toEpochMs(a.at) ?? 0))[0];
+}

@@ -1,0 +1,64 @@
+import { type ContainerTerminated, PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { JobFailure } from "@forage/proto/forage/store/v1/store";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { PodEntry } from "../../state/entries.ts";
+
+/** How its containers ended, by its node's word; undefined while they may still run or run again. */
+export function endOf({ status }: PodEntry): "succeeded" | "failed" | undefined {
+  if (status?.phase === PodPhase.SUCCEEDED) return "succeeded";
+  return status?.phase === PodPhase.FAILED ? "failed" : undefined;
+}
+
+/** Runs of its containers that ended badly and were or will be followed by another in the same pod. */
+export function failedRunsOf({ status }: PodEntry): number {
+  if (status === undefined || status.phase === PodPhase.FAILED) return restarts(status?.containers ?? []);
+  const waiting = status.containers.filter(
+    ({ state, lastTermination }) => state?.$case === "waiting" && lastTermination !== undefined,
+  );
+  return restarts(status.containers) + waiting.length;
+}
+
+function restarts(containers: readonly { readonly restartCount: number }[]): number {
+  return containers.reduce((sum, { restartCount }) => sum + restartCount, 0);
+}
+
+/** The newest bad end of one of its containers, or what its node says of the pod; undefined: nothing of it has failed. */
+export function failureOf({ record, status, observedAtMs = 0 }: PodEntry): JobFailure | undefined {
+  const ends = (status?.containers ?? []).flatMap(({ name, state, lastTermination }) => {
+    const end = state?.$case === "terminated" ? state.value : lastTermination;
+    return end !== undefined && isBad(end) ? [{ name, end }] : [];
+  });
+  const newest = ends.sort((a, b) => millis(b.end) - millis(a.end))[0];
+  if (newest === undefined && status?.phase !== PodPhase.FAILED) return undefined;
+  return JobFailure.fromPartial({
+    pod: record.name,
+    node: record.node,
+    container: newest?.name ?? "",
+    exitCode: newest?.end.exitCode ?? 0,
+    signal: newest?.end.signal ?? 0,
+    reason: newest?.end.reason ?? status?.reason ?? "",
+    message: (newest?.end.message ?? status?.message ?? "").slice(0, maxMessage),
+    at: toTimestamp(observedAtMs),
+  });
+}
+
+/** In characters: enough for the last lines, and the status stays small. */
+const maxMessage = 2_000;
+
+function isBad({ exitCode, reason }: ContainerTerminated): boolean {
+  return exitCode !== 0 || (reason !== "" && reason !== "Completed");
+}
+
+function millis({ finishedAt }: ContainerTerminated): number {
+  return Number(finishedAt?.seconds ?? 0n) * 1000 + (finishedAt?.nanos ?? 0) / 1e6;
+}
+
+/** `container main exited with code 3 (Error); last lines: …` */
+export function failureText(failure: JobFailure): string {
+  const { container, exitCode, signal, reason, message } = failure;
+  const lines = message.trim();
+  if (container === "") return [reason, lines].filter((text) => text !== "").join(": ");
+  const how = signal > 0 ? `was ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const why = reason === "" ? "" : ` (${reason})`;
+  return `container ${container} ${how}${why}${lines === "" ? "" : `; last lines: ${lines}`}`;
+}

@@ -1,0 +1,194 @@
+import { JobStatus, ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import { batches, type Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { type Job, jobOf } from "../../model/job.ts";
+import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { RecordEntry } from "../../state/record-view.ts";
+import type { State } from "../../state/state.ts";
+import type { Compare, Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
+import { countPods } from "./count.ts";
+import { describeJobStep } from "./describe-step.ts";
+import { eventOf } from "./events.ts";
+import { podOfJob } from "./job-pod.ts";
+import { type JobInput, type JobStep, nextJobLookMs, planJob } from "./plan.ts";
+
+export interface JobReconcilerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+  readonly randomName: (length: number) => string;
+  /** Whether something that the resource depends on isn't there yet. */
+  readonly held: (resource: ResourceEntry) => boolean;
+}
+
+/** Plans that one look carries out; what is left comes with the next look, so that other workloads have their turn. */
+const maxRounds = 20;
+/** A clock that was set is noticed so soon. */
+const maxWaitMs = 60_000;
+
+interface Look extends JobInput {
+  readonly key: string;
+  readonly statusKey: string;
+  readonly entry: RecordEntry<WorkloadStatusRecord> | undefined;
+}
+
+/** Takes jobs further, by the keys of their workloads. */
+export class JobReconciler {
+  readonly #options: JobReconcilerOptions;
+
+  constructor(options: JobReconcilerOptions) {
+    this.#options = options;
+  }
+
+  /** Milliseconds after which to look again though nothing has changed. */
+  async reconcile(key: string): Promise<number | undefined> {
+    for (let round = 0; round < maxRounds; round++) {
+      const look = this.#look(key);
+      const steps = planJob(look);
+      if (steps.length === 0) {
+        const nextMs = nextJobLookMs(look);
+        return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - look.nowMs));
+      }
+      for (const step of steps)
+        this.#options.log.info({ workload: key, ...describeJobStep(step) }, "workload step");
+      await this.#execute(look, steps);
+    }
+    return 0;
+  }
+
+  #look(key: string): Look {
+    const { state, clock, held } = this.#options;
+    const [namespace = "", kind = "", name = ""] = key.split("/");
+    const resource = state.resource(resourceKey(namespace, kind, name));
+    const statusKey = workloadStatusKey(namespace, kind, name);
+    const entry = state.workloadStatuses.get(statusKey);
+    return {
+      key,
+      statusKey,
+      entry,
+      resource,
+      job: resource && jobOf(resource.record),
+      status: entry?.record.status?.$case === "job" ? entry.record.status.value : undefined,
+      pods: state.podsOfWorkload(key),
+      nodeExists: (node) => state.node(node) !== undefined,
+      nodeReady: (node) => state.node(node)?.health.ready ?? false,
+      held: resource !== undefined && held(resource),
+      nowMs: clock.nowMs(),
+    };
+  }
+
+  /** All that goes into one transaction holds or none of it; the next look sees what was done. */
+  async #execute(look: Look, steps: readonly JobStep[]): Promise<void> {
+    const { store, state, events } = this.#options;
+    const [first] = steps;
+    const parts =
+      first?.type === "count-pods"
+        ? [this.#count(look, first)]
+        : batches(steps.flatMap((step) => this.#pieces(look, step)));
+    // Nothing is decided by a status or a resource that is no longer so.
+    let statusRevision = look.entry?.revision ?? 0;
+    for (const part of parts) {
+      const compares: Compare[] = part.flatMap((piece) => piece.compares);
+      if (look.resource !== undefined)
+        compares.push({ kind: "modRevision", key: look.resource.key, revision: look.resource.revision });
+      compares.push({ kind: "modRevision", key: look.statusKey, revision: statusRevision });
+      const ops = part.flatMap((piece) => piece.ops);
+      const result = await store.txn(compares, ops);
+      await state.reached(result.revision);
+      if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+      if (ops.some((op) => op.kind !== "deletePrefix" && op.key === look.statusKey))
+        statusRevision = result.revision;
+    }
+    for (const step of steps) {
+      const event = look.job && eventOf(step, look.job);
+      if (event !== undefined) events.record(event);
+    }
+  }
+
+  /** As many as fit; the next look finds the others. */
+  #count(look: Look, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): Piece[] {
+    const job = required(look.job);
+    const before = required(look.status);
+    const marks = countPods(job, before, pods).counted.map(({ pod, as }) => ({
+      pod,
+      ...rewritePod(pod, { ...pod.record, job: { ...required(pod.record.job), counted: as } }),
+    }));
+    // The status itself takes room, too: up to five characters for each index that is done.
+    const [part = []] = batches([
+      { pod: undefined, ...statusPiece(look, before, job.completions ?? 0) },
+      ...marks,
+    ]);
+    const chosen = part.flatMap(({ pod }) => pod ?? []);
+    const { status, counted } = countPods(job, before, chosen);
+    const pieces = counted.map(({ pod, as }) =>
+      rewritePod(pod, { ...pod.record, job: { ...required(pod.record.job), counted: as } }),
+    );
+    return [statusPiece(look, status), ...pieces];
+  }
+
+  #pieces(look: Look, step: JobStep): Piece[] {
+    const nowMs = this.#options.clock.nowMs();
+    switch (step.type) {
+      case "count-pods":
+        throw new CoordinatorError("INTERNAL", "pods are counted by themselves");
+      case "write-status":
+        return [statusPiece(look, step.status)];
+      case "create-pod":
+        return [createPod(this.#newPod(required(look.job), step.index), nowMs)];
+      case "stop-pod":
+        return [stopPod(step.pod, step.why, nowMs)];
+      case "forget-pod":
+        return [forgetPod(step.pod)];
+      case "remove-job": {
+        const { key, record } = required(look.resource);
+        const value = encodeRecord(ResourceRecord, { ...record, deleting: true });
+        return [{ compares: [], ops: [{ kind: "put", key, value }] }];
+      }
+      case "forget-resource":
+        return [
+          {
+            compares: [],
+            ops: [
+              { kind: "delete", key: required(look.resource).key },
+              { kind: "delete", key: look.statusKey },
+            ],
+          },
+        ];
+      default:
+        return step satisfies never;
+    }
+  }
+
+  #newPod(job: Job, index: number | undefined) {
+    const { randomName, state } = this.#options;
+    const className = job.template.podConfig?.priorityClassName ?? "";
+    const names = { uid: randomName(12), suffix: randomName(5) };
+    return podOfJob(job, index, names, state.objects.priorityOf(className));
+  }
+}
+
+/** `room`: indexes that may still be added to it. */
+function statusPiece({ statusKey, entry, job }: Look, status: JobStatus, room = 0): Piece {
+  const { namespace, name } = required(job);
+  const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind: "job", name });
+  const record: WorkloadStatusRecord = {
+    ...base,
+    status: { $case: "job", value: JobStatus.fromPartial(status) },
+  };
+  const value = encodeRecord(WorkloadStatusRecord, record);
+  const sized = room === 0 ? value : new Uint8Array(value.byteLength + 6 * room);
+  return { compares: [], ops: [{ kind: "put", key: statusKey, value: sized }] };
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new CoordinatorError("INTERNAL", "a step lacks its job");
+  return value;
+}

@@ -1,0 +1,7 @@
+/** Of pod_config, for what the contract has no field. */
+export const jobAnnotations = {
+  /** "web, job/migrate": no pods are made before these are healthy or complete. */
+  dependsOn: "forage.dev/depends-on",
+  /** "0": a job that is not tried again. */
+  backoffLimit: "forage.dev/backoff-limit",
+} as const;

@@ -1,0 +1,94 @@
+import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import { type JobSpec, PodConfig } from "@forage/proto/forest/v1/forage";
+import { hashMessage } from "./hash.ts";
+import { jobAnnotations } from "./job-annotations.ts";
+import type { Labels } from "./labels.ts";
+import { toEpochMs } from "./timestamp.ts";
+
+/** A job as its reconciler sees it, with Kubernetes' defaults for what was left out. */
+export interface Job {
+  readonly namespace: string;
+  readonly name: string;
+  /** What is run: another one means that the job begins anew. Limits, parallelism and labels of a request are not part of it. */
+  readonly run: string;
+  /** Pods that have to end well; undefined: any one, with the others ended as well (a queue of work that the pods share out). */
+  readonly completions: number | undefined;
+  readonly parallelism: number;
+  readonly indexed: boolean;
+  /** Failed runs that are put up with. */
+  readonly backoffLimit: number;
+  /** Undefined: none. */
+  readonly activeDeadlineMs: number | undefined;
+  /** Undefined: it stays until it is deleted. */
+  readonly ttlMs: number | undefined;
+  /** For every pod, with the restart policy; values of the environment are not pinned to versions of objects. */
+  readonly template: PodTemplate;
+  readonly labels: Labels;
+}
+
+const defaultBackoffLimit = 6;
+
+/** Undefined when the resource isn't a job. */
+export function jobOf(record: ResourceRecord): Job | undefined {
+  const spec = record.resource?.spec;
+  if (spec?.$case !== "job") return undefined;
+  const { jobConfig: config, podConfig } = spec.value;
+  const template = templateOf(spec.value);
+  const parallelism = config?.parallelism || 1;
+  const completions = config?.completions || (parallelism === 1 ? 1 : undefined);
+  const indexed = config?.completionMode === "Indexed";
+  return {
+    namespace: record.namespace,
+    name: record.name,
+    run: runOf(record, template, completions, indexed),
+    completions,
+    parallelism,
+    indexed,
+    backoffLimit: backoffLimitOf(config?.backoffLimit ?? 0, podConfig),
+    activeDeadlineMs: millis(config?.activeDeadlineSeconds),
+    ttlMs: millis(config?.ttlSecondsAfterFinished),
+    template,
+    labels: { ...record.labels, ...podConfig?.labels },
+  };
+}
+
+function templateOf({ container, volumes, jobConfig, podConfig }: JobSpec): PodTemplate {
+  const restartPolicy = jobConfig?.restartPolicy || podConfig?.restartPolicy || "OnFailure";
+  return PodTemplate.fromPartial({
+    ...(container !== undefined && { container }),
+    volumes,
+    podConfig: { ...(podConfig ?? PodConfig.fromPartial({})), restartPolicy },
+  });
+}
+
+/** The contract's 0 stands for the default, so no retries at all are asked for by annotation. */
+function backoffLimitOf(limit: number, podConfig: PodConfig | undefined): number {
+  if (limit > 0) return limit;
+  const text = podConfig?.annotations[jobAnnotations.backoffLimit];
+  return text === undefined ? defaultBackoffLimit : Number(text);
+}
+
+/** A job that was deleted and applied again is another one, too. */
+function runOf(
+  record: ResourceRecord,
+  template: PodTemplate,
+  completions: number | undefined,
+  indexed: boolean,
+): string {
+  const { podConfig } = template;
+  const kept = Object.entries(podConfig?.annotations ?? {}).filter(([key]) => !unrelated.has(key));
+  const content = {
+    ...template,
+    podConfig: podConfig && { ...podConfig, annotations: Object.fromEntries(kept) },
+  };
+  const extra = [String(completions ?? ""), String(indexed), String(toEpochMs(record.createdAt) ?? 0)];
+  return hashMessage(PodTemplate, content, ...extra).slice(0, 16);
+}
+
+/** They say nothing of what runs. */
+const unrelated: ReadonlySet<string> = new Set([jobAnnotations.backoffLimit, jobAnnotations.dependsOn]);
+
+function millis(seconds: bigint | undefined): number | undefined {
+  return seconds === undefined || seconds === 0n ? undefined : Number(seconds) * 1000;
+}
