@@ -71,6 +71,12 @@ const schema = z.strictObject({
         .default(defaultEventLimits.maxBytes / 1024 / 1024),
     })
     .prefault({}),
+  autoscaling: z
+    .strictObject({
+      /** How often pods of autoscaled workloads are measured, and their number is decided. */
+      intervalSeconds: z.number().min(1).max(300).default(15),
+    })
+    .prefault({}),
   heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),
   logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
 });

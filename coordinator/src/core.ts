@@ -14,6 +14,7 @@ import { Assignments } from "./link/assignments.ts";
 import { nodeLimits } from "./link/node-limits.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
+import { MetricsDesk } from "./metrics/metrics-desk.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
@@ -25,7 +26,14 @@ import type { Store } from "./store/index.ts";
 export interface CoreOptions {
   readonly config: Pick<
     Config,
-    "rollout" | "profile" | "events" | "services" | "clusterDomain" | "heartbeatIntervalSeconds" | "nodes"
+    | "autoscaling"
+    | "rollout"
+    | "profile"
+    | "events"
+    | "services"
+    | "clusterDomain"
+    | "heartbeatIntervalSeconds"
+    | "nodes"
   >;
   readonly store: Store;
   readonly epoch: number;
@@ -69,15 +77,25 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   const tunnels = new Tunnels({ sessions, clock, randomName });
   const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
   recordChanges(state, events);
+  const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
   const control = startControl(controlOptions(options, state, events));
   return {
     state,
     events,
     control,
-    services: servicesOptions(options, { state, sessions, tunnels, control, events, heartbeatIntervalMs }),
+    services: servicesOptions(options, {
+      state,
+      sessions,
+      tunnels,
+      metrics,
+      control,
+      events,
+      heartbeatIntervalMs,
+    }),
     stopSessions: () => sessions.stop(),
     close: async () => {
       await control.close();
+      metrics.close();
       await events.close();
       over.abort();
       await following;
@@ -130,6 +148,7 @@ function servicesOptions(
     readonly state: State;
     readonly sessions: Sessions;
     readonly tunnels: Tunnels;
+    readonly metrics: MetricsDesk;
     readonly control: Control;
     readonly events: EventStore;
     readonly heartbeatIntervalMs: number;
@@ -137,7 +156,7 @@ function servicesOptions(
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault, issuer } = options;
   const { randomName, randomBytes } = options;
-  const { state, sessions, tunnels, control, events, heartbeatIntervalMs } = parts;
+  const { state, sessions, tunnels, metrics, control, events, heartbeatIntervalMs } = parts;
   const rollouts = control.rollouts;
   return {
     forage: { store, state, clock, randomName, rollouts },
@@ -151,6 +170,7 @@ function servicesOptions(
       rollouts,
       events,
       tunnels,
+      metrics,
       randomBytes,
       authorityPin: authority.pin,
     },
@@ -160,6 +180,7 @@ function servicesOptions(
       sessions,
       assignments: new Assignments({ state, vault, issuer, clock, log }),
       services: serviceTableOf(state, options),
+      metrics,
       clock,
       log,
       clusterId,

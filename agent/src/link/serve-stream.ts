@@ -59,6 +59,8 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "identityTokens":
           takeTokens(message.value, options);
           break;
+        case "podMetrics":
+          break;
         case "services":
           break;
         case "welcome":

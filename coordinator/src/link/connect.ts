@@ -3,6 +3,8 @@ import { NodeStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
+import type { MetricsDesk } from "../metrics/metrics-desk.ts";
+import { MetricsOutbox } from "../metrics/metrics-outbox.ts";
 import { encodeRecord } from "../model/codec.ts";
 import { nodeKey, reportKey } from "../model/keys.ts";
 import { toTimestamp } from "../model/timestamp.ts";
@@ -23,6 +25,7 @@ export interface ConnectOptions {
   readonly sessions: Sessions;
   readonly assignments: Assignments;
   readonly services: ServiceTable;
+  readonly metrics: MetricsDesk;
   readonly clock: Clock;
   readonly log: Logger;
   readonly clusterId: string;
@@ -81,9 +84,10 @@ async function* send(
   node: string,
   session: Session,
   signal: AbortSignal,
-  { state, epoch, assignments, services, clock }: ConnectOptions,
+  { state, epoch, assignments, services, metrics, clock }: ConnectOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
+  const measuring = new MetricsOutbox(metrics, node);
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
   const wanted = (): Wanted => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
@@ -91,6 +95,10 @@ async function* send(
   for (const value of outbox.snapshot(wanted(), revision())) yield { message: { $case: "snapshot", value } };
   let told: number | undefined;
   const stopReading = services.read(() => session.wake.raise());
+  const stopMeasuring = metrics.read(node, () => {
+    session.podsChanged = true;
+    session.wake.raise();
+  });
   try {
     while (!signal.aborted) {
       // Services change for all nodes at once, and then nothing else is looked at.
@@ -99,6 +107,8 @@ async function* send(
         for (const value of outbox.delta(wanted(), revision())) yield { message: { $case: "delta", value } };
         const byPodUid = outbox.dueTokens(state.podsOnNode(node));
         if (byPodUid !== undefined) yield { message: { $case: "identityTokens", value: { byPodUid } } };
+        const value = measuring.due();
+        if (value !== undefined) yield { message: { $case: "podMetrics", value } };
       }
       const { version, messages } = services.after(told);
       told = version;
@@ -169,6 +179,10 @@ async function take(
       await forgetClaims(session.node, message.value.claims, options);
       return;
     case "hello":
+    case "podMetrics":
+      options.sessions.heard(session);
+      options.metrics.take(session.node, message.value);
+      return;
       throw new CoordinatorError("INVALID", "hello is said once");
     case undefined:
       return;

@@ -8,6 +8,8 @@ import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import type { Unplaced } from "../../control/placement/unplaced.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { Tunnels } from "../../link/tunnels.ts";
+import { metricHandlers } from "../../metrics/metric-handlers.ts";
+import type { MetricsDesk } from "../../metrics/metrics-desk.ts";
 import { encodeJsonRecord } from "../../model/codec.ts";
 import { apiTokenKey, joinTokenKey, resourceKey } from "../../model/keys.ts";
 import { hasLabels } from "../../model/labels.ts";
@@ -34,6 +36,7 @@ export interface OperatorOptions extends ObjectOptions, EventOptions {
   readonly rollouts: RolloutSource;
   readonly tunnels: Tunnels;
   readonly randomBytes: (count: number) => Uint8Array;
+  readonly metrics: MetricsDesk;
   /** What join tokens carry, so that a host knows the coordinator before it shows the token. */
   readonly authorityPin: string;
 }
@@ -65,6 +68,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     delete: async (request) => remove(request, options),
     ...objectHandlers(options),
     updateNode: (request) => updateNode(request, options),
+    ...metricHandlers(options.metrics.pushed),
     drainNode: notYet,
     watchDrain: () => {
       throw new CoordinatorError("UNIMPLEMENTED", "not served yet");

@@ -32,6 +32,7 @@ export function resourceView(state: State, entry: ResourceEntry): Resource {
     createdAt: record.createdAt,
     updatedAt: record.updatedAt,
     deleting: record.deleting,
+    autoscaling: undefined,
     replicas: workload?.replicas ?? 0,
     updatedReplicas: updated.length,
     readyReplicas: pods.filter((pod) => isReady(pod, nodeReady(state))).length,

@@ -1,0 +1,123 @@
+import type { Clock } from "../control/clock.ts";
+import { CoordinatorError } from "../errors.ts";
+
+/** What a pushed value is of: one pod, one container service, or with neither every one of the namespace that steers by the name. */
+export interface MetricName {
+  readonly namespace: string;
+  readonly name: string;
+  readonly workload: string;
+  readonly pod: string;
+}
+
+export interface PushedValue extends MetricName {
+  readonly value: number;
+  readonly ttlSeconds: number;
+  /** By the wall clock. */
+  readonly pushedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+interface Entry extends PushedValue {
+  /** By the clock that never goes back. */
+  readonly endsMs: number;
+}
+
+/** Pushers with a name per request or per user would fill the memory otherwise. */
+const maxPerNamespace = 1_000;
+/** Some 5 MB. */
+const maxInAll = 20_000;
+
+/** Values of custom metrics that were pushed. In memory only: after a restart they are missing until they are pushed again. */
+export class PushedMetrics {
+  readonly #clock: Clock;
+  /** By namespace, then by the rest of the name. */
+  readonly #values = new Map<string, Map<string, Entry>>();
+  #count = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Replaces the value of the same name. Throws RESOURCE_EXHAUSTED where there are too many. */
+  put(name: MetricName, value: number, ttlSeconds: number): PushedValue {
+    const { namespace } = name;
+    const own = this.#values.get(namespace) ?? new Map<string, Entry>();
+    const key = keyOf(name);
+    if (!own.has(key)) {
+      this.#makeRoom(namespace, own);
+      this.#count++;
+    }
+    const nowMs = this.#clock.nowMs();
+    const lifeMs = ttlSeconds * 1000;
+    const entry: Entry = {
+      ...name,
+      value,
+      ttlSeconds,
+      pushedAtMs: nowMs,
+      expiresAtMs: nowMs + lifeMs,
+      endsMs: this.#clock.monotonicMs() + lifeMs,
+    };
+    own.set(key, entry);
+    this.#values.set(namespace, own);
+    return entry;
+  }
+
+  /** Undefined: there is none, or it has run out. */
+  get(name: MetricName): PushedValue | undefined {
+    const entry = this.#values.get(name.namespace)?.get(keyOf(name));
+    return entry !== undefined && entry.endsMs > this.#clock.monotonicMs() ? entry : undefined;
+  }
+
+  /** Those that still count, by their names. */
+  list(namespace?: string): readonly PushedValue[] {
+    const all = namespace === undefined ? [...this.#values.values()] : [this.#values.get(namespace)];
+    const nowMs = this.#clock.monotonicMs();
+    const live = all.flatMap((values) => [...(values?.values() ?? [])]).filter((it) => it.endsMs > nowMs);
+    return live.sort((a, b) => (fullKeyOf(a) < fullKeyOf(b) ? -1 : 1));
+  }
+
+  /** Whether there was one. */
+  delete(name: MetricName): boolean {
+    const own = this.#values.get(name.namespace);
+    const wasLive = this.get(name) !== undefined;
+    if (own?.delete(keyOf(name))) this.#count--;
+    if (own?.size === 0) this.#values.delete(name.namespace);
+    return wasLive;
+  }
+
+  /** What has run out goes when its place is needed, so that nothing runs in between. */
+  #makeRoom(namespace: string, own: Map<string, Entry>): void {
+    if (own.size >= maxPerNamespace) this.#dropExpired(own);
+    if (own.size >= maxPerNamespace) throw full(`namespace "${namespace}"`, maxPerNamespace);
+    if (this.#count < maxInAll) return;
+    for (const [other, values] of this.#values) {
+      this.#dropExpired(values);
+      if (values.size === 0) this.#values.delete(other);
+    }
+    if (this.#count >= maxInAll) throw full("the cluster", maxInAll);
+  }
+
+  #dropExpired(values: Map<string, Entry>): void {
+    const nowMs = this.#clock.monotonicMs();
+    for (const [key, { endsMs }] of values) {
+      if (endsMs > nowMs || !values.delete(key)) continue;
+      this.#count--;
+    }
+  }
+}
+
+function full(where: string, limit: number): CoordinatorError {
+  const how = "wait until some have run out, or delete them";
+  return new CoordinatorError(
+    "RESOURCE_EXHAUSTED",
+    `${where} has ${limit} pushed values, which is the limit: ${how}`,
+  );
+}
+
+function keyOf({ name, workload, pod }: MetricName): string {
+  return `${name}/${workload}/${pod}`;
+}
+
+function fullKeyOf(value: MetricName): string {
+  return `${value.namespace}/${keyOf(value)}`;
+}

@@ -1,0 +1,106 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import type { AutoscalingPolicy, ContainerServiceSpec, CustomMetric } from "@forage/proto/forest/v1/forage";
+import { NANO_PER_UNIT, parseQuantity } from "@forage/scheduler";
+
+/** What agents measure; custom metrics of these names are taken from there, too. */
+export const measuredResources = ["cpu", "memory"] as const;
+
+/** How a workload's number of replicas follows what is measured. */
+export interface Autoscaling {
+  /** At least 1. */
+  readonly minReplicas: number;
+  readonly maxReplicas: number;
+  /** At least one; no two of one name and type. */
+  readonly metrics: readonly MetricTarget[];
+  /** Shrinks only to the highest size wanted in this long a past. */
+  readonly stabilizationMs: number;
+}
+
+export type TargetType = "Value" | "AverageValue" | "Utilization";
+
+export interface MetricTarget {
+  /** "cpu", "memory", or a custom metric's. */
+  readonly name: string;
+  readonly type: TargetType;
+  /** Percent of the requests for Utilization; else cores, bytes, or whatever the metric counts. More than 0. */
+  readonly target: number;
+  /** As it was written. */
+  readonly text: string;
+}
+
+/** Where a pod's own metrics are had, from its annotations. */
+export interface ScrapeTarget {
+  readonly port: number;
+  readonly path: string;
+  readonly scheme: "http" | "https";
+}
+
+export const metricsAnnotations = {
+  port: "forage.dev/metrics-port",
+  path: "forage.dev/metrics-path",
+  scheme: "forage.dev/metrics-scheme",
+} as const;
+
+/** Kubernetes' default. */
+const defaultStabilizationMs = 300_000;
+
+/** Undefined: the number of replicas is what the resource says. */
+export function autoscalingOf({ scaling }: ContainerServiceSpec): Autoscaling | undefined {
+  const policy = scaling?.autoscaling;
+  if (policy === undefined) return undefined;
+  const { scaleDownStabilization: window } = policy;
+  const maxReplicas = Math.max(1, policy.maxReplicas);
+  return {
+    minReplicas: Math.min(maxReplicas, Math.max(1, policy.minReplicas)),
+    maxReplicas,
+    metrics: metricsOf(policy),
+    stabilizationMs:
+      window === undefined ? defaultStabilizationMs : Number(window.seconds) * 1000 + window.nanos / 1e6,
+  };
+}
+
+/** What the policy allows that comes nearest. */
+export function clamp(replicas: number, { minReplicas, maxReplicas }: Autoscaling): number {
+  return Math.min(maxReplicas, Math.max(minReplicas, replicas));
+}
+
+/** Undefined: the pods tell nothing by themselves. */
+export function scrapeTargetOf(template: PodTemplate | undefined): ScrapeTarget | undefined {
+  const annotations = template?.podConfig?.annotations ?? {};
+  const port = Number(annotations[metricsAnnotations.port]);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) return undefined;
+  return {
+    port,
+    path: annotations[metricsAnnotations.path] ?? "/metrics",
+    scheme: annotations[metricsAnnotations.scheme] === "https" ? "https" : "http",
+  };
+}
+
+/** The number that a quantity such as `1500m` or `2k` stands for. Throws SchedulerError if it is none. */
+export function numberOf(quantity: string): number {
+  const nano = parseQuantity(quantity);
+  // In two parts, since a large number in billionths is more than a double holds exactly.
+  return Number(nano / NANO_PER_UNIT) + Number(nano % NANO_PER_UNIT) / Number(NANO_PER_UNIT);
+}
+
+function metricsOf(policy: AutoscalingPolicy): MetricTarget[] {
+  const { targetCpuUtilizationPercent: cpu, targetMemoryUtilizationPercent: memory } = policy;
+  return [
+    ...utilization("cpu", cpu),
+    ...utilization("memory", memory),
+    ...policy.customMetrics.map(customOf),
+  ];
+}
+
+function utilization(name: string, percent: number): MetricTarget[] {
+  return percent === 0 ? [] : [{ name, type: "Utilization", target: percent, text: `${percent}%` }];
+}
+
+function customOf({ name, targetType, targetValue }: CustomMetric): MetricTarget {
+  if (targetType === "Utilization") {
+    const percent = Number.parseInt(targetValue, 10);
+    return { name, type: "Utilization", target: percent, text: `${percent}%` };
+  }
+  const type = targetType === "Value" ? "Value" : "AverageValue";
+  return { name, type, target: numberOf(targetValue), text: targetValue };
+}
