@@ -15,6 +15,6 @@ export interface EventLog {
   readonly removedThrough: number;
   /** Those with higher numbers. */
   read(after: number, limit: number): Promise<EventPage>;
-  /** Calls after events were written. Returns how to stop. */
+  /** Calls after events were written. Returns how to stop. @throws CoordinatorError RESOURCE_EXHAUSTED when too many watch. */
   subscribe(listener: () => void): () => void;
 }

@@ -31,3 +31,6 @@ export const retryCapMs = 30_000;
 
 /** Messages hold last lines of output; more is in the logs. */
 export const maxMessageLength = 2_000;
+
+/** Each reads all that is written: more of them would cost more than the fleet. */
+export const maxWatchers = 200;

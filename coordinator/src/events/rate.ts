@@ -17,7 +17,6 @@ export class ObjectRates<K> {
     const bucket = this.#buckets.get(object) ?? { fullAtMs: nowMs, dropped: 0 };
     this.#buckets.delete(object);
     this.#buckets.set(object, bucket);
-    this.#forgetFull(nowMs);
     const fullAtMs = Math.max(bucket.fullAtMs, nowMs) + refillMs;
     if (fullAtMs - nowMs > burstPerObject * refillMs) {
       bucket.dropped++;
@@ -25,6 +24,7 @@ export class ObjectRates<K> {
       return false;
     }
     bucket.fullAtMs = fullAtMs;
+    this.#forgetFull(nowMs);
     return true;
   }
 

@@ -1,6 +1,7 @@
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
+import { CoordinatorError } from "../errors.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { eventKey, prefixes } from "../model/keys.ts";
 import { toTimestamp } from "../model/timestamp.ts";
@@ -16,6 +17,7 @@ import {
   maxMessageLength,
   maxPerWrite,
   maxWaiting,
+  maxWatchers,
   refillMs,
   retryBaseMs,
   retryCapMs,
@@ -123,6 +125,8 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   subscribe(listener: () => void): () => void {
+    if (this.#listeners.size >= maxWatchers)
+      throw new CoordinatorError("RESOURCE_EXHAUSTED", `${maxWatchers} others watch events; try again later`);
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }

@@ -1,20 +1,20 @@
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../model/codec.ts";
 import { prefixes } from "../model/keys.ts";
-import type { Store } from "../store/index.ts";
+import type { Store, StoredRecord } from "../store/index.ts";
 import type { EventLimits } from "./limits.ts";
 
 /** Records read in one piece at the start. */
 const pageSize = 500;
-/** Removed in one transaction, so that a full log costs one more write in so many and not one per event; but never much of it. */
+/** Removed in one transaction. */
 const maxRemovedAtOnce = 100;
-const removedShare = 0.1;
+/** A little more goes than has to, so that a full log costs one more write in a while and not one per event. */
+const slack = 0.05;
 
 /** How much is kept, and the removal of the oldest. */
 export class Retention {
   readonly #store: Store;
   readonly #limits: EventLimits;
-  readonly #removedAtOnce: number;
   #count = 0;
   #bytes = 0;
   #removedThrough = 0;
@@ -22,7 +22,6 @@ export class Retention {
   constructor(store: Store, limits: EventLimits) {
     this.#store = store;
     this.#limits = limits;
-    this.#removedAtOnce = Math.min(maxRemovedAtOnce, Math.ceil(limits.maxCount * removedShare));
   }
 
   get count(): number {
@@ -55,7 +54,9 @@ export class Retention {
       more = page.more;
     }
     // Which numbers are missing because they were old isn't written down; a log that is nearly full has removed some.
-    if (this.#count + this.#removedAtOnce > this.#limits.maxCount) this.#removedThrough = (oldest ?? 1) - 1;
+    const { maxCount, maxBytes } = this.#limits;
+    if (this.#isOver(maxCount * (1 - 2 * slack), maxBytes * (1 - 2 * slack)))
+      this.#removedThrough = (oldest ?? 1) - 1;
   }
 
   /** One was written, perhaps in place of an earlier one of so many bytes. */
@@ -67,18 +68,30 @@ export class Retention {
   /** Makes room if there is too much. Answers up to which number events are gone. */
   async removeOldest(): Promise<number> {
     const { maxCount, maxBytes } = this.#limits;
-    while (this.#count > maxCount || this.#bytes > maxBytes) {
-      const { records } = await this.#store.range(prefixes.events, { limit: this.#removedAtOnce });
-      const last = records.at(-1);
+    if (this.#count <= maxCount && this.#bytes <= maxBytes) return this.#removedThrough;
+    while (this.#isOver(maxCount * (1 - slack), maxBytes * (1 - slack))) {
+      const { records } = await this.#store.range(prefixes.events, { limit: maxRemovedAtOnce });
+      const going: StoredRecord[] = [];
+      let bytes = 0;
+      for (const record of records) {
+        if (!this.#isOver(maxCount * (1 - slack) + going.length, maxBytes * (1 - slack) + bytes)) break;
+        going.push(record);
+        bytes += record.value.byteLength;
+      }
+      const last = going.at(-1);
       if (last === undefined) break;
       await this.#store.txn(
         [],
-        records.map(({ key }) => ({ kind: "delete", key })),
+        going.map(({ key }) => ({ kind: "delete", key })),
       );
-      for (const { value } of records) this.#bytes -= value.byteLength;
-      this.#count -= records.length;
+      this.#bytes -= bytes;
+      this.#count -= going.length;
       this.#removedThrough = Number(decodeRecord(EventRecord, last.key, last.value).sequence);
     }
     return this.#removedThrough;
+  }
+
+  #isOver(count: number, bytes: number): boolean {
+    return this.#count > count || this.#bytes > bytes;
   }
 }

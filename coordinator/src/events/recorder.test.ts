@@ -1,0 +1,225 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { anEvent, eventLine, everyEvent } from "../../test/support/events.ts";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { settled, until } from "../../test/support/until.ts";
+import { createMemoryStore, type Store, StoreError } from "../store/index.ts";
+import { coalesceMs, type EventLimits, maxPerWrite, maxWaiting } from "./limits.ts";
+import { EventStore } from "./recorder.ts";
+
+test("events that come together are written together, numbered in their order", async (t) => {
+  const { events, store, flush } = await start(t);
+  for (const name of ["a", "b", "c"]) events.record(anEvent({ name }));
+  const before = store.revision;
+  await flush();
+  assert.equal(store.revision, before + 1, "one transaction");
+  assert.deepEqual((await everyEvent(events)).map(eventLine), [
+    "1 pod/a Started: container main has started",
+    "2 pod/b Started: container main has started",
+    "3 pod/c Started: container main has started",
+  ]);
+});
+
+test("more than go into one transaction are written at once, in several", async (t) => {
+  const { events, clock } = await start(t);
+  const count = 2 * maxPerWrite + 1;
+  for (let i = 0; i < count; i++) events.record(anEvent({ name: `p${i}` }));
+  clock.advance(0);
+  await until("the first two writes", () => {
+    clock.advance(0);
+    return events.newest >= 2 * maxPerWrite;
+  });
+  clock.advance(200);
+  await until("the rest", () => events.newest === count);
+});
+
+test("the same again within minutes counts up and gets the newest number", async (t) => {
+  const { events, clock, flush } = await start(t);
+  events.record(anEvent());
+  events.record(anEvent());
+  events.record(anEvent({ name: "other" }));
+  await flush();
+  clock.advance(60_000);
+  events.record(anEvent());
+  await flush();
+  const found = await everyEvent(events);
+  assert.deepEqual(found.map(eventLine), [
+    "2 pod/other Started: container main has started",
+    "3 pod/web-1 Started ×3: container main has started",
+  ]);
+  const [, again] = found;
+  assert.equal(Number(again?.lastAt?.seconds) - Number(again?.firstAt?.seconds), 60);
+});
+
+test("the same again much later is another event", async (t) => {
+  const { events, clock, flush } = await start(t);
+  events.record(anEvent());
+  await flush();
+  clock.advance(coalesceMs);
+  events.record(anEvent());
+  await flush();
+  assert.deepEqual(
+    (await everyEvent(events)).map(({ count }) => count),
+    [1, 1],
+  );
+});
+
+test("numbers and counts go on after a restart", async (t) => {
+  const { events, flush, restart } = await start(t);
+  events.record(anEvent());
+  events.record(anEvent({ reason: "Ready" }));
+  await flush();
+  await events.close();
+  const second = await restart();
+  assert.equal(second.newest, 2);
+  assert.deepEqual({ ...second.stats(), bytes: 0 }, { ...emptyStats, kept: 2 });
+  second.record(anEvent());
+  await flush(second);
+  assert.deepEqual((await everyEvent(second)).map(eventLine), [
+    "2 pod/web-1 Ready: container main has started",
+    "3 pod/web-1 Started ×2: container main has started",
+  ]);
+  assert.equal(second.stats().kept, 2);
+});
+
+test("closing writes what waits", async (t) => {
+  const { events, restart } = await start(t);
+  for (let i = 0; i < 3 * maxPerWrite; i++) events.record(anEvent({ name: `p${i}` }));
+  await events.close();
+  events.record(anEvent({ name: "late" }));
+  assert.equal((await restart()).newest, 3 * maxPerWrite);
+});
+
+test("the oldest go when there are too many", async (t) => {
+  const { events, flush, restart } = await start(t, { maxCount: 100, maxBytes: 1e9 });
+  for (let i = 1; i <= 250; i++) {
+    events.record(anEvent({ name: `p${i}` }));
+    if (i % 50 === 0) await flush();
+  }
+  const found = await everyEvent(events);
+  assert.equal(found.length, events.stats().kept);
+  assert.ok(found.length <= 100 && found.length > 89, `${found.length} are left`);
+  assert.equal(found.at(-1)?.name, "p250");
+  assert.equal(events.removedThrough, Number(found[0]?.sequence) - 1);
+  assert.equal((await restart()).removedThrough, events.removedThrough, "known after a restart");
+});
+
+test("the oldest go when they take too much room", async (t) => {
+  const { events, flush } = await start(t, { maxCount: 1_000, maxBytes: 50_000 });
+  for (let i = 0; i < 60; i++) events.record(anEvent({ name: `p${i}`, message: "x".repeat(1_900) }));
+  await flush();
+  const { bytes, kept } = events.stats();
+  assert.ok(bytes <= 50_000 && kept > 0, `${kept} of ${bytes} bytes are left`);
+  assert.equal(events.newest, 60);
+});
+
+test("an event that was removed is not counted up but new", async (t) => {
+  const { events, flush } = await start(t, { maxCount: 10, maxBytes: 1e9 });
+  events.record(anEvent({ name: "first" }));
+  for (let i = 0; i < 30; i++) events.record(anEvent({ name: `p${i}` }));
+  await flush();
+  events.record(anEvent({ name: "first" }));
+  await flush();
+  const found = await everyEvent(events);
+  assert.equal(found.at(-1)?.name, "first");
+  assert.equal(found.at(-1)?.count, 1);
+  assert.equal(events.stats().kept, found.length);
+});
+
+test("an object that tells too much is cut short, and that is told", async (t) => {
+  const { events, clock, flush } = await start(t);
+  for (let i = 0; i < 40; i++) events.record(anEvent({ message: `try ${i}` }));
+  events.record(anEvent({ name: "quiet" }));
+  await flush();
+  assert.equal((await everyEvent(events)).length, 26, "25 of the loud one, 1 of the other");
+  clock.advance(5_000);
+  await until("the note", async () => {
+    clock.advance(200);
+    return (await everyEvent(events)).length === 27;
+  });
+  const note = (await everyEvent(events)).at(-1);
+  assert.equal(note?.reason, "EventsDropped");
+  assert.match(note?.message ?? "", /^15 events of this pod were dropped/);
+  assert.deepEqual(
+    { ...events.stats(), bytes: 0 },
+    { ...emptyStats, recorded: 27, droppedByRate: 15, kept: 27 },
+  );
+});
+
+test("what the store doesn't take is tried again later, in order and once", async (t) => {
+  const { events, clock, failing, flush } = await start(t);
+  failing.on = true;
+  events.record(anEvent({ name: "a" }));
+  await flush();
+  events.record(anEvent({ name: "b" }));
+  events.record(anEvent({ name: "a" }));
+  assert.equal(events.newest, 0);
+  failing.on = false;
+  clock.advance(400);
+  await settled();
+  assert.equal(events.newest, 0, "not before its pause is over");
+  clock.advance(100);
+  await until("both are written", () => events.newest === 2);
+  assert.deepEqual((await everyEvent(events)).map(eventLine), [
+    "1 pod/a Started ×2: container main has started",
+    "2 pod/b Started: container main has started",
+  ]);
+});
+
+test("a store that takes nothing for long costs events, not memory, and that is told", async (t) => {
+  const { events, clock, failing } = await start(t);
+  failing.on = true;
+  for (let i = 0; i < maxWaiting + 500; i++) events.record(anEvent({ name: `p${i}` }));
+  assert.equal(events.stats().droppedByBacklog, 500);
+  clock.advance(200);
+  await settled();
+  failing.on = false;
+  await until("all that waited", () => {
+    clock.advance(1_000);
+    return events.newest > maxWaiting;
+  });
+  const lost = (await everyEvent(events)).filter(({ reason }) => reason === "EventsDropped");
+  assert.deepEqual(lost.map(eventLine), [
+    `${lost[0]?.sequence} coordinator/coordinator EventsDropped: 500 events were dropped while the store took none`,
+  ]);
+});
+
+test("long messages are cut", async (t) => {
+  const { events, flush } = await start(t);
+  events.record(anEvent({ message: "x".repeat(5_000) }));
+  await flush();
+  const [event] = await everyEvent(events);
+  assert.equal(event?.message.length, 2_000);
+  assert.ok(event?.message.endsWith("…"));
+});
+
+const emptyStats = { recorded: 0, droppedByRate: 0, droppedByBacklog: 0, kept: 0, bytes: 0 };
+
+async function start(t: TestContext, limits?: EventLimits) {
+  const clock = new ManualClock();
+  const failing = { on: false };
+  const store = failingStore(createMemoryStore({ clock }), failing);
+  const log = pino({ level: "silent" });
+  const open = () => EventStore.open({ store, clock, log, ...(limits && { limits }) });
+  const events = await open();
+  t.after(() => store.close());
+  const flush = async (which = events): Promise<void> => {
+    const before = which.newest;
+    clock.advance(200);
+    for (let looks = 0; looks < 20; looks++) await settled();
+    if (!failing.on) assert.ok(which.newest > before, "nothing was written");
+  };
+  return { events, clock, store, failing, flush, restart: open };
+}
+
+function failingStore(store: Store, failing: { readonly on: boolean }): Store {
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (name === "txn" && failing.on)
+        return () => Promise.reject(new StoreError("NO_SPACE", "the disk is full"));
+      const value = Reflect.get(target, name, target) as unknown;
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
