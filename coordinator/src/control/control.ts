@@ -7,6 +7,7 @@ import type { Store } from "../store/index.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
 import type { Clock } from "./clock.ts";
 import { EvictionController } from "./eviction/controller.ts";
+import type { DefaultTolerations } from "./eviction/eviction-of.ts";
 import { JobReconciler } from "./job/reconciler.ts";
 import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
@@ -23,6 +24,8 @@ export interface ControlOptions {
   readonly randomName: (length: number) => string;
   readonly profile: Profile;
   readonly limits: ProgressLimits;
+  /** How long pods stay on nodes that are lost or broken. */
+  readonly tolerations?: DefaultTolerations;
   /** Told what is decided and why. */
   readonly events: EventRecorder;
   /** What services' addresses are taken from. */
@@ -52,6 +55,7 @@ export function startControl(options: ControlOptions): Control {
   const workloads = new WorkloadController({
     ...options,
     ofKind: { job: (key) => jobs.reconcile(key) },
+    unplaced,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
   const evictions = new EvictionController(options);

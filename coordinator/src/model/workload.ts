@@ -1,10 +1,12 @@
 import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
-import type { ContainerServiceSpec } from "@forage/proto/forest/v1/forage";
+import type { ResourceRecord, RevisionRecord } from "@forage/proto/forage/store/v1/store";
+import { type ContainerServiceSpec, PodConfig, type UpdateStrategy } from "@forage/proto/forest/v1/forage";
 import { hashMessage } from "./hash.ts";
 import type { Labels } from "./labels.ts";
 import type { ObjectName } from "./object-name.ts";
 import { type PodRef, pinName, refsOf, restartOnChange } from "./pod-refs.ts";
+import { podAnnotations, type RolloutSettings, settingsOf } from "./rollout-settings.ts";
+import { toEpochMs } from "./timestamp.ts";
 
 /** A workload as its reconciler sees it. */
 export interface Workload {
@@ -12,6 +14,9 @@ export interface Workload {
   readonly kind: string;
   readonly name: string;
   readonly replicas: number;
+  readonly strategy: UpdateStrategy | undefined;
+  /** By annotations. */
+  readonly settings: RolloutSettings;
   readonly template: PodTemplate;
   /** Pods with this hash are of the present revision. Labels of a request are not part of it: relabelling restarts nothing. */
   readonly templateHash: string;
@@ -26,9 +31,16 @@ export interface Workload {
   readonly labels: Labels;
 }
 
-/** A service that says nothing of scaling wants one replica; one that says 0 wants none. */
-export function replicasOf(spec: ContainerServiceSpec): number {
-  return spec.scaling === undefined ? 1 : spec.scaling.replicas;
+/**
+ * A service that says nothing of scaling wants one replica; one that says 0 wants none. With autoscaling it wants what the
+ * autoscaler decided last (`scaled`), at first what it says itself, within the limits.
+ */
+export function replicasOf({ scaling }: ContainerServiceSpec, scaled?: number): number {
+  if (scaling === undefined) return 1;
+  const { replicas, autoscaling } = scaling;
+  if (autoscaling === undefined) return replicas;
+  const { minReplicas, maxReplicas } = autoscaling;
+  return Math.min(maxReplicas, Math.max(1, minReplicas, scaled ?? replicas));
 }
 
 /** What is known of an object's content: its versions, newest first, and when it came to be. */
@@ -37,37 +49,75 @@ export interface ObjectHistory {
   readonly createdMs: number;
 }
 
-/** Undefined when the resource isn't a workload. `historyOf` tells what there is of the secrets and config maps it names. */
-export function workloadOf(
-  record: ResourceRecord,
-  historyOf: (name: ObjectName) => ObjectHistory | undefined = () => undefined,
-): Workload | undefined {
+/** What a resource's record doesn't say of its workload. */
+export interface WorkloadFacts {
+  /** What there is of the secrets and config maps that it names. */
+  readonly historyOf?: (name: ObjectName) => ObjectHistory | undefined;
+  /** Replicas that the autoscaler wants. */
+  readonly scaled?: number | undefined;
+}
+
+/** Undefined when the resource isn't a container service. */
+export function workloadOf(record: ResourceRecord, facts: WorkloadFacts = {}): Workload | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "containerService") return undefined;
-  const { container, sidecars, initContainers, volumes, podConfig } = spec.value;
-  const unpinned: PodTemplate = {
-    container,
-    sidecars,
-    initContainers,
-    volumes,
-    podConfig,
-    objectVersions: {},
-  };
+  const { historyOf = () => undefined, scaled } = facts;
+  const unpinned = templateOf(spec.value, record);
   const refs = refsOf(record.namespace, unpinned);
-  const pins = podConfig?.annotations[restartOnChange] === "false" ? [] : pinsOf(refs, historyOf);
+  const pins = unpinned.podConfig?.annotations[restartOnChange] === "false" ? [] : pinsOf(refs, historyOf);
   const template = { ...unpinned, objectVersions: versionsOf(pins) };
   const templateHash = hashMessage(PodTemplate, template);
   return {
     namespace: record.namespace,
     kind: record.kind,
     name: record.name,
-    replicas: replicasOf(spec.value),
+    replicas: replicasOf(spec.value, scaled),
+    strategy: spec.value.updateStrategy,
+    settings: settingsOf(spec.value.podConfig?.annotations),
     template,
     templateHash,
     currentHashes: new Set([templateHash, ...earlierHashes(unpinned, pins)]),
     refs,
-    labels: { ...record.labels, ...podConfig?.labels },
+    labels: { ...record.labels, ...spec.value.podConfig?.labels },
   };
+}
+
+/** The workload with the pods of an earlier revision; how many there are and how they are replaced stays as it is wanted now. */
+export function workloadOfRevision(wanted: Workload, revision: RevisionRecord): Workload | undefined {
+  const spec = revision.resource?.spec;
+  if (spec?.$case !== "containerService") return undefined;
+  const unpinned = templateOf(spec.value, revision);
+  const { templateHash, objectVersions, labels } = revision;
+  return {
+    ...wanted,
+    template: { ...unpinned, objectVersions },
+    templateHash,
+    currentHashes: new Set([templateHash]),
+    refs: refsOf(revision.namespace, unpinned),
+    labels: { ...labels, ...spec.value.podConfig?.labels },
+  };
+}
+
+function templateOf(
+  { container, sidecars, initContainers, volumes, podConfig }: ContainerServiceSpec,
+  { restartedAt }: Pick<ResourceRecord, "restartedAt">,
+): PodTemplate {
+  const restartedMs = toEpochMs(restartedAt);
+  const stamp = restartedMs === undefined ? undefined : new Date(restartedMs).toISOString();
+  return {
+    container,
+    sidecars,
+    initContainers,
+    volumes,
+    podConfig: configOf(podConfig, stamp),
+    objectVersions: {},
+  };
+}
+
+function configOf(config: PodConfig | undefined, stamp: string | undefined): PodConfig | undefined {
+  if (config === undefined && stamp === undefined) return undefined;
+  const annotations = podAnnotations(config?.annotations ?? {}, stamp);
+  return { ...(config ?? PodConfig.fromPartial({})), annotations };
 }
 
 interface Pin extends ObjectHistory {

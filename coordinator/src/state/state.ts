@@ -227,7 +227,7 @@ export class State {
   }
 
   #workloadOf(record: ResourceRecord): Workload | undefined {
-    return workloadOf(record, (name) => this.objects.historyOf(name));
+    return workloadOf(record, { historyOf: (name) => this.objects.historyOf(name) });
   }
 
   #applyPod(key: string, stored: StoredRecord | undefined, changes: Change[]): void {

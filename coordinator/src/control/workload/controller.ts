@@ -1,15 +1,18 @@
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import { batches, type Piece } from "../../model/batches.ts";
-import { resourceKey } from "../../model/keys.ts";
 import { type Workload, workloadKey } from "../../model/workload.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
+import type { Unplaced } from "../placement/unplaced.ts";
 import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
-import { nextReplacementMs, planWorkload, type WorkloadStep } from "./plan.ts";
+import type { ProgressLimits } from "../rollout/progress-input.ts";
+import { nextLookMs, planWorkload } from "./plan.ts";
+import { workloadInput } from "./view-input.ts";
+import { describeStep, type WorkloadStep } from "./workload-step.ts";
 
 export interface WorkloadControllerOptions {
   readonly store: Store;
@@ -21,6 +24,8 @@ export interface WorkloadControllerOptions {
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
   /** What reconciles kinds that have a plan of their own. They share the loop, which takes what stands earlier in a bundle first. */
   readonly ofKind?: Readonly<Record<string, (key: string) => Promise<number | undefined>>>;
+  readonly unplaced: Pick<Unplaced, "get">;
+  readonly limits: ProgressLimits;
 }
 
 /** Keeps each workload's pods as its resource wants them. */
@@ -28,9 +33,11 @@ export class WorkloadController {
   readonly #options: WorkloadControllerOptions;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
+  readonly #upSinceMs: number;
 
   constructor(options: WorkloadControllerOptions) {
     this.#options = options;
+    this.#upSinceMs = options.clock.nowMs();
     this.#loop = new Loop({
       name: "workload",
       reconcile: (key) => this.#reconcile(key),
@@ -75,23 +82,14 @@ export class WorkloadController {
     const [, itsKind = ""] = key.split("/");
     const other = this.#options.ofKind?.[itsKind];
     if (other !== undefined) return other(key);
-    const { state, pickVictims, log, clock } = this.#options;
-    const [namespace = "", kind = "", name = ""] = key.split("/");
-    const resource = state.resource(resourceKey(namespace, kind, name));
-    const steps = planWorkload({
-      resource,
-      pods: state.podsOfWorkload(key),
-      nowMs: clock.nowMs(),
-      nodeExists: (node) => state.node(node) !== undefined,
-      nodeReady: (node) => state.node(node)?.health.ready ?? false,
-      pickVictims,
-    });
+    const { log, clock } = this.#options;
+    const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
+    const steps = planWorkload(input);
     if (steps.length > 0) {
       for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");
-      await this.#execute(resource, steps);
+      await this.#execute(input.resource, steps);
     }
-    const nextMs = nextReplacementMs(state.podsOfWorkload(key));
-    return nextMs === undefined ? undefined : Math.max(0, nextMs - clock.nowMs());
+    return nextLookMs(input);
   }
 
   async #execute(resource: ResourceEntry | undefined, steps: readonly WorkloadStep[]): Promise<void> {
@@ -119,7 +117,7 @@ export class WorkloadController {
   #operations(resource: ResourceEntry | undefined, step: WorkloadStep): Piece[] {
     switch (step.type) {
       case "create-pods":
-        return Array.from({ length: step.count }, () => this.#create(required(resource?.workload)));
+        return Array.from({ length: step.count }, () => this.#create(step.of));
       case "stop-pod":
         return [stopPod(step.pod, step.why, this.#options.clock.nowMs())];
       case "relabel-pod": {
@@ -128,6 +126,9 @@ export class WorkloadController {
       }
       case "forget-pod":
         return [forgetPod(step.pod)];
+      case "start-rollout":
+      case "update-rollout":
+        return [];
       case "forget-resource":
         return [{ compares: [], ops: [{ kind: "delete", key: required(resource).key }] }];
       default:
@@ -150,22 +151,6 @@ export class WorkloadController {
       priority: state.objects.priorityOf(className),
     };
     return createPod(pod, clock.nowMs());
-  }
-}
-
-export function describeStep(step: WorkloadStep): Record<string, unknown> {
-  switch (step.type) {
-    case "create-pods":
-      return { step: step.type, count: step.count, why: step.why };
-    case "stop-pod":
-    case "forget-pod":
-      return { step: step.type, pod: step.pod.record.name, why: step.why };
-    case "relabel-pod":
-      return { step: step.type, pod: step.pod.record.name };
-    case "forget-resource":
-      return { step: step.type };
-    default:
-      return step satisfies never;
   }
 }
 

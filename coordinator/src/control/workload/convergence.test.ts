@@ -4,8 +4,9 @@ import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { type Random, randomOf } from "../../../test/support/random.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import { planWorkload, type WorkloadStep } from "./plan.ts";
+import { planWorkload } from "./plan.ts";
 import { isReady } from "./readiness.ts";
+import type { WorkloadStep } from "./workload-step.ts";
 
 const seeds = 150;
 const rounds = 40;
@@ -80,6 +81,11 @@ class Fleet {
       nodeExists: () => true,
       nodeReady: (node) => !this.#away.has(node),
       nowMs: 0,
+      upSinceMs: 0,
+      status: undefined,
+      revisions: [],
+      unplaced: () => undefined,
+      limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
       pickVictims: (pods, count) => this.#random.shuffled(pods).slice(0, count),
     });
   }

@@ -4,7 +4,9 @@ import { PodPhase, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { aPod, aWorkloadEntry, type PodFields } from "../../../test/support/entries.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import { planWorkload, type WorkloadInput, type WorkloadStep } from "./plan.ts";
+import { planWorkload } from "./plan.ts";
+import type { WorkloadInput } from "./workload-input.ts";
+import type { WorkloadStep } from "./workload-step.ts";
 
 const nowMs = 1_000_000;
 const ready = { ready: true, phase: PodPhase.RUNNING };
@@ -137,7 +139,17 @@ describe("what is done for a workload", () => {
       "an old revision's node is away",
       v1,
       [pod("a", { hash: "old", status: ready, node: "away" }), pod("b", { hash: "old", status: ready })],
-      ["create 1: new revision", "stop a: an older revision"],
+      ["create 1: new revision"],
+    ],
+    [
+      "an old revision's node is away, and enough serve without it",
+      v1,
+      [
+        pod("a", { hash: "old", status: ready, node: "away" }),
+        pod("b", { hash: "old", status: ready }),
+        pod("c", { status: ready }),
+      ],
+      ["stop a: an older revision"],
     ],
     [
       "the new revision is stuck",
@@ -171,6 +183,71 @@ test("a quarter more are started, rounded up, and a quarter fewer may serve, rou
   }
 });
 
+describe("how one revision takes the place of another", () => {
+  const old = (name: string, fields: PodFields = {}) => pod(name, { hash: "old", status: ready, ...fields });
+  const oldStopping = (name: string, fields: PodFields = {}) => old(name, { stopping: true, ...fields });
+  const recreate = withStrategy({ type: "Recreate" });
+  const noSurge = rolling("0", "1");
+  const reason = "an older revision, and Recreate stops all of it first";
+  for (const [what, resource, pods, steps] of [
+    ["Recreate stops all", recreate, [old("a"), old("b")], [`stop a: ${reason}`, `stop b: ${reason}`]],
+    ["Recreate makes none while one stops", recreate, [oldStopping("a")], []],
+    ["Recreate, one has yet to stop", recreate, [oldStopping("a"), old("b")], [`stop b: ${reason}`]],
+    ["Recreate makes all once none is left", recreate, [], ["create 2: new revision"]],
+    [
+      "Recreate waits for none that stops on a lost node",
+      recreate,
+      [oldStopping("a", { node: "away" })],
+      ["create 2: new revision"],
+    ],
+    [
+      "Recreate replaces a pod of the same revision at once",
+      recreate,
+      [pod("a", { status: ready }), pod("b", { stopping: true })],
+      ["create 1: too few replicas"],
+    ],
+    ["without surge one goes first", noSurge, [old("a"), old("b")], ["stop a: an older revision"]],
+    ["without surge none is made while one stops", noSurge, [oldStopping("a"), old("b")], []],
+    ["without surge one is made once one has stopped", noSurge, [old("b")], ["create 1: new revision"]],
+    [
+      "without surge none waits for a lost node",
+      noSurge,
+      [oldStopping("a", { node: "away" }), old("b")],
+      ["create 1: new revision"],
+    ],
+    [
+      "all at once",
+      rolling("100%", "100%"),
+      [old("a"), old("b")],
+      ["create 2: new revision", "stop a: an older revision", "stop b: an older revision"],
+    ],
+    ["both rounded to nothing", rolling("0", "10%"), [old("a"), old("b")], ["stop a: an older revision"]],
+    [
+      "one that has just become ready isn't available yet",
+      withAnnotations({ "forage.dev/min-ready-seconds": "10" }),
+      [old("a"), old("b"), pod("c", { status: ready, observedAtMs: nowMs - 9_999 })],
+      [],
+    ],
+    [
+      "one that has been ready for long enough is",
+      withAnnotations({ "forage.dev/min-ready-seconds": "10" }),
+      [old("a"), old("b"), pod("c", { status: ready, observedAtMs: nowMs - 10_000 })],
+      ["stop a: an older revision"],
+    ],
+  ] as readonly (readonly [string, ResourceEntry, readonly PodEntry[], readonly string[]])[]) {
+    test(what, () => {
+      // The strategy is none of what pods are made of.
+      assert.equal(resource.workload?.templateHash.length, 64);
+      const named = pods.map((entry) =>
+        entry.record.templateHash === hash
+          ? { ...entry, record: { ...entry.record, templateHash: resource.workload?.templateHash ?? "" } }
+          : entry,
+      );
+      assert.deepEqual(planWorkload(input(resource, named)).map(describeStep), steps);
+    });
+  }
+});
+
 test("no step touches a pod twice", () => {
   const resource = aWorkloadEntry({ labels: { a: "b" }, spec: { scaling: { replicas: 1 } } });
   const pods = ["a", "b", "c"].map((name) => pod(name, { status: ready }));
@@ -189,6 +266,11 @@ function input(resource: ResourceEntry | undefined, pods: readonly PodEntry[]): 
     nodeExists: (name) => name !== "gone",
     nodeReady: (name) => name === "n1",
     nowMs,
+    upSinceMs: 0,
+    status: undefined,
+    revisions: [],
+    unplaced: () => undefined,
+    limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
     pickVictims: (candidates, count) => candidates.slice(0, count),
   };
 }
@@ -203,11 +285,27 @@ function describeStep(step: WorkloadStep): string {
       return `forget ${step.pod.record.name}: ${step.why}`;
     case "relabel-pod":
       return `relabel ${step.pod.record.name}`;
+    case "start-rollout":
+      return `start revision ${step.revision.number}`;
+    case "update-rollout":
+      return `update: ${step.why}`;
     case "forget-resource":
       return "forget resource";
     default:
       return step satisfies never;
   }
+}
+
+function withStrategy(updateStrategy: object, replicas = 2): ResourceEntry {
+  return aWorkloadEntry({ spec: { scaling: { replicas }, updateStrategy } });
+}
+
+function rolling(maxSurge: string, maxUnavailable: string, replicas = 2): ResourceEntry {
+  return withStrategy({ type: "RollingUpdate", rollingUpdate: { maxSurge, maxUnavailable } }, replicas);
+}
+
+function withAnnotations(annotations: Readonly<Record<string, string>>): ResourceEntry {
+  return aWorkloadEntry({ spec: { podConfig: { annotations } } });
 }
 
 function endedPod(

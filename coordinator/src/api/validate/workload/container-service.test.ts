@@ -111,3 +111,48 @@ describeSpec("container_service", "names within a pod", [
     ["volumes[1].name"],
   ],
 ]);
+
+const annotations = (values: object, spec: object = {}) => ({ podConfig: { annotations: values }, ...spec });
+const settings = "pod_config.annotations";
+
+describeSpec("container_service", "annotations about rollouts", [
+  [
+    "all as they should be",
+    annotations({
+      "forage.dev/change-cause": "Mend the shop",
+      "forage.dev/min-ready-seconds": "30",
+      "forage.dev/progress-deadline": "1h30m",
+      "forage.dev/rollback": "off",
+      "forage.dev/canary": "10%",
+      "example.com/canary": "any",
+    }),
+    [],
+  ],
+  [
+    "none as they should be",
+    annotations({
+      "forage.dev/min-ready-seconds": "1m",
+      "forage.dev/progress-deadline": "600",
+      "forage.dev/rollback": "false",
+      "forage.dev/canary": "0",
+    }),
+    ["min-ready-seconds", "progress-deadline", "rollback", "canary"].map(
+      (name) => `${settings}[forage.dev/${name}]`,
+    ),
+  ],
+  [
+    "a deadline of more than a day",
+    annotations({ "forage.dev/progress-deadline": "25h" }),
+    [`${settings}[forage.dev/progress-deadline]`],
+  ],
+  [
+    "a canary of more than all",
+    annotations({ "forage.dev/canary": "101%" }),
+    [`${settings}[forage.dev/canary]`],
+  ],
+  [
+    "a canary with Recreate",
+    annotations({ "forage.dev/canary": "1" }, { updateStrategy: { type: "Recreate" } }),
+    [`${settings}[forage.dev/canary]`],
+  ],
+]);

@@ -1,4 +1,5 @@
 import type { ContainerServiceSpec } from "@forage/proto/forest/v1/forage";
+import { rolloutAnnotations, settingProblem } from "../../../model/rollout-settings.ts";
 import type { Field } from "../field.ts";
 import { validatePod } from "../pod/pod.ts";
 import { validateScaling } from "./scaling.ts";
@@ -9,4 +10,12 @@ export function validateContainerService(spec: ContainerServiceSpec, field: Fiel
   if (spec.scaling !== undefined) validateScaling(spec.scaling, field.at("scaling"));
   if (spec.updateStrategy !== undefined)
     validateUpdateStrategy(spec.updateStrategy, field.at("update_strategy"));
+  validateSettings(spec, field.at("pod_config").at("annotations"));
+}
+
+function validateSettings({ podConfig, updateStrategy }: ContainerServiceSpec, field: Field): void {
+  const annotations = podConfig?.annotations ?? {};
+  for (const [name, value] of Object.entries(annotations)) field.key(name).check(settingProblem(name, value));
+  if (updateStrategy?.type === "Recreate" && Object.hasOwn(annotations, rolloutAnnotations.canary))
+    field.key(rolloutAnnotations.canary).invalid("must not be set when the update_strategy is Recreate");
 }

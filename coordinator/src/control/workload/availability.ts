@@ -1,0 +1,22 @@
+import type { PodEntry } from "../../state/entries.ts";
+import { isReady } from "./readiness.ts";
+
+/** A container that has crashed before proves itself for longer: the time after which its first retry is due. */
+const stableAfterCrashMs = 10_000;
+
+/** When a ready pod counts as available, so that one that crashes at once doesn't. */
+export function availableAtMs(pod: PodEntry, stableMs: number): number {
+  const sinceMs = pod.readySinceMs ?? pod.observedAtMs ?? 0;
+  const crashed = pod.status?.containers.some((container) => container.restartCount > 0) ?? false;
+  return sinceMs + (crashed ? Math.max(stableAfterCrashMs, stableMs) : stableMs);
+}
+
+export interface AvailabilityInput {
+  readonly nodeReady: (name: string) => boolean;
+  readonly nowMs: number;
+}
+
+/** It serves, and has done so for long enough. */
+export function isAvailable(pod: PodEntry, stableMs: number, input: AvailabilityInput): boolean {
+  return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs) <= input.nowMs;
+}

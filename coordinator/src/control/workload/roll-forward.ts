@@ -1,0 +1,167 @@
+import type { Workload } from "../../model/workload.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import { isAvailable } from "./availability.ts";
+import { isReady } from "./readiness.ts";
+import { updateLimits } from "./update-limits.ts";
+import type { WorkloadInput } from "./workload-input.ts";
+import type { WorkloadStep } from "./workload-step.ts";
+
+/** How far the change to the present revision may go for now. */
+export type Hold =
+  | { readonly type: "none" }
+  /** As far as it is: what is lost is replaced by the like of it. */
+  | { readonly type: "paused" }
+  /** That many new pods. */
+  | { readonly type: "canary"; readonly pods: number };
+
+export interface Roll {
+  /** In force. */
+  readonly workload: Workload;
+  /** The good one before it, which pods are made of while the change is held. */
+  readonly before: Workload | undefined;
+  /** Pods that are neither stopping nor about to. */
+  readonly staying: readonly PodEntry[];
+  readonly stopping: readonly PodEntry[];
+  readonly hold: Hold;
+  readonly stableMs: number;
+}
+
+/** Pods of a roll by what becomes of them. */
+interface Sides {
+  readonly current: readonly PodEntry[];
+  readonly old: readonly PodEntry[];
+  /** Pods of older revisions that their nodes have yet to remove. On a lost node nobody waits for that. */
+  readonly leaving: readonly PodEntry[];
+}
+
+/** Pure: the next steps from older revisions to the one in force, with never too many pods or too few that serve. */
+export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
+  const { workload } = roll;
+  const isCurrent = (pod: PodEntry): boolean => workload.currentHashes.has(pod.record.templateHash);
+  const sides: Sides = {
+    current: roll.staying.filter(isCurrent),
+    old: roll.staying.filter((pod) => !isCurrent(pod)),
+    leaving: roll.stopping.filter((pod) => !isCurrent(pod) && input.nodeReady(pod.record.node)),
+  };
+  const limits = updateLimits(workload.strategy, workload.replicas);
+  if (limits.type === "Recreate" && roll.hold.type === "none") return recreate(roll, sides, input);
+  const { surge, unavailable } = limits.type === "Recreate" ? { surge: 0, unavailable: 0 } : limits;
+  return rolling(roll, sides, { surge, unavailable }, input);
+}
+
+/** Nothing of an older revision may be left before the first new pod is made. */
+function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadInput): WorkloadStep[] {
+  const { workload } = roll;
+  const steps = keepCurrent(roll, current, input);
+  if (old.length > 0 || leaving.length > 0) {
+    const why = "an older revision, and Recreate stops all of it first";
+    return [...steps, ...old.map((pod): WorkloadStep => ({ type: "stop-pod", pod, why }))];
+  }
+  const why = current.length === 0 ? "new revision" : "too few replicas";
+  return [...create(workload.replicas - current.length, why, workload), ...steps];
+}
+
+function rolling(
+  roll: Roll,
+  { current, old, leaving }: Sides,
+  { surge, unavailable }: { readonly surge: number; readonly unavailable: number },
+  input: WorkloadInput,
+): WorkloadStep[] {
+  const { workload, before, staying, hold } = roll;
+  const { replicas } = workload;
+  const newTarget = newPods(roll, current.length, old.length);
+  const oldTarget = replicas - newTarget;
+  const changing = old.length > 0 || leaving.length > 0;
+  // Who allows no pod more than the replicas means those that are still stopping, too: they may hold a port or a device.
+  const taken = staying.length + (surge === 0 ? leaving.length : 0);
+  const room = Math.max(0, replicas + (changing ? surge : 0) - taken);
+  const fresh = Math.max(0, Math.min(newTarget - current.length, room));
+  const again = Math.max(
+    0,
+    Math.min(oldTarget - old.length, replicas - staying.length - fresh, room - fresh),
+  );
+  const steps: WorkloadStep[] = [...create(fresh, changing ? "new revision" : "too few replicas", workload)];
+  if (before !== undefined)
+    steps.push(...create(again, "too few replicas while the rollout is held", before));
+  steps.push(...keepCurrent(roll, current, input));
+  if (hold.type === "paused") {
+    const surplus = staying.length - Math.max(replicas + surge, current.length);
+    for (const pod of victims(old, surplus, input)) steps.push(stop(pod, "too many replicas"));
+  } else {
+    steps.push(...retireOld(roll, { current, old, leaving }, { unavailable, oldTarget }, input));
+  }
+  return steps;
+}
+
+/** How many pods of the revision in force there are to be for now. */
+function newPods({ workload, before, hold }: Roll, current: number, old: number): number {
+  const { replicas } = workload;
+  // Without a good revision before there is nothing that the rest could be of.
+  if (hold.type === "none" || (before === undefined && old === 0)) return replicas;
+  if (hold.type === "canary") return Math.min(replicas, Math.max(hold.pods, current));
+  return Math.min(replicas, old === 0 && current >= replicas ? replicas : current);
+}
+
+function create(count: number, why: string, of: Workload): WorkloadStep[] {
+  return count > 0 ? [{ type: "create-pods", count, why, of }] : [];
+}
+
+function stop(pod: PodEntry, why: string): WorkloadStep {
+  return { type: "stop-pod", pod, why };
+}
+
+/** Labels follow without new pods, and there are no more than are wanted. */
+function keepCurrent({ workload }: Roll, current: readonly PodEntry[], input: WorkloadInput): WorkloadStep[] {
+  const surplus = new Set(victims(current, current.length - workload.replicas, input));
+  const steps: WorkloadStep[] = [];
+  // A pod is written once in a transaction, and one that goes needs no new labels.
+  for (const pod of current) {
+    if (!surplus.has(pod) && !sameLabels(pod.record.labels, workload.labels))
+      steps.push({ type: "relabel-pod", pod });
+  }
+  return [...steps, ...[...surplus].map((pod) => stop(pod, "too many replicas"))];
+}
+
+/**
+ * Old pods that don't serve go at once. Those that do, only as far as enough others are available: first those on nodes that are
+ * not heard of, then what is in between the good revision and the present one.
+ */
+function retireOld(
+  { workload, before, stableMs }: Roll,
+  { current, old }: Sides,
+  { unavailable, oldTarget }: { readonly unavailable: number; readonly oldTarget: number },
+  input: WorkloadInput,
+): WorkloadStep[] {
+  const idle = old.filter((pod) => pod.status?.ready !== true);
+  const busy = old.filter((pod) => isReady(pod, input.nodeReady));
+  const away = old.filter((pod) => !idle.includes(pod) && !busy.includes(pod));
+  const available = current.filter((pod) => isAvailable(pod, stableMs, input)).length + busy.length;
+  const spare = available - (workload.replicas - unavailable);
+  const between = busy.filter((pod) => !before?.currentHashes.has(pod.record.templateHash));
+  const base = busy.filter((pod) => !between.includes(pod));
+  const count = Math.max(0, Math.min(busy.length, spare));
+  const first = input.pickVictims(between, Math.min(count, between.length));
+  const going = [
+    ...idle,
+    ...(spare >= 0 ? away : []),
+    ...first,
+    ...input.pickVictims(base, count - first.length),
+  ];
+  return going.slice(0, Math.max(0, old.length - oldTarget)).map((pod) => stop(pod, "an older revision"));
+}
+
+/** Pods that are of least use first: not placed, then not ready, then those whose going keeps the rest spread. */
+function victims(pods: readonly PodEntry[], count: number, input: WorkloadInput): PodEntry[] {
+  if (count <= 0) return [];
+  const unplaced = pods.filter((pod) => pod.record.node === "");
+  const placed = pods.filter((pod) => pod.record.node !== "");
+  const unready = placed.filter((pod) => !isReady(pod, input.nodeReady));
+  const ready = placed.filter((pod) => isReady(pod, input.nodeReady));
+  const first = [...unplaced, ...unready].slice(0, count);
+  return [...first, ...input.pickVictims(ready, count - first.length)];
+}
+
+function sameLabels(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
+}

@@ -1,0 +1,41 @@
+import type { UpdateStrategy } from "@forage/proto/forest/v1/forage";
+
+/** How far an update may go from the replicas that are wanted. */
+export type UpdateLimits =
+  | { readonly type: "Recreate" }
+  | {
+      readonly type: "RollingUpdate";
+      /** Pods beyond the replicas. */
+      readonly surge: number;
+      /** Replicas that needn't be available. */
+      readonly unavailable: number;
+    };
+
+/** Kubernetes' default for both. */
+const defaultShare = "25%";
+
+/**
+ * As Kubernetes resolves them: percentages of the replicas, the surge rounded up, the unavailable ones down; where both come out
+ * as 0, one may be unavailable, or nothing could ever be replaced.
+ */
+export function updateLimits(strategy: UpdateStrategy | undefined, replicas: number): UpdateLimits {
+  if (strategy?.type === "Recreate") return { type: "Recreate" };
+  const { maxSurge = "", maxUnavailable = "" } = strategy?.rollingUpdate ?? {};
+  const surge = Math.ceil(shareOf(maxSurge || defaultShare, replicas));
+  const unavailable = Math.floor(shareOf(maxUnavailable || defaultShare, replicas));
+  return {
+    type: "RollingUpdate",
+    surge,
+    unavailable: surge === 0 && unavailable === 0 ? 1 : Math.min(unavailable, replicas),
+  };
+}
+
+/** Pods of a canary: at least one, at most all. */
+export function canarySize(canary: string, replicas: number): number {
+  return Math.min(replicas, Math.max(1, Math.ceil(shareOf(canary, replicas))));
+}
+
+/** A number as it is, a percentage of the replicas; multiplied first, so that 29 % of 100 is 29 and not a little more. */
+function shareOf(text: string, replicas: number): number {
+  return text.endsWith("%") ? (Number(text.slice(0, -1)) * replicas) / 100 : Number(text);
+}

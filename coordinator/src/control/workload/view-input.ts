@@ -1,0 +1,38 @@
+import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Unplaced } from "../placement/unplaced.ts";
+import type { ProgressLimits } from "../rollout/progress-input.ts";
+import type { WorkloadInput } from "./workload-input.ts";
+
+export interface ViewOptions {
+  readonly state: State;
+  readonly unplaced: Pick<Unplaced, "get">;
+  readonly limits: ProgressLimits;
+  readonly upSinceMs: number;
+  readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
+}
+
+/**
+ * What there is of a workload, by its key `namespace/kind/name`. To see what an apply would do, take the answer and put another
+ * `resource` in: an entry with the proposed record, its generation one higher, and what `workloadOf` makes of it.
+ */
+export function workloadInput(key: string, nowMs: number, options: ViewOptions): WorkloadInput {
+  const { state, unplaced, limits, upSinceMs, pickVictims } = options;
+  const [namespace = "", kind = "", name = ""] = key.split("/");
+  const resource: ResourceEntry | undefined = state.resource(resourceKey(namespace, kind, name));
+  const status = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
+  return {
+    resource,
+    pods: state.podsOfWorkload(key),
+    status: status?.$case === "containerService" ? status.value : undefined,
+    revisions: state.revisions.group(`workload:${key}`).map(({ record }) => record),
+    nodeExists: (node) => state.node(node) !== undefined,
+    nodeReady: (node) => state.node(node)?.health.ready ?? false,
+    unplaced: (uid) => unplaced.get(uid),
+    nowMs,
+    upSinceMs,
+    limits,
+    pickVictims,
+  };
+}

@@ -1,0 +1,29 @@
+import type { ContainerServiceStatus, RevisionRecord } from "@forage/proto/forage/store/v1/store";
+import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { UnplacedPod } from "../placement/unplaced.ts";
+import type { ProgressLimits } from "../rollout/progress-input.ts";
+
+/** All that `planWorkload` decides by. `workloadInput` makes one of the view. */
+export interface WorkloadInput {
+  /** Undefined: the record is gone though pods are left. */
+  readonly resource: ResourceEntry | undefined;
+  /** Of the workload, all revisions, stopping ones too. */
+  readonly pods: readonly PodEntry[];
+  /** What was decided about it before. */
+  readonly status: ContainerServiceStatus | undefined;
+  /** In any order. */
+  readonly revisions: readonly RevisionRecord[];
+  /** Whether a node is there to stop the pod; a node that was forgotten has taken its pods with it. */
+  readonly nodeExists: (name: string) => boolean;
+  /** Whether what the node last said still holds. */
+  readonly nodeReady: (name: string) => boolean;
+  /** Why a pod has no node yet. */
+  readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  /** By the clock that pods' times are of. */
+  readonly nowMs: number;
+  /** When this coordinator started: while there was none, nothing could come further. */
+  readonly upSinceMs: number;
+  readonly limits: ProgressLimits;
+  /** Which of these pods to stop so that the rest stay spread. */
+  readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
+}

@@ -1,0 +1,57 @@
+import type { RevisionRecord, RolloutAttempt } from "@forage/proto/forage/store/v1/store";
+import type { Workload } from "../../model/workload.ts";
+import type { PodEntry } from "../../state/entries.ts";
+
+/** What to do for one workload. The same objects are executed and printed. */
+export type WorkloadStep =
+  /** It was applied, or its template changed: a new try begins, of a new revision or the present one. */
+  | {
+      readonly type: "start-rollout";
+      readonly attempt: RolloutAttempt;
+      readonly revision: RevisionRecord;
+      /** Numbers of revisions that the history has no room for, or that this one takes the place of. */
+      readonly forget: readonly number[];
+      readonly why: string;
+    }
+  /** The try came further or ended; undefined for `good` leaves the revision as it is. */
+  | {
+      readonly type: "update-rollout";
+      readonly attempt: RolloutAttempt;
+      /** Has proved itself. */
+      readonly good: RevisionRecord | undefined;
+      readonly why: string;
+    }
+  | {
+      readonly type: "create-pods";
+      readonly count: number;
+      readonly why: string;
+      /** What they are made of: the revision in force, or the good one before it. */
+      readonly of: Workload;
+    }
+  | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly why: string }
+  | { readonly type: "relabel-pod"; readonly pod: PodEntry }
+  /** Nothing of the pod is or ever was on a node: its record goes. */
+  | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
+  /** The last pod of a deleted resource is gone. */
+  | { readonly type: "forget-resource" };
+
+/** For logs and for people. */
+export function describeStep(step: WorkloadStep): Record<string, unknown> {
+  switch (step.type) {
+    case "start-rollout":
+      return { step: step.type, revision: step.revision.number, why: step.why };
+    case "update-rollout":
+      return { step: step.type, state: step.attempt.state, why: step.why };
+    case "create-pods":
+      return { step: step.type, count: step.count, why: step.why };
+    case "stop-pod":
+    case "forget-pod":
+      return { step: step.type, pod: step.pod.record.name, why: step.why };
+    case "relabel-pod":
+      return { step: step.type, pod: step.pod.record.name };
+    case "forget-resource":
+      return { step: step.type };
+    default:
+      return step satisfies never;
+  }
+}

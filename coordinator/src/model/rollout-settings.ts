@@ -1,0 +1,94 @@
+import type { Labels } from "./labels.ts";
+
+/** Annotations of a pod_config that say how its workload is rolled out. They aren't handed to pods: changing one makes no new pods. */
+export const rolloutAnnotations = {
+  changeCause: "forage.dev/change-cause",
+  minReadySeconds: "forage.dev/min-ready-seconds",
+  progressDeadline: "forage.dev/progress-deadline",
+  rollback: "forage.dev/rollback",
+  canary: "forage.dev/canary",
+} as const;
+
+/** Put into the template of pods that are to be made anew with the same content. */
+export const restartedAtAnnotation = "forage.dev/restarted-at";
+
+export interface RolloutSettings {
+  /** Empty: none was given. */
+  readonly changeCause: string;
+  /** Undefined: as configured. */
+  readonly minReadyMs: number | undefined;
+  /** Undefined: as configured. */
+  readonly deadlineMs: number | undefined;
+  /** Whether a version that fails is replaced by the last good one. */
+  readonly rollback: boolean;
+  /** How many new pods there are until someone promotes them: a number or a percentage; undefined: all at once. */
+  readonly canary: string | undefined;
+}
+
+/** What doesn't read as it should, which is refused at apply, counts as not given. */
+export function settingsOf(annotations: Labels = {}): RolloutSettings {
+  const given = (name: string): string | undefined => {
+    const value = annotations[name];
+    return value === undefined || settingProblem(name, value) !== undefined ? undefined : value;
+  };
+  const minReady = given(rolloutAnnotations.minReadySeconds);
+  const deadline = given(rolloutAnnotations.progressDeadline);
+  return {
+    changeCause: given(rolloutAnnotations.changeCause) ?? "",
+    minReadyMs: minReady === undefined ? undefined : Number(minReady) * 1000,
+    deadlineMs: deadline === undefined ? undefined : durationMs(deadline),
+    rollback: given(rolloutAnnotations.rollback) !== "off",
+    canary: given(rolloutAnnotations.canary),
+  };
+}
+
+/** What is wrong with the annotation's value; undefined: nothing, or it is no setting of rollouts. */
+export function settingProblem(name: string, value: string): string | undefined {
+  switch (name) {
+    case rolloutAnnotations.changeCause:
+      return value.length > maxCauseLength ? `must be at most ${maxCauseLength} characters` : undefined;
+    case rolloutAnnotations.minReadySeconds:
+      return /^\d{1,5}$/.test(value) && Number(value) <= maxMinReadySeconds
+        ? undefined
+        : `must be a number of seconds from 0 to ${maxMinReadySeconds}`;
+    case rolloutAnnotations.progressDeadline: {
+      const ms = durationMs(value);
+      return ms !== undefined && ms >= 1000 && ms <= maxDeadlineMs
+        ? undefined
+        : 'must be a duration from 1s to 24h, such as "90s", "10m" or "1h30m"';
+    }
+    case rolloutAnnotations.rollback:
+      return value === "on" || value === "off" ? undefined : 'must be "on" or "off"';
+    case rolloutAnnotations.canary:
+      return /^[1-9]\d{0,4}$|^([1-9]\d?|100)%$/.test(value)
+        ? undefined
+        : 'must be a number of pods such as "1" or a percentage of the replicas such as "10%"';
+    default:
+      return undefined;
+  }
+}
+
+/** The annotations that pods get. */
+export function podAnnotations(
+  annotations: Readonly<Record<string, string>>,
+  restartedAt: string | undefined,
+): Record<string, string> {
+  const settings = new Set<string>(Object.values(rolloutAnnotations));
+  const kept = Object.entries(annotations).filter(([name]) => !settings.has(name));
+  return {
+    ...Object.fromEntries(kept),
+    ...(restartedAt !== undefined && { [restartedAtAnnotation]: restartedAt }),
+  };
+}
+
+/** Lists of revisions stay readable. */
+const maxCauseLength = 1_000;
+const maxMinReadySeconds = 3_600;
+const maxDeadlineMs = 24 * 3_600_000;
+
+function durationMs(text: string): number | undefined {
+  const [whole, hours = 0, minutes = 0, seconds = 0] =
+    /^(?:(\d{1,3})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?$/.exec(text) ?? [];
+  if (whole === undefined || whole === "") return undefined;
+  return ((Number(hours) * 60 + Number(minutes)) * 60 + Number(seconds)) * 1000;
+}
