@@ -1,7 +1,5 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { getRequestListener } from "@hono/node-server";
-import { Hono } from "hono";
 import type { HostPort } from "../settings.ts";
 
 export interface HttpServerOptions {
@@ -19,23 +17,23 @@ export interface HttpServer {
 // A scraper and a health check; anything more is a mistake or an attack.
 const CONNECTIONS_MAX = 64;
 
-/** Health, readiness and metrics, on loopback: it asks nobody who they are. */
+/**
+ * Health, readiness and metrics, on loopback: it asks nobody who they are.
+ * Node's own server with three answers: a framework brings the fetch API with it, which costs the agent 5 MB.
+ */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { problems, metrics, listen } = options;
-  const app = new Hono();
-  app.get("/healthz", (context) => context.text("ok\n"));
-  app.get("/readyz", (context) => {
-    const reasons = problems();
-    const ready = reasons.length === 0;
-    return context.json({ ready, reasons }, ready ? 200 : 503);
+  const { listen } = options;
+  const server = createServer({ requestTimeout: 10_000, headersTimeout: 5_000 }, (request, response) => {
+    const send = ({ status = 200, type = "text/plain; charset=utf-8", body }: Answer): void => {
+      // No body for HEAD is node's doing.
+      response
+        .writeHead(status, { "content-type": type, "content-length": Buffer.byteLength(body) })
+        .end(body);
+    };
+    answer(options, request.method ?? "", request.url ?? "").then(send, () =>
+      send({ status: 500, body: "internal error\n" }),
+    );
   });
-  app.get("/metrics", async (context) =>
-    context.body(await metrics.render(), 200, { "content-type": metrics.contentType }),
-  );
-  const server = createServer(
-    { requestTimeout: 10_000, headersTimeout: 5_000 },
-    getRequestListener(app.fetch),
-  );
   server.maxConnections = CONNECTIONS_MAX;
   const address = await listening(server, listen);
   return {
@@ -46,6 +44,37 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
         server.closeAllConnections();
       }),
   };
+}
+
+interface Answer {
+  readonly status?: number;
+  readonly type?: string;
+  readonly body: string;
+}
+
+async function answer(
+  { problems, metrics }: HttpServerOptions,
+  method: string,
+  url: string,
+): Promise<Answer> {
+  if (method !== "GET" && method !== "HEAD") return { status: 405, body: "GET only\n" };
+  switch (url.split("?")[0]) {
+    case "/healthz":
+      return { body: "ok\n" };
+    case "/readyz": {
+      const reasons = problems();
+      const ready = reasons.length === 0;
+      return {
+        status: ready ? 200 : 503,
+        type: "application/json",
+        body: JSON.stringify({ ready, reasons }),
+      };
+    }
+    case "/metrics":
+      return { type: metrics.contentType, body: await metrics.render() };
+    default:
+      return { status: 404, body: "not found: /healthz, /readyz and /metrics are here\n" };
+  }
 }
 
 function listening(server: Server, { host, port }: HostPort): Promise<HostPort> {
