@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -29,4 +29,18 @@ test("programs become one file each, made again only when something changed", as
   writeFileSync(join(root, "src", "lazy.ts"), 'export const word: string = "changed";');
   assert.deepEqual((await bundlePrograms(options)).built, ["one"]);
   assert.equal(output(), "b changed\n");
+});
+
+test("a program's text is ASCII, of which node keeps one byte for each character, and means the same", async (t) => {
+  const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  mkdirSync(join(root, "src"));
+  const main =
+    'console.log("20°C 🌲".replace(/[+-]?\\d+°/, "warm ").replace(/🌲/u, "tree"), `é` === "\\u00e9");';
+  writeFileSync(join(root, "src", "main.ts"), main);
+  await bundlePrograms({ root, outDir: join(root, "dist"), programs: { one: "src/main.ts" } });
+  const path = join(root, "dist", "one.mjs");
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII
+  assert.match(readFileSync(path, "utf8"), /^[\x00-\x7f]*$/);
+  assert.equal(execFileSync(process.execPath, [path], { encoding: "utf8" }), "warm C tree true\n");
 });

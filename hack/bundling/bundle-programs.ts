@@ -83,6 +83,7 @@ async function bundleProgram({ root, outDir, programs }: BundleOptions, name: st
     metafile: true,
     logLevel: "error",
   });
+  makeAscii(join(partial, `${name}.mjs`));
   for (const suffix of [".mjs.map", ".mjs.LEGAL.txt", ".mjs"]) {
     const from = join(partial, `${name}${suffix}`);
     if (existsSync(from)) renameSync(from, join(outDir, `${name}${suffix}`));
@@ -93,6 +94,16 @@ async function bundleProgram({ root, outDir, programs }: BundleOptions, name: st
   );
   const inputs: Inputs = Object.fromEntries(paths.map((path) => [path, stamp(join(root, path))]));
   writeFileSync(inputsPath(outDir, name), JSON.stringify(inputs));
+}
+
+// A single other character, which esbuild leaves in regular expressions, and node keeps two bytes for each of the text's.
+function makeAscii(path: string): void {
+  const text = readFileSync(path, "utf8");
+  const ascii = text.replace(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+  if (ascii !== text) writeFileSync(path, ascii);
 }
 
 // The checkout stays its owner's, also when root builds.

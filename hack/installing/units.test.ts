@@ -4,6 +4,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
 
 const units = join(import.meta.dirname, "..", "..", "systemd");
 const names = ["forage-coordinator.service", "forage-agent.service"] as const;
@@ -36,6 +37,13 @@ test("nothing gives the agent a mount namespace of its own, which would hide its
     settings.filter((line) => hiding.test(line)),
     [],
   );
+});
+
+test("the unit starts the agent as it is measured", () => {
+  const agent = readFileSync(join(units, names[1]), "utf8");
+  const environment = Object.entries(AGENT_ENVIRONMENT).map(([name, value]) => `${name}=${value}`);
+  assert.ok(agent.includes(`\nExecStart=/usr/lib/forage/node ${AGENT_NODE_OPTIONS.join(" ")} /`));
+  assert.ok(agent.includes(`\nEnvironment=${environment.join(" ")}\n`));
 });
 
 // A root directory with the units and the programs that they start.

@@ -7,6 +7,8 @@ export interface ProgramSpec {
   readonly name: string;
   readonly file: string;
   readonly args: readonly string[];
+  /** Added to the environment. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly logPath: string;
   /** Changes with anything that calls for a restart: the program itself, its configuration. */
   readonly digest: string;

@@ -59,7 +59,8 @@ function start(dir: string, spec: ProgramSpec, onEnd: () => void): void {
   mkdirSync(dirname(spec.logPath), { recursive: true, mode: 0o755 });
   const log = openSync(spec.logPath, "a", 0o640);
   // Settings come from the programs' configuration, not from the shell that happened to start us.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("FORAGE_")));
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("FORAGE_"));
+  const env = { ...Object.fromEntries(inherited), ...spec.env };
   const child = spawn(spec.file, spec.args, { cwd: "/", env, detached: true, stdio: ["ignore", log, log] });
   closeSync(log);
   child.once("error", onEnd);

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { stringify } from "yaml";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
-import { AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
+import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
 import { findPodCidr } from "../instance/pod-cidr.ts";
 import { type RunResult, run } from "../lib/run.ts";
 import type { Program } from "../lib/spawn-program.ts";
@@ -163,8 +163,9 @@ function writeConfigs(host: TestHost, places: Places): { coordinator: string; ag
 
 function daemon(host: TestHost, name: "coordinator" | "agent", configPath: string): Daemon {
   const options = name === "agent" ? AGENT_NODE_OPTIONS : [];
+  const env = name === "agent" ? AGENT_ENVIRONMENT : {};
   const args = [...options, join(root, "dist", `${name}.mjs`), "--config", configPath];
-  let program: Program = host.spawn(name, process.execPath, args);
+  let program: Program = host.spawn(name, process.execPath, args, { env });
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     program.kill(signal);
     await program.exited;
@@ -175,7 +176,7 @@ function daemon(host: TestHost, name: "coordinator" | "agent", configPath: strin
     },
     logPath: program.logPath,
     start: () => {
-      program = host.spawn(name, process.execPath, args);
+      program = host.spawn(name, process.execPath, args, { env });
     },
     kill: () => end("SIGKILL"),
     stop: () => end("SIGTERM"),
