@@ -29,6 +29,7 @@ import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
 import { recordedPods } from "./recorded-pods.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
+import type { ServiceNetwork } from "./service-network.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
 import { StateSaver } from "./state-saver.ts";
@@ -49,6 +50,7 @@ export interface AgentParts {
   readonly runtime: ContainerRuntime;
   readonly network: PodNetwork;
   readonly networkFiles: NetworkFiles;
+  readonly services: ServiceNetwork;
   readonly devices: PodDevices;
   readonly makeVolumes: (events: VolumeEvents) => PodVolumes;
   /** Makes probes, and the calls of hooks. */
@@ -160,6 +162,7 @@ export class Agent {
       this.#linkOnceTakenOver(signal),
       this.#reporter.run(signal),
       this.#watchDevices(signal),
+      this.ready.then(() => parts.services.start()),
       this.ready.then(() => this.#claimRemover.run(signal)),
       this.ready.then(() => this.#diskUpkeep.run(signal)),
     ];
@@ -189,12 +192,13 @@ export class Agent {
 
   /** Stops the agent; containers go on running. */
   async close(): Promise<void> {
-    const { network, runtime } = this.#parts;
+    const { network, runtime, services } = this.#parts;
     this.#closing.abort();
     this.#sessions.close();
     this.#capacity.close();
     await Promise.all([this.#supervisor.close(), this.#http?.close(), ...this.#running]);
     await this.#diskUpkeep.close();
+    await services.close();
     await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logs.close()]);
     await Promise.all([this.#saver.close(), this.#tokens.close()]);
     await this.#journal.close();
@@ -306,7 +310,7 @@ export class Agent {
   }
 
   #makeLink(): CoordinatorLink {
-    const { config, version, sessionId, clock, random, log } = this.#parts;
+    const { config, version, sessionId, clock, random, services, log } = this.#parts;
     return new CoordinatorLink({
       enroll: {
         address: config.coordinator,
@@ -324,6 +328,7 @@ export class Agent {
       reader: this.#reader,
       outbox: this.#outbox,
       node: this.#reporter,
+      services,
       removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
       events: linkEvents(log),

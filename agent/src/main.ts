@@ -18,6 +18,7 @@ import { runCommand } from "./network/run-command.ts";
 import { ownAddress } from "./own-address.ts";
 import { probeOver } from "./probes/run-probe.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
+import { HostServiceNetwork } from "./service-network.ts";
 import { COPY_FILES, copyFiles } from "./sessions/copy-files.ts";
 import type { AgentLog } from "./supervisor-events.ts";
 import { HostVolumes } from "./volumes/host-volumes.ts";
@@ -52,6 +53,7 @@ async function main(): Promise<void> {
       podsDir: join(config.dataDir, "pods"),
       cluster: { domain: config.clusterDomain, servers: [] },
     }),
+    services: await openServices(config, log),
     devices: new HostDevices({ pool: config.devices, directory: join(config.dataDir, "devices") }),
     makeVolumes: (events) =>
       new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
@@ -100,6 +102,16 @@ function makeNetwork(config: Config, log: AgentLog): HostNetwork {
     },
     { clock: systemClock, random: Math.random, run: runCommand, probePort, log },
   );
+}
+
+function openServices(config: Config, log: AgentLog): Promise<HostServiceNetwork> {
+  const { dataDir, instance, podCidr, nodeName } = config;
+  return HostServiceNetwork.open({
+    ...{ dataDir, instance, podCidr, nodeName },
+    clock: systemClock,
+    run: runCommand,
+    onProblem: (event, err) => log.warn({ err }, event),
+  });
 }
 
 /** Node's own warnings as log entries. One comes from every TLS connection to an address without a name, and means nothing. */

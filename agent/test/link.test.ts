@@ -17,6 +17,7 @@ import type { PodStatus } from "../src/pods/pod-status.ts";
 import { aHost } from "./a-host.ts";
 import { anAssignment } from "./an-assignment.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
+import { NoServices } from "./no-services.ts";
 import { until } from "./until.ts";
 
 test("joins with a token, takes its assignments to disk and tells how its pods are", async (t) => {
@@ -283,6 +284,7 @@ class LinkUnderTest {
       journal,
       pods: this.#assigned(),
       reader: new AssignmentReader(aHost(), new Map(), () => this.identity.authorityPem),
+      services: new NoServices(),
       removeClaims: (claims) => {
         this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
       },

@@ -93,6 +93,7 @@ test("a service that nobody serves is refused at once, as is an address of no se
   for (const address of [VIRTUAL_IP, "10.96.200.200"]) {
     assert.equal(await ask("TCP", address, 80), "refused");
     assert.equal(await askFrom(nameOf(a), "TCP", address, 80), "refused");
+    assert.equal(await askFrom(nameOf(a), "UDP", address, 80), "refused");
   }
   await set({ endpoints: [endpoints.a] });
   assert.equal(await ask("TCP", VIRTUAL_IP, 81), "refused", "another port of it");
@@ -186,13 +187,12 @@ async function setUp(t: TestContext): Promise<Scene> {
     clock: systemClock,
     onError: (error) => onProblem("services", error),
   });
-  const { bridge, servicesTable: table } = instanceNames(host.instance);
+  const { servicesTable: table } = instanceNames(host.instance);
   const rules = new ServiceRules({
     services,
     node: "here",
     table,
     podCidr: "10.64.0.0/16",
-    bridge,
     gateway: network.gateway,
     run: runCommand,
     onProblem,

@@ -3,6 +3,7 @@ import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/for
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Journal } from "../journal/journal.ts";
+import type { ServiceNetwork } from "../service-network.ts";
 import type { AssignedPods } from "./assigned-pods.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
 import { openAgentClient, toLinkError } from "./client.ts";
@@ -31,6 +32,7 @@ export interface LinkOptions {
   readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
+  readonly services: ServiceNetwork;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
   readonly events: LinkEvents;
@@ -206,8 +208,8 @@ export class CoordinatorLink {
   }
 
   #streamOptions(): StreamOptions {
-    const { clock, journal, pods, reader, outbox, node, removeClaims, openSession } = this.#options;
-    return { clock, journal, pods, reader, outbox, node, removeClaims, openSession };
+    const { clock, journal, pods, reader, outbox, node, services, removeClaims, openSession } = this.#options;
+    return { clock, journal, pods, reader, outbox, node, services, removeClaims, openSession };
   }
 
   #hello(): Hello {

@@ -10,6 +10,7 @@ import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Journal } from "../journal/journal.ts";
 import { JournalError } from "../journal/journal-error.ts";
+import type { ServiceNetwork } from "../service-network.ts";
 import type { AssignedPods } from "./assigned-pods.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
 import type { Connection } from "./connection.ts";
@@ -26,6 +27,7 @@ export interface StreamOptions {
   readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
+  readonly services: ServiceNetwork;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
 }
@@ -39,6 +41,7 @@ const HEARTBEAT_DEFAULT_MS = 3_000;
 /** Serves a welcomed connection until it breaks (rejects with a LinkError) or is closed. */
 export async function serveStream(connection: Connection, options: StreamOptions): Promise<void> {
   const over = new AbortController();
+  options.services.restart();
   const sending = Promise.all([
     sendStatuses(connection, options, over.signal),
     beat(connection, options, over.signal),
@@ -62,6 +65,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "podMetrics":
           break;
         case "services":
+          options.services.take(message.value);
           break;
         case "welcome":
           throw new LinkError("PROTOCOL", "the coordinator said welcome twice");

@@ -12,8 +12,7 @@ export interface ServiceRulesParts {
   readonly node: string;
   readonly table: string;
   readonly podCidr: string;
-  /** Of the pods, and its address: where the host's own traffic to virtual IPs is led. */
-  readonly bridge: string;
+  /** The host's address on the pods' bridge, which its own connections to virtual IPs come from. */
   readonly gateway: string;
   readonly run: RunCommand;
   readonly onProblem: (event: string, error: unknown) => void;
@@ -142,11 +141,14 @@ export class ServiceRules {
     await this.#parts.run("nft", ["-f", "-"], { input: text });
   }
 
-  /** Where the host itself has no route to a virtual IP its connections fail before any rule sees them. */
+  /**
+   * Where the host itself has no route to a virtual IP its connections fail before any rule sees them. Not by the bridge: pods
+   * would be told each time that there is a shorter way, and of such messages the kernel sends only so many.
+   */
   async #setRoutes(): Promise<void> {
-    const { run, bridge, gateway } = this.#parts;
+    const { run, gateway } = this.#parts;
     for (const range of this.#options().virtualIpRanges) {
-      await run("ip", ["route", "replace", range, "dev", bridge, "src", gateway]);
+      await run("ip", ["route", "replace", range, "dev", "lo", "src", gateway]);
     }
   }
 

@@ -1,0 +1,13 @@
+import type { ServiceNetwork } from "../src/service-network.ts";
+
+/** Takes everything and leads nobody: for tests in which services don't matter. */
+export class NoServices implements ServiceNetwork {
+  taken = 0;
+
+  async start(): Promise<void> {}
+  restart(): void {}
+  take(): void {
+    this.taken++;
+  }
+  async close(): Promise<void> {}
+}
