@@ -1,4 +1,4 @@
-import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
+import { ObjectRecord, type RevisionRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { encodeRecord } from "../model/codec.ts";
 import { objectKey, objectVersionKey, prefixes } from "../model/keys.ts";
@@ -23,7 +23,7 @@ const keptVersions = 10;
 /** More than this in one transaction is left for the next look. */
 const maxDeletes = 100;
 
-/** Removes versions of contents that are old and that no pod is pinned to. */
+/** Removes versions of contents that are old and that no pod and no revision is pinned to. */
 export class ObjectGarbage {
   readonly #options: ObjectGarbageOptions;
   readonly #loop: Loop;
@@ -54,9 +54,15 @@ export class ObjectGarbage {
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.kind === "object") this.#loop.wake((change.after ?? change.before)?.key ?? "");
+      if (change.kind === "revision" && change.after === undefined) this.#wakeForPins(change.before?.record);
       if (change.kind !== "pod" || change.after !== undefined) continue;
       for (const ref of change.before?.refs ?? []) if (ref.env) this.#loop.wake(objectKey(ref));
     }
+  }
+
+  #wakeForPins(revision: RevisionRecord | undefined): void {
+    for (const name of Object.keys(revision?.objectVersions ?? {}))
+      this.#loop.wake(`${prefixes.objects}${revision?.namespace}/${name}`);
   }
 
   async #collect(key: string): Promise<number | undefined> {
@@ -93,10 +99,12 @@ export function keptOf(
 }
 
 function pinsOf(name: ObjectName, state: State): string[] {
-  return state
-    .podsReferring(name)
-    .map(({ record }) => record.template?.objectVersions[pinName(name)])
-    .filter((version) => version !== undefined);
+  const pin = pinName(name);
+  const ofPods = state.podsReferring(name).map(({ record }) => record.template?.objectVersions[pin]);
+  const ofRevisions = state.revisions
+    .group(`pin:${name.namespace}/${pin}`)
+    .map(({ record }) => record.objectVersions[pin]);
+  return [...ofPods, ...ofRevisions].filter((version) => version !== undefined);
 }
 
 function nameOf(key: string): ObjectName | undefined {

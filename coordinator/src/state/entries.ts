@@ -22,8 +22,10 @@ export interface ResourceEntry {
   readonly key: string;
   readonly revision: number;
   readonly record: ResourceRecord;
-  /** Set when the resource is a workload. */
+  /** What its pods are to be like, set when it is a container service: `wanted`, or the revision that it was rolled back to. */
   readonly workload: Workload | undefined;
+  /** What it asks for as it was applied. */
+  readonly wanted: Workload | undefined;
 }
 
 export interface PodEntry {
@@ -52,9 +54,12 @@ export interface NodeEntry {
 
 /** Not on disk: it is about now, and a coordinator that starts anew gives every node time to come back. */
 export interface NodeHealth {
+  /** It is heard of, or was until a moment ago. */
   readonly ready: boolean;
   /** Why it isn't ready. */
   readonly message: string;
+  /** When `ready` became what it is, since the epoch. Absent: it has not connected since it joined. */
+  readonly sinceMs?: number;
   /** Undefined: not since this coordinator started. */
   readonly lastSeenMs: number | undefined;
   readonly usage?: { readonly cpuMilli: number; readonly memoryBytes: number };

@@ -11,11 +11,20 @@ import {
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { decodeJsonRecord, decodeRecord } from "../model/codec.ts";
-import { objectKey, podKey, prefixes } from "../model/keys.ts";
+import { workloadInForce } from "../model/in-force.ts";
+import {
+  objectKey,
+  podKey,
+  prefixes,
+  resourceKey,
+  revisionKey,
+  scaleKey,
+  workloadStatusKey,
+} from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import { refsOf } from "../model/pod-refs.ts";
 import { toEpochMs } from "../model/timestamp.ts";
-import { type Workload, workloadKey, workloadOf } from "../model/workload.ts";
+import { workloadKey, workloadOf } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
 import type {
   ApiTokenEntry,
@@ -43,9 +52,10 @@ export class State {
   readonly #rollouts = new IndexMap<RolloutEntry>((r) => rolloutGroups(r.record));
   /** Secrets, config maps and the like. */
   readonly objects = new ObjectsView();
-  /** By workload: the group `workload:KEY`, oldest first. */
+  /** By workload: the group `workload:KEY`; and by the objects that they are pinned to: `pin:NAMESPACE/KIND/NAME`. */
   readonly revisions = new RecordView<RevisionRecord>(RevisionRecord, (r) => [
     `workload:${workloadKey(r.namespace, r.kind, r.name)}`,
+    ...Object.keys(r.objectVersions).map((name) => `pin:${r.namespace}/${name}`),
   ]);
   readonly workloadStatuses = new RecordView<WorkloadStatusRecord>(WorkloadStatusRecord);
   readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
@@ -196,12 +206,9 @@ export class State {
     else if (key.startsWith(prefixes.rollouts)) this.#applyRollout(key, record, changes);
     else if (key.startsWith(prefixes.objects)) this.#applyObject(key, record, changes);
     else if (key.startsWith(prefixes.objectVersions)) this.objects.applyVersion(key, record);
-    else if (key.startsWith(prefixes.revisions))
-      changes.push({ kind: "revision", ...this.revisions.apply(key, record) });
-    else if (key.startsWith(prefixes.workloadStatuses))
-      changes.push({ kind: "workload-status", ...this.workloadStatuses.apply(key, record) });
-    else if (key.startsWith(prefixes.scales))
-      changes.push({ kind: "scale", ...this.scales.apply(key, record) });
+    else if (key.startsWith(prefixes.revisions)) this.#applyRevision(key, record, changes);
+    else if (key.startsWith(prefixes.workloadStatuses)) this.#applyWorkloadStatus(key, record, changes);
+    else if (key.startsWith(prefixes.scales)) this.#applyScale(key, record, changes);
     else if (key.startsWith(prefixes.serviceAddresses))
       changes.push({ kind: "service-address", ...this.serviceAddresses.apply(key, record) });
     else if (key.startsWith(prefixes.apiTokens)) this.#applyToken(key, record);
@@ -209,8 +216,7 @@ export class State {
 
   #applyResource(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
     const record = stored && decodeRecord(ResourceRecord, key, stored.value);
-    const workload = record && this.#workloadOf(record);
-    const after = record && { key, revision: stored.modRevision, record, workload };
+    const after = record && this.#entryOf(key, stored.modRevision, record);
     changes.push({ kind: "resource", before: this.#resources.set(key, after), after });
   }
 
@@ -219,15 +225,61 @@ export class State {
     const { before, after } = this.objects.apply(key, stored);
     changes.push({ kind: "object", before, after });
     const name = (after ?? before)?.name;
-    for (const entry of name === undefined ? [] : this.resourcesReferring(name)) {
-      const changed = { ...entry, workload: this.#workloadOf(entry.record) };
-      this.#resources.set(entry.key, changed);
-      changes.push({ kind: "resource", before: entry, after: changed });
-    }
+    for (const entry of name === undefined ? [] : this.resourcesReferring(name))
+      this.#refresh(entry, changes);
   }
 
-  #workloadOf(record: ResourceRecord): Workload | undefined {
-    return workloadOf(record, { historyOf: (name) => this.objects.historyOf(name) });
+  #applyRevision(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const change = this.revisions.apply(key, stored);
+    changes.push({ kind: "revision", ...change });
+    this.#refreshOf(change.after?.record ?? change.before?.record, changes);
+  }
+
+  #applyWorkloadStatus(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const change = this.workloadStatuses.apply(key, stored);
+    changes.push({ kind: "workload-status", ...change });
+    this.#refreshOf(change.after?.record ?? change.before?.record, changes);
+  }
+
+  #applyScale(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
+    const change = this.scales.apply(key, stored);
+    changes.push({ kind: "scale", ...change });
+    const record = change.after?.record ?? change.before?.record;
+    this.#refreshOf(record && { ...record, kind: "container_service" }, changes);
+  }
+
+  /** What was decided about a workload has changed, and with it perhaps what its pods are to be like, or how many. */
+  #refreshOf(
+    of: { readonly namespace: string; readonly kind: string; readonly name: string } | undefined,
+    changes: Change[],
+  ): void {
+    const entry = of && this.#resources.get(resourceKey(of.namespace, of.kind, of.name));
+    if (entry === undefined) return;
+    const { workload } = this.#entryOf(entry.key, entry.revision, entry.record);
+    const same =
+      entry.workload?.templateHash === workload?.templateHash &&
+      entry.workload?.replicas === workload?.replicas;
+    if (!same) this.#refresh(entry, changes);
+  }
+
+  #refresh(before: ResourceEntry, changes: Change[]): void {
+    const after = this.#entryOf(before.key, before.revision, before.record);
+    this.#resources.set(before.key, after);
+    changes.push({ kind: "resource", before, after });
+  }
+
+  #entryOf(key: string, revision: number, record: ResourceRecord): ResourceEntry {
+    const { namespace, kind, name } = record;
+    const wanted = workloadOf(record, {
+      historyOf: (object) => this.objects.historyOf(object),
+      scaled: this.scales.get(scaleKey(namespace, name))?.record.replicas,
+    });
+    const status = this.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
+    const decided = status?.$case === "containerService" ? status.value : undefined;
+    const revisionOf = (number: number) =>
+      this.revisions.get(revisionKey(namespace, kind, name, number))?.record;
+    const workload = wanted && workloadInForce(record, wanted, decided, revisionOf);
+    return { key, revision, record, workload, wanted };
   }
 
   #applyPod(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
@@ -305,9 +357,9 @@ function statusOf(
   return { status, observedAtMs: toEpochMs(observedAt), readySinceMs: toEpochMs(readySince) };
 }
 
-function resourceGroups({ record, workload }: ResourceEntry): string[] {
-  const refs = workload?.refs ?? [];
-  return [`ns:${record.namespace}`, ...refs.map((ref) => `ref:${objectKey(ref)}`)];
+function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
+  const refs = [wanted, workload].flatMap((it) => it?.refs ?? []).map((ref) => `ref:${objectKey(ref)}`);
+  return [`ns:${record.namespace}`, ...new Set(refs)];
 }
 
 function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {

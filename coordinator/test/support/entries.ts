@@ -27,6 +27,7 @@ export interface PodFields {
   /** Undefined: its node has said nothing. */
   readonly status?: Parameters<typeof PodStatus.fromPartial>[0];
   readonly observedAtMs?: number;
+  readonly job?: Parameters<typeof PodRecord.fromPartial>[0]["job"];
 }
 
 export function aPod(fields: PodFields = {}): PodEntry {
@@ -42,6 +43,7 @@ export function aPod(fields: PodFields = {}): PodEntry {
     templateHash: fields.hash ?? "v1",
     node: fields.node ?? "n1",
     stoppingSince: fields.stopping ? toTimestamp(1) : undefined,
+    job: fields.job,
   });
   return {
     key: `pods/${namespace}/${name}`,
@@ -76,6 +78,11 @@ export function aServiceEntry(fields: ResourceFields = {}): ResourceEntry {
   return anEntry("service", { $case: "service", value }, fields);
 }
 
+export function aJobEntry(fields: ResourceFields = {}): ResourceEntry {
+  const value = { container: { name: "main", image: "app:v1" }, ...fields.spec };
+  return anEntry("job", { $case: "job", value }, { name: "migrate", ...fields });
+}
+
 export function aRouteEntry(fields: ResourceFields = {}): ResourceEntry {
   return anEntry("route", { $case: "route", value: { targetService: "web", ...fields.spec } }, fields);
 }
@@ -92,7 +99,8 @@ function anEntry(kind: string, spec: object, fields: ResourceFields): ResourceEn
     rolloutId: fields.rolloutId ?? "r-1",
     deleting: fields.deleting ?? false,
   });
-  return { key: `resources/${namespace}/${kind}/${name}`, revision, record, workload: workloadOf(record) };
+  const wanted = workloadOf(record);
+  return { key: `resources/${namespace}/${kind}/${name}`, revision, record, workload: wanted, wanted };
 }
 
 export function aNode(
