@@ -78,6 +78,19 @@ const schema = z.strictObject({
     })
     .prefault({}),
   heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),
+  /** When nodes are given up, and when their pods are. */
+  nodes: z
+    .strictObject({
+      /** A node of which nothing is heard for so long is unreachable. Default: three heartbeats, 7.5 at the least. */
+      unreachableSeconds: z.number().min(1).max(3_600).optional(),
+      /** Nodes are believed in so long after a start of the coordinator. */
+      startGraceSeconds: z.number().min(0).max(3_600).default(15),
+      /** How long pods that say nothing of it tolerate that their node is unreachable. */
+      unreachableTolerationSeconds: z.number().min(0).max(86_400).default(3),
+      /** The same for a node that says itself that it can't run pods. */
+      notReadyTolerationSeconds: z.number().min(0).max(86_400).default(300),
+    })
+    .prefault({}),
   logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
 });
 
@@ -152,6 +165,12 @@ export function hostPort(text: string): HostPort {
 }
 
 function checked(config: Config): Config {
+  const { unreachableSeconds = Number.POSITIVE_INFINITY } = config.nodes;
+  if (unreachableSeconds < 2 * config.heartbeatIntervalSeconds) {
+    throw new ConfigError(
+      `nodes.unreachableSeconds: must be at least two heartbeats (${2 * config.heartbeatIntervalSeconds}), as one may be late`,
+    );
+  }
   if (config.destination !== "off" && !isLoopback(hostPort(config.destination.listen).host)) {
     throw new ConfigError(
       `destination.listen: ${config.destination.listen} is not a loopback address; others use the TLS port, which asks who they are`,

@@ -5,6 +5,7 @@ import { CoordinatorError } from "../errors.ts";
 import type { Change, ObjectEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
 import type { State } from "../state/state.ts";
+import { type BeliefLimits, Beliefs, defaultBeliefs } from "./beliefs.ts";
 
 /** One live stream of a node. */
 export interface Session {
@@ -25,31 +26,30 @@ export interface SessionsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly heartbeatIntervalMs: number;
+  /** Default: as without a setting. */
+  readonly beliefs?: BeliefLimits;
 }
 
 /** Heartbeats a node may miss before its stream counts as dead: one may be late, two are a sign, three are an answer. */
 const missedHeartbeats = 3;
 /** Log and exec requests waiting for one agent. */
 const maxRequests = 64;
-/** A node that went away is believed in this long, so that a dropped connection or our own restart harms nobody. */
-const graceMs = 8_000;
 
-/** Which nodes are connected; feeds their health into the view. */
+/** Which nodes are connected. */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #live = new Map<string, Session>();
-  readonly #lapses = new Map<string, () => void>();
+  readonly #beliefs: Beliefs;
   #sweep: () => void = () => {};
-  #stopped = false;
   readonly #unsubscribe: () => void;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
-    for (const { name } of options.state.nodes()) {
-      this.#setHealth(name, true, "");
-      this.#lapseLater(name, "has not connected since the coordinator started");
-    }
+    this.#beliefs = new Beliefs({
+      ...options,
+      limits: options.beliefs ?? defaultBeliefs(options.heartbeatIntervalMs),
+    });
     this.#sweepLater();
   }
 
@@ -71,26 +71,31 @@ export class Sessions {
       lastHeardMs: clock.monotonicMs(),
     };
     this.#live.set(node, session);
-    this.#lapses.get(node)?.();
-    this.#lapses.delete(node);
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
     log.info({ node, session: session.id, replaced: older?.id }, "node connected");
-    this.#setHealth(node, true, "");
+    this.heard(session);
     return session;
   }
 
   heard(session: Session, usage?: { readonly cpuMilli: number; readonly memoryBytes: number }): void {
-    session.lastHeardMs = this.#options.clock.monotonicMs();
     const { state, clock } = this.#options;
-    const health = { ready: true, message: "", lastSeenMs: clock.nowMs(), ...(usage && { usage }) };
-    if (this.#live.get(session.node) === session) state.setNodeHealth(session.node, health, false);
+    session.lastHeardMs = clock.monotonicMs();
+    if (this.#live.get(session.node) !== session) return;
+    this.#beliefs.heard(session.node);
+    const health = state.node(session.node)?.health;
+    if (health === undefined) return;
+    state.setNodeHealth(
+      session.node,
+      { ...health, lastSeenMs: clock.nowMs(), ...(usage && { usage }) },
+      false,
+    );
   }
 
   close(session: Session): void {
     if (this.#live.get(session.node) !== session) return;
     this.#live.delete(session.node);
     this.#options.log.info({ node: session.node, session: session.id }, "node disconnected");
-    this.#lapseLater(session.node, "its connection was lost");
+    this.#beliefs.left(session.node, session.lastHeardMs < this.#silentSinceMs());
   }
 
   /** Asks the node's agent to open a stream. UNAVAILABLE when it isn't connected. */
@@ -112,16 +117,15 @@ export class Sessions {
   }
 
   stop(): void {
-    this.#stopped = true;
     this.#unsubscribe();
     this.#sweep();
-    for (const cancel of this.#lapses.values()) cancel();
-    this.#lapses.clear();
+    this.#beliefs.stop();
   }
 
   /** One look at each change for all nodes together: a change costs what it touches, not what is connected. */
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
+      if (change.kind === "node" && change.after === undefined) this.#forget(change.before?.name ?? "");
       if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
       if (change.kind !== "pod") continue;
       for (const pod of [change.before, change.after]) {
@@ -145,28 +149,21 @@ export class Sessions {
     session.wake.raise();
   }
 
-  #lapseLater(node: string, message: string): void {
-    if (this.#stopped) return;
-    this.#lapses.get(node)?.();
-    const cancel = this.#options.clock.schedule(graceMs, () => {
-      this.#lapses.delete(node);
-      this.#options.log.warn({ node, message }, "node is not ready");
-      this.#setHealth(node, false, message);
-    });
-    this.#lapses.set(node, cancel);
+  #forget(node: string): void {
+    this.#beliefs.forget(node);
+    const why = `node ${node} was forgotten: join again with a new token`;
+    this.#live.get(node)?.ended.abort(new CoordinatorError("PERMISSION_DENIED", why));
   }
 
-  #setHealth(node: string, ready: boolean, message: string): void {
-    const { state, clock } = this.#options;
-    const before = state.node(node)?.health;
-    const lastSeenMs = ready && this.#live.has(node) ? clock.nowMs() : before?.lastSeenMs;
-    state.setNodeHealth(node, { ...before, ready, message, lastSeenMs }, before?.ready !== ready);
+  #silentSinceMs(): number {
+    const { clock, heartbeatIntervalMs } = this.#options;
+    return clock.monotonicMs() - missedHeartbeats * heartbeatIntervalMs;
   }
 
   #sweepLater(): void {
     const { clock, heartbeatIntervalMs } = this.#options;
     this.#sweep = clock.schedule(heartbeatIntervalMs, () => {
-      const silentSinceMs = clock.monotonicMs() - missedHeartbeats * heartbeatIntervalMs;
+      const silentSinceMs = this.#silentSinceMs();
       for (const session of this.#live.values()) {
         if (session.lastHeardMs < silentSinceMs)
           session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));

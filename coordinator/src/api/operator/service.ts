@@ -27,9 +27,10 @@ import { copy } from "./copy.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
 import { logs } from "./logs.ts";
+import { nodeView } from "./node-view.ts";
 import { portForward } from "./port-forward.ts";
 import { updateNode } from "./update-node.ts";
-import { endpointViews, nodeView, podView, resourceView } from "./views.ts";
+import { endpointViews, podView, resourceView } from "./views.ts";
 
 export interface OperatorOptions extends ObjectOptions, EventOptions {
   readonly unplaced: Unplaced;

@@ -8,7 +8,7 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import { validateUpdateNode } from "../validate/update-node.ts";
-import { nodeView } from "./views.ts";
+import { nodeView } from "./node-view.ts";
 
 export interface UpdateNodeOptions {
   readonly store: Store;

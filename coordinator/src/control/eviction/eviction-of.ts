@@ -1,5 +1,6 @@
 import type { NodeTaint, PodRecord } from "@forage/proto/forage/store/v1/store";
 import { tolerates } from "@forage/scheduler";
+import { notReadyTaint, unreachableTaint } from "../../model/node-taints.ts";
 import { taintsFrom, tolerationsOf } from "../../model/pod-rules.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
 
@@ -10,26 +11,43 @@ export interface Eviction {
   readonly taint: NodeTaint;
 }
 
+/** How long pods that say nothing of it tolerate that their node is lost or broken. Kubernetes: 300 s each. */
+export interface DefaultTolerations {
+  readonly unreachableMs: number;
+  readonly notReadyMs: number;
+}
+
+/** A heartbeat longer than it takes to see a loss, so that a loss of many is seen as one of many. */
+export const defaultTolerations: DefaultTolerations = { unreachableMs: 3_000, notReadyMs: 300_000 };
+
 /**
  * Kubernetes' rule: at once where a NoExecute taint isn't tolerated, else when the shortest toleration_seconds of those that
  * tolerate one is over. Undefined: the pod may stay.
  */
-export function evictionOf(pod: PodRecord, taints: readonly NodeTaint[]): Eviction | undefined {
+export function evictionOf(
+  pod: PodRecord,
+  taints: readonly NodeTaint[],
+  defaults: DefaultTolerations = defaultTolerations,
+): Eviction | undefined {
   const evictions = taints.flatMap((taint) => {
-    const seconds = taint.effect === "NoExecute" ? toleratedSeconds(pod, taint) : Number.POSITIVE_INFINITY;
-    if (seconds === Number.POSITIVE_INFINITY) return [];
+    const waitMs =
+      taint.effect === "NoExecute" ? toleratedMs(pod, taint, defaults) : Number.POSITIVE_INFINITY;
+    if (waitMs === Number.POSITIVE_INFINITY) return [];
     const sinceMs = Math.max(toEpochMs(taint.addedAt) ?? 0, toEpochMs(pod.boundAt) ?? 0);
-    return [{ atMs: sinceMs + seconds * 1000, taint }];
+    return [{ atMs: sinceMs + waitMs, taint }];
   });
   return evictions.sort((a, b) => a.atMs - b.atMs)[0];
 }
 
 /** By the first toleration that matches. 0 in the contract is none given, and less than 0 is at once. */
-function toleratedSeconds(pod: PodRecord, taint: NodeTaint): number {
+function toleratedMs(pod: PodRecord, taint: NodeTaint, defaults: DefaultTolerations): number {
   const matching = pod.template?.podConfig?.tolerations.find((toleration) =>
     taintsFrom([taint]).some((it) => tolerates(tolerationsOf([toleration]), it)),
   );
-  if (matching === undefined) return 0;
+  if (matching === undefined) {
+    if (taint.key === unreachableTaint) return defaults.unreachableMs;
+    return taint.key === notReadyTaint ? defaults.notReadyMs : 0;
+  }
   const { tolerationSeconds } = matching;
-  return tolerationSeconds === 0n ? Number.POSITIVE_INFINITY : Math.max(0, Number(tolerationSeconds));
+  return tolerationSeconds === 0n ? Number.POSITIVE_INFINITY : Math.max(0, Number(tolerationSeconds) * 1000);
 }

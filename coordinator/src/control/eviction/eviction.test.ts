@@ -68,7 +68,11 @@ async function start(t: TestContext) {
     { ...aPod({ name: "elsewhere", node: "n2" }) },
   ];
   const view = await aView(t, { nodes: [node, aNode({ name: "n2" })], pods });
-  const controller = new EvictionController({ ...view, log: pino({ level: "silent" }) });
+  const controller = new EvictionController({
+    ...view,
+    log: pino({ level: "silent" }),
+    events: { record: () => {} },
+  });
   t.after(() => controller.close());
   return view;
 }

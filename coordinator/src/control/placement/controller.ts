@@ -10,7 +10,7 @@ import {
 import type { Logger } from "pino";
 import { batches, type Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
-import { nodeProblems } from "../../model/node-conditions.ts";
+import { conditionTaints } from "../../model/node-taints.ts";
 import { taintsFrom } from "../../model/pod-rules.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
@@ -262,10 +262,6 @@ function nodeSpecOf(node: NodeEntry): NodeSpec {
 
 /** What operators put on it; and one of a kind of what its conditions call for, however many these are. */
 function taintsOf(node: NodeEntry): Taint[] {
-  const keys = new Set(nodeProblems(node.report?.report).map(({ taint }) => taint));
-  if (!node.health.ready) keys.add("node.kubernetes.io/not-ready");
-  return [
-    ...taintsFrom(node.record.taints),
-    ...[...keys].map((taint): Taint => ({ key: taint, value: "", effect: "NoSchedule" })),
-  ];
+  const called = conditionTaints(node).filter(({ effect }) => effect === "NoSchedule");
+  return [...taintsFrom(node.record.taints), ...taintsFrom(called)];
 }

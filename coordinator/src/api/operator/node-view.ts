@@ -1,0 +1,60 @@
+import type { Drain, Node } from "@forage/proto/forage/operator/v1/operator";
+import type { DrainRecord, NodeTaint } from "@forage/proto/forage/store/v1/store";
+import { formatBytes, formatMilliCpu, podRequests } from "@forage/scheduler";
+import { nodeProblems } from "../../model/node-conditions.ts";
+import { conditionTaints } from "../../model/node-taints.ts";
+import { podSpecOf } from "../../model/pod-spec.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { NodeEntry, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+
+export function nodeView(state: State, node: NodeEntry): Node {
+  const { record, report, health } = node;
+  const pods = state.podsOnNode(node.name);
+  const problems = nodeProblems(report?.report).map(({ message }) => message);
+  const lostMs = health.ready ? undefined : health.sinceMs;
+  return {
+    name: node.name,
+    ready: health.ready && problems.length === 0,
+    message: [health.message, ...problems].filter((text) => text !== "").join("; "),
+    unschedulable: record.unschedulable,
+    labels: { ...report?.report?.labels, ...record.labels },
+    report: report?.report,
+    joinedAt: record.joinedAt,
+    lastSeenAt: health.lastSeenMs === undefined ? undefined : toTimestamp(health.lastSeenMs),
+    agentVersion: report?.agentVersion ?? "",
+    pods: pods.length,
+    requested: requestedOn(pods),
+    bootId: report?.bootId ?? "",
+    taints: record.taints.map(taintView),
+    unreachable: lostMs !== undefined,
+    notReadySince: lostMs === undefined ? record.notReadySince : toTimestamp(lostMs),
+    drain: record.drain && drainView(record.drain),
+    conditionTaints: conditionTaints(node).map(taintView),
+  };
+}
+
+export function drainView(record: DrainRecord): Drain {
+  const { startedAt, finishedAt, failure, force, includeClaims, uncordonOnReturn } = record;
+  const state = failure !== "" ? "failed" : finishedAt === undefined ? "draining" : "drained";
+  return { state, startedAt, finishedAt, message: failure, force, includeClaims, uncordonOnReturn };
+}
+
+function taintView({ key, value, effect }: NodeTaint) {
+  return { key, value, effect };
+}
+
+function requestedOn(pods: readonly PodEntry[]): Record<string, string> {
+  const sums = new Map<string, number>();
+  for (const pod of pods) {
+    for (const [resource, amount] of podRequests(podSpecOf(pod.record))) {
+      sums.set(resource, (sums.get(resource) ?? 0) + amount);
+    }
+  }
+  return Object.fromEntries([...sums].map(([resource, amount]) => [resource, quantity(resource, amount)]));
+}
+
+function quantity(resource: string, amount: number): string {
+  if (resource === "cpu") return formatMilliCpu(amount);
+  return resource === "memory" || resource === "ephemeral-storage" ? formatBytes(amount) : String(amount);
+}

@@ -1,0 +1,26 @@
+import type { Config } from "../config.ts";
+import type { DefaultTolerations } from "../control/eviction/eviction-of.ts";
+import { type BeliefLimits, defaultBeliefs } from "./beliefs.ts";
+
+/** When nodes are given up, and when their pods are, as configured. */
+export interface NodeLimits {
+  readonly beliefs: BeliefLimits;
+  readonly tolerations: DefaultTolerations;
+}
+
+export function nodeLimits({
+  nodes,
+  heartbeatIntervalSeconds,
+}: Pick<Config, "nodes" | "heartbeatIntervalSeconds">): NodeLimits {
+  const { unreachableMs } = defaultBeliefs(heartbeatIntervalSeconds * 1000);
+  return {
+    beliefs: {
+      unreachableMs: nodes.unreachableSeconds === undefined ? unreachableMs : nodes.unreachableSeconds * 1000,
+      startGraceMs: nodes.startGraceSeconds * 1000,
+    },
+    tolerations: {
+      unreachableMs: nodes.unreachableTolerationSeconds * 1000,
+      notReadyMs: nodes.notReadyTolerationSeconds * 1000,
+    },
+  };
+}
