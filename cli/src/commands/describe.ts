@@ -5,10 +5,13 @@ import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
+import { renderSection } from "../output/sections.ts";
 import { describeNode } from "../view/describe-node.ts";
 import { describePod } from "../view/describe-pod.ts";
 import { describeResource, type ResourceDetail } from "../view/describe-resource.ts";
+import { eventTable } from "../view/events.ts";
 import type { ResourceKind } from "../view/kinds.ts";
+import { eventsAbout } from "./event-query.ts";
 import { findNode, findPod, findPodsOf, findResource } from "./find.ts";
 import { showObject } from "./object-commands.ts";
 import { parseObjectReference, parseReference } from "./reference.ts";
@@ -60,9 +63,10 @@ async function showPod(context: Context, coordinator: Coordinator, name: string)
   const pod = await findPod(coordinator, namespace, name);
   const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
   const workload = resources.find((each) => each.kind === pod.workloadKind && each.name === pod.workloadName);
-  show(
+  await show(
     context,
-    `pod/${pod.name}`,
+    coordinator,
+    { namespace, kind: "pod", name: pod.name },
     () => Pod.toJSON(pod),
     (nowMs) => describePod(pod, workload?.spec, nowMs, context.paint),
   );
@@ -77,9 +81,10 @@ async function showNode(context: Context, coordinator: Coordinator, name: string
     node: name,
     name: "",
   });
-  show(
+  await show(
     context,
-    `node/${name}`,
+    coordinator,
+    { namespace: "", kind: "node", name },
     () => ({ node: Node.toJSON(node), pods: pods.map(Pod.toJSON) }),
     (nowMs) => describeNode(node, pods, nowMs, context.paint),
   );
@@ -104,9 +109,10 @@ async function showResource(
     endpoints,
     rollout: await findRollout(coordinator, resource.rolloutId),
   };
-  show(
+  await show(
     context,
-    `${kind}/${name}`,
+    coordinator,
+    { namespace, kind, name },
     () => toJson(detail),
     (nowMs) => describeResource(detail, nowMs, context.paint),
   );
@@ -135,6 +141,26 @@ function toJson({ resource, pods, endpoints, rollout }: ResourceDetail): unknown
   };
 }
 
-function show(context: Context, name: string, json: () => unknown, text: (nowMs: number) => string): void {
-  printOne(context, json, () => (context.format === "name" ? `${name}\n` : text(context.world.nowMs())));
+interface About {
+  /** Empty for nodes. */
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** People see with it what happened to it last. */
+async function show(
+  context: Context,
+  coordinator: Coordinator,
+  { namespace, ...about }: About,
+  json: () => unknown,
+  text: (nowMs: number) => string,
+): Promise<void> {
+  const { format, world, paint } = context;
+  const isForPeople = format === "table" || format === "wide";
+  const events = isForPeople ? await eventsAbout(coordinator, namespace, about) : [];
+  const nowMs = world.nowMs();
+  const describeAll = (): string =>
+    text(nowMs) + renderSection("Events", eventTable(events, nowMs, paint), paint);
+  printOne(context, json, () => (format === "name" ? `${about.kind}/${about.name}\n` : describeAll()));
 }

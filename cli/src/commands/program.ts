@@ -6,6 +6,7 @@ import { config } from "./config-map.ts";
 import { cp } from "./cp.ts";
 import { deleteCommand } from "./delete.ts";
 import { describe } from "./describe.ts";
+import { events } from "./events.ts";
 import { exec } from "./exec.ts";
 import { get } from "./get.ts";
 import { helpCommand } from "./help.ts";
@@ -26,6 +27,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   validate,
   get,
   describe,
+  events,
   groupCommands("rollout", "Look at rollouts", [rolloutStatus]),
   logs,
   exec,

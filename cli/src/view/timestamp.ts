@@ -10,6 +10,11 @@ export function toMs(time: WireTime): number {
   return Number(time.seconds) * 1000 + Math.floor(time.nanos / 1_000_000);
 }
 
+export function toWireTime(epochMs: number): WireTime {
+  const seconds = Math.floor(epochMs / 1000);
+  return { seconds: BigInt(seconds), nanos: Math.floor((epochMs - seconds * 1000) * 1_000_000) };
+}
+
 /** How long ago; empty if it never was. */
 export function age(time: WireTime | undefined, nowMs: number): string {
   return time === undefined ? "" : formatAge(nowMs - toMs(time));

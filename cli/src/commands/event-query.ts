@@ -1,0 +1,36 @@
+import type { Event, EventFilter } from "@forage/proto/forage/operator/v1/operator";
+import { status } from "@grpc/grpc-js";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+
+/** What `describe` shows of them. */
+const lastEvents = 10;
+
+export function eventFilter(fields: Partial<EventFilter> = {}): EventFilter {
+  return { kind: "", name: "", type: "", reason: "", since: undefined, ...fields };
+}
+
+/** The last events about something, oldest first; none where the coordinator doesn't tell them to this caller. */
+export async function eventsAbout(
+  coordinator: Coordinator,
+  namespace: string,
+  { kind, name }: { readonly kind: string; readonly name: string },
+): Promise<readonly Event[]> {
+  try {
+    const filter = eventFilter({ kind, name });
+    const { events } = await coordinator.call(operator.listEvents, {
+      namespace,
+      filter,
+      after: 0n,
+      limit: lastEvents,
+    });
+    return events;
+  } catch (error) {
+    // What is described is worth showing without them.
+    const refused = error instanceof CallError && refusals.has(error.status);
+    if (refused) return [];
+    throw error;
+  }
+}
+
+const refusals: ReadonlySet<status> = new Set([status.UNIMPLEMENTED, status.PERMISSION_DENIED]);
