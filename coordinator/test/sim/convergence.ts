@@ -1,0 +1,60 @@
+import { replicasOf } from "../../src/model/workload.ts";
+import type { ResourceEntry } from "../../src/state/entries.ts";
+import { Violation } from "./violation.ts";
+import type { World } from "./world.ts";
+
+/** What has not come to rest; undefined: all is as it is wanted. */
+export function whatIsOpen(world: World): string | undefined {
+  const { rules, clients, coordinator, nodes } = world;
+  const { state } = rules;
+  if (!coordinator.up) return "the coordinator is not up";
+  if (clients.open > 0) return `${clients.open} calls have no answer`;
+  if (clients.watching.size > 0) return `the ends of ${[...clients.watching].join(", ")} were not seen`;
+  const active = state.activeRollouts();
+  if (active.length > 0) return `rollouts ${active.map(({ id }) => id).join(", ")} go on`;
+  for (const resource of state.resources()) {
+    const open = whatResourceLacks(resource, world);
+    if (open !== undefined) return open;
+  }
+  for (const pod of state.pods())
+    if (pod.record.stoppingSince !== undefined) return `pod ${pod.record.name} is still stopping`;
+  for (const node of nodes) {
+    const wanted = state.podsOnNode(node.name).map(({ record }) => record.uid);
+    const has = [...node.pods.keys()];
+    if (wanted.length !== has.length || wanted.some((uid) => !node.pods.has(uid)))
+      return `node ${node.name} has ${has.length} pods, ${wanted.length} are wanted`;
+  }
+  return undefined;
+}
+
+function whatResourceLacks(
+  { key, record, workload }: ResourceEntry,
+  { rules, coordinator }: World,
+): string | undefined {
+  if (record.deleting) return `${key} is being deleted`;
+  const spec = record.resource?.spec;
+  if (spec?.$case !== "containerService" || workload === undefined) return undefined;
+  const pods = rules.state.podsOfWorkload(`${record.namespace}/${record.kind}/${record.name}`);
+  const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
+  const ready = current.filter(
+    (pod) =>
+      pod.status?.ready === true && coordinator.core.state.node(pod.record.node)?.health.ready === true,
+  );
+  const replicas = replicasOf(spec.value);
+  if (ready.length === replicas && pods.length === replicas) return undefined;
+  return `${key} has ${ready.length} ready pods of ${replicas}, and ${pods.length} in all`;
+}
+
+/** What must be so once all has come to rest. */
+export function assertConverged(world: World): void {
+  const open = whatIsOpen(world);
+  if (open !== undefined) throw new Violation(`it did not stay at rest: ${open}`);
+  const { state } = world.rules;
+  for (const pod of state.pods())
+    if (state.resource(`resources/${pod.workloadKey}`) === undefined)
+      throw new Violation(`pod ${pod.record.name} belongs to nothing`);
+  for (const id of world.clients.rollouts) {
+    const rollout = state.rollout(id);
+    if (rollout !== undefined && !rollout.record.finished) throw new Violation(`rollout ${id} never ended`);
+  }
+}

@@ -1,0 +1,37 @@
+import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import type { NodeWitness } from "./sim-node.ts";
+import type { Blame } from "./violation.ts";
+
+/** What must hold of what happens on hosts, whatever the records say. */
+export class HostRules implements NodeWitness {
+  readonly #blame: Blame;
+  /** Where a pod was ever given to. */
+  readonly #nodes = new Map<string, string>();
+  readonly #removed = new Set<string>();
+
+  constructor(blame: Blame) {
+    this.#blame = blame;
+  }
+
+  assigned(node: string, { uid, name, stopping }: PodAssignment): void {
+    const known = this.#nodes.get(uid);
+    if (known !== undefined && known !== node)
+      this.#blame(`pod ${name} was given to ${known} and to ${node}`);
+    if (this.#removed.has(uid) && !stopping)
+      this.#blame(`pod ${name} was given to ${node} after it was removed`);
+    this.#nodes.set(uid, node);
+  }
+
+  starts(node: string, { uid, name, stopping }: PodAssignment): void {
+    if (this.#removed.has(uid)) this.#blame(`pod ${name} started on ${node} after it was removed`);
+    if (stopping) this.#blame(`pod ${name} started on ${node} though it is to stop`);
+  }
+
+  removed(_node: string, { uid }: PodAssignment): void {
+    this.#removed.add(uid);
+  }
+
+  violation(what: string): void {
+    this.#blame(what);
+  }
+}

@@ -1,0 +1,61 @@
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
+import { decodeRecord } from "../../src/model/codec.ts";
+import { prefixes, resourceKey } from "../../src/model/keys.ts";
+import { replicasOf } from "../../src/model/workload.ts";
+import type { PodEntry } from "../../src/state/entries.ts";
+import type { State } from "../../src/state/state.ts";
+import type { Op } from "../../src/store/index.ts";
+import { rollingLimitsOf } from "./rolling-limits.ts";
+
+/** Pods stopped for one of these are not stopped by a rollout: limits of updates don't hold for what befalls them. */
+const forced = /taint|drain|evict|room|ended|deleted|preempt|unreachable|lost|forgotten|rebalance/i;
+
+/**
+ * What is wrong with a write, by the view by which it was decided: a rollout must not stop pods that are needed. Others may
+ * have become unready in the same moment, which nobody can know.
+ */
+export function wrongStops(state: State, ops: readonly Op[]): string | undefined {
+  const stops = new Map<string, { readonly pod: PodEntry; readonly why: string }[]>();
+  for (const op of ops) {
+    if (op.kind !== "put" || !op.key.startsWith(prefixes.pods)) continue;
+    const record = decodeRecord(PodRecord, op.key, op.value);
+    const pod = state.pod(record.namespace, record.name);
+    if (pod === undefined || pod.record.stoppingSince !== undefined || record.stoppingSince === undefined)
+      continue;
+    const found = stops.get(pod.workloadKey) ?? [];
+    stops.set(pod.workloadKey, [...found, { pod, why: record.stopReason }]);
+  }
+  for (const [key, stopped] of stops) {
+    const wrong = wrongStopsOf(key, stopped, state);
+    if (wrong !== undefined) return wrong;
+  }
+  return undefined;
+}
+
+function wrongStopsOf(
+  key: string,
+  stopped: readonly { readonly pod: PodEntry; readonly why: string }[],
+  state: State,
+): string | undefined {
+  const [namespace = "", kind = "", name = ""] = key.split("/");
+  const resource = state.resource(resourceKey(namespace, kind, name));
+  const spec = resource?.record.resource?.spec;
+  if (resource === undefined || resource.record.deleting || spec?.$case !== "containerService")
+    return undefined;
+  const limits = rollingLimitsOf(spec.value, replicasOf(spec.value));
+  if (limits === undefined) return undefined;
+  const going = new Set(stopped.map(({ pod }) => pod));
+  const taken = new Set(stopped.filter(({ why }) => forced.test(why)).map(({ pod }) => pod));
+  const available = state.podsOfWorkload(key).filter((pod) => isAvailable(pod, state) && !taken.has(pod));
+  const left = available.filter((pod) => !going.has(pod));
+  if (left.length === available.length) return undefined;
+  const least = Math.min(available.length, limits.minAvailable);
+  if (left.length >= least) return undefined;
+  const whys = [...new Set(stopped.map(({ why }) => why))].join(", ");
+  return `${key}: stopping ${going.size} pods (${whys}) leaves ${left.length} of ${available.length} available, at least ${least} must stay`;
+}
+
+function isAvailable({ record, status }: PodEntry, state: State): boolean {
+  if (record.stoppingSince !== undefined || status?.ready !== true) return false;
+  return state.node(record.node)?.health.ready === true;
+}

@@ -1,0 +1,114 @@
+import type {
+  Compare,
+  Lease,
+  LeaseId,
+  Op,
+  RangeOptions,
+  RangeResult,
+  ReadOptions,
+  Store,
+  StoredRecord,
+  StoreHealth,
+  TxnResult,
+  WatchBatch,
+} from "../../src/store/index.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+/** What becomes of one write: done, or the process dies just before or just after. */
+export type Fate = "done" | "die-before" | "die-after";
+
+export interface LifeStoreOptions {
+  /** What outlives the process. */
+  readonly durable: Store;
+  readonly time: VirtualTime;
+  /** Aborted once the process is dead: nothing more comes of it then. */
+  readonly life: AbortSignal;
+  readonly die: () => void;
+  readonly delayMs: () => number;
+  /** Called for each write that comes to the disk. */
+  readonly fate: () => Fate;
+  /** Looks at what is about to be written when it is asked for; what it returns is told whether it was written. */
+  readonly witness: (compares: readonly Compare[], ops: readonly Op[]) => (result: TxnResult) => void;
+}
+
+/** The store as one life of a coordinator sees it: slow, and gone with it. */
+export class LifeStore implements Store {
+  readonly #options: LifeStoreOptions;
+
+  constructor(options: LifeStoreOptions) {
+    this.#options = options;
+  }
+
+  get revision(): number {
+    return this.#options.durable.revision;
+  }
+
+  get compactRevision(): number {
+    return this.#options.durable.compactRevision;
+  }
+
+  async get(key: string, options?: ReadOptions): Promise<StoredRecord | undefined> {
+    await this.#pause();
+    return this.#options.durable.get(key, options);
+  }
+
+  async range(prefix: string, options?: RangeOptions): Promise<RangeResult> {
+    await this.#pause();
+    return this.#options.durable.range(prefix, options);
+  }
+
+  async txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult> {
+    const { durable, die, fate, witness, life } = this.#options;
+    const told = witness(compares, ops);
+    await this.#pause();
+    const end = fate();
+    if (end === "die-before") die();
+    if (life.aborted) return never();
+    const result = await durable.txn(compares, ops);
+    told(result);
+    if (end === "die-after") die();
+    await this.#pause();
+    return result;
+  }
+
+  async *watch(prefix: string, fromRevision: number, signal: AbortSignal): AsyncGenerator<WatchBatch> {
+    const { durable, life } = this.#options;
+    for await (const batch of durable.watch(prefix, fromRevision, AbortSignal.any([signal, life]))) {
+      await this.#pause();
+      yield batch;
+    }
+    if (life.aborted) await never();
+  }
+
+  lease(ttlMs: number): Promise<Lease> {
+    return this.#options.durable.lease(ttlMs);
+  }
+
+  findLease(id: LeaseId): Promise<Lease> {
+    return this.#options.durable.findLease(id);
+  }
+
+  compact(revision: number): Promise<void> {
+    return this.#options.durable.compact(revision);
+  }
+
+  health(): StoreHealth {
+    return this.#options.durable.health();
+  }
+
+  async close(): Promise<void> {}
+
+  #pause(): Promise<void> {
+    const { time, life, delayMs } = this.#options;
+    if (life.aborted) return never();
+    return new Promise((resolve) =>
+      time.after(delayMs(), () => {
+        if (!life.aborted) resolve();
+      }),
+    );
+  }
+}
+
+function never(): Promise<never> {
+  return new Promise(() => {});
+}

@@ -1,0 +1,89 @@
+import type { Random } from "../support/random.ts";
+import type { VirtualTime } from "./virtual-time.ts";
+
+export type Direction = "up" | "down";
+
+/** The way between one node and the coordinator: how long it takes, and whether anything gets through. */
+export class Way {
+  readonly #time: VirtualTime;
+  readonly #random: Random;
+  readonly #cut = { up: false, down: false };
+  readonly #held = { up: new Set<() => void>(), down: new Set<() => void>() };
+  /** Of one message; the real time is between half and twice of it. */
+  latencyMs = 5;
+
+  constructor(time: VirtualTime, random: Random) {
+    this.#time = time;
+    this.#random = random;
+  }
+
+  get open(): boolean {
+    return !this.#cut.up && !this.#cut.down;
+  }
+
+  cut(...directions: readonly Direction[]): void {
+    for (const direction of directions) this.#cut[direction] = true;
+  }
+
+  /** What was held back on the way arrives. */
+  heal(): void {
+    for (const direction of ["up", "down"] as const) {
+      this.#cut[direction] = false;
+      const held = [...this.#held[direction]];
+      this.#held[direction].clear();
+      for (const go of held) go();
+    }
+  }
+
+  delayMs(): number {
+    return this.latencyMs * (0.5 + 1.5 * this.#random.next());
+  }
+
+  /** Calls once a message that is sent now has arrived. */
+  carry(direction: Direction, arrived: () => void): void {
+    this.#time.after(this.delayMs(), () => this.#arrive(direction, arrived));
+  }
+
+  #arrive(direction: Direction, arrived: () => void): void {
+    if (this.#cut[direction]) this.#held[direction].add(arrived);
+    else arrived();
+  }
+}
+
+/** Messages of one stream in one direction: in order, none lost, until it is closed. */
+export class Pipe<T> {
+  readonly #way: Way;
+  readonly #direction: Direction;
+  readonly #deliver: (item: T) => void;
+  readonly #queue: T[] = [];
+  #moving = false;
+  #closed = false;
+
+  constructor(way: Way, direction: Direction, deliver: (item: T) => void) {
+    this.#way = way;
+    this.#direction = direction;
+    this.#deliver = deliver;
+  }
+
+  send(item: T): void {
+    if (this.#closed) return;
+    this.#queue.push(item);
+    this.#move();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#queue.length = 0;
+  }
+
+  #move(): void {
+    if (this.#moving || this.#queue.length === 0) return;
+    this.#moving = true;
+    this.#way.carry(this.#direction, () => {
+      this.#moving = false;
+      if (this.#closed) return;
+      // What was sent meanwhile was right behind it.
+      for (const item of this.#queue.splice(0)) this.#deliver(item);
+    });
+  }
+}

@@ -1,0 +1,48 @@
+import { spawn } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+
+export interface Histories {
+  readonly from: number;
+  readonly count: number;
+  readonly arguments?: readonly string[];
+}
+
+export interface HistoriesResult {
+  readonly broken: boolean;
+  readonly output: string;
+}
+
+/** Runs histories in processes of their own, one for each processor. */
+export async function runHistories(histories: Histories): Promise<HistoriesResult> {
+  const { from, count } = histories;
+  const parts = Math.min(count, availableParallelism());
+  const size = Math.ceil(count / parts);
+  const results = await Promise.all(
+    Array.from({ length: parts }, (_, index) =>
+      runPart({
+        ...histories,
+        from: from + index * size,
+        count: Math.max(0, Math.min(size, count - index * size)),
+      }),
+    ),
+  );
+  return {
+    broken: results.some(({ broken }) => broken),
+    output: results.map(({ output }) => output).join(""),
+  };
+}
+
+async function runPart({ from, count, arguments: more = [] }: Histories): Promise<HistoriesResult> {
+  const main = join(import.meta.dirname, "main.ts");
+  const child = spawn(process.execPath, [main, "--seeds", `${count}`, "--from", `${from}`, ...more], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const ended = new Promise<number | null>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", resolve);
+  });
+  const [code, output, errors] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
+  return { broken: code !== 0, output: output + errors };
+}

@@ -1,0 +1,193 @@
+import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
+import { nodeId } from "@forage/identity";
+import { CertificateAuthority } from "@forage/identity/ca";
+import { ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
+import { type Logger, pino } from "pino";
+import { forageService } from "../../src/api/forage/service.ts";
+import type { Clock } from "../../src/control/clock.ts";
+import { type Core, type CoreOptions, startCore } from "../../src/core.ts";
+import { connect } from "../../src/link/connect.ts";
+import { IdentityIssuer } from "../../src/objects/identity-issuer.ts";
+import { openVault } from "../../src/objects/open-vault.ts";
+import type { Vault } from "../../src/objects/vault.ts";
+import type { CallContext } from "../../src/rpc/caller.ts";
+import type { State } from "../../src/state/state.ts";
+import type { Compare, Op, Store, TxnResult } from "../../src/store/index.ts";
+import type { Random } from "../support/random.ts";
+import { type Fate, LifeStore } from "./life-store.ts";
+import type { Handler } from "./stream.ts";
+import { clockOf, type VirtualTime } from "./virtual-time.ts";
+
+export interface CoordinatorOptions {
+  /** Which life it is, from 1. */
+  readonly number: number;
+  readonly durable: Store;
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly secrets: Secrets;
+  readonly config: CoreOptions["config"];
+  readonly skewMs: number;
+  readonly storeDelayMs: () => number;
+  readonly fate: () => Fate;
+  readonly witness: LifeWitness;
+  readonly note: (what: string) => void;
+}
+
+/** What is known of a life from outside. */
+export interface LifeWitness {
+  /** Just before a write is asked for, with the view by which it was decided, once there is one. The answer is told how it went. */
+  writing(
+    state: State | undefined,
+    compares: readonly Compare[],
+    ops: readonly Op[],
+  ): (result: TxnResult) => void;
+  up(life: SimCoordinator): void;
+  died(life: SimCoordinator): void;
+  fatal(error: unknown): void;
+}
+
+/** What a cluster has from its beginning. The same for all simulations of a process: making them costs time. */
+export interface Secrets {
+  readonly authority: CertificateAuthority;
+  readonly issuer: IdentityIssuer;
+  readonly vaultOf: (store: Store) => Promise<Vault>;
+}
+
+export async function makeSecrets(): Promise<Secrets> {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const bytes = createHash("sha256").update("simulation").digest();
+  return {
+    authority: await CertificateAuthority.create("sim", { nowMs: Date.now, randomBytes }),
+    issuer: new IdentityIssuer({ issuer: "sim", keys: [privateKey] }),
+    vaultOf: (store) => openVault([{ id: "sim", bytes }], store),
+  };
+}
+
+/** One life of a coordinator: the real parts, from the store's view to the agents' streams, on simulated time. */
+export class SimCoordinator {
+  readonly number: number;
+  readonly #options: CoordinatorOptions;
+  readonly #life = new AbortController();
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #store: LifeStore;
+  #core: Core | undefined;
+
+  constructor(options: CoordinatorOptions) {
+    this.#options = options;
+    this.number = options.number;
+    this.#clock = clockOf(options.time, this.#life.signal, options.skewMs);
+    this.#log = loggerOf((line) => {
+      if (!this.dead) options.note(line);
+    });
+    this.#store = new LifeStore({
+      durable: options.durable,
+      time: options.time,
+      life: this.#life.signal,
+      die: () => this.die(),
+      delayMs: options.storeDelayMs,
+      fate: options.fate,
+      witness: (compares, ops) => options.witness.writing(this.#core?.state, compares, ops),
+    });
+    this.#start().catch((error: unknown) => this.#fatal(error));
+  }
+
+  get dead(): boolean {
+    return this.#life.signal.aborted;
+  }
+
+  /** Takes calls. */
+  get up(): boolean {
+    return this.#core !== undefined && !this.dead;
+  }
+
+  get core(): Core {
+    if (this.#core === undefined) throw new Error("the coordinator is not up");
+    return this.#core;
+  }
+
+  get life(): AbortSignal {
+    return this.#life.signal;
+  }
+
+  /** `forest.v1.ForageService` as its clients see it. */
+  get forage(): ReturnType<typeof forageService> {
+    return forageService(this.core.services.forage);
+  }
+
+  /** What answers a node's stream. */
+  handler(node: string): Handler {
+    const options = this.core.services.connect;
+    return async function* (requests, gone) {
+      for await (const response of connect(requests, nodeContext(node, gone), options))
+        yield Buffer.isBuffer(response) ? ConnectResponse.decode(response) : response;
+    };
+  }
+
+  /** As kill -9 does it. */
+  die(): void {
+    if (this.dead) return;
+    this.#options.note("dies");
+    this.#life.abort();
+    this.#options.witness.died(this);
+  }
+
+  async #start(): Promise<void> {
+    const { random, time, config, secrets, durable } = this.#options;
+    const life = this.#life.signal;
+    const { authority, issuer } = secrets;
+    this.#core = await startCore({
+      config,
+      store: this.#store,
+      epoch: 1,
+      clusterId: "sim",
+      authority,
+      vault: await secrets.vaultOf(durable),
+      issuer,
+      clock: this.#clock,
+      log: this.#log,
+      randomName: (length) => nameOf(random, length),
+      randomBytes: (count) => Uint8Array.from({ length: count }, () => random.below(256)),
+      defer: (run) =>
+        time.after(0, () => {
+          if (!life.aborted) run();
+        }),
+      onFatal: (error) => this.#fatal(error),
+    });
+    this.#options.note("is up");
+    this.#options.witness.up(this);
+  }
+
+  #fatal(error: unknown): void {
+    if (!this.dead) this.#options.witness.fatal(error);
+  }
+}
+
+function nodeContext(node: string, signal: AbortSignal): CallContext {
+  const caller = { kind: "node", nodeId: nodeId(node) } as const;
+  return { method: "/forage.agent.v1.AgentService/Connect", caller, peer: `${node}:1`, signal };
+}
+
+/** An operator's call. */
+export function clientContext(signal: AbortSignal): CallContext {
+  const caller = { kind: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
+  return { method: "", caller, peer: "client:1", signal };
+}
+
+const alphabet = "bcdfghjklmnpqrstvwxz2456789";
+
+function nameOf(random: Random, length: number): string {
+  return Array.from({ length }, () => random.pick([...alphabet])).join("");
+}
+
+function loggerOf(write: (line: string) => void): Logger {
+  return pino(
+    {
+      level: "info",
+      base: null,
+      timestamp: false,
+      serializers: { err: (error: unknown) => (error instanceof Error ? error.message : String(error)) },
+    },
+    { write: (line) => write(line.trimEnd()) },
+  );
+}

@@ -1,0 +1,125 @@
+import { randomOf } from "../support/random.ts";
+import { assertConverged, whatIsOpen } from "./convergence.ts";
+import type { Fate } from "./life-store.ts";
+import { Script } from "./script.ts";
+import type { Secrets } from "./sim-coordinator.ts";
+import { Trace } from "./trace.ts";
+import { Violation } from "./violation.ts";
+import { VirtualTime } from "./virtual-time.ts";
+import { World } from "./world.ts";
+
+export interface SimulationOptions {
+  readonly seed: number;
+  readonly secrets: Secrets;
+  /** Given: nothing is left to chance but what operators do, and the nth write ends so. */
+  readonly fateOf?: (write: number) => Fate;
+  readonly echo?: (line: string) => void;
+}
+
+export interface Outcome {
+  readonly seed: number;
+  /** Undefined: all was as it must be. */
+  readonly violation: Violation | undefined;
+  readonly lastLines: readonly string[];
+  /** Equal for equal histories. */
+  readonly digest: string;
+  readonly writes: number;
+  readonly virtualMs: number;
+}
+
+const keptLines = 40;
+const rounds = 24;
+/** Back-offs, deadlines and slow images together are shorter. */
+const calmMs = 30 * 60_000;
+const lookMs = 5_000;
+/** What has happened is still told for a while. */
+const lastWordsMs = 10_000;
+/** After all has come to rest nothing may stir. */
+const quietMs = 120_000;
+
+/** One history of a fleet, from its seed alone. */
+export async function simulate(options: SimulationOptions): Promise<Outcome> {
+  const { seed, secrets, fateOf, echo } = options;
+  const time = new VirtualTime();
+  const trace = new Trace({ nowMs: () => time.nowMs, keep: keptLines, ...(echo && { echo }) });
+  const world = new World({ time, random: randomOf(seed), trace, secrets, ...(fateOf && { fateOf }) });
+  const startMs = time.nowMs;
+  try {
+    await play(world, new Script(randomOf(seed + 1_000_003)), fateOf === undefined);
+  } catch (error) {
+    if (!(error instanceof Violation)) throw error;
+    world.blame(error.message);
+  } finally {
+    world.end();
+  }
+  return {
+    seed,
+    violation: world.violation,
+    lastLines: trace.last(),
+    digest: trace.digest(),
+    writes: world.writes,
+    virtualMs: time.nowMs - startMs,
+  };
+}
+
+async function play(world: World, script: Script, withFaults: boolean): Promise<void> {
+  for (let round = 0; round < rounds; round++) {
+    operate(world, script);
+    if (withFaults) disturb(world);
+    const waitMs = world.random.chance(0.6) ? world.random.below(5_000) : world.random.below(60_000);
+    await run(world, waitMs);
+  }
+  world.calm();
+  for (const { bundle, request } of script.mend()) world.clients.apply(bundle, request);
+  const untilMs = world.time.nowMs + calmMs;
+  while (whatIsOpen(world) !== undefined) {
+    if (world.time.nowMs >= untilMs)
+      throw new Violation(`no rest after ${calmMs / 60_000} min: ${whatIsOpen(world)}`);
+    await run(world, lookMs);
+  }
+  await run(world, lastWordsMs);
+  const { revision } = world.durable;
+  await run(world, quietMs);
+  if (world.durable.revision !== revision)
+    throw new Violation("records were written after all had come to rest");
+  assertConverged(world);
+}
+
+async function run(world: World, ms: number): Promise<void> {
+  await world.time.runUntil(world.time.nowMs + ms, () => world.violation !== undefined);
+  if (world.violation !== undefined) throw world.violation;
+}
+
+function operate(world: World, script: Script): void {
+  const { random, clients } = world;
+  const choice = random.next();
+  if (choice < 0.55) {
+    const { bundle, request, what } = script.change();
+    world.trace.add("user", `${request.applyId} ${what}`);
+    clients.apply(bundle, request);
+  } else if (choice < 0.6) {
+    const bundle = script.anyBundle();
+    script.forget(bundle);
+    world.trace.add("user", `deletes ${bundle}`);
+    clients.delete(bundle, "shop", script.labelsOf(bundle));
+  }
+}
+
+function disturb(world: World): void {
+  const { random, nodes } = world;
+  const node = random.pick(nodes);
+  const choice = random.next();
+  if (choice < 0.08) node.crash();
+  else if (choice < 0.2) node.boot();
+  else if (choice < 0.25) node.partition("up", "down");
+  else if (choice < 0.28) node.partition(random.pick(["up", "down"]));
+  else if (choice < 0.38) node.heal();
+  else if (choice < 0.44) node.breakStream();
+  else if (choice < 0.48) node.restartAgent();
+  else if (choice < 0.54) node.crashContainer();
+  else if (choice < 0.6) world.coordinator.die();
+  else if (choice < 0.64) world.registryUp = !world.registryUp;
+  else if (choice < 0.68) world.storeSlowMs = random.pick([0, 2, 20, 300]);
+  else if (choice < 0.72) node.way.latencyMs = random.pick([1, 5, 100, 1_000]);
+  else if (choice < 0.76) world.crashShare = random.pick([0, 0.01, 0.1]);
+}

@@ -1,0 +1,114 @@
+import { parseAmount, podRequests } from "@forage/scheduler";
+import { isTerminal } from "../../src/control/rollout/progress.ts";
+import { resourceKey } from "../../src/model/keys.ts";
+import { podSpecOf } from "../../src/model/pod-spec.ts";
+import { replicasOf } from "../../src/model/workload.ts";
+import type { Change, PodEntry, RolloutEntry } from "../../src/state/entries.ts";
+import { State } from "../../src/state/state.ts";
+import type { WatchBatch } from "../../src/store/index.ts";
+import { rollingLimitsOf } from "./rolling-limits.ts";
+import type { Blame } from "./violation.ts";
+
+/** What must hold of the records, revision by revision. */
+export class StoreRules {
+  /** What is durable, whatever the coordinator knows of it. */
+  readonly state = new State();
+  readonly #blame: Blame;
+  readonly #uids = new Map<string, string>();
+
+  constructor(blame: Blame) {
+    this.#blame = blame;
+    this.state.subscribe((changes) => this.#look(changes));
+  }
+
+  apply({ events, revision }: WatchBatch): void {
+    this.state.apply(events, revision);
+  }
+
+  #look(changes: readonly Change[]): void {
+    const grown = new Set<string>();
+    const filled = new Set<string>();
+    for (const change of changes) {
+      if (change.kind === "rollout") this.#checkRollout(change.before, change.after);
+      if (change.kind !== "pod") continue;
+      const { before, after } = change;
+      if (before === undefined && after !== undefined) {
+        this.#checkNew(after);
+        grown.add(after.workloadKey);
+      }
+      if (before !== undefined && after !== undefined) this.#checkChanged(before, after);
+      if (after !== undefined && after.record.node !== "" && (before?.record.node ?? "") === "")
+        filled.add(after.record.node);
+    }
+    for (const key of grown) this.#checkSurge(key);
+    for (const node of filled) this.#checkRoom(node);
+  }
+
+  #checkNew({ record }: PodEntry): void {
+    const { uid, name } = record;
+    const known = this.#uids.get(uid);
+    if (known !== undefined) this.#blame(`pod ${name} has the uid ${uid} that ${known} had`);
+    this.#uids.set(uid, name);
+    if (record.node !== "") this.#blame(`pod ${name} came into being on a node`);
+  }
+
+  #checkChanged({ record: before }: PodEntry, { record: after }: PodEntry): void {
+    const { name } = before;
+    if (before.uid !== after.uid) this.#blame(`pod ${name} became another one`);
+    if (before.node !== "" && before.node !== after.node)
+      this.#blame(`pod ${name} moved from ${before.node} to ${after.node || "nowhere"}`);
+    if (before.stoppingSince !== undefined && after.stoppingSince === undefined)
+      this.#blame(`pod ${name} was to stop and is no more`);
+    if (before.stoppingSince !== undefined && before.node === "" && after.node !== "")
+      this.#blame(`pod ${name} was bound though it is to stop`);
+    if (before.templateHash !== after.templateHash) this.#blame(`pod ${name} got another template`);
+  }
+
+  /** However many are created, they and those that aren't stopping are within the limits of what is applied. */
+  #checkSurge(key: string): void {
+    const [namespace = "", kind = "", name = ""] = key.split("/");
+    const resource = this.state.resource(resourceKey(namespace, kind, name));
+    const spec = resource?.record.resource?.spec;
+    if (resource === undefined || resource.record.deleting) {
+      this.#blame(`a pod was created for ${key}, which is deleted`);
+      return;
+    }
+    if (spec?.$case !== "containerService") return;
+    const active = this.state.podsOfWorkload(key).filter(({ record }) => record.stoppingSince === undefined);
+    const replicas = this.replicasOf(key) ?? replicasOf(spec.value);
+    const limits = rollingLimitsOf(spec.value, replicas);
+    const most = limits?.maxActive ?? replicas;
+    if (active.length > most) this.#blame(`${key} has ${active.length} active pods, at most ${most} may be`);
+  }
+
+  /** How many the autoscaler wants; undefined: as applied. */
+  replicasOf(_key: string): number | undefined {
+    return undefined;
+  }
+
+  /** By the requests of all pods of which something may be there. */
+  #checkRoom(name: string): void {
+    const allocatable = this.state.node(name)?.report?.report?.allocatable ?? {};
+    const pods = this.state.podsOnNode(name);
+    const used = new Map([["pods", pods.length]]);
+    for (const { record } of pods) {
+      for (const [resource, amount] of podRequests(podSpecOf(record)))
+        used.set(resource, (used.get(resource) ?? 0) + amount);
+    }
+    for (const [resource, amount] of used) {
+      const has = parseAmount(resource, allocatable[resource] ?? "0");
+      if (amount > has) this.#blame(`node ${name} has ${has} of ${resource}, and its pods ask for ${amount}`);
+    }
+  }
+
+  #checkRollout(before: RolloutEntry | undefined, after: RolloutEntry | undefined): void {
+    if (before === undefined || after === undefined) return;
+    if (before.record.finished && !after.record.finished)
+      this.#blame(`rollout ${before.id} was finished and is no more`);
+    for (const [index, target] of before.record.resources.entries()) {
+      const now = after.record.resources[index];
+      if (isTerminal(target.status) && now?.status !== target.status)
+        this.#blame(`rollout ${before.id}: ${target.kind}/${target.name} had ended and has another end now`);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import type { ConnectRequest, ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
+import { Pipe, type Way } from "./network.ts";
+
+type Upward = NonNullable<ConnectRequest["message"]>;
+export type Downward = NonNullable<ConnectResponse["message"]>;
+
+/** Answers one stream, as the coordinator's handler does. */
+export type Handler = (
+  requests: AsyncIterable<ConnectRequest>,
+  gone: AbortSignal,
+) => AsyncIterable<ConnectResponse>;
+
+export interface StreamOptions {
+  readonly way: Way;
+  readonly onMessage: (message: Downward) => void;
+  /** The coordinator has ended it. */
+  readonly onEnd: (why: string) => void;
+}
+
+/** One Connect stream. Either side may be gone long before the other notices. */
+export class SimStream {
+  readonly #up: Pipe<Upward>;
+  readonly #down: Pipe<() => void>;
+  readonly #options: StreamOptions;
+  readonly #gone = new AbortController();
+  readonly #received: ConnectRequest[] = [];
+  #wake: () => void = () => {};
+  #left = false;
+
+  constructor(options: StreamOptions) {
+    this.#options = options;
+    this.#up = new Pipe(options.way, "up", (message) => this.#receive({ message }));
+    this.#down = new Pipe(options.way, "down", (run) => run());
+  }
+
+  /** The coordinator's side. `dead` aborts with its process. */
+  serve(handler: Handler, dead: AbortSignal): void {
+    dead.addEventListener("abort", () => this.#reset("the coordinator is gone"), { once: true });
+    void this.#answer(handler, dead);
+  }
+
+  /** The agent's word. */
+  say(message: Upward): void {
+    this.#up.send(message);
+  }
+
+  /** The agent gives up on it. What it said before may still arrive until the coordinator notices. */
+  leave(noticedLater: (notice: () => void) => void): void {
+    this.#left = true;
+    this.#down.close();
+    noticedLater(() => {
+      this.#up.close();
+      this.#gone.abort();
+      this.#wake();
+    });
+  }
+
+  async #answer(handler: Handler, dead: AbortSignal): Promise<void> {
+    try {
+      for await (const { message } of handler(this.#requests(), this.#gone.signal)) {
+        if (dead.aborted || this.#gone.signal.aborted) break;
+        if (message !== undefined) this.#down.send(() => this.#options.onMessage(message));
+      }
+      this.#reset("it has ended");
+    } catch (error) {
+      if (!dead.aborted) this.#reset(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  /** Comes to the agent behind all that was sent before. */
+  #reset(why: string): void {
+    this.#up.close();
+    this.#down.send(() => {
+      if (!this.#left) this.#options.onEnd(why);
+    });
+  }
+
+  #receive(request: ConnectRequest): void {
+    this.#received.push(request);
+    this.#wake();
+  }
+
+  async *#requests(): AsyncGenerator<ConnectRequest> {
+    for (;;) {
+      const next = this.#received.shift();
+      if (next !== undefined) yield next;
+      else if (this.#gone.signal.aborted) return;
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+    }
+  }
+}

@@ -1,0 +1,181 @@
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import type { Profile } from "@forage/scheduler";
+import { readConfig } from "../../src/config.ts";
+import type { CoreOptions } from "../../src/core.ts";
+import { encodeRecord } from "../../src/model/codec.ts";
+import { nodeKey } from "../../src/model/keys.ts";
+import type { State } from "../../src/state/state.ts";
+import { type Compare, createMemoryStore, type Op, type Store } from "../../src/store/index.ts";
+import { type Random, randomOf } from "../support/random.ts";
+import { Clients } from "./clients.ts";
+import { HostRules } from "./host-rules.ts";
+import { wrongStops } from "./intent-rules.ts";
+import type { Fate } from "./life-store.ts";
+import { type Secrets, SimCoordinator } from "./sim-coordinator.ts";
+import { SimNode } from "./sim-node.ts";
+import { StoreRules } from "./store-rules.ts";
+import type { Trace } from "./trace.ts";
+import { Violation } from "./violation.ts";
+import { clockOf, type VirtualTime } from "./virtual-time.ts";
+
+export interface WorldOptions {
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly secrets: Secrets;
+  /** What becomes of the nth write, if it isn't left to chance. */
+  readonly fateOf?: (write: number) => Fate;
+}
+
+/** A fleet: one store that lasts, coordinators that come and go, nodes, clients, and rules that all of them must keep. */
+export class World {
+  readonly time: VirtualTime;
+  readonly random: Random;
+  readonly trace: Trace;
+  readonly nodes: SimNode[] = [];
+  readonly clients: Clients;
+  readonly rules: StoreRules;
+  readonly durable: Store;
+  violation: Violation | undefined;
+  coordinator: SimCoordinator;
+  registryUp = true;
+  /** Of each write, as long as faults go on. */
+  crashShare = 0;
+  storeSlowMs = 2;
+  writes = 0;
+  readonly #options: WorldOptions;
+  readonly #profile: Profile;
+  readonly #config: CoreOptions["config"];
+  readonly #hostRules: HostRules;
+  readonly #end = new AbortController();
+  #lives = 0;
+
+  constructor(options: WorldOptions) {
+    this.#options = options;
+    this.time = options.time;
+    this.random = options.random;
+    this.trace = options.trace;
+    this.#profile = this.random.pick<Profile>(["pack", "kube-most", "kube-least"]);
+    this.#config = {
+      ...readConfig(["--data-dir", "/nonexistent"], {}),
+      rollout: { progressDeadlineSeconds: 120, placementDeadlineSeconds: 20, stableSeconds: 1 },
+    };
+    const blame = (what: string): void => this.blame(what);
+    this.rules = new StoreRules(blame);
+    this.#hostRules = new HostRules(blame);
+    this.durable = createMemoryStore({ clock: clockOf(this.time, this.#end.signal, 0) });
+    this.clients = new Clients({
+      time: this.time,
+      coordinator: () => (this.coordinator.up ? this.coordinator : undefined),
+      blame,
+      note: (what) => this.trace.add("call", what),
+    });
+    void this.#follow();
+    const count = 3 + this.random.below(3);
+    for (let index = 1; index <= count; index++) this.#addNode(`n${index}`);
+    this.coordinator = this.#bear();
+  }
+
+  blame(what: string): void {
+    if (this.violation !== undefined) return;
+    this.violation = new Violation(what);
+    this.trace.add("!!!", what);
+  }
+
+  /** Nothing holds anything up any more. */
+  calm(): void {
+    this.trace.add("world", "faults end");
+    this.crashShare = 0;
+    this.storeSlowMs = 2;
+    this.registryUp = true;
+    for (const node of this.nodes) {
+      node.way.latencyMs = 5;
+      node.heal();
+      node.boot();
+    }
+  }
+
+  end(): void {
+    this.#end.abort();
+    this.coordinator.die();
+  }
+
+  #addNode(name: string): void {
+    const random = randomOf(this.random.below(2 ** 31));
+    this.nodes.push(
+      new SimNode({
+        name,
+        cpu: this.random.pick(["4", "6", "8"]),
+        labels: { zone: this.random.pick(["a", "b"]) },
+        time: this.time,
+        random,
+        skewMs: this.random.below(4_000) - 2_000,
+        dial: (node) => {
+          const { coordinator } = this;
+          return coordinator.up ? { handler: coordinator.handler(node), dead: coordinator.life } : undefined;
+        },
+        registryUp: () => this.registryUp,
+        witness: this.#hostRules,
+        note: (what) => this.trace.add(name, what),
+      }),
+    );
+    const record = NodeRecord.fromPartial({ name, serials: ["01"] });
+    const op: Op = { kind: "put", key: nodeKey(name), value: encodeRecord(NodeRecord, record) };
+    void this.durable.txn([], [op]);
+  }
+
+  #bear(): SimCoordinator {
+    const number = ++this.#lives;
+    const random = randomOf(this.random.below(2 ** 31));
+    return new SimCoordinator({
+      number,
+      durable: this.durable,
+      time: this.time,
+      random,
+      secrets: this.#options.secrets,
+      config: { ...this.#config, profile: this.#profile },
+      skewMs: random.below(3_000),
+      storeDelayMs: () => this.storeSlowMs * random.next(),
+      fate: () => this.#fate(),
+      note: (what) => this.trace.add(`c${number}`, what),
+      witness: {
+        writing: (state, compares, ops) => this.#writing(state, compares, ops),
+        up: (coordinator) => this.clients.resume(coordinator),
+        died: () => {
+          if (this.#end.signal.aborted) return;
+          this.time.after(200 + this.random.below(6_000), () => {
+            if (!this.#end.signal.aborted) this.coordinator = this.#bear();
+          });
+        },
+        fatal: (error) =>
+          this.blame(`the coordinator can't go on: ${error instanceof Error ? error.stack : error}`),
+      },
+    });
+  }
+
+  #fate(): Fate {
+    this.writes++;
+    const { fateOf } = this.#options;
+    if (fateOf !== undefined) return fateOf(this.writes);
+    if (!this.random.chance(this.crashShare)) return "done";
+    return this.random.chance(0.5) ? "die-before" : "die-after";
+  }
+
+  #writing(state: State | undefined, _compares: readonly Compare[], ops: readonly Op[]) {
+    const wrong = state && wrongStops(state, ops);
+    return (result: { readonly succeeded: boolean; readonly revision: number }): void => {
+      if (!result.succeeded) return;
+      this.trace.add("store", `${result.revision}: ${ops.map(describeOp).join(", ")}`);
+      if (wrong !== undefined) this.blame(wrong);
+    };
+  }
+
+  async #follow(): Promise<void> {
+    for await (const batch of this.durable.watch("", 1, this.#end.signal)) this.rules.apply(batch);
+  }
+}
+
+function describeOp(op: Op): string {
+  if (op.kind === "put") return `+${op.key}`;
+  return `-${op.kind === "delete" ? op.key : op.prefix}`;
+}
