@@ -248,6 +248,7 @@ export class Agent {
           const { pressure, message } = this.#capacity.report().diskPressure;
           return pressure ? message : undefined;
         },
+        separateStreams: config.logs.streams === "separate",
       },
       events: supervisorEvents({
         log,

@@ -4,6 +4,7 @@ import { LogUpkeep } from "./log-upkeep.ts";
 import { ContainerLogs, type LogOf } from "./logs/container-logs.ts";
 import { LogKeeper } from "./logs/log-keeper.ts";
 import { type LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
+import { SocketStreamReader } from "./logs/stream-reader.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
 import type { AgentLog } from "./supervisor-events.ts";
@@ -43,6 +44,8 @@ export class HostLogs {
       limitBytes: parts.limitBytes,
       onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
       onError: (err) => log.warn({ err }, "logs-not-bounded"),
+      streams: new SocketStreamReader(join(parts.dataDir, "log-streams")),
+      onCombined: (path, err) => log.warn({ path, err }, "log-streams-combined"),
     });
     this.containers = new ContainerLogs({
       keeper: this.#keeper,

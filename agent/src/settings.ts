@@ -46,11 +46,12 @@ export interface Settings {
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
   /** When images that nothing uses are removed: after so many days (0: never), or from `highPercent` of the disk down to `lowPercent`. */
   readonly images: { readonly unusedDays: number; readonly highPercent: number; readonly lowPercent: number };
-  /** Undefined: a share of the disk. */
-  readonly logs: { readonly nodeLimitBytes: number | undefined };
+  /** `nodeLimitBytes` undefined: a share of the disk. `streams`: of pods that don't say. */
+  readonly logs: { readonly nodeLimitBytes: number | undefined; readonly streams: LogStreams };
   readonly logLevel: LogLevel;
 }
 
+export type LogStreams = "combined" | "separate";
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error";
 
 export interface Setting<Value = unknown> {
@@ -68,6 +69,7 @@ const RUNTIME_CLASS = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 // What nerdctl takes: a program, or the name of a shim.
 const OCI_RUNTIME = /^\/[^\s,:"\0]{1,4000}$|^io\.containerd\.[a-z0-9-]+\.v\d+$/;
 const RUNTIME_CLASSES_MAX = 64;
+const LOG_STREAMS: readonly LogStreams[] = ["combined", "separate"];
 const LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error"];
 
 export const SETTINGS: readonly Setting[] = [
@@ -102,6 +104,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "images.highPercent", shape: "PERCENT", read: wholeNumber(1, 100) },
   { path: "images.lowPercent", shape: "PERCENT", read: wholeNumber(0, 100) },
   { path: "logs.nodeLimit", shape: "QUANTITY", read: byteQuantity },
+  { path: "logs.streams", shape: LOG_STREAMS.join("|"), read: oneOf(LOG_STREAMS) },
   { path: "logLevel", shape: LEVELS.join("|"), read: oneOf(LEVELS) },
 ];
 
@@ -174,7 +177,10 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
       highPercent: get("images.highPercent", 85),
       lowPercent: get("images.lowPercent", 80),
     },
-    logs: { nodeLimitBytes: get<number | undefined>("logs.nodeLimit", undefined) },
+    logs: {
+      nodeLimitBytes: get<number | undefined>("logs.nodeLimit", undefined),
+      streams: get<LogStreams>("logs.streams", "combined"),
+    },
     logLevel: get<LogLevel>("logLevel", "info"),
   };
 }

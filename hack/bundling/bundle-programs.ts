@@ -29,6 +29,7 @@ export interface BundleResult {
 export const PROGRAMS: Readonly<Record<string, string>> = {
   coordinator: "coordinator/src/main.ts",
   agent: "agent/src/main.ts",
+  logs: "agent/src/log-reader/main.ts",
   forage: "cli/src/main.ts",
   supervisor: "hack/instance/supervise.ts",
 };

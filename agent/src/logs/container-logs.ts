@@ -1,3 +1,4 @@
+import type { LogStream } from "./log-entry.ts";
 import type { LogKeeper } from "./log-keeper.ts";
 
 /** One run of a container. */
@@ -19,8 +20,6 @@ export interface LogReadOptions {
   readonly stream?: LogStream;
 }
 
-export type LogStream = "stdout" | "stderr";
-
 export interface ContainerLogsOptions {
   readonly keeper: LogKeeper;
   readonly pathOf: (of: LogOf) => string;
@@ -39,17 +38,14 @@ export class ContainerLogs {
 
   async *read(of: LogOf, options: LogReadOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     const { keeper, pathOf, isRunning } = this.#options;
-    if (options.stream !== undefined)
-      throw new Error(
-        `this container's streams are not kept apart, so ${options.stream} alone can't be shown`,
-      );
     const follower = { of, ended: new AbortController() };
     const follow = options.follow && isRunning(of);
     if (follow) this.#followers.add(follower);
-    const { tailLines, sinceMs, timestamps = false } = options;
+    const { tailLines, sinceMs, timestamps = false, stream } = options;
     const from = {
       ...(tailLines !== undefined && { lines: tailLines }),
       ...(sinceMs !== undefined && { sinceMs }),
+      ...(stream !== undefined && { stream }),
     };
     try {
       yield* keeper.tail(pathOf(of), { follow, signal, ended: follower.ended.signal, timestamps, ...from });

@@ -34,6 +34,11 @@ export async function readLastLines(file: LogFile, count: number, maxBytes: numb
   // One byte more tells whether the first line is whole.
   const from = Math.max(wanted, end - maxBytes - 1);
   const { data } = await file.read(from, end - from);
+  return lastText(data, maxBytes);
+}
+
+/** At most the last `maxBytes` of whole lines. */
+export function lastText(data: Buffer, maxBytes: number): string {
   if (data.length <= maxBytes) return data.toString();
   const lineBreak = data.indexOf(LINE_BREAK);
   const hasMore = lineBreak >= 0 && lineBreak < data.length - 1;

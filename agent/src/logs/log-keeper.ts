@@ -1,11 +1,14 @@
 import type { Clock } from "../clock.ts";
 import { positionSince } from "./arrivals.ts";
 import { KeptLog, type KeptLogLimits } from "./kept-log.ts";
-import { readLastLines } from "./last-lines.ts";
+import { lastText, readLastLines } from "./last-lines.ts";
+import type { LogStream } from "./log-entry.ts";
 import { LogFile } from "./log-file.ts";
 import { LogTimes } from "./log-times.ts";
 import { stampLines } from "./stamp-lines.ts";
+import { hasStreams } from "./stream-places.ts";
 import { findLine, type TailOptions, tailLog } from "./tail.ts";
+import { tailEntries } from "./tail-entries.ts";
 import type { TrimMode } from "./trim-head.ts";
 
 export interface LogKeeperOptions {
@@ -26,6 +29,8 @@ export interface KeptTailOptions extends TailOptions {
   readonly sinceMs?: number;
   /** Each line begins with when it came. */
   readonly timestamps?: boolean;
+  /** Only what came from this one. Rejects where both are one log. */
+  readonly stream?: LogStream;
 }
 
 const MAX_BYTES = 10 * 1024 * 1024;
@@ -79,9 +84,14 @@ export class LogKeeper {
   /** See {@link tailLog}. */
   async *tail(path: string, options: KeptTailOptions): AsyncGenerator<Uint8Array, void, undefined> {
     const log = this.#enter(path);
-    const { sinceMs, timestamps } = options;
+    const { sinceMs, timestamps, stream } = options;
     try {
       const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs);
+      if (await hasStreams(path)) {
+        yield* tailEntries(log.file, this.#clock, { ...options, ...(from !== undefined && { from }) });
+        return;
+      }
+      if (stream !== undefined) throw new Error(notApart(stream));
       // Only what is noted is read: each line that is read has its time.
       const upTo = timestamps ? async () => (await log.note())?.end ?? log.file.shift : undefined;
       const pieces = tailLog(log.file, this.#clock, {
@@ -97,8 +107,13 @@ export class LogKeeper {
   }
 
   /** See {@link readLastLines}. A log that isn't there has none. */
-  lastLines(path: string, count: number, maxBytes: number): Promise<string> {
-    return this.#reading(path, (log) => readLastLines(log.file, count, maxBytes));
+  async lastLines(path: string, count: number, maxBytes: number): Promise<string> {
+    if (!(await hasStreams(path)))
+      return this.#reading(path, (log) => readLastLines(log.file, count, maxBytes));
+    const { signal } = new AbortController();
+    const pieces: Uint8Array[] = [];
+    for await (const piece of this.tail(path, { lines: count, follow: false, signal })) pieces.push(piece);
+    return lastText(Buffer.concat(pieces), maxBytes);
   }
 
   /** Looks at all logs now. */
@@ -160,4 +175,8 @@ export class LogKeeper {
     const log = this.#logs.get(path);
     if (log !== undefined && !log.kept && log.readers === 0) this.#logs.delete(path);
   }
+}
+
+function notApart(stream: LogStream): string {
+  return `stdout and stderr of this run are in one log, so ${stream} alone can't be shown: containers whose pod has the annotation forage.dev/log-streams: separate keep them apart from their next start on, unless they have a terminal (tty) or the host's forage-logs doesn't run`;
 }

@@ -1,5 +1,6 @@
 import { type FileHandle, open, rename, rm, statfs, truncate } from "node:fs/promises";
 import { execa } from "execa";
+import { streamsDir } from "./stream-places.ts";
 
 /**
  * How the head of a file that someone else appends to is taken away:
@@ -159,4 +160,6 @@ function ignoreMissing(error: NodeJS.ErrnoException): void {
 /** Removes a log with what was rotated out of it. */
 export async function removeLog(path: string, rotatedPath: string): Promise<void> {
   for (const it of [path, rotatedPath, `${rotatedPath}.partial`]) await rm(it, { force: true });
+  // Last: that it is there says how the others are read.
+  await rm(streamsDir(path), { recursive: true, force: true });
 }

@@ -4,7 +4,9 @@ import { getSystemErrorMap } from "node:util";
 import type { LogKeeper } from "../logs/log-keeper.ts";
 import { LogTimes } from "../logs/log-times.ts";
 import { defaultLogLimit, planLogLimit, type StoredLog } from "../logs/plan-log-limit.ts";
-import type { PodFiles } from "./pod-files.ts";
+import type { StreamPipes } from "../logs/stream-places.ts";
+import type { StreamReader } from "../logs/stream-reader.ts";
+import type { PodFiles, PreparedLog } from "./pod-files.ts";
 
 export interface HostPodFilesOptions {
   /** For the logs of all pods together; undefined: a share of the disk. */
@@ -12,6 +14,10 @@ export interface HostPodFilesOptions {
   /** Logs were deleted or cut, for this reason. */
   readonly onLimit?: (logs: readonly StoredLog[], limitBytes: number) => void;
   readonly onError?: (error: unknown) => void;
+  /** Undefined: streams are never kept apart. */
+  readonly streams?: StreamReader;
+  /** Streams that were to be kept apart go to one log, for this reason. */
+  readonly onCombined?: (logFile: string, error: unknown) => void;
 }
 
 // What goes up with a termination: enough for a stack trace, little enough to be sent for every pod.
@@ -49,13 +55,14 @@ export class HostPodFiles implements PodFiles {
     await this.limit();
   }
 
-  async prepare(podUid: string, container: string, attempt: number): Promise<{ readonly logFile: string }> {
+  async prepare(podUid: string, container: string, attempt: number, apart = false): Promise<PreparedLog> {
     const logFile = this.logFile(podUid, container, attempt);
     const dir = join(this.#podDir(podUid), safe(container));
     try {
       await mkdir(dir, { recursive: true, mode: 0o700 });
       for (const earlier of await attemptsIn(dir)) {
         const path = join(dir, `${earlier}.log`);
+        if (earlier < attempt) await this.#options.streams?.end(path);
         if (earlier < attempt - 1) await this.#logs.remove(path);
         else if (earlier < attempt) await this.#logs.release(path);
       }
@@ -65,13 +72,15 @@ export class HostPodFiles implements PodFiles {
     } catch (cause) {
       throw new Error(`no log can be written to ${dir}: ${describe(cause)}`, { cause });
     }
+    const streamPipes = apart ? await this.#beginStreams(logFile) : undefined;
     this.#logs.keep(logFile);
-    return { logFile };
+    return { logFile, ...(streamPipes && { streamPipes }) };
   }
 
   async lastLines(podUid: string, container: string, attempt: number): Promise<string> {
     try {
       const path = this.logFile(podUid, container, attempt);
+      await this.#options.streams?.sync(path);
       return (await this.#logs.lastLines(path, LAST_LINES_MAX, LAST_LINES_MAX_BYTES)).trimEnd();
     } catch {
       return "";
@@ -82,7 +91,10 @@ export class HostPodFiles implements PodFiles {
     const podDir = this.#podDir(podUid);
     for (const container of await list(podDir)) {
       const dir = join(podDir, container);
-      for (const attempt of await attemptsIn(dir)) await this.#logs.release(join(dir, `${attempt}.log`));
+      for (const attempt of await attemptsIn(dir)) {
+        await this.#options.streams?.end(join(dir, `${attempt}.log`));
+        await this.#logs.release(join(dir, `${attempt}.log`));
+      }
     }
     await rm(podDir, { recursive: true, force: true });
   }
@@ -105,6 +117,16 @@ export class HostPodFiles implements PodFiles {
         this.#limiting = undefined;
       });
     return this.#limiting;
+  }
+
+  async #beginStreams(logFile: string): Promise<StreamPipes | undefined> {
+    const { streams, onCombined } = this.#options;
+    try {
+      return await streams?.begin(logFile);
+    } catch (error) {
+      onCombined?.(logFile, error);
+      return undefined;
+    }
   }
 
   async #limit(): Promise<void> {

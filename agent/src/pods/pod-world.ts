@@ -48,6 +48,8 @@ export interface HostFacts {
   readonly allocatable: () => Readonly<Record<string, string>>;
   /** Why pods that have never run here can't start now: the disk is fuller than the reserve allows. */
   readonly diskPressure?: () => string | undefined;
+  /** Whether containers keep stdout and stderr apart whose pods don't say. */
+  readonly separateStreams?: boolean;
 }
 
 /** What pods tell. */

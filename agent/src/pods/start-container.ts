@@ -16,6 +16,7 @@ import { allContainers, type ContainerRole, roleOf } from "./pod-containers.ts";
 import type { PodView } from "./pod-view.ts";
 import type { PodWorld } from "./pod-world.ts";
 import { resolveContainer } from "./resolve-container.ts";
+import { separateStreams } from "./separate-streams.ts";
 import { StartBlockedError, type StepContext, type StepEffect } from "./step-context.ts";
 
 /** Starts a new attempt. A failure of the container's own counts as a crash; others reject. */
@@ -152,7 +153,8 @@ async function runContainer(
   });
   if ("missing" in resolved) throw new StartBlockedError("CreateContainerConfigError", resolved.missing);
   const devices = await takeDevices(world, view, spec);
-  const { logFile } = await world.files.prepare(pod.uid, spec.name, attempt);
+  const apart = separateStreams(pod, spec, world.host.separateStreams ?? false);
+  const { logFile, streamPipes } = await world.files.prepare(pod.uid, spec.name, attempt, apart);
   const networkBinds = await world.networkFiles.binds(pod, spec, view.memory.sandbox?.address ?? "");
   const name = containerName(world.instance, { podUid: pod.uid, container: spec.name, attempt });
   const { id } = await world.runtime.run(
@@ -174,6 +176,7 @@ async function runContainer(
       binds: [...binds, ...networkBinds],
       ...(devices.length > 0 && { devices }),
       logFile,
+      ...(streamPipes && { streamPipes }),
       ...asGiven(spec),
     },
     signal,

@@ -98,6 +98,8 @@ export interface ContainerSpec {
   readonly cpuShares?: number;
   /** Where stdout and stderr go; the directory exists. */
   readonly logFile: string;
+  /** FIFOs that take their places instead, which someone reads; the log then only has the runtime's own words. Not with `tty`. */
+  readonly streamPipes?: { readonly stdout: string; readonly stderr: string };
   /** Undefined: as the image says. */
   readonly user?: ContainerUser;
   /** Undefined: the runtime's own defaults. */

@@ -1,14 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
-import { chmod, mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 
-/** Programs of ours that containers with a terminal or an open standard input need; both are only waiting. */
+/** Programs of ours that containers with a terminal or streams of their own need; none has anything to do while they run. */
 export interface HelperPrograms {
   /** Appends a terminal's output (descriptor 3) to the file named by its last argument; about 1 MB while the container lives. */
   readonly terminalLogger: string;
-  /** Takes runc's place; runs only while runc does. */
-  readonly stdinRuntime: string;
+  /** Takes runc's place; runs only while runc does. Its name in the container's home says what goes where: see `linkRuntime`. */
+  readonly ownRuntime: string;
 }
 
 // By containerd's protocol: the output is descriptor 3, and closing 5 says that the program is ready.
@@ -17,42 +17,63 @@ exec 4<&- 5>&-
 exec cat <&3 >>"$2"
 `;
 
-/**
- * Writes the programs that the container needs, if they aren't there yet. `dir` must allow execution (Debian's /run doesn't) and stay:
- * a container's `stdinRuntime` is called for it until it is removed. START_FAILED for a runtime that can't keep stdin open.
- */
-export async function prepareHelpers(
-  dir: string,
-  { stdin = false, tty = false, ociRuntime }: Pick<ContainerSpec, "stdin" | "tty" | "ociRuntime">,
-): Promise<HelperPrograms> {
-  const terminalLogger = join(dir, "terminal-logger");
-  const program = stdinRuntimeProgram(ociRuntime ?? "runc");
-  const stdinRuntime = join(dir, `stdin-${createHash("sha256").update(program).digest("hex").slice(0, 12)}`);
-  if (tty) await writeProgram(dir, terminalLogger, TERMINAL_LOGGER);
-  else if (stdin) {
-    if (ociRuntime !== undefined && !ociRuntime.startsWith("/"))
-      throw new RuntimeError(
-        "START_FAILED",
-        `stdin without tty can't be kept open by the runtime ${ociRuntime}`,
-        {
-          retryable: false,
-        },
-      );
-    await writeProgram(dir, stdinRuntime, program);
-  }
-  return { terminalLogger, stdinRuntime };
+type Streams = Pick<ContainerSpec, "stdin" | "tty" | "streamPipes" | "ociRuntime">;
+
+/** Whether the container is started through `ownRuntime`. */
+export function needsOwnRuntime({ stdin = false, tty = false, streamPipes }: Streams): boolean {
+  return !tty && (stdin || streamPipes !== undefined);
 }
 
 /**
- * A detached container of nerdctl's has no input at all. This gives it a pipe whose both ends it holds itself, so that reading waits
- * and never sees an end, and no process has to hold the other end.
+ * Writes the programs that the container needs, if they aren't there yet. `dir` must allow execution (Debian's /run doesn't) and stay:
+ * a container's `ownRuntime` is called for it until it is removed. START_FAILED for a runtime whose place can't be taken.
  */
-function stdinRuntimeProgram(ociRuntime: string): string {
+export async function prepareHelpers(dir: string, spec: Streams): Promise<HelperPrograms> {
+  const { tty = false, stdin = false, streamPipes, ociRuntime } = spec;
+  const terminalLogger = join(dir, "terminal-logger");
+  const apart = streamPipes !== undefined;
+  const program = runtimeProgram(ociRuntime ?? "runc", { stdin, apart });
+  const kind = apart ? "streams" : "stdin";
+  const digest = createHash("sha256").update(program).digest("hex").slice(0, 12);
+  const ownRuntime = join(dir, `${kind}-${digest}`);
+  if (tty) await writeProgram(dir, terminalLogger, TERMINAL_LOGGER);
+  else if (needsOwnRuntime(spec)) {
+    if (ociRuntime !== undefined && !ociRuntime.startsWith("/")) throw refusal(ociRuntime, apart);
+    await writeProgram(dir, ownRuntime, program);
+  }
+  return { terminalLogger, ownRuntime };
+}
+
+function refusal(ociRuntime: string, apart: boolean): RuntimeError {
+  const what = apart ? "stdout and stderr can't be kept apart" : "stdin without tty can't be kept open";
+  return new RuntimeError("START_FAILED", `${what} by the runtime ${ociRuntime}`, { retryable: false });
+}
+
+/** Puts what `ownRuntime` needs to know of one container into its home, and gives the name to call it by. */
+export async function linkRuntime(
+  home: string,
+  ownRuntime: string,
+  { stdout, stderr }: NonNullable<ContainerSpec["streamPipes"]>,
+): Promise<string> {
+  const runtime = join(home, "runtime");
+  await symlink(stdout, join(home, "stdout"));
+  await symlink(stderr, join(home, "stderr"));
+  await symlink(ownRuntime, runtime);
+  return runtime;
+}
+
+// A detached container of nerdctl's has no input at all. This gives it a pipe whose both ends it holds itself, so that reading waits
+// and never sees an end, and no process has to hold the other end.
+const OPEN_STDIN =
+  'dir=$(mktemp -d) && mkfifo "$dir/stdin" && exec 0<>"$dir/stdin" && rm -r "$dir" || exit 1';
+// Both ends again: as long as it runs, what it wrote stays in the pipe and writing never fails, also while nobody reads.
+const OPEN_STREAMS = `exec 1<>"\${0%/*}/stdout" 2<>"\${0%/*}/stderr" || exit 1`;
+
+function runtimeProgram(ociRuntime: string, { stdin, apart }: { stdin: boolean; apart: boolean }): string {
   return `#!/bin/sh
 for word; do
   if [ "$word" = create ]; then
-    dir=$(mktemp -d) && mkfifo "$dir/stdin" && exec 0<>"$dir/stdin" && rm -r "$dir" || exit 1
-    break
+${stdin ? `    ${OPEN_STDIN}\n` : ""}${apart ? `    ${OPEN_STREAMS}\n` : ""}    break
   fi
 done
 exec '${ociRuntime.replaceAll("'", "'\\''")}' "$@"

@@ -45,7 +45,7 @@ const PLACE: RunPlace = {
   selinux: true,
   imageUser: "",
   terminalLogger: "/p/logger",
-  stdinRuntime: "/p/stdin",
+  ownRuntime: undefined,
 };
 
 test("whatever a user writes wherever, nothing of it becomes an option", () => {

@@ -26,7 +26,7 @@ const aPlace = (change: Partial<RunPlace> = {}): RunPlace => ({
   selinux: true,
   imageUser: "",
   terminalLogger: "/p/terminal logger",
-  stdinRuntime: "/p/stdin",
+  ownRuntime: undefined,
   ...change,
 });
 

@@ -22,8 +22,8 @@ export interface RunPlace {
   readonly imageUser: string;
   /** Program that writes a terminal's output to the file that is its last argument. */
   readonly terminalLogger: string;
-  /** An OCI runtime that does what the spec's would and keeps stdin open; only for stdin without a terminal. */
-  readonly stdinRuntime: string;
+  /** An OCI runtime that does what the spec's would, with streams of the container's own; undefined: the spec's. */
+  readonly ownRuntime: string | undefined;
 }
 
 // nerdctl's own rule for names, with a limit that leaves room in a file name.
@@ -83,17 +83,16 @@ function networkOptions({ networkNamespace, hostname }: ContainerSpec): string[]
  * containerd's shim appends the output to the file by itself, and gives no input. A terminal's it only hands to a program, which
  * nerdctl wants with one `key=value`; its input stays open as long as the shim holds the terminal.
  */
-function streamOptions({ logFile, stdin, tty, ociRuntime }: ContainerSpec, place: RunPlace): string[] {
-  const runtime = ociRuntime === undefined ? [] : [`--runtime=${checkRuntime(ociRuntime)}`];
+function streamOptions({ logFile, tty, ociRuntime }: ContainerSpec, place: RunPlace): string[] {
+  const given = ociRuntime === undefined ? undefined : checkRuntime(ociRuntime);
+  const name = place.ownRuntime ?? given;
+  const runtime = name === undefined ? [] : [`--runtime=${name}`];
   if (tty) {
     const logger = new URL(`binary://${pathToFileURL(place.terminalLogger).pathname}`);
     logger.searchParams.set("log", logFile);
     return ["--tty", `--log-driver=${logger.href}`, ...runtime];
   }
-  return [
-    `--log-driver=${pathToFileURL(logFile).href}`,
-    ...(stdin ? [`--runtime=${place.stdinRuntime}`] : runtime),
-  ];
+  return [`--log-driver=${pathToFileURL(logFile).href}`, ...runtime];
 }
 
 function mountOption({ source, target, readOnly }: ContainerSpec["binds"][number]): string {

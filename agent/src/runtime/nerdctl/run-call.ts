@@ -4,7 +4,7 @@ import { checkNonRoot, needsImageUser } from "../check-security.ts";
 import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 import { type ContainerHome, type ContainerHomes, isBusy, isContainerId, readId } from "./container-homes.ts";
 import { splitEnv } from "./env-channels.ts";
-import { prepareHelpers } from "./helper-programs.ts";
+import { linkRuntime, needsOwnRuntime, prepareHelpers } from "./helper-programs.ts";
 import { readImageUser } from "./image-config.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 import { openPrivateFile } from "./private-file.ts";
@@ -62,7 +62,9 @@ export class RunCall {
     const knowledge = await this.#learn(signal);
     const imageUser = needsImageUser(spec) ? await readImageUser(cli, spec.image, signal) : "";
     if (spec.security?.runAsNonRoot && spec.user?.uid === undefined) checkNonRoot(spec.image, imageUser);
-    return { ...PLACE, ...knowledge, ...(await prepareHelpers(programDir, spec)), labels, imageUser };
+    const { terminalLogger, ownRuntime } = await prepareHelpers(programDir, spec);
+    const runtime = needsOwnRuntime(spec) ? ownRuntime : undefined;
+    return { ...PLACE, ...knowledge, terminalLogger, ownRuntime: runtime, labels, imageUser };
   }
 
   async #runIn(
@@ -76,7 +78,8 @@ export class RunCall {
     const envFile = env.file === "" ? undefined : await openPrivateFile(privateDir, env.file);
     try {
       await makeLogFile(spec.logFile);
-      const args = runArguments(spec, { ...place, idFile: home.idFile, envFile: envFile?.path });
+      const ownRuntime = await ownRuntimeIn(home, spec, place);
+      const args = runArguments(spec, { ...place, ownRuntime, idFile: home.idFile, envFile: envFile?.path });
       const { stdout } = await cli.call(args, {
         signal,
         kind: "run",
@@ -136,8 +139,17 @@ const PLACE: RunPlace = {
   selinux: false,
   imageUser: "",
   terminalLogger: "/",
-  stdinRuntime: "/",
+  ownRuntime: undefined,
 };
+
+async function ownRuntimeIn(
+  home: ContainerHome,
+  { streamPipes }: ContainerSpec,
+  { ownRuntime }: RunPlace,
+): Promise<string | undefined> {
+  if (ownRuntime === undefined || streamPipes === undefined) return ownRuntime;
+  return linkRuntime(home.dir, ownRuntime, streamPipes);
+}
 
 async function learn(cli: NerdctlCli, signal: AbortSignal): Promise<Knowledge> {
   const { stdout: ofRun } = await cli.call(["run", "--help"], { signal });

@@ -1,0 +1,91 @@
+import { mkdirSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { linkOf, type ReaderRequest } from "../logs/stream-places.ts";
+import { RunLog } from "./run-log.ts";
+
+export interface LogReaderParts {
+  /** With a link to each log that is to be read. */
+  readonly dir: string;
+  readonly nowMs: () => number;
+  readonly onError: (logFile: string, error: unknown) => void;
+}
+
+// Two descriptors and a log each; a host has no more containers than this.
+const RUNS_MAX = 4_096;
+const LOG_NAME = /^\/.+\/\d+\.log$/;
+const LINK_NAME = /^[0-9a-f]{32}$/;
+
+/** Reads the streams of all containers of a host that keep them apart. What it reads is on disk; it keeps nothing to itself. */
+export class LogReader {
+  readonly #parts: LogReaderParts;
+  readonly #runs = new Map<string, RunLog>();
+
+  constructor(parts: LogReaderParts) {
+    this.#parts = parts;
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+
+  /** Goes on where another life of it stopped. */
+  resume(): void {
+    const { dir, onError } = this.#parts;
+    mkdirSync(dir, { recursive: true, mode: 0o700 });
+    for (const name of readdirSync(dir)) {
+      if (!LINK_NAME.test(name)) continue;
+      const link = join(dir, name);
+      let logFile = link;
+      try {
+        logFile = readlinkSync(link);
+        this.#follow(logFile);
+      } catch (error) {
+        // Its pod is gone, pipes and all.
+        onError(logFile, error);
+        if (isMissing(error)) rmSync(link, { force: true });
+      }
+    }
+  }
+
+  /** Throws what the agent is told. */
+  answer({ kind, logFile }: ReaderRequest): void {
+    switch (kind) {
+      case "follow":
+        this.#follow(logFile);
+        break;
+      case "sync":
+        this.#runs.get(logFile)?.drain();
+        break;
+      case "drop":
+        this.#runs.get(logFile)?.drain();
+        this.#drop(logFile);
+        break;
+      default:
+        kind satisfies never;
+        throw new Error("there is no such request");
+    }
+  }
+
+  close(): void {
+    for (const run of this.#runs.values()) run.close();
+    this.#runs.clear();
+  }
+
+  #follow(logFile: string): void {
+    if (this.#runs.has(logFile)) return;
+    if (!LOG_NAME.test(logFile)) throw new Error(`${JSON.stringify(logFile)} is no log`);
+    if (this.#runs.size >= RUNS_MAX) throw new Error(`${RUNS_MAX} logs are read already`);
+    const { nowMs } = this.#parts;
+    this.#runs.set(logFile, new RunLog({ logFile, nowMs, onEnd: () => this.#drop(logFile) }));
+  }
+
+  #drop(logFile: string): void {
+    this.#runs.get(logFile)?.close();
+    this.#runs.delete(logFile);
+    rmSync(linkOf(this.#parts.dir, logFile), { force: true });
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
+}

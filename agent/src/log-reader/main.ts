@@ -1,0 +1,51 @@
+import { parseArgs } from "node:util";
+import { readerSocket } from "../logs/stream-places.ts";
+import { LogReader } from "./log-reader.ts";
+import { serveRequests } from "./serve-requests.ts";
+
+const EXIT_USAGE = 2;
+// systemd's first one.
+const LISTENING_FD = 3;
+// Where systemd listens, it starts the reader again when it is wanted.
+const IDLE_MS = 60_000;
+
+/**
+ * Reads what containers write that keep stdout and stderr apart, for the whole host. It is a program of its own so that no
+ * restart of the agent, and no upgrade of it, holds up a container that writes much.
+ */
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { dir: { type: "string" } } });
+  if (!values.dir?.startsWith("/")) {
+    process.stderr.write("usage: forage-logs --dir DIR\n");
+    process.exit(EXIT_USAGE);
+  }
+  const reader = new LogReader({
+    dir: values.dir,
+    nowMs: () => Date.now(),
+    onError: (logFile, error) => say("log-not-read", { logFile, error: String(error) }),
+  });
+  const inherited = process.env.LISTEN_PID === String(process.pid) && process.env.LISTEN_FDS === "1";
+  reader.resume();
+  const server = await serveRequests({
+    at: inherited ? LISTENING_FD : readerSocket(values.dir),
+    answer: (request) => reader.answer(request),
+  });
+  say("log-reader-started", { logs: reader.size, pid: process.pid });
+  if (inherited) setInterval(() => reader.size === 0 && process.exit(0), IDLE_MS).unref();
+  // What is in the pipes waits there for the next one.
+  for (const signal of ["SIGTERM", "SIGINT"] as const)
+    process.once(signal, () => {
+      reader.close();
+      server.close();
+      process.exit(0);
+    });
+}
+
+function say(message: string, fields: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify({ time: Date.now(), program: "logs", msg: message, ...fields })}\n`);
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`forage-logs: ${error instanceof Error ? error.message : error}\n`);
+  process.exit(1);
+});

@@ -1,0 +1,89 @@
+import { closeSync, openSync, writeSync } from "node:fs";
+import { encodeEntries, LOG_STREAMS, type LogStream } from "../logs/log-entry.ts";
+import { streamPipes } from "../logs/stream-places.ts";
+import { StreamPipe } from "./stream-pipe.ts";
+
+export interface RunLogParts {
+  readonly logFile: string;
+  readonly nowMs: () => number;
+  /** Both streams are at their end: the container is gone. */
+  readonly onEnd: () => void;
+}
+
+/** Reads both streams of a container's run and appends their entries to its log at once: nothing is held back in memory. */
+export class RunLog {
+  readonly #parts: RunLogParts;
+  readonly #fd: number;
+  readonly #pipes: readonly StreamPipe[];
+  #lost: Record<LogStream, number> = { stdout: 0, stderr: 0 };
+  #torn = false;
+
+  /** Throws if the pipes or the log can't be opened. */
+  constructor(parts: RunLogParts) {
+    this.#parts = parts;
+    this.#fd = openSync(parts.logFile, "a", 0o600);
+    const paths = streamPipes(parts.logFile);
+    const opened: StreamPipe[] = [];
+    try {
+      for (const stream of LOG_STREAMS) {
+        const data = (chunk: Buffer) => this.#write(stream, chunk);
+        opened.push(new StreamPipe(paths[stream], { data, ended: () => this.#pipeEnded() }));
+      }
+    } catch (error) {
+      for (const pipe of opened) pipe.close();
+      closeSync(this.#fd);
+      throw error;
+    }
+    this.#pipes = opened;
+  }
+
+  /** Writes what is in the pipes now. */
+  drain(): void {
+    for (const pipe of this.#pipes) pipe.drain();
+  }
+
+  close(): void {
+    for (const pipe of this.#pipes) pipe.close();
+    closeSync(this.#fd);
+  }
+
+  #pipeEnded(): void {
+    if (this.#pipes.every(({ ended }) => ended)) this.#parts.onEnd();
+  }
+
+  // A container never waits for a disk that is full: what can't be written is counted, and told of once there is room.
+  #write(stream: LogStream, chunk: Buffer): void {
+    const nowMs = this.#parts.nowMs();
+    const entries = encodeEntries(chunk, stream, nowMs);
+    if (!this.#append(Buffer.concat([this.#lossNote(nowMs), entries]))) {
+      this.#lost = { ...this.#lost, [stream]: this.#lost[stream] + chunk.length };
+      return;
+    }
+    this.#lost = { stdout: 0, stderr: 0 };
+  }
+
+  #lossNote(nowMs: number): Buffer {
+    const { stdout, stderr } = this.#lost;
+    if (stdout + stderr === 0) return NOTHING;
+    const what = `forage: the disk was full, ${stdout} bytes of stdout and ${stderr} of stderr are lost here\n`;
+    return encodeEntries(Buffer.from(what), "stderr", nowMs);
+  }
+
+  /** Whether all of it was written. */
+  #append(entries: Buffer): boolean {
+    // What a write that was cut off has left is ended first.
+    const bytes = this.#torn ? Buffer.concat([LINE_BREAK, entries]) : entries;
+    try {
+      for (let at = 0; at < bytes.length; ) {
+        at += writeSync(this.#fd, bytes, at);
+        this.#torn = at < bytes.length;
+      }
+      return true;
+    } catch {
+      return false;
+    }
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
+const LINE_BREAK = Buffer.from("\n");

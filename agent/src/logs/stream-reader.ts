@@ -1,0 +1,103 @@
+import { mkdir, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { execa } from "execa";
+import {
+  hasStreams,
+  linkOf,
+  putLink,
+  type ReaderAnswer,
+  type ReaderRequest,
+  readerSocket,
+  type StreamPipes,
+  streamPipes,
+  streamsDir,
+} from "./stream-places.ts";
+
+/** Whoever reads containers' streams apart: a program of its own, `forage-logs`. */
+export interface StreamReader {
+  /** Makes the pipes for a log's container and has them read. Rejects, and leaves nothing, if nobody reads. */
+  begin(logFile: string): Promise<StreamPipes>;
+  /** Resolves when what an ended container has written is in its log, as far as anyone reads it. Never rejects. */
+  sync(logFile: string): Promise<void>;
+  /** The log's container is gone. Never rejects. */
+  end(logFile: string): Promise<void>;
+}
+
+// The reader is started when it is asked first, which takes a quarter of a second on a quiet host.
+const ANSWER_TIMEOUT_MS = 5_000;
+const ANSWER_MAX_BYTES = 64 * 1024;
+const MKFIFO_TIMEOUT_MS = 10_000;
+
+/** The reader that serves `dir`, asked over its socket there. */
+export class SocketStreamReader implements StreamReader {
+  readonly #dir: string;
+
+  constructor(dir: string) {
+    this.#dir = dir;
+  }
+
+  async begin(logFile: string): Promise<StreamPipes> {
+    const pipes = streamPipes(logFile);
+    try {
+      await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+      await mkdir(streamsDir(logFile), { recursive: true, mode: 0o700 });
+      await makeFifos(Object.values(pipes));
+      await putLink(this.#dir, logFile);
+      await this.#ask({ kind: "follow", logFile });
+      return pipes;
+    } catch (cause) {
+      await rm(linkOf(this.#dir, logFile), { force: true });
+      await rm(streamsDir(logFile), { recursive: true, force: true });
+      throw cause;
+    }
+  }
+
+  async sync(logFile: string): Promise<void> {
+    if (await hasStreams(logFile)) await this.#ask({ kind: "sync", logFile }).catch(() => undefined);
+  }
+
+  async end(logFile: string): Promise<void> {
+    if (!(await hasStreams(logFile))) return;
+    await this.#ask({ kind: "drop", logFile }).catch(() => undefined);
+    // A reader that is away now doesn't go on with it later.
+    await rm(linkOf(this.#dir, logFile), { force: true });
+  }
+
+  async #ask(request: ReaderRequest): Promise<void> {
+    const { error } = await ask(readerSocket(this.#dir), request);
+    if (error !== undefined) throw new Error(error);
+  }
+}
+
+async function makeFifos(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await rm(path, { force: true });
+  await execa("mkfifo", ["--mode=600", "--", ...paths], {
+    stdio: "ignore",
+    env: { PATH: "/usr/bin:/bin" },
+    extendEnv: false,
+    timeout: MKFIFO_TIMEOUT_MS,
+    killSignal: "SIGKILL",
+  });
+}
+
+function ask(path: string, request: ReaderRequest): Promise<ReaderAnswer> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(path);
+    let text = "";
+    socket.setEncoding("utf8");
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy(new Error("forage-logs doesn't answer")));
+    socket.on("connect", () => socket.write(`${JSON.stringify(request)}\n`));
+    socket.on("data", (part: string) => {
+      text += part;
+      if (text.length > ANSWER_MAX_BYTES) socket.destroy(new Error("forage-logs answers too much"));
+    });
+    socket.on("error", (cause) => reject(new Error("forage-logs can't be reached", { cause })));
+    socket.on("close", () => {
+      try {
+        resolve(JSON.parse(text) as ReaderAnswer);
+      } catch (cause) {
+        reject(new Error("forage-logs gave no answer", { cause }));
+      }
+    });
+  });
+}
