@@ -2,7 +2,7 @@ import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { kill } from "node:process";
 import { bundlePrograms } from "../../hack/bundling/bundle-programs.ts";
-import { AGENT_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
+import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../../hack/instance/describe-programs.ts";
 import { findPodCidr } from "../../hack/instance/pod-cidr.ts";
 import { removeNetworkRemains } from "../../hack/lib/network-remains.ts";
 import { run } from "../../hack/lib/run.ts";
@@ -78,7 +78,9 @@ export class AgentUnderTest {
     // JSON is YAML.
     await writeFile(config, JSON.stringify(this.#settings));
     const args = [...AGENT_NODE_OPTIONS, this.#program, "--config", config];
-    this.#process = this.host.spawn(`agent-${this.#lives}`, process.execPath, args);
+    this.#process = this.host.spawn(`agent-${this.#lives}`, process.execPath, args, {
+      env: AGENT_ENVIRONMENT,
+    });
   }
 
   get pid(): number {
