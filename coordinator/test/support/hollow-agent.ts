@@ -244,6 +244,16 @@ export function waitingPod(
   });
 }
 
+/** Its container has ended, and its policy says that it isn't to run again. */
+export function endedPod(pod: PodAssignment, exitCode: number, message = ""): PodStatus {
+  const ended = { exitCode, reason: exitCode === 0 ? "Completed" : "Error", message };
+  return PodStatus.fromPartial({
+    ...identityOf(pod),
+    phase: exitCode === 0 ? PodPhase.SUCCEEDED : PodPhase.FAILED,
+    containers: [{ name: pod.template?.container?.name ?? "", state: { $case: "terminated", value: ended } }],
+  });
+}
+
 export function removedPod(pod: PodAssignment): PodStatus {
   return PodStatus.fromPartial({ ...identityOf(pod), phase: PodPhase.REMOVED });
 }

@@ -23,6 +23,11 @@ export function aContainerService(
   return ForageResource.fromPartial({ name, spec: { $case: "containerService", value } });
 }
 
+export function aJob(name: string, overrides: object = {}): ForageResource {
+  const value = { container: { name: "main", image: "registry.example/team/app:v1" }, ...overrides };
+  return ForageResource.fromPartial({ name, spec: { $case: "job", value } });
+}
+
 export function aService(name: string, target: string): ForageResource {
   const value = { target, ports: [{ name: "http", port: 80, targetPort: 8080 }] };
   return ForageResource.fromPartial({ name, spec: { $case: "service", value } });

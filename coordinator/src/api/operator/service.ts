@@ -36,8 +36,8 @@ export interface OperatorOptions extends ObjectOptions, EventOptions {
   readonly unplaced: Unplaced;
   readonly rollouts: RolloutSource;
   readonly tunnels: Tunnels;
-  readonly randomBytes: (count: number) => Uint8Array;
   readonly metrics: MetricsDesk;
+  readonly randomBytes: (count: number) => Uint8Array;
   /** What join tokens carry, so that a host knows the coordinator before it shows the token. */
   readonly authorityPin: string;
 }
@@ -50,7 +50,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
       const entries = state
         .resources(namespace || undefined)
         .filter(({ record }) => hasLabels(record.labels, labels));
-      return { resources: entries.map((entry) => resourceView(state, entry)) };
+      return { resources: entries.map((entry) => resourceView(state, entry, options.clock.nowMs())) };
     },
     listPods: async (request) => listPods(request, options),
     listNodes: async () => ({ nodes: state.nodes().map((node) => nodeView(state, node)) }),
@@ -68,8 +68,8 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     updateRollout: notYet,
     delete: async (request) => remove(request, options),
     ...objectHandlers(options),
-    updateNode: (request) => updateNode(request, options),
     ...metricHandlers(options.metrics.pushed),
+    updateNode: (request) => updateNode(request, options),
     drainNode: notYet,
     watchDrain: () => {
       throw new CoordinatorError("UNIMPLEMENTED", "not served yet");

@@ -1,16 +1,13 @@
-import type {
-  Pod,
-  Resource,
-  Endpoint as WireEndpoint,
-} from "@forage/proto/forage/operator/v1/operator";
+import type { Pod, Resource, Endpoint as WireEndpoint } from "@forage/proto/forage/operator/v1/operator";
 import type { UnplacedPod } from "../../control/placement/unplaced.ts";
 import { isReady } from "../../control/workload/readiness.ts";
 import { endpointsOf, findService, protocolOf, readyEndpointCount } from "../../destination/endpoints.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
+import { jobView } from "./job-view.ts";
 
-export function resourceView(state: State, entry: ResourceEntry): Resource {
+export function resourceView(state: State, entry: ResourceEntry, nowMs: number): Resource {
   const { record, workload } = entry;
   const { namespace, kind, name } = record;
   const pods = state
@@ -27,14 +24,14 @@ export function resourceView(state: State, entry: ResourceEntry): Resource {
     createdAt: record.createdAt,
     updatedAt: record.updatedAt,
     deleting: record.deleting,
-    autoscaling: undefined,
     replicas: workload?.replicas ?? 0,
     updatedReplicas: updated.length,
     readyReplicas: pods.filter((pod) => isReady(pod, nodeReady(state))).length,
     readyEndpoints: kind === "service" ? readyEndpointCount(state, namespace, name) : 0,
     rolloutId: record.rolloutId,
+    autoscaling: undefined,
     message: "",
-    job: undefined,
+    job: jobView(state, entry, nowMs),
     cronJob: undefined,
     owner: record.owner === undefined ? "" : `${record.owner.kind}/${record.owner.name}`,
   };

@@ -132,15 +132,26 @@ function begin(left: readonly PodEntry[], job: Job, { held, nodeReady, nowMs }: 
 }
 
 function stopOld(mine: readonly PodEntry[]): JobStep[] {
-  const kept = mine.filter(({ record }) => record.job?.counted !== "" && record.stoppingSince === undefined);
+  const counted = mine.filter(
+    ({ record }) => record.job?.counted !== "" && record.stoppingSince === undefined,
+  );
+  // Its node has lost its memory of the end.
+  const again = counted.filter((pod) => pod.status !== undefined && endOf(pod) === undefined);
+  const kept = counted.filter((pod) => !again.includes(pod));
   const newestFirst = kept.sort((a, b) => (b.observedAtMs ?? 0) - (a.observedAtMs ?? 0));
   const failed = newestFirst.filter(({ record }) => record.job?.counted === "failed");
   const others = newestFirst.filter(({ record }) => record.job?.counted !== "failed");
-  return [...failed.slice(keptOfEach), ...others.slice(keptOfEach)].map((pod) => ({
-    type: "stop-pod",
-    pod,
-    why: `it has ended, and ${keptOfEach} newer ones are kept`,
-  }));
+  const old = [...failed.slice(keptOfEach), ...others.slice(keptOfEach)];
+  return [
+    ...again.map((pod): JobStep => ({ type: "stop-pod", pod, why: "its end has been counted" })),
+    ...old.map(
+      (pod): JobStep => ({
+        type: "stop-pod",
+        pod,
+        why: `it has ended, and ${keptOfEach} newer ones are kept`,
+      }),
+    ),
+  ];
 }
 
 /** The run has ended. */
@@ -239,7 +250,7 @@ function outcomeOf(
   const failure = lastFailureOf(mine, run);
   const cause = failure === undefined ? "" : `; pod ${failure.pod}: ${failureText(failure)}`;
   if (failures > job.backoffLimit) {
-    const times = failures === 1 ? "once" : `${failures} times`;
+    const times = ["", "once", "twice"][failures] ?? `${failures} times`;
     const text = `failed ${times}, with a limit of ${job.backoffLimit}${cause}`;
     return end("Failed", "BackoffLimitExceeded", text, failure);
   }

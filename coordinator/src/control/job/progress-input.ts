@@ -1,8 +1,8 @@
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
 import { type Job, jobOf } from "../../model/job.ts";
-import { workloadStatusKey } from "../../model/keys.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
+import { jobStatusOf } from "./job-input.ts";
 
 export interface JobProgressInput {
   readonly job: Job;
@@ -19,6 +19,5 @@ export function jobProgressInput(
 ): JobProgressInput | undefined {
   const job = resource && jobOf(resource.record);
   if (job === undefined) return undefined;
-  const status = state.workloadStatuses.get(workloadStatusKey(job.namespace, "job", job.name))?.record.status;
-  return { job, status: status?.$case === "job" ? status.value : undefined, waitsFor: "" };
+  return { job, status: jobStatusOf(state, job.namespace, job.name), waitsFor: "" };
 }

@@ -4,8 +4,8 @@ import { CoordinatorError } from "../../errors.ts";
 import type { EventRecorder } from "../../events/event.ts";
 import { batches, type Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
-import { type Job, jobOf } from "../../model/job.ts";
-import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import type { Job } from "../../model/job.ts";
+import { workloadStatusKey } from "../../model/keys.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
 import type { State } from "../../state/state.ts";
@@ -15,6 +15,7 @@ import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
 import { countPods } from "./count.ts";
 import { describeJobStep } from "./describe-step.ts";
 import { eventOf } from "./events.ts";
+import { jobInput } from "./job-input.ts";
 import { podOfJob } from "./job-pod.ts";
 import { type JobInput, type JobStep, nextJobLookMs, planJob } from "./plan.ts";
 
@@ -35,7 +36,6 @@ const maxRounds = 20;
 const maxWaitMs = 60_000;
 
 interface Look extends JobInput {
-  readonly key: string;
   readonly statusKey: string;
   readonly entry: RecordEntry<WorkloadStatusRecord> | undefined;
 }
@@ -65,24 +65,11 @@ export class JobReconciler {
   }
 
   #look(key: string): Look {
-    const { state, clock, held } = this.#options;
+    const { state, clock } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
-    const resource = state.resource(resourceKey(namespace, kind, name));
     const statusKey = workloadStatusKey(namespace, kind, name);
     const entry = state.workloadStatuses.get(statusKey);
-    return {
-      key,
-      statusKey,
-      entry,
-      resource,
-      job: resource && jobOf(resource.record),
-      status: entry?.record.status?.$case === "job" ? entry.record.status.value : undefined,
-      pods: state.podsOfWorkload(key),
-      nodeExists: (node) => state.node(node) !== undefined,
-      nodeReady: (node) => state.node(node)?.health.ready ?? false,
-      held: resource !== undefined && held(resource),
-      nowMs: clock.nowMs(),
-    };
+    return { statusKey, entry, ...jobInput(key, clock.nowMs(), this.#options) };
   }
 
   /** All that goes into one transaction holds or none of it; the next look sees what was done. */

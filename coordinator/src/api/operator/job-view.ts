@@ -1,0 +1,41 @@
+import type { JobState } from "@forage/proto/forage/operator/v1/operator";
+import { nextPodMs } from "../../control/job/back-off.ts";
+import { jobStatusOf } from "../../control/job/job-input.ts";
+import { failuresOf } from "../../control/job/plan.ts";
+import { endOf } from "../../control/job/pod-state.ts";
+import { jobOf } from "../../model/job.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { workloadKey } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+
+/** How far a job is; undefined when the resource isn't one. */
+export function jobView(state: State, { record }: ResourceEntry, nowMs: number): JobState | undefined {
+  const job = jobOf(record);
+  if (job === undefined) return undefined;
+  const stored = jobStatusOf(state, job.namespace, job.name);
+  const status = stored?.run === job.run ? stored : undefined;
+  const pods = state.podsOfWorkload(workloadKey(job.namespace, "job", job.name));
+  const open = pods.filter(
+    (pod) =>
+      pod.record.job?.run === job.run && pod.record.stoppingSince === undefined && endOf(pod) === undefined,
+  );
+  const retryMs = status === undefined || status.condition !== "" ? nowMs : nextPodMs(status, nowMs);
+  return {
+    completions: job.completions ?? 0,
+    parallelism: job.parallelism,
+    active: open.length,
+    ready: open.filter(({ status: s }) => s?.ready).length,
+    succeeded: status?.succeeded ?? 0,
+    failed: status === undefined ? 0 : failuresOf(status, pods),
+    backoffLimit: job.backoffLimit,
+    completedIndexes: status?.completedIndexes ?? "",
+    condition: status?.condition ?? "",
+    reason: status?.reason ?? "",
+    message: status?.message ?? "",
+    startedAt: status?.startedAt,
+    finishedAt: status?.finishedAt,
+    lastFailure: status?.lastFailure,
+    retryAt: retryMs > nowMs ? toTimestamp(retryMs) : undefined,
+  };
+}

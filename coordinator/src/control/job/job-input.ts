@@ -1,0 +1,37 @@
+import type { JobStatus } from "@forage/proto/forage/store/v1/store";
+import { jobOf } from "../../model/job.ts";
+import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { JobInput } from "./plan.ts";
+
+export interface JobViewOptions {
+  readonly state: State;
+  /** Whether something that the resource depends on isn't there yet. */
+  readonly held: (resource: ResourceEntry) => boolean;
+}
+
+/**
+ * What there is of a job, by its key `namespace/job/name`. To see what an apply would do, take the answer and put another
+ * `resource` and the `jobOf` of its record in.
+ */
+export function jobInput(key: string, nowMs: number, { state, held }: JobViewOptions): JobInput {
+  const [namespace = "", kind = "", name = ""] = key.split("/");
+  const resource = state.resource(resourceKey(namespace, kind, name));
+  return {
+    resource,
+    job: resource && jobOf(resource.record),
+    status: jobStatusOf(state, namespace, name),
+    pods: state.podsOfWorkload(key),
+    nodeExists: (node) => state.node(node) !== undefined,
+    nodeReady: (node) => state.node(node)?.health.ready ?? false,
+    held: resource !== undefined && held(resource),
+    nowMs,
+  };
+}
+
+/** Of the present run or an earlier one. */
+export function jobStatusOf(state: State, namespace: string, name: string): JobStatus | undefined {
+  const status = state.workloadStatuses.get(workloadStatusKey(namespace, "job", name))?.record.status;
+  return status?.$case === "job" ? status.value : undefined;
+}
