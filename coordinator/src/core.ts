@@ -78,7 +78,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
   recordChanges(state, events);
   const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
-  const control = startControl(controlOptions(options, state, events));
+  const control = startControl(controlOptions(options, state, metrics, events));
   return {
     state,
     events,
@@ -106,6 +106,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
 function controlOptions(
   { store, clock, log, config, randomName }: CoreOptions,
   state: State,
+  metrics: MetricsDesk,
   events: EventStore,
 ): ControlOptions {
   const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = config.rollout;
@@ -116,6 +117,7 @@ function controlOptions(
     log,
     randomName,
     profile: config.profile,
+    metrics,
     events,
     limits: {
       deadlineMs: progressDeadlineSeconds * 1000,
@@ -171,6 +173,7 @@ function servicesOptions(
       events,
       tunnels,
       metrics,
+      autoscale: control.autoscale,
       randomBytes,
       authorityPin: authority.pin,
     },

@@ -2,9 +2,11 @@ import type { Profile } from "@forage/scheduler";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../events/event.ts";
 import { unschedulable } from "../events/from-pods.ts";
+import type { MetricsDesk } from "../metrics/metrics-desk.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
+import { AutoscaleController } from "./autoscale/controller.ts";
 import type { Clock } from "./clock.ts";
 import { EvictionController } from "./eviction/controller.ts";
 import type { DefaultTolerations } from "./eviction/eviction-of.ts";
@@ -28,6 +30,8 @@ export interface ControlOptions {
   readonly tolerations?: DefaultTolerations;
   /** Told what is decided and why. */
   readonly events: EventRecorder;
+  /** What autoscaling goes by. */
+  readonly metrics: MetricsDesk;
   /** What services' addresses are taken from. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
@@ -36,6 +40,7 @@ export interface ControlOptions {
 export interface Control {
   readonly unplaced: Unplaced;
   readonly rollouts: RolloutController;
+  readonly autoscale: AutoscaleController;
   close(): Promise<void>;
 }
 
@@ -61,10 +66,13 @@ export function startControl(options: ControlOptions): Control {
   const evictions = new EvictionController(options);
   const garbage = new ObjectGarbage(options);
   const addresses = new AddressController(options);
+  const autoscale = new AutoscaleController(options);
   return {
     unplaced,
     rollouts,
+    autoscale,
     close: async () => {
+      await autoscale.close();
       await addresses.close();
       await garbage.close();
       await evictions.close();

@@ -14,7 +14,7 @@ import { PushedMetrics } from "./pushed-metrics.ts";
 export interface MetricsDeskOptions {
   readonly state: State;
   readonly clock: Clock;
-  /** How often agents measure. */
+  /** From one sample to the next. */
   readonly intervalMs: number;
 }
 
@@ -46,6 +46,11 @@ export class MetricsDesk {
     this.pods = new PodMetrics({ clock, lifeMs: samplesMissed * intervalMs + intervalMs / 2 });
     for (const entry of state.resources()) this.#note(entry, keyOf(entry));
     this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
+  }
+
+  /** How often agents measure. */
+  get intervalMs(): number {
+    return this.#options.intervalMs;
   }
 
   /** Calls when policies want something else of the node than before; its pods the caller follows itself. Returns how to stop. */

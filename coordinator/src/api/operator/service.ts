@@ -5,6 +5,7 @@ import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token"
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import type { AutoscaleController } from "../../control/autoscale/controller.ts";
 import type { Unplaced } from "../../control/placement/unplaced.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { Tunnels } from "../../link/tunnels.ts";
@@ -17,7 +18,7 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
-import type { RolloutEntry } from "../../state/entries.ts";
+import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
@@ -37,6 +38,7 @@ export interface OperatorOptions extends ObjectOptions, EventOptions {
   readonly rollouts: RolloutSource;
   readonly tunnels: Tunnels;
   readonly metrics: MetricsDesk;
+  readonly autoscale: Pick<AutoscaleController, "statusOf">;
   readonly randomBytes: (count: number) => Uint8Array;
   /** What join tokens carry, so that a host knows the coordinator before it shows the token. */
   readonly authorityPin: string;
@@ -50,7 +52,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
       const entries = state
         .resources(namespace || undefined)
         .filter(({ record }) => hasLabels(record.labels, labels));
-      return { resources: entries.map((entry) => resourceView(state, entry, options.clock.nowMs())) };
+      return { resources: entries.map((entry) => viewOf(entry, options)) };
     },
     listPods: async (request) => listPods(request, options),
     listNodes: async () => ({ nodes: state.nodes().map((node) => nodeView(state, node)) }),
@@ -90,6 +92,12 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     portForward: (requests, context) => portForward(requests, context, options),
     copy: (requests, context) => copy(requests, context, options),
   };
+}
+
+function viewOf(entry: ResourceEntry, { state, clock, autoscale }: OperatorOptions): wire.Resource {
+  const { kind, namespace, name } = entry.record;
+  const autoscaling = kind === "container_service" ? autoscale.statusOf(namespace, name) : undefined;
+  return { ...resourceView(state, entry, clock.nowMs()), autoscaling };
 }
 
 function listPods(

@@ -1,0 +1,183 @@
+import type { AutoscalingStatus } from "@forage/proto/forage/operator/v1/operator";
+import { ScaleRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import type { MetricsDesk } from "../../metrics/metrics-desk.ts";
+import { type Autoscaling, autoscalingOf } from "../../model/autoscaling.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { resourceKey, scaleKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { replicasOf, workloadKey } from "../../model/workload.ts";
+import type { Change, ResourceEntry } from "../../state/entries.ts";
+import type { RecordEntry } from "../../state/record-view.ts";
+import type { State } from "../../state/state.ts";
+import type { Compare, Op, Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { Loop } from "../loop.ts";
+import { isReady } from "../workload/readiness.ts";
+import { newHistory, type ScaleHistory, withAdded } from "./history.ts";
+import { MissingMetrics } from "./missing-metrics.ts";
+import { readingsOf } from "./readings.ts";
+import { type Recommendation, recommend } from "./recommend.ts";
+import { statusView } from "./status-view.ts";
+
+export interface AutoscaleOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+  /** Looks are as often as its samples. */
+  readonly metrics: MetricsDesk;
+}
+
+/** What is remembered of a workload from one look to the next. */
+interface Look {
+  readonly history: ScaleHistory;
+  readonly result: Recommendation;
+  readonly policy: Autoscaling;
+  readonly current: number;
+}
+
+const kind = "container_service";
+
+/** Decides how many replicas autoscaled container services have. Others cost nothing. */
+export class AutoscaleController {
+  readonly #options: AutoscaleOptions;
+  readonly #loop: Loop;
+  readonly #looks = new Map<string, Look>();
+  readonly #missing: MissingMetrics;
+  readonly #unsubscribe: () => void;
+
+  constructor(options: AutoscaleOptions) {
+    this.#options = options;
+    const { state, clock, log, events, metrics } = options;
+    this.#missing = new MissingMetrics({ events, clock, graceMs: 4 * metrics.intervalMs });
+    this.#loop = new Loop({ name: "autoscale", reconcile: (key) => this.#reconcile(key), clock, log });
+    this.#unsubscribe = state.subscribe((changes) => this.#wakeFor(changes));
+    for (const entry of state.resources()) {
+      if (policyOf(entry) !== undefined) this.#loop.wake(keyOf(entry.record));
+    }
+    for (const { record } of state.scales.all()) this.#loop.wake(keyOf(record));
+  }
+
+  /** As of the last look; undefined: it has no autoscaling, or was not looked at yet. */
+  statusOf(namespace: string, name: string): AutoscalingStatus | undefined {
+    const look = this.#looks.get(keyOf({ namespace, name }));
+    return look && statusView(look, this.#options.state.scales.get(scaleKey(namespace, name))?.record);
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    for (const change of changes) {
+      if (change.kind !== "resource") continue;
+      const { before, after } = change;
+      if ((before && policyOf(before)) === undefined && (after && policyOf(after)) === undefined) continue;
+      // The view computes a resource anew with each decision, which is no reason to look again.
+      if (before?.revision === after?.revision) continue;
+      this.#loop.wake(keyOf((after ?? before)?.record ?? { namespace: "", name: "" }));
+    }
+  }
+
+  async #reconcile(key: string): Promise<number | undefined> {
+    const { state, metrics } = this.#options;
+    const [namespace = "", , name = ""] = key.split("/");
+    const resource = state.resource(resourceKey(namespace, kind, name));
+    const scale = state.scales.get(scaleKey(namespace, name));
+    const policy = resource && policyOf(resource);
+    if (resource === undefined || policy === undefined) {
+      this.#looks.delete(key);
+      this.#missing.forget(key);
+      if (scale !== undefined) await this.#write([unchanged(scale)], { kind: "delete", key: scale.key });
+      return undefined;
+    }
+    if (resource.record.deleting) return undefined;
+    await this.#look(key, resource, policy, scale);
+    return metrics.intervalMs;
+  }
+
+  async #look(
+    key: string,
+    resource: ResourceEntry,
+    policy: Autoscaling,
+    scale: RecordEntry<ScaleRecord> | undefined,
+  ): Promise<void> {
+    const { clock, metrics, state } = this.#options;
+    const { namespace, name } = resource.record;
+    const nowMs = clock.monotonicMs();
+    const current = currentOf(resource, scale);
+    const readings = readingsOf(policy, {
+      namespace,
+      name,
+      pods: state.podsOfWorkload(key),
+      isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
+      sampleOf: (podUid) => metrics.pods.get(podUid),
+      pushed: (metric) => metrics.pushed.get(metric),
+    });
+    const history = this.#looks.get(key)?.history ?? newHistory(current, nowMs);
+    const result = recommend({ current, policy, readings, history, nowMs });
+    if (result.replicas !== scale?.record.replicas) await this.#decide(resource, scale, current, result);
+    const grown = withAdded(result.history, result.replicas - current, nowMs);
+    this.#looks.set(key, { history: grown, result, policy, current });
+    this.#missing.look(namespace, name, result.metrics);
+  }
+
+  async #decide(
+    resource: ResourceEntry,
+    scale: RecordEntry<ScaleRecord> | undefined,
+    current: number,
+    { replicas, reason }: Recommendation,
+  ): Promise<void> {
+    const { log, clock, events } = this.#options;
+    const { namespace, name } = resource.record;
+    const isChange = replicas !== current;
+    const record: ScaleRecord = {
+      namespace,
+      name,
+      replicas,
+      reason: isChange ? reason : (scale?.record.reason ?? ""),
+      scaledAt: isChange ? toTimestamp(clock.nowMs()) : scale?.record.scaledAt,
+    };
+    const key = scaleKey(namespace, name);
+    // Not for a resource that is gone or says something else by now.
+    const compares: Compare[] = [
+      { kind: "modRevision", key: resource.key, revision: resource.revision },
+      scale === undefined ? { kind: "absent", key } : unchanged(scale),
+    ];
+    await this.#write(compares, { kind: "put", key, value: encodeRecord(ScaleRecord, record) });
+    if (!isChange) return;
+    log.info({ workload: keyOf(record), from: current, to: replicas, reason }, "scaled");
+    const word = replicas > current ? "ScaledUp" : "ScaledDown";
+    events.record({ namespace, kind, name, type: "Normal", reason: word, message: reason });
+  }
+
+  async #write(compares: readonly Compare[], op: Op): Promise<void> {
+    const { store, state } = this.#options;
+    const result = await store.txn(compares, [op]);
+    await state.reached(result.revision);
+    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+  }
+}
+
+function policyOf({ record }: ResourceEntry): Autoscaling | undefined {
+  const spec = record.resource?.spec;
+  return spec?.$case === "containerService" ? autoscalingOf(spec.value) : undefined;
+}
+
+function currentOf({ record }: ResourceEntry, scale: RecordEntry<ScaleRecord> | undefined): number {
+  const spec = record.resource?.spec;
+  return spec?.$case === "containerService" ? replicasOf(spec.value, scale?.record.replicas) : 0;
+}
+
+function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return workloadKey(namespace, kind, name);
+}
+
+function unchanged({ key, revision }: RecordEntry<unknown>): Compare {
+  return { kind: "modRevision", key, revision };
+}

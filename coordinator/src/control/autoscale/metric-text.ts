@@ -1,0 +1,20 @@
+import { formatBytes, formatMilliCpu } from "@forage/scheduler";
+import type { MetricTarget } from "../../model/autoscaling.ts";
+import type { MetricResult } from "./reading.ts";
+
+/** Such as `cpu is at 180% of requests, target 50%`. */
+export function metricText({ target, value, message }: MetricResult): string {
+  if (value === undefined) return `${target.name} isn't known`;
+  const what =
+    target.type === "Utilization" ? " of requests" : target.type === "AverageValue" ? " a pod" : "";
+  const lacks = message === "" ? "" : ` (${message})`;
+  return `${target.name} is at ${valueText(target, value)}${what}, target ${target.text}${lacks}`;
+}
+
+/** Written as targets are. */
+export function valueText({ name, type }: MetricTarget, value: number): string {
+  if (type === "Utilization") return `${Math.round(value)}%`;
+  if (name === "cpu") return formatMilliCpu(Math.round(value * 1000));
+  if (name === "memory") return formatBytes(Math.round(value));
+  return String(Number(value.toPrecision(6)));
+}

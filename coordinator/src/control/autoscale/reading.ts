@@ -1,0 +1,32 @@
+import type { MetricTarget } from "../../model/autoscaling.ts";
+
+/** A metric as it was found, with what it is steered to. */
+export interface MetricReading {
+  readonly target: MetricTarget;
+  /** One value for the whole workload; those of pods don't count then. */
+  readonly total: number | undefined;
+  /** Pods that run or are to run; not those that are stopping or have ended. */
+  readonly pods: readonly PodReading[];
+}
+
+export interface PodReading {
+  readonly name: string;
+  readonly ready: boolean;
+  /** Its value says nothing yet of the load that it takes. */
+  readonly starting: boolean;
+  /** In the target's unit: cores, bytes, or whatever the metric counts. Undefined: not known. */
+  readonly value: number | undefined;
+  /** What the pod asks for of the metric's resource; undefined: nothing, or it isn't asked for by Utilization. */
+  readonly request: number | undefined;
+}
+
+/** What one metric alone calls for. */
+export interface MetricResult {
+  readonly target: MetricTarget;
+  /** Compared with the target: percent, a mean over pods, or the value. Undefined: not known. */
+  readonly value: number | undefined;
+  /** Undefined: it calls for nothing, since it isn't known. */
+  readonly replicas: number | undefined;
+  /** Why it isn't known, or which pods it lacks; empty: nothing is wrong. */
+  readonly message: string;
+}

@@ -1,0 +1,70 @@
+import type { PodSample } from "../../metrics/pod-metrics.ts";
+import type { MetricName, PushedValue } from "../../metrics/pushed-metrics.ts";
+import type { Autoscaling, MetricTarget } from "../../model/autoscaling.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import type { MetricReading, PodReading } from "./reading.ts";
+import { requestOf } from "./requests.ts";
+
+export interface ReadingSources {
+  readonly namespace: string;
+  /** Of the container service. */
+  readonly name: string;
+  readonly pods: readonly PodEntry[];
+  readonly isReady: (pod: PodEntry) => boolean;
+  readonly sampleOf: (podUid: string) => PodSample | undefined;
+  readonly pushed: (name: MetricName) => PushedValue | undefined;
+}
+
+/** A pod's first minutes, in which what it does to start is no measure of its load. Kubernetes' default. */
+const startMs = 300_000;
+/** POD_PHASE_SUCCEEDED, POD_PHASE_FAILED and POD_PHASE_REMOVED. */
+const overPhases: ReadonlySet<number> = new Set([3, 4, 6]);
+/** POD_PHASE_RUNNING. */
+const runningPhase = 2;
+
+/** Each of the policy's metrics as it is known now: pushed for the workload or its namespace, else pod by pod. */
+export function readingsOf({ metrics }: Autoscaling, sources: ReadingSources): MetricReading[] {
+  const pods = sources.pods.filter(
+    ({ record, status }) => record.stoppingSince === undefined && !overPhases.has(status?.phase ?? 0),
+  );
+  return metrics.map((target) => ({
+    target,
+    total: totalOf(target.name, sources),
+    pods: pods.map((pod) => podReading(pod, target, sources)),
+  }));
+}
+
+function totalOf(name: string, { namespace, name: workload, pushed }: ReadingSources): number | undefined {
+  const own = pushed({ namespace, name, workload, pod: "" });
+  return (own ?? pushed({ namespace, name, workload: "", pod: "" }))?.value;
+}
+
+function podReading(pod: PodEntry, { name, type }: MetricTarget, sources: ReadingSources): PodReading {
+  const { record, status } = pod;
+  const sample = sources.sampleOf(record.uid);
+  const ready = sources.isReady(pod);
+  const isRunning = status?.phase === runningPhase;
+  return {
+    name: record.name,
+    ready,
+    starting: !isRunning || (name === "cpu" && sample !== undefined && isWarmingUp(sample, ready)),
+    value: isRunning ? valueOfPod(pod, name, sample, sources) : undefined,
+    request: type === "Utilization" ? requestOf(record.template, name) : undefined,
+  };
+}
+
+/** Of its first minutes only those count throughout which it was ready. */
+function isWarmingUp({ runningMs, readyMs, windowMs }: PodSample, ready: boolean): boolean {
+  return runningMs < startMs && (!ready || readyMs < windowMs);
+}
+
+function valueOfPod(
+  { record }: PodEntry,
+  name: string,
+  sample: PodSample | undefined,
+  { namespace, pushed }: ReadingSources,
+): number | undefined {
+  if (name === "cpu") return sample?.cpuCores;
+  if (name === "memory") return sample?.memoryBytes;
+  return pushed({ namespace, name, workload: "", pod: record.name })?.value ?? sample?.values.get(name);
+}

@@ -1,0 +1,132 @@
+import { type Autoscaling, clamp } from "../../model/autoscaling.ts";
+import { highestWanted, periodStart, type ScaleHistory, withWanted } from "./history.ts";
+import { metricText } from "./metric-text.ts";
+import type { MetricReading, MetricResult } from "./reading.ts";
+import { replicasFor } from "./replicas-for.ts";
+
+export interface RecommendInput {
+  /** How many there are to be as of now, within the policy's limits. */
+  readonly current: number;
+  readonly policy: Autoscaling;
+  /** Of each of the policy's metrics. */
+  readonly readings: readonly MetricReading[];
+  readonly history: ScaleHistory;
+  /** Of the same clock as the history. */
+  readonly nowMs: number;
+}
+
+export interface Recommendation {
+  readonly replicas: number;
+  /** What it follows from, with numbers. */
+  readonly reason: string;
+  readonly metrics: readonly MetricResult[];
+  readonly conditions: readonly ScaleCondition[];
+  /** To be passed on to the next look. */
+  readonly history: ScaleHistory;
+}
+
+export interface ScaleCondition {
+  readonly type: "AbleToScale" | "ScalingActive" | "ScalingLimited";
+  readonly status: boolean;
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What a period of growth may add at the least. */
+const leastGrowth = 4;
+
+/** Pure: how many replicas there should be, why, and what it was made of. */
+export function recommend(input: RecommendInput): Recommendation {
+  const { current, policy, nowMs } = input;
+  const metrics = input.readings.map((reading) => replicasFor(reading, current));
+  const { wanted, why, active } = largest(metrics, current);
+  const history = withWanted(input.history, wanted, policy.stabilizationMs, nowMs);
+  const steady = Math.max(wanted, Math.min(current, highestWanted(history, policy.stabilizationMs, nowMs)));
+  const able = ableToScale(wanted, steady, policy);
+  const { replicas, limited } = withinLimits(steady, input);
+  return {
+    replicas,
+    reason: sentence(current, replicas, [
+      why,
+      ...[able, limited].flatMap(({ status, ...it }) => said(status, it)),
+    ]),
+    metrics,
+    conditions: [able, active, limited],
+    history,
+  };
+}
+
+interface Wish {
+  readonly wanted: number;
+  readonly why: string;
+  readonly active: ScaleCondition;
+}
+
+/** The metric that calls for the most decides. One that isn't known might, so then nothing goes. */
+function largest(metrics: readonly MetricResult[], current: number): Wish {
+  const known = metrics.filter((metric) => metric.replicas !== undefined);
+  const unknown = metrics.filter((metric) => metric.replicas === undefined);
+  const lacks = unknown.map(({ target, message }) => `${target.name}: ${message}`).join("; ");
+  if (known.length === 0) {
+    const active = condition("ScalingActive", false, "MetricsMissing", lacks);
+    return { wanted: current, why: `no metric is known (${lacks})`, active };
+  }
+  const top = known.reduce((a, b) => ((b.replicas ?? 0) > (a.replicas ?? 0) ? b : a));
+  const wanted = top.replicas ?? current;
+  const active =
+    unknown.length === 0
+      ? condition("ScalingActive", true, "MetricsKnown", "")
+      : condition("ScalingActive", true, "MetricsMissing", lacks);
+  if (unknown.length > 0 && wanted < current)
+    return { wanted: current, why: `nothing is removed while a metric isn't known (${lacks})`, active };
+  return { wanted, why: metricText(top), active };
+}
+
+function ableToScale(wanted: number, steady: number, { stabilizationMs }: Autoscaling): ScaleCondition {
+  if (steady === wanted) return condition("AbleToScale", true, "Ready", "");
+  const message = `${wanted} would do now, but within the last ${stabilizationMs / 1000} s ${steady} were wanted`;
+  return condition("AbleToScale", true, "ScaleDownStabilized", message);
+}
+
+function withinLimits(
+  steady: number,
+  { policy, current, history, nowMs }: RecommendInput,
+): { readonly replicas: number; readonly limited: ScaleCondition } {
+  const start = periodStart(history, current, nowMs);
+  const allowed = clamp(steady, policy);
+  const growth = Math.max(current, start + leastGrowth, start * 2);
+  const limit = (reason: string, message: string) => condition("ScalingLimited", true, reason, message);
+  if (allowed > growth) {
+    const message = `${allowed} are wanted, but within 15 s ${start} can become no more than ${growth}`;
+    return { replicas: growth, limited: limit("ScaleUpLimit", message) };
+  }
+  if (allowed < steady)
+    return {
+      replicas: allowed,
+      limited: limit("TooManyReplicas", `${steady} are wanted, max_replicas is ${policy.maxReplicas}`),
+    };
+  if (allowed > steady)
+    return {
+      replicas: allowed,
+      limited: limit("TooFewReplicas", `${steady} would do, min_replicas is ${policy.minReplicas}`),
+    };
+  return { replicas: allowed, limited: condition("ScalingLimited", false, "WithinLimits", "") };
+}
+
+function condition(
+  type: ScaleCondition["type"],
+  status: boolean,
+  reason: string,
+  message: string,
+): ScaleCondition {
+  return { type, status, reason, message };
+}
+
+function said(status: boolean, { message }: { readonly message: string }): string[] {
+  return status && message !== "" ? [message] : [];
+}
+
+function sentence(current: number, replicas: number, parts: readonly string[]): string {
+  const change = replicas === current ? `stays at ${current}` : `${current} → ${replicas}`;
+  return `${change}: ${parts.join("; ")}`;
+}

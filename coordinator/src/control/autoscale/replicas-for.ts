@@ -1,0 +1,122 @@
+import type { MetricReading, MetricResult, PodReading } from "./reading.ts";
+
+/** A ratio nearer to 1 than this changes nothing, as in Kubernetes. */
+export const tolerance = 0.1;
+/** Sums of fractions are off by less than this; without it ten pods at 110 % would be twelve. */
+const rounding = 1e-9;
+/** Pods that a message names. */
+const maxNamed = 3;
+
+/**
+ * Pure: Kubernetes' formula, ceil(pods × value / target). Pods whose value isn't known count against the change: as using all
+ * that they ask for where replicas would go, as idle where replicas would come. Pods that are starting count as idle where
+ * replicas would come, and not at all where they would go.
+ */
+export function replicasFor(reading: MetricReading, current: number): MetricResult {
+  if (reading.total !== undefined) return forTotal(reading, reading.total, current);
+  return reading.target.type === "Value" ? forLargest(reading, current) : forMean(reading, current);
+}
+
+/** One value for all pods together. */
+function forTotal({ target, pods }: MetricReading, total: number, current: number): MetricResult {
+  if (target.type === "Value") return forValue({ target, total, pods }, total, current, "");
+  if (target.type === "Utilization") {
+    const message = "Utilization is of each pod's request: push its value for each pod";
+    return { target, value: undefined, replicas: undefined, message };
+  }
+  const ratio = total / (target.target * Math.max(1, current));
+  const replicas = isWithin(ratio) ? current : ceil(total / target.target);
+  return { target, value: total / Math.max(1, current), replicas, message: "" };
+}
+
+/** Pods that tell of one and the same thing, such as a queue: the largest is the newest. */
+function forLargest(reading: MetricReading, current: number): MetricResult {
+  const { target, pods } = reading;
+  const known = pods.flatMap(({ value }) => value ?? []);
+  if (known.length === 0) return { target, value: undefined, replicas: undefined, message: unknown(pods) };
+  return forValue(reading, Math.max(...known), current, missingText(pods.filter(isMissing)));
+}
+
+function forValue(
+  { target, pods }: MetricReading,
+  value: number,
+  current: number,
+  message: string,
+): MetricResult {
+  const ready = pods.filter((pod) => pod.ready).length;
+  const ratio = value / target.target;
+  if (isWithin(ratio)) return { target, value, replicas: current, message };
+  if (ready === 0) return { target, value, replicas: undefined, message: "no pod is ready" };
+  return { target, value, replicas: towards(ratio, ceil(ratio * ready), current), message };
+}
+
+function forMean({ target, pods: all }: MetricReading, current: number): MetricResult {
+  const goal = target.type === "Utilization" ? target.target / 100 : target.target;
+  const pods = target.type === "Utilization" ? all.filter(({ request = 0 }) => request > 0) : all;
+  const counted = pods.filter((pod) => !pod.starting && pod.value !== undefined);
+  const missing = pods.filter(isMissing);
+  const starting = pods.filter((pod) => pod.starting);
+  if (counted.length === 0) {
+    return { target, value: undefined, replicas: undefined, message: unknown(pods) };
+  }
+  const first = ratioOf(counted, (pod) => pod.value ?? 0, goal);
+  const message = missingText(missing);
+  const value = first * target.target;
+  const grows = first > 1;
+  const idle = grows ? starting : [];
+  if (missing.length === 0 && idle.length === 0) {
+    const replicas = isWithin(first) ? current : towards(first, ceil(first * counted.length), current);
+    return { target, value, replicas, message };
+  }
+  // A pod that may use more than it asks for is taken to use what is steered to, at the least.
+  const full = target.type === "Utilization" ? Math.max(1, goal) : goal;
+  const supposed = (pod: PodReading): number => {
+    if (!pod.starting && pod.value !== undefined) return pod.value;
+    return grows ? 0 : full * weightOf(pod);
+  };
+  const considered = [...counted, ...missing, ...idle];
+  const second = ratioOf(considered, supposed, goal);
+  // Were they to turn the direction round, nothing is certain.
+  const isCertain = !isWithin(second) && second > 1 === grows;
+  const replicas = isCertain ? towards(second, ceil(second * considered.length), current) : current;
+  return { target, value, replicas, message };
+}
+
+function ratioOf(pods: readonly PodReading[], usedBy: (pod: PodReading) => number, goal: number): number {
+  const used = pods.reduce((sum, pod) => sum + usedBy(pod), 0);
+  const asked = pods.reduce((sum, pod) => sum + weightOf(pod), 0);
+  return used / (asked * goal);
+}
+
+function weightOf({ request }: PodReading): number {
+  return request ?? 1;
+}
+
+function isMissing({ starting, value }: PodReading): boolean {
+  return !starting && value === undefined;
+}
+
+/** While a rollout has more pods than replicas, or fewer are ready, a ratio must not lead the other way. */
+function towards(ratio: number, replicas: number, current: number): number {
+  return ratio > 1 ? Math.max(current, replicas) : Math.min(current, replicas);
+}
+
+function isWithin(ratio: number): boolean {
+  return Math.abs(ratio - 1) <= tolerance + rounding;
+}
+
+function ceil(replicas: number): number {
+  return Math.ceil(replicas - rounding);
+}
+
+function unknown(pods: readonly PodReading[]): string {
+  if (pods.some((pod) => !pod.starting)) return "nothing was measured or pushed";
+  return pods.length === 0 ? "there is no pod to measure" : "no pod has started and become ready";
+}
+
+function missingText(missing: readonly PodReading[]): string {
+  if (missing.length === 0) return "";
+  const named = missing.slice(0, maxNamed).map(({ name }) => name);
+  const more = missing.length > maxNamed ? ` and ${missing.length - maxNamed} more` : "";
+  return `not known of ${named.join(", ")}${more}`;
+}

@@ -1,0 +1,23 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import type { ResourceList } from "@forage/proto/forest/v1/forage";
+import { numberOf } from "../../model/autoscaling.ts";
+
+/**
+ * What the containers of a pod ask for together of one resource: cores, bytes or a count. A missing request equals its limit.
+ * Init containers are over by the time that anything is measured.
+ */
+export function requestOf(template: PodTemplate | undefined, resource: string): number {
+  const { container, sidecars = [] } = template ?? {};
+  return [container, ...sidecars].reduce((sum, it) => {
+    const { requests, limits } = it?.resources ?? {};
+    return sum + numberOf(amountText(requests, resource) || amountText(limits, resource) || "0");
+  }, 0);
+}
+
+export function amountText(list: ResourceList | undefined, resource: string): string {
+  if (list === undefined) return "";
+  if (resource === "cpu") return list.cpu;
+  if (resource === "memory") return list.memory;
+  if (resource === "ephemeral-storage") return list.ephemeralStorage;
+  return list.extended[resource] ?? "";
+}
