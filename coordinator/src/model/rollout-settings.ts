@@ -7,6 +7,7 @@ export const rolloutAnnotations = {
   progressDeadline: "forage.dev/progress-deadline",
   rollback: "forage.dev/rollback",
   canary: "forage.dev/canary",
+  disruptionBudget: "forage.dev/disruption-budget",
 } as const;
 
 /** Put into the template of pods that are to be made anew with the same content. */
@@ -23,6 +24,8 @@ export interface RolloutSettings {
   readonly rollback: boolean;
   /** How many new pods there are until someone promotes them: a number or a percentage; undefined: all at once. */
   readonly canary: string | undefined;
+  /** How many pods drains may leave missing: a number or a percentage; undefined: as many as updates. */
+  readonly disruptionBudget: string | undefined;
 }
 
 /** What doesn't read as it should, which is refused at apply, counts as not given. */
@@ -39,6 +42,7 @@ export function settingsOf(annotations: Labels = {}): RolloutSettings {
     deadlineMs: deadline === undefined ? undefined : durationMs(deadline),
     rollback: given(rolloutAnnotations.rollback) !== "off",
     canary: given(rolloutAnnotations.canary),
+    disruptionBudget: given(rolloutAnnotations.disruptionBudget),
   };
 }
 
@@ -63,6 +67,10 @@ export function settingProblem(name: string, value: string): string | undefined 
       return /^[1-9]\d{0,4}$|^([1-9]\d?|100)%$/.test(value)
         ? undefined
         : 'must be a number of pods such as "1" or a percentage of the replicas such as "10%"';
+    case rolloutAnnotations.disruptionBudget:
+      return /^(0|[1-9]\d{0,4})$|^(\d|[1-9]\d|100)%$/.test(value)
+        ? undefined
+        : 'must be how many pods drains may leave missing, such as "1" or "25%"';
     default:
       return undefined;
   }

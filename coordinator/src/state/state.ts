@@ -116,6 +116,11 @@ export class State {
     return this.#pods.group("unbound");
   }
 
+  /** Pods, of one workload if it is given, that are to leave their nodes and have not been stopped yet. */
+  drainingPods(workload?: string): PodEntry[] {
+    return this.#pods.group(workload === undefined ? "draining" : `draining:${workload}`);
+  }
+
   node(name: string): NodeEntry | undefined {
     return this.#nodes.get(name);
   }
@@ -367,6 +372,8 @@ function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] 
   for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
   if (record.node !== "") groups.push(`node:${record.node}`);
   else if (record.stoppingSince === undefined) groups.push("unbound");
+  if (record.drainingSince !== undefined && record.stoppingSince === undefined)
+    groups.push("draining", `draining:${workload}`);
   return groups;
 }
 

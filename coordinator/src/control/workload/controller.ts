@@ -6,6 +6,7 @@ import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
+import { withRetirements } from "../drain/retire.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
 import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
@@ -84,7 +85,7 @@ export class WorkloadController {
     if (other !== undefined) return other(key);
     const { log, clock } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
-    const steps = planWorkload(input);
+    const steps = withRetirements(planWorkload(input), input);
     if (steps.length > 0) {
       for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");
       await this.#execute(input.resource, steps);
