@@ -4,13 +4,16 @@ import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import { objectHandlers } from "./api/objects/handlers.ts";
+import type { OperatorOptions } from "./api/operator/service.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
 import { startCore } from "./core.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
-import { addObjectRoutes, type ObjectRouteOptions } from "./http/api/object-routes.ts";
+import type { ApiCallOptions } from "./http/api/call.ts";
+import { addEventRoutes } from "./http/api/event-routes.ts";
+import { addObjectRoutes } from "./http/api/object-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
@@ -83,12 +86,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const http = await openHttp(options, {
     metrics,
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
-    objects: {
-      handlers: objectHandlers(services.operator),
-      identify: tokens,
-      observe: metrics.observeCall,
-      monotonicMs: clock.monotonicMs,
-    },
+    operator: services.operator,
+    calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs },
+    stopping: stopping.signal,
   });
   const plain = await openPlainDestination(config, services, serving);
   const grpc = await tls.listen(server, hostPort(config.grpc.listen));
@@ -135,17 +135,23 @@ async function createTls(
 }
 
 function openHttp(
-  { config, store, issuer }: CoordinatorOptions,
-  parts: Pick<HttpServerOptions, "metrics" | "tls"> & { readonly objects: ObjectRouteOptions },
+  { config, store, issuer, clock }: CoordinatorOptions,
+  parts: Pick<HttpServerOptions, "metrics" | "tls"> & {
+    readonly operator: OperatorOptions;
+    readonly calls: ApiCallOptions;
+    readonly stopping: AbortSignal;
+  },
 ): Promise<HttpServer> {
-  const { objects, ...rest } = parts;
+  const { operator, calls, stopping, ...rest } = parts;
   return startHttpServer({
     ...rest,
     listen: hostPort(config.http.listen),
     readiness: () => readiness(store),
     routes: (app) => {
       addIdentityRoutes(app, issuer);
-      addObjectRoutes(app, objects);
+      // Before the routes of objects, which take any plural.
+      addEventRoutes(app, { ...calls, events: operator.events, schedule: clock.schedule, stopping });
+      addObjectRoutes(app, { ...calls, handlers: objectHandlers(operator) });
     },
   });
 }

@@ -19,7 +19,7 @@ export function containerEvents(
 function changes(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
   return [
     ...pulling(before, after),
-    ...ending(before, after),
+    ...endings(before, after),
     ...waiting(before, after),
     ...running(before, after),
   ];
@@ -33,15 +33,23 @@ function pulling(before: ContainerStatus | undefined, after: ContainerStatus): C
   return arrived ? [normal("Pulled", `container ${after.name}: ${after.image} is there`)] : [];
 }
 
-function ending(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
-  const ended = lastEnd(after);
-  const known = before === undefined ? undefined : lastEnd(before);
-  if (ended === undefined || (known !== undefined && sameEnd(known, ended))) return [];
-  const how = describeEnd(ended);
-  if (ended.exitCode === 0 && ended.signal === 0 && (ended.reason === "Completed" || ended.reason === ""))
-    return [normal("ContainerCompleted", `container ${after.name} ${how}`)];
-  const reason = ended.reason === "" || ended.reason === "Error" ? "ContainerFailed" : ended.reason;
-  return [{ type: "Warning", reason, message: `container ${after.name} ${how}` }];
+/** Also the ends between two words of the node, as far as it remembers them. */
+function endings(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
+  const known = before === undefined ? [] : endsOf(before);
+  const fresh = endsOf(after).filter((ended) => !known.some((it) => sameEnd(it, ended)));
+  return fresh.reverse().map((ended) => endEvent(after.name, ended));
+}
+
+function endEvent(name: string, ended: ContainerTerminated): ContainerEvent {
+  const message = `container ${name} ${describeEnd(ended)}`;
+  const { exitCode, signal, reason } = ended;
+  if (exitCode === 0 && signal === 0 && (reason === "Completed" || reason === ""))
+    return normal("ContainerCompleted", message);
+  return {
+    type: "Warning",
+    reason: reason === "" || reason === "Error" ? "ContainerFailed" : reason,
+    message,
+  };
 }
 
 function waiting(before: ContainerStatus | undefined, after: ContainerStatus): ContainerEvent[] {
@@ -72,6 +80,14 @@ function waitsFor({ state }: ContainerStatus): string | undefined {
 
 function lastEnd({ state, lastTermination }: ContainerStatus): ContainerTerminated | undefined {
   return state?.$case === "terminated" ? state.value : lastTermination;
+}
+
+/** Newest first. */
+function endsOf(container: ContainerStatus): ContainerTerminated[] {
+  const { terminations } = container;
+  const last = lastEnd(container);
+  if (last === undefined || terminations.some((it) => sameEnd(it, last))) return [...terminations];
+  return [last, ...terminations];
 }
 
 function sameEnd(a: ContainerTerminated, b: ContainerTerminated): boolean {

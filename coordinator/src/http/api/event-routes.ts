@@ -1,0 +1,144 @@
+import type { ListEventsRequest, WatchEventsResponse } from "@forage/proto/forage/operator/v1/operator";
+import type { HttpBindings } from "@hono/node-server";
+import type { Hono } from "hono";
+import { type EventOptions, listEvents, watchEvents } from "../../api/operator/events.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { assertMayCall } from "../../rpc/access.ts";
+import { type ApiCallOptions, assertPrivate, type Bound, callAs, contextOf, failed } from "./call.ts";
+import { eventFilterOf, eventJson, numberOf } from "./event-json.ts";
+
+export interface EventRouteOptions extends ApiCallOptions, EventOptions {
+  readonly schedule: (delayMs: number, run: () => void) => () => void;
+  /** Aborts when the server stops. */
+  readonly stopping: AbortSignal;
+}
+
+/** Of the connections that the port takes, so that health and metrics are always answered. */
+const maxStreams = 64;
+/** More often than proxies cut connections on which nothing comes (60 s is usual). */
+const heartbeatMs = 15_000;
+/** What browsers wait before they come back. */
+const retryMs = 2_000;
+
+/**
+ * Events as JSON, and with `Accept: text/event-stream` as a stream (server-sent events) whose ids are sequence numbers, so that
+ * `Last-Event-ID` resumes it. The same tokens, roles and checks as by gRPC, over loopback or TLS only.
+ */
+export function addEventRoutes(app: Hono<{ Bindings: HttpBindings }>, options: EventRouteOptions): void {
+  const streams = { open: 0 };
+  for (const path of ["/api/v1/namespaces/:namespace/events", "/api/v1/events"]) {
+    app.get(path, async (c) => {
+      try {
+        assertPrivate(c);
+        return wantsStream(c) ? stream(c, streams, options) : await list(c, options);
+      } catch (error) {
+        return failed(c, error);
+      }
+    });
+  }
+}
+
+function wantsStream(c: Bound): boolean {
+  return (c.req.header("accept") ?? "").includes("text/event-stream");
+}
+
+async function list(c: Bound, options: EventRouteOptions): Promise<Response> {
+  const request: ListEventsRequest = {
+    ...subjectOf(c),
+    after: BigInt(numberOf("after", c.req.query("after")) ?? 0),
+    limit: numberOf("limit", c.req.query("limit")) ?? 0,
+  };
+  const { events, sequence } = await callAs(
+    c,
+    "listEvents",
+    request,
+    (it) => listEvents(it, options),
+    options,
+  );
+  const body = { items: events.map(eventJson), sequence: Number(sequence) };
+  return c.json(body, 200, { "cache-control": "no-store" });
+}
+
+function stream(c: Bound, streams: { open: number }, options: EventRouteOptions): Response {
+  const context = contextOf(c, "watchEvents", options.identify);
+  const after =
+    numberOf("Last-Event-ID", c.req.header("last-event-id")) ?? numberOf("after", c.req.query("after"));
+  const request = { ...subjectOf(c), after: after === undefined ? undefined : BigInt(after) };
+  assertMayCall(context.caller, context.method, request);
+  if (streams.open >= maxStreams)
+    throw new CoordinatorError(
+      "RESOURCE_EXHAUSTED",
+      `${maxStreams} streams of events are open; try again later`,
+    );
+  streams.open++;
+  const gone = new AbortController();
+  const signal = AbortSignal.any([gone.signal, context.signal, options.stopping]);
+  const batches = watchEvents(request, { ...context, signal }, options);
+  const body = bodyOf(batches, options, () => {
+    if (gone.signal.aborted) return;
+    gone.abort();
+    streams.open--;
+    options.observe(context.method, 0, 0);
+  });
+  const headers = {
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+  };
+  return c.body(body, 200, headers);
+}
+
+/** Reads on only when the client has taken what was sent, so nothing piles up for a slow one. */
+function bodyOf(
+  batches: AsyncGenerator<WatchEventsResponse>,
+  { schedule }: EventRouteOptions,
+  end: () => void,
+): ReadableStream<Uint8Array> {
+  const text = new TextEncoder();
+  let stopBeating = (): void => {};
+  const finish = (): void => {
+    stopBeating();
+    end();
+  };
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      controller.enqueue(text.encode(`retry: ${retryMs}\n\n`));
+      const beat = (): void => {
+        stopBeating = schedule(heartbeatMs, () => {
+          // One that waits to be taken is enough.
+          if ((controller.desiredSize ?? 0) > 0) controller.enqueue(text.encode(":\n\n"));
+          beat();
+        });
+      };
+      beat();
+    },
+    pull: async (controller) => {
+      try {
+        const { done, value } = await batches.next();
+        if (!done) return controller.enqueue(text.encode(blocksOf(value)));
+        finish();
+        controller.close();
+      } catch (error) {
+        finish();
+        controller.error(error);
+      }
+    },
+    cancel: async () => {
+      finish();
+      await batches.return(undefined);
+    },
+  });
+}
+
+/** Also a batch without events says how far it goes, by an id of its own. */
+function blocksOf({ events, sequence, gap }: WatchEventsResponse): string {
+  const missing = gap ? "event: gap\ndata: {}\n\n" : "";
+  const blocks = events.map(
+    (event) => `id: ${event.sequence}\nevent: event\ndata: ${JSON.stringify(eventJson(event))}\n\n`,
+  );
+  return `${missing}${blocks.join("")}id: ${sequence}\n\n`;
+}
+
+function subjectOf(c: Bound): Pick<ListEventsRequest, "namespace" | "filter"> {
+  return { namespace: c.req.param("namespace") ?? "", filter: eventFilterOf((name) => c.req.query(name)) };
+}
