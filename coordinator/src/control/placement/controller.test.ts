@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { pino } from "pino";
 import { aNode, aPod } from "../../../test/support/entries.ts";
 import { until } from "../../../test/support/until.ts";
@@ -51,6 +52,22 @@ test("a node that says nonsense takes no pods, and the others do their work", li
   assert.ok(state.pods().every(({ record }) => record.node === "n2"));
   for (const op of opsOf({ nodes: [node("n3", "-1")], pods: [unbound("late")] })) await store.txn([], [op]);
   await until("the late one is bound", () => state.pod("shop", "late")?.record.node === "n2");
+});
+
+test("what a job's pod used is free once it has ended, though it stays for its logs", limit, async (t) => {
+  const pod = unbound("done", "cpu");
+  const ended = {
+    ...pod,
+    record: { ...pod.record, node: "n1", job: { run: "r", index: undefined, counted: "" } },
+  };
+  const { state, store } = await start(t, {
+    nodes: [node("n1", "1")],
+    pods: [ended, unbound("next", "cpu")],
+  });
+  assert.equal(state.unboundPods().length, 1);
+  const status = PodStatus.fromPartial({ uid: pod.record.uid, phase: PodPhase.SUCCEEDED });
+  for (const op of opsOf({ pods: [{ ...ended, status }] })) await store.txn([], [op]);
+  await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
 });
 
 async function start(t: TestContext, contents: Contents, failing = { times: 0 }) {

@@ -18,6 +18,7 @@ import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
+import { endOf } from "../job/pod-state.ts";
 import { Loop } from "../loop.ts";
 import { bindClaims, claimTiesOf } from "./claims.ts";
 import { Nominations } from "./nominations.ts";
@@ -114,6 +115,11 @@ export class PlacementController {
     const { node } = pod.record;
     if (node === "" || this.#options.state.node(node) === undefined) return;
     const bound = this.#fleet.nodeOf(name);
+    // What it used is free again, though its record stays for the logs.
+    if (pod.record.job !== undefined && endOf(pod) !== undefined) {
+      if (bound !== undefined) this.#fleet.unbind(name);
+      return;
+    }
     if (bound !== undefined && bound !== node) this.#fleet.unbind(name);
     if (bound !== node) this.#fleet.bind(podSpecOf(pod.record), node);
     if (pod.record.stoppingSince !== undefined) this.#fleet.setTerminating(name);

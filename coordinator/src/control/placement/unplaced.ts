@@ -30,6 +30,12 @@ export class Unplaced {
     this.#onChange(pod, summary);
   }
 
+  /** It has waited for nothing until now. */
+  restart(uid: string): void {
+    const known = this.#pods.get(uid);
+    if (known !== undefined) this.#pods.set(uid, { ...known, sinceMs: this.#nowMs() });
+  }
+
   clear(uid: string): void {
     this.#pods.delete(uid);
   }

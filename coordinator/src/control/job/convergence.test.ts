@@ -1,0 +1,227 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { PodStatusRecord } from "@forage/proto/forage/store/v1/store";
+import { pino } from "pino";
+import { aJobEntry, aNode } from "../../../test/support/entries.ts";
+import { type Random, randomOf } from "../../../test/support/random.ts";
+import { settled } from "../../../test/support/until.ts";
+import { aView } from "../../../test/support/view.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { statusKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import { type Store, StoreError } from "../../store/index.ts";
+import { forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
+import { parseIndexes } from "./indexes.ts";
+import { jobStatusOf } from "./job-input.ts";
+import { JobReconciler } from "./reconciler.ts";
+
+const seeds = 60;
+const rounds = 60;
+const key = "shop/job/migrate";
+const nodes = ["n1", "n2", "n3"];
+
+test("whatever happens to its pods, a job counts exactly its completions", {
+  timeout: 120_000,
+}, async (t) => {
+  for (let seed = 0; seed < seeds; seed++) {
+    const fleet = await Fleet.start(t, randomOf(seed));
+    for (let round = 0; round < rounds; round++) {
+      await fleet.change();
+      await fleet.look();
+      fleet.check(`seed ${seed} round ${round}`);
+    }
+    for (let round = 0; round < 400 && fleet.status?.condition === ""; round++) {
+      await fleet.calm();
+      await fleet.look();
+      fleet.check(`seed ${seed} calm round ${round}`);
+    }
+    assert.equal(fleet.status?.condition, "Complete", `seed ${seed}: ${fleet.describe()}`);
+    assert.equal(fleet.status?.succeeded, fleet.completions, `seed ${seed}`);
+  }
+});
+
+/** Pods of one job on nodes that come and go, and a coordinator that is interrupted. */
+class Fleet {
+  readonly completions: number;
+  readonly #parallelism: number;
+  readonly #indexed: boolean;
+  readonly #random: Random;
+  readonly #view: Awaited<ReturnType<typeof aView>>;
+  readonly #jobs: JobReconciler;
+  readonly #lost = new Set<string>();
+  #failing = 0;
+
+  static async start(t: TestContext, random: Random): Promise<Fleet> {
+    const completions = 1 + random.below(6);
+    const parallelism = 1 + random.below(4);
+    const completionMode = random.chance(0.5) ? "Indexed" : "NonIndexed";
+    const jobConfig = { completions, parallelism, completionMode, backoffLimit: 1_000_000 };
+    const view = await aView(t, {
+      resources: [aJobEntry({ spec: { jobConfig } })],
+      nodes: nodes.map((name) => aNode({ name })),
+    });
+    return new Fleet(random, view, { completions, parallelism, indexed: completionMode === "Indexed" });
+  }
+
+  private constructor(
+    random: Random,
+    view: Awaited<ReturnType<typeof aView>>,
+    job: { readonly completions: number; readonly parallelism: number; readonly indexed: boolean },
+  ) {
+    this.completions = job.completions;
+    this.#parallelism = job.parallelism;
+    this.#indexed = job.indexed;
+    this.#random = random;
+    this.#view = view;
+    this.#jobs = new JobReconciler({
+      ...view,
+      store: this.#interrupted(view.store),
+      log: pino({ level: "silent" }),
+      events: { record: () => {} },
+      randomName: (length) => `${random.next()}`.slice(2, 2 + length).padEnd(length, "0"),
+      held: () => false,
+    });
+  }
+
+  get status() {
+    return jobStatusOf(this.#view.state, "shop", "migrate");
+  }
+
+  get #pods(): PodEntry[] {
+    return this.#view.state.podsOfWorkload(key);
+  }
+
+  /** One thing that may happen at any time. */
+  async change(): Promise<void> {
+    const { state, clock } = this.#view;
+    const [pod] = this.#random.shuffled(this.#pods);
+    const node = this.#random.pick(nodes);
+    switch (this.#random.below(9)) {
+      case 0:
+        // The first node is always there.
+        if (node === "n1") return;
+        this.#lost.add(node);
+        state.setNodeHealth(node, { ready: this.#random.chance(0.5), message: "", lastSeenMs: 1 }, true);
+        return;
+      case 1:
+        clock.advance(this.#random.below(400_000));
+        return;
+      case 2:
+        this.#failing = this.#random.below(3);
+        return;
+      case 3:
+        if (pod !== undefined && pod.record.stoppingSince === undefined)
+          await this.#write(stopPod(pod, "something else needs the room", clock.nowMs()));
+        return;
+      default:
+        if (pod !== undefined) await this.#advance(pod, node);
+    }
+  }
+
+  /** All nodes are there, and pods end well. */
+  async calm(): Promise<void> {
+    const { state, clock } = this.#view;
+    this.#failing = 0;
+    for (const name of nodes) state.setNodeHealth(name, { ready: true, message: "", lastSeenMs: 1 }, true);
+    clock.advance(400_000);
+    for (const pod of this.#pods) {
+      if (pod.record.stoppingSince !== undefined && pod.record.node !== "") await this.#write(forgetPod(pod));
+      else if (pod.record.node === "") await this.#bind(pod, "n1");
+      else if (pod.record.job?.counted === "") await this.#report(pod, PodPhase.SUCCEEDED);
+    }
+  }
+
+  describe(): string {
+    const pods = this.#pods.map(
+      ({ record, status }) => `${record.name} ${record.node} ${status?.phase} ${record.job?.counted}`,
+    );
+    return [this.status?.succeeded, this.status?.condition, this.status?.reason, ...pods].join("; ");
+  }
+
+  async look(): Promise<void> {
+    await this.#jobs.reconcile(key).catch((error: unknown) => {
+      if (!(error instanceof StoreError)) throw error;
+    });
+    await settled();
+  }
+
+  check(where: string): void {
+    const { status } = this;
+    const pods = this.#pods;
+    if (status === undefined) return;
+    assert.ok(status.succeeded <= this.completions, `${where}: ${status.succeeded} of ${this.completions}`);
+    if (this.#indexed) assert.equal(parseIndexes(status.completedIndexes).size, status.succeeded, where);
+    const heard = pods.filter(
+      ({ record }) =>
+        record.job?.counted === "" &&
+        (record.node === "" || this.#view.state.node(record.node)?.health.ready),
+    );
+    const stays = heard.filter(({ record }) => record.stoppingSince === undefined);
+    if (status.condition === "")
+      assert.ok(stays.length <= this.#parallelism, `${where}: ${stays.length} run at a time`);
+    // A node that was lost may bring a pod back whose place was given away.
+    const indexes = heard
+      .filter(({ record }) => !this.#lost.has(record.node))
+      .map(({ record }) => record.job?.index);
+    if (this.#indexed) assert.equal(new Set(indexes).size, indexes.length, `${where}: an index runs twice`);
+  }
+
+  async #advance(pod: PodEntry, node: string): Promise<void> {
+    if (pod.record.node === "") return this.#bind(pod, node);
+    const stopping = pod.record.stoppingSince !== undefined;
+    // What has ended stays so.
+    const phase = pod.status?.phase;
+    const over = phase === PodPhase.SUCCEEDED || phase === PodPhase.FAILED;
+    if (stopping && this.#random.chance(0.5)) return this.#write(forgetPod(pod));
+    if (over) return;
+    const next = this.#random.pick([
+      PodPhase.RUNNING,
+      PodPhase.SUCCEEDED,
+      PodPhase.SUCCEEDED,
+      PodPhase.FAILED,
+    ]);
+    return this.#report(pod, next);
+  }
+
+  #bind(pod: PodEntry, node: string): Promise<void> {
+    if (pod.record.stoppingSince !== undefined) return Promise.resolve();
+    return this.#write(rewritePod(pod, { ...pod.record, node }));
+  }
+
+  async #report(pod: PodEntry, phase: PodPhase): Promise<void> {
+    const { record } = pod;
+    const status = PodStatus.fromPartial({ uid: record.uid, phase });
+    const observedAt = toTimestamp(this.#view.clock.nowMs());
+    const value = encodeRecord(
+      PodStatusRecord,
+      PodStatusRecord.fromPartial({ node: record.node, status, observedAt }),
+    );
+    await this.#write({
+      compares: [{ kind: "exists", key: pod.key }],
+      ops: [{ kind: "put", key: statusKey(record.namespace, record.name), value }],
+    });
+  }
+
+  async #write({ compares, ops }: ReturnType<typeof forgetPod>): Promise<void> {
+    const { revision } = await this.#view.store.txn(compares, ops);
+    await this.#view.state.reached(revision);
+  }
+
+  /** A write may fail before or after it had its effect: the coordinator that looks next doesn't know. */
+  #interrupted(store: Store): Store {
+    return Object.create(store, {
+      txn: {
+        value: async (...args: Parameters<Store["txn"]>) => {
+          const failing = this.#failing-- > 0;
+          if (failing && this.#random.chance(0.5)) throw new StoreError("OVERLOADED", "too many wait");
+          const result = await store.txn(...args);
+          await this.#view.state.reached(result.revision);
+          if (failing) throw new StoreError("OVERLOADED", "the answer was lost");
+          return result;
+        },
+      },
+    });
+  }
+}
