@@ -1,4 +1,3 @@
-import { replicasOf } from "../../src/model/workload.ts";
 import type { ResourceEntry } from "../../src/state/entries.ts";
 import { Violation } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -16,9 +15,13 @@ export function whatIsOpen(world: World): string | undefined {
     const open = whatResourceLacks(resource, world);
     if (open !== undefined) return open;
   }
-  for (const pod of state.pods())
-    if (pod.record.stoppingSince !== undefined) return `pod ${pod.record.name} is still stopping`;
+  if (world.lost !== undefined && coordinator.core.state.node(world.lost.name)?.health.ready)
+    return `nobody has noticed that ${world.lost.name} is gone`;
+  for (const { record } of state.pods())
+    if (record.stoppingSince !== undefined && record.node !== world.lost?.name)
+      return `pod ${record.name} is still stopping`;
   for (const node of nodes) {
+    if (node === world.lost) continue;
     const wanted = state.podsOnNode(node.name).map(({ record }) => record.uid);
     const has = [...node.pods.keys()];
     if (wanted.length !== has.length || wanted.some((uid) => !node.pods.has(uid)))
@@ -29,18 +32,19 @@ export function whatIsOpen(world: World): string | undefined {
 
 function whatResourceLacks(
   { key, record, workload }: ResourceEntry,
-  { rules, coordinator }: World,
+  { rules, coordinator, lost }: World,
 ): string | undefined {
+  const all = rules.state.podsOfWorkload(`${record.namespace}/${record.kind}/${record.name}`);
+  const pods = all.filter((pod) => pod.record.stoppingSince === undefined);
+  if (record.deleting && all.every((pod) => pod.record.node === lost?.name)) return undefined;
   if (record.deleting) return `${key} is being deleted`;
-  const spec = record.resource?.spec;
-  if (spec?.$case !== "containerService" || workload === undefined) return undefined;
-  const pods = rules.state.podsOfWorkload(`${record.namespace}/${record.kind}/${record.name}`);
+  if (record.kind !== "container_service" || workload === undefined) return undefined;
   const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
   const ready = current.filter(
     (pod) =>
       pod.status?.ready === true && coordinator.core.state.node(pod.record.node)?.health.ready === true,
   );
-  const replicas = replicasOf(spec.value);
+  const { replicas } = workload;
   if (ready.length === replicas && pods.length === replicas) return undefined;
   return `${key} has ${ready.length} ready pods of ${replicas}, and ${pods.length} in all`;
 }

@@ -1,7 +1,6 @@
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../../src/model/codec.ts";
 import { prefixes, resourceKey } from "../../src/model/keys.ts";
-import { replicasOf } from "../../src/model/workload.ts";
 import type { PodEntry } from "../../src/state/entries.ts";
 import type { State } from "../../src/state/state.ts";
 import type { Op } from "../../src/store/index.ts";
@@ -39,10 +38,9 @@ function wrongStopsOf(
 ): string | undefined {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource = state.resource(resourceKey(namespace, kind, name));
-  const spec = resource?.record.resource?.spec;
-  if (resource === undefined || resource.record.deleting || spec?.$case !== "containerService")
+  if (resource?.workload === undefined || resource.record.deleting || kind !== "container_service")
     return undefined;
-  const limits = rollingLimitsOf(spec.value, replicasOf(spec.value));
+  const limits = rollingLimitsOf(resource.workload);
   if (limits === undefined) return undefined;
   const going = new Set(stopped.map(({ pod }) => pod));
   const taken = new Set(stopped.filter(({ why }) => forced.test(why)).map(({ pod }) => pod));

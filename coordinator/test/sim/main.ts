@@ -1,40 +1,72 @@
 import { parseArgs } from "node:util";
-import { makeSecrets } from "./sim-coordinator.ts";
-import { simulate } from "./simulate.ts";
+import type { Fate } from "./life-store.ts";
+import { putInPlace } from "./mutants/mutants.ts";
 
-const usage = `usage: node coordinator/test/sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N]
+const usage = `usage: node coordinator/test/sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop]
+       [--crash-every N] [--mutant NAME]
 
-  --seed N     one history; prints its last lines if a rule was broken
-  --trace      all of its lines
-  --seeds N    so many histories (default 100), from --from on (default 0)`;
+  --seed N       one history; prints its last lines if a rule was broken
+  --trace        all of its lines
+  --seeds N      so many histories (default 100), from --from on (default 0)
+  --stop         none after the first that breaks a rule
+  --crash-every N  no other faults, but the coordinator dies at every Nth write: just before or just after, from the (seed mod N)th on
+  --mutant NAME  with a fault put in on purpose: a file in mutants/`;
 
 async function main(): Promise<number> {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
-  const { values } = parseArgs({ options: { seed: text, seeds: text, from: text, trace: flag, help: flag } });
+  const { values } = parseArgs({
+    options: {
+      seed: text,
+      seeds: text,
+      from: text,
+      mutant: text,
+      "crash-every": text,
+      trace: flag,
+      stop: flag,
+      help: flag,
+    },
+  });
   if (values.help) {
     console.log(usage);
     return 0;
   }
+  if (values.mutant !== undefined) putInPlace(values.mutant);
+  // Loaded only now, with the mutant in its place.
+  const { makeSecrets } = await import("./sim-coordinator.ts");
+  const { simulate } = await import("./simulate.ts");
   const from = Number(values.seed ?? values.from ?? 0);
-  const count = values.seed === undefined ? Number(values.seeds ?? 100) : 1;
+  const end = from + (values.seed === undefined ? Number(values.seeds ?? 100) : 1);
   const secrets = await makeSecrets();
+  const every = values["crash-every"];
   const startMs = performance.now();
-  let broken = 0;
-  let writes = 0;
-  for (let seed = from; seed < from + count; seed++) {
-    const outcome = await simulate({ seed, secrets, ...(values.trace && { echo: console.log }) });
-    writes += outcome.writes;
+  const sum = { histories: 0, broken: 0, writes: 0 };
+  for (let seed = from; seed < end && !(values.stop && sum.broken > 0); seed++) {
+    const fateOf = every === undefined ? undefined : crashEvery(Number(every), seed);
+    const outcome = await simulate({
+      seed,
+      secrets,
+      ...(fateOf && { fateOf }),
+      ...(values.trace && { echo: console.log }),
+    });
+    sum.histories++;
+    sum.writes += outcome.writes;
     if (outcome.violation === undefined) continue;
-    broken++;
+    sum.broken++;
     if (!values.trace) console.log(outcome.lastLines.join("\n"));
     console.log(`seed ${seed}: ${outcome.violation.message}\n`);
   }
-  const ms = performance.now() - startMs;
+  const eachMs = (performance.now() - startMs) / Math.max(1, sum.histories);
   console.log(
-    `${count} histories, ${broken} broke a rule; ${writes} writes, ${(ms / count).toFixed(0)} ms each`,
+    `${sum.histories} histories, ${sum.broken} broke a rule; ${sum.writes} writes, ${eachMs.toFixed(0)} ms each`,
   );
-  return broken === 0 ? 0 : 1;
+  return sum.broken === 0 ? 0 : 1;
+}
+
+/** Histories of seeds from 0 to twice the stride hit every write, before and after. */
+function crashEvery(stride: number, seed: number): (write: number) => Fate {
+  const fate = Math.floor(seed / stride) % 2 === 0 ? "die-before" : "die-after";
+  return (write) => (write % stride === seed % stride ? fate : "done");
 }
 
 process.exitCode = await main();

@@ -1,4 +1,4 @@
-import type { ContainerServiceSpec } from "@forage/proto/forest/v1/forage";
+import type { Workload } from "../../src/model/workload.ts";
 
 /** What a rolling update may do at most, by the contract; worked out here on its own, not by the code that is tested. */
 export interface RollingLimits {
@@ -7,11 +7,10 @@ export interface RollingLimits {
 }
 
 /** Undefined for Recreate, which has other rules. */
-export function rollingLimitsOf(spec: ContainerServiceSpec, replicas: number): RollingLimits | undefined {
-  const { updateStrategy } = spec;
-  if (updateStrategy?.type === "Recreate") return undefined;
-  const surge = share(updateStrategy?.rollingUpdate?.maxSurge, replicas, Math.ceil);
-  const unavailable = share(updateStrategy?.rollingUpdate?.maxUnavailable, replicas, Math.floor);
+export function rollingLimitsOf({ strategy, replicas }: Workload): RollingLimits | undefined {
+  if (strategy?.type === "Recreate") return undefined;
+  const surge = share(strategy?.rollingUpdate?.maxSurge, replicas, Math.ceil);
+  const unavailable = share(strategy?.rollingUpdate?.maxUnavailable, replicas, Math.floor);
   // Where both round to nothing, Kubernetes lets one be unavailable.
   const spare = surge === 0 && unavailable === 0 ? 1 : unavailable;
   return { maxActive: replicas + surge, minAvailable: Math.max(0, replicas - spare) };

@@ -7,8 +7,22 @@ interface Wish {
   replicas: number;
   kind: ProgramKind;
   version: number;
-  readonly cpu: string;
+  strategy: object | undefined;
+  readonly cpuMilli: number;
 }
+
+const strategies: readonly (object | undefined)[] = [
+  undefined,
+  undefined,
+  { type: "Recreate" },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "0" } },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "100%", maxUnavailable: "0%" } },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "10%", maxUnavailable: "50%" } },
+];
+
+/** So much of a workload fits in the end, also when a node is gone. */
+const mendedMilli = 1_700;
 
 export const namespace = "shop";
 
@@ -50,6 +64,7 @@ export class Script {
   /** Everything as it can work: after it nothing stands in the way of any rollout. */
   mend(): { readonly bundle: string; readonly request: ApplyResourcesRequest }[] {
     for (const wish of this.#wishes.values()) {
+      wish.replicas = Math.min(wish.replicas, Math.floor(mendedMilli / wish.cpuMilli));
       if (wish.kind === "good" || wish.kind === "slow") continue;
       wish.kind = "good";
       wish.version = ++this.#versions;
@@ -68,7 +83,8 @@ export class Script {
         replicas: random.below(6),
         kind: this.#kind(),
         version: ++this.#versions,
-        cpu: random.pick(["250m", "500m", "1"]),
+        strategy: random.pick(strategies),
+        cpuMilli: random.pick([250, 500, 1_000]),
       };
       this.#wishes.set(name, made);
       return `is new: ${made.replicas} × ${made.kind}`;
@@ -79,9 +95,13 @@ export class Script {
       wish.version = ++this.#versions;
       return `gets a ${wish.kind} image`;
     }
-    if (choice < 0.85) {
+    if (choice < 0.8) {
       wish.replicas = random.below(7);
       return `is scaled to ${wish.replicas}`;
+    }
+    if (choice < 0.85) {
+      wish.strategy = random.pick(strategies);
+      return "gets another strategy";
     }
     if (choice < 0.93) {
       this.#wishes.delete(name);
@@ -108,13 +128,16 @@ export class Script {
   }
 
   #resource(name: string): ForageResource {
-    const { replicas = 0, kind = "good", version = 0, cpu = "100m" } = this.#wishes.get(name) ?? {};
+    const wish = this.#wishes.get(name);
+    if (wish === undefined) throw new Error(`nobody wishes for ${name}`);
+    const { replicas, kind, version, strategy, cpuMilli } = wish;
     const value = {
       scaling: { replicas },
+      ...(strategy && { updateStrategy: strategy }),
       container: {
         name: "main",
         image: imageOf(kind, version),
-        resources: { requests: { cpu, memory: "64Mi" } },
+        resources: { requests: { cpu: `${cpuMilli}m`, memory: "64Mi" } },
       },
     };
     return ForageResource.fromPartial({ name, spec: { $case: "containerService", value } });

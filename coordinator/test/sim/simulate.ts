@@ -11,7 +11,7 @@ import { World } from "./world.ts";
 export interface SimulationOptions {
   readonly seed: number;
   readonly secrets: Secrets;
-  /** Given: nothing is left to chance but what operators do, and the nth write ends so. */
+  /** Given: no other faults; the nth write ends so. */
   readonly fateOf?: (write: number) => Fate;
   readonly echo?: (line: string) => void;
 }

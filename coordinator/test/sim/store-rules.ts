@@ -1,8 +1,8 @@
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { parseAmount, podRequests } from "@forage/scheduler";
 import { isTerminal } from "../../src/control/rollout/progress.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { podSpecOf } from "../../src/model/pod-spec.ts";
-import { replicasOf } from "../../src/model/workload.ts";
 import type { Change, PodEntry, RolloutEntry } from "../../src/state/entries.ts";
 import { State } from "../../src/state/state.ts";
 import type { WatchBatch } from "../../src/store/index.ts";
@@ -37,6 +37,7 @@ export class StoreRules {
         grown.add(after.workloadKey);
       }
       if (before !== undefined && after !== undefined) this.#checkChanged(before, after);
+      if (before !== undefined && after === undefined) this.#checkGone(before);
       if (after !== undefined && after.record.node !== "" && (before?.record.node ?? "") === "")
         filled.add(after.record.node);
     }
@@ -64,26 +65,28 @@ export class StoreRules {
     if (before.templateHash !== after.templateHash) this.#blame(`pod ${name} got another template`);
   }
 
+  /** As long as something of it may be on a node, the record stays. */
+  #checkGone({ record, status }: PodEntry): void {
+    const { node, name, stoppingSince } = record;
+    if (node === "" || this.state.node(node) === undefined) return;
+    const over = status?.phase === PodPhase.SUCCEEDED || status?.phase === PodPhase.FAILED;
+    if (stoppingSince === undefined && !over)
+      this.#blame(`the record is gone of pod ${name}, which ${node} was not told to stop`);
+  }
+
   /** However many are created, they and those that aren't stopping are within the limits of what is applied. */
   #checkSurge(key: string): void {
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const resource = this.state.resource(resourceKey(namespace, kind, name));
-    const spec = resource?.record.resource?.spec;
     if (resource === undefined || resource.record.deleting) {
       this.#blame(`a pod was created for ${key}, which is deleted`);
       return;
     }
-    if (spec?.$case !== "containerService") return;
+    const { workload } = resource;
+    if (workload === undefined || kind !== "container_service") return;
     const active = this.state.podsOfWorkload(key).filter(({ record }) => record.stoppingSince === undefined);
-    const replicas = this.replicasOf(key) ?? replicasOf(spec.value);
-    const limits = rollingLimitsOf(spec.value, replicas);
-    const most = limits?.maxActive ?? replicas;
+    const most = rollingLimitsOf(workload)?.maxActive ?? workload.replicas;
     if (active.length > most) this.#blame(`${key} has ${active.length} active pods, at most ${most} may be`);
-  }
-
-  /** How many the autoscaler wants; undefined: as applied. */
-  replicasOf(_key: string): number | undefined {
-    return undefined;
   }
 
   /** By the requests of all pods of which something may be there. */

@@ -39,6 +39,8 @@ export class World {
   violation: Violation | undefined;
   coordinator: SimCoordinator;
   registryUp = true;
+  /** In the end it doesn't come back. */
+  lost: SimNode | undefined;
   /** Of each write, as long as faults go on. */
   crashShare = 0;
   storeSlowMs = 2;
@@ -82,16 +84,18 @@ export class World {
     this.trace.add("!!!", what);
   }
 
-  /** Nothing holds anything up any more. */
+  /** Nothing holds anything up any more, but for a node that may stay away for good. */
   calm(): void {
     this.trace.add("world", "faults end");
+    this.lost = this.random.chance(0.3) ? this.random.pick(this.nodes) : undefined;
+    this.lost?.crash();
     this.crashShare = 0;
     this.storeSlowMs = 2;
     this.registryUp = true;
     for (const node of this.nodes) {
       node.way.latencyMs = 5;
       node.heal();
-      node.boot();
+      if (node !== this.lost) node.boot();
     }
   }
 

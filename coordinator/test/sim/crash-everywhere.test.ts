@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { runHistories } from "./run-histories.ts";
+
+const stride = 20;
+/** Each place twice, in different histories. */
+const seeds = 4 * stride;
+
+test("a coordinator that dies at any write, before or after it, leaves nothing that the next one can't go on with", async () => {
+  const { broken, output } = await runHistories({
+    from: 0,
+    count: seeds,
+    arguments: ["--crash-every", `${stride}`],
+  });
+  assert.ok(!broken, output);
+});

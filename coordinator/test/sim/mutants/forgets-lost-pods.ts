@@ -1,0 +1,12 @@
+import { planWorkload as real } from "../../../src/control/workload/plan.ts";
+import type { WorkloadStep } from "../../../src/control/workload/workload-step.ts";
+
+export * from "../../../src/control/workload/plan.ts";
+
+/** Takes pods on nodes that are not heard of for gone. */
+export const planWorkload: typeof real = (input) => {
+  const lost = input.pods.filter(({ record }) => record.node !== "" && !input.nodeReady(record.node));
+  const pods = input.pods.filter((pod) => !lost.includes(pod));
+  const forgotten = lost.map((pod): WorkloadStep => ({ type: "forget-pod", pod, why: "its node is lost" }));
+  return [...forgotten, ...real({ ...input, pods })];
+};

@@ -1,0 +1,45 @@
+import { registerHooks } from "node:module";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** A coordinator with one fault put in on purpose. */
+export interface Mutant {
+  /** What is replaced, from the repository's root. */
+  readonly module: string;
+  /** What some rule must say of it. */
+  readonly caughtBy: RegExp;
+}
+
+const control = "coordinator/src/control";
+
+/** By the name of the file in this folder that takes the module's place. */
+export const mutants: Readonly<Record<string, Mutant>> = {
+  "too-much-surge": { module: `${control}/workload/plan.ts`, caughtBy: /active pods, at most/ },
+  "stopping-pods-serve": { module: `${control}/workload/plan.ts`, caughtBy: /must stay|no rest/ },
+  "lost-nodes-serve": { module: `${control}/workload/readiness.ts`, caughtBy: /must stay/ },
+  "forgets-lost-pods": { module: `${control}/workload/plan.ts`, caughtBy: /record is gone/ },
+  "never-evicts": { module: `${control}/eviction/eviction-of.ts`, caughtBy: /no rest/ },
+  "moves-pods": { module: `${control}/pod-pieces.ts`, caughtBy: /moved from/ },
+  "rollouts-go-on": { module: `${control}/rollout/progress.ts`, caughtBy: /no rest/ },
+  "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/ },
+  "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./ },
+  "silence-is-gone": { module: "coordinator/src/link/reports.ts", caughtBy: /record is gone/ },
+  "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
+};
+
+/** From now on the mutant is loaded in place of the module; to be called before that was loaded. */
+export function putInPlace(name: string): void {
+  const mutant = mutants[name];
+  if (mutant === undefined)
+    throw new Error(`there is no mutant "${name}": ${Object.keys(mutants).join(", ")}`);
+  const root = join(import.meta.dirname, "../../../..");
+  const original = pathToFileURL(join(root, mutant.module)).href;
+  const replacement = pathToFileURL(join(import.meta.dirname, `${name}.ts`)).href;
+  registerHooks({
+    resolve(specifier, context, next) {
+      const resolved = next(specifier, context);
+      const replaced = resolved.url === original && context.parentURL !== replacement;
+      return replaced ? { ...resolved, url: replacement } : resolved;
+    },
+  });
+}

@@ -1,0 +1,12 @@
+import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import { Assignments as RealAssignments } from "../../../src/link/assignments.ts";
+import type { PodEntry } from "../../../src/state/entries.ts";
+
+export * from "../../../src/link/assignments.ts";
+
+/** Never tells nodes that a pod is to stop. */
+export class Assignments extends RealAssignments {
+  override of(pod: PodEntry): PodAssignment {
+    return { ...super.of(pod), stopping: false };
+  }
+}
