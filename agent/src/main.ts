@@ -12,6 +12,7 @@ import { HostDevices } from "./devices/host-devices.ts";
 import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
 import { HostNetwork } from "./network/host-network.ts";
+import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import { HostNetworkFiles } from "./network/network-files.ts";
 import { probePort } from "./network/probe-port.ts";
 import { runCommand } from "./network/run-command.ts";
@@ -51,7 +52,10 @@ async function main(): Promise<void> {
     network: makeNetwork(config, log),
     networkFiles: new HostNetworkFiles({
       podsDir: join(config.dataDir, "pods"),
-      cluster: { domain: config.clusterDomain, servers: [] },
+      cluster: {
+        domain: config.clusterDomain,
+        servers: config.dns ? [parsePodCidr(config.podCidr).gateway] : [],
+      },
     }),
     services: await openServices(config, log),
     devices: new HostDevices({ pool: config.devices, directory: join(config.dataDir, "devices") }),
@@ -105,9 +109,10 @@ function makeNetwork(config: Config, log: AgentLog): HostNetwork {
 }
 
 function openServices(config: Config, log: AgentLog): Promise<HostServiceNetwork> {
-  const { dataDir, instance, podCidr, nodeName } = config;
+  const { dataDir, instance, podCidr, nodeName, clusterDomain, dns } = config;
   return HostServiceNetwork.open({
-    ...{ dataDir, instance, podCidr, nodeName },
+    ...{ dataDir, instance, podCidr, nodeName, clusterDomain, dns },
+    random: Math.random,
     clock: systemClock,
     run: runCommand,
     onProblem: (event, err) => log.warn({ err }, event),

@@ -1,6 +1,10 @@
 import { join } from "node:path";
 import type { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "./clock.ts";
+import { askOver } from "./dns/ask-server.ts";
+import { DnsServer } from "./dns/dns-server.ts";
+import { Forwarder } from "./dns/forwarder.ts";
+import { Upstreams } from "./dns/upstreams.ts";
 import { instanceNames } from "./network/instance-names.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import type { RunCommand } from "./network/run-command.ts";
@@ -12,6 +16,11 @@ export interface ServiceNetworkOptions {
   readonly instance: string;
   readonly podCidr: string;
   readonly nodeName: string;
+  readonly clusterDomain: string;
+  /** Whether to answer pods' DNS questions. */
+  readonly dns: boolean;
+  /** [0, 1). */
+  readonly random: () => number;
   readonly clock: Clock;
   readonly run: RunCommand;
   readonly onProblem: (event: string, error: unknown) => void;
@@ -21,6 +30,8 @@ export interface ServiceNetworkOptions {
 export interface ServiceNetwork {
   /** Once the pods' bridge is there. Also resolves if the rules could not be made; that is tried again. */
   start(): Promise<void>;
+  /** Empty: everything works. */
+  problems(): readonly string[];
   /** A new connection tells everything anew. */
   restart(): void;
   take(update: ServiceUpdate): void;
@@ -29,6 +40,10 @@ export interface ServiceNetwork {
 
 /** Other programs reload the whole nftables ruleset at any time, and nothing tells us. */
 const REPAIR_INTERVAL_MS = 30_000;
+/** The bridge's address is there only once the network has been set up, after a boot. */
+const LISTEN_AGAIN_MS = 250;
+const LISTEN_AGAIN_CAP_MS = 10_000;
+const DNS_PORT = 53;
 
 /** That of a Linux host. */
 export class HostServiceNetwork implements ServiceNetwork {
@@ -38,6 +53,10 @@ export class HostServiceNetwork implements ServiceNetwork {
   #cancelRepair: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
   #closed = false;
+  #dns: DnsServer | undefined;
+  #dnsProblem: string | undefined;
+  #cancelListen: (() => void) | undefined;
+  #listening: Promise<void> = Promise.resolve();
 
   private constructor(options: ServiceNetworkOptions, services: KnownServices) {
     this.#options = options;
@@ -55,7 +74,11 @@ export class HostServiceNetwork implements ServiceNetwork {
       clock,
       onError: (error) => onProblem("services-not-kept", error),
     });
-    return new HostServiceNetwork(options, services);
+    const network = new HostServiceNetwork(options, services);
+    // At once: after a restart pods have been asking already.
+    if (options.dns) network.#listening = network.#listen(LISTEN_AGAIN_MS);
+    await network.#listening;
+    return network;
   }
 
   async start(): Promise<void> {
@@ -73,12 +96,41 @@ export class HostServiceNetwork implements ServiceNetwork {
     this.#services.take(update);
   }
 
+  problems(): readonly string[] {
+    return this.#dnsProblem === undefined ? [] : [this.#dnsProblem];
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
+    this.#cancelListen?.();
+    await this.#listening;
+    await this.#dns?.close();
     this.#cancelRepair?.();
     this.#unsubscribe?.();
     await this.#rules.close();
     await this.#services.close();
+  }
+
+  async #listen(againMs: number): Promise<void> {
+    const { clock, nodeName: node, clusterDomain: domain, random, onProblem } = this.#options;
+    const { gateway: address } = parsePodCidr(this.#options.podCidr);
+    const monotonicMs = (): number => clock.monotonicMs();
+    const upstreams = new Upstreams({ path: "/etc/resolv.conf", own: address, monotonicMs });
+    const forwarder = new Forwarder({ upstreams: () => upstreams.list(), ask: askOver(), monotonicMs });
+    const world = { view: this.#services, domain, node };
+    try {
+      this.#dns = await DnsServer.open({ address, port: DNS_PORT, world, forwarder, random });
+      this.#dnsProblem = undefined;
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      if (againMs >= LISTEN_AGAIN_CAP_MS && this.#dnsProblem === undefined)
+        onProblem("dns-not-served", error);
+      if (againMs >= LISTEN_AGAIN_CAP_MS) this.#dnsProblem = `DNS for pods: ${why}`;
+      if (this.#closed) return;
+      this.#cancelListen = clock.after(againMs, () => {
+        this.#listening = this.#listen(Math.min(LISTEN_AGAIN_CAP_MS, againMs * 2));
+      });
+    }
   }
 
   #repairLater(): void {

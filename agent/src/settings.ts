@@ -41,6 +41,8 @@ export interface Settings {
   readonly runtimeClasses: Readonly<Record<string, string>>;
   /** Services are found under `svc.<this>`; the coordinator's has to be the same. */
   readonly clusterDomain: string;
+  /** Whether the agent answers pods' DNS questions on the pods' bridge; else they ask the host's name servers. */
+  readonly dns: boolean;
   /** Sandboxes made ahead. */
   readonly preparedSandboxes: number;
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
@@ -97,6 +99,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "devices", shape: "JSON", read: parsePool },
   { path: "runtimeClasses", shape: "NAME=RUNTIME,…", read: runtimeClasses },
   { path: "clusterDomain", shape: "DOMAIN", read: matching(DOMAIN, "a domain such as cluster.local") },
+  { path: "dns", shape: "on|off", read: onOrOff },
   { path: "preparedSandboxes", shape: "N", read: wholeNumber(0, 200) },
   { path: "restart.backOffBaseSeconds", shape: "SECONDS", read: wholeNumber(0, 3_600) },
   { path: "restart.backOffCapSeconds", shape: "SECONDS", read: wholeNumber(0, 86_400) },
@@ -167,6 +170,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     devices: get<DevicePool>("devices", {}),
     runtimeClasses: get<Readonly<Record<string, string>>>("runtimeClasses", {}),
     clusterDomain: get("clusterDomain", "cluster.local"),
+    dns: get("dns", true),
     preparedSandboxes: get("preparedSandboxes", 20),
     restart: {
       backOffBaseSeconds: get("restart.backOffBaseSeconds", 10),
@@ -289,6 +293,13 @@ function matching(pattern: RegExp, what: string) {
     if (typeof value === "string" && pattern.test(value)) return value;
     throw new Error(what);
   };
+}
+
+function onOrOff(value: unknown): boolean {
+  if (value === true || value === "on") return true;
+  // YAML takes a bare `off` for a word, and some write it as a truth value.
+  if (value === false || value === "off") return false;
+  throw new Error("on or off");
 }
 
 function oneOf<const Value extends string>(allowed: readonly Value[]) {

@@ -5,6 +5,9 @@ export class NoServices implements ServiceNetwork {
   taken = 0;
 
   async start(): Promise<void> {}
+  problems(): readonly string[] {
+    return [];
+  }
   restart(): void {}
   take(): void {
     this.taken++;

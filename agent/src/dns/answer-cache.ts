@@ -1,0 +1,76 @@
+import { ttlsOf } from "./ttls.ts";
+
+export interface AnswerCacheOptions {
+  /** Never goes back, in milliseconds. */
+  readonly monotonicMs: () => number;
+  readonly maxAnswers?: number;
+  readonly maxBytes?: number;
+}
+
+interface Kept {
+  readonly bytes: Buffer;
+  readonly atMs: number;
+  readonly goodMs: number;
+  /** Where its times to live are. */
+  readonly offsets: readonly number[];
+}
+
+const defaultMaxAnswers = 5_000;
+const defaultMaxBytes = 2 * 1024 * 1024;
+/** A wrong answer must not stay for days. */
+const longestSeconds = 300;
+
+/** Answers of other servers, for as long as these say. The longest unused are dropped first. */
+export class AnswerCache {
+  readonly #options: Required<AnswerCacheOptions>;
+  readonly #kept = new Map<string, Kept>();
+  #bytes = 0;
+
+  constructor(options: AnswerCacheOptions) {
+    this.#options = { maxAnswers: defaultMaxAnswers, maxBytes: defaultMaxBytes, ...options };
+  }
+
+  get size(): number {
+    return this.#kept.size;
+  }
+
+  /** With the id of the question, and times to live that have gone by. */
+  get(key: string, id: number): Buffer | undefined {
+    const kept = this.#kept.get(key);
+    if (kept === undefined) return undefined;
+    const ageMs = this.#options.monotonicMs() - kept.atMs;
+    if (ageMs >= kept.goodMs) {
+      this.#drop(key, kept);
+      return undefined;
+    }
+    this.#kept.delete(key);
+    this.#kept.set(key, kept);
+    const answer = Buffer.from(kept.bytes);
+    answer.writeUInt16BE(id, 0);
+    const age = Math.floor(ageMs / 1000);
+    for (const offset of kept.offsets)
+      answer.writeUInt32BE(Math.max(0, answer.readUInt32BE(offset) - age), offset);
+    return answer;
+  }
+
+  /** Keeps what says that it may be kept. */
+  put(key: string, bytes: Buffer): void {
+    const ttls = ttlsOf(bytes);
+    const before = this.#kept.get(key);
+    if (before !== undefined) this.#drop(key, before);
+    if (ttls === undefined || ttls.seconds === 0) return;
+    const goodMs = Math.min(longestSeconds, ttls.seconds) * 1000;
+    this.#kept.set(key, { bytes, atMs: this.#options.monotonicMs(), goodMs, offsets: ttls.offsets });
+    this.#bytes += bytes.length;
+    const { maxAnswers, maxBytes } = this.#options;
+    for (const [oldest, kept] of this.#kept) {
+      if (this.#kept.size <= maxAnswers && this.#bytes <= maxBytes) break;
+      this.#drop(oldest, kept);
+    }
+  }
+
+  #drop(key: string, kept: Kept): void {
+    this.#kept.delete(key);
+    this.#bytes -= kept.bytes.length;
+  }
+}

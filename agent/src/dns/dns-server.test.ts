@@ -1,0 +1,221 @@
+import assert from "node:assert/strict";
+import { createSocket } from "node:dgram";
+import { Resolver } from "node:dns/promises";
+import { connect } from "node:net";
+import { type TestContext, test } from "node:test";
+import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import {
+  type Answer,
+  type DecodedPacket,
+  decode,
+  encode,
+  type Question,
+  TRUNCATED_RESPONSE,
+} from "dns-packet";
+import { type AskServer, askOver, framed } from "./ask-server.ts";
+import { DnsServer } from "./dns-server.ts";
+import { Forwarder } from "./forwarder.ts";
+
+const limit = { timeout: 60_000 };
+
+test(
+  "pods find services by name, and see whether there is a name or nothing of the type",
+  limit,
+  async (t) => {
+    const { resolver } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
+    assert.deepEqual(await resolver.resolve4("web.shop.svc.cluster.local"), ["10.96.0.5"]);
+    assert.deepEqual(await resolver.resolve4("WEB.shop.svc.Cluster.Local"), ["10.96.0.5"]);
+    const [found] = await resolver.resolveSrv("_http._tcp.web.shop.svc.cluster.local");
+    assert.equal(`${found?.name}:${found?.port}`, "web.shop.svc.cluster.local:80");
+    assert.deepEqual(await resolver.resolvePtr("5.0.96.10.in-addr.arpa"), ["web.shop.svc.cluster.local"]);
+    await assert.rejects(resolver.resolve6("web.shop.svc.cluster.local"), { code: "ENODATA" });
+    await assert.rejects(resolver.resolve4("gone.shop.svc.cluster.local"), { code: "ENOTFOUND" });
+  },
+);
+
+test("answers tell for how long they hold, also those that say no", limit, async (t) => {
+  const { ask } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
+  const found = decode(await ask({ type: "A", name: "Web.shop.svc.cluster.local" }));
+  assert.equal(found.answers?.[0]?.name, "Web.shop.svc.cluster.local", "as it was asked");
+  assert.equal(ttlOf(found), 5);
+  assert.equal(found.flag_aa, true);
+  const none = decode(await ask({ type: "A", name: "gone.shop.svc.cluster.local" }));
+  const [soa] = none.authorities ?? [];
+  assert.equal(soa?.type, "SOA");
+  assert.equal(soa?.type === "SOA" && soa.data.minimum, 5);
+});
+
+test("what doesn't fit into a datagram is asked for again by TCP", limit, async (t) => {
+  const endpoints = Array.from({ length: 200 }, (_, index) => ({
+    pod: `db-${index}`,
+    node: "n1",
+    podIp: `10.64.1.${index}`,
+    hostIp: "192.0.2.1",
+    hostPorts: [20_000 + index],
+  }));
+  const { resolver, ask } = await start(t, [service("db", { type: "Headless", endpoints })]);
+  const cut = decode(await ask({ type: "A", name: "db.shop.svc.cluster.local" }));
+  assert.equal((cut.flags ?? 0) & TRUNCATED_RESPONSE, TRUNCATED_RESPONSE);
+  assert.equal(cut.answers?.length, 0);
+  assert.equal((await resolver.resolve4("db.shop.svc.cluster.local")).length, 200);
+});
+
+test(
+  "other names are asked of the host's servers, once for all and again when their time is over",
+  limit,
+  async (t) => {
+    const clock = { nowMs: 0 };
+    const upstream = await startUpstream(t, (question) => [
+      { type: "A", name: question.name, ttl: 30, data: "198.51.100.7" },
+    ]);
+    const { resolver, ask } = await start(t, [], { ask: askOver(upstream.port), clock });
+    assert.deepEqual(await resolver.resolve4("example.org"), ["198.51.100.7"]);
+    assert.deepEqual(await resolver.resolve4("example.org"), ["198.51.100.7"]);
+    assert.equal(upstream.asked(), 1);
+    clock.nowMs = 12_000;
+    const aged = decode(await ask({ type: "A", name: "other.example" }));
+    clock.nowMs = 22_000;
+    const later = decode(await ask({ type: "A", name: "other.example" }));
+    assert.equal(ttlOf(aged), 30);
+    assert.equal(ttlOf(later), 20, "10 s have gone by");
+    clock.nowMs = 80_000;
+    assert.deepEqual(await resolver.resolve4("example.org"), ["198.51.100.7"]);
+    assert.equal(upstream.asked(), 3);
+  },
+);
+
+test(
+  "a server that fails is passed over, and where none answers pods are told at once that it failed",
+  limit,
+  async (t) => {
+    const asked: string[] = [];
+    const down: AskServer = async (server, question) => {
+      asked.push(server);
+      if (server === "192.0.2.1") return undefined;
+      const reply = encode({
+        type: "response",
+        id: question.readUInt16BE(0),
+        flags: 5,
+        questions: decode(question).questions ?? [],
+      });
+      return server === "192.0.2.2" ? reply : undefined;
+    };
+    const { ask } = await start(t, [], { ask: down, upstreams: ["192.0.2.1", "192.0.2.2"] });
+    assert.equal(rcodeOf(await ask({ type: "A", name: "example.org" })), 5);
+    assert.deepEqual(asked, ["192.0.2.1", "192.0.2.2"]);
+    const nobody = await start(t, [], { ask: async () => undefined, upstreams: [] });
+    assert.equal(rcodeOf(await nobody.ask({ type: "A", name: "example.org" })), 2);
+    await assert.rejects(nobody.resolver.resolve4("example.org"), { code: "ESERVFAIL" });
+  },
+);
+
+test("nothing that isn't a question harms", limit, async (t) => {
+  const { send, server } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
+  assert.equal(rcodeOf(await send(encode({ type: "query", id: 7, questions: [] }))), 1);
+  const status = encode({ type: "query", id: 8, questions: [{ type: "A", name: "a.b" }] });
+  status.writeUInt16BE(2 << 11, 2);
+  assert.equal(rcodeOf(await send(status)), 4);
+  const chaos = encode({
+    type: "query",
+    id: 9,
+    questions: [{ type: "TXT", name: "version.bind", class: "CH" }],
+  });
+  assert.equal(rcodeOf(await send(chaos)), 5);
+  const loop = Buffer.concat([
+    encode({ type: "query", id: 10, questions: [] }),
+    Buffer.from([0xc0, 12, 0, 1, 0, 1]),
+  ]);
+  loop.writeUInt16BE(1, 4);
+  assert.equal(rcodeOf(await send(loop)), 1);
+  // Neither too short a message nor an answer is answered; the server goes on.
+  const socket = createSocket("udp4");
+  t.after(() => socket.close());
+  for (const junk of [Buffer.from("x"), encode({ type: "response", id: 1 })])
+    socket.send(junk, server.port, "127.0.0.1");
+  assert.equal(decode(await send(encode({ type: "query", id: 11, questions: [] }))).id, 11);
+});
+
+test("a client over TCP that asks much in one go gets all answers, in order", limit, async (t) => {
+  const { server } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
+  const question = (id: number): Buffer =>
+    framed(encode({ type: "query", id, questions: [{ type: "A", name: "web.shop.svc.cluster.local" }] }));
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write(Buffer.concat(Array.from({ length: 20 }, (_, id) => question(id))));
+  const ids: number[] = [];
+  let received = Buffer.alloc(0);
+  for await (const bytes of socket) {
+    received = Buffer.concat([received, bytes as Buffer]);
+    while (received.length >= 2 && received.length >= received.readUInt16BE(0) + 2) {
+      const length = received.readUInt16BE(0);
+      ids.push(decode(received.subarray(2, length + 2)).id ?? -1);
+      received = received.subarray(length + 2);
+    }
+    if (ids.length === 20) break;
+  }
+  assert.deepEqual(
+    ids,
+    Array.from({ length: 20 }, (_, id) => id),
+  );
+});
+
+function rcodeOf(answer: Buffer): number {
+  return answer.readUInt16BE(2) & 15;
+}
+
+function ttlOf({ answers }: DecodedPacket): number | undefined {
+  const [first] = answers ?? [];
+  return first?.type === "A" ? first.ttl : undefined;
+}
+
+interface StartOptions {
+  readonly ask?: AskServer;
+  readonly upstreams?: readonly string[];
+  readonly clock?: { nowMs: number };
+}
+
+async function start(t: TestContext, services: readonly ServiceState[], options: StartOptions = {}) {
+  const { ask = async () => undefined, upstreams = ["127.0.0.1"], clock = { nowMs: 0 } } = options;
+  const forwarder = new Forwarder({ upstreams: async () => upstreams, ask, monotonicMs: () => clock.nowMs });
+  const byKey = new Map(services.map((it) => [`${it.namespace}/${it.name}`, it]));
+  const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
+  const world = { view, domain: "cluster.local", node: "n1" };
+  const server = await DnsServer.open({ address: "127.0.0.1", port: 0, world, forwarder, random: () => 0.5 });
+  t.after(() => server.close());
+  const resolver = new Resolver({ timeout: 20_000, tries: 1 });
+  resolver.setServers([`127.0.0.1:${server.port}`]);
+  const send = (bytes: Buffer): Promise<Buffer> =>
+    new Promise((resolve, reject) => {
+      const socket = createSocket("udp4");
+      const timer = setTimeout(() => reject(new Error("no answer")), 20_000);
+      socket.once("message", (answer) => {
+        clearTimeout(timer);
+        socket.close();
+        resolve(answer);
+      });
+      socket.send(bytes, server.port, "127.0.0.1");
+    });
+  const askOne = (question: Question): Promise<Buffer> =>
+    send(encode({ type: "query", id: 77, flags: 0x100, questions: [question] }));
+  return { server, resolver, send, ask: askOne };
+}
+
+async function startUpstream(t: TestContext, answer: (question: Question) => Answer[]) {
+  const socket = createSocket("udp4");
+  let asked = 0;
+  socket.on("message", (bytes, from) => {
+    asked++;
+    const { id, questions = [] } = decode(bytes);
+    const [question] = questions;
+    assert.ok(question);
+    const reply = encode({ type: "response", id, flags: 0x180, questions, answers: answer(question) });
+    socket.send(reply, from.port, from.address);
+  });
+  await new Promise<void>((resolve) => socket.bind(0, "127.0.0.1", resolve));
+  t.after(() => socket.close());
+  return { port: socket.address().port, asked: () => asked };
+}
+
+function service(name: string, fields: Parameters<typeof ServiceState.fromPartial>[0]): ServiceState {
+  const ports = [{ name: "http", port: 80, protocol: "TCP", targetPort: 8080 }];
+  return ServiceState.fromPartial({ namespace: "shop", name, type: "ClusterIP", ports, ...fields });
+}

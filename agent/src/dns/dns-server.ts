@@ -1,0 +1,140 @@
+import { createSocket, type Socket as UdpSocket } from "node:dgram";
+import { once } from "node:events";
+import { createServer, type Server, type Socket } from "node:net";
+import { framed } from "./ask-server.ts";
+import type { Forwarder } from "./forwarder.ts";
+import { domainOf, type LookupWorld, lookUp } from "./lookup.ts";
+import { answerOf, fitted, readQuery } from "./message.ts";
+
+export interface DnsServerOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly world: LookupWorld;
+  readonly forwarder: Forwarder;
+  /** [0, 1). */
+  readonly random: () => number;
+}
+
+const maxConnections = 128;
+const maxQuestionsAtOnce = 1_000;
+const idleMs = 10_000;
+/** A question is some hundred bytes. */
+const maxQuestionBytes = 4_096;
+
+/** Answers pods: names of the cluster by itself, all others through the host's name servers. */
+export class DnsServer {
+  readonly #options: DnsServerOptions;
+  readonly #udp: UdpSocket;
+  readonly #tcp: Server;
+  readonly #connections = new Set<Socket>();
+  #open = 0;
+
+  private constructor(options: DnsServerOptions) {
+    this.#options = options;
+    this.#udp = createSocket("udp4");
+    this.#tcp = createServer((socket) => this.#serve(socket));
+    this.#tcp.maxConnections = maxConnections;
+  }
+
+  /** Rejects if the address can't be listened on, as long as it isn't the host's for example. */
+  static async open(options: DnsServerOptions): Promise<DnsServer> {
+    const server = new DnsServer(options);
+    const { address, port } = options;
+    try {
+      server.#udp.bind(port, address);
+      await once(server.#udp, "listening");
+      server.#tcp.listen(server.#udp.address().port, address);
+      await once(server.#tcp, "listening");
+    } catch (error) {
+      await server.close();
+      throw error;
+    }
+    server.#udp.on("message", (bytes, from) => {
+      void server.#answer(bytes, "udp").then((answer) => {
+        if (answer !== undefined) server.#udp.send(answer, from.port, from.address, () => undefined);
+      });
+    });
+    server.#udp.on("error", () => undefined);
+    server.#tcp.on("error", () => undefined);
+    return server;
+  }
+
+  get port(): number {
+    return this.#udp.address().port;
+  }
+
+  async close(): Promise<void> {
+    for (const connection of this.#connections) connection.destroy();
+    await Promise.all([
+      new Promise<void>((resolve) => {
+        try {
+          this.#udp.close(() => resolve());
+        } catch {
+          resolve(); // It was never open.
+        }
+      }),
+      new Promise<void>((resolve) => this.#tcp.close(() => resolve())),
+    ]);
+  }
+
+  async #answer(bytes: Buffer, protocol: "udp" | "tcp"): Promise<Buffer | undefined> {
+    // Dropped, as a full network would: who asks asks again.
+    if (this.#open >= maxQuestionsAtOnce || bytes.length > maxQuestionBytes) return undefined;
+    this.#open++;
+    try {
+      const read = readQuery(bytes);
+      if (read.kind === "bad") return read.answer;
+      const { query } = read;
+      const { world, forwarder } = this.#options;
+      const found = lookUp(query.name, query.type, world);
+      const answer =
+        found.kind === "elsewhere"
+          ? await forwarder.answer(query, bytes, protocol)
+          : answerOf(query, this.#shuffled(found), domainOf(world));
+      return protocol === "udp" ? fitted(query, answer) : answer;
+    } catch {
+      return undefined;
+    } finally {
+      this.#open--;
+    }
+  }
+
+  /** Clients take the first address that they are told. */
+  #shuffled<L extends Exclude<ReturnType<typeof lookUp>, { kind: "elsewhere" }>>(found: L): L {
+    if (found.kind !== "found" || found.records.length < 2) return found;
+    const records = [...found.records];
+    for (let i = records.length - 1; i > 0; i--) {
+      const j = Math.floor(this.#options.random() * (i + 1));
+      const [a, b] = [records[i], records[j]];
+      if (a !== undefined && b !== undefined) [records[i], records[j]] = [b, a];
+    }
+    return { ...found, records };
+  }
+
+  #serve(socket: Socket): void {
+    let received = Buffer.alloc(0);
+    let turn = Promise.resolve();
+    this.#connections.add(socket);
+    socket.on("close", () => this.#connections.delete(socket));
+    socket.setTimeout(idleMs, () => socket.destroy());
+    socket.on("error", () => socket.destroy());
+    socket.on("data", (bytes) => {
+      received = Buffer.concat([received, bytes]);
+      while (received.length >= 2) {
+        const length = received.readUInt16BE(0);
+        if (length > maxQuestionBytes) return void socket.destroy();
+        if (received.length < length + 2) return;
+        const question = Buffer.from(received.subarray(2, length + 2));
+        received = received.subarray(length + 2);
+        // One after the other, and no further reading while one waits: a client can't pile up work.
+        socket.pause();
+        turn = turn.then(async () => {
+          const answer = await this.#answer(question, "tcp");
+          if (answer === undefined) socket.destroy();
+          else if (!socket.destroyed) socket.write(framed(answer));
+          socket.resume();
+        });
+      }
+    });
+  }
+}

@@ -1,0 +1,67 @@
+import { AnswerCache } from "./answer-cache.ts";
+import type { AskServer } from "./ask-server.ts";
+import { failureOf, type Query } from "./message.ts";
+
+export interface ForwarderOptions {
+  /** The host's name servers; empty: it has none. */
+  readonly upstreams: () => Promise<readonly string[]>;
+  readonly ask: AskServer;
+  /** Never goes back, in milliseconds. */
+  readonly monotonicMs: () => number;
+  readonly maxPending?: number;
+}
+
+const defaultMaxPending = 500;
+/** Together less than the 5 s after which C libraries ask again. */
+const timeoutsMs = [1_000, 2_000];
+
+/** Passes on questions about other names. The same question is asked once for all who ask it at the time. */
+export class Forwarder {
+  readonly #options: Required<ForwarderOptions>;
+  readonly #cache: AnswerCache;
+  readonly #pending = new Map<string, Promise<Buffer | undefined>>();
+
+  constructor(options: ForwarderOptions) {
+    this.#options = { maxPending: defaultMaxPending, ...options };
+    this.#cache = new AnswerCache(options);
+  }
+
+  /** Never rejects: who can't be helped is told so. `bytes` is the question as it came. */
+  async answer(query: Query, bytes: Buffer, protocol: "udp" | "tcp"): Promise<Buffer> {
+    const key = `${protocol}:${bytes.toString("latin1", 2).toLowerCase()}`;
+    const kept = this.#cache.get(key, query.id);
+    if (kept !== undefined) return kept;
+    let pending = this.#pending.get(key);
+    if (pending === undefined) {
+      if (this.#pending.size >= this.#options.maxPending) return failureOf(query);
+      pending = this.#ask(key, bytes, protocol).finally(() => this.#pending.delete(key));
+      this.#pending.set(key, pending);
+    }
+    const found = await pending;
+    if (found === undefined) return failureOf(query);
+    const answer = Buffer.from(found);
+    answer.writeUInt16BE(query.id, 0);
+    return answer;
+  }
+
+  async #ask(key: string, bytes: Buffer, protocol: "udp" | "tcp"): Promise<Buffer | undefined> {
+    const { upstreams, ask } = this.#options;
+    const servers = await upstreams();
+    let failed: Buffer | undefined;
+    for (const timeoutMs of timeoutsMs) {
+      for (const server of servers) {
+        const answer = await ask(server, bytes, protocol, Math.ceil(timeoutMs / servers.length));
+        if (answer === undefined) continue;
+        // Refused or broken: another server may know better.
+        const rcode = answer.readUInt16BE(2) & 15;
+        if (rcode === 0 || rcode === 3) {
+          this.#cache.put(key, answer);
+          return answer;
+        }
+        failed = answer;
+      }
+      if (failed !== undefined) return failed;
+    }
+    return failed;
+  }
+}

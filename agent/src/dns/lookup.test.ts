@@ -1,0 +1,105 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { lookUp } from "./lookup.ts";
+
+const ports = [
+  { name: "http", port: 80, protocol: "TCP", targetPort: 8080 },
+  { name: "dns", port: 53, protocol: "UDP", targetPort: 5353 },
+];
+const here = {
+  pod: "web-1",
+  node: "n1",
+  podIp: "10.64.0.2",
+  hostIp: "192.0.2.1",
+  hostPorts: [20_000, 20_001],
+};
+const there = { pod: "web-2", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
+const natted = {
+  pod: "web-3",
+  node: "n3",
+  podIp: "10.64.0.9",
+  hostIp: "192.0.2.3",
+  hostPorts: [1, 2],
+  local: true,
+};
+const services = [
+  { namespace: "shop", name: "web", type: "ClusterIP", virtualIps: ["10.96.0.5"], ports, endpoints: [here] },
+  { namespace: "shop", name: "db", type: "Headless", ports, endpoints: [here, there, natted] },
+  { namespace: "shop", name: "none", type: "Headless", ports, endpoints: [] },
+  { namespace: "shop", name: "new", type: "ClusterIP", ports, endpoints: [here] },
+].map((fields) => ServiceState.fromPartial(fields));
+
+describe("names of the cluster", () => {
+  for (const [name, type, expected] of [
+    ["web.shop.svc.cluster.local", "A", "10.96.0.5"],
+    ["web.shop.svc.cluster.local", "AAAA", "no-data"],
+    ["web.shop.svc.cluster.local", "MX", "no-data"],
+    ["new.shop.svc.cluster.local", "A", "no-data"],
+    ["db.shop.svc.cluster.local", "A", "10.64.0.2 192.0.2.2"],
+    ["none.shop.svc.cluster.local", "A", "no-data"],
+    ["web-1.db.shop.svc.cluster.local", "A", "10.64.0.2"],
+    ["web-2.db.shop.svc.cluster.local", "A", "192.0.2.2"],
+    ["web-2.db.shop.svc.cluster.local", "AAAA", "no-data"],
+    ["web-9.db.shop.svc.cluster.local", "A", "no-name"],
+    ["web-1.web.shop.svc.cluster.local", "A", "no-name"],
+    ["_http._tcp.web.shop.svc.cluster.local", "SRV", "web.shop.svc.cluster.local:80 + 10.96.0.5"],
+    ["_http._udp.web.shop.svc.cluster.local", "SRV", "no-name"],
+    ["_http._tcp.web.shop.svc.cluster.local", "A", "no-data"],
+    ["_tcp.web.shop.svc.cluster.local", "SRV", "no-data"],
+    [
+      "_http._tcp.db.shop.svc.cluster.local",
+      "SRV",
+      "web-1.db.shop.svc.cluster.local:8080 web-2.db.shop.svc.cluster.local:20005 + 10.64.0.2 192.0.2.2",
+    ],
+    ["_dns._udp.db.shop.svc.cluster.local", "SRV", "web-1.db.shop.svc.cluster.local:5353 + 10.64.0.2"],
+    ["_dns._udp.none.shop.svc.cluster.local", "SRV", "no-data"],
+    [
+      "web.shop.svc.cluster.local",
+      "SRV",
+      "web.shop.svc.cluster.local:80 web.shop.svc.cluster.local:53 + 10.96.0.5",
+    ],
+    ["gone.shop.svc.cluster.local", "A", "no-name"],
+    ["shop.svc.cluster.local", "A", "no-data"],
+    ["other.svc.cluster.local", "A", "no-name"],
+    ["svc.cluster.local", "A", "no-data"],
+    ["cluster.local", "SOA", "no-data"],
+    ["x.cluster.local", "A", "no-name"],
+    ["a.b.c.web.shop.svc.cluster.local", "A", "no-name"],
+    ["10-64-0-7.shop.pod.cluster.local", "A", "10.64.0.7"],
+    ["10-64-0-7.shop.pod.cluster.local", "AAAA", "no-data"],
+    ["10-64-0.shop.pod.cluster.local", "A", "no-name"],
+    ["shop.pod.cluster.local", "A", "no-data"],
+    ["5.0.96.10.in-addr.arpa", "PTR", "web.shop.svc.cluster.local"],
+    ["5.0.96.10.in-addr.arpa", "A", "no-data"],
+    ["6.0.96.10.in-addr.arpa", "PTR", "elsewhere"],
+    ["example.org", "A", "elsewhere"],
+    ["acluster.local", "A", "elsewhere"],
+    ["", "NS", "elsewhere"],
+  ] as const) {
+    test(`${name} ${type}`, () => assert.equal(told(name, type), expected));
+  }
+});
+
+test("until the coordinator was heard the host's own setting says what the cluster's domain is", () => {
+  const view = { services: new Map(), clusterDomain: "", virtualIpRanges: [] };
+  assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", node: "n1" }).kind, "no-name");
+  assert.equal(
+    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", node: "n1" }).kind,
+    "elsewhere",
+  );
+});
+
+function told(name: string, type: string): string {
+  const byKey = new Map(services.map((service) => [`${service.namespace}/${service.name}`, service]));
+  const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
+  const found = lookUp(name, type, { view, domain: "other", node: "n1" });
+  if (found.kind !== "found") return found.kind;
+  const text = found.records.map((record) => {
+    assert.equal(record.name, name);
+    if (record.type === "A") return record.address;
+    return record.type === "SRV" ? `${record.target}:${record.port}` : record.target;
+  });
+  const more = found.additionals.map((record) => (record.type === "A" ? record.address : "?"));
+  return [...text, ...(more.length === 0 ? [] : ["+", ...more])].join(" ");
+}

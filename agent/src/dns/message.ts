@@ -1,0 +1,171 @@
+import {
+  type Answer,
+  AUTHORITATIVE_ANSWER,
+  type DecodedPacket,
+  decode,
+  encode,
+  type OptAnswer,
+  type Packet,
+  RECURSION_AVAILABLE,
+  RECURSION_DESIRED,
+  TRUNCATED_RESPONSE,
+} from "dns-packet";
+import type { DnsRecord, Lookup } from "./lookup.ts";
+
+/** One question, as it was asked. */
+export interface Query {
+  readonly id: number;
+  /** In lower case. */
+  readonly name: string;
+  /** "A", "AAAA", … or "UNKNOWN_65". */
+  readonly type: string;
+  readonly packet: DecodedPacket;
+  /** What the asker takes in one datagram. */
+  readonly datagramBytes: number;
+}
+
+export type ReadQuery =
+  | { readonly kind: "query"; readonly query: Query }
+  /** What to answer to a question that isn't one; undefined: nothing. */
+  | { readonly kind: "bad"; readonly answer: Buffer | undefined };
+
+/** Short, so that clients follow services; agents that are away for a moment are bridged. */
+export const TTL_SECONDS = 5;
+/** Without EDNS. */
+const LEAST_DATAGRAM_BYTES = 512;
+/** What gets through without fragments. */
+const MOST_DATAGRAM_BYTES = 1_232;
+const HEADER_BYTES = 12;
+
+const FORMAT_ERROR = 1;
+const SERVER_FAILURE = 2;
+const NAME_ERROR = 3;
+const NOT_IMPLEMENTED = 4;
+const REFUSED = 5;
+
+export function readQuery(bytes: Buffer): ReadQuery {
+  if (bytes.length < HEADER_BYTES || (bytes.readUInt16BE(2) & 0x8000) !== 0)
+    return { kind: "bad", answer: undefined };
+  const id = bytes.readUInt16BE(0);
+  if (((bytes.readUInt16BE(2) >> 11) & 15) !== 0)
+    return { kind: "bad", answer: refusal(id, NOT_IMPLEMENTED) };
+  try {
+    const packet = decode(bytes);
+    const [question] = packet.questions ?? [];
+    if (question === undefined || packet.questions?.length !== 1)
+      return { kind: "bad", answer: refusal(id, FORMAT_ERROR) };
+    if (question.class !== "IN") return { kind: "bad", answer: refusal(id, REFUSED) };
+    const asked = optOf(packet)?.udpPayloadSize ?? LEAST_DATAGRAM_BYTES;
+    const datagramBytes = Math.min(MOST_DATAGRAM_BYTES, Math.max(LEAST_DATAGRAM_BYTES, asked));
+    const name = question.name.toLowerCase().replace(/\.$/, "");
+    return { kind: "query", query: { id, name, type: question.type, packet, datagramBytes } };
+  } catch {
+    return { kind: "bad", answer: refusal(id, FORMAT_ERROR) };
+  }
+}
+
+/** What the cluster knows of it. Answers repeat the name as the asker wrote it. */
+export function answerOf(
+  query: Query,
+  found: Exclude<Lookup, { kind: "elsewhere" }>,
+  domain: string,
+): Buffer {
+  const asked = query.packet.questions?.[0]?.name ?? query.name;
+  const written = (record: DnsRecord): Answer =>
+    toAnswer(record, record.name === query.name ? asked : record.name);
+  const rcode = found.kind === "no-name" ? NAME_ERROR : 0;
+  return encodeAnswer(query, AUTHORITATIVE_ANSWER | rcode, {
+    answers: found.kind === "found" ? found.records.map(written) : [],
+    additionals: found.kind === "found" ? found.additionals.map(written) : [],
+    authorities: found.kind === "found" ? [] : [startOfAuthority(domain)],
+  });
+}
+
+/** Nobody could be asked. */
+export function failureOf(query: Query): Buffer {
+  return encodeAnswer(query, SERVER_FAILURE, {});
+}
+
+/** Fits the answer into a datagram: too long a one is left out, and the asker comes again by TCP. */
+export function fitted(query: Query, answer: Buffer): Buffer {
+  if (answer.length <= query.datagramBytes) return answer;
+  const rcode = answer.readUInt16BE(2) & 15;
+  return encodeAnswer(query, TRUNCATED_RESPONSE | rcode, {});
+}
+
+function encodeAnswer(
+  { id, packet }: Query,
+  flags: number,
+  {
+    answers = [],
+    authorities = [],
+    additionals = [],
+  }: Pick<Packet, "answers" | "authorities" | "additionals">,
+): Buffer {
+  const desired = (packet.flags ?? 0) & RECURSION_DESIRED;
+  const opt: OptAnswer[] =
+    optOf(packet) === undefined
+      ? []
+      : [
+          {
+            type: "OPT",
+            name: ".",
+            udpPayloadSize: MOST_DATAGRAM_BYTES,
+            extendedRcode: 0,
+            ednsVersion: 0,
+            flags: 0,
+            flag_do: false,
+            options: [],
+          },
+        ];
+  return encode({
+    type: "response",
+    id,
+    flags: flags | desired | RECURSION_AVAILABLE,
+    questions: packet.questions ?? [],
+    answers,
+    authorities,
+    additionals: [...additionals, ...opt],
+  });
+}
+
+function toAnswer(record: DnsRecord, name: string): Answer {
+  const ttl = TTL_SECONDS;
+  switch (record.type) {
+    case "A":
+      return { type: "A", name, ttl, data: record.address };
+    case "SRV":
+      return {
+        type: "SRV",
+        name,
+        ttl,
+        data: { priority: 0, weight: 100, port: record.port, target: record.target },
+      };
+    case "PTR":
+      return { type: "PTR", name, ttl, data: record.target };
+    default:
+      return record satisfies never;
+  }
+}
+
+/** Tells how long it may be remembered that there is nothing. */
+function startOfAuthority(domain: string): Answer {
+  const data = {
+    mname: `ns.dns.${domain}`,
+    rname: `hostmaster.${domain}`,
+    serial: 1,
+    refresh: 7_200,
+    retry: 1_800,
+    expire: 86_400,
+    minimum: TTL_SECONDS,
+  };
+  return { type: "SOA", name: domain, ttl: TTL_SECONDS, data };
+}
+
+function optOf(packet: DecodedPacket): OptAnswer | undefined {
+  return packet.additionals?.find((it): it is OptAnswer => it.type === "OPT");
+}
+
+function refusal(id: number, rcode: number): Buffer {
+  return encode({ type: "response", id, flags: rcode });
+}

@@ -1,0 +1,54 @@
+import { readFile, stat } from "node:fs/promises";
+import { parseResolvConf } from "../network/resolv-conf.ts";
+
+export interface UpstreamsOptions {
+  /** `/etc/resolv.conf` of the host. */
+  readonly path: string;
+  /** Our own address: asking ourselves would go on for ever. */
+  readonly own: string;
+  /** Never goes back, in milliseconds. */
+  readonly monotonicMs: () => number;
+}
+
+/** How long the file is believed to be as it was. */
+const lookAgainMs = 5_000;
+
+/** The name servers of the host, as its file says at the time. */
+export class Upstreams {
+  readonly #options: UpstreamsOptions;
+  #servers: readonly string[] = [];
+  #lookedMs = Number.NEGATIVE_INFINITY;
+  #changedMs = Number.NaN;
+  #looking: Promise<void> | undefined;
+
+  constructor(options: UpstreamsOptions) {
+    this.#options = options;
+  }
+
+  /** Empty: the host has none. */
+  async list(): Promise<readonly string[]> {
+    if (this.#options.monotonicMs() - this.#lookedMs >= lookAgainMs) {
+      this.#looking ??= this.#look().finally(() => {
+        this.#looking = undefined;
+      });
+      await this.#looking;
+    }
+    return this.#servers;
+  }
+
+  async #look(): Promise<void> {
+    const { path, own, monotonicMs } = this.#options;
+    try {
+      const { mtimeMs } = await stat(path);
+      if (mtimeMs !== this.#changedMs) {
+        const { nameservers } = parseResolvConf(await readFile(path, "utf8"));
+        this.#servers = [...new Set(nameservers.filter((it) => it !== own))].slice(0, 3);
+        this.#changedMs = mtimeMs;
+      }
+    } catch {
+      this.#servers = [];
+      this.#changedMs = Number.NaN;
+    }
+    this.#lookedMs = monotonicMs();
+  }
+}
