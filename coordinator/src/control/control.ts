@@ -15,7 +15,7 @@ import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
 import { Unplaced } from "./placement/unplaced.ts";
 import { RolloutController } from "./rollout/controller.ts";
-import type { ProgressLimits } from "./rollout/progress-input.ts";
+import type { ProgressLimits } from "./rollout/progress-limits.ts";
 import { WorkloadController } from "./workload/controller.ts";
 
 export interface ControlOptions {
@@ -51,6 +51,7 @@ export function startControl(options: ControlOptions): Control {
     nowMs: clock.nowMs,
     onChange: (pod, summary) => {
       rollouts.wakeForPod(pod);
+      workloads.wake(pod.workloadKey);
       options.events.record(unschedulable(pod, summary));
     },
   });

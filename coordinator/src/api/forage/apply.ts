@@ -11,6 +11,7 @@ import type { State } from "../../state/state.ts";
 import type { Compare, Op, Store } from "../../store/index.ts";
 import { TXN_BYTES_MAX } from "../../store/limits.ts";
 import { type BundleItem, planBundle } from "./bundle.ts";
+import { triesAgain } from "./tries-again.ts";
 
 export interface ApplyOptions {
   readonly store: Store;
@@ -34,7 +35,9 @@ export async function applyResources(
     const earlier = await findApply(request, requestHash, options);
     if (earlier !== undefined) return earlier;
     const rolloutId = `r-${options.randomName(12)}`;
-    const items = planBundle(request, options.state.resources(request.namespace));
+    const items = planBundle(request, options.state.resources(request.namespace), (entry) =>
+      triesAgain(options.state, entry),
+    );
     if (items.length > maxItems)
       throw tooLarge(`changes ${items.length} resources, removals included; at most ${maxItems} go in one`);
     const { compares, ops } = transaction(request, items, rolloutId, requestHash, options.clock.nowMs());
@@ -97,7 +100,10 @@ function transaction(
     applyId,
     requestHash,
     createdAt: toTimestamp(nowMs),
-    resources: items.map(({ kind, name, action, specHash }) => ({ kind, name, action, specHash })),
+    resources: items.map((item) => {
+      const { kind, name, action, specHash } = item;
+      return { kind, name, action, specHash, generation: generationOf(item) };
+    }),
     finished: items.length === 0,
   });
   ops.push({ kind: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) });
@@ -119,7 +125,7 @@ function written(
     labels: request.labels,
     resource,
     specHash,
-    generation: (existing?.record.generation ?? 0n) + 1n,
+    generation: generationOf(item),
     // What was being removed is another thing now, though of the same name.
     createdAt: (existing?.record.deleting ? undefined : existing?.record.createdAt) ?? toTimestamp(nowMs),
     updatedAt: toTimestamp(nowMs),
@@ -129,6 +135,12 @@ function written(
     restartedAt: existing?.record.restartedAt,
     owner: undefined,
   };
+}
+
+/** Grows with each write. */
+function generationOf({ action, existing }: BundleItem): bigint {
+  const present = existing?.record.generation ?? 0n;
+  return action === "create" || action === "update" ? present + 1n : present;
 }
 
 function removed(item: BundleItem): ResourceRecord {

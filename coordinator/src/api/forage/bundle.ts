@@ -16,16 +16,23 @@ export interface BundleItem {
   readonly existing: ResourceEntry | undefined;
 }
 
-/** Pure: what the request means for what is stored, in the request's order, removals last. */
-export function planBundle(request: ApplyResourcesRequest, stored: readonly ResourceEntry[]): BundleItem[] {
+/**
+ * Pure: what the request means for what is stored, in the request's order, removals last. `triesAgain`: whether the same content
+ * as before is to be tried once more.
+ */
+export function planBundle(
+  request: ApplyResourcesRequest,
+  stored: readonly ResourceEntry[],
+  triesAgain: (entry: ResourceEntry) => boolean = () => false,
+): BundleItem[] {
   const byKey = new Map(stored.map((entry) => [entry.key, entry]));
   const items = request.resources.map((resource): BundleItem => {
     const kind = kindOf(resource);
     const key = resourceKey(request.namespace, kind, resource.name);
     const existing = byKey.get(key);
     const specHash = hashMessage(ForageResource, resource, hashLabels(request.labels));
-    const unchanged =
-      existing !== undefined && !existing.record.deleting && existing.record.specHash === specHash;
+    const same = existing !== undefined && !existing.record.deleting && existing.record.specHash === specHash;
+    const unchanged = same && !triesAgain(existing);
     const action = existing === undefined ? "create" : unchanged ? "unchanged" : "update";
     return { key, kind, name: resource.name, action, specHash, resource, existing };
   });

@@ -13,8 +13,11 @@ import { jobProgressInput } from "../job/progress-input.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
 import { isReady } from "../workload/readiness.ts";
+import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
+import { workloadInput } from "../workload/view-input.ts";
 import { isTerminal, nextLookMs, progressOf } from "./progress.ts";
-import type { ProgressInput, ProgressLimits, ResourceProgress } from "./progress-input.ts";
+import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
+import type { ProgressLimits } from "./progress-limits.ts";
 
 export interface RolloutControllerOptions {
   readonly store: Store;
@@ -37,8 +40,11 @@ export class RolloutController {
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #unsubscribe: () => void;
 
+  readonly #upSinceMs: number;
+
   constructor(options: RolloutControllerOptions) {
     this.#options = options;
+    this.#upSinceMs = options.clock.nowMs();
     this.#loop = new Loop({
       name: "rollout",
       reconcile: (id) => this.#reconcile(id),
@@ -143,13 +149,15 @@ export class RolloutController {
     const { namespace, createdAt, resources } = rollout.record;
     return resources.map((target) => {
       const resource = state.resource(resourceKey(namespace, target.kind, target.name));
+      const key = workloadKey(namespace, target.kind, target.name);
       const input: ProgressInput = {
         target,
         rolloutId: rollout.id,
         startedMs: toEpochMs(createdAt) ?? 0,
         resource,
         job: jobProgressInput(resource, state),
-        pods: state.podsOfWorkload(workloadKey(namespace, target.kind, target.name)),
+        pods: state.podsOfWorkload(key),
+        rollout: target.kind === "container_service" ? this.#rolloutView(key) : undefined,
         unplaced: (uid) => unplaced.get(uid),
         isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
         readyEndpoints: target.kind === "service" ? readyEndpoints(namespace, target.name) : 0,
@@ -158,6 +166,12 @@ export class RolloutController {
       };
       return { input, progress: progressOf(input) };
     });
+  }
+
+  #rolloutView(key: string): RolloutView | undefined {
+    const { clock } = this.#options;
+    const view = { ...this.#options, upSinceMs: this.#upSinceMs, pickVictims: () => [] };
+    return rolloutView(workloadInput(key, clock.nowMs(), view));
   }
 
   async #writeDown(rollout: RolloutEntry, progress: readonly ResourceProgress[]): Promise<void> {

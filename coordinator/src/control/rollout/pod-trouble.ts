@@ -1,7 +1,16 @@
 import type { ContainerStatus } from "@forage/proto/forage/agent/v1/agent";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import type { PodEntry } from "../../state/entries.ts";
-import type { ProgressInput } from "./progress-input.ts";
+import type { UnplacedPod } from "../placement/unplaced.ts";
+import type { ProgressLimits } from "./progress-limits.ts";
+
+/** What the pods are looked at with. */
+export interface TroubleInput {
+  readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  readonly isReady: (pod: PodEntry) => boolean;
+  readonly nowMs: number;
+  readonly limits: ProgressLimits;
+}
 
 export interface Failure {
   readonly reason: RolloutReason;
@@ -16,11 +25,15 @@ const heldBack = "PodInitializing";
 const maxNamed = 3;
 
 /** Why the rollout can't get through without someone's help; undefined while there is hope. */
-export function failureOf(pods: readonly PodEntry[], input: ProgressInput): Failure | undefined {
+export function failureOf(pods: readonly PodEntry[], input: TroubleInput): Failure | undefined {
   for (const pod of pods) {
     const waiting = input.unplaced(pod.record.uid);
     if (waiting !== undefined && input.nowMs - waiting.sinceMs >= input.limits.placementMs) {
       return { reason: RolloutReason.UNSCHEDULABLE, message: `no node fits: ${waiting.summary}` };
+    }
+    if (pod.status?.phase === failedPhase && pod.status.reason === "InvalidSpec") {
+      const message = `pod ${pod.record.name}: InvalidSpec: ${pod.status.message}`;
+      return { reason: RolloutReason.START, message };
     }
     for (const container of pod.status?.containers ?? []) {
       const failure = containerFailure(container);
@@ -30,8 +43,19 @@ export function failureOf(pods: readonly PodEntry[], input: ProgressInput): Fail
   return undefined;
 }
 
+/** POD_PHASE_FAILED. */
+const failedPhase = 4;
+
+/** Whether one of the pods can't have its image for now, which says nothing about the version. */
+export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
+  const containers = pods.flatMap(({ status }) => status?.containers ?? []);
+  return containers.some(({ state }) => {
+    return state?.$case === "waiting" && state.value.reason === "ImagePullBackOff";
+  });
+}
+
 /** What the pods that aren't ready wait for, most important first; empty when there is nothing to say. */
-export function whatItWaitsFor(pods: readonly PodEntry[], input: ProgressInput): string {
+export function whatItWaitsFor(pods: readonly PodEntry[], input: TroubleInput): string {
   const byMessage = new Map<string, number>();
   for (const pod of pods) {
     if (input.isReady(pod)) continue;
@@ -43,7 +67,7 @@ export function whatItWaitsFor(pods: readonly PodEntry[], input: ProgressInput):
   return [...parts.slice(0, maxNamed), ...more].join("; ");
 }
 
-function podMessage(pod: PodEntry, input: ProgressInput): string {
+function podMessage(pod: PodEntry, input: TroubleInput): string {
   const waiting = input.unplaced(pod.record.uid);
   if (waiting !== undefined) return `waiting for a node: ${waiting.summary}`;
   if (pod.record.node === "") return "being placed";

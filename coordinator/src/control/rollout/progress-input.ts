@@ -3,6 +3,8 @@ import type { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { JobProgressInput } from "../job/progress-input.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
+import type { RolloutView } from "../workload/rollout-view.ts";
+import type { ProgressLimits } from "./progress-limits.ts";
 
 /** How far one resource of a rollout has come. */
 export interface ResourceProgress {
@@ -24,17 +26,10 @@ export interface ProgressInput {
   readonly unplaced: (uid: string) => UnplacedPod | undefined;
   /** Set when the resource is a job. */
   readonly job?: JobProgressInput | undefined;
+  /** Set when it is a container service. */
+  readonly rollout?: RolloutView | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
   readonly nowMs: number;
   readonly limits: ProgressLimits;
-}
-
-export interface ProgressLimits {
-  /** A rollout that has not got through by then has failed. */
-  readonly deadlineMs: number;
-  /** A pod that no node takes for so long fails its rollout. */
-  readonly placementMs: number;
-  /** How long a pod must have been ready to count as done, so that one that crashes at once doesn't. */
-  readonly stableMs: number;
 }

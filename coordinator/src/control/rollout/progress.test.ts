@@ -1,9 +1,15 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
+import {
+  AttemptState,
+  RolloutAttempt,
+  RolloutReason,
+  RolloutResource,
+} from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { aPod, aServiceEntry, aWorkloadEntry, type PodFields } from "../../../test/support/entries.ts";
 import type { PodEntry } from "../../state/entries.ts";
+import type { RolloutView } from "../workload/rollout-view.ts";
 import { nextLookMs, progressOf } from "./progress.ts";
 import type { ProgressInput } from "./progress-input.ts";
 
@@ -13,7 +19,7 @@ const deadlineMs = 600_000;
 const startedMs = 1_000_000;
 const ready = { ready: true };
 
-describe("how far a workload has come", () => {
+describe("how far a workload has come that was applied as it was", () => {
   for (const [what, fields, expected] of [
     ["no pods yet", {}, "PENDING 0/2 ready"],
     ["pods without a node", { pods: [pod("a", { node: "" })] }, "PENDING 0/2 ready; 1 being placed"],
@@ -105,6 +111,55 @@ describe("how far a workload has come", () => {
   }
 });
 
+describe("how far a workload has come that was changed", () => {
+  const { PROGRESSING, SUCCEEDED, ROLLING_BACK, ROLLED_BACK, FAILED } = AttemptState;
+  const two = [pod("a", { status: ready }), pod("b", { status: ready })];
+  const change = { action: "update" };
+  const cause = { message: "0/2 ready; it crashed", reason: RolloutReason.CRASH };
+  const canary = { type: "canary", pods: 1 } as const;
+  for (const [what, fields, expected] of [
+    ["nothing has begun", { pods: two }, "IN_PROGRESS 2/2 ready"],
+    ["it goes on", { rollout: view({ state: PROGRESSING }), pods: two }, "IN_PROGRESS 2/2 ready"],
+    [
+      "it is paused",
+      { rollout: view({ state: PROGRESSING }, { hold: { type: "paused" } }), pods: two.slice(1) },
+      "IN_PROGRESS 1/2 ready; paused until: forage rollout resume k/web",
+    ],
+    [
+      "a canary starts",
+      { rollout: view({ state: PROGRESSING }, { hold: canary }), pods: [pod("a")] },
+      "IN_PROGRESS 0/2 ready; 1 starting; holds after 1 pod of the new revision",
+    ],
+    [
+      "a canary waits",
+      {
+        rollout: view({ state: PROGRESSING }, { hold: canary, waitsForPromotion: true }),
+        pods: [pod("a", { status: ready }), pod("b", { hash: "old" })],
+      },
+      "IN_PROGRESS 1/2 ready; 1 of an older revision left; waits for a promotion after 1 pod of the new revision: forage rollout promote k/web, or undo",
+    ],
+    ["it got there", { rollout: view({ state: SUCCEEDED, message: "2/2 ready" }) }, "SUCCEEDED 2/2 ready"],
+    ["it failed", { rollout: view({ state: FAILED, ...cause }) }, "FAILED CRASH 0/2 ready; it crashed"],
+    [
+      "it goes back",
+      { rollout: view({ state: ROLLING_BACK, rolledBackTo: 3, ...cause }), pods: two.slice(1) },
+      "IN_PROGRESS rolling back to revision 3: 0/2 ready; it crashed; now 1/2 ready",
+    ],
+    [
+      "it has gone back",
+      { rollout: view({ state: ROLLED_BACK, rolledBackTo: 3, ...cause }) },
+      "ROLLED_BACK CRASH rolled back to revision 3: 0/2 ready; it crashed",
+    ],
+    [
+      "the same was applied again",
+      { rollout: view({ state: PROGRESSING }), target: { generation: 1n } },
+      "FAILED SUPERSEDED superseded by rollout r-1",
+    ],
+  ] as readonly (readonly [string, Fields, string])[]) {
+    test(what, () => assert.equal(lineOf({ ...fields, target: { ...change, ...fields.target } }), expected));
+  }
+});
+
 describe("how far other resources have come", () => {
   const removal = { action: "remove" };
   for (const [what, fields, expected] of [
@@ -156,6 +211,16 @@ describe("when time alone can change the answer", () => {
   });
 });
 
+function view(attempt: Partial<RolloutAttempt>, fields: Partial<RolloutView> = {}): RolloutView {
+  return {
+    attempt: RolloutAttempt.fromPartial(attempt),
+    hold: { type: "none" },
+    waitsForPromotion: false,
+    goodRevision: 0,
+    ...fields,
+  };
+}
+
 type Fields = Partial<Omit<ProgressInput, "target">> & { readonly target?: Partial<RolloutResource> };
 
 function inputOf(fields: Fields): ProgressInput {
@@ -164,7 +229,7 @@ function inputOf(fields: Fields): ProgressInput {
     target: RolloutResource.fromPartial({
       kind: "k",
       name: "web",
-      action: "create",
+      action: "unchanged",
       specHash: "h1",
       ...target,
     }),
@@ -183,7 +248,7 @@ function inputOf(fields: Fields): ProgressInput {
 
 function lineOf(fields: Fields): string {
   const { status, reason, message, name, action } = progressOf(inputOf(fields));
-  assert.deepEqual([name, action], ["web", fields.target?.action ?? "create"]);
+  assert.deepEqual([name, action], ["web", fields.target?.action ?? "unchanged"]);
   const word = wordOf(RolloutStatus, status);
   return [word, ...(reason === 0 ? [] : [wordOf(RolloutReason, reason)]), message].join(" ");
 }

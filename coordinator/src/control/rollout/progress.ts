@@ -1,8 +1,8 @@
-import type { RolloutResource } from "@forage/proto/forage/store/v1/store";
-import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import { AttemptState, RolloutReason, type RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { progressOfJob } from "../job/progress.ts";
+import { availableAtMs } from "../workload/availability.ts";
 import { failureOf, whatItWaitsFor } from "./pod-trouble.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
@@ -15,7 +15,7 @@ export function progressOf(input: ProgressInput): ResourceProgress {
   const { resource } = input;
   if (resource === undefined || resource.record.deleting)
     return superseded(input, "was deleted by a later request");
-  if (resource.record.specHash !== target.specHash) {
+  if (isAnother(resource, target)) {
     return superseded(input, `superseded by rollout ${resource.record.rolloutId}`);
   }
   if (input.job !== undefined) return { ...pick(target), ...progressOfJob(input, input.job) };
@@ -48,30 +48,50 @@ export function nextLookMs(input: ProgressInput): number {
 
 /** Timers are not exact; a look that comes a little early must not spin. */
 const minLookMs = 10;
-/** A container that has crashed before proves itself for longer: the time after which its first retry is due. */
-const stableAfterCrashMs = 10_000;
-
 /** When a ready pod counts as done. */
-function stableAtMs({ status, observedAtMs = 0 }: PodEntry, { limits }: ProgressInput): number {
-  const crashed = status?.containers.some((container) => container.restartCount > 0) ?? false;
-  return observedAtMs + (crashed ? Math.max(stableAfterCrashMs, limits.stableMs) : limits.stableMs);
+function stableAtMs(pod: PodEntry, { limits, resource }: ProgressInput): number {
+  return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs);
+}
+
+/** It was applied again; the same content again counts, too. Rollouts of before that was written down have no generation. */
+function isAnother({ record }: ResourceEntry, { generation, specHash }: RolloutResource): boolean {
+  return generation === 0n ? record.specHash !== specHash : record.generation !== generation;
 }
 
 function workloadProgress(
   input: ProgressInput,
   workload: NonNullable<ResourceEntry["workload"]>,
 ): ResourceProgress {
-  const { replicas, currentHashes } = workload;
-  const active = input.pods.filter((pod) => pod.record.stoppingSince === undefined);
-  const current = active.filter((pod) => currentHashes.has(pod.record.templateHash));
-  const old = active.length - current.length;
-  const ready = current.filter(input.isReady).length;
-  const counts = `${ready}/${replicas} ready`;
-  if (ready === replicas && current.length === replicas && old === 0) {
+  const attempt = input.rollout?.attempt;
+  const { SUCCEEDED, ROLLED_BACK, ROLLING_BACK, FAILED } = AttemptState;
+  const back = `revision ${attempt?.rolledBackTo}`;
+  if (attempt?.state === ROLLED_BACK) {
+    const message = `rolled back to ${back}: ${attempt.message}`;
+    return { ...at(input, RolloutStatus.ROLLED_BACK, message), reason: attempt.reason };
+  }
+  if (attempt?.state === FAILED) return failed(input, attempt.message, attempt.reason);
+  if (attempt?.state === ROLLING_BACK) {
+    const message = `rolling back to ${back}: ${attempt.message}; now ${lookAt(input, workload).text}`;
+    return at(input, RolloutStatus.IN_PROGRESS, message);
+  }
+  if (input.target.action === "unchanged" && attempt?.state !== AttemptState.PROGRESSING)
+    return unchangedProgress(input, workload);
+  if (attempt?.state === SUCCEEDED) return done(input, attempt.message);
+  const { started, text } = lookAt(input, workload);
+  const status = started ? RolloutStatus.IN_PROGRESS : RolloutStatus.PENDING;
+  return at(input, status, [text, heldText(input)].filter((part) => part !== "").join("; "));
+}
+
+/** Nothing was asked of it that wasn't before, so that it is judged by its pods alone. */
+function unchangedProgress(
+  input: ProgressInput,
+  workload: NonNullable<ResourceEntry["workload"]>,
+): ResourceProgress {
+  const { current, old, ready, counts, text, started } = lookAt(input, workload);
+  if (ready === workload.replicas && current.length === workload.replicas && old === 0) {
     const unstable = current.filter((pod) => stableAtMs(pod, input) > input.nowMs).length;
     return unstable === 0 ? done(input, counts) : at(input, RolloutStatus.IN_PROGRESS, counts);
   }
-
   const failure = failureOf(current, input);
   if (failure !== undefined) return failed(input, `${counts}; ${failure.message}`, failure.reason);
   if (isLate(input)) {
@@ -79,12 +99,42 @@ function workloadProgress(
     const message = `${counts} ${afterDeadline(input)}${rest === "" ? "" : `; ${rest}`}`;
     return failed(input, message, RolloutReason.DEADLINE);
   }
-  const started = current.some((pod) => pod.record.node !== "");
+  return at(input, started ? RolloutStatus.IN_PROGRESS : RolloutStatus.PENDING, text);
+}
+
+interface PodsLook {
+  readonly current: readonly PodEntry[];
+  readonly old: number;
+  readonly ready: number;
+  /** `1/2 ready`. */
+  readonly counts: string;
+  /** With what is waited for. */
+  readonly text: string;
+  readonly started: boolean;
+}
+
+function lookAt(input: ProgressInput, workload: NonNullable<ResourceEntry["workload"]>): PodsLook {
+  const active = input.pods.filter((pod) => pod.record.stoppingSince === undefined);
+  const current = active.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
+  const old = active.length - current.length;
+  const ready = current.filter(input.isReady).length;
+  const counts = `${ready}/${workload.replicas} ready`;
   const parts = [counts];
   if (old > 0) parts.push(`${old} of an older revision left`);
   const rest = whatItWaitsFor(current, input);
   if (rest !== "") parts.push(rest);
-  return at(input, started ? RolloutStatus.IN_PROGRESS : RolloutStatus.PENDING, parts.join("; "));
+  const started = current.some((pod) => pod.record.node !== "");
+  return { current, old, ready, counts, text: parts.join("; "), started };
+}
+
+/** Why it doesn't go on though nothing is wrong. */
+function heldText({ rollout, target }: ProgressInput): string {
+  const name = `${target.kind}/${target.name}`;
+  if (rollout?.hold.type === "paused") return `paused until: forage rollout resume ${name}`;
+  if (rollout?.hold.type !== "canary") return "";
+  const pods = rollout.hold.pods === 1 ? "1 pod" : `${rollout.hold.pods} pods`;
+  if (!rollout.waitsForPromotion) return `holds after ${pods} of the new revision`;
+  return `waits for a promotion after ${pods} of the new revision: forage rollout promote ${name}, or undo`;
 }
 
 function serviceProgress(input: ProgressInput): ResourceProgress {

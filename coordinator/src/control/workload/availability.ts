@@ -1,4 +1,6 @@
+import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
+import type { ProgressLimits } from "../rollout/progress-limits.ts";
 import { isReady } from "./readiness.ts";
 
 /** A container that has crashed before proves itself for longer: the time after which its first retry is due. */
@@ -19,4 +21,12 @@ export interface AvailabilityInput {
 /** It serves, and has done so for long enough. */
 export function isAvailable(pod: PodEntry, stableMs: number, input: AvailabilityInput): boolean {
   return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs) <= input.nowMs;
+}
+
+/** For how long a pod has to be ready. */
+export function stableMsOf(
+  { settings }: Pick<Workload, "settings">,
+  { limits }: { readonly limits: ProgressLimits },
+): number {
+  return settings.minReadyMs ?? limits.stableMs;
 }

@@ -73,7 +73,8 @@ async function start(t: TestContext, contents: Contents) {
     log: pino({ level: "silent" }),
     randomName: (length) => `${names++}`.padStart(length, "x"),
     pickVictims: (pods, count) => pods.slice(0, count),
-    unplaced: { get: () => undefined },
+    unplaced: { get: () => undefined, restart: () => {} },
+    events: { record: () => {} },
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
   });
   t.after(() => controller.close());

@@ -1,18 +1,24 @@
+import type { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
-import { batches, type Piece } from "../../model/batches.ts";
-import { type Workload, workloadKey } from "../../model/workload.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import { batches } from "../../model/batches.ts";
+import { prefixes } from "../../model/keys.ts";
+import { workloadKey } from "../../model/workload.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { RecordEntry } from "../../state/record-view.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { withRetirements } from "../drain/retire.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
-import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
-import type { ProgressLimits } from "../rollout/progress-input.ts";
+import type { ProgressLimits } from "../rollout/progress-limits.ts";
 import { nextLookMs, planWorkload } from "./plan.ts";
+import { stepEvents } from "./step-events.ts";
+import { stepPieces } from "./step-pieces.ts";
 import { workloadInput } from "./view-input.ts";
+import type { WorkloadInput } from "./workload-input.ts";
 import { describeStep, type WorkloadStep } from "./workload-step.ts";
 
 export interface WorkloadControllerOptions {
@@ -25,7 +31,8 @@ export interface WorkloadControllerOptions {
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
   /** What reconciles kinds that have a plan of their own. They share the loop, which takes what stands earlier in a bundle first. */
   readonly ofKind?: Readonly<Record<string, (key: string) => Promise<number | undefined>>>;
-  readonly unplaced: Pick<Unplaced, "get">;
+  readonly unplaced: Pick<Unplaced, "get" | "restart">;
+  readonly events: EventRecorder;
   readonly limits: ProgressLimits;
 }
 
@@ -64,7 +71,14 @@ export class WorkloadController {
     for (const change of changes) {
       const entry = change.after ?? change.before;
       if (entry === undefined) continue;
-      if (change.kind === "pod") this.#loop.wake((entry as PodEntry).workloadKey);
+      if (change.kind === "pod") {
+        this.#loop.wake((entry as PodEntry).workloadKey);
+        if (change.after === undefined) this.#madeRoom((entry as PodEntry).workloadKey);
+      }
+      if (change.kind === "workload-status") {
+        const { namespace, kind, name } = (entry as RecordEntry<WorkloadStatusRecord>).record;
+        this.#loop.wake(workloadKey(namespace, kind, name));
+      }
       if (change.kind === "resource") {
         const { namespace, kind, name } = (entry as ResourceEntry).record;
         this.#loop.wake(workloadKey(namespace, kind, name));
@@ -79,83 +93,60 @@ export class WorkloadController {
     }
   }
 
+  /** Its pods that wait for a node have only now got the place of the one that went. */
+  #madeRoom(key: string): void {
+    for (const { record } of this.#options.state.podsOfWorkload(key))
+      if (record.node === "") this.#options.unplaced.restart(record.uid);
+  }
+
   async #reconcile(key: string): Promise<number | undefined> {
     const [, itsKind = ""] = key.split("/");
     const other = this.#options.ofKind?.[itsKind];
     if (other !== undefined) return other(key);
-    const { log, clock } = this.#options;
+    const { log, clock, events } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
     const steps = withRetirements(planWorkload(input), input);
     if (steps.length > 0) {
       for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");
-      await this.#execute(input.resource, steps);
+      await this.#execute(key, input, steps);
+      const told = input.resource && stepEvents(input.resource, input.status?.attempt, steps);
+      for (const event of told ?? []) events.record(event);
     }
     return nextLookMs(input);
   }
 
-  async #execute(resource: ResourceEntry | undefined, steps: readonly WorkloadStep[]): Promise<void> {
-    const { store, state } = this.#options;
-    const pieces = steps.flatMap((step) => this.#operations(resource, step));
+  /** In as few transactions as the store's limits allow, each only if the resource and what was decided about it are as they were. */
+  async #execute(
+    key: string,
+    { resource, status }: WorkloadInput,
+    steps: readonly WorkloadStep[],
+  ): Promise<void> {
+    const { store, state, clock, randomName } = this.#options;
+    const nowMs = clock.nowMs();
+    const priorityOf = (name: string) => state.objects.priorityOf(name);
+    const pieces = steps.flatMap((step) =>
+      stepPieces(step, { resource, status, nowMs, randomName, priorityOf }),
+    );
+    const statusKey = prefixes.workloadStatuses + key;
+    let statusRevision = state.workloadStatuses.get(statusKey)?.revision ?? 0;
     let reached = 0;
     for (const part of batches(pieces)) {
       const compares = part.flatMap((p) => p.compares);
+      const ops = part.flatMap((p) => p.ops);
       if (resource !== undefined)
-        compares.push({ kind: "modRevision", key: resource.key, revision: resource.revision });
-      const result = await store.txn(
-        compares,
-        part.flatMap((p) => p.ops),
-      );
+        compares.push(
+          { kind: "modRevision", key: resource.key, revision: resource.revision },
+          { kind: "modRevision", key: statusKey, revision: statusRevision },
+        );
+      const result = await store.txn(compares, ops);
       reached = result.revision;
       if (!result.succeeded) {
         await state.reached(reached);
         throw new CoordinatorError("CONFLICT", "something changed meanwhile");
       }
+      if (ops.some((op) => op.kind === "put" && op.key === statusKey)) statusRevision = result.revision;
     }
     // The next look must see what this one did, or it would do it again.
     await state.reached(reached);
   }
-
-  #operations(resource: ResourceEntry | undefined, step: WorkloadStep): Piece[] {
-    switch (step.type) {
-      case "create-pods":
-        return Array.from({ length: step.count }, () => this.#create(step.of));
-      case "stop-pod":
-        return [stopPod(step.pod, step.why, this.#options.clock.nowMs())];
-      case "relabel-pod": {
-        const labels = { ...required(resource?.workload).labels };
-        return [rewritePod(step.pod, { ...step.pod.record, labels })];
-      }
-      case "forget-pod":
-        return [forgetPod(step.pod)];
-      case "start-rollout":
-      case "update-rollout":
-        return [];
-      case "forget-resource":
-        return [{ compares: [], ops: [{ kind: "delete", key: required(resource).key }] }];
-      default:
-        return step satisfies never;
-    }
-  }
-
-  #create(workload: Workload): Piece {
-    const { randomName, clock, state } = this.#options;
-    const className = workload.template.podConfig?.priorityClassName ?? "";
-    const pod = {
-      namespace: workload.namespace,
-      workloadKind: workload.kind,
-      workloadName: workload.name,
-      name: `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`,
-      uid: randomName(12),
-      labels: workload.labels,
-      template: workload.template,
-      templateHash: workload.templateHash,
-      priority: state.objects.priorityOf(className),
-    };
-    return createPod(pod, clock.nowMs());
-  }
-}
-
-function required<T>(value: T | undefined): T {
-  if (value === undefined) throw new CoordinatorError("INTERNAL", "a step lacks its workload");
-  return value;
 }

@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import type {
+  ContainerServiceStatus,
+  RevisionRecord,
+  RolloutAttempt,
+} from "@forage/proto/forage/store/v1/store";
 import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { type Random, randomOf } from "../../../test/support/random.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
@@ -59,6 +64,8 @@ function checkStep(fleet: Fleet, where: string): void {
 class Fleet {
   pods: PodEntry[] = [];
   #resource: ResourceEntry = aWorkloadEntry();
+  #status: ContainerServiceStatus | undefined;
+  #revisions: RevisionRecord[] = [];
   #names = 0;
   readonly #away = new Set<string>();
   readonly #random: Random;
@@ -82,8 +89,8 @@ class Fleet {
       nodeReady: (node) => !this.#away.has(node),
       nowMs: 0,
       upSinceMs: 0,
-      status: undefined,
-      revisions: [],
+      status: this.#status,
+      revisions: this.#revisions,
       unplaced: () => undefined,
       limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
       pickVictims: (pods, count) => this.#random.shuffled(pods).slice(0, count),
@@ -104,6 +111,9 @@ class Fleet {
 
   execute(steps: readonly WorkloadStep[]): void {
     for (const step of steps) {
+      if (step.type === "start-rollout") this.#write(step.attempt, step.revision, step.forget);
+      if (step.type === "update-rollout")
+        this.#write(step.attempt, step.good && { ...step.good, good: true });
       if (step.type === "create-pods") for (let i = 0; i < step.count; i++) this.#create();
       if (step.type === "stop-pod") this.#replace(step.pod, aPod({ ...keptOf(step.pod), stopping: true }));
       if (step.type === "relabel-pod")
@@ -135,6 +145,13 @@ class Fleet {
     const labels = { release: `${this.#random.below(2)}` };
     const spec = { scaling: { replicas }, container: { name: "main", image } };
     this.#resource = aWorkloadEntry({ spec, labels });
+  }
+
+  #write(attempt: RolloutAttempt, revision: RevisionRecord | undefined, gone: readonly number[] = []): void {
+    this.#status = { paused: false, attempt };
+    if (revision === undefined) return;
+    const left = this.#revisions.filter(({ number }) => number !== revision.number && !gone.includes(number));
+    this.#revisions = [...left, revision];
   }
 
   #create(): void {

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { PodPhase, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { AttemptState, ContainerServiceStatus } from "@forage/proto/forage/store/v1/store";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { aPod, aWorkloadEntry, type PodFields } from "../../../test/support/entries.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
@@ -267,7 +268,7 @@ function input(resource: ResourceEntry | undefined, pods: readonly PodEntry[]): 
     nodeReady: (name) => name === "n1",
     nowMs,
     upSinceMs: 0,
-    status: undefined,
+    status: settledStatus(resource),
     revisions: [],
     unplaced: () => undefined,
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
@@ -294,6 +295,14 @@ function describeStep(step: WorkloadStep): string {
     default:
       return step satisfies never;
   }
+}
+
+/** Its rollout is over, so that only pods are left to look after. */
+function settledStatus(resource: ResourceEntry | undefined): ContainerServiceStatus | undefined {
+  const templateHash = resource?.wanted?.templateHash;
+  if (templateHash === undefined) return undefined;
+  const attempt = { templateHash, revision: 1, state: AttemptState.SUCCEEDED };
+  return ContainerServiceStatus.fromPartial({ attempt });
 }
 
 function withStrategy(updateStrategy: object, replicas = 2): ResourceEntry {

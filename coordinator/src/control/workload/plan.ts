@@ -1,5 +1,8 @@
 import type { PodEntry } from "../../state/entries.ts";
-import { availableAtMs } from "./availability.ts";
+import { failureOf } from "../rollout/pod-trouble.ts";
+import { standingOf } from "./attempt.ts";
+import { availableAtMs, stableMsOf } from "./availability.ts";
+import { judge, verdictTimesMs } from "./judge.ts";
 import { isReady } from "./readiness.ts";
 import { rollForward } from "./roll-forward.ts";
 import type { WorkloadInput } from "./workload-input.ts";
@@ -23,39 +26,47 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
     if (resource !== undefined && left.length === 0) steps.push({ type: "forget-resource" });
     return steps;
   }
+  const { workload, wanted } = resource;
+  const standing = wanted && standingOf(input, resource, wanted);
+  const start = standing?.start;
+  if (start !== undefined) steps.unshift(start);
   const staying: PodEntry[] = [];
   for (const pod of active) {
-    const why = spent(pod, input.nowMs);
-    if (why !== undefined) steps.push({ type: "stop-pod", pod, why });
-    // Others are made in the place of those that are to leave their nodes; when these stop, `withRetirements` says.
-    else if (pod.record.drainingSince === undefined) staying.push(pod);
+    const why = spent(pod, input.nowMs) ?? (start && hopeless(pod, input));
+    if (why === undefined) staying.push(pod);
+    else steps.push({ type: "stop-pod", pod, why });
   }
-  if (resource.workload === undefined) return steps;
-  const { workload } = resource;
+  if (workload === undefined || standing === undefined) return steps;
   const stopping = left.filter((pod) => pod.record.stoppingSince !== undefined);
-  const stableMs = stableMsOf(input);
-  const roll = { workload, before: undefined, staying, stopping, hold: { type: "none" } as const, stableMs };
-  return [...steps, ...rollForward(roll, input)];
+  const look = { standing, workload, staying, stopping };
+  const verdict = start === undefined ? judge(look, input) : undefined;
+  if (verdict !== undefined) steps.unshift(verdict);
+  // Where another revision comes into force, what is to be done for it is seen at the next look.
+  if (verdict !== undefined && verdict.attempt.rolledBackTo !== standing.attempt.rolledBackTo) return steps;
+  const { before, hold } = standing;
+  const stableMs = stableMsOf(workload, input);
+  return [...steps, ...rollForward({ workload, before, staying, stopping, hold, stableMs }, input)];
 }
 
 /** After how long time alone may change what is to be done; undefined: never. */
 export function nextLookMs(input: WorkloadInput): number | undefined {
-  const stableMs = stableMsOf(input);
-  const times = input.pods.flatMap((pod) => {
-    const replaceMs = replaceAtMs(pod);
-    const provenMs = isReady(pod, input.nodeReady) ? availableAtMs(pod, stableMs) : undefined;
-    return [replaceMs, provenMs].filter((ms) => ms !== undefined);
-  });
+  const { resource, nowMs } = input;
+  const times: (number | undefined)[] = input.pods.map(replaceAtMs);
+  if (resource?.workload !== undefined && resource.wanted !== undefined && !resource.record.deleting) {
+    const { workload } = resource;
+    const staying = input.pods.filter((pod) => pod.record.stoppingSince === undefined);
+    const stableMs = stableMsOf(workload, input);
+    const serving = staying.filter((pod) => isReady(pod, input.nodeReady));
+    times.push(...serving.map((pod) => availableAtMs(pod, stableMs)));
+    const standing = standingOf(input, resource, resource.wanted);
+    times.push(...verdictTimesMs({ standing, workload, staying, stopping: [] }, input));
+  }
   // What has passed was seen by this look. Timers are not exact: a look that comes a little early must not spin.
-  const ahead = times.filter((ms) => ms > input.nowMs);
-  return ahead.length === 0 ? undefined : Math.max(minLookMs, Math.min(...ahead) - input.nowMs);
+  const ahead = times.filter((ms) => ms !== undefined).filter((ms) => ms > nowMs);
+  return ahead.length === 0 ? undefined : Math.max(minLookMs, Math.min(...ahead) - nowMs);
 }
 
 const minLookMs = 10;
-
-function stableMsOf({ resource, limits }: WorkloadInput): number {
-  return resource?.workload?.settings.minReadyMs ?? limits.stableMs;
-}
 
 /** Why a pod can't serve any more and another is to be made in its place. */
 function spent(pod: PodEntry, nowMs: number): string | undefined {
@@ -64,6 +75,12 @@ function spent(pod: PodEntry, nowMs: number): string | undefined {
   if (status?.phase === failedPhase && status.reason === "Evicted")
     return `its node has evicted it: ${status.message}`;
   return (replaceAtMs(pod) ?? Infinity) <= nowMs ? "its containers have ended" : undefined;
+}
+
+/** A new try doesn't begin with what failed in the one before. */
+function hopeless(pod: PodEntry, { nowMs, limits }: WorkloadInput): string | undefined {
+  const failure = failureOf([pod], { nowMs, limits, unplaced: () => undefined, isReady: () => false });
+  return failure && `it failed before the rollout began: ${failure.message}`;
 }
 
 /** Long enough that programs which end at once don't keep the fleet busy. */

@@ -2,7 +2,7 @@ import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
-import type { ProgressLimits } from "../rollout/progress-input.ts";
+import type { ProgressLimits } from "../rollout/progress-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
 export interface ViewOptions {

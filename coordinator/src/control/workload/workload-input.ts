@@ -1,7 +1,7 @@
 import type { ContainerServiceStatus, RevisionRecord } from "@forage/proto/forage/store/v1/store";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
-import type { ProgressLimits } from "../rollout/progress-input.ts";
+import type { ProgressLimits } from "../rollout/progress-limits.ts";
 
 /** All that `planWorkload` decides by. `workloadInput` makes one of the view. */
 export interface WorkloadInput {

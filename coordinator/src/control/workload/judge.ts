@@ -1,0 +1,197 @@
+import {
+  AttemptState,
+  type RevisionRecord,
+  type RolloutAttempt,
+  RolloutReason,
+} from "@forage/proto/forage/store/v1/store";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { Workload } from "../../model/workload.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import type { UnplacedPod } from "../placement/unplaced.ts";
+import { type Failure, failureOf, waitsForRegistry, whatItWaitsFor } from "../rollout/pod-trouble.ts";
+import { leastProgress, type Standing } from "./attempt.ts";
+import { isAvailable, stableMsOf } from "./availability.ts";
+import { isReady } from "./readiness.ts";
+import type { WorkloadInput } from "./workload-input.ts";
+import type { WorkloadStep } from "./workload-step.ts";
+
+export interface Look {
+  readonly standing: Standing;
+  /** In force. */
+  readonly workload: Workload;
+  /** Pods that are neither stopping nor about to. */
+  readonly staying: readonly PodEntry[];
+  readonly stopping: readonly PodEntry[];
+}
+
+export type Verdict = WorkloadStep & { readonly type: "update-rollout" };
+
+/** How much longer than for anything else a registry that doesn't answer is waited for: it isn't the version's fault. */
+const registryPatience = 6;
+/** Progress is written down so often at most in the time of one deadline, or each pod of many would cost a write. */
+const notesPerDeadline = 10;
+
+/** Pure: whether the try has come further or to its end. Undefined: neither. */
+export function judge(look: Look, input: WorkloadInput): Verdict | undefined {
+  const { attempt, own, hold } = look.standing;
+  const { state } = attempt;
+  if (state === AttemptState.SUCCEEDED || state === AttemptState.ROLLED_BACK) return undefined;
+  if (isDone(look, input)) {
+    if (attempt.rolledBackTo > 0) {
+      const why = `rolled back to revision ${attempt.rolledBackTo}: ${attempt.message}`;
+      return update(attempt, { state: AttemptState.ROLLED_BACK }, why);
+    }
+    const message = counts(look, input);
+    const ended = { state: AttemptState.SUCCEEDED, message, reason: RolloutReason.UNSPECIFIED };
+    return update(attempt, ended, message, own?.good ? undefined : own);
+  }
+  if (state === AttemptState.FAILED || hold.type === "paused") return undefined;
+  const failure = state === AttemptState.PROGRESSING ? troubleOf(look, input) : undefined;
+  if (failure !== undefined) return fail(look, input, failure);
+  return (
+    progress(look, input) ?? (isLate(look, input) ? fail(look, input, lateness(look, input)) : undefined)
+  );
+}
+
+/** When time alone may bring a verdict. */
+export function verdictTimesMs(look: Look, input: WorkloadInput): number[] {
+  const { attempt, hold } = look.standing;
+  if (attempt.state !== AttemptState.PROGRESSING && attempt.state !== AttemptState.ROLLING_BACK) return [];
+  if (hold.type === "paused") return [];
+  const times = currentOf(look).flatMap(({ record }) => {
+    const waiting = waitingOf(record.uid, look, input);
+    return waiting === undefined ? [] : [waiting.sinceMs + input.limits.placementMs];
+  });
+  const sinceMs = progressedMs(attempt, input);
+  const deadlineMs = deadlineMsOf(look, input);
+  times.push(
+    sinceMs + deadlineMs / notesPerDeadline,
+    sinceMs + deadlineMs,
+    sinceMs + deadlineMs * registryPatience,
+  );
+  return times;
+}
+
+/** Whether a canary has all its pods and waits for someone. */
+export function waitsForPromotion({ standing, ...look }: Look, input: WorkloadInput): boolean {
+  const { attempt, hold } = standing;
+  return (
+    hold.type === "canary" &&
+    Math.max(attempt.progress, availableOf({ standing, ...look }, input)) >= hold.pods
+  );
+}
+
+export function counts(look: Look, input: WorkloadInput): string {
+  const ready = currentOf(look).filter((pod) => isReady(pod, input.nodeReady)).length;
+  return `${ready}/${look.workload.replicas} ready`;
+}
+
+function currentOf({ workload, staying }: Look): PodEntry[] {
+  return staying.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
+}
+
+function availableOf(look: Look, input: WorkloadInput): number {
+  const stableMs = stableMsOf(look.workload, input);
+  return currentOf(look).filter((pod) => isAvailable(pod, stableMs, input)).length;
+}
+
+function isDone(look: Look, input: WorkloadInput): boolean {
+  const { replicas } = look.workload;
+  return look.staying.length === replicas && availableOf(look, input) === replicas;
+}
+
+function troubleOf(look: Look, input: WorkloadInput): Failure | undefined {
+  const failure = failureOf(currentOf(look), troubleInput(look, input));
+  if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
+  // What stops will make room.
+  return look.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
+}
+
+function troubleInput(look: Look, input: WorkloadInput) {
+  const { nowMs, limits, nodeReady } = input;
+  const unplaced = (uid: string) => waitingOf(uid, look, input);
+  return { unplaced, nowMs, limits, isReady: (pod: PodEntry) => isReady(pod, nodeReady) };
+}
+
+/** What a pod waited for before the try began is none of its business. */
+function waitingOf(uid: string, { standing }: Look, input: WorkloadInput): UnplacedPod | undefined {
+  const waiting = input.unplaced(uid);
+  const startedMs = toEpochMs(standing.attempt.startedAt) ?? 0;
+  return waiting && { ...waiting, sinceMs: Math.max(waiting.sinceMs, startedMs) };
+}
+
+/** Takes note of more pods than ever being available, from when on the deadline counts anew. */
+function progress(look: Look, input: WorkloadInput): Verdict | undefined {
+  const { attempt, hold } = look.standing;
+  const reached = measure(look, input);
+  if (reached <= attempt.progress) return undefined;
+  const sinceNoteMs = input.nowMs - progressedMs(attempt, input);
+  const canary = hold.type === "canary" && attempt.progress < hold.pods && reached >= hold.pods;
+  if (!canary && sinceNoteMs < deadlineMsOf(look, input) / notesPerDeadline) return undefined;
+  const why = canary
+    ? `${reached} new pods are available; the rest waits for a promotion`
+    : counts(look, input);
+  return update(attempt, { progress: reached, progressedAt: toTimestamp(input.nowMs) }, why);
+}
+
+/** Available pods; while Recreate still stops others, less than none. */
+function measure(look: Look, input: WorkloadInput): number {
+  const { workload, staying, stopping } = look;
+  const available = availableOf(look, input);
+  if (workload.strategy?.type !== "Recreate" || available > 0) return available;
+  const older = [...staying, ...stopping].filter(
+    (pod) => !workload.currentHashes.has(pod.record.templateHash),
+  );
+  return -older.length;
+}
+
+function isLate(look: Look, input: WorkloadInput): boolean {
+  if (waitsForPromotion(look, input)) return false;
+  const patience = waitsForRegistry(currentOf(look)) ? registryPatience : 1;
+  return input.nowMs - progressedMs(look.standing.attempt, input) >= deadlineMsOf(look, input) * patience;
+}
+
+function lateness(look: Look, input: WorkloadInput): Failure {
+  const rest = whatItWaitsFor(currentOf(look), troubleInput(look, input));
+  const deadline = `no progress for ${Math.round(deadlineMsOf(look, input) / 1000)} s, the progress deadline`;
+  return { reason: RolloutReason.DEADLINE, message: rest === "" ? deadline : `${deadline}; ${rest}` };
+}
+
+function deadlineMsOf({ workload }: Look, { limits }: WorkloadInput): number {
+  return workload.settings.deadlineMs ?? limits.deadlineMs;
+}
+
+/** The time for which no coordinator was there doesn't count. */
+function progressedMs(attempt: RolloutAttempt, { upSinceMs }: WorkloadInput): number {
+  return Math.max(upSinceMs, toEpochMs(attempt.progressedAt) ?? 0);
+}
+
+/** Back to the last good revision, or an end that leaves the pods as they are. */
+function fail(look: Look, input: WorkloadInput, { reason, message }: Failure): Verdict {
+  const { attempt, before, beforeNumber } = look.standing;
+  const cause = `${counts(look, input)}; ${message}`;
+  if (attempt.state === AttemptState.ROLLING_BACK) {
+    const text = `${attempt.message}; revision ${attempt.rolledBackTo}, to which it is rolled back, doesn't come up either: ${cause}`;
+    return update(attempt, { state: AttemptState.FAILED, message: text }, text);
+  }
+  if (before === undefined || !look.workload.settings.rollback)
+    return update(attempt, { state: AttemptState.FAILED, message: cause, reason }, cause);
+  const back = {
+    state: AttemptState.ROLLING_BACK,
+    rolledBackTo: beforeNumber,
+    message: cause,
+    reason,
+    progress: leastProgress,
+    progressedAt: toTimestamp(input.nowMs),
+  };
+  return update(attempt, back, `back to revision ${beforeNumber}: ${cause}`);
+}
+
+function update(
+  attempt: RolloutAttempt,
+  change: Partial<RolloutAttempt>,
+  why: string,
+  good?: RevisionRecord,
+): Verdict {
+  return { type: "update-rollout", attempt: { ...attempt, ...change }, good, why };
+}

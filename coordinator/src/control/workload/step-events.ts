@@ -1,0 +1,85 @@
+import { AttemptState, type RolloutAttempt } from "@forage/proto/forage/store/v1/store";
+import type { EventInput } from "../../events/event.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { WorkloadStep } from "./workload-step.ts";
+
+/** More names than these don't help. */
+const maxNamed = 5;
+
+/** Pure: what the steps that were taken mean for those who look at the workload. */
+export function stepEvents(
+  { record }: ResourceEntry,
+  before: RolloutAttempt | undefined,
+  steps: readonly WorkloadStep[],
+): EventInput[] {
+  const { namespace, kind, name, rolloutId } = record;
+  const about = { namespace, kind, name, rolloutId };
+  const told = steps.flatMap((step) => told1(step, before));
+  return [...told, ...stops(steps)].map((event) => ({ ...about, ...event }));
+}
+
+type Told = Pick<EventInput, "type" | "reason" | "message">;
+
+function told1(step: WorkloadStep, before: RolloutAttempt | undefined): Told[] {
+  switch (step.type) {
+    case "start-rollout": {
+      const superseded =
+        before?.state === AttemptState.PROGRESSING || before?.state === AttemptState.ROLLING_BACK;
+      const started = normal("RolloutStarted", step.why);
+      const over = `the rollout of revision ${before?.revision} ends before its time: revision ${step.revision.number} takes its place`;
+      return superseded ? [normal("Superseded", over), started] : [started];
+    }
+    case "update-rollout":
+      return [ended(step, before)];
+    case "create-pods":
+      return [normal("CreatedPods", `${podsText(step.count)} made: ${step.why}`)];
+    default:
+      return [];
+  }
+}
+
+function ended(
+  { attempt, why }: WorkloadStep & { readonly type: "update-rollout" },
+  before: RolloutAttempt | undefined,
+): Told {
+  if (attempt.state === before?.state) return normal("RolloutProgress", why);
+  const revision = `revision ${attempt.revision}`;
+  switch (attempt.state) {
+    case AttemptState.SUCCEEDED:
+      return normal("RolloutSucceeded", `${revision}: ${why}`);
+    case AttemptState.ROLLING_BACK:
+      return warning("RollbackStarted", `${revision} goes ${why}`);
+    case AttemptState.ROLLED_BACK:
+      return warning("RolledBack", `${revision} is ${why}`);
+    case AttemptState.FAILED:
+      return warning("RolloutFailed", `${revision}: ${why}`);
+    default:
+      return normal("RolloutProgress", why);
+  }
+}
+
+/** Together by why they stop: a large workload would drown all else. */
+function stops(steps: readonly WorkloadStep[]): Told[] {
+  const byWhy = new Map<string, string[]>();
+  for (const step of steps) {
+    if (step.type !== "stop-pod") continue;
+    byWhy.set(step.why, [...(byWhy.get(step.why) ?? []), step.pod.record.name]);
+  }
+  return [...byWhy].map(([why, names]) => {
+    const more = names.length > maxNamed ? ` and ${names.length - maxNamed} more` : "";
+    const list = names.slice(0, maxNamed).join(", ");
+    return normal("StoppedPods", `${podsText(names.length)} to stop (${list}${more}): ${why}`);
+  });
+}
+
+function podsText(count: number): string {
+  return count === 1 ? "1 pod" : `${count} pods`;
+}
+
+function normal(reason: string, message: string): Told {
+  return { type: "Normal", reason, message };
+}
+
+function warning(reason: string, message: string): Told {
+  return { type: "Warning", reason, message };
+}

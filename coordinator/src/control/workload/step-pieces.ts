@@ -1,0 +1,118 @@
+import {
+  type ContainerServiceStatus,
+  RevisionRecord,
+  type RolloutAttempt,
+  WorkloadStatusRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { CoordinatorError } from "../../errors.ts";
+import type { Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { prefixes, revisionKey, scaleKey, workloadStatusKey } from "../../model/keys.ts";
+import type { Priority } from "../../model/priority.ts";
+import type { Workload } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { Op } from "../../store/index.ts";
+import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
+import type { WorkloadStep } from "./workload-step.ts";
+
+export interface StepContext {
+  readonly resource: ResourceEntry | undefined;
+  readonly status: ContainerServiceStatus | undefined;
+  readonly nowMs: number;
+  readonly randomName: (length: number) => string;
+  readonly priorityOf: (className: string) => Priority | undefined;
+}
+
+/** What is written for a step; a piece is written as a whole or not at all. */
+export function stepPieces(step: WorkloadStep, context: StepContext): Piece[] {
+  const { resource, nowMs } = context;
+  switch (step.type) {
+    case "start-rollout":
+      return [{ compares: [], ops: startOps(step, context) }];
+    case "update-rollout": {
+      const ops = [putStatus(step.attempt, context)];
+      if (step.good !== undefined) ops.push(putRevision({ ...step.good, good: true }));
+      return [{ compares: [], ops }];
+    }
+    case "create-pods":
+      return Array.from({ length: step.count }, () => create(step.of, context));
+    case "stop-pod":
+      return [stopPod(step.pod, step.why, nowMs)];
+    case "relabel-pod": {
+      const labels = { ...required(resource?.workload).labels };
+      return [rewritePod(step.pod, { ...step.pod.record, labels })];
+    }
+    case "forget-pod":
+      return [forgetPod(step.pod)];
+    case "forget-resource":
+      return [{ compares: [], ops: forgetOps(required(resource)) }];
+    default:
+      return step satisfies never;
+  }
+}
+
+function startOps(
+  { attempt, revision, forget }: WorkloadStep & { readonly type: "start-rollout" },
+  context: StepContext,
+): Op[] {
+  const { namespace, kind, name } = revision;
+  return [
+    putStatus(attempt, context),
+    putRevision(revision),
+    ...forget.map((number): Op => ({ kind: "delete", key: revisionKey(namespace, kind, name, number) })),
+  ];
+}
+
+function putStatus(attempt: RolloutAttempt, { resource, status }: StepContext): Op {
+  const { namespace, kind, name } = required(resource).record;
+  const value = { paused: status?.paused ?? false, attempt };
+  const record = WorkloadStatusRecord.fromPartial({
+    namespace,
+    kind,
+    name,
+    status: { $case: "containerService", value },
+  });
+  return {
+    kind: "put",
+    key: workloadStatusKey(namespace, kind, name),
+    value: encodeRecord(WorkloadStatusRecord, record),
+  };
+}
+
+function putRevision(revision: RevisionRecord): Op {
+  const { namespace, kind, name, number } = revision;
+  const value = encodeRecord(RevisionRecord, revision);
+  return { kind: "put", key: revisionKey(namespace, kind, name, number), value };
+}
+
+function create(workload: Workload, { randomName, nowMs, priorityOf }: StepContext): Piece {
+  const pod = {
+    namespace: workload.namespace,
+    workloadKind: workload.kind,
+    workloadName: workload.name,
+    name: `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`,
+    uid: randomName(12),
+    labels: workload.labels,
+    template: workload.template,
+    templateHash: workload.templateHash,
+    priority: priorityOf(workload.template.podConfig?.priorityClassName ?? ""),
+  };
+  return createPod(pod, nowMs);
+}
+
+/** With all that was kept about it. */
+function forgetOps({ key, record: { namespace, kind, name } }: ResourceEntry): Op[] {
+  const ops: Op[] = [{ kind: "delete", key }];
+  if (kind !== "container_service") return ops;
+  return [
+    ...ops,
+    { kind: "delete", key: workloadStatusKey(namespace, kind, name) },
+    { kind: "delete", key: scaleKey(namespace, name) },
+    { kind: "deletePrefix", prefix: `${prefixes.revisions}${namespace}/${kind}/${name}/` },
+  ];
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new CoordinatorError("INTERNAL", "a step lacks its workload");
+  return value;
+}
