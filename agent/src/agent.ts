@@ -20,6 +20,8 @@ import { SessionServer } from "./link/session-server.ts";
 import { StatusOutbox } from "./link/status-outbox.ts";
 import type { TokenFiles } from "./link/token-files.ts";
 import { linkEvents } from "./link-events.ts";
+import { PodMeter } from "./metrics/pod-meter.ts";
+import { scrape } from "./metrics/scrape.ts";
 import type { PodNetwork } from "./network/network.ts";
 import type { NetworkFiles } from "./network/network-files.ts";
 import { NodeReporter } from "./node-reporter.ts";
@@ -95,6 +97,7 @@ export class Agent {
   readonly #supervisor: PodSupervisor;
   readonly #logs: HostLogs;
   readonly #sessions: SessionServer;
+  readonly #meter: PodMeter;
   readonly #link: CoordinatorLink;
   readonly #metrics: Metrics;
   readonly #running: readonly Promise<void>[];
@@ -149,6 +152,10 @@ export class Agent {
       dial: (podUid, port, signal) => dialer.dial(podUid, port, signal),
       copy: (id, options, signal) => files.copy(id, options, signal),
     });
+    this.#meter = new PodMeter({
+      ...{ clock, scrape, statusOf: (podUid) => this.#supervisor.statusOf(podUid) },
+      usage: (containerId) => runtime.usage(containerId),
+    });
     this.#link = this.#makeLink();
     capacity.onChange(() => {
       this.#link.nodeChanged();
@@ -196,7 +203,7 @@ export class Agent {
     this.#closing.abort();
     this.#sessions.close();
     this.#capacity.close();
-    await Promise.all([this.#supervisor.close(), this.#http?.close(), ...this.#running]);
+    await Promise.all([this.#supervisor.close(), this.#http?.close(), this.#meter.close(), ...this.#running]);
     await this.#diskUpkeep.close();
     await services.close();
     await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logs.close()]);
@@ -330,6 +337,7 @@ export class Agent {
       outbox: this.#outbox,
       node: this.#reporter,
       services,
+      meter: this.#meter,
       removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
       events: linkEvents(log),

@@ -13,6 +13,8 @@ import {
   type Hello,
   type NodeReport,
   type PodAssignment,
+  type PodMetricsRequests,
+  type PodMetricsSample,
   PodPhase,
   type PodStatus,
   type ServeRequest,
@@ -53,6 +55,8 @@ export class FakeCoordinator {
   /** The newest report. */
   node: NodeReport | undefined;
   readonly claimsRemoved: ClaimRef[] = [];
+  /** In the order they came. */
+  readonly metrics: PodMetricsSample[] = [];
   renewals = 0;
   heartbeats = 0;
   lastRevision = 0n;
@@ -151,6 +155,11 @@ export class FakeCoordinator {
     );
     const message = { $case: "identityTokens", value: { byPodUid } } as const;
     for (const stream of this.#streams) stream.write({ message });
+  }
+
+  /** Which pods are to be measured. */
+  askMetrics(value: PodMetricsRequests): void {
+    for (const stream of this.#streams) stream.write({ message: { $case: "podMetrics", value } });
   }
 
   /** Asks the agent for a session and gives back both ends' frames. */
@@ -271,6 +280,9 @@ export class FakeCoordinator {
         return;
       case "nodeReport":
         this.node = message.value;
+        return;
+      case "podMetrics":
+        this.metrics.push(...message.value.pods);
         return;
       case "claimsRemoved":
         this.claimsRemoved.push(...message.value.claims);

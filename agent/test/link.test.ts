@@ -1,23 +1,14 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
-import { type Clock, systemClock } from "../src/clock.ts";
-import { Journal } from "../src/journal/journal.ts";
-import { loadJournalKey } from "../src/journal/journal-key.ts";
-import { AssignmentReader } from "../src/link/assignment-reader.ts";
-import { CoordinatorLink } from "../src/link/coordinator-link.ts";
-import type { LinkState } from "../src/link/link-state.ts";
+import { systemClock } from "../src/clock.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
-import { StatusOutbox } from "../src/link/status-outbox.ts";
-import type { Pod } from "../src/pods/pod.ts";
-import type { PodStatus } from "../src/pods/pod-status.ts";
-import { aHost } from "./a-host.ts";
 import { anAssignment } from "./an-assignment.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
-import { NoServices } from "./no-services.ts";
+import { aStatus, LinkUnderTest } from "./link-under-test.ts";
 import { until } from "./until.ts";
 
 test("joins with a token, takes its assignments to disk and tells how its pods are", async (t) => {
@@ -238,6 +229,26 @@ test("an assignment in several messages counts as one", async (t) => {
   assert.deepEqual([...agent.pods.keys()], ["a"]);
 });
 
+test("pods are measured as the coordinator asks, for as long as it is there", async (t) => {
+  const coordinator = await startCoordinator(t);
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("connected", () => agent.link.state.kind === "connected");
+  const requests = PodMetricsRequests.fromPartial({
+    pods: [{ podUid: "p1", usage: true }],
+    intervalMs: 2_000,
+  });
+  coordinator.askMetrics(requests);
+  await until("it is measured", () => coordinator.metrics.length > 0);
+  assert.deepEqual(agent.asked, [requests]);
+  assert.deepEqual(
+    coordinator.metrics.map(({ podUid, memoryBytes }) => [podUid, memoryBytes]),
+    [["p1", 7n]],
+  );
+  await coordinator.close();
+  await until("nobody asks any more", () => agent.asked.length === 2);
+  assert.equal(agent.asked[1], undefined);
+});
+
 test("claims to be removed are handed on, and their removal is told", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -250,135 +261,3 @@ test("claims to be removed are handed on, and their removal is told", async (t) 
   await until("told", () => coordinator.claimsRemoved.length === 1);
   assert.deepEqual(coordinator.claimsRemoved, [claim]);
 });
-
-/** The link with a real journal, and pods that are only noted. */
-class LinkUnderTest {
-  readonly dir: string;
-  readonly journal: Journal;
-  readonly identity: IdentityFiles;
-  readonly outbox = new StatusOutbox();
-  readonly pods = new Map<string, Pod>();
-  readonly claimRemovals: string[] = [];
-  readonly states: LinkState[] = [];
-  readonly link: CoordinatorLink;
-  readonly #stopping = new AbortController();
-  readonly #running: Promise<void>;
-
-  private constructor(dir: string, journal: Journal, port: number, clock: Clock) {
-    this.dir = dir;
-    this.journal = journal;
-    this.identity = new IdentityFiles(join(dir, "identity"));
-    this.link = new CoordinatorLink({
-      enroll: {
-        address: { host: "127.0.0.1", port },
-        nodeName: "node-1",
-        tokenFile: this.tokenFile,
-        files: this.identity,
-      },
-      agentVersion: "0",
-      bootId: "boot",
-      sessionId: "session",
-      clock,
-      // Short waits: the jitter's lower end.
-      random: () => 0.05,
-      journal,
-      pods: this.#assigned(),
-      reader: new AssignmentReader(aHost(), new Map(), () => this.identity.authorityPem),
-      services: new NoServices(),
-      removeClaims: (claims) => {
-        this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
-      },
-      outbox: this.outbox,
-      node: { report: aReport, usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }) },
-      openSession: () => undefined,
-      events: {
-        changed: (state) => this.states.push(state),
-        renewed: () => undefined,
-        renewalFailed: () => undefined,
-      },
-    });
-    this.#running = this.link.run(this.#stopping.signal);
-  }
-
-  static async start(
-    t: TestContext,
-    { port }: FakeCoordinator,
-    token: string | undefined,
-    options: { dir?: string; clock?: Clock } = {},
-  ): Promise<LinkUnderTest> {
-    const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "forage-link-")));
-    const { signal } = new AbortController();
-    const journal = await Journal.open({
-      dir: join(dir, "journal"),
-      key: await loadJournalKey({ dir }),
-      signal,
-    });
-    if (token !== undefined) await writeFile(join(dir, "token"), token);
-    const under = new LinkUnderTest(dir, journal, port, options.clock ?? systemClock);
-    t.after(async () => {
-      await under.stop();
-      await rm(dir, { recursive: true, force: true });
-    });
-    return under;
-  }
-
-  get tokenFile(): string {
-    return join(this.dir, "token");
-  }
-
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#running;
-    await this.journal.close();
-  }
-
-  #assigned() {
-    return {
-      replace: (pods: readonly Pod[]) => {
-        this.pods.clear();
-        for (const pod of pods) this.pods.set(pod.uid, pod);
-      },
-      apply: (upserts: readonly Pod[], removals: readonly string[]) => {
-        for (const pod of upserts) this.pods.set(pod.uid, pod);
-        for (const uid of removals) this.pods.delete(uid);
-      },
-      statuses: (): readonly PodStatus[] => [...this.pods.keys()].map((uid) => aStatus(uid)),
-    };
-  }
-}
-
-function aStatus(uid: string, change: Partial<PodStatus> = {}): PodStatus {
-  return {
-    uid,
-    namespace: "default",
-    name: `pod-${uid}`,
-    specHash: `hash-${uid}`,
-    phase: "RUNNING",
-    ready: false,
-    reason: "",
-    message: "",
-    podIp: "10.0.0.1",
-    containers: [],
-    hostPorts: [],
-    ...change,
-  };
-}
-
-function aReport() {
-  return {
-    capacity: { cpu: "2" },
-    allocatable: { cpu: "2" },
-    labels: {},
-    address: "127.0.0.1",
-    os: "",
-    kernel: "",
-    architecture: "",
-    containerdVersion: "",
-    nerdctlVersion: "",
-    conditions: [],
-    images: [],
-    runtimeClasses: [],
-    selinux: false,
-    claims: [],
-  };
-}

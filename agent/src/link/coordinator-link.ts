@@ -3,6 +3,7 @@ import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/for
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Journal } from "../journal/journal.ts";
+import type { PodMeter } from "../metrics/pod-meter.ts";
 import type { ServiceNetwork } from "../service-network.ts";
 import type { AssignedPods } from "./assigned-pods.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
@@ -32,6 +33,8 @@ export interface LinkOptions {
   readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
+  /** Measures pods when asked to. */
+  readonly meter: Pick<PodMeter, "ask" | "ended">;
   readonly services: ServiceNetwork;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
@@ -208,8 +211,9 @@ export class CoordinatorLink {
   }
 
   #streamOptions(): StreamOptions {
-    const { clock, journal, pods, reader, outbox, node, services, removeClaims, openSession } = this.#options;
-    return { clock, journal, pods, reader, outbox, node, services, removeClaims, openSession };
+    const { clock, journal, pods, reader, outbox, node, services, meter, ...rest } = this.#options;
+    const { removeClaims, openSession } = rest;
+    return { clock, journal, pods, reader, outbox, node, services, meter, removeClaims, openSession };
   }
 
   #hello(): Hello {

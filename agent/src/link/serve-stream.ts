@@ -10,6 +10,7 @@ import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { Journal } from "../journal/journal.ts";
 import { JournalError } from "../journal/journal-error.ts";
+import type { PodMeter } from "../metrics/pod-meter.ts";
 import type { ServiceNetwork } from "../service-network.ts";
 import type { AssignedPods } from "./assigned-pods.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
@@ -28,6 +29,7 @@ export interface StreamOptions {
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
   readonly services: ServiceNetwork;
+  readonly meter: Pick<PodMeter, "ask" | "ended">;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
 }
@@ -63,6 +65,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
           takeTokens(message.value, options);
           break;
         case "podMetrics":
+          options.meter.ask(message.value, connection);
           break;
         case "services":
           options.services.take(message.value);
@@ -75,6 +78,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
     }
   } finally {
     over.abort();
+    options.meter.ended(connection);
     connection.close();
     await sending;
   }

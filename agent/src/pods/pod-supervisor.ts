@@ -214,6 +214,10 @@ export class PodSupervisor {
     return [...this.#loops.values()].map((loop) => loop.status());
   }
 
+  statusOf(podUid: string): PodStatus | undefined {
+    return this.#loops.get(podUid)?.status();
+  }
+
   /** Of all pods that are known, as they name them. */
   images(): readonly string[] {
     return [...this.#loops.values()].flatMap((loop) => allContainers(loop.pod).map((it) => it.image));

@@ -1,0 +1,52 @@
+import type { ScrapedValue } from "./parse-exposition.ts";
+
+/** The counters of a pod at one moment. */
+export interface CounterReading {
+  readonly atMs: number;
+  readonly sums: ReadonlyMap<string, number>;
+}
+
+export interface MetricValues {
+  readonly values: Readonly<Record<string, number>>;
+  /** Why others have none; empty: all have one, or will have with the next reading. */
+  readonly problem: string;
+  readonly counters: CounterReading;
+}
+
+/**
+ * Pure: what a pod told, as values to steer by. Gauges are what they are; of counters it is how much they grow in a second, so they
+ * need two readings. One that has gone back has begun anew, and says nothing this time.
+ */
+export function metricValues(
+  names: readonly string[],
+  found: ReadonlyMap<string, ScrapedValue>,
+  before: CounterReading | undefined,
+  atMs: number,
+): MetricValues {
+  const values: Record<string, number> = {};
+  const problems: string[] = [];
+  const sums = new Map<string, number>();
+  for (const name of names) {
+    const value = found.get(name);
+    if (value === undefined) problems.push(`the pod tells nothing of ${name}`);
+    else if (value.kind === "unusable") problems.push(`${name} ${value.why}`);
+    else if (value.kind === "gauge") values[name] = value.sum;
+    else {
+      sums.set(name, value.sum);
+      const rate = rateOf(before, name, value.sum, atMs);
+      if (rate !== undefined) values[name] = rate;
+    }
+  }
+  return { values, problem: problems.join("; "), counters: { atMs, sums } };
+}
+
+function rateOf(
+  before: CounterReading | undefined,
+  name: string,
+  sum: number,
+  atMs: number,
+): number | undefined {
+  const last = before?.sums.get(name);
+  if (before === undefined || last === undefined || sum < last || atMs <= before.atMs) return undefined;
+  return ((sum - last) / (atMs - before.atMs)) * 1000;
+}

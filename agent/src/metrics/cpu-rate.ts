@@ -1,0 +1,33 @@
+/** CPU time of a pod's running containers at one moment, by the runtime's ids. */
+export interface CpuReading {
+  /** By the clock that never goes back. */
+  readonly atMs: number;
+  readonly nanos: ReadonlyMap<string, number>;
+}
+
+export interface CpuRate {
+  /** Billionths of a core. */
+  readonly nanoCores: number;
+  readonly windowMs: number;
+}
+
+/**
+ * Pure: the mean between two readings. A container that was not there at the first counts from its beginning, if it began since;
+ * what one used that has ended is lost. Undefined: it can't be told.
+ */
+export function cpuRate(
+  before: CpuReading | undefined,
+  now: CpuReading,
+  ageMsOf: (containerId: string) => number,
+): CpuRate | undefined {
+  if (before === undefined) return undefined;
+  const windowMs = now.atMs - before.atMs;
+  if (windowMs <= 0) return undefined;
+  let used = 0;
+  for (const [id, nanos] of now.nanos) {
+    const base = before.nanos.get(id) ?? (ageMsOf(id) <= windowMs ? 0 : undefined);
+    if (base === undefined || nanos < base) return undefined;
+    used += nanos - base;
+  }
+  return { nanoCores: Math.round((used / windowMs) * 1000), windowMs };
+}

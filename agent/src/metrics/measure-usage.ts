@@ -1,0 +1,51 @@
+import type { Clock } from "../clock.ts";
+import type { ContainerStatus, PodStatus } from "../pods/pod-status.ts";
+import type { ContainerUsage } from "../runtime/runtime.ts";
+import { type CpuRate, type CpuReading, cpuRate } from "./cpu-rate.ts";
+
+export type UsageReading = CpuReading;
+
+export interface Usage {
+  /** Undefined: it takes another reading. */
+  readonly rate: CpuRate | undefined;
+  /** Working set; undefined: not known of every container. */
+  readonly memoryBytes: number | undefined;
+  /** For the next time. */
+  readonly reading: UsageReading;
+}
+
+/** What the pod's running containers use together, from their cgroups. Init containers are over by then. */
+export async function measureUsage(
+  { containers }: PodStatus,
+  before: UsageReading | undefined,
+  clock: Clock,
+  readUsage: (containerId: string) => Promise<ContainerUsage | undefined>,
+): Promise<Usage> {
+  const running = containers.filter(({ init, state }) => !init && state.kind === "running");
+  const usages = await Promise.all(
+    running.map(async (container) => ({
+      container,
+      usage: await readUsage(container.containerId).catch(() => undefined),
+    })),
+  );
+  const known = usages.flatMap(({ container, usage }) => (usage === undefined ? [] : [{ container, usage }]));
+  const reading = {
+    atMs: clock.monotonicMs(),
+    nanos: new Map(known.map(({ container, usage }) => [container.containerId, usage.cpuNanos])),
+  };
+  // Half of a pod is no measure of it.
+  if (known.length === 0 || known.length < usages.length) {
+    return { rate: undefined, memoryBytes: undefined, reading };
+  }
+  const nowMs = clock.nowMs();
+  const ages = new Map(running.map((it) => [it.containerId, nowMs - startedAtMs(it, nowMs)]));
+  return {
+    rate: cpuRate(before, reading, (id) => ages.get(id) ?? Number.POSITIVE_INFINITY),
+    memoryBytes: known.reduce((sum, { usage }) => sum + usage.workingSetBytes, 0),
+    reading,
+  };
+}
+
+function startedAtMs({ state }: ContainerStatus, nowMs: number): number {
+  return state.kind === "running" ? state.startedAtMs : nowMs;
+}

@@ -1,0 +1,97 @@
+/** A metric as the pod told it: the sum of all its series. */
+export type ScrapedValue =
+  | { readonly kind: "gauge" | "counter"; readonly sum: number }
+  /** It is there, but no sum of it means anything. */
+  | { readonly kind: "unusable"; readonly why: string };
+
+/** What a name asked for is called in the format, which knows letters, digits, '_' and ':' only. */
+export function exposedName(name: string): string {
+  return name.replace(/[^A-Za-z0-9_:]/g, "_");
+}
+
+/**
+ * Reads Prometheus' text format (and OpenMetrics, as far as it is the same), only for the names asked for, which are the keys of
+ * what is given back. Series of one name are added up, whatever their labels; those that are no number are left out. Lines that
+ * can't be read are passed over.
+ */
+export function parseExposition(text: string, names: readonly string[]): ReadonlyMap<string, ScrapedValue> {
+  const wanted = new Map(names.map((name) => [exposedName(name), name]));
+  const types = new Map<string, string>();
+  const sums = new Map<string, number>();
+  for (const line of linesOf(text)) {
+    if (line.startsWith("#")) {
+      const [, name, type] = /^#\s+TYPE\s+(\S+)\s+(\S+)/.exec(line) ?? [];
+      if (name !== undefined && type !== undefined && isAbout(name, wanted)) types.set(name, type);
+      continue;
+    }
+    const name = nameOf(line);
+    if (!wanted.has(name)) continue;
+    const value = numberAfter(line.slice(name.length));
+    if (value !== undefined) sums.set(name, (sums.get(name) ?? 0) + value);
+  }
+  const found = new Map<string, ScrapedValue>();
+  for (const [exposed, name] of wanted) {
+    const value = meaningOf(exposed, types, sums.get(exposed));
+    if (value !== undefined) found.set(name, value);
+  }
+  return found;
+}
+
+/** One by one: a megabyte of lines at once would be much for an agent. */
+function* linesOf(text: string): Generator<string> {
+  for (let start = 0; start < text.length; ) {
+    const end = text.indexOf("\n", start);
+    const line = text.slice(start, end < 0 ? text.length : end).trim();
+    if (line !== "") yield line;
+    start = end < 0 ? text.length : end + 1;
+  }
+}
+
+function nameOf(line: string): string {
+  return /^[A-Za-z0-9_:]+/.exec(line)?.[0] ?? "";
+}
+
+/** What follows a name: labels, if any, and the number. */
+function numberAfter(rest: string): number | undefined {
+  const after = rest.startsWith("{") ? rest.slice(endOfLabels(rest)) : rest;
+  const [, text = ""] = /^\s+(\S+)/.exec(after) ?? [];
+  const value = text === "" ? Number.NaN : Number(text);
+  return Number.isFinite(value) ? value : undefined;
+}
+
+/** Behind the closing brace; braces and quotes in labels' values are theirs. The length if there is none. */
+function endOfLabels(text: string): number {
+  let quoted = false;
+  for (let at = 1; at < text.length; at++) {
+    const char = text[at];
+    if (quoted && char === "\\") at++;
+    else if (char === '"') quoted = !quoted;
+    else if (!quoted && char === "}") return at + 1;
+  }
+  return text.length;
+}
+
+const suffixes = ["_total", "_sum", "_count", "_bucket"] as const;
+
+/** A type is told of the family, whose series may have suffixes. */
+function isAbout(family: string, wanted: ReadonlyMap<string, string>): boolean {
+  return wanted.has(family) || suffixes.some((suffix) => wanted.has(family + suffix));
+}
+
+function meaningOf(
+  name: string,
+  types: ReadonlyMap<string, string>,
+  sum: number | undefined,
+): ScrapedValue | undefined {
+  const suffix = suffixes.find((it) => name.endsWith(it)) ?? "";
+  const type = types.get(name) ?? types.get(name.slice(0, name.length - suffix.length)) ?? "";
+  if (["histogram", "summary", "gaugehistogram"].includes(type)) {
+    if (suffix === "_sum" || suffix === "_count")
+      return sum === undefined ? undefined : { kind: "counter", sum };
+    return { kind: "unusable", why: `is a ${type}: steer by its _sum or _count` };
+  }
+  if (sum === undefined) return undefined;
+  // Who says nothing of the type follows the custom in naming.
+  const isCounter = type === "counter" || (type === "" && suffix === "_total");
+  return { kind: isCounter ? "counter" : "gauge", sum };
+}

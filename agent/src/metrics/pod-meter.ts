@@ -1,0 +1,174 @@
+import type {
+  PodMetrics,
+  PodMetricsRequest,
+  PodMetricsRequests,
+  PodMetricsSample,
+} from "@forage/proto/forage/agent/v1/agent";
+import { type Clock, pause } from "../clock.ts";
+import type { PodStatus } from "../pods/pod-status.ts";
+import type { ContainerUsage } from "../runtime/runtime.ts";
+import { type CounterReading, metricValues } from "./counter-rates.ts";
+import { measureUsage, type UsageReading } from "./measure-usage.ts";
+import { parseExposition } from "./parse-exposition.ts";
+import type { Scrape } from "./scrape.ts";
+
+export interface PodMeterOptions {
+  readonly clock: Clock;
+  readonly statusOf: (podUid: string) => PodStatus | undefined;
+  /** Undefined: the container isn't running. */
+  readonly usage: (containerId: string) => Promise<ContainerUsage | undefined>;
+  readonly scrape: Scrape;
+}
+
+/** Where samples go; one that is slow makes the next round later. */
+export interface SampleSink {
+  send(message: { readonly $case: "podMetrics"; readonly value: PodMetrics }): Promise<void>;
+}
+
+interface Measured {
+  readonly usage?: UsageReading;
+  readonly counters?: CounterReading;
+}
+
+const INTERVAL_MS = 15_000;
+const INTERVAL_MIN_MS = 1_000;
+const INTERVAL_MAX_MS = 300_000;
+const SCRAPE_TIMEOUT_MS = 5_000;
+const SCRAPES_AT_ONCE = 8;
+const PODS_MAX = 1_000;
+const PROBLEM_MAX = 300;
+
+/** Measures the pods that the coordinator asks for, while it asks and is there; while there are none, nothing runs. */
+export class PodMeter {
+  readonly #options: PodMeterOptions;
+  readonly #measured = new Map<string, Measured>();
+  #requests: readonly PodMetricsRequest[] = [];
+  #intervalMs = INTERVAL_MS;
+  #sink: SampleSink | undefined;
+  #stop: AbortController | undefined;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(options: PodMeterOptions) {
+    this.#options = options;
+  }
+
+  /** Replaces what was asked before, through whichever connection. */
+  ask({ pods, intervalMs }: PodMetricsRequests, sink: SampleSink): void {
+    this.#requests = pods.slice(0, PODS_MAX);
+    this.#intervalMs = Math.min(INTERVAL_MAX_MS, Math.max(INTERVAL_MIN_MS, intervalMs || INTERVAL_MS));
+    this.#sink = sink;
+    const asked = new Set(this.#requests.map(({ podUid }) => podUid));
+    for (const uid of this.#measured.keys()) if (!asked.has(uid)) this.#measured.delete(uid);
+    if (this.#requests.length === 0) this.#end();
+    else if (this.#stop === undefined) this.#begin();
+  }
+
+  /** Nothing more can be sent through it; whatever took its place is asked for anew. */
+  ended(sink: SampleSink): void {
+    if (this.#sink === sink) this.ask({ pods: [], intervalMs: 0 }, sink);
+  }
+
+  async close(): Promise<void> {
+    this.#end();
+    await this.#running;
+  }
+
+  #begin(): void {
+    const stop = new AbortController();
+    this.#stop = stop;
+    this.#running = Promise.all([this.#running, this.#run(stop.signal)]).then(() => undefined);
+  }
+
+  #end(): void {
+    this.#stop?.abort();
+    this.#stop = undefined;
+    this.#measured.clear();
+    this.#sink = undefined;
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const samples = await this.#round(signal);
+      if (signal.aborted) return;
+      if (samples.length > 0) await this.#sink?.send({ $case: "podMetrics", value: { pods: samples } });
+      await pause(this.#options.clock, this.#intervalMs, signal);
+    }
+  }
+
+  async #round(signal: AbortSignal): Promise<PodMetricsSample[]> {
+    const samples: PodMetricsSample[] = [];
+    const queue = [...this.#requests];
+    const work = async (): Promise<void> => {
+      for (let next = queue.shift(); next !== undefined && !signal.aborted; next = queue.shift()) {
+        const sample = await this.#sample(next, signal);
+        if (sample !== undefined) samples.push(sample);
+      }
+    };
+    await Promise.all(Array.from({ length: SCRAPES_AT_ONCE }, work));
+    return samples;
+  }
+
+  async #sample(request: PodMetricsRequest, signal: AbortSignal): Promise<PodMetricsSample | undefined> {
+    const { podUid, usage, scrape } = request;
+    const { clock, statusOf, usage: readUsage } = this.#options;
+    const status = statusOf(podUid);
+    if (status?.phase !== "RUNNING") {
+      this.#measured.delete(podUid);
+      return undefined;
+    }
+    const before = this.#measured.get(podUid) ?? {};
+    const used = usage ? await measureUsage(status, before.usage, clock, readUsage) : undefined;
+    const told = scrape && (await this.#scrape(scrape, status.podIp, before.counters, signal));
+    if (signal.aborted) return undefined;
+    this.#measured.set(podUid, {
+      ...(used !== undefined && { usage: used.reading }),
+      ...(told !== undefined && { counters: told.counters ?? before.counters }),
+    });
+    const nowMs = clock.nowMs();
+    const sinceMs = (ms: number | undefined) =>
+      BigInt(ms === undefined ? 0 : Math.max(1, Math.round(nowMs - ms)));
+    return {
+      podUid,
+      cpuNanoCores: used?.rate && BigInt(used.rate.nanoCores),
+      windowMs: BigInt(Math.round(used?.rate?.windowMs ?? 0)),
+      memoryBytes: used?.memoryBytes === undefined ? undefined : BigInt(used.memoryBytes),
+      values: { ...told?.values },
+      problem: (told?.problem ?? "").slice(0, PROBLEM_MAX),
+      runningMs: sinceMs(status.startedAtMs),
+      readyMs: sinceMs(status.ready ? status.readyAtMs : undefined),
+    };
+  }
+
+  async #scrape(
+    { port, path, scheme, names }: NonNullable<PodMetricsRequest["scrape"]>,
+    address: string,
+    before: CounterReading | undefined,
+    signal: AbortSignal,
+  ): Promise<ScrapeResult> {
+    const { clock, scrape } = this.#options;
+    if (address === "") return { values: {}, problem: "the pod has no address yet" };
+    const late = new AbortController();
+    const cancel = clock.after(SCRAPE_TIMEOUT_MS, () => late.abort());
+    try {
+      const from = { address, port, path, scheme: scheme === "https" ? "https" : "http" } as const;
+      const text = await scrape(from, AbortSignal.any([signal, late.signal]));
+      return metricValues(names, parseExposition(text, names), before, clock.monotonicMs());
+    } catch (error) {
+      const why = late.signal.aborted ? `no answer within ${SCRAPE_TIMEOUT_MS / 1000} s` : messageOf(error);
+      return { values: {}, problem: `${scheme || "http"}://${address}:${port}${path}: ${why}` };
+    } finally {
+      cancel();
+    }
+  }
+}
+
+interface ScrapeResult {
+  readonly values: Readonly<Record<string, number>>;
+  readonly problem: string;
+  /** Undefined: as before. */
+  readonly counters?: CounterReading;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

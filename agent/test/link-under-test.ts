@@ -1,0 +1,162 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { type PodMetricsRequests, PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
+import { type Clock, systemClock } from "../src/clock.ts";
+import { Journal } from "../src/journal/journal.ts";
+import { loadJournalKey } from "../src/journal/journal-key.ts";
+import { AssignmentReader } from "../src/link/assignment-reader.ts";
+import { CoordinatorLink } from "../src/link/coordinator-link.ts";
+import type { LinkState } from "../src/link/link-state.ts";
+import { IdentityFiles } from "../src/link/node-identity.ts";
+import { StatusOutbox } from "../src/link/status-outbox.ts";
+import type { Pod } from "../src/pods/pod.ts";
+import type { PodStatus } from "../src/pods/pod-status.ts";
+import { aHost } from "./a-host.ts";
+import type { FakeCoordinator } from "./fake-coordinator.ts";
+import { NoServices } from "./no-services.ts";
+
+/** The link with a real journal, and pods that are only noted. */
+export class LinkUnderTest {
+  readonly dir: string;
+  readonly journal: Journal;
+  readonly identity: IdentityFiles;
+  readonly outbox = new StatusOutbox();
+  readonly pods = new Map<string, Pod>();
+  readonly claimRemovals: string[] = [];
+  readonly states: LinkState[] = [];
+  /** What it was asked to measure; undefined: by nobody any more. */
+  readonly asked: (PodMetricsRequests | undefined)[] = [];
+  readonly link: CoordinatorLink;
+  readonly #stopping = new AbortController();
+  readonly #running: Promise<void>;
+
+  private constructor(dir: string, journal: Journal, port: number, clock: Clock) {
+    this.dir = dir;
+    this.journal = journal;
+    this.identity = new IdentityFiles(join(dir, "identity"));
+    this.link = new CoordinatorLink({
+      enroll: {
+        address: { host: "127.0.0.1", port },
+        nodeName: "node-1",
+        tokenFile: this.tokenFile,
+        files: this.identity,
+      },
+      agentVersion: "0",
+      bootId: "boot",
+      sessionId: "session",
+      clock,
+      // Short waits: the jitter's lower end.
+      random: () => 0.05,
+      journal,
+      pods: this.#assigned(),
+      reader: new AssignmentReader(aHost(), new Map(), () => this.identity.authorityPem),
+      services: new NoServices(),
+      removeClaims: (claims) => {
+        this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
+      },
+      outbox: this.outbox,
+      node: { report: aReport, usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }) },
+      openSession: () => undefined,
+      meter: {
+        ask: (requests, sink) => {
+          this.asked.push(requests);
+          const pods = requests.pods.map(({ podUid }) =>
+            PodMetricsSample.fromPartial({ podUid, memoryBytes: 7 }),
+          );
+          void sink.send({ $case: "podMetrics", value: { pods } });
+        },
+        ended: () => this.asked.push(undefined),
+      },
+      events: {
+        changed: (state) => this.states.push(state),
+        renewed: () => undefined,
+        renewalFailed: () => undefined,
+      },
+    });
+    this.#running = this.link.run(this.#stopping.signal);
+  }
+
+  static async start(
+    t: TestContext,
+    { port }: FakeCoordinator,
+    token: string | undefined,
+    options: { dir?: string; clock?: Clock } = {},
+  ): Promise<LinkUnderTest> {
+    const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "forage-link-")));
+    const { signal } = new AbortController();
+    const journal = await Journal.open({
+      dir: join(dir, "journal"),
+      key: await loadJournalKey({ dir }),
+      signal,
+    });
+    if (token !== undefined) await writeFile(join(dir, "token"), token);
+    const under = new LinkUnderTest(dir, journal, port, options.clock ?? systemClock);
+    t.after(async () => {
+      await under.stop();
+      await rm(dir, { recursive: true, force: true });
+    });
+    return under;
+  }
+
+  get tokenFile(): string {
+    return join(this.dir, "token");
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.journal.close();
+  }
+
+  #assigned() {
+    return {
+      replace: (pods: readonly Pod[]) => {
+        this.pods.clear();
+        for (const pod of pods) this.pods.set(pod.uid, pod);
+      },
+      apply: (upserts: readonly Pod[], removals: readonly string[]) => {
+        for (const pod of upserts) this.pods.set(pod.uid, pod);
+        for (const uid of removals) this.pods.delete(uid);
+      },
+      statuses: (): readonly PodStatus[] => [...this.pods.keys()].map((uid) => aStatus(uid)),
+    };
+  }
+}
+
+export function aStatus(uid: string, change: Partial<PodStatus> = {}): PodStatus {
+  return {
+    uid,
+    namespace: "default",
+    name: `pod-${uid}`,
+    specHash: `hash-${uid}`,
+    phase: "RUNNING",
+    ready: false,
+    reason: "",
+    message: "",
+    podIp: "10.0.0.1",
+    containers: [],
+    hostPorts: [],
+    ...change,
+  };
+}
+
+function aReport() {
+  return {
+    capacity: { cpu: "2" },
+    allocatable: { cpu: "2" },
+    labels: {},
+    address: "127.0.0.1",
+    os: "",
+    kernel: "",
+    architecture: "",
+    containerdVersion: "",
+    nerdctlVersion: "",
+    conditions: [],
+    images: [],
+    runtimeClasses: [],
+    selinux: false,
+    claims: [],
+  };
+}
