@@ -1,4 +1,5 @@
-import { RolloutRecord } from "@forage/proto/forage/store/v1/store";
+import { RolloutReason, RolloutRecord } from "@forage/proto/forage/store/v1/store";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
@@ -60,7 +61,7 @@ export class RolloutController {
     const rollout = this.#options.state.rollout(id);
     if (rollout === undefined) return undefined;
     if (rollout.record.finished) return rollout.record.resources.map((r) => ({ ...r }));
-    return this.#progress.get(id) ?? this.#look(rollout).map(({ progress }) => progress);
+    return this.#progress.get(id) ?? this.#look(rollout).map(unsettled);
   }
 
   /** Calls after each change of the rollout's progress; returns how to stop. */
@@ -134,17 +135,17 @@ export class RolloutController {
     }
     const looks = this.#look(rollout);
     const progress = looks.map((look) => look.progress);
-    this.#progress.set(id, progress);
     const ended = looks.some(
       ({ input, progress: p }) => isTerminal(p.status) && !isTerminal(input.target.status),
     );
     if (ended) await this.#writeDown(rollout, progress);
+    this.#progress.set(id, progress);
     this.#tell(id);
     const open = looks.filter(({ progress: p }) => !isTerminal(p.status));
     return open.length === 0 ? undefined : Math.min(...open.map(({ input }) => nextLookMs(input)));
   }
 
-  #look(rollout: RolloutEntry): { readonly input: ProgressInput; readonly progress: ResourceProgress }[] {
+  #look(rollout: RolloutEntry): Look[] {
     const { state, unplaced, limits, clock, readyEndpoints } = this.#options;
     const { namespace, createdAt, resources } = rollout.record;
     return resources.map((target) => {
@@ -209,4 +210,16 @@ export class RolloutController {
   #tell(id: string): void {
     for (const listener of this.#watchers.get(id) ?? []) listener();
   }
+}
+
+/** One resource of a rollout as things stand. */
+interface Look {
+  readonly input: ProgressInput;
+  readonly progress: ResourceProgress;
+}
+
+/** An end counts once it is written down: until then it may turn out otherwise. */
+function unsettled({ input, progress }: Look): ResourceProgress {
+  if (!isTerminal(progress.status) || isTerminal(input.target.status)) return progress;
+  return { ...progress, status: RolloutStatus.IN_PROGRESS, reason: RolloutReason.UNSPECIFIED };
 }
