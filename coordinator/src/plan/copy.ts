@@ -1,0 +1,57 @@
+import { prefixes } from "../model/keys.ts";
+import type { Store, StoredRecord } from "../store/index.ts";
+import { TXN_BYTES_MAX, TXN_OPS_MAX } from "../store/limits.ts";
+
+/** What controllers decide by. Not: rollouts of the past, tokens, contents of objects, events. */
+const copied = [
+  prefixes.nodes,
+  prefixes.reports,
+  prefixes.resources,
+  prefixes.pods,
+  prefixes.statuses,
+  prefixes.objects,
+  prefixes.revisions,
+  prefixes.workloadStatuses,
+  prefixes.scales,
+  prefixes.serviceAddresses,
+] as const;
+
+/** Records read in one piece. */
+const pageSize = 500;
+const reservedBytes = 4096;
+
+/** Copies all of one revision of the store, in pieces between which `pause` lets others work. */
+export async function copyStore(from: Store, to: Store, pause: () => Promise<void>): Promise<void> {
+  const at = from.revision;
+  for (const prefix of copied) {
+    for (let after: string | undefined, more = true; more; ) {
+      const page = await from.range(prefix, { at, limit: pageSize, ...(after !== undefined && { after }) });
+      for (const part of parts(page.records)) {
+        await to.txn(
+          [],
+          part.map(({ key, value }) => ({ kind: "put", key, value })),
+        );
+      }
+      after = page.records.at(-1)?.key;
+      more = page.more;
+      await pause();
+    }
+  }
+}
+
+/** As many as go into one transaction. */
+function* parts(records: readonly StoredRecord[]): Generator<readonly StoredRecord[]> {
+  let part: StoredRecord[] = [];
+  let bytes = 0;
+  for (const record of records) {
+    const size = record.value.byteLength + Buffer.byteLength(record.key);
+    if (part.length === TXN_OPS_MAX || bytes + size > TXN_BYTES_MAX - reservedBytes) {
+      yield part;
+      part = [];
+      bytes = 0;
+    }
+    part.push(record);
+    bytes += size;
+  }
+  if (part.length > 0) yield part;
+}

@@ -1,0 +1,89 @@
+import type { FieldChange } from "@forage/proto/forage/operator/v1/operator";
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
+import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
+import { setValueOf } from "../api/validate/set-value.ts";
+import type { Labels } from "../model/labels.ts";
+
+/** More is no help to a reader, who then looks at the manifest. */
+const maxValueLength = 200;
+const resourceType = "forest.v1.ForageResource";
+
+export interface Content {
+  readonly resource: ForageResource | undefined;
+  /** Of the request. */
+  readonly labels: Labels;
+}
+
+/**
+ * Pure: what differs, field by field, by the contract's names. Items of lists go by their names where they have any. Secrets are
+ * never part of a resource: it refers to them by name.
+ */
+export function changedFields(before: Content | undefined, after: Content | undefined): FieldChange[] {
+  const old = before === undefined ? new Map<string, string>() : flatten(before);
+  const now = after === undefined ? new Map<string, string>() : flatten(after);
+  const paths = [...new Set([...old.keys(), ...now.keys()])];
+  return paths.flatMap((path) => {
+    const [from, to] = [old.get(path), now.get(path)];
+    return from === to ? [] : [{ path, before: cut(from), after: cut(to) }];
+  });
+}
+
+function flatten({ resource, labels }: Content): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const [key, value] of Object.entries(labels)) found.set(`labels[${key}]`, value);
+  if (resource !== undefined) walk(resource, resourceType, "", found);
+  found.delete("name");
+  return found;
+}
+
+function walk(message: object, type: string, path: string, found: Map<string, string>): void {
+  for (const schema of forestSchema[type]?.fields ?? []) {
+    const value = setValueOf(message, schema);
+    if (value === undefined) continue;
+    const at = path === "" ? schema.name : `${path}.${schema.name}`;
+    if (schema.map) for (const [key, item] of Object.entries(value)) found.set(`${at}[${key}]`, String(item));
+    else if (Array.isArray(value)) walkList(value, schema, at, found);
+    else walkValue(value, schema, at, found);
+  }
+}
+
+function walkList(
+  items: readonly unknown[],
+  schema: FieldSchema,
+  path: string,
+  found: Map<string, string>,
+): void {
+  const names = items.map(nameOf);
+  const named = names.every((name) => name !== undefined) && new Set(names).size === names.length;
+  for (const [index, item] of items.entries())
+    walkValue(item, schema, `${path}[${named ? names[index] : index}]`, found);
+}
+
+function walkValue(
+  value: unknown,
+  { kind, type }: FieldSchema,
+  path: string,
+  found: Map<string, string>,
+): void {
+  if (kind !== "message" || typeof value !== "object" || value === null) found.set(path, String(value));
+  else if (forestSchema[type] === undefined) found.set(path, JSON.stringify(value, plain));
+  else {
+    const before = found.size;
+    walk(value, type, path, found);
+    // That it is there at all says something: an emptyDir, a strategy.
+    if (found.size === before) found.set(path, "{}");
+  }
+}
+
+function nameOf(item: unknown): string | undefined {
+  const named = item as { readonly name?: unknown } | undefined;
+  return typeof named?.name === "string" && named.name !== "" ? named.name : undefined;
+}
+
+function plain(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? Number(value) : value;
+}
+
+function cut(text: string | undefined): string | undefined {
+  return text !== undefined && text.length > maxValueLength ? `${text.slice(0, maxValueLength)}…` : text;
+}
