@@ -161,7 +161,7 @@ function servicesOptions(
   const { state, sessions, tunnels, metrics, control, events, heartbeatIntervalMs } = parts;
   const rollouts = control.rollouts;
   return {
-    forage: { store, state, clock, randomName, rollouts },
+    forage: { store, state, clock, randomName, rollouts, nodePorts: addressRanges(options.config).nodePorts },
     operator: {
       store,
       state,

@@ -34,7 +34,16 @@ const supported: Readonly<Record<string, MessageSupport>> = {
     "ttl_seconds_after_finished",
     "restart_policy",
   ),
-  "forest.v1.ScalingPolicy": all("replicas"),
+  "forest.v1.ScalingPolicy": all("replicas", "autoscaling"),
+  "forest.v1.AutoscalingPolicy": all(
+    "min_replicas",
+    "max_replicas",
+    "target_cpu_utilization_percent",
+    "target_memory_utilization_percent",
+    "custom_metrics",
+    "scale_down_stabilization",
+  ),
+  "forest.v1.CustomMetric": all("name", "target_type", "target_value"),
   "forest.v1.UpdateStrategy": all("type", "rolling_update"),
   "forest.v1.RollingUpdateConfig": all("max_unavailable", "max_surge"),
   "forest.v1.Container": all(
@@ -150,11 +159,10 @@ const supported: Readonly<Record<string, MessageSupport>> = {
     "seccomp_profile",
   ),
   "forest.v1.ServiceSpec": {
-    type: ["ClusterIP"],
-    session_affinity: ["None"],
-    ...all("target", "ports", "annotations"),
+    type: ["ClusterIP", "NodePort", "Headless"],
+    ...all("target", "ports", "annotations", "session_affinity"),
   },
-  "forest.v1.ServicePort": all("name", "port", "target_port", "protocol"),
+  "forest.v1.ServicePort": all("name", "port", "target_port", "protocol", "node_port"),
 };
 
 function all(...fields: readonly string[]): MessageSupport {

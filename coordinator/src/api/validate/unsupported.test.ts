@@ -46,12 +46,12 @@ test("what says nothing, or says what happens anyway, is accepted", () => {
 });
 
 test("a value that is refused is named, with those that are not", () => {
-  const value = { target: "web", type: "NodePort", ports: [{ port: 80 }] };
+  const value = { target: "web", type: "LoadBalancer", ports: [{ port: 80 }] };
   const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });
   assert.deepEqual(verdictOnResource(service).violations, [
     {
       field: "resources[0].service.type",
-      description: "NodePort is not supported by this version; ClusterIP is",
+      description: "LoadBalancer is not supported by this version; ClusterIP, NodePort, Headless are",
     },
   ]);
 });

@@ -1,5 +1,6 @@
 import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
 import { readAnnotations } from "../../../destination/hints/annotations.ts";
+import { affinityAnnotation } from "../../../service-network/service-state.ts";
 import type { Field } from "../field.ts";
 import { validateAnnotations } from "../labels.ts";
 import { validateInlineRoute } from "../route/route.ts";
@@ -21,12 +22,23 @@ export function validateService(spec: ServiceSpec, field: Field): void {
   if (spec.ports.length > maxPorts) field.at("ports").invalid(`must be at most ${maxPorts}`);
   validatePorts(spec, field.at("ports"));
   validateAnnotations(spec.annotations, field.at("annotations"));
+  const seconds = spec.annotations[affinityAnnotation];
+  if (seconds !== undefined && !isAffinityTime(seconds))
+    field
+      .at("annotations")
+      .key(affinityAnnotation)
+      .invalid("must be a whole number of seconds from 1 to 86400");
   for (const { key, problem } of readAnnotations(spec.annotations).problems)
     field.at("annotations").key(key).invalid(problem);
   if (spec.inlineRoute !== undefined) {
     if (spec.ports.length === 0) field.at("inline_route").invalid("needs a port of the service to lead to");
     validateInlineRoute(spec.inlineRoute, field.at("inline_route"));
   }
+}
+
+/** As Kubernetes has it. */
+function isAffinityTime(text: string): boolean {
+  return /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 86_400;
 }
 
 function validatePorts({ ports, type }: ServiceSpec, field: Field): void {

@@ -1,9 +1,10 @@
 import type { AutoscalingPolicy, CustomMetric, ScalingPolicy } from "@forage/proto/forest/v1/forage";
 import type { Field } from "../field.ts";
 import { durationProblem } from "../syntax/duration.ts";
+import { metricNameProblem } from "../syntax/metric-name.ts";
 import { countProblem, rangeProblem } from "../syntax/numbers.ts";
 import { amountOf } from "../syntax/quantity.ts";
-import { controlProblem, lengthProblem, requiredChoiceProblem } from "../syntax/text.ts";
+import { requiredChoiceProblem } from "../syntax/text.ts";
 
 /** Enough for any host that one agent looks after, many times over; a slip of the finger is not. */
 const maxReplicas = 10_000;
@@ -33,8 +34,8 @@ function validateAutoscaling(policy: AutoscalingPolicy, field: Field): void {
 }
 
 function validateMetric({ name, targetType, targetValue }: CustomMetric, field: Field): void {
-  const problem = /[\s/%]/.test(name) ? "must not hold spaces, '/' or '%'" : lengthProblem(name, 253);
-  field.at("name").check(name === "" ? "must not be empty" : (problem ?? controlProblem(name)));
+  const isPlain = targetType === "Utilization" || !name.includes("/");
+  field.at("name").check(metricNameProblem(name) ?? (isPlain ? undefined : "must not hold '/'"));
   field.at("target_type").check(requiredChoiceProblem(targetType, ["Value", "AverageValue", "Utilization"]));
   field.at("target_value").check(targetProblem(targetType, targetValue));
 }
