@@ -43,7 +43,9 @@ export function judge(look: Look, input: WorkloadInput): Verdict | undefined {
     }
     const message = counts(look, input);
     const ended = { state: AttemptState.SUCCEEDED, message, reason: RolloutReason.UNSPECIFIED };
-    return update(attempt, ended, message, own?.good ? undefined : own);
+    // Where no pod is wanted none has shown that the version is good.
+    const proven = look.workload.replicas > 0;
+    return update(attempt, ended, message, proven && !own?.good ? own : undefined);
   }
   if (state === AttemptState.FAILED || hold.type === "paused") return undefined;
   const failure = state === AttemptState.PROGRESSING ? troubleOf(look, input) : undefined;
