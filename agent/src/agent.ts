@@ -11,6 +11,7 @@ import type { HostAbilities } from "./host-abilities.ts";
 import { HostLogs } from "./host-logs.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
+import { ImagePrefetcher } from "./images/image-prefetcher.ts";
 import type { ImageRecords } from "./images/image-records.ts";
 import type { Journal } from "./journal/journal.ts";
 import { AssignmentReader } from "./link/assignment-reader.ts";
@@ -95,6 +96,7 @@ export class Agent {
   readonly #imageRecords: ImageRecords;
   readonly #diskUpkeep: DiskUpkeep;
   readonly #supervisor: PodSupervisor;
+  readonly #prefetcher: ImagePrefetcher;
   readonly #logs: HostLogs;
   readonly #sessions: SessionServer;
   readonly #meter: PodMeter;
@@ -133,10 +135,12 @@ export class Agent {
     });
     this.#claimRemover = this.#makeClaimRemover();
     this.#supervisor = this.#makeSupervisor();
+    this.#prefetcher = new ImagePrefetcher({ clock, images: this.#supervisor.imageStore });
     this.#diskUpkeep = new DiskUpkeep({
       ...{ clock, runtime, log, limits: parts.config.images },
       records: imageRecords,
       supervisor: this.#supervisor,
+      imagesAhead: () => this.#prefetcher.wanted(),
     });
     const [nodePath = ""] = parts.ownCommand;
     const files = new ContainerFiles({
@@ -193,6 +197,7 @@ export class Agent {
     const { kind, message } = this.#link.state;
     return [
       ...this.#reporter.problems(),
+      ...this.#parts.services.problems(),
       ...(kind === "connected" ? [] : [`coordinator: ${message ?? kind}`]),
     ];
   }
@@ -202,6 +207,7 @@ export class Agent {
     const { network, runtime, services } = this.#parts;
     this.#closing.abort();
     this.#sessions.close();
+    this.#prefetcher.close();
     this.#capacity.close();
     await Promise.all([this.#supervisor.close(), this.#http?.close(), this.#meter.close(), ...this.#running]);
     await this.#diskUpkeep.close();
@@ -270,6 +276,7 @@ export class Agent {
         },
       }),
       imageAccess: this.#imageRecords,
+      imageChanged: (reference) => this.#prefetcher.changed(reference),
       limits: {
         startsAtOnce: STARTS_AT_ONCE,
         removalsAtOnce: REMOVALS_AT_ONCE,
@@ -336,8 +343,9 @@ export class Agent {
       reader: this.#reader,
       outbox: this.#outbox,
       node: this.#reporter,
-      services,
       meter: this.#meter,
+      prefetcher: this.#prefetcher,
+      services,
       removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
       events: linkEvents(log),

@@ -16,6 +16,8 @@ export interface DiskUpkeepParts {
   readonly runtime: ContainerRuntime;
   readonly records: ImageRecords;
   readonly supervisor: PodSupervisor;
+  /** Images that pods will need soon. */
+  readonly imagesAhead: () => readonly string[];
   readonly log: AgentLog;
 }
 
@@ -74,6 +76,7 @@ function makeCollector({
   runtime,
   records,
   supervisor,
+  imagesAhead,
   log,
 }: DiskUpkeepParts): ImageCollector {
   const { unusedDays, highPercent, lowPercent } = limits;
@@ -83,7 +86,7 @@ function makeCollector({
     records,
     // Turned round, they would remove nothing.
     limits: { unusedMs: unusedDays * DAY_MS, highPercent, lowPercent: Math.min(lowPercent, highPercent) },
-    wanted: () => supervisor.images(),
+    wanted: () => [...supervisor.images(), ...imagesAhead()],
     usedPercent,
     events: {
       removed: (image, why) => {

@@ -59,6 +59,7 @@ export class LinkUnderTest {
       outbox: this.outbox,
       node: { report: aReport, usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }) },
       openSession: () => undefined,
+      prefetcher: { ask: () => undefined, ended: () => undefined },
       meter: {
         ask: (requests, sink) => {
           this.asked.push(requests);

@@ -2,6 +2,7 @@ import { renewAtMs, renewalState } from "@forage/identity/renewal";
 import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
+import type { ImagePrefetcher } from "../images/image-prefetcher.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { PodMeter } from "../metrics/pod-meter.ts";
 import type { ServiceNetwork } from "../service-network.ts";
@@ -35,6 +36,8 @@ export interface LinkOptions {
   readonly node: NodeSource;
   /** Measures pods when asked to. */
   readonly meter: Pick<PodMeter, "ask" | "ended">;
+  /** Pulls images ahead of pods when asked to. */
+  readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
   readonly services: ServiceNetwork;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
@@ -211,9 +214,22 @@ export class CoordinatorLink {
   }
 
   #streamOptions(): StreamOptions {
-    const { clock, journal, pods, reader, outbox, node, services, meter, ...rest } = this.#options;
+    const { clock, journal, pods, reader, outbox, node, services, meter, prefetcher, ...rest } =
+      this.#options;
     const { removeClaims, openSession } = rest;
-    return { clock, journal, pods, reader, outbox, node, services, meter, removeClaims, openSession };
+    return {
+      clock,
+      journal,
+      pods,
+      reader,
+      outbox,
+      node,
+      services,
+      meter,
+      prefetcher,
+      removeClaims,
+      openSession,
+    };
   }
 
   #hello(): Hello {

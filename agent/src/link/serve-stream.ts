@@ -8,6 +8,7 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
+import type { ImagePrefetcher } from "../images/image-prefetcher.ts";
 import type { Journal } from "../journal/journal.ts";
 import { JournalError } from "../journal/journal-error.ts";
 import type { PodMeter } from "../metrics/pod-meter.ts";
@@ -30,6 +31,7 @@ export interface StreamOptions {
   readonly node: NodeSource;
   readonly services: ServiceNetwork;
   readonly meter: Pick<PodMeter, "ask" | "ended">;
+  readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
 }
@@ -67,6 +69,9 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "podMetrics":
           options.meter.ask(message.value, connection);
           break;
+        case "imagePrefetches":
+          options.prefetcher.ask(message.value, connection);
+          break;
         case "services":
           options.services.take(message.value);
           break;
@@ -79,6 +84,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
   } finally {
     over.abort();
     options.meter.ended(connection);
+    options.prefetcher.ended(connection);
     connection.close();
     await sending;
   }

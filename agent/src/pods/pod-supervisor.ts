@@ -42,6 +42,8 @@ export interface SupervisorOptions {
   readonly limits: SupervisorLimits;
   /** Default: images that lie here are everybody's. */
   readonly imageAccess?: ImageAccess;
+  /** Something else is known of an image. */
+  readonly imageChanged?: (reference: string) => void;
 }
 
 export interface SupervisorLimits {
@@ -230,6 +232,11 @@ export class PodSupervisor {
     );
   }
 
+  /** What is known of images, which all pods share. */
+  get imageStore(): Pick<ImageStore, "state" | "fetch"> {
+    return this.#world.images;
+  }
+
   /** The image is no longer on this host. */
   imageRemoved(reference: string): void {
     this.#world.images.forget(reference);
@@ -312,6 +319,7 @@ export class PodSupervisor {
   }
 
   #wakeUsersOf(image: string): void {
+    this.#options.imageChanged?.(image);
     for (const loop of this.#loops.values()) {
       if (allContainers(loop.pod).some((it) => it.image === image)) loop.wake();
     }

@@ -121,6 +121,7 @@ async function* send(
     }
   } finally {
     stopReading();
+    stopMeasuring();
   }
 }
 
@@ -178,11 +179,14 @@ async function take(
       options.sessions.heard(session);
       await forgetClaims(session.node, message.value.claims, options);
       return;
-    case "hello":
     case "podMetrics":
       options.sessions.heard(session);
       options.metrics.take(session.node, message.value);
       return;
+    case "imagePulls":
+      options.sessions.heard(session);
+      return;
+    case "hello":
       throw new CoordinatorError("INVALID", "hello is said once");
     case undefined:
       return;

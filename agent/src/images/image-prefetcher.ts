@@ -1,0 +1,159 @@
+import type {
+  ImagePrefetch,
+  ImagePrefetches,
+  ImagePull,
+  ImagePulls,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { Clock } from "../clock.ts";
+import { defaultPullPolicy } from "../pods/image-reference.ts";
+import type { ImageStore, ImageUser } from "../pods/image-store.ts";
+import type { ImageState, PullPolicy } from "../pods/pod.ts";
+
+export interface ImagePrefetcherOptions {
+  readonly clock: Clock;
+  readonly images: Pick<ImageStore, "state" | "fetch">;
+}
+
+/** Where it is told how far the images are. */
+export interface PullSink {
+  send(message: { readonly $case: "imagePulls"; readonly value: ImagePulls }): Promise<void>;
+}
+
+interface Wish {
+  readonly asked: ImagePrefetch;
+  readonly policy: PullPolicy;
+  readonly user: ImageUser;
+  /** A moving tag that was pulled before is asked for again. */
+  readonly sinceMs: number;
+}
+
+// Several for each workload that changes right now.
+const WISHES_MAX = 500;
+// A text for people, repeated with each change.
+const MESSAGE_MAX = 300;
+
+/**
+ * Has images that the coordinator asks for pulled as pods would have them, before there are any, and tells how far they are. What is
+ * asked for counts while the connection lasts; a pull that has begun goes on without it.
+ */
+export class ImagePrefetcher {
+  readonly #options: ImagePrefetcherOptions;
+  #wishes: readonly Wish[] = [];
+  #sink: PullSink | undefined;
+  #told = "";
+  #looking = false;
+  #cancel: (() => void) | undefined;
+
+  constructor(options: ImagePrefetcherOptions) {
+    this.#options = options;
+  }
+
+  /** Replaces what was asked before, through whichever connection. */
+  ask({ images }: ImagePrefetches, sink: PullSink): void {
+    const nowMs = this.#options.clock.nowMs();
+    const before = new Map(this.#wishes.map((wish) => [wish.asked.id, wish]));
+    this.#wishes = images.slice(0, WISHES_MAX).map((asked) => {
+      const known = before.get(asked.id);
+      const isSame = known?.asked.image === asked.image && known.asked.pullPolicy === asked.pullPolicy;
+      return wishOf(asked, isSame ? known.sinceMs : nowMs);
+    });
+    this.#sink = sink;
+    // Whoever asks is told, also if nothing has changed.
+    this.#told = "";
+    this.#look();
+  }
+
+  /** Nothing more can be sent through it; whatever took its place is asked for anew. */
+  ended(sink: PullSink): void {
+    if (this.#sink === sink) this.close();
+  }
+
+  /** Of the store: something else is known of an image. */
+  changed(image: string): void {
+    if (!this.#wishes.some(({ asked }) => asked.image === image) || this.#looking) return;
+    this.#looking = true;
+    // The store is in the middle of it.
+    queueMicrotask(() => {
+      this.#looking = false;
+      this.#look();
+    });
+  }
+
+  /** What is asked for now. */
+  wanted(): readonly string[] {
+    return this.#wishes.map(({ asked }) => asked.image);
+  }
+
+  close(): void {
+    this.#wishes = [];
+    this.#sink = undefined;
+    this.#look();
+  }
+
+  #look(): void {
+    const { clock, images } = this.#options;
+    this.#cancel?.();
+    const states = this.#wishes.map((wish) => ({ wish, state: stateOf(images, wish) }));
+    let retryMs = Number.POSITIVE_INFINITY;
+    for (const { wish, state } of states) {
+      const isDue = state.kind === "failed" && state.retryAtMs <= clock.nowMs();
+      if (state.kind === "unknown" || isDue) images.fetch(wish.asked.image, wish.policy, wish.user);
+      else if (state.kind === "failed") retryMs = Math.min(retryMs, state.retryAtMs - clock.nowMs());
+    }
+    this.#cancel = Number.isFinite(retryMs) ? clock.after(retryMs, () => this.#look()) : undefined;
+    if (states.length > 0) this.#tell(states.map(({ wish, state }) => pullOf(wish.asked.id, state)));
+  }
+
+  #tell(images: ImagePull[]): void {
+    const text = JSON.stringify(images);
+    if (text === this.#told) return;
+    this.#told = text;
+    void this.#sink?.send({ $case: "imagePulls", value: { images } });
+  }
+}
+
+function wishOf(asked: ImagePrefetch, sinceMs: number): Wish {
+  const registryCredentials = asked.registryCredentials.map(({ server, username, password }) => ({
+    ...{ server, username, password },
+  }));
+  const objects = { secrets: [], configMaps: [], envVersions: {}, registryCredentials };
+  return {
+    asked,
+    policy: policyOf(asked),
+    user: { namespace: asked.namespace, objects },
+    sinceMs,
+  };
+}
+
+function policyOf({ image, pullPolicy }: ImagePrefetch): PullPolicy {
+  switch (pullPolicy) {
+    case "Always":
+    case "IfNotPresent":
+    case "Never":
+      return pullPolicy;
+    default:
+      return defaultPullPolicy(image);
+  }
+}
+
+function stateOf(
+  images: ImagePrefetcherOptions["images"],
+  { asked, policy, sinceMs, user }: Wish,
+): ImageState {
+  return images.state(asked.image, policy, sinceMs, user);
+}
+
+function pullOf(id: string, state: ImageState): ImagePull {
+  switch (state.kind) {
+    case "present":
+      return { id, present: true, failure: "", message: "" };
+    case "failed":
+      return { id, present: false, failure: state.reason, message: state.message.slice(0, MESSAGE_MAX) };
+    case "unknown":
+      return { id, present: false, failure: "", message: "" };
+    case "fetching":
+      return { id, present: false, failure: "", message: state.progress ?? "" };
+    default:
+      return state satisfies never;
+  }
+}
