@@ -41,6 +41,25 @@ export const metricsAnnotations = {
   scheme: "forage.dev/metrics-scheme",
 } as const;
 
+/** What is wrong with the annotation's value; undefined: nothing, or it is none of these. */
+export function metricsAnnotationProblem(name: string, value: string): string | undefined {
+  switch (name) {
+    case metricsAnnotations.port:
+      return /^[1-9]\d{0,4}$/.test(value) && Number(value) <= 65_535
+        ? undefined
+        : "must be the number of a port from 1 to 65535";
+    case metricsAnnotations.path:
+      // It becomes the target of a request.
+      return /^\/[\x21-\x7e]{0,1023}$/.test(value)
+        ? undefined
+        : "must begin with '/' and have at most 1024 characters, none of them blank";
+    case metricsAnnotations.scheme:
+      return value === "http" || value === "https" ? undefined : "must be http or https";
+    default:
+      return undefined;
+  }
+}
+
 /** Kubernetes' default. */
 const defaultStabilizationMs = 300_000;
 

@@ -1,5 +1,5 @@
 import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import type { ResourceList } from "@forage/proto/forest/v1/forage";
+import { amountText } from "../../model/amount-text.ts";
 import { numberOf } from "../../model/autoscaling.ts";
 
 /**
@@ -12,12 +12,4 @@ export function requestOf(template: PodTemplate | undefined, resource: string): 
     const { requests, limits } = it?.resources ?? {};
     return sum + numberOf(amountText(requests, resource) || amountText(limits, resource) || "0");
   }, 0);
-}
-
-export function amountText(list: ResourceList | undefined, resource: string): string {
-  if (list === undefined) return "";
-  if (resource === "cpu") return list.cpu;
-  if (resource === "memory") return list.memory;
-  if (resource === "ephemeral-storage") return list.ephemeralStorage;
-  return list.extended[resource] ?? "";
 }

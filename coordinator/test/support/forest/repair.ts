@@ -10,7 +10,7 @@ export function repair(type: string, draft: Draft, random: Random): Draft {
 type Repair = (draft: Draft, random: Random) => void;
 
 const repairs: Readonly<Record<string, Repair>> = {
-  ContainerServiceSpec: repairPod,
+  ContainerServiceSpec: repairService,
   JobSpec: repairRun,
   CronJobSpec: repairRun,
   ResourceRequirements: (requirements) => {
@@ -32,6 +32,10 @@ const repairs: Readonly<Record<string, Repair>> = {
   },
   AutoscalingPolicy: (policy) => {
     if (Number(policy.minReplicas ?? 0) > Number(policy.maxReplicas)) policy.minReplicas = 1;
+    policy.customMetrics = list(policy.customMetrics).map((metric, index) => ({
+      ...metric,
+      name: `m${index}`,
+    }));
   },
   UpdateStrategy: (strategy) => {
     if (strategy.type === "Recreate") strategy.rollingUpdate = undefined;
@@ -101,6 +105,16 @@ const repairs: Readonly<Record<string, Repair>> = {
   RequestHeaderModifier: uniqueHeaders,
   ResponseHeaderModifier: uniqueHeaders,
 };
+
+/** Shares of requests need requests. */
+function repairService(spec: Draft): void {
+  repairPod(spec);
+  const policy = message(message(spec.scaling ?? {}).autoscaling ?? {});
+  if (!policy.targetCpuUtilizationPercent && !policy.targetMemoryUtilizationPercent) return;
+  const resources = { requests: { cpu: "1", memory: "1Gi" } };
+  spec.container = { ...message(spec.container), resources };
+  spec.sidecars = list(spec.sidecars).map((container) => ({ ...container, resources }));
+}
 
 function repairRun(spec: Draft): void {
   const pod = spec.podConfig;

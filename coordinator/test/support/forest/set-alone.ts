@@ -75,6 +75,13 @@ const needs: readonly (readonly [RegExp, (spec: Draft) => void, string])[] = [
     "service.type",
   ],
   [
+    /target_(cpu|memory)_utilization_percent$/,
+    (spec) => {
+      (spec.container as Draft).resources = { requests: { cpu: "1", memory: "1Gi" } };
+    },
+    ".resources",
+  ],
+  [
     /requests\.extended$/,
     (spec) => {
       for (const container of containersIn(spec)) {

@@ -10,7 +10,10 @@ export const workloadSamples: SampleTable = {
   ContainerServiceSpec: { base: { container }, values: {} },
   ScalingPolicy: { base: {}, values: { replicas: [3, 0, 1, 10_000] } },
   AutoscalingPolicy: {
-    base: { maxReplicas: 5 },
+    base: {
+      maxReplicas: 5,
+      customMetrics: [{ name: "rps", targetType: "AverageValue", targetValue: "10" }],
+    },
     values: {
       min_replicas: [2, 0, 5],
       max_replicas: [5, 10_000],
