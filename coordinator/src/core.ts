@@ -11,7 +11,7 @@ import type { EventLimits } from "./events/limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
 import { Assignments } from "./link/assignments.ts";
-import { nodeLimits } from "./link/node-limits.ts";
+import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
 import { MetricsDesk } from "./metrics/metrics-desk.ts";
@@ -34,6 +34,7 @@ export interface CoreOptions {
     | "clusterDomain"
     | "heartbeatIntervalSeconds"
     | "nodes"
+    | "rebalance"
   >;
   readonly store: Store;
   readonly epoch: number;
@@ -125,6 +126,7 @@ function controlOptions(
       stableMs: stableSeconds * 1000,
     },
     tolerations: nodeLimits(config).tolerations,
+    rebalance: rebalanceSchedule(config),
     addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
   };
@@ -169,11 +171,14 @@ function servicesOptions(
       log,
       vault,
       unplaced: control.unplaced,
+      rebalancing: control.rebalancing,
+      recorder: events,
       rollouts,
       events,
       tunnels,
       metrics,
       autoscale: control.autoscale,
+      randomName,
       randomBytes,
       authorityPin: authority.pin,
     },

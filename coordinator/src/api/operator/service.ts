@@ -8,6 +8,8 @@ import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import type { AutoscaleController } from "../../control/autoscale/controller.ts";
 import type { Unplaced } from "../../control/placement/unplaced.ts";
 import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import type { EventLog } from "../../events/event-log.ts";
 import type { Tunnels } from "../../link/tunnels.ts";
 import { metricHandlers } from "../../metrics/metric-handlers.ts";
 import type { MetricsDesk } from "../../metrics/metrics-desk.ts";
@@ -28,12 +30,16 @@ import { copy } from "./copy.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
 import { logs } from "./logs.ts";
-import { nodeView } from "./node-view.ts";
+import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
 import { portForward } from "./port-forward.ts";
-import { updateNode } from "./update-node.ts";
+import { listRevisions } from "./revisions.ts";
+import { updateRollout } from "./update-rollout.ts";
 import { endpointViews, podView, resourceView } from "./views.ts";
 
-export interface OperatorOptions extends ObjectOptions, EventOptions {
+export interface OperatorOptions extends ObjectOptions, EventOptions, NodeOptions {
+  /** That many lowercase letters and digits. */
+  readonly randomName: (length: number) => string;
+  readonly events: EventLog & EventRecorder;
   readonly unplaced: Unplaced;
   readonly rollouts: RolloutSource;
   readonly tunnels: Tunnels;
@@ -55,7 +61,6 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
       return { resources: entries.map((entry) => viewOf(entry, options)) };
     },
     listPods: async (request) => listPods(request, options),
-    listNodes: async () => ({ nodes: state.nodes().map((node) => nodeView(state, node)) }),
     listEndpoints: async ({ namespace, service }) => {
       const services = state
         .resources(namespace || undefined)
@@ -66,20 +71,12 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
       };
     },
     getRollout: async (request, context) => getRollout(request, context, options),
-    listRevisions: notYet,
-    updateRollout: notYet,
+    listRevisions: async (request) => listRevisions(request, state),
+    updateRollout: (request) => updateRollout(request, options),
     delete: async (request) => remove(request, options),
     ...objectHandlers(options),
     ...metricHandlers(options.metrics.pushed),
-    updateNode: (request) => updateNode(request, options),
-    drainNode: notYet,
-    watchDrain: () => {
-      throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
-    },
-    forgetNode: notYet,
-    rebalance: () => {
-      throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
-    },
+    ...nodeHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
     runCronJob: notYet,

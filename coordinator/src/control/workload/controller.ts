@@ -116,19 +116,15 @@ export class WorkloadController {
   }
 
   /** In as few transactions as the store's limits allow, each only if the resource and what was decided about it are as they were. */
-  async #execute(
-    key: string,
-    { resource, status }: WorkloadInput,
-    steps: readonly WorkloadStep[],
-  ): Promise<void> {
+  async #execute(key: string, { resource }: WorkloadInput, steps: readonly WorkloadStep[]): Promise<void> {
     const { store, state, clock, randomName } = this.#options;
     const nowMs = clock.nowMs();
     const priorityOf = (name: string) => state.objects.priorityOf(name);
-    const pieces = steps.flatMap((step) =>
-      stepPieces(step, { resource, status, nowMs, randomName, priorityOf }),
-    );
     const statusKey = prefixes.workloadStatuses + key;
-    let statusRevision = state.workloadStatuses.get(statusKey)?.revision ?? 0;
+    const status = state.workloadStatuses.get(statusKey);
+    const context = { resource, status: status?.record, nowMs, randomName, priorityOf };
+    const pieces = steps.flatMap((step) => stepPieces(step, context));
+    let statusRevision = status?.revision ?? 0;
     let reached = 0;
     for (const part of batches(pieces)) {
       const compares = part.flatMap((p) => p.compares);

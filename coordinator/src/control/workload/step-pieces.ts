@@ -1,5 +1,4 @@
 import {
-  type ContainerServiceStatus,
   RevisionRecord,
   type RolloutAttempt,
   WorkloadStatusRecord,
@@ -17,7 +16,8 @@ import type { WorkloadStep } from "./workload-step.ts";
 
 export interface StepContext {
   readonly resource: ResourceEntry | undefined;
-  readonly status: ContainerServiceStatus | undefined;
+  /** What is kept about it so far. */
+  readonly status: WorkloadStatusRecord | undefined;
   readonly nowMs: number;
   readonly randomName: (length: number) => string;
   readonly priorityOf: (className: string) => Priority | undefined;
@@ -65,13 +65,9 @@ function startOps(
 
 function putStatus(attempt: RolloutAttempt, { resource, status }: StepContext): Op {
   const { namespace, kind, name } = required(resource).record;
-  const value = { paused: status?.paused ?? false, attempt };
-  const record = WorkloadStatusRecord.fromPartial({
-    namespace,
-    kind,
-    name,
-    status: { $case: "containerService", value },
-  });
+  const before = status ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
+  const paused = before.status?.$case === "containerService" && before.status.value.paused;
+  const record = { ...before, status: { $case: "containerService", value: { paused, attempt } } } as const;
   return {
     kind: "put",
     key: workloadStatusKey(namespace, kind, name),

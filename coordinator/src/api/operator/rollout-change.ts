@@ -1,0 +1,167 @@
+import type { UpdateRolloutRequest } from "@forage/proto/forage/operator/v1/operator";
+import {
+  AttemptState,
+  ContainerServiceStatus,
+  type ResourceRecord,
+  type RevisionRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { holdOf } from "../../control/workload/attempt.ts";
+import { lastGood } from "../../control/workload/revisions.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { hashLabels, hashMessage } from "../../model/hash.ts";
+import { attemptAt } from "../../model/in-force.ts";
+import { rolloutAnnotations } from "../../model/rollout-settings.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { workloadOfRevision } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+
+export interface RolloutChange {
+  /** A new generation of the resource, which a new rollout follows; undefined: it stays as it is. */
+  readonly record: ResourceRecord | undefined;
+  readonly status: ContainerServiceStatus;
+  /** One word in CamelCase for the event. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+export interface RolloutFacts {
+  readonly entry: ResourceEntry;
+  readonly status: ContainerServiceStatus | undefined;
+  /** Newest first. */
+  readonly revisions: readonly RevisionRecord[];
+  readonly nowMs: number;
+}
+
+/** Pure: what the action writes. Throws INVALID, NOT_FOUND, or FAILED_PRECONDITION with what there is instead. */
+export function rolloutChange({ action }: UpdateRolloutRequest, facts: RolloutFacts): RolloutChange {
+  if (facts.entry.record.deleting)
+    throw new CoordinatorError("FAILED_PRECONDITION", `${nameOf(facts)} is being deleted`);
+  switch (action?.$case) {
+    case "undo":
+      return undo(action.value.toRevision, facts);
+    case "restart":
+      return restart(facts);
+    case "pause":
+      return pause(facts);
+    case "resume":
+      return resume(facts);
+    case "promote":
+      return promote(facts);
+    case undefined:
+      throw new CoordinatorError("INVALID", "say what to do: undo, restart, pause, resume or promote");
+    default:
+      return action satisfies never;
+  }
+}
+
+/** The template of the revision; how many pods there are and how they are replaced stays as it is. */
+function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
+  const { entry, status } = facts;
+  const target = toRevision === 0 ? earlier(facts) : numbered(toRevision, facts);
+  const attempt = entry.wanted && attemptAt(status, entry.record, entry.wanted);
+  const failed = attempt !== undefined && attempt.rolledBackTo > 0;
+  if (target.templateHash === entry.wanted?.templateHash && !failed)
+    throw refusal(facts, `has revision ${target.number} already`);
+  const { labels, resource } = entry.record;
+  const present = resource?.spec;
+  const past = target.resource?.spec;
+  if (present?.$case !== "containerService" || past?.$case !== "containerService")
+    throw new CoordinatorError("INTERNAL", `revision ${target.number} can't be read`);
+  const { container, sidecars, initContainers, volumes, podConfig } = past.value;
+  const { scaling, updateStrategy } = present.value;
+  const annotations = { ...podConfig?.annotations };
+  // Whoever goes back wants to be there, not to be asked on the way.
+  delete annotations[rolloutAnnotations.canary];
+  const value = {
+    scaling,
+    updateStrategy,
+    container,
+    sidecars,
+    initContainers,
+    volumes,
+    podConfig: podConfig && { ...podConfig, annotations },
+  };
+  const content = ForageResource.fromPartial({ ...resource, spec: { $case: "containerService", value } });
+  const record = {
+    ...entry.record,
+    resource: content,
+    specHash: hashMessage(ForageResource, content, hashLabels(labels)),
+    restartedAt: target.restartedAt,
+  };
+  const message = `undone to revision ${target.number}`;
+  return { record, status: { ...statusOf(facts), paused: false }, reason: "RolloutUndone", message };
+}
+
+function restart(facts: RolloutFacts): RolloutChange {
+  const back = backTo(facts);
+  if (back > 0)
+    throw refusal(facts, `was rolled back to revision ${back}: undo to that, or apply what is mended, first`);
+  const record = { ...facts.entry.record, restartedAt: toTimestamp(facts.nowMs) };
+  return { record, status: statusOf(facts), reason: "RolloutRestarted", message: "restarted" };
+}
+
+function pause(facts: RolloutFacts): RolloutChange {
+  const status = { ...statusOf(facts), paused: true };
+  return { record: undefined, status, reason: "RolloutPaused", message: "paused" };
+}
+
+function resume(facts: RolloutFacts): RolloutChange {
+  if (!facts.status?.paused) throw refusal(facts, "is not paused");
+  const status = { ...goingOn(facts), paused: false };
+  return { record: undefined, status, reason: "RolloutResumed", message: "resumed" };
+}
+
+function promote(facts: RolloutFacts): RolloutChange {
+  const { entry, status, revisions } = facts;
+  const attempt = entry.wanted && attemptAt(status, entry.record, entry.wanted);
+  if (attempt === undefined || entry.wanted === undefined) throw refusal(facts, "has no canary to promote");
+  const good = lastGood(revisions, { number: attempt.revision });
+  const before = good && workloadOfRevision(entry.wanted, good);
+  const unpaused = { ...statusOf(facts), paused: false };
+  if (holdOf(attempt, unpaused, entry.wanted, before).type !== "canary")
+    throw refusal(facts, "has no canary to promote");
+  const going = goingOn(facts);
+  const promoted = { ...going, attempt: going.attempt && { ...going.attempt, promoted: true } };
+  const message = `promoted revision ${attempt.revision}`;
+  return { record: undefined, status: promoted, reason: "RolloutPromoted", message };
+}
+
+/** The progress deadline counts from now on: while it was held, nothing could come further. */
+function goingOn(facts: RolloutFacts): ContainerServiceStatus {
+  const status = statusOf(facts);
+  if (status.attempt?.state !== AttemptState.PROGRESSING) return status;
+  return { ...status, attempt: { ...status.attempt, progressedAt: toTimestamp(facts.nowMs) } };
+}
+
+function earlier(facts: RolloutFacts): RevisionRecord {
+  const inForce = backTo(facts) || (facts.status?.attempt?.revision ?? 0);
+  const past = facts.revisions.filter(({ number }) => number < inForce);
+  const found = lastGood(past, { number: inForce }) ?? past[0];
+  if (found === undefined) throw refusal(facts, "has no earlier revision");
+  return found;
+}
+
+function numbered(number: number, facts: RolloutFacts): RevisionRecord {
+  const found = facts.revisions.find((revision) => revision.number === number);
+  if (found !== undefined) return found;
+  const kept = facts.revisions.map((revision) => revision.number).join(", ");
+  throw new CoordinatorError("NOT_FOUND", `${nameOf(facts)} has no revision ${number}; it has ${kept}`);
+}
+
+/** 0: it isn't rolled back. */
+function backTo({ entry, status }: RolloutFacts): number {
+  return (entry.wanted && attemptAt(status, entry.record, entry.wanted)?.rolledBackTo) ?? 0;
+}
+
+function statusOf({ status }: RolloutFacts): ContainerServiceStatus {
+  return status ?? ContainerServiceStatus.fromPartial({});
+}
+
+function refusal(facts: RolloutFacts, why: string): CoordinatorError {
+  return new CoordinatorError("FAILED_PRECONDITION", `${nameOf(facts)} ${why}`);
+}
+
+function nameOf({ entry }: RolloutFacts): string {
+  return `${entry.record.kind}/${entry.record.name}`;
+}

@@ -1,0 +1,96 @@
+import type { UpdateRolloutRequest, UpdateRolloutResponse } from "@forage/proto/forage/operator/v1/operator";
+import {
+  type ContainerServiceStatus,
+  ResourceRecord,
+  RolloutRecord,
+  WorkloadStatusRecord,
+} from "@forage/proto/forage/store/v1/store";
+import type { Clock } from "../../control/clock.ts";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { resourceKey, rolloutKey, workloadStatusKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { State } from "../../state/state.ts";
+import type { Op, Store } from "../../store/index.ts";
+import { findService, revisionsOf } from "./revisions.ts";
+import { rolloutChange } from "./rollout-change.ts";
+
+export interface UpdateRolloutOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly events: EventRecorder;
+  readonly randomName: (length: number) => string;
+}
+
+/** The rollout itself writes as it goes; more often than this it isn't by chance. */
+const maxTries = 8;
+
+/** Throws INVALID, NOT_FOUND, FAILED_PRECONDITION, or CONFLICT when the resource changes again and again. */
+export async function updateRollout(
+  request: UpdateRolloutRequest,
+  options: UpdateRolloutOptions,
+): Promise<UpdateRolloutResponse> {
+  const { store, state, clock, events, randomName } = options;
+  const { namespace, kind, name } = request;
+  const statusKey = workloadStatusKey(namespace, kind, name);
+  for (let tries = 0; tries < maxTries; tries++) {
+    const entry = findService(state, request);
+    const stored = state.workloadStatuses.get(statusKey);
+    const decided = stored?.record.status;
+    const status = decided?.$case === "containerService" ? decided.value : undefined;
+    const nowMs = clock.nowMs();
+    const change = rolloutChange(request, { entry, status, revisions: revisionsOf(state, request), nowMs });
+    const rolloutId = change.record === undefined ? entry.record.rolloutId : `r-${randomName(12)}`;
+    const ops = [putStatus(entry.record, stored?.record, change.status)];
+    if (change.record !== undefined) ops.push(...newGeneration(change.record, rolloutId, nowMs));
+    const result = await store.txn(
+      [
+        { kind: "modRevision", key: entry.key, revision: entry.revision },
+        { kind: "modRevision", key: statusKey, revision: stored?.revision ?? 0 },
+      ],
+      ops,
+    );
+    await state.reached(result.revision);
+    if (!result.succeeded) continue;
+    const { reason, message } = change;
+    events.record({ namespace, kind, name, type: "Normal", reason, message, rolloutId });
+    return { rolloutId, message };
+  }
+  throw new CoordinatorError("CONFLICT", "the rollout kept changing; try again");
+}
+
+function putStatus(
+  { namespace, kind, name }: ResourceRecord,
+  before: WorkloadStatusRecord | undefined,
+  value: ContainerServiceStatus,
+): Op {
+  const named = before ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
+  const record = { ...named, status: { $case: "containerService", value } } as const;
+  return {
+    kind: "put",
+    key: workloadStatusKey(namespace, kind, name),
+    value: encodeRecord(WorkloadStatusRecord, record),
+  };
+}
+
+/** As an apply of this content alone would write it. */
+function newGeneration(content: ResourceRecord, rolloutId: string, nowMs: number): Op[] {
+  const generation = content.generation + 1n;
+  const now = toTimestamp(nowMs);
+  const record: ResourceRecord = { ...content, generation, updatedAt: now, rolloutId };
+  const { namespace, kind, name, specHash } = record;
+  const rollout = RolloutRecord.fromPartial({
+    id: rolloutId,
+    namespace,
+    applyId: rolloutId,
+    createdAt: now,
+    resources: [{ kind, name, action: "update", specHash, generation }],
+  });
+  const key = resourceKey(namespace, kind, name);
+  return [
+    { kind: "put", key, value: encodeRecord(ResourceRecord, record) },
+    { kind: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) },
+  ];
+}
