@@ -1,10 +1,6 @@
 import { container } from "../../../../test/support/forest/workload-samples.ts";
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
-const autoscaling = (fields: object) => ({ scaling: { autoscaling: { maxReplicas: 5, ...fields } } });
-const metric = { name: "rps", targetType: "Value", targetValue: "10" };
-const metrics = (fields: object) => autoscaling({ customMetrics: [{ ...metric, ...fields }] });
-const at = "scaling.autoscaling";
 const rolling = (maxUnavailable: string, maxSurge: string, type = "") => ({
   updateStrategy: { type, rollingUpdate: { maxUnavailable, maxSurge } },
 });
@@ -15,42 +11,6 @@ describeSpec("container_service", "scaling", [
   ["no container", { container: undefined }, ["container"]],
   ["10,000 replicas", { scaling: { replicas: 10_000 } }, []],
   ["10,001 replicas", { scaling: { replicas: 10_001 } }, ["scaling.replicas"]],
-  ["an autoscaler without a maximum", autoscaling({ maxReplicas: 0 }), [`${at}.max_replicas`]],
-  ["a minimum above the maximum", autoscaling({ minReplicas: 6 }), [`${at}.min_replicas`]],
-  ["targets above 100 %", autoscaling({ targetCpuUtilizationPercent: 250 }), []],
-  [
-    "targets beyond 32 bits",
-    autoscaling({
-      targetCpuUtilizationPercent: 2_147_483_648,
-      targetMemoryUtilizationPercent: 2_147_483_648,
-    }),
-    [`${at}.target_cpu_utilization_percent`, `${at}.target_memory_utilization_percent`],
-  ],
-  ["an hour of stabilisation", autoscaling({ scaleDownStabilization: { seconds: 3600n } }), []],
-  [
-    "more than an hour",
-    autoscaling({ scaleDownStabilization: { seconds: 3600n, nanos: 1 } }),
-    [`${at}.scale_down_stabilization`],
-  ],
-  ["a metric", metrics({}), []],
-  ["a metric without a name", metrics({ name: "" }), [`${at}.custom_metrics[0].name`]],
-  ["a metric's name with a slash", metrics({ name: "a/b" }), [`${at}.custom_metrics[0].name`]],
-  ["a target without a type", metrics({ targetType: "" }), [`${at}.custom_metrics[0].target_type`]],
-  ["a target of 0", metrics({ targetValue: "0" }), [`${at}.custom_metrics[0].target_value`]],
-  ["a target of 0e5", metrics({ targetValue: "0e5" }), [`${at}.custom_metrics[0].target_value`]],
-  ["no target", metrics({ targetValue: "" }), [`${at}.custom_metrics[0].target_value`]],
-  ["a utilisation of 70", metrics({ targetType: "Utilization", targetValue: "70" }), []],
-  ["a utilisation of 70%", metrics({ targetType: "Utilization", targetValue: "70%" }), []],
-  [
-    "a utilisation of 0.7",
-    metrics({ targetType: "Utilization", targetValue: "0.7" }),
-    [`${at}.custom_metrics[0].target_value`],
-  ],
-  [
-    "51 metrics",
-    autoscaling({ customMetrics: Array.from({ length: 51 }, () => metric) }),
-    [`${at}.custom_metrics`],
-  ],
 ]);
 
 describeSpec("container_service", "update strategy", [
