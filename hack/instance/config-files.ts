@@ -7,6 +7,7 @@ import {
   instanceRunDir,
   writeIfChanged,
 } from "./instance.ts";
+import { virtualIpsBeside } from "./pod-cidr.ts";
 
 /** Writes the configuration of coordinator, agent and CLI, and gives back what the daemons' files hold. */
 export function writeConfigFiles(instance: Instance): { coordinator: string; agent: string } {
@@ -17,6 +18,7 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
     http: { listen: instance.http },
     destination: { listen: instance.destination },
     adminTokenFile: paths.adminToken,
+    services: { virtualIps: virtualIpsBeside(instance.podCidr) },
   });
   const agent = stringify({
     dataDir: paths.agentData,

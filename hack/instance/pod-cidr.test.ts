@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { choosePodCidr } from "./pod-cidr.ts";
+import { choosePodCidr, virtualIpsBeside } from "./pod-cidr.ts";
 
 test("the range lies in the pool and depends on the seed", () => {
   const chosen = new Set(
@@ -24,4 +24,9 @@ test("a route that overlaps, wider or narrower, sends it elsewhere", () => {
 
 test("with the whole pool routed there is none", () => {
   assert.throws(() => choosePodCidr(["10.0.0.0/8"], "seed"), /no free range/);
+});
+
+test("services are beside the pods, never among them", () => {
+  assert.equal(virtualIpsBeside("10.64.16.0/20"), "10.192.16.0/20");
+  assert.equal(virtualIpsBeside("10.127.240.0/20"), "10.255.240.0/20");
 });

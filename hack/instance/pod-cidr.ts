@@ -28,6 +28,13 @@ export function choosePodCidr(routes: readonly string[], seed: string): string {
   throw new SetupError("PORT_TAKEN", "the host's routes leave no free range for pods", "see `ip route`");
 }
 
+/** Addresses for the services of the instance whose pods are there: instances on one host must not share them either. */
+export function virtualIpsBeside(podCidr: string): string {
+  const [address = "", bits] = podCidr.split("/");
+  // The other end of 10.0.0.0/8.
+  return `${toText(toNumber(address) + 128 * 2 ** 16)}/${bits}`;
+}
+
 function parseRange(route: string): { first: number; last: number } {
   const [address = "", bits = "32"] = route.split("/");
   const size = 2 ** (32 - Number(bits));

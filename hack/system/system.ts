@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
 import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
-import { findPodCidr } from "../instance/pod-cidr.ts";
+import { findPodCidr, virtualIpsBeside } from "../instance/pod-cidr.ts";
 import { type RunResult, run } from "../lib/run.ts";
 import type { Program } from "../lib/spawn-program.ts";
 import type { TestHost } from "../lib/test-host.ts";
@@ -140,6 +140,7 @@ function writeConfigs(host: TestHost, places: Places): { coordinator: string; ag
       http: { listen: http },
       destination: { listen: destination },
       adminTokenFile: tokenFile,
+      services: { virtualIps: virtualIpsBeside(places.podCidr) },
       ...places.coordinator,
     }),
     agent: write("agent", {

@@ -33,6 +33,8 @@ export function describeResource(
       ["Namespace", resource.namespace],
       ["Labels", labelText(resource.labels)],
       [kind === "service" ? "Endpoints" : "Ready", readiness(resource)],
+      ["Virtual IP", resource.virtualIps.join(", ")],
+      ["Node ports", nodePortsText(resource)],
       ["Message", resource.message],
       ["Generation", String(resource.generation)],
       ["Created", `${dateTime(resource.createdAt)} (${age(resource.createdAt, nowMs)} ago)`],
@@ -51,6 +53,10 @@ export function describeResource(
     renderSection("Endpoints", endpoints.length === 0 ? "" : endpointTable, paint) +
     renderSection("Spec", spec, paint)
   );
+}
+
+function nodePortsText({ nodePorts }: Resource): string {
+  return nodePorts.map(({ port, protocol, nodePort }) => `${nodePort} → ${port}/${protocol}`).join(", ");
 }
 
 /** How the rollout stands, and what it says of this resource. */

@@ -22,6 +22,7 @@ export function resourceColumns({
       value: ({ kind, updatedReplicas }) => (kind === "container_service" ? String(updatedReplicas) : ""),
       alignRight: true,
     },
+    { title: "ADDRESS", value: serviceAddress, whenFilled: true },
     { title: "AGE", value: ({ createdAt }) => age(createdAt, nowMs), alignRight: true },
     { title: "CHANGED", value: ({ updatedAt }) => age(updatedAt, nowMs), alignRight: true, wide: true },
     { title: "GENERATION", value: ({ generation }) => String(generation), alignRight: true, wide: true },
@@ -48,6 +49,11 @@ export function specDetail({ spec }: Resource): string {
     targetPort === 0 ? `${port}` : `${port}→${targetPort}`,
   );
   return `${chosen.value.target}:${ports.join(",")}`;
+}
+
+/** `10.96.3.7`, with the ports that are open on every host: `10.96.3.7 80:30080`. */
+function serviceAddress({ virtualIps, nodePorts }: Resource): string {
+  return [...virtualIps, ...nodePorts.map(({ port, nodePort }) => `${port}:${nodePort}`)].join(" ");
 }
 
 function readinessStyle(resource: Resource): Style | undefined {

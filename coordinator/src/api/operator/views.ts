@@ -2,6 +2,7 @@ import type { Pod, Resource, Endpoint as WireEndpoint } from "@forage/proto/fora
 import type { UnplacedPod } from "../../control/placement/unplaced.ts";
 import { isReady } from "../../control/workload/readiness.ts";
 import { endpointsOf, findService, protocolOf, readyEndpointCount } from "../../destination/endpoints.ts";
+import { serviceAddressKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
@@ -33,8 +34,18 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
     message: "",
     job: jobView(state, entry, nowMs),
     cronJob: undefined,
+    ...addressesOf(state, entry),
     owner: record.owner === undefined ? "" : `${record.owner.kind}/${record.owner.name}`,
   };
+}
+
+function addressesOf(state: State, { record }: ResourceEntry): Pick<Resource, "virtualIps" | "nodePorts"> {
+  const { namespace, kind, name } = record;
+  const address =
+    kind === "service" ? state.serviceAddresses.get(serviceAddressKey(namespace, name)) : undefined;
+  if (address === undefined || address.record.releasedAt !== undefined)
+    return { virtualIps: [], nodePorts: [] };
+  return { virtualIps: address.record.virtualIps, nodePorts: address.record.nodePorts };
 }
 
 export function podView(state: State, { record, status }: PodEntry, unplaced: UnplacedPod | undefined): Pod {
