@@ -16,7 +16,15 @@ import { nodeCordon, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.
 import { portForward } from "./port-forward.ts";
 import { priorityClass } from "./priority-class.ts";
 import { registry } from "./registry.ts";
+import { rolloutHistory } from "./rollout-history.ts";
 import { rolloutStatus } from "./rollout-status.ts";
+import {
+  rolloutPause,
+  rolloutPromote,
+  rolloutRestart,
+  rolloutResume,
+  rolloutUndo,
+} from "./rollout-update.ts";
 import { secret } from "./secret.ts";
 import { tokenCreate } from "./token-create.ts";
 import { validate } from "./validate.ts";
@@ -28,7 +36,15 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   get,
   describe,
   events,
-  groupCommands("rollout", "Look at rollouts", [rolloutStatus]),
+  groupCommands("rollout", "Look at rollouts, hold them and go back", [
+    rolloutStatus,
+    rolloutHistory,
+    rolloutUndo,
+    rolloutRestart,
+    rolloutPause,
+    rolloutResume,
+    rolloutPromote,
+  ]),
   logs,
   exec,
   portForward,

@@ -1,0 +1,87 @@
+import { type UpdateRolloutRequest, UpdateRolloutResponse } from "@forage/proto/forage/operator/v1/operator";
+import { operator } from "../client/coordinator.ts";
+import { type Command, defineCommand, type Invocation } from "../command/definition.ts";
+import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { followRollouts } from "./follow-rollouts.ts";
+import { parseResource } from "./reference.ts";
+import { revisionNumber } from "./rollout-history.ts";
+
+const operands = [{ name: "KIND/NAME", required: true, help: "which container service" }] as const;
+const detach = { kind: "switch", help: "don't follow the rollout, print its id" } as const;
+const endsLikeApply = "It is followed until it has ended; exit codes are those of apply.";
+
+export const rolloutUndo = defineCommand({
+  name: "undo",
+  summary: "Go back to an earlier revision of a container service",
+  details: `Without --to-revision to the newest good one before the present one. How many pods there are stays as it is.\n${endsLikeApply}`,
+  operands,
+  flags: {
+    "to-revision": { kind: "text", hint: "NUMBER", help: "see: forage rollout history KIND/NAME" },
+    detach,
+  },
+  run: async (invocation) => {
+    const { "to-revision": given, detach: alone } = invocation.flags;
+    const toRevision = given === undefined ? 0 : revisionNumber(given);
+    return update(invocation, { $case: "undo", value: { toRevision } }, !alone);
+  },
+});
+
+export const rolloutRestart = defineCommand({
+  name: "restart",
+  summary: "Replace all pods of a container service by new ones of the same content",
+  details: `As its update strategy says. ${endsLikeApply}`,
+  operands,
+  flags: { detach },
+  run: (invocation) => update(invocation, { $case: "restart", value: {} }, !invocation.flags.detach),
+});
+
+export const rolloutPause: Command = defineCommand({
+  name: "pause",
+  summary: "Hold a rollout where it is",
+  details: `No pods of the new revision are made and none of the older ones stopped until it is resumed. Scaling and the replacement
+of lost pods go on. A pause holds what is applied while it lasts, too.`,
+  operands,
+  run: (invocation) => update(invocation, { $case: "pause", value: {} }, false),
+});
+
+export const rolloutResume: Command = defineCommand({
+  name: "resume",
+  summary: "Go on with a paused rollout",
+  operands,
+  run: (invocation) => update(invocation, { $case: "resume", value: {} }, false),
+});
+
+export const rolloutPromote: Command = defineCommand({
+  name: "promote",
+  summary: "Go on with a rollout that waits after its first few pods",
+  details: "The annotation forage.dev/canary makes a rollout wait.",
+  operands,
+  run: (invocation) => update(invocation, { $case: "promote", value: {} }, false),
+});
+
+async function update(
+  invocation: Invocation,
+  action: NonNullable<UpdateRolloutRequest["action"]>,
+  follow: boolean,
+): Promise<ExitCode> {
+  const context = contextOf(invocation);
+  const [target = ""] = invocation.operands;
+  const request = { namespace: context.settings.namespace, ...parseResource(target), action };
+  return withCoordinator(context, async (coordinator) => {
+    const answer = await coordinator.call(operator.updateRollout, request);
+    if (follow) return followRollouts(context, coordinator, [answer.rolloutId], { single: true });
+    print(context, target, answer);
+    return EXIT.ok;
+  });
+}
+
+function print(context: Context, target: string, answer: UpdateRolloutResponse): void {
+  const { rolloutId, message } = answer;
+  const text = context.format === "name" ? rolloutId : `${target} ${message}: rollout ${rolloutId}`;
+  printOne(
+    context,
+    () => UpdateRolloutResponse.toJSON(answer),
+    () => `${text}\n`,
+  );
+}
