@@ -8,6 +8,7 @@ import type { Store } from "../store/index.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
 import { AutoscaleController } from "./autoscale/controller.ts";
 import type { Clock } from "./clock.ts";
+import { CronController } from "./cron/controller.ts";
 import { EvictionController } from "./eviction/controller.ts";
 import type { DefaultTolerations } from "./eviction/eviction-of.ts";
 import { JobReconciler } from "./job/reconciler.ts";
@@ -60,10 +61,12 @@ export function startControl(options: ControlOptions): Control {
   const jobs = new JobReconciler({ ...options, held: () => false });
   const workloads = new WorkloadController({
     ...options,
-    ofKind: { job: (key) => jobs.reconcile(key) },
+    // Cron jobs have no pods, and a loop of their own.
+    ofKind: { job: (key) => jobs.reconcile(key), cron_job: async () => undefined },
     unplaced,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
+  const crons = new CronController(options);
   const evictions = new EvictionController(options);
   const garbage = new ObjectGarbage(options);
   const addresses = new AddressController(options);
@@ -77,6 +80,7 @@ export function startControl(options: ControlOptions): Control {
       await addresses.close();
       await garbage.close();
       await evictions.close();
+      await crons.close();
       await workloads.close();
       await placement.close();
       await rollouts.close();

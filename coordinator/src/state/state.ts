@@ -23,6 +23,7 @@ import {
 } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import { refsOf } from "../model/pod-refs.ts";
+import { runRefsOf } from "../model/run-refs.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { workloadKey, workloadOf } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
@@ -89,6 +90,11 @@ export class State {
   /** Pods that refer to the object, wherever they are. */
   podsReferring(name: ObjectName): PodEntry[] {
     return this.#pods.group(`ref:${objectKey(name)}`);
+  }
+
+  /** What a resource has made, as a cron job its runs. */
+  resourcesOwnedBy(namespace: string, kind: string, name: string): ResourceEntry[] {
+    return this.#resources.group(`owner:${namespace}/${kind}/${name}`);
   }
 
   pod(namespace: string, name: string): PodEntry | undefined {
@@ -363,8 +369,11 @@ function statusOf(
 }
 
 function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
-  const refs = [wanted, workload].flatMap((it) => it?.refs ?? []).map((ref) => `ref:${objectKey(ref)}`);
-  return [`ns:${record.namespace}`, ...new Set(refs)];
+  const found = [...[wanted, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
+  const refs = found.map((ref) => `ref:${objectKey(ref)}`);
+  const { owner } = record;
+  const owners = owner === undefined ? [] : [`owner:${record.namespace}/${owner.kind}/${owner.name}`];
+  return [`ns:${record.namespace}`, ...owners, ...new Set(refs)];
 }
 
 function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {

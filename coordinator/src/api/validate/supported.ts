@@ -14,7 +14,7 @@ export function supportOf(message: string, field: string): Support | undefined {
  * asked for is ever quietly left out. A message without fields here may be given as long as it says nothing.
  */
 const supported: Readonly<Record<string, MessageSupport>> = {
-  "forest.v1.ForageResource": all("name", "container_service", "service", "job"),
+  "forest.v1.ForageResource": all("name", "container_service", "service", "job", "cron_job"),
   "forest.v1.ContainerServiceSpec": all(
     "scaling",
     "container",
@@ -25,6 +25,19 @@ const supported: Readonly<Record<string, MessageSupport>> = {
     "pod_config",
   ),
   "forest.v1.JobSpec": all("container", "volumes", "job_config", "pod_config"),
+  "forest.v1.CronJobSpec": all(
+    "schedule",
+    "timezone",
+    "container",
+    "volumes",
+    "job_config",
+    "pod_config",
+    "concurrency_policy",
+    "successful_jobs_history_limit",
+    "failed_jobs_history_limit",
+    "suspend",
+    "starting_deadline_seconds",
+  ),
   "forest.v1.JobConfig": all(
     "completions",
     "parallelism",

@@ -37,7 +37,7 @@ export function cronScheduleProblem(schedule: string): string | undefined {
   const problem = parsed.find((result) => typeof result === "string");
   if (typeof problem === "string") return problem;
   const [, , days, monthNumbers] = parsed as Set<number>[];
-  const anyWeekday = /^[*?]/.test(texts[4] ?? "");
+  const anyWeekday = (texts[4] ?? "").split(",").some((part) => /^[*?](\/0?1)?$/.test(part));
   // A day of the week that is given fires on its own, whatever the day of the month.
   return anyWeekday && !dateExists(days, monthNumbers) ? "names a day that never comes" : undefined;
 }

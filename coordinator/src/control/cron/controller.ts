@@ -1,0 +1,175 @@
+import {
+  type CronJobStatus,
+  ResourceRecord,
+  WorkloadStatusRecord,
+} from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import type { Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import { workloadKey } from "../../model/workload.ts";
+import type { Change, ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { Loop } from "../loop.ts";
+import { cronInput } from "./cron-input.ts";
+import { describeCronStep } from "./describe-step.ts";
+import { cronEventOf } from "./events.ts";
+import { type CronInput, type CronStep, nextCronLookMs, planCron } from "./plan.ts";
+import { runResource } from "./run-resource.ts";
+
+export interface CronControllerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+}
+
+/** Plans that one look carries out; what is left comes with the next look. */
+const maxRounds = 20;
+/** A clock that was set is noticed so soon. */
+const maxWaitMs = 30_000;
+
+/** Starts runs of cron jobs when they are due, and removes those that aren't to be kept. */
+export class CronController {
+  readonly #options: CronControllerOptions;
+  readonly #loop: Loop;
+  readonly #unsubscribe: () => void;
+
+  constructor(options: CronControllerOptions) {
+    this.#options = options;
+    this.#loop = new Loop({
+      name: "cron",
+      reconcile: (key) => this.#reconcile(key),
+      clock: options.clock,
+      log: options.log,
+    });
+    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    for (const entry of options.state.resources()) this.#wakeForResource(entry);
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    for (const { kind, after, before } of changes) {
+      if (kind === "resource") this.#wakeForResource(after ?? before);
+      if (kind !== "workload-status") continue;
+      const record = (after ?? before)?.record;
+      if (record?.kind !== "job") continue;
+      this.#wakeForResource(this.#options.state.resource(resourceKey(record.namespace, "job", record.name)));
+    }
+  }
+
+  #wakeForResource(entry: ResourceEntry | undefined): void {
+    if (entry === undefined) return;
+    const { namespace, kind, name, owner } = entry.record;
+    if (kind === "cron_job") this.#loop.wake(workloadKey(namespace, kind, name));
+    if (owner?.kind === "cron_job") this.#loop.wake(workloadKey(namespace, owner.kind, owner.name));
+  }
+
+  async #reconcile(key: string): Promise<number | undefined> {
+    const { state, clock, log } = this.#options;
+    for (let round = 0; round < maxRounds; round++) {
+      const input = cronInput(key, clock.nowMs(), state);
+      const steps = planCron(input);
+      if (steps.length === 0) {
+        const nextMs = nextCronLookMs(input);
+        return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - clock.nowMs()));
+      }
+      for (const step of steps) {
+        log.info({ workload: key, ...describeCronStep(step) }, "workload step");
+        await this.#execute(key, input, step);
+      }
+    }
+    return 0;
+  }
+
+  async #execute(key: string, input: CronInput, step: CronStep): Promise<void> {
+    const { store, state, events } = this.#options;
+    const { compares, ops } = this.#piece(key, input, step);
+    const result = await store.txn(compares, ops);
+    await state.reached(result.revision);
+    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+    const event = cronEventOf(step, key);
+    if (event !== undefined) events.record(event);
+  }
+
+  #piece(key: string, input: CronInput, step: CronStep): Piece {
+    switch (step.type) {
+      case "start-run":
+        return this.#start(key, input, step);
+      case "skip-run":
+      case "miss-runs":
+      case "write-status":
+        return this.#status(key, input, step.status);
+      case "remove-run": {
+        const { key: runKey, revision, record } = step.run.entry;
+        const value = encodeRecord(ResourceRecord, { ...record, deleting: true });
+        return {
+          compares: [{ kind: "modRevision", key: runKey, revision }],
+          ops: [{ kind: "put", key: runKey, value }],
+        };
+      }
+      case "forget-resource": {
+        const entry = required(input.resource);
+        return {
+          compares: [{ kind: "modRevision", key: entry.key, revision: entry.revision }],
+          ops: [
+            { kind: "delete", key: entry.key },
+            { kind: "delete", key: statusKeyOf(key) },
+          ],
+        };
+      }
+      default:
+        return step satisfies never;
+    }
+  }
+
+  #start(key: string, input: CronInput, step: Extract<CronStep, { readonly type: "start-run" }>): Piece {
+    const owner = required(input.resource).record;
+    const nowMs = this.#options.clock.nowMs();
+    const record = runResource(required(input.cron), owner, step.name, step.scheduledMs, nowMs);
+    const runKey = resourceKey(record.namespace, "job", step.name);
+    const status = this.#status(key, input, step.status);
+    return {
+      compares: [...status.compares, { kind: "absent", key: runKey }],
+      ops: [...status.ops, { kind: "put", key: runKey, value: encodeRecord(ResourceRecord, record) }],
+    };
+  }
+
+  #status(key: string, { resource }: CronInput, status: CronJobStatus): Piece {
+    const owner = required(resource);
+    const statusKey = statusKeyOf(key);
+    const entry = this.#options.state.workloadStatuses.get(statusKey);
+    const { namespace, kind, name } = owner.record;
+    const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
+    const value = encodeRecord(WorkloadStatusRecord, {
+      ...base,
+      status: { $case: "cronJob", value: status },
+    });
+    return {
+      compares: [
+        { kind: "modRevision", key: owner.key, revision: owner.revision },
+        { kind: "modRevision", key: statusKey, revision: entry?.revision ?? 0 },
+      ],
+      ops: [{ kind: "put", key: statusKey, value }],
+    };
+  }
+}
+
+function statusKeyOf(key: string): string {
+  const [namespace = "", kind = "", name = ""] = key.split("/");
+  return workloadStatusKey(namespace, kind, name);
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new CoordinatorError("INTERNAL", "a step lacks its cron job");
+  return value;
+}

@@ -1,0 +1,42 @@
+import { type CronJob, cronJobOf } from "../../model/cron-job.ts";
+import { jobOf } from "../../model/job.ts";
+import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import { workloadKey } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import { jobStatusOf } from "../job/job-input.ts";
+import type { CronInput, CronRun } from "./plan.ts";
+import { type Schedule, scheduleOf } from "./schedule.ts";
+
+/** What there is of a cron job, by its key `namespace/cron_job/name`. */
+export function cronInput(key: string, nowMs: number, state: State): CronInput {
+  const [namespace = "", kind = "", name = ""] = key.split("/");
+  const resource = state.resource(resourceKey(namespace, kind, name));
+  const cron = resource && cronJobOf(resource.record);
+  const status = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
+  return {
+    resource,
+    cron,
+    schedule: cron && scheduleFor(cron),
+    status: status?.$case === "cronJob" ? status.value : undefined,
+    runs: state.resourcesOwnedBy(namespace, kind, name).map((entry) => runOf(entry, state)),
+    taken: (job) => state.resource(resourceKey(namespace, "job", job)) !== undefined,
+    nowMs,
+  };
+}
+
+export function scheduleFor({ schedule, timeZone }: CronJob): Schedule {
+  return scheduleOf(schedule, timeZone);
+}
+
+function runOf(entry: ResourceEntry, state: State): CronRun {
+  const { namespace, name, deleting } = entry.record;
+  const stored = jobStatusOf(state, namespace, name);
+  const pods = state.podsOfWorkload(workloadKey(namespace, "job", name));
+  const isHeard = (node: string): boolean => node === "" || (state.node(node)?.health.ready ?? false);
+  return {
+    entry,
+    status: stored?.run === jobOf(entry.record)?.run ? stored : undefined,
+    stopping: deleting && pods.some(({ record }) => isHeard(record.node)),
+  };
+}

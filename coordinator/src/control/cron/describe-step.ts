@@ -1,0 +1,19 @@
+import type { CronStep } from "./plan.ts";
+
+/** For logs: fields, not sentences. */
+export function describeCronStep(step: CronStep): Record<string, unknown> {
+  switch (step.type) {
+    case "start-run":
+      return { step: step.type, run: step.name, why: step.why };
+    case "skip-run":
+    case "miss-runs":
+    case "write-status":
+      return { step: step.type, why: step.why };
+    case "remove-run":
+      return { step: step.type, run: step.run.entry.record.name, why: step.why };
+    case "forget-resource":
+      return { step: step.type };
+    default:
+      return step satisfies never;
+  }
+}

@@ -1,0 +1,183 @@
+import { CronJobStatus, type JobStatus } from "@forage/proto/forage/store/v1/store";
+import type { CronJob } from "../../model/cron-job.ts";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import { runName } from "./run-resource.ts";
+import type { Schedule } from "./schedule.ts";
+
+/** A job that the cron job has made. */
+export interface CronRun {
+  readonly entry: ResourceEntry;
+  /** Of its present run; undefined before it begins. */
+  readonly status: JobStatus | undefined;
+  /** Some of its pods are to be stopped by nodes that can be heard. */
+  readonly stopping: boolean;
+}
+
+export interface CronInput {
+  /** Undefined: the record is gone though runs are left. */
+  readonly resource: ResourceEntry | undefined;
+  readonly cron: CronJob | undefined;
+  readonly schedule: Schedule | undefined;
+  readonly status: CronJobStatus | undefined;
+  readonly runs: readonly CronRun[];
+  /** Whether there is a job of that name. */
+  readonly taken: (name: string) => boolean;
+  readonly nowMs: number;
+}
+
+/** What to do for one cron job. The same objects are executed and printed. */
+export type CronStep =
+  /** Written together with its status, so that the same time is never run twice. */
+  | {
+      readonly type: "start-run";
+      readonly name: string;
+      readonly scheduledMs: number;
+      readonly status: CronJobStatus;
+      readonly why: string;
+    }
+  | { readonly type: "skip-run"; readonly status: CronJobStatus; readonly why: string }
+  | { readonly type: "miss-runs"; readonly status: CronJobStatus; readonly why: string }
+  | { readonly type: "write-status"; readonly status: CronJobStatus; readonly why: string }
+  | { readonly type: "remove-run"; readonly run: CronRun; readonly why: string; readonly replaced: boolean }
+  /** The last run of a deleted cron job is gone. */
+  | { readonly type: "forget-resource" };
+
+/** A clock that goes back this far was wrong before: what was decided by it doesn't hold up what is due now. */
+const clockJumpMs = 3_600_000;
+/** Times that were missed are counted no further. */
+const maxCounted = 100;
+
+/** Pure: starts the newest run that is due, at most one, and removes what isn't to be kept. */
+export function planCron(input: CronInput): CronStep[] {
+  const { resource, cron, schedule, runs, nowMs } = input;
+  if (resource === undefined || cron === undefined || schedule === undefined || resource.record.deleting) {
+    const open = runs.filter(({ entry }) => !entry.record.deleting);
+    const why = "its cron job was deleted";
+    const steps = open.map((run): CronStep => ({ type: "remove-run", run, why, replaced: false }));
+    return resource !== undefined && runs.length === 0 ? [{ type: "forget-resource" }] : steps;
+  }
+  const status = statusOf(input, cron);
+  if (status.why !== undefined) return [{ type: "write-status", status: status.now, why: status.why }];
+  const dueMs = cron.suspended ? undefined : schedule.last(nowMs);
+  const isDue = dueMs !== undefined && dueMs > (toEpochMs(status.now.decidedUntil) ?? 0);
+  const old = history(runs, cron);
+  return isDue ? [...old, ...decide(dueMs, status.now, cron, schedule, input)] : old;
+}
+
+/** When time alone changes what is to be done next; undefined: never. */
+export function nextCronLookMs({ cron, schedule, resource, status, nowMs }: CronInput): number | undefined {
+  if (cron === undefined || cron.suspended || resource?.record.deleting) return undefined;
+  return schedule?.next(Math.max(nowMs, toEpochMs(status?.decidedUntil) ?? 0));
+}
+
+export function isActive({ entry, status }: CronRun): boolean {
+  return !entry.record.deleting && (status?.condition ?? "") === "";
+}
+
+/** The status as it is to be before anything is decided, with the reason if that is to be written first. */
+function statusOf(
+  { resource, status, runs, nowMs }: CronInput,
+  cron: CronJob,
+): { readonly now: CronJobStatus; readonly why?: string } {
+  const appliedMs = Math.min(toEpochMs(resource?.record.updatedAt) ?? nowMs, nowMs);
+  const base = status ?? CronJobStatus.fromPartial({});
+  const { suspended } = cron;
+  if (base.schedule !== cron.scheduleId) {
+    const fresh = { ...base, schedule: cron.scheduleId, suspended, replacingFor: undefined };
+    return { now: { ...fresh, decidedUntil: toTimestamp(appliedMs) }, why: "a new schedule" };
+  }
+  if (base.suspended && !suspended)
+    return { now: { ...base, suspended, decidedUntil: toTimestamp(nowMs) }, why: "resumed" };
+  if (!base.suspended && suspended)
+    return { now: { ...base, suspended, replacingFor: undefined }, why: "suspended" };
+  if ((toEpochMs(base.decidedUntil) ?? 0) > nowMs + clockJumpMs)
+    return { now: { ...base, decidedUntil: toTimestamp(nowMs) }, why: "the clock was set back" };
+  const doneMs = Math.max(
+    ...runs.map((run) =>
+      run.status?.condition === "Complete" ? (toEpochMs(run.status.finishedAt) ?? 0) : 0,
+    ),
+  );
+  if (doneMs > (toEpochMs(base.lastSuccessfulAt) ?? 0))
+    return { now: { ...base, lastSuccessfulAt: toTimestamp(doneMs) }, why: "a run is complete" };
+  return { now: base };
+}
+
+function decide(
+  dueMs: number,
+  status: CronJobStatus,
+  cron: CronJob,
+  schedule: Schedule,
+  { runs, taken, nowMs }: CronInput,
+): CronStep[] {
+  const decided = { ...status, decidedUntil: toTimestamp(dueMs), replacingFor: undefined };
+  const time = new Date(dueMs).toISOString();
+  // Its run is meant to start when the one before has stopped, however long that takes.
+  const replacing = toEpochMs(status.replacingFor) === dueMs;
+  const late = cron.startingDeadlineMs !== undefined && nowMs - dueMs > cron.startingDeadlineMs;
+  const missed = missedBefore(dueMs, status, schedule);
+  if (late && !replacing) {
+    const seconds = (cron.startingDeadlineMs ?? 0) / 1000;
+    const others = missed === 0 ? "" : `, nor were ${atLeast(missed)} before it`;
+    const why = `the run of ${time} was not started within ${seconds} s${others}`;
+    return [{ type: "miss-runs", status: decided, why }];
+  }
+  const name = runName(cron, dueMs);
+  if (taken(name)) {
+    const why = `the run of ${time} is not started: there is a job "${name}"`;
+    return [{ type: "skip-run", status: decided, why }];
+  }
+  const active = runs.filter(isActive);
+  if (active.length > 0 && cron.concurrency === "Forbid") {
+    const why = `the run of ${time} is not started: ${active[0]?.entry.record.name} still goes on`;
+    return [{ type: "skip-run", status: decided, why }];
+  }
+  if (cron.concurrency === "Replace" && (active.length > 0 || runs.some(({ stopping }) => stopping)))
+    return replace(dueMs, active, status);
+  const others = missed === 0 ? "" : `; ${atLeast(missed)} before it were missed`;
+  const why = `it was due at ${time}${others}`;
+  return [
+    {
+      type: "start-run",
+      name,
+      scheduledMs: dueMs,
+      status: { ...decided, lastScheduledAt: toTimestamp(dueMs) },
+      why,
+    },
+  ];
+}
+
+/** What runs is stopped first; the new run starts once that has happened. */
+function replace(dueMs: number, active: readonly CronRun[], status: CronJobStatus): CronStep[] {
+  const why = `the run of ${new Date(dueMs).toISOString()} replaces it`;
+  const removals = active.map((run): CronStep => ({ type: "remove-run", run, why, replaced: true }));
+  if (toEpochMs(status.replacingFor) === dueMs) return removals;
+  const now = { ...status, replacingFor: toTimestamp(dueMs) };
+  return [...removals, { type: "write-status", status: now, why: "what runs is replaced" }];
+}
+
+/** Times that were due before this one and not decided about, as far as they are counted. */
+function missedBefore(dueMs: number, { decidedUntil }: CronJobStatus, schedule: Schedule): number {
+  let count = 0;
+  for (let ms = toEpochMs(decidedUntil) ?? dueMs; count < maxCounted; count++) {
+    const next = schedule.next(ms);
+    if (next === undefined || next >= dueMs) break;
+    ms = next;
+  }
+  return count;
+}
+
+function atLeast(count: number): string {
+  return count >= maxCounted ? `${count} or more` : `${count}`;
+}
+
+/** Runs that have ended and are more than are kept, the oldest first. */
+function history(runs: readonly CronRun[], cron: CronJob): CronStep[] {
+  const over = (condition: string, kept: number): CronStep[] =>
+    runs
+      .filter(({ entry, status }) => !entry.record.deleting && status?.condition === condition)
+      .sort((a, b) => (toEpochMs(b.status?.finishedAt) ?? 0) - (toEpochMs(a.status?.finishedAt) ?? 0))
+      .slice(kept)
+      .map((run) => ({ type: "remove-run", run, why: `${kept} newer ones are kept`, replaced: false }));
+  return [...over("Complete", cron.keptSucceeded), ...over("Failed", cron.keptFailed)];
+}

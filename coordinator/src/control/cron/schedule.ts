@@ -1,0 +1,95 @@
+import { Cron } from "croner";
+
+/** When something is due, by a schedule that has been validated. Times are milliseconds since the epoch. */
+export interface Schedule {
+  /** The first time after this one. Undefined: never again. */
+  next(afterMs: number): number | undefined;
+  /** The last time up to and including this one. */
+  last(untilMs: number): number | undefined;
+}
+
+const nicknames: Readonly<Record<string, string>> = {
+  "@yearly": "0 0 1 1 *",
+  "@annually": "0 0 1 1 *",
+  "@monthly": "0 0 1 * *",
+  "@weekly": "0 0 * * 0",
+  "@daily": "0 0 * * *",
+  "@midnight": "0 0 * * *",
+  "@hourly": "0 * * * *",
+};
+interface FieldRange {
+  readonly min: number;
+  readonly max: number;
+  /** The first stands for `min`. */
+  readonly names?: readonly string[];
+}
+
+const months = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+const weekdays = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+/** Minute, hour, day of month, month, day of week. */
+const ranges: readonly FieldRange[] = [
+  { min: 0, max: 59 },
+  { min: 0, max: 23 },
+  { min: 1, max: 31 },
+  { min: 1, max: 12, names: months },
+  { min: 0, max: 6, names: weekdays },
+];
+
+/**
+ * By the clock on the wall of the time zone. Times of day that a change of clocks skips are due right after it, and those that it
+ * repeats are due once; what is due every so often ("*", "*" with a step) goes on as time does.
+ */
+export function scheduleOf(schedule: string, timezone: string): Schedule {
+  const cron = new Cron(plain(schedule), {
+    timezone,
+    mode: "5-part",
+    paused: true,
+    // Lists and ranges of hours are times of day, too.
+    fixedTimeRule: "no-wildcard",
+  });
+  return {
+    next: (afterMs) => cron.nextRun(new Date(afterMs))?.getTime(),
+    last: (untilMs) => cron.previousRuns(1, new Date(untilMs + 1))[0]?.getTime(),
+  };
+}
+
+/** In words that croner takes as Kubernetes does: lists of numbers, "*", and for times of day also "*" with a step. */
+function plain(schedule: string): string {
+  const fields = (nicknames[schedule] ?? schedule).trim().replaceAll("?", "*").split(/\s+/);
+  return ranges.map((range, index) => plainField(fields[index] ?? "*", range, index < 2)).join(" ");
+}
+
+function plainField(field: string, range: FieldRange, isTimeOfDay: boolean): string {
+  const parts = field.split(",").map((part) => partOf(part, range));
+  // Any value, whatever else is named.
+  if (parts.some(({ any, step }) => any && step === 1)) return "*";
+  const [first] = parts;
+  if (isTimeOfDay && parts.length === 1 && first?.any && first.step <= range.max) return `*/${first.step}`;
+  return [...new Set(parts.flatMap(valuesOf))].join(",");
+}
+
+interface Part {
+  /** Named as "*". */
+  readonly any: boolean;
+  readonly from: number;
+  readonly to: number;
+  readonly step: number;
+}
+
+function partOf(part: string, { min, max, names = [] }: FieldRange): Part {
+  const [base = "", step] = part.split("/");
+  const any = base === "*";
+  const [from = min, to = any || step !== undefined ? max : from] = any
+    ? []
+    : base.split("-").map((text) => {
+        const named = names.indexOf(text.toUpperCase());
+        return named < 0 ? Number(text) : min + named;
+      });
+  return { any, from, to, step: Number(step ?? 1) };
+}
+
+function valuesOf({ from, to, step }: Part): number[] {
+  const values: number[] = [];
+  for (let value = from; value <= to; value += step) values.push(value);
+  return values;
+}

@@ -1,0 +1,48 @@
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { JobSpec } from "@forage/proto/forest/v1/forage";
+import { toEpochMs } from "./timestamp.ts";
+
+/** A cron job as its reconciler sees it, with Kubernetes' defaults for what was left out. */
+export interface CronJob {
+  readonly namespace: string;
+  readonly name: string;
+  readonly schedule: string;
+  /** IANA name. */
+  readonly timeZone: string;
+  /** Changes with the schedule, and when it is deleted and applied again: no run is due from before. */
+  readonly scheduleId: string;
+  readonly concurrency: "Allow" | "Forbid" | "Replace";
+  readonly suspended: boolean;
+  /** How late a run may start; undefined: however late. */
+  readonly startingDeadlineMs: number | undefined;
+  readonly keptSucceeded: number;
+  readonly keptFailed: number;
+  /** Of each run. */
+  readonly job: JobSpec;
+}
+
+/** Kubernetes' defaults, for which the contract's 0 stands. */
+const defaultKeptSucceeded = 3;
+const defaultKeptFailed = 1;
+
+/** Undefined when the resource isn't a cron job. */
+export function cronJobOf(record: ResourceRecord): CronJob | undefined {
+  const spec = record.resource?.spec;
+  if (spec?.$case !== "cronJob") return undefined;
+  const { schedule, container, volumes, jobConfig, podConfig, startingDeadlineSeconds } = spec.value;
+  const timeZone = spec.value.timezone || "UTC";
+  const policy = spec.value.concurrencyPolicy;
+  return {
+    namespace: record.namespace,
+    name: record.name,
+    schedule,
+    timeZone,
+    scheduleId: `${schedule} ${timeZone} ${toEpochMs(record.createdAt) ?? 0}`,
+    concurrency: policy === "Forbid" || policy === "Replace" ? policy : "Allow",
+    suspended: spec.value.suspend,
+    startingDeadlineMs: startingDeadlineSeconds === 0n ? undefined : Number(startingDeadlineSeconds) * 1000,
+    keptSucceeded: spec.value.successfulJobsHistoryLimit || defaultKeptSucceeded,
+    keptFailed: spec.value.failedJobsHistoryLimit || defaultKeptFailed,
+    job: { container, volumes, jobConfig, podConfig },
+  };
+}
