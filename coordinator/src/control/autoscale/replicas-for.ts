@@ -106,7 +106,7 @@ function isWithin(ratio: number): boolean {
 }
 
 function ceil(replicas: number): number {
-  return Math.ceil(replicas - rounding);
+  return Math.max(0, Math.ceil(replicas - rounding));
 }
 
 function unknown(pods: readonly PodReading[]): string {
