@@ -12,11 +12,13 @@ import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
 import { Assignments } from "./link/assignments.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
+import { Prefetches } from "./link/prefetches.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
 import { MetricsDesk } from "./metrics/metrics-desk.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import { Planner } from "./plan/planner.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
 import type { ServicesOptions } from "./services.ts";
 import { loadState } from "./state/follow.ts";
@@ -79,7 +81,22 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
   recordChanges(state, events);
   const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
-  const control = startControl(controlOptions(options, state, metrics, events));
+  const controls = controlOptions(options, state, metrics, events);
+  const assignments = new Assignments({ state, vault: options.vault, issuer: options.issuer, clock, log });
+  const prefetches = new Prefetches({
+    clock,
+    credentialsOf: ({ refs, name }) => assignments.logins(refs, name),
+  });
+  const control = startControl({ ...controls, prefetcher: prefetches });
+  const turn = (): Promise<void> => new Promise((resolve) => options.defer(resolve));
+  const planner = new Planner({
+    store,
+    state,
+    nowMs: clock.nowMs,
+    control: controls,
+    apply: { randomName },
+    turn,
+  });
   return {
     state,
     events,
@@ -89,7 +106,10 @@ export async function startCore(options: CoreOptions): Promise<Core> {
       sessions,
       tunnels,
       metrics,
+      assignments,
+      prefetches,
       control,
+      planner,
       events,
       heartbeatIntervalMs,
     }),
@@ -153,17 +173,21 @@ function servicesOptions(
     readonly sessions: Sessions;
     readonly tunnels: Tunnels;
     readonly metrics: MetricsDesk;
+    readonly assignments: Assignments;
+    readonly prefetches: Prefetches;
     readonly control: Control;
+    readonly planner: Planner;
     readonly events: EventStore;
     readonly heartbeatIntervalMs: number;
   },
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault, issuer } = options;
   const { randomName, randomBytes } = options;
-  const { state, sessions, tunnels, metrics, control, events, heartbeatIntervalMs } = parts;
+  const { state, sessions, tunnels, metrics, control, planner, events, heartbeatIntervalMs } = parts;
+  const { nodePorts } = addressRanges(options.config);
   const rollouts = control.rollouts;
   return {
-    forage: { store, state, clock, randomName, rollouts, nodePorts: addressRanges(options.config).nodePorts },
+    forage: { store, state, clock, randomName, rollouts, nodePorts },
     operator: {
       store,
       state,
@@ -181,14 +205,17 @@ function servicesOptions(
       randomName,
       randomBytes,
       authorityPin: authority.pin,
+      planner,
+      nodePorts,
     },
     connect: {
       store,
       state,
       sessions,
-      assignments: new Assignments({ state, vault, issuer, clock, log }),
+      assignments: parts.assignments,
       services: serviceTableOf(state, options),
       metrics,
+      prefetches: parts.prefetches,
       clock,
       log,
       clusterId,

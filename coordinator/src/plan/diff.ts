@@ -41,7 +41,8 @@ function walk(message: object, type: string, path: string, found: Map<string, st
     const value = setValueOf(message, schema);
     if (value === undefined) continue;
     const at = path === "" ? schema.name : `${path}.${schema.name}`;
-    if (schema.map) for (const [key, item] of Object.entries(value)) found.set(`${at}[${key}]`, String(item));
+    if (schema.map)
+      for (const [key, item] of Object.entries(value as object)) found.set(`${at}[${key}]`, String(item));
     else if (Array.isArray(value)) walkList(value, schema, at, found);
     else walkValue(value, schema, at, found);
   }

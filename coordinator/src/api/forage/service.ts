@@ -3,17 +3,13 @@ import { CoordinatorError } from "../../errors.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import type { Handlers } from "../../rpc/serve.ts";
-import { validateApply } from "../validate/apply.ts";
 import { validateDelete } from "../validate/delete.ts";
-import { checkNodePorts, type PortRange } from "../validate/node-ports.ts";
-import { checkPriorityClasses } from "../validate/priority-classes.ts";
 import { type ApplyOptions, applyResources } from "./apply.ts";
+import { type CheckOptions, checkApply } from "./check-apply.ts";
 import { markDeleting } from "./remove.ts";
 import { type RolloutSource, watchRollout } from "./watch-rollout.ts";
 
-export interface ForageOptions extends ApplyOptions {
-  /** Which node ports services may ask for. */
-  readonly nodePorts: PortRange;
+export interface ForageOptions extends ApplyOptions, CheckOptions {
   readonly rollouts: RolloutSource;
 }
 
@@ -22,9 +18,7 @@ export function forageService(options: ForageOptions): Handlers<typeof ForageSer
   const { state, store, rollouts } = options;
   return {
     applyResources: async (request) => {
-      validateApply(request);
-      checkPriorityClasses(request, (name) => state.objects.priorityOf(name) !== undefined);
-      checkNodePorts(request, options.nodePorts, state);
+      checkApply(request, options);
       return applyResources(request, options);
     },
     watchRollout: async function* ({ rolloutId }, context) {

@@ -31,12 +31,13 @@ import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
 import { logs } from "./logs.ts";
 import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
+import { type PlanHandlerOptions, plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { listRevisions } from "./revisions.ts";
 import { updateRollout } from "./update-rollout.ts";
 import { endpointViews, podView, resourceView } from "./views.ts";
 
-export interface OperatorOptions extends ObjectOptions, EventOptions, NodeOptions {
+export interface OperatorOptions extends ObjectOptions, EventOptions, NodeOptions, PlanHandlerOptions {
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly events: EventLog & EventRecorder;
@@ -82,7 +83,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     runCronJob: notYet,
     listEvents: (request) => listEvents(request, options),
     watchEvents: (request, context) => watchEvents(request, context, options),
-    plan: notYet,
+    plan: (request) => plan(request, options),
     why: notYet,
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),

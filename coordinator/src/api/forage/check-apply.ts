@@ -1,0 +1,18 @@
+import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import type { State } from "../../state/state.ts";
+import { validateApply } from "../validate/apply.ts";
+import { checkNodePorts, type PortRange } from "../validate/node-ports.ts";
+import { checkPriorityClasses } from "../validate/priority-classes.ts";
+
+export interface CheckOptions {
+  readonly state: State;
+  /** Which node ports services may ask for. */
+  readonly nodePorts: PortRange;
+}
+
+/** All that an apply is refused for, by itself and by what there is. Throws INVALID, UNIMPLEMENTED. */
+export function checkApply(request: ApplyResourcesRequest, { state, nodePorts }: CheckOptions): void {
+  validateApply(request);
+  checkPriorityClasses(request, (name) => state.objects.priorityOf(name) !== undefined);
+  checkNodePorts(request, nodePorts, state);
+}

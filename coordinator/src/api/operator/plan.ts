@@ -1,0 +1,23 @@
+import type { PlanRequest, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { CoordinatorError } from "../../errors.ts";
+import { type CheckOptions, checkApply } from "../forage/check-apply.ts";
+
+export interface PlanHandlerOptions extends CheckOptions {
+  readonly planner: { plan(request: ApplyResourcesRequest): Promise<PlanResponse> };
+}
+
+/** Refuses what an apply refuses, and throws RESOURCE_EXHAUSTED while too many others are planned. */
+export async function plan(
+  { namespace, bundle }: PlanRequest,
+  options: PlanHandlerOptions,
+): Promise<PlanResponse> {
+  const request = ApplyResourcesRequest.fromPartial({ ...bundle, applyId: bundle?.applyId || "plan" });
+  if (request.namespace !== namespace)
+    throw new CoordinatorError(
+      "INVALID",
+      `the bundle is for namespace "${request.namespace}", the request for "${namespace}"`,
+    );
+  checkApply(request, options);
+  return options.planner.plan(request);
+}

@@ -1,0 +1,132 @@
+import type { PlannedResource, PlannedStep, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { type ApplyOptions, applyResources } from "../api/forage/apply.ts";
+import { type BundleItem, planBundle } from "../api/forage/bundle.ts";
+import type { Control } from "../control/control.ts";
+import { isTerminal } from "../control/rollout/progress.ts";
+import { workloadKey } from "../model/workload.ts";
+import { type Content, changedFields } from "./diff.ts";
+import { placementsOf } from "./placements.ts";
+import { type LoggedStep, Sandbox, type SandboxOptions } from "./sandbox.ts";
+
+export interface PlanOptions extends SandboxOptions {
+  /** What an apply needs besides the copy that it goes to. */
+  readonly apply: Omit<ApplyOptions, "store" | "state" | "clock">;
+}
+
+/** A job of thousands of pods takes as many rounds; what follows is like what was told. */
+const maxRounds = 100;
+const maxSteps = 500;
+/** For something to happen that only time brings: a deadline, a second try. */
+const maxWaitMs = 2 * 3600 * 1000;
+const maxWaits = 2_000;
+
+interface Outcome {
+  readonly steps: ReadonlyMap<string, readonly PlannedStep[]>;
+  readonly cut: boolean;
+  readonly control: Control;
+  readonly rolloutId: string;
+}
+
+/** What an apply of the request, which has been validated, would do. Everything is tried out on a copy. */
+export async function planApply(request: ApplyResourcesRequest, options: PlanOptions): Promise<PlanResponse> {
+  const items = planBundle(request, options.state.resources(request.namespace));
+  const changing = items.filter(({ action }) => action !== "unchanged");
+  if (changing.length === 0)
+    return { changes: false, resources: items.map((item) => plannedResource(item, request, undefined)) };
+  const sandbox = await Sandbox.open(options);
+  try {
+    const outcome = await tryOut(request, changing, sandbox, options);
+    return { changes: true, resources: items.map((item) => plannedResource(item, request, outcome)) };
+  } finally {
+    await sandbox.close();
+  }
+}
+
+/** The resources are written before the controllers start, so that their first look sees them. */
+async function tryOut(
+  request: ApplyResourcesRequest,
+  changing: readonly BundleItem[],
+  sandbox: Sandbox,
+  { apply }: PlanOptions,
+): Promise<Outcome> {
+  const { store, state, clock } = sandbox;
+  const { rolloutId } = await applyResources(
+    { ...request, applyId: "plan" },
+    { ...apply, store, state, clock },
+  );
+  const control = sandbox.start();
+  const workloads = new Set(changing.map(({ kind, name }) => workloadKey(request.namespace, kind, name)));
+  const steps = new Map<string, PlannedStep[]>();
+  const untilMs = clock.nowMs() + maxWaitMs;
+  let told = 0;
+  for (let round = 1, waits = 0; round <= maxRounds && told < maxSteps; ) {
+    const taken = (await sandbox.settle()).filter(({ workload }) => workloads.has(workload));
+    addRound(taken, round, steps, sandbox, control);
+    told += taken.length;
+    if (taken.length > 0) round++;
+    if (await sandbox.report()) continue;
+    const progress = control.rollouts.progress(rolloutId) ?? [];
+    const over = taken.length === 0 && progress.every(({ status }) => isTerminal(status));
+    if (over || ++waits > maxWaits || !clock.next(untilMs)) return { steps, cut: false, control, rolloutId };
+  }
+  return { steps, cut: true, control, rolloutId };
+}
+
+function addRound(
+  taken: readonly LoggedStep[],
+  round: number,
+  steps: Map<string, PlannedStep[]>,
+  sandbox: Sandbox,
+  control: Control,
+): void {
+  const byWorkload = new Map<string, LoggedStep[]>();
+  for (const step of taken) byWorkload.set(step.workload, [...(byWorkload.get(step.workload) ?? []), step]);
+  for (const [workload, its] of byWorkload) {
+    const planned = placementsOf(its, sandbox.newPodsOf(workload), control.unplaced).map((step) => ({
+      ...step,
+      round,
+    }));
+    steps.set(workload, [...(steps.get(workload) ?? []), ...planned]);
+  }
+}
+
+function plannedResource(
+  { kind, name, action, resource, existing }: BundleItem,
+  { namespace, labels }: ApplyResourcesRequest,
+  outcome: Outcome | undefined,
+): PlannedResource {
+  const before: Content | undefined =
+    existing && !existing.record.deleting
+      ? { resource: existing.record.resource, labels: existing.record.labels }
+      : undefined;
+  const after: Content | undefined = action === "remove" ? undefined : { resource, labels };
+  // All of what comes into being or goes would say no more than the manifest.
+  const compared = action === "update" && before !== undefined;
+  return {
+    kind,
+    name,
+    action,
+    changes: compared ? changedFields(before, after) : [],
+    steps: [...(outcome?.steps.get(workloadKey(namespace, kind, name)) ?? [])],
+    notes: action === "unchanged" || outcome === undefined ? [] : notesOf(kind, name, outcome),
+  };
+}
+
+/** How it would end, where that isn't well; and that there is more than was told. */
+function notesOf(kind: string, name: string, { control, rolloutId, cut }: Outcome): string[] {
+  const found = control.rollouts.progress(rolloutId)?.find((it) => it.kind === kind && it.name === name);
+  if (found === undefined) return [];
+  const word = endings[found.status];
+  if (word !== undefined) return [`${word}: ${found.message}`];
+  if (isTerminal(found.status)) return [];
+  return [
+    cut ? `and so on; after these steps: ${found.message}` : `goes no further by itself: ${found.message}`,
+  ];
+}
+
+const endings: Partial<Record<RolloutStatus, string>> = {
+  [RolloutStatus.FAILED]: "would fail",
+  [RolloutStatus.ROLLED_BACK]: "would be rolled back",
+};

@@ -1,0 +1,160 @@
+import { pino } from "pino";
+import { type Control, type ControlOptions, startControl } from "../control/control.ts";
+import { recordStatuses } from "../link/reports.ts";
+import { MetricsDesk } from "../metrics/metrics-desk.ts";
+import type { PodEntry } from "../state/entries.ts";
+import { loadState } from "../state/follow.ts";
+import { State } from "../state/state.ts";
+import { createMemoryStore, type Store } from "../store/index.ts";
+import { copyStore } from "./copy.ts";
+import { hopefulStatus } from "./hollow-nodes.ts";
+import { VirtualClock } from "./virtual-clock.ts";
+
+export interface SandboxOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly nowMs: number;
+  /** Of the controllers; what a copy of the coordinator's has instead is left out. */
+  readonly control: Omit<
+    ControlOptions,
+    "store" | "state" | "clock" | "log" | "events" | "metrics" | "readyEndpoints"
+  >;
+  /** Lets everything run that can run, and others that wait for their turn. */
+  readonly turn: () => Promise<void>;
+}
+
+/** One line of a controller's log about a step: which workload, and the step's own words. */
+export interface LoggedStep {
+  readonly workload: string;
+  readonly step: string;
+  readonly [field: string]: unknown;
+}
+
+/** Turns without anything new after which everything counts as done: steps hand over to one another within one. */
+const quietTurns = 3;
+/** How often things are measured for autoscaling doesn't matter where nothing is measured. */
+const metricsIntervalMs = 15_000;
+
+/**
+ * A copy of the fleet in memory, on which the coordinator's own controllers work against nodes on which everything goes well. What
+ * they do there is what they would do; nothing of it leaves the copy.
+ */
+export class Sandbox {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: VirtualClock;
+  readonly #options: SandboxOptions;
+  readonly #over = new AbortController();
+  readonly #following: Promise<void>;
+  readonly #known: ReadonlySet<string>;
+  /** New pods that were told. */
+  readonly #told = new Set<string>();
+  /** The view of the copy could not follow it. */
+  #broken: { readonly error: unknown } | undefined;
+  #steps: LoggedStep[] = [];
+  #running: { readonly control: Control; readonly metrics: MetricsDesk } | undefined;
+
+  static async open(options: SandboxOptions): Promise<Sandbox> {
+    const clock = new VirtualClock(options.nowMs);
+    const store = createMemoryStore({ clock });
+    await copyStore(options.store, store, options.turn);
+    const state = new State();
+    const follow = await loadState(store, state);
+    for (const { name, health } of options.state.nodes()) state.setNodeHealth(name, health, false);
+    return new Sandbox(options, { clock, store, state, follow });
+  }
+
+  private constructor(
+    options: SandboxOptions,
+    parts: {
+      readonly clock: VirtualClock;
+      readonly store: Store;
+      readonly state: State;
+      readonly follow: (signal: AbortSignal) => Promise<void>;
+    },
+  ) {
+    this.#options = options;
+    this.clock = parts.clock;
+    this.store = parts.store;
+    this.state = parts.state;
+    this.#following = parts.follow(this.#over.signal).catch((error: unknown) => {
+      this.#broken = { error };
+    });
+    this.#known = new Set(parts.state.pods().map(({ record }) => record.uid));
+  }
+
+  /** From now on the controllers work. */
+  start(): Control {
+    const { store, state, clock } = this;
+    const metrics = new MetricsDesk({ state, clock, intervalMs: metricsIntervalMs });
+    const control = startControl({
+      ...this.#options.control,
+      store,
+      state,
+      clock,
+      metrics,
+      log: pino({ level: "info", base: null }, { write: (line: string) => this.#note(line) }),
+      events: { record: () => {} },
+      // Nobody takes traffic here.
+      readyEndpoints: () => 0,
+    });
+    this.#running = { control, metrics };
+    return control;
+  }
+
+  /** Lets the controllers work until they wait for something. Answers the steps that they took. */
+  async settle(): Promise<LoggedStep[]> {
+    let quiet = 0;
+    for (let seen = -1; quiet < quietTurns; ) {
+      await this.#options.turn();
+      if (this.#broken !== undefined) throw this.#broken.error;
+      quiet = this.state.revision === seen ? quiet + 1 : 0;
+      seen = this.state.revision;
+    }
+    const steps = this.#steps;
+    this.#steps = [];
+    return steps;
+  }
+
+  /** Nodes report that all is well. False: they have nothing new to say. */
+  async report(): Promise<boolean> {
+    const { store, state, clock } = this;
+    const log = pino({ level: "silent" });
+    let said = false;
+    for (const { name, health } of state.nodes()) {
+      if (!health.ready) continue;
+      const statuses = state
+        .podsOnNode(name)
+        .flatMap((pod) => hopefulStatus(pod, !this.#known.has(pod.record.uid)) ?? []);
+      if (statuses.length === 0) continue;
+      said = true;
+      await recordStatuses(name, statuses, { store, state, clock, log });
+    }
+    return said;
+  }
+
+  /** Pods of the workload that came into being since this was asked last. */
+  newPodsOf(workload: string): PodEntry[] {
+    const pods = this.state
+      .podsOfWorkload(workload)
+      .filter(({ record }) => !this.#known.has(record.uid) && !this.#told.has(record.uid));
+    for (const { record } of pods) this.#told.add(record.uid);
+    return pods;
+  }
+
+  async close(): Promise<void> {
+    await this.#running?.control.close();
+    this.#running?.metrics.close();
+    this.#over.abort();
+    await this.#following;
+    await this.store.close();
+  }
+
+  #note(line: string): void {
+    const { msg, workload, step, ...fields } = JSON.parse(line) as Record<string, unknown>;
+    if (msg !== "workload step" || typeof workload !== "string" || typeof step !== "string") return;
+    delete fields.level;
+    delete fields.time;
+    this.#steps.push({ workload, step, ...fields });
+  }
+}

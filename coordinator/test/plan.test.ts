@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { PlannedResource, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
+import { HollowAgent } from "./support/hollow-agent.ts";
+import { aContainerService, aJob, aRequest, aService, watchToEnd } from "./support/requests.ts";
+import { until } from "./support/until.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const limit = { timeout: 120_000 };
+const labels = { app: "shop" };
+
+test("a first deployment: pods with their nodes, and nothing is changed by planning", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world, { name: "n1" });
+  await HollowAgent.start(world, { name: "n2" });
+  await nodesReady(world, 2);
+  const before = await everything(world);
+  const plan = await planOf(world, [aContainerService("web"), aService("web", "web")]);
+  assert.equal(plan.changes, true);
+  assert.deepEqual(
+    plan.resources.map(({ kind, action }) => `${kind} ${action}`),
+    ["container_service create", "service create"],
+  );
+  const [web] = plan.resources;
+  const [create] = web?.steps.filter(({ step }) => step === "create-pods") ?? [];
+  assert.deepEqual(
+    [create?.count, create?.placements.map(({ node, pods }) => `${node} ${pods}`)],
+    [2, ["n1 1", "n2 1"]],
+  );
+  assert.deepEqual(web?.notes, []);
+  assert.deepEqual(await everything(world), before);
+});
+
+test("nothing to do is nothing planned", limit, async (t) => {
+  const world = await deployed(t);
+  const plan = await planOf(world, [aContainerService("web")]);
+  assert.equal(plan.changes, false);
+  assert.deepEqual(
+    plan.resources.map(({ action, steps }) => [action, steps]),
+    [["unchanged", []]],
+  );
+});
+
+test("a change is told field by field, with the whole rolling update", limit, async (t) => {
+  const world = await deployed(t);
+  const changed = aContainerService("web", { scaling: { replicas: 3 } });
+  const [web] = (await planOf(world, [withImage(changed, "registry.example/team/app:v2")])).resources;
+  assert.deepEqual(web?.changes, [
+    { path: "container_service.scaling.replicas", before: "2", after: "3" },
+    {
+      path: "container_service.container.image",
+      before: "registry.example/team/app:v1",
+      after: "registry.example/team/app:v2",
+    },
+  ]);
+  assert.equal(made(web), 3);
+  assert.deepEqual(stopped(web), (await podNames(world)).sort(), "every old pod");
+  assert.ok(new Set(web?.steps.map(({ round }) => round)).size > 1, "in more than one round");
+});
+
+test("what no node takes is told with the reason, and how it ends", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world, { cpu: "150m" });
+  await nodesReady(world, 1);
+  const [web] = (await planOf(world, [aContainerService("web")])).resources;
+  const create = web?.steps.find(({ step }) => step === "create-pods");
+  const open = create?.placements.find(({ node }) => node === "");
+  assert.equal(open?.pods, 1);
+  assert.match(open?.why ?? "", /insufficient cpu/);
+  assert.match(web?.notes[0] ?? "", /^would fail: .*no node fits/);
+});
+
+test("a removal stops every pod", limit, async (t) => {
+  const world = await deployed(t);
+  const names = await podNames(world);
+  const plan = await planOf(world, []);
+  assert.deepEqual(
+    plan.resources.map(({ name, action }) => `${name} ${action}`),
+    ["web remove"],
+  );
+  assert.deepEqual(stopped(plan.resources[0]), names.sort());
+  assert.equal(plan.resources[0]?.steps.at(-1)?.step, "forget-resource");
+});
+
+test("a job is planned to its end", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world);
+  await nodesReady(world, 1);
+  const [job] = (await planOf(world, [aJob("import", { completions: 3, parallelism: 2 })])).resources;
+  assert.equal(made(job), 3);
+  assert.deepEqual(job?.notes, []);
+});
+
+test("what an apply would be refused for, a plan is refused for", limit, async (t) => {
+  const world = await startWorld(t);
+  const bad = aContainerService("web", { container: { name: "main", image: "" } });
+  const bundle = aRequest("", [bad], labels);
+  await assert.rejects(world.operator().plan({ namespace: "shop", bundle }), { code: 3 });
+  const elsewhere = { namespace: "other", bundle: aRequest("", [aContainerService("web")]) };
+  await assert.rejects(world.operator().plan(elsewhere), { code: 3 });
+  const stranger = world.operator(await world.token("viewer", ["other"]));
+  await assert.rejects(stranger.plan({ namespace: "shop", bundle }), { code: 7 });
+});
+
+test("the real fleet takes the steps that were planned", limit, async (t) => {
+  const world = await deployed(t);
+  const change = [withImage(aContainerService("web"), "registry.example/team/app:v2")];
+  const [planned] = (await planOf(world, change)).resources;
+  const before = await podNames(world);
+  const { rolloutId } = await world.forage().applyResources(aRequest("a2", change, labels));
+  await watchToEnd(world, rolloutId);
+  const after = await podNames(world);
+  assert.deepEqual(stopped(planned), before.sort());
+  assert.equal(made(planned), after.length);
+  const { pods } = await world.operator().listPods({ ...everyPod, namespace: "shop" });
+  const nodes = new Set(pods.map(({ node }) => node));
+  assert.deepEqual([...nodes].sort(), placedOn(planned));
+});
+
+const everyPod = { labels: {}, workload: "", node: "", name: "" };
+
+async function planOf(world: World, resources: readonly ForageResource[]): Promise<PlanResponse> {
+  return world.operator().plan({ namespace: "shop", bundle: aRequest("", resources, labels) });
+}
+
+/** Two pods of a service on two nodes. */
+async function deployed(t: TestContext): Promise<World> {
+  const world = await startWorld(t);
+  await HollowAgent.start(world, { name: "n1" });
+  await HollowAgent.start(world, { name: "n2" });
+  await nodesReady(world, 2);
+  const request = aRequest("a1", [aContainerService("web")], labels);
+  const { rolloutId } = await world.forage().applyResources(request);
+  await watchToEnd(world, rolloutId);
+  return world;
+}
+
+function nodesReady(world: World, count: number): Promise<void> {
+  return until("the nodes are ready", async () => {
+    const { nodes } = await world.operator().listNodes({});
+    return nodes.filter(({ ready, report }) => ready && report !== undefined).length === count;
+  });
+}
+
+function withImage(resource: ForageResource, image: string): ForageResource {
+  const copy = structuredClone(resource);
+  if (copy.spec?.$case === "containerService" && copy.spec.value.container !== undefined)
+    copy.spec.value.container.image = image;
+  return copy;
+}
+
+async function podNames(world: World): Promise<string[]> {
+  const { pods } = await world.operator().listPods({ ...everyPod, namespace: "shop" });
+  return pods.filter(({ stopping }) => !stopping).map(({ name }) => name);
+}
+
+async function everything(world: World): Promise<unknown> {
+  const { records } = await world.store.range("");
+  return records.filter(({ key }) => !key.startsWith("events/") && !key.startsWith("reports/"));
+}
+
+function made(resource: PlannedResource | undefined): number {
+  return (resource?.steps ?? []).reduce((sum, { count }) => sum + count, 0);
+}
+
+function stopped(resource: PlannedResource | undefined): string[] {
+  return (resource?.steps ?? [])
+    .filter(({ step }) => step === "stop-pod")
+    .map(({ pod }) => pod)
+    .sort();
+}
+
+function placedOn(resource: PlannedResource | undefined): string[] {
+  const placements = (resource?.steps ?? []).flatMap((step) => step.placements);
+  return [...new Set(placements.map(({ node }) => node))].sort();
+}
