@@ -13,12 +13,14 @@ import { startCore } from "./core.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
+import { addMetricRoutes } from "./http/api/metric-routes.ts";
 import { addObjectRoutes } from "./http/api/object-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
+import { metricHandlers } from "./metrics/metric-handlers.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
@@ -151,6 +153,7 @@ function openHttp(
       addIdentityRoutes(app, issuer);
       // Before the routes of objects, which take any plural.
       addEventRoutes(app, { ...calls, events: operator.events, schedule: clock.schedule, stopping });
+      addMetricRoutes(app, { ...calls, handlers: metricHandlers(operator.metrics.pushed) });
       addObjectRoutes(app, { ...calls, handlers: objectHandlers(operator) });
     },
   });
