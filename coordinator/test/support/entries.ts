@@ -83,6 +83,11 @@ export function aJobEntry(fields: ResourceFields = {}): ResourceEntry {
   return anEntry("job", { $case: "job", value }, { name: "migrate", ...fields });
 }
 
+export function aCronJobEntry(fields: ResourceFields = {}): ResourceEntry {
+  const value = { container: { name: "main", image: "app:v1" }, schedule: "@hourly", ...fields.spec };
+  return anEntry("cron_job", { $case: "cronJob", value }, { name: "nightly", ...fields });
+}
+
 export function aRouteEntry(fields: ResourceFields = {}): ResourceEntry {
   return anEntry("route", { $case: "route", value: { targetService: "web", ...fields.spec } }, fields);
 }

@@ -1,6 +1,7 @@
 import { AttemptState, RolloutReason, type RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { cronMessage } from "../cron/progress.ts";
 import { progressOfJob } from "../job/progress.ts";
 import { availableAtMs } from "../workload/availability.ts";
 import { failureOf, whatItWaitsFor } from "./pod-trouble.ts";
@@ -19,6 +20,8 @@ export function progressOf(input: ProgressInput): ResourceProgress {
     return superseded(input, `superseded by rollout ${resource.record.rolloutId}`);
   }
   if (input.job !== undefined) return { ...pick(target), ...progressOfJob(input, input.job) };
+  const cron = cronMessage(resource, input.nowMs);
+  if (cron !== undefined) return done(input, cron);
   if (resource.workload === undefined) return serviceProgress(input);
   return workloadProgress(input, resource.workload);
 }
@@ -79,7 +82,11 @@ function workloadProgress(
   if (attempt?.state === SUCCEEDED) return done(input, attempt.message);
   const { started, text } = lookAt(input, workload);
   const status = started ? RolloutStatus.IN_PROGRESS : RolloutStatus.PENDING;
-  return at(input, status, [text, heldText(input)].filter((part) => part !== "").join("; "));
+  return at(
+    input,
+    status,
+    [text, heldText(input), input.rollout?.imagesAhead ?? ""].filter((part) => part !== "").join("; "),
+  );
 }
 
 /** Nothing was asked of it that wasn't before, so that it is judged by its pods alone. */
