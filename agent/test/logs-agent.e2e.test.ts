@@ -78,7 +78,7 @@ test(
     for (const line of stamped) assert.match(line.split(" ")[0] ?? "", STAMP);
     assert.equal(await logs("talks", {}, "first"), "begin\n");
     assert.match(await logs("talks", { tailLines: 1 }), /^(one|two|three)\n$/);
-    assert.match(await logs("talks", { stream: "stderr" }), /error: .*not kept apart/);
+    assert.match(await logs("talks", { stream: "stderr" }), /error: .*log-streams: separate/);
 
     // The agent is away while the container writes and ends.
     await agent.kill();

@@ -37,6 +37,8 @@ const MAX_BYTES = 10 * 1024 * 1024;
 const CHECK_MS = 5_000;
 // Enough for its first line to be a whole one.
 const SHRUNK_BYTES = 4 * 1024;
+// Entries have times of their own, which decide; a file's time of modification may be a tick older.
+const ENTRY_SLACK_MS = 1_000;
 
 /**
  * Keeps logs within bounds while containerd's shims write them, notes when their lines came, and reads them. The kernel tells of
@@ -86,8 +88,10 @@ export class LogKeeper {
     const log = this.#enter(path);
     const { sinceMs, timestamps, stream } = options;
     try {
-      const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs);
-      if (await hasStreams(path)) {
+      const apart = await hasStreams(path);
+      const slackMs = apart ? ENTRY_SLACK_MS : 0;
+      const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs - slackMs);
+      if (apart) {
         yield* tailEntries(log.file, this.#clock, { ...options, ...(from !== undefined && { from }) });
         return;
       }
