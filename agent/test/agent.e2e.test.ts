@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { kill } from "node:process";
 import { after, before, describe, test } from "node:test";
 import { LogOptions, PodPhase, type PodStatus } from "@forage/proto/forage/agent/v1/agent";
