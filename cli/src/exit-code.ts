@@ -2,11 +2,15 @@
 export const EXIT = {
   ok: 0,
   failed: 1,
+  /** `plan` only: an apply would change something. */
+  changes: 1,
   notPlaced: 2,
   rolledBack: 3,
   timedOut: 4,
   /** `exec` could not run the command, or lost it: told from the command's own codes as container tools do. */
   execFailed: 125,
+  /** `plan` only: it could not be made. */
+  planFailed: 255,
   interrupted: 130,
   /** As if SIGPIPE had ended us. */
   outputClosed: 141,

@@ -87,7 +87,8 @@ test("a job is planned to its end", limit, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await nodesReady(world, 1);
-  const [job] = (await planOf(world, [aJob("import", { completions: 3, parallelism: 2 })])).resources;
+  const [job] = (await planOf(world, [aJob("import", { jobConfig: { completions: 3, parallelism: 2 } })]))
+    .resources;
   assert.equal(made(job), 3);
   assert.deepEqual(job?.notes, []);
 });

@@ -88,7 +88,7 @@ async function send(context: Context, coordinator: Coordinator, bundle: Bundle):
 }
 
 /** The coordinator's complaints with the places in the manifest that they are about. */
-function explainViolations(bundle: Bundle, error: CallError): Error {
+export function explainViolations(bundle: Bundle, error: CallError): Error {
   const located = error.violations.map((violation) => ({ violation, problem: locate(bundle, violation) }));
   const problems = located.flatMap(({ problem }) => problem ?? []);
   if (problems.length === 0) return error;

@@ -13,6 +13,7 @@ import { helpCommand } from "./help.ts";
 import { logs } from "./logs.ts";
 import { nodeLs } from "./node-ls.ts";
 import { nodeCordon, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
+import { plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { priorityClass } from "./priority-class.ts";
 import { registry } from "./registry.ts";
@@ -33,6 +34,7 @@ import { versionCommand } from "./version.ts";
 export const program: Command = groupCommands("forage", "Run containers on a fleet of hosts", [
   apply,
   validate,
+  plan,
   get,
   describe,
   events,

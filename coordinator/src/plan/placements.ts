@@ -23,7 +23,7 @@ export function placementsOf(
       pod: text(pod),
       why: text(why),
       placements: grouped(its, unplaced),
-      detail: detailOf(rest),
+      detail: detailOf(pods > 0 ? rest : { count, ...rest }),
     };
   });
 }

@@ -1,0 +1,80 @@
+import { PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import { operator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+import { defineCommand } from "../command/definition.ts";
+import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT, type ExitCode } from "../exit-code.ts";
+import { readBundles } from "../manifest/bundles.ts";
+import { readSources } from "../manifest/read-sources.ts";
+import { describePlanned } from "../view/plan.ts";
+import { explainViolations, manifestFlag } from "./apply.ts";
+
+export const plan = defineCommand({
+  name: "plan",
+  summary: "Show what an apply would do, step by step, and change nothing",
+  details: `The coordinator tries the manifests out on a copy of the fleet, with the same checks and the same decisions as for an
+apply. It supposes that new pods become ready and that those which are stopped end. Steps of one round are taken together.
+Exit codes: 0 nothing would change, 1 something would, 255 the plan could not be made.`,
+  flags: { file: manifestFlag },
+  run: async (invocation) => {
+    try {
+      return await run(contextOf(invocation), invocation.flags.file);
+    } catch (error) {
+      // Scripts tell "there are changes" from "it went wrong" by the code.
+      if (!(error instanceof CliError) || error.exitCode !== EXIT.failed) throw error;
+      throw new CliError(error.code, error.message, { cause: error, exitCode: EXIT.planFailed });
+    }
+  },
+});
+
+async function run(context: Context, files: readonly string[]): Promise<ExitCode> {
+  const bundles = readBundles(await readSources(files, context.world.stdin), context.settings);
+  const plans = await withCoordinator(context, async (coordinator) => {
+    const found: PlanResponse[] = [];
+    for (const bundle of bundles) {
+      const { namespace } = bundle.request;
+      try {
+        found.push(await coordinator.call(operator.plan, { namespace, bundle: bundle.request }));
+      } catch (error) {
+        throw error instanceof CallError && error.violations.length > 0
+          ? explainViolations(bundle, error)
+          : error;
+      }
+    }
+    return found;
+  });
+  const namespaces = bundles.map(({ request }) => request.namespace);
+  printOne(
+    context,
+    () =>
+      plans.map((each, index) => ({
+        namespace: namespaces[index],
+        ...(PlanResponse.toJSON(each) as object),
+      })),
+    () => describe(context, plans, namespaces),
+  );
+  return plans.some(({ changes }) => changes) ? EXIT.changes : EXIT.ok;
+}
+
+function describe(
+  { format, paint }: Context,
+  plans: readonly PlanResponse[],
+  namespaces: readonly string[],
+): string {
+  const resources = plans.flatMap((each) => each.resources);
+  const changing = resources.filter(({ action }) => action !== "unchanged");
+  if (format === "name") return changing.map(({ kind, name }) => `${kind}/${name}\n`).join("");
+  const several = new Set(namespaces).size > 1;
+  const parts = plans.map((each, index) => {
+    const title = several ? `${paint("strong", `Namespace ${namespaces[index]}:`)}\n` : "";
+    return title + each.resources.map((resource) => describePlanned(resource, paint)).join("");
+  });
+  return `${parts.join("\n")}${summaryOf(changing.length, resources.length - changing.length)}\n`;
+}
+
+function summaryOf(changing: number, unchanged: number): string {
+  if (changing === 0) return "nothing would change";
+  const rest = unchanged === 0 ? "" : `, ${unchanged} unchanged`;
+  return `${changing === 1 ? "1 resource" : `${changing} resources`} would change${rest}`;
+}
