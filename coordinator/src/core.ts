@@ -181,7 +181,7 @@ function servicesOptions(
     readonly heartbeatIntervalMs: number;
   },
 ): ServicesOptions {
-  const { store, clock, log, authority, clusterId, epoch, vault, issuer } = options;
+  const { store, clock, log, authority, clusterId, epoch, vault } = options;
   const { randomName, randomBytes } = options;
   const { state, sessions, tunnels, metrics, control, planner, events, heartbeatIntervalMs } = parts;
   const { nodePorts } = addressRanges(options.config);

@@ -16,6 +16,7 @@ import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
 import { Unplaced } from "./placement/unplaced.ts";
 import { RolloutController } from "./rollout/controller.ts";
+import type { Prefetcher } from "./rollout/prefetch.ts";
 import type { ProgressLimits } from "./rollout/progress-limits.ts";
 import { WorkloadController } from "./workload/controller.ts";
 
@@ -31,6 +32,8 @@ export interface ControlOptions {
   readonly tolerations?: DefaultTolerations;
   /** Told what is decided and why. */
   readonly events: EventRecorder;
+  /** Has nodes pull images ahead of pods. Undefined: nodes have every image. */
+  readonly prefetcher?: Prefetcher & { subscribe(listener: (workloadKey: string) => void): () => void };
   /** What autoscaling goes by. */
   readonly metrics: MetricsDesk;
   /** What services' addresses are taken from. */
@@ -67,6 +70,10 @@ export function startControl(options: ControlOptions): Control {
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
   const crons = new CronController(options);
+  const stopPrefetching = options.prefetcher?.subscribe((key) => {
+    workloads.wake(key);
+    rollouts.wakeForWorkload(key);
+  });
   const evictions = new EvictionController(options);
   const garbage = new ObjectGarbage(options);
   const addresses = new AddressController(options);
@@ -76,6 +83,7 @@ export function startControl(options: ControlOptions): Control {
     rollouts,
     autoscale,
     close: async () => {
+      stopPrefetching?.();
       await autoscale.close();
       await addresses.close();
       await garbage.close();

@@ -46,10 +46,15 @@ export class Assignments {
     return [revision, ...states].join(" ");
   }
 
+  /** What pods of a template with these references log in to registries with. `about`: for the log. */
+  logins(refs: readonly PodRef[], about: string): RegistryCredential[] {
+    return this.#credentials(refs, { bytes: maxObjectBytes, about });
+  }
+
   of(pod: PodEntry): PodAssignment {
     const { record } = pod;
     const stopping = record.stoppingSince !== undefined;
-    const budget = { bytes: maxObjectBytes, pod };
+    const budget = { bytes: maxObjectBytes, about: record.name };
     return {
       uid: record.uid,
       namespace: record.namespace,
@@ -63,7 +68,7 @@ export class Assignments {
       stopping,
       secrets: this.#contents(pod, "secret", budget),
       configMaps: this.#contents(pod, "config_map", budget),
-      registryCredentials: this.#credentials(pod, budget),
+      registryCredentials: this.#credentials(pod.refs, budget),
       claims: this.#claims(pod),
       hostname: record.hostname,
       identityToken: stopping ? undefined : this.identityToken(pod),
@@ -103,7 +108,7 @@ export class Assignments {
     return data && { name: name.name, data, version, current: version === this.#currentOf(name) };
   }
 
-  #credentials({ refs }: PodEntry, budget: Budget): RegistryCredential[] {
+  #credentials(refs: readonly PodRef[], budget: Budget): RegistryCredential[] {
     return refs
       .filter(({ kind }) => kind === "registry_credential")
       .flatMap((ref) => {
@@ -129,7 +134,7 @@ export class Assignments {
     const { state, vault, log } = this.#options;
     const stored = state.objects.version(name, version);
     if (stored === undefined) return undefined;
-    const about = { object: objectKey(name), pod: budget.pod.record.name };
+    const about = { object: objectKey(name), pod: budget.about };
     try {
       const data = vault.open(name, stored);
       budget.bytes -= Object.values(data).reduce((sum, value) => sum + value.byteLength, 0);
@@ -147,7 +152,8 @@ export class Assignments {
 
 interface Budget {
   bytes: number;
-  readonly pod: PodEntry;
+  /** For whom. */
+  readonly about: string;
 }
 
 function onWire({ token, expiresAtMs }: SignedToken): IdentityToken {

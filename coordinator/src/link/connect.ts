@@ -16,6 +16,8 @@ import type { Assignments } from "./assignments.ts";
 import { forgetClaims } from "./claims-removed.ts";
 import { checkNodeReport } from "./node-report.ts";
 import { assignmentRevision, Outbox, type Wanted } from "./outbox.ts";
+import { PrefetchOutbox } from "./prefetch-outbox.ts";
+import type { Prefetches } from "./prefetches.ts";
 import { recordHello, recordStatuses } from "./reports.ts";
 import type { Session, Sessions } from "./sessions.ts";
 
@@ -26,6 +28,7 @@ export interface ConnectOptions {
   readonly assignments: Assignments;
   readonly services: ServiceTable;
   readonly metrics: MetricsDesk;
+  readonly prefetches: Prefetches;
   readonly clock: Clock;
   readonly log: Logger;
   readonly clusterId: string;
@@ -84,10 +87,11 @@ async function* send(
   node: string,
   session: Session,
   signal: AbortSignal,
-  { state, epoch, assignments, services, metrics, clock }: ConnectOptions,
+  { state, epoch, assignments, services, metrics, prefetches, clock }: ConnectOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
   const measuring = new MetricsOutbox(metrics, node);
+  const prefetching = new PrefetchOutbox(prefetches, node);
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
   const wanted = (): Wanted => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
@@ -95,10 +99,12 @@ async function* send(
   for (const value of outbox.snapshot(wanted(), revision())) yield { message: { $case: "snapshot", value } };
   let told: number | undefined;
   const stopReading = services.read(() => session.wake.raise());
-  const stopMeasuring = metrics.read(node, () => {
+  const wake = (): void => {
     session.podsChanged = true;
     session.wake.raise();
-  });
+  };
+  const stopMeasuring = metrics.read(node, wake);
+  const stopPrefetching = prefetches.read(node, wake);
   try {
     while (!signal.aborted) {
       // Services change for all nodes at once, and then nothing else is looked at.
@@ -109,6 +115,8 @@ async function* send(
         if (byPodUid !== undefined) yield { message: { $case: "identityTokens", value: { byPodUid } } };
         const value = measuring.due();
         if (value !== undefined) yield { message: { $case: "podMetrics", value } };
+        const ahead = prefetching.due();
+        if (ahead !== undefined) yield { message: { $case: "imagePrefetches", value: ahead } };
       }
       const { version, messages } = services.after(told);
       told = version;
@@ -122,6 +130,7 @@ async function* send(
   } finally {
     stopReading();
     stopMeasuring();
+    stopPrefetching();
   }
 }
 
@@ -185,6 +194,7 @@ async function take(
       return;
     case "imagePulls":
       options.sessions.heard(session);
+      options.prefetches.take(session.node, message.value.images);
       return;
     case "hello":
       throw new CoordinatorError("INVALID", "hello is said once");

@@ -16,6 +16,7 @@ import type { Unplaced } from "../placement/unplaced.ts";
 import { isReady } from "../workload/readiness.ts";
 import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
 import { workloadInput } from "../workload/view-input.ts";
+import type { Prefetcher } from "./prefetch.ts";
 import { isTerminal, nextLookMs, progressOf } from "./progress.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
@@ -26,6 +27,8 @@ export interface RolloutControllerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly unplaced: Unplaced;
+  /** Undefined: nodes have every image. */
+  readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
   readonly readyEndpoints: (namespace: string, service: string) => number;
 }
@@ -78,6 +81,12 @@ export class RolloutController {
   wakeForPod(pod: PodEntry): void {
     const { namespace, workloadKind, workloadName } = pod.record;
     this.#wakeRolloutsOf(namespace, workloadKind, workloadName);
+  }
+
+  /** By its key: what holds its rollout up changed, which is not in the store. */
+  wakeForWorkload(key: string): void {
+    const [namespace = "", kind = "", name = ""] = key.split("/");
+    this.#wakeRolloutsOf(namespace, kind, name);
   }
 
   async close(): Promise<void> {

@@ -216,6 +216,7 @@ function view(attempt: Partial<RolloutAttempt>, fields: Partial<RolloutView> = {
     attempt: RolloutAttempt.fromPartial(attempt),
     hold: { type: "none" },
     waitsForPromotion: false,
+    imagesAhead: "",
     goodRevision: 0,
     ...fields,
   };

@@ -8,8 +8,9 @@ import { attemptAt } from "../../model/in-force.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { type Workload, workloadOfRevision } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
+import { reached } from "./availability.ts";
+import type { Hold } from "./hold.ts";
 import { lastGood, outdated, revisionFor } from "./revisions.ts";
-import type { Hold } from "./roll-forward.ts";
 import { canarySize } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
@@ -69,7 +70,7 @@ function begin(
     state: AttemptState.PROGRESSING,
     startedAt: toTimestamp(nowMs),
     progressedAt: toTimestamp(nowMs),
-    progress: wanted.strategy?.type === "Recreate" ? leastProgress : 0,
+    progress: reached(wanted, input.pods, input),
   });
   const same = status?.attempt?.templateHash === wanted.templateHash;
   return {
@@ -80,6 +81,3 @@ function begin(
     why: same ? `applied again, as revision ${revision.number}` : `revision ${revision.number}`,
   };
 }
-
-/** Less than there can be, so that any look counts as progress. */
-export const leastProgress = -1_000_000;

@@ -30,3 +30,17 @@ export function stableMsOf(
 ): number {
   return settings.minReadyMs ?? limits.stableMs;
 }
+
+/** How far pods have come to be those of the workload: how many are available. While Recreate still stops others, less than none. */
+export function reached(
+  workload: Workload,
+  pods: readonly PodEntry[],
+  input: AvailabilityInput & { readonly limits: ProgressLimits },
+): number {
+  const stableMs = stableMsOf(workload, input);
+  const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
+  const available = current.filter((pod) => isAvailable(pod, stableMs, input)).length;
+  if (workload.strategy?.type !== "Recreate" || available > 0) return available;
+  // Subtracted from 0, it would be -0 for none.
+  return current.length - pods.length;
+}

@@ -13,7 +13,9 @@ import type { Clock } from "../clock.ts";
 import { withRetirements } from "../drain/retire.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
+import type { Prefetcher } from "../rollout/prefetch.ts";
 import type { ProgressLimits } from "../rollout/progress-limits.ts";
+import { prefetchWish } from "./images-ahead.ts";
 import { nextLookMs, planWorkload } from "./plan.ts";
 import { stepEvents } from "./step-events.ts";
 import { stepPieces } from "./step-pieces.ts";
@@ -33,6 +35,8 @@ export interface WorkloadControllerOptions {
   readonly ofKind?: Readonly<Record<string, (key: string) => Promise<number | undefined>>>;
   readonly unplaced: Pick<Unplaced, "get" | "restart">;
   readonly events: EventRecorder;
+  /** Undefined: nodes have every image. */
+  readonly prefetcher?: Prefetcher | undefined;
   readonly limits: ProgressLimits;
 }
 
@@ -105,6 +109,7 @@ export class WorkloadController {
     if (other !== undefined) return other(key);
     const { log, clock, events } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
+    this.#options.prefetcher?.want(key, prefetchWish(input));
     const steps = withRetirements(planWorkload(input), input);
     if (steps.length > 0) {
       for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");

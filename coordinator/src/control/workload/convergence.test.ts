@@ -86,6 +86,7 @@ class Fleet {
       resource: this.#resource,
       pods: this.pods,
       nodeExists: () => true,
+      imagesOn: () => ({ type: "present" }),
       nodeReady: (node) => !this.#away.has(node),
       nowMs: 0,
       upSinceMs: 0,

@@ -9,8 +9,9 @@ import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
 import { type Failure, failureOf, waitsForRegistry, whatItWaitsFor } from "../rollout/pod-trouble.ts";
-import { leastProgress, type Standing } from "./attempt.ts";
-import { isAvailable, stableMsOf } from "./availability.ts";
+import type { Standing } from "./attempt.ts";
+import { isAvailable, reached, stableMsOf } from "./availability.ts";
+import { describeAhead, imagesAhead, lastingFailure, waitsForImages } from "./images-ahead.ts";
 import { isReady } from "./readiness.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
@@ -103,10 +104,20 @@ function isDone(look: Look, input: WorkloadInput): boolean {
 }
 
 function troubleOf(look: Look, input: WorkloadInput): Failure | undefined {
-  const failure = failureOf(currentOf(look), troubleInput(look, input));
+  const failure = failureOf(currentOf(look), troubleInput(look, input)) ?? imageFailure(look, input);
   if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
   // What stops will make room.
   return look.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
+}
+
+/** Known before a pod has given way for it. */
+function imageFailure(look: Look, input: WorkloadInput): Failure | undefined {
+  const message = lastingFailure(aheadOf(look, input));
+  return message === undefined ? undefined : { reason: RolloutReason.IMAGE, message };
+}
+
+function aheadOf({ standing, ...look }: Look, input: WorkloadInput): ReturnType<typeof imagesAhead> {
+  return imagesAhead({ ...look, hold: standing.hold }, input);
 }
 
 function troubleInput(look: Look, input: WorkloadInput) {
@@ -125,38 +136,32 @@ function waitingOf(uid: string, { standing }: Look, input: WorkloadInput): Unpla
 /** Takes note of more pods than ever being available, from when on the deadline counts anew. */
 function progress(look: Look, input: WorkloadInput): Verdict | undefined {
   const { attempt, hold } = look.standing;
-  const reached = measure(look, input);
-  if (reached <= attempt.progress) return undefined;
+  const now = reached(look.workload, input.pods, input);
+  if (now <= attempt.progress) return undefined;
   const sinceNoteMs = input.nowMs - progressedMs(attempt, input);
-  const canary = hold.type === "canary" && attempt.progress < hold.pods && reached >= hold.pods;
+  const canary = hold.type === "canary" && attempt.progress < hold.pods && now >= hold.pods;
   if (!canary && sinceNoteMs < deadlineMsOf(look, input) / notesPerDeadline) return undefined;
-  const why = canary
-    ? `${reached} new pods are available; the rest waits for a promotion`
-    : counts(look, input);
-  return update(attempt, { progress: reached, progressedAt: toTimestamp(input.nowMs) }, why);
-}
-
-/** Available pods; while Recreate still stops others, less than none. */
-function measure(look: Look, input: WorkloadInput): number {
-  const { workload, staying, stopping } = look;
-  const available = availableOf(look, input);
-  if (workload.strategy?.type !== "Recreate" || available > 0) return available;
-  const older = [...staying, ...stopping].filter(
-    (pod) => !workload.currentHashes.has(pod.record.templateHash),
-  );
-  return -older.length;
+  const why = canary ? `${now} new pods are available; the rest waits for a promotion` : counts(look, input);
+  return update(attempt, { progress: now, progressedAt: toTimestamp(input.nowMs) }, why);
 }
 
 function isLate(look: Look, input: WorkloadInput): boolean {
   if (waitsForPromotion(look, input)) return false;
-  const patience = waitsForRegistry(currentOf(look)) ? registryPatience : 1;
+  const forRegistry = waitsForRegistry(currentOf(look)) || waitsForImages(aheadOf(look, input));
+  const patience = forRegistry ? registryPatience : 1;
   return input.nowMs - progressedMs(look.standing.attempt, input) >= deadlineMsOf(look, input) * patience;
 }
 
 function lateness(look: Look, input: WorkloadInput): Failure {
-  const rest = whatItWaitsFor(currentOf(look), troubleInput(look, input));
+  const rest = [
+    whatItWaitsFor(currentOf(look), troubleInput(look, input)),
+    describeAhead(aheadOf(look, input)),
+  ];
   const deadline = `no progress for ${Math.round(deadlineMsOf(look, input) / 1000)} s, the progress deadline`;
-  return { reason: RolloutReason.DEADLINE, message: rest === "" ? deadline : `${deadline}; ${rest}` };
+  return {
+    reason: RolloutReason.DEADLINE,
+    message: [deadline, ...rest].filter((text) => text !== "").join("; "),
+  };
 }
 
 function deadlineMsOf({ workload }: Look, { limits }: WorkloadInput): number {
@@ -183,7 +188,7 @@ function fail(look: Look, input: WorkloadInput, { reason, message }: Failure): V
     rolledBackTo: beforeNumber,
     message: cause,
     reason,
-    progress: leastProgress,
+    progress: reached(before, input.pods, input),
     progressedAt: toTimestamp(input.nowMs),
   };
   return update(attempt, back, `back to revision ${beforeNumber}: ${cause}`);

@@ -265,6 +265,7 @@ function input(resource: ResourceEntry | undefined, pods: readonly PodEntry[]): 
     resource,
     pods,
     nodeExists: (name) => name !== "gone",
+    imagesOn: () => ({ type: "present" }),
     nodeReady: (name) => name === "n1",
     nowMs,
     upSinceMs: 0,

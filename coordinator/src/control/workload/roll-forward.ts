@@ -1,18 +1,13 @@
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
+import type { ImagesOnNode } from "../rollout/prefetch.ts";
 import { isAvailable } from "./availability.ts";
+import type { Hold } from "./hold.ts";
+import { imagesAhead, isThere } from "./images-ahead.ts";
 import { isReady } from "./readiness.ts";
 import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
-
-/** How far the change to the present revision may go for now. */
-export type Hold =
-  | { readonly type: "none" }
-  /** As far as it is: what is lost is replaced by the like of it. */
-  | { readonly type: "paused" }
-  /** That many new pods. */
-  | { readonly type: "canary"; readonly pods: number };
 
 export interface Roll {
   /** In force. */
@@ -54,6 +49,9 @@ function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadI
   const { workload } = roll;
   const steps = keepCurrent(roll, current, input);
   if (old.length > 0 || leaving.length > 0) {
+    const begun = leaving.length > 0 || current.length > 0;
+    // What serves goes on doing so until nothing but the change itself takes time.
+    if (!begun && ![...imagesAhead(roll, input).values()].every(isThere)) return steps;
     const why = "an older revision, and Recreate stops all of it first";
     return [...steps, ...old.map((pod): WorkloadStep => ({ type: "stop-pod", pod, why }))];
   }
@@ -124,22 +122,25 @@ function keepCurrent({ workload }: Roll, current: readonly PodEntry[], input: Wo
 
 /**
  * Old pods that don't serve go at once. Those that do, only as far as enough others are available: first those on nodes that are
- * not heard of, then what is in between the good revision and the present one.
+ * not heard of, then what is in between the good revision and the present one. Where fewer serve than are wanted until new ones
+ * come, only from nodes that have the new images.
  */
 function retireOld(
-  { workload, before, stableMs }: Roll,
+  roll: Roll,
   { current, old }: Sides,
   { unavailable, oldTarget }: { readonly unavailable: number; readonly oldTarget: number },
   input: WorkloadInput,
 ): WorkloadStep[] {
+  const { workload, before, stableMs } = roll;
   const idle = old.filter((pod) => pod.status?.ready !== true);
   const busy = old.filter((pod) => isReady(pod, input.nodeReady));
   const away = old.filter((pod) => !idle.includes(pod) && !busy.includes(pod));
   const available = current.filter((pod) => isAvailable(pod, stableMs, input)).length + busy.length;
   const spare = available - (workload.replicas - unavailable);
-  const between = busy.filter((pod) => !before?.currentHashes.has(pod.record.templateHash));
-  const base = busy.filter((pod) => !between.includes(pod));
-  const count = Math.max(0, Math.min(busy.length, spare));
+  const most = Math.max(0, Math.min(busy.length, spare));
+  const { pods, count } = mayGo(busy, most, available - workload.replicas, imagesAhead(roll, input));
+  const between = pods.filter((pod) => !before?.currentHashes.has(pod.record.templateHash));
+  const base = pods.filter((pod) => !between.includes(pod));
   const first = input.pickVictims(between, Math.min(count, between.length));
   const going = [
     ...idle,
@@ -148,6 +149,20 @@ function retireOld(
     ...input.pickVictims(base, count - first.length),
   ];
   return going.slice(0, Math.max(0, old.length - oldTarget)).map((pod) => stop(pod, "an older revision"));
+}
+
+/** How many of the serving pods, and of which. Those that are more than wanted need no image where they are. */
+function mayGo(
+  busy: readonly PodEntry[],
+  most: number,
+  surplus: number,
+  ahead: ReadonlyMap<string, ImagesOnNode>,
+): { readonly pods: readonly PodEntry[]; readonly count: number } {
+  const there = busy.filter((pod) => isThere(ahead.get(pod.record.node)));
+  const spare = Math.min(most, Math.max(0, surplus));
+  return there.length >= spare
+    ? { pods: there, count: Math.min(most, there.length) }
+    : { pods: busy, count: spare };
 }
 
 /** Pods that are of least use first: not placed, then not ready, then those whose going keeps the rest spread. */

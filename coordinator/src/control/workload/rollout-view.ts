@@ -1,7 +1,8 @@
 import type { RolloutAttempt } from "@forage/proto/forage/store/v1/store";
 import { standingOf } from "./attempt.ts";
+import type { Hold } from "./hold.ts";
+import { describeAhead, imagesAhead } from "./images-ahead.ts";
 import { waitsForPromotion } from "./judge.ts";
-import type { Hold } from "./roll-forward.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
 /** How the try to run what a container service asks for stands, for those who tell of it. */
@@ -11,6 +12,8 @@ export interface RolloutView {
   readonly hold: Hold;
   /** A canary has all its pods. */
   readonly waitsForPromotion: boolean;
+  /** Why older pods have yet to give way; empty: they need not wait. */
+  readonly imagesAhead: string;
   /** What it would be rolled back to; 0: nothing. */
   readonly goodRevision: number;
 }
@@ -27,6 +30,7 @@ export function rolloutView(input: WorkloadInput): RolloutView | undefined {
     attempt: standing.start === undefined ? standing.attempt : undefined,
     hold: standing.hold,
     waitsForPromotion: waitsForPromotion(look, input),
+    imagesAhead: describeAhead(imagesAhead({ ...look, hold: standing.hold }, input)),
     goodRevision: standing.beforeNumber,
   };
 }

@@ -2,12 +2,15 @@ import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
+import type { Prefetcher } from "../rollout/prefetch.ts";
 import type { ProgressLimits } from "../rollout/progress-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
 export interface ViewOptions {
   readonly state: State;
   readonly unplaced: Pick<Unplaced, "get">;
+  /** Undefined: nodes have every image. */
+  readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
   readonly upSinceMs: number;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
@@ -18,7 +21,7 @@ export interface ViewOptions {
  * `resource` in: an entry with the proposed record, its generation one higher, and what `workloadOf` makes of it.
  */
 export function workloadInput(key: string, nowMs: number, options: ViewOptions): WorkloadInput {
-  const { state, unplaced, limits, upSinceMs, pickVictims } = options;
+  const { state, unplaced, prefetcher, limits, upSinceMs, pickVictims } = options;
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource: ResourceEntry | undefined = state.resource(resourceKey(namespace, kind, name));
   const status = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
@@ -30,6 +33,8 @@ export function workloadInput(key: string, nowMs: number, options: ViewOptions):
     nodeExists: (node) => state.node(node) !== undefined,
     nodeReady: (node) => state.node(node)?.health.ready ?? false,
     unplaced: (uid) => unplaced.get(uid),
+    imagesOn: ({ templateHash }, node) =>
+      prefetcher?.imagesOn(key, templateHash, node) ?? { type: "present" },
     nowMs,
     upSinceMs,
     limits,

@@ -1,6 +1,8 @@
 import type { ContainerServiceStatus, RevisionRecord } from "@forage/proto/forage/store/v1/store";
+import type { Workload } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
+import type { ImagesOnNode } from "../rollout/prefetch.ts";
 import type { ProgressLimits } from "../rollout/progress-limits.ts";
 
 /** All that `planWorkload` decides by. `workloadInput` makes one of the view. */
@@ -19,6 +21,8 @@ export interface WorkloadInput {
   readonly nodeReady: (name: string) => boolean;
   /** Why a pod has no node yet. */
   readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  /** Where the node is with the images of the workload's pods. */
+  readonly imagesOn: (workload: Workload, node: string) => ImagesOnNode;
   /** By the clock that pods' times are of. */
   readonly nowMs: number;
   /** When this coordinator started: while there was none, nothing could come further. */

@@ -1,0 +1,157 @@
+import type {
+  ImagePrefetch,
+  ImagePrefetches,
+  ImagePull,
+  RegistryCredential,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { Clock } from "../control/clock.ts";
+import type { ImagesOnNode, Prefetcher, PrefetchWish } from "../control/rollout/prefetch.ts";
+import { imagesOf } from "../model/images.ts";
+import type { Workload } from "../model/workload.ts";
+
+export interface PrefetchesOptions {
+  readonly clock: Clock;
+  /** Logins that the workload's pods pull with. */
+  readonly credentialsOf: (workload: Workload) => RegistryCredential[];
+  /** Default: as long as an agent that knows what it is asked takes at the most, and then some. */
+  readonly answerMs?: number;
+}
+
+interface Wish extends PrefetchWish {
+  readonly key: string;
+}
+
+/** One connection of a node. */
+interface Reader {
+  readonly onChange: () => void;
+  /** By id, of what it was asked for. */
+  readonly answers: Map<string, ImagePull>;
+  /** Ends the wait for its first answer. */
+  cancel: (() => void) | undefined;
+  silent: boolean;
+}
+
+/** An answer comes at once, that it is being pulled at the least. */
+const answerLimitMs = 10_000;
+
+/** What nodes are to pull ahead of pods, and how far they say they are. All of it is in memory, and asked for again after a restart of either side. */
+export class Prefetches implements Prefetcher {
+  readonly #options: PrefetchesOptions;
+  /** By workload. */
+  readonly #wishes = new Map<string, Wish>();
+  readonly #byNode = new Map<string, Set<string>>();
+  readonly #readers = new Map<string, Reader>();
+  readonly #listeners = new Set<(workloadKey: string) => void>();
+
+  constructor(options: PrefetchesOptions) {
+    this.#options = options;
+  }
+
+  want(key: string, wish: PrefetchWish | undefined): void {
+    const before = this.#wishes.get(key);
+    if (before === undefined && wish === undefined) return;
+    if (before !== undefined && wish !== undefined && isSame(before, wish)) return;
+    for (const node of before?.nodes ?? []) this.#unlist(node, key);
+    if (wish === undefined || wish.nodes.length === 0) this.#wishes.delete(key);
+    else this.#wishes.set(key, { ...wish, key });
+    for (const node of wish?.nodes ?? [])
+      this.#byNode.set(node, (this.#byNode.get(node) ?? new Set()).add(key));
+    for (const node of new Set([...(before?.nodes ?? []), ...(wish?.nodes ?? [])]))
+      this.#readers.get(node)?.onChange();
+  }
+
+  imagesOn(key: string, templateHash: string, node: string): ImagesOnNode {
+    const wish = this.#wishes.get(key);
+    if (wish?.workload.templateHash !== templateHash || !wish.nodes.includes(node))
+      return { type: "unasked" };
+    const reader = this.#readers.get(node);
+    if (reader?.silent) return { type: "unanswered" };
+    const images = imagesOf(wish.workload.template);
+    const answers = images.map(({ image }, index) => ({
+      image,
+      pull: reader?.answers.get(idOf(wish, index)),
+    }));
+    for (const { image, pull } of answers) {
+      if (pull !== undefined && pull.failure !== "")
+        return { type: "failed", reason: pull.failure, image, message: pull.message };
+    }
+    const missing = answers.find(({ pull }) => !pull?.present);
+    return missing === undefined
+      ? { type: "present" }
+      : { type: "pulling", message: missing.pull?.message ?? "" };
+  }
+
+  /** Called with each workload of which something else is known; returns how to stop. */
+  subscribe(listener: (workloadKey: string) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A node has connected; calls when something else is wanted of it. Returns how to stop. */
+  read(node: string, onChange: () => void): () => void {
+    this.#readers.get(node)?.cancel?.();
+    const reader: Reader = { onChange, answers: new Map(), cancel: undefined, silent: false };
+    this.#readers.set(node, reader);
+    this.#tell(node);
+    return () => {
+      if (this.#readers.get(node) !== reader) return;
+      reader.cancel?.();
+      this.#readers.delete(node);
+      this.#tell(node);
+    };
+  }
+
+  /** All that the node is to pull now; with logins, so for the wire only. */
+  requestsFor(node: string): ImagePrefetches {
+    const { clock, credentialsOf, answerMs = answerLimitMs } = this.#options;
+    const wishes = [...(this.#byNode.get(node) ?? [])].flatMap((key) => this.#wishes.get(key) ?? []);
+    const reader = this.#readers.get(node);
+    if (reader !== undefined && wishes.length > 0) {
+      reader.cancel ??= clock.schedule(answerMs, () => {
+        reader.silent = true;
+        this.#tell(node);
+      });
+    }
+    return { images: wishes.flatMap((wish) => onWire(wish, credentialsOf(wish.workload))) };
+  }
+
+  /** What a node says of all that it was asked for. */
+  take(node: string, images: readonly ImagePull[]): void {
+    const reader = this.#readers.get(node);
+    if (reader === undefined) return;
+    // It knows what it is asked: whatever takes longer from now on is being pulled.
+    reader.cancel?.();
+    reader.cancel = () => {};
+    reader.silent = false;
+    reader.answers.clear();
+    for (const pull of images) reader.answers.set(pull.id, pull);
+    this.#tell(node);
+  }
+
+  #unlist(node: string, key: string): void {
+    const keys = this.#byNode.get(node);
+    keys?.delete(key);
+    if (keys?.size === 0) this.#byNode.delete(node);
+  }
+
+  #tell(node: string): void {
+    for (const key of this.#byNode.get(node) ?? []) for (const listener of this.#listeners) listener(key);
+  }
+}
+
+function onWire(wish: Wish, registryCredentials: RegistryCredential[]): ImagePrefetch[] {
+  const { namespace, template } = wish.workload;
+  return imagesOf(template).map(({ image, pullPolicy }, index) => {
+    return { id: idOf(wish, index), namespace, image, pullPolicy, registryCredentials };
+  });
+}
+
+function idOf({ key, workload }: Wish, index: number): string {
+  return `${key} ${workload.templateHash} ${index}`;
+}
+
+function isSame(a: PrefetchWish, b: PrefetchWish): boolean {
+  if (a.workload.templateHash !== b.workload.templateHash || a.nodes.length !== b.nodes.length) return false;
+  const nodes = new Set(a.nodes);
+  return b.nodes.every((node) => nodes.has(node));
+}

@@ -1,0 +1,26 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+
+export interface ImageUse {
+  readonly image: string;
+  /** As the container has it; empty: as the tag says. */
+  readonly pullPolicy: string;
+}
+
+/** Pure: the images of all containers, each once with each policy. */
+export function imagesOf({ container, sidecars, initContainers }: PodTemplate): ImageUse[] {
+  const uses = new Map<string, ImageUse>();
+  for (const it of [container, ...sidecars, ...initContainers]) {
+    if (it === undefined) continue;
+    const { image, imagePullPolicy: pullPolicy } = it;
+    uses.set(`${image} ${pullPolicy}`, { image, pullPolicy });
+  }
+  return [...uses.values()];
+}
+
+/** Whether the registry is asked for it though it is there: as Kubernetes, unless the policy or a fixed tag or digest says otherwise. */
+export function isAskedForAlways({ image, pullPolicy }: ImageUse): boolean {
+  if (pullPolicy !== "") return pullPolicy === "Always";
+  if (image.includes("@")) return false;
+  const name = image.slice(image.lastIndexOf("/") + 1);
+  return !name.includes(":") || name.endsWith(":latest");
+}
