@@ -1,0 +1,241 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { RolloutPlay } from "../../../test/support/rollout-play.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { rolloutView } from "./rollout-view.ts";
+
+const deadlineMs = 600_000;
+const four = { scaling: { replicas: 4 } };
+
+/** Pods of app:v1 that have proved themselves: p0 to p3. */
+function running(): RolloutPlay {
+  const play = new RolloutPlay();
+  play.apply("app:v1", four);
+  play.finish();
+  return play;
+}
+
+function count(play: RolloutPlay, image: string): number {
+  return play.picture().filter((line) => line.includes(`${image} `) && !line.endsWith("stopping")).length;
+}
+
+describe("a paused rollout", () => {
+  test("begins nothing", () => {
+    const play = running();
+    play.decide({ paused: true });
+    play.apply("app:v2", four);
+    assert.deepEqual(play.finish(), ["start revision 2"]);
+    assert.equal(count(play, "app:v1"), 4);
+  });
+
+  test("replaces lost pods by the like, and scales", () => {
+    const play = running();
+    play.decide({ paused: true });
+    play.apply("app:v2", four);
+    play.finish();
+    play.vanishes("p0");
+    assert.deepEqual(play.settle(), ["create 1 app:v1"]);
+    play.apply("app:v2", { scaling: { replicas: 6 } });
+    assert.deepEqual(play.settle(), ["start revision 2", "create 2 app:v1"]);
+  });
+
+  test("holds one that is under way, and neither its deadline nor a crash ends it", () => {
+    const play = running();
+    play.apply("app:v2", four);
+    play.settle();
+    play.decide({ paused: true });
+    play.crashes("p4");
+    play.nowMs += 10 * deadlineMs;
+    assert.deepEqual(play.settle(), []);
+    assert.equal(count(play, "app:v1"), 3);
+    assert.equal(play.state(), "PROGRESSING");
+    play.decide({ paused: false });
+    play.finish();
+    assert.equal(play.state(), "ROLLED_BACK");
+  });
+
+  test("of Recreate stops nothing", () => {
+    const play = running();
+    play.decide({ paused: true });
+    play.apply("app:v2", { ...four, updateStrategy: { type: "Recreate" } });
+    assert.deepEqual(play.finish(), ["start revision 2"]);
+    play.decide({ paused: false });
+    play.finish();
+    assert.equal(count(play, "app:v2"), 4);
+  });
+});
+
+describe("a canary", () => {
+  const canary = (value: string) => ({ "forage.dev/canary": value });
+
+  test("holds after its pods until it is promoted, whatever the deadline", () => {
+    const play = running();
+    play.apply("app:v2", four, canary("1"));
+    play.finish();
+    assert.deepEqual([count(play, "app:v1"), count(play, "app:v2")], [3, 1]);
+    assert.equal(rolloutView(play.input())?.waitsForPromotion, true);
+    play.nowMs += 10 * deadlineMs;
+    assert.deepEqual(play.finish(), []);
+    play.decide({ attempt: { ...play.attempt, promoted: true, progressedAt: toTimestamp(play.nowMs) } });
+    play.finish();
+    assert.deepEqual([count(play, "app:v2"), play.state()], [4, "SUCCEEDED"]);
+  });
+
+  test("is a share of the replicas, rounded up", () => {
+    const play = running();
+    play.apply("app:v2", four, canary("30%"));
+    play.finish();
+    assert.equal(count(play, "app:v2"), 2);
+  });
+
+  test("replaces lost pods of either side by the like", () => {
+    const play = running();
+    play.apply("app:v2", four, canary("1"));
+    play.finish();
+    const ready = (image: string) =>
+      play
+        .picture()
+        .find((line) => line.includes(image))
+        ?.split(" ")[0] ?? "";
+    play.vanishes(ready("app:v1"));
+    assert.deepEqual(play.settle(), ["create 1 app:v1"]);
+    play.runAll();
+    play.vanishes(ready("app:v2"));
+    assert.deepEqual(play.settle(), ["create 1 app:v2"]);
+  });
+
+  test("that crashes is rolled back, also while it waits", () => {
+    const play = running();
+    play.apply("app:v2", four, canary("1"));
+    play.finish();
+    const name =
+      play
+        .picture()
+        .find((line) => line.includes("app:v2"))
+        ?.split(" ")[0] ?? "";
+    play.crashes(name);
+    play.finish();
+    assert.deepEqual([count(play, "app:v1"), play.state()], [4, "ROLLED_BACK"]);
+  });
+
+  test("that doesn't come up is rolled back at the deadline", () => {
+    const play = running();
+    play.apply("app:v2", four, canary("1"));
+    play.settle();
+    play.nowMs += deadlineMs;
+    play.settle();
+    assert.match(play.state(), /ROLL/);
+  });
+
+  test("makes nothing wait where there is nothing good to hold on to, nor when only the size changes", () => {
+    const play = new RolloutPlay();
+    play.apply("app:v1", four, canary("1"));
+    play.finish();
+    assert.deepEqual([count(play, "app:v1"), play.state()], [4, "SUCCEEDED"]);
+    play.apply("app:v1", { scaling: { replicas: 8 } }, canary("1"));
+    assert.deepEqual(play.settle(), ["start revision 1", "create 4 app:v1"]);
+  });
+
+  test("with no surge gives way first", () => {
+    const play = running();
+    const spec = { ...four, updateStrategy: { rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } } };
+    play.apply("app:v2", spec, canary("2"));
+    play.finish();
+    assert.deepEqual([count(play, "app:v1"), count(play, "app:v2")], [2, 2]);
+  });
+});
+
+describe("a newer version during a rollout", () => {
+  test("takes its place: what is in between goes first", () => {
+    const play = running();
+    play.apply("app:v2", four);
+    play.settle();
+    play.runAll();
+    play.settle();
+    const between = play
+      .picture()
+      .filter((line) => line.includes("app:v2"))
+      .map((line) => line.split(" ")[0]);
+    assert.ok(between.length > 0);
+    play.apply("app:v3", four);
+    play.settle();
+    play.runAll();
+    const stopped = play
+      .settle()
+      .filter((step) => step.startsWith("stop"))
+      .map((step) => step.slice(5));
+    assert.ok(stopped.length > 0);
+    for (const name of stopped) assert.ok(between.includes(name), `${name} isn't one of ${between}`);
+    play.finish();
+    assert.deepEqual([count(play, "app:v3"), play.pods.length, play.state()], [4, 4, "SUCCEEDED"]);
+  });
+
+  test("that fails goes back to the last good one, not to what is in between", () => {
+    const play = running();
+    play.apply("app:v2", four);
+    play.settle();
+    play.apply("app:v3", four);
+    play.settle();
+    const name =
+      play
+        .picture()
+        .find((line) => line.includes("app:v3"))
+        ?.split(" ")[0] ?? "";
+    play.crashes(name);
+    play.finish();
+    assert.deepEqual([count(play, "app:v1"), play.pods.length, play.state()], [4, 4, "ROLLED_BACK"]);
+    assert.equal(play.attempt.rolledBackTo, 1);
+  });
+
+  test("during a rollback starts at once", () => {
+    const play = running();
+    play.apply("app:v2", four);
+    play.settle();
+    play.crashes("p4");
+    play.look();
+    assert.equal(play.state(), "ROLLING_BACK");
+    play.apply("app:v3", four);
+    play.finish();
+    assert.deepEqual([count(play, "app:v3"), play.pods.length, play.state()], [4, 4, "SUCCEEDED"]);
+  });
+});
+
+describe("the history", () => {
+  test("keeps ten, and the good one however old it is", () => {
+    const play = running();
+    for (let version = 2; version <= 20; version++) {
+      play.apply(`app:bad${version}`, four, { "forage.dev/rollback": "off" });
+      play.settle();
+    }
+    const numbers = play.revisions.map(({ number }) => number).sort((a, b) => a - b);
+    assert.deepEqual(numbers, [1, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]);
+  });
+
+  test("gives what comes back a new number, under which it has to prove itself", () => {
+    const play = running();
+    play.apply("app:v2", four);
+    play.finish();
+    play.apply("app:v1", four);
+    play.settle();
+    assert.deepEqual(
+      play.revisions.map(({ number, good }) => [number, good]),
+      [
+        [2, true],
+        [3, false],
+      ],
+    );
+    play.finish();
+    assert.equal(play.revisions.find(({ number }) => number === 3)?.good, true);
+  });
+
+  test("has no new revision for another size or other words", () => {
+    const play = running();
+    play.apply("app:v1", { scaling: { replicas: 5 } }, { "forage.dev/change-cause": "More" });
+    play.finish();
+    assert.deepEqual(
+      play.revisions.map(({ number, good, changeCause }) => [number, good, changeCause]),
+      [[1, true, "More"]],
+    );
+    assert.equal(play.pods.length, 5);
+  });
+});

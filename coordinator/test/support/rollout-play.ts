@@ -1,0 +1,216 @@
+import assert from "node:assert/strict";
+import { PodPhase, type PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import {
+  AttemptState,
+  ContainerServiceStatus,
+  type RevisionRecord,
+  type RolloutAttempt,
+} from "@forage/proto/forage/store/v1/store";
+import type { UnplacedPod } from "../../src/control/placement/unplaced.ts";
+import { planWorkload } from "../../src/control/workload/plan.ts";
+import type { WorkloadInput } from "../../src/control/workload/workload-input.ts";
+import type { WorkloadStep } from "../../src/control/workload/workload-step.ts";
+import { workloadInForce } from "../../src/model/in-force.ts";
+import type { PodEntry, ResourceEntry } from "../../src/state/entries.ts";
+import { aPod, aWorkloadEntry } from "./entries.ts";
+
+type StatusFields = Parameters<typeof PodStatus.fromPartial>[0];
+
+/** One container service through its rollouts, in memory and step by step. Its pods are named `p0`, `p1`, … as they are made. */
+export class RolloutPlay {
+  pods: PodEntry[] = [];
+  revisions: RevisionRecord[] = [];
+  status: ContainerServiceStatus | undefined;
+  nowMs = 1_000_000;
+  upSinceMs = 0;
+  /** Whether the agents' nodes are heard of. */
+  readonly away = new Set<string>();
+  readonly unplaced = new Map<string, UnplacedPod>();
+  #applied: ResourceEntry = aWorkloadEntry();
+  #generation = 0n;
+  #names = 0;
+
+  /** As it would be applied; `annotations` are those of the pod_config. */
+  apply(image: string, spec: object = {}, annotations: Readonly<Record<string, string>> = {}): void {
+    const podConfig = { annotations };
+    const entry = aWorkloadEntry({ spec: { container: { name: "main", image }, podConfig, ...spec } });
+    this.#generation++;
+    this.#applied = { ...entry, record: { ...entry.record, generation: this.#generation } };
+  }
+
+  get resource(): ResourceEntry {
+    const { record, wanted } = this.#applied;
+    assert.ok(wanted);
+    const workload = workloadInForce(record, wanted, this.status, (number) =>
+      this.revisions.find((revision) => revision.number === number),
+    );
+    return { ...this.#applied, workload };
+  }
+
+  get attempt(): RolloutAttempt {
+    assert.ok(this.status?.attempt);
+    return this.status.attempt;
+  }
+
+  /** One look: what it does, in words, done. */
+  look(): string[] {
+    const steps = planWorkload(this.input());
+    for (const step of steps) this.#take(step);
+    return steps.map((step) => this.#wordsOf(step));
+  }
+
+  /** Looks until there is nothing to do; what was done. */
+  settle(): string[] {
+    const done: string[] = [];
+    for (let looks = 0; looks < 50; looks++) {
+      const words = this.look();
+      if (words.length === 0) return done;
+      done.push(...words);
+    }
+    return assert.fail(`it never settles: ${done.slice(-10).join(", ")}`);
+  }
+
+  /** All that there are run and what stops goes, again and again until nothing is left to do. */
+  finish(): string[] {
+    const done: string[] = [];
+    for (let rounds = 0; rounds < 50; rounds++) {
+      const words = this.settle();
+      done.push(...words);
+      if (!this.runAll() && words.length === 0) return done;
+    }
+    return assert.fail(`it never ends: ${done.slice(-10).join(", ")}`);
+  }
+
+  /** Every pod that isn't ready becomes so, and every stopping one is removed. Whether that changed anything. */
+  runAll(): boolean {
+    const before = this.pods;
+    this.pods = this.pods.filter((pod) => pod.record.stoppingSince === undefined);
+    for (const pod of this.pods) if (!pod.status?.ready) this.says(pod.record.name, { ready: true });
+    return before.length !== this.pods.length || before.some((pod) => !this.pods.includes(pod));
+  }
+
+  /** A node says something of a pod, which is on it from then on. */
+  says(name: string, status: StatusFields, node = "n1"): void {
+    this.#change(name, (pod) => {
+      const { templateHash: hash, stoppingSince, template } = pod.record;
+      const stopping = stoppingSince !== undefined;
+      const told = { phase: PodPhase.RUNNING, ...status };
+      const made = aPod({ name, hash, node, stopping, status: told, observedAtMs: this.nowMs });
+      return { ...made, record: { ...made.record, template } };
+    });
+  }
+
+  /** Its container crashes again and again. */
+  crashes(name: string): void {
+    this.waits(name, "CrashLoopBackOff", "starts again soon", 2);
+  }
+
+  waits(name: string, reason: string, message: string, restartCount = 0): void {
+    const container = { name: "main", restartCount, state: { $case: "waiting", value: { reason, message } } };
+    this.says(name, { phase: PodPhase.PENDING, containers: [container] } as StatusFields);
+  }
+
+  /** Nothing of it is left. */
+  vanishes(name: string): void {
+    this.pods = this.pods.filter((pod) => pod.record.name !== name);
+  }
+
+  /** What there is: `p0 app:v1 ready`. */
+  picture(): string[] {
+    return this.pods.map((pod) => {
+      const image = pod.record.template?.container?.image;
+      const state = pod.record.stoppingSince ? "stopping" : pod.status?.ready ? "ready" : "waiting";
+      return `${pod.record.name} ${image} ${state}`;
+    });
+  }
+
+  /** `SUCCEEDED`, `ROLLED_BACK`, … */
+  state(): string {
+    const word = Object.entries(AttemptState).find(([, value]) => value === this.attempt.state);
+    return word?.[0] ?? "";
+  }
+
+  decide(change: Partial<ContainerServiceStatus>): void {
+    this.status = { ...(this.status ?? ContainerServiceStatus.fromPartial({})), ...change };
+  }
+
+  input(): WorkloadInput {
+    return {
+      resource: this.resource,
+      pods: this.pods,
+      status: this.status,
+      revisions: this.revisions,
+      nodeExists: () => true,
+      nodeReady: (node) => !this.away.has(node),
+      unplaced: (uid) => this.unplaced.get(uid),
+      imagesOn: () => ({ type: "present" }),
+      nowMs: this.nowMs,
+      upSinceMs: this.upSinceMs,
+      limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
+      pickVictims: (pods, count) => pods.slice(0, count),
+    };
+  }
+
+  #take(step: WorkloadStep): void {
+    switch (step.type) {
+      case "start-rollout":
+        this.decide({ attempt: step.attempt });
+        this.#keep(step.revision, step.forget);
+        return;
+      case "update-rollout":
+        this.decide({ attempt: step.attempt });
+        if (step.good !== undefined) this.#keep({ ...step.good, good: true }, []);
+        return;
+      case "create-pods":
+        for (let i = 0; i < step.count; i++) {
+          const made = aPod({ name: `p${this.#names++}`, hash: step.of.templateHash, node: "" });
+          this.pods = [...this.pods, { ...made, record: { ...made.record, template: step.of.template } }];
+        }
+        return;
+      case "stop-pod":
+        this.#change(step.pod.record.name, (pod) => {
+          const { name, templateHash: hash, node, template } = pod.record;
+          const stopped = aPod({
+            name,
+            hash,
+            node,
+            stopping: true,
+            ...(pod.status && { status: pod.status }),
+          });
+          return { ...stopped, record: { ...stopped.record, template } };
+        });
+        return;
+      case "forget-pod":
+        this.vanishes(step.pod.record.name);
+        return;
+      default:
+        return;
+    }
+  }
+
+  #keep(revision: RevisionRecord, forget: readonly number[]): void {
+    const gone = [revision.number, ...forget];
+    this.revisions = [...this.revisions.filter(({ number }) => !gone.includes(number)), revision];
+  }
+
+  #change(name: string, change: (pod: PodEntry) => PodEntry): void {
+    this.pods = this.pods.map((pod) => (pod.record.name === name ? change(pod) : pod));
+  }
+
+  #wordsOf(step: WorkloadStep): string {
+    switch (step.type) {
+      case "start-rollout":
+        return `start revision ${step.revision.number}`;
+      case "update-rollout":
+        return `${this.state()}: ${step.why}`;
+      case "create-pods":
+        return `create ${step.count} ${step.of.template.container?.image}`;
+      case "stop-pod":
+      case "forget-pod":
+      case "relabel-pod":
+        return `${step.type.replace("-pod", "")} ${step.pod.record.name}`;
+      default:
+        return step.type;
+    }
+  }
+}
