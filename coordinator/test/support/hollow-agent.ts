@@ -12,6 +12,8 @@ import {
   type IdentityToken,
   type JoinResponse,
   type PodAssignment,
+  type PodMetricsRequest,
+  PodMetricsSample,
   PodPhase,
   PodStatus,
   type RenewResponse,
@@ -49,6 +51,10 @@ export class HollowAgent {
   readonly sessions: SessionRequest[] = [];
   readonly claimRemovals: ClaimRef[] = [];
   readonly identityTokens: Record<string, IdentityToken>[] = [];
+  /** What it was asked to measure last. */
+  metricsRequests: readonly PodMetricsRequest[] = [];
+  /** Of each pod that it is asked about, told with every heartbeat; undefined: nothing. */
+  measure: ((request: PodMetricsRequest) => Parameters<typeof PodMetricsSample.fromPartial>[0]) | undefined;
   behaviour: Behaviour;
   /** What it says of a pod that is to stop. */
   onStopping: Behaviour = removedPod;
@@ -103,6 +109,7 @@ export class HollowAgent {
     this.#heartbeat = setInterval(() => {
       if (options.heartbeats === false) return;
       this.#send({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } });
+      this.#tellMetrics();
     }, 100);
   }
 
@@ -146,6 +153,15 @@ export class HollowAgent {
     this.#client.close();
   }
 
+  #tellMetrics(): void {
+    const { measure } = this;
+    if (measure === undefined || this.metricsRequests.length === 0) return;
+    const pods = this.metricsRequests.map((request) =>
+      PodMetricsSample.fromPartial({ podUid: request.podUid, ...measure(request) }),
+    );
+    this.#send({ $case: "podMetrics", value: { pods } });
+  }
+
   #send(message: NonNullable<ConnectRequest["message"]>): void {
     if (this.ended === undefined) this.#stream.write({ message });
   }
@@ -162,6 +178,7 @@ export class HollowAgent {
       this.claimRemovals.push(...message.value.claimRemovals);
       this.#assign(message.value.upserts);
     }
+    if (message?.$case === "podMetrics") this.metricsRequests = message.value.pods;
     if (message?.$case === "identityTokens") this.identityTokens.push(message.value.byPodUid);
     if (message?.$case === "session") this.sessions.push(message.value);
   }
