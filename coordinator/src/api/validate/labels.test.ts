@@ -20,5 +20,15 @@ describeSpec("container_service", "annotations", [
   ["any text", inPodConfig({ annotations: { "Example.com/A": "any\ntext \0 ü" } }), []],
   ["an empty key", inPodConfig({ annotations: { "": "a" } }), ["pod_config.annotations[]"]],
   ["256 KiB", inPodConfig({ annotations: { a: "x".repeat(256 * 1024 - 1) } }), []],
+  ["separate streams", inPodConfig({ annotations: { "forage.dev/log-streams": "separate" } }), []],
+  ["combined streams", inPodConfig({ annotations: { "forage.dev/log-streams": "combined" } }), []],
+  ...["", "Separate", "split"].map(
+    (text) =>
+      [
+        `streams that are "${text}"`,
+        inPodConfig({ annotations: { "forage.dev/log-streams": text } }),
+        ["pod_config.annotations[forage.dev/log-streams]"],
+      ] as const,
+  ),
   ["a byte more", inPodConfig({ annotations: { a: "x".repeat(256 * 1024) } }), ["pod_config.annotations"]],
 ]);

@@ -3,7 +3,7 @@ import type { Field } from "../field.ts";
 import { validateAnnotations, validateLabels } from "../labels.ts";
 import { dnsSubdomainProblem } from "../syntax/names.ts";
 import { waitSecondsProblem } from "../syntax/numbers.ts";
-import { choiceProblem } from "../syntax/text.ts";
+import { choiceProblem, requiredChoiceProblem } from "../syntax/text.ts";
 import { validateAffinity } from "./affinity.ts";
 import { validateDns } from "./dns.ts";
 import { validatePodSecurity } from "./security-context.ts";
@@ -11,6 +11,10 @@ import { validateTolerations } from "./tolerations.ts";
 import { validateTopologySpread } from "./topology-spread.ts";
 
 const maxPullSecrets = 32;
+/** Annotations that the agent acts on, with what they may say. */
+const choices: Readonly<Record<string, readonly string[]>> = {
+  "forage.dev/log-streams": ["combined", "separate"],
+};
 
 export function validatePodConfig(config: PodConfig, field: Field): void {
   validateNames(config, field);
@@ -26,6 +30,10 @@ export function validatePodConfig(config: PodConfig, field: Field): void {
   if (config.securityContext !== undefined)
     validatePodSecurity(config.securityContext, field.at("security_context"));
   validateAnnotations(config.annotations, field.at("annotations"));
+  for (const [key, allowed] of Object.entries(choices)) {
+    const text = config.annotations[key];
+    if (text !== undefined) field.at("annotations").key(key).check(requiredChoiceProblem(text, allowed));
+  }
   validateLabels(config.labels, field.at("labels"));
 }
 
