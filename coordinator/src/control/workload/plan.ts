@@ -33,8 +33,9 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   const staying: PodEntry[] = [];
   for (const pod of active) {
     const why = spent(pod, input.nowMs) ?? (start && hopeless(pod, input));
-    if (why === undefined) staying.push(pod);
-    else steps.push({ type: "stop-pod", pod, why });
+    if (why !== undefined) steps.push({ type: "stop-pod", pod, why });
+    // Others are made in the place of those that are to leave their nodes; when these stop, `withRetirements` says.
+    else if (pod.record.drainingSince === undefined) staying.push(pod);
   }
   if (workload === undefined || standing === undefined) return steps;
   const stopping = left.filter((pod) => pod.record.stoppingSince !== undefined);
