@@ -9,6 +9,8 @@ import { AddressController, type AddressRanges } from "./addresses/controller.ts
 import { AutoscaleController } from "./autoscale/controller.ts";
 import type { Clock } from "./clock.ts";
 import { CronController } from "./cron/controller.ts";
+import { DependsController } from "./depends/controller.ts";
+import { isHeldIn } from "./depends/held.ts";
 import { EvictionController } from "./eviction/controller.ts";
 import type { DefaultTolerations } from "./eviction/eviction-of.ts";
 import { JobReconciler } from "./job/reconciler.ts";
@@ -61,7 +63,7 @@ export function startControl(options: ControlOptions): Control {
   });
   const rollouts = new RolloutController({ ...options, unplaced });
   const placement = new PlacementController({ ...options, unplaced });
-  const jobs = new JobReconciler({ ...options, held: () => false });
+  const jobs = new JobReconciler({ ...options, held: isHeldIn(options.state) });
   const workloads = new WorkloadController({
     ...options,
     // Cron jobs have no pods, and a loop of their own.
@@ -70,6 +72,7 @@ export function startControl(options: ControlOptions): Control {
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
   const crons = new CronController(options);
+  const depends = new DependsController(options);
   const stopPrefetching = options.prefetcher?.subscribe((key) => {
     workloads.wake(key);
     rollouts.wakeForWorkload(key);
@@ -88,6 +91,7 @@ export function startControl(options: ControlOptions): Control {
       await addresses.close();
       await garbage.close();
       await evictions.close();
+      await depends.close();
       await crons.close();
       await workloads.close();
       await placement.close();

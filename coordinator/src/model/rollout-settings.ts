@@ -1,3 +1,4 @@
+import { jobAnnotations } from "./job-annotations.ts";
 import type { Labels } from "./labels.ts";
 
 /** Annotations of a pod_config that say how its workload is rolled out. They aren't handed to pods: changing one makes no new pods. */
@@ -81,7 +82,7 @@ export function podAnnotations(
   annotations: Readonly<Record<string, string>>,
   restartedAt: string | undefined,
 ): Record<string, string> {
-  const settings = new Set<string>(Object.values(rolloutAnnotations));
+  const settings = new Set<string>([...Object.values(rolloutAnnotations), ...Object.values(jobAnnotations)]);
   const kept = Object.entries(annotations).filter(([name]) => !settings.has(name));
   return {
     ...Object.fromEntries(kept),

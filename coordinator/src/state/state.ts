@@ -23,7 +23,6 @@ import {
 } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import { refsOf } from "../model/pod-refs.ts";
-import { runRefsOf } from "../model/run-refs.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { workloadKey, workloadOf } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
@@ -36,6 +35,7 @@ import type {
   ResourceEntry,
   RolloutEntry,
 } from "./entries.ts";
+import { podGroups, resourceGroups, rolloutGroups } from "./groups.ts";
 import { IndexMap } from "./index-map.ts";
 import { ObjectsView } from "./objects-view.ts";
 import { RecordView } from "./record-view.ts";
@@ -95,6 +95,11 @@ export class State {
   /** What a resource has made, as a cron job its runs. */
   resourcesOwnedBy(namespace: string, kind: string, name: string): ResourceEntry[] {
     return this.#resources.group(`owner:${namespace}/${kind}/${name}`);
+  }
+
+  /** What waits for the workload of the key `namespace/kind/name` before it begins. */
+  resourcesNeeding(key: string): ResourceEntry[] {
+    return this.#resources.group(`needs:${key}`);
   }
 
   pod(namespace: string, name: string): PodEntry | undefined {
@@ -366,29 +371,4 @@ function statusOf(
 ): Pick<PodEntry, "status" | "observedAtMs" | "readySinceMs"> {
   const { status, observedAt, readySince } = record ?? {};
   return { status, observedAtMs: toEpochMs(observedAt), readySinceMs: toEpochMs(readySince) };
-}
-
-function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
-  const found = [...[wanted, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
-  const refs = found.map((ref) => `ref:${objectKey(ref)}`);
-  const { owner } = record;
-  const owners = owner === undefined ? [] : [`owner:${record.namespace}/${owner.kind}/${owner.name}`];
-  return [`ns:${record.namespace}`, ...owners, ...new Set(refs)];
-}
-
-function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {
-  const groups = [`ns:${record.namespace}`, `uid:${record.uid}`, `workload:${workload}`];
-  for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
-  if (record.node !== "") groups.push(`node:${record.node}`);
-  else if (record.stoppingSince === undefined) groups.push("unbound");
-  if (record.drainingSince !== undefined && record.stoppingSince === undefined)
-    groups.push("draining", `draining:${workload}`);
-  return groups;
-}
-
-function rolloutGroups(record: RolloutRecord): string[] {
-  const groups = record.resources.map((r) => `resource:${record.namespace}/${r.kind}/${r.name}`);
-  groups.push(`ns:${record.namespace}`);
-  if (!record.finished) groups.push("active");
-  return groups;
 }

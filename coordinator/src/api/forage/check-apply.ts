@@ -1,6 +1,7 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import type { State } from "../../state/state.ts";
 import { validateApply } from "../validate/apply.ts";
+import { checkDependsOn } from "../validate/depends-on.ts";
 import { checkNodePorts, type PortRange } from "../validate/node-ports.ts";
 import { checkPriorityClasses } from "../validate/priority-classes.ts";
 
@@ -15,4 +16,5 @@ export function checkApply(request: ApplyResourcesRequest, { state, nodePorts }:
   validateApply(request);
   checkPriorityClasses(request, (name) => state.objects.priorityOf(name) !== undefined);
   checkNodePorts(request, nodePorts, state);
+  checkDependsOn(request, state.resources(request.namespace));
 }

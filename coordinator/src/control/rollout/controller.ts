@@ -10,6 +10,7 @@ import type { Change, PodEntry, RolloutEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
+import { heldBy } from "../depends/held.ts";
 import { jobProgressInput } from "../job/progress-input.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
@@ -166,6 +167,7 @@ export class RolloutController {
         startedMs: toEpochMs(createdAt) ?? 0,
         resource,
         job: jobProgressInput(resource, state),
+        waitsFor: resource === undefined ? [] : heldBy(resource, state),
         pods: state.podsOfWorkload(key),
         rollout: target.kind === "container_service" ? this.#rolloutView(key) : undefined,
         unplaced: (uid) => unplaced.get(uid),

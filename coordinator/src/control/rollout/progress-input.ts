@@ -1,6 +1,7 @@
 import type { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
 import type { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { Waiting } from "../depends/waits-for.ts";
 import type { JobProgressInput } from "../job/progress-input.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
@@ -24,6 +25,8 @@ export interface ProgressInput {
   /** Of the workload, all revisions, stopping ones too. */
   readonly pods: readonly PodEntry[];
   readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  /** What it depends on that isn't there yet. */
+  readonly waitsFor?: readonly Waiting[];
   /** Set when the resource is a job. */
   readonly job?: JobProgressInput | undefined;
   /** Set when it is a container service. */

@@ -2,6 +2,7 @@ import { AttemptState, RolloutReason, type RolloutResource } from "@forage/proto
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { cronMessage } from "../cron/progress.ts";
+import { type Waiting, waitingText } from "../depends/waits-for.ts";
 import { progressOfJob } from "../job/progress.ts";
 import { availableAtMs } from "../workload/availability.ts";
 import { failureOf, whatItWaitsFor } from "./pod-trouble.ts";
@@ -19,6 +20,7 @@ export function progressOf(input: ProgressInput): ResourceProgress {
   if (isAnother(resource, target)) {
     return superseded(input, `superseded by rollout ${resource.record.rolloutId}`);
   }
+  if (input.waitsFor !== undefined && input.waitsFor.length > 0) return waiting(input, input.waitsFor);
   if (input.job !== undefined) return { ...pick(target), ...progressOfJob(input, input.job) };
   const cron = cronMessage(resource, input.nowMs);
   if (cron !== undefined) return done(input, cron);
@@ -142,6 +144,15 @@ function heldText({ rollout, target }: ProgressInput): string {
   const pods = rollout.hold.pods === 1 ? "1 pod" : `${rollout.hold.pods} pods`;
   if (!rollout.waitsForPromotion) return `holds after ${pods} of the new revision`;
   return `waits for a promotion after ${pods} of the new revision: forage rollout promote ${name}, or undo`;
+}
+
+/** For a job, however long that runs; for anything else until the deadline. */
+function waiting(input: ProgressInput, waitsFor: readonly Waiting[]): ResourceProgress {
+  const text = waitingText(waitsFor);
+  if (waitsFor.some((one) => one.failed)) return failed(input, text, RolloutReason.CRASH);
+  const isPatient = waitsFor.some(({ name }) => name.startsWith("job/"));
+  if (isPatient || !isLate(input)) return at(input, RolloutStatus.PENDING, text);
+  return failed(input, `${text}; still so ${afterDeadline(input)}`, RolloutReason.DEADLINE);
 }
 
 function serviceProgress(input: ProgressInput): ResourceProgress {

@@ -2,6 +2,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import { failureOf } from "../rollout/pod-trouble.ts";
 import { standingOf } from "./attempt.ts";
 import { availableAtMs, stableMsOf } from "./availability.ts";
+import type { Hold } from "./hold.ts";
 import { judge, verdictTimesMs } from "./judge.ts";
 import { isReady } from "./readiness.ts";
 import { rollForward } from "./roll-forward.ts";
@@ -28,7 +29,7 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   }
   const { workload, wanted } = resource;
   const standing = wanted && standingOf(input, resource, wanted);
-  const start = standing?.start;
+  const start = input.held ? undefined : standing?.start;
   if (start !== undefined) steps.unshift(start);
   const staying: PodEntry[] = [];
   for (const pod of active) {
@@ -40,11 +41,12 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   if (workload === undefined || standing === undefined) return steps;
   const stopping = left.filter((pod) => pod.record.stoppingSince !== undefined);
   const look = { standing, workload, staying, stopping };
-  const verdict = start === undefined ? judge(look, input) : undefined;
+  const verdict = start === undefined && !input.held ? judge(look, input) : undefined;
   if (verdict !== undefined) steps.unshift(verdict);
   // Where another revision comes into force, what is to be done for it is seen at the next look.
   if (verdict !== undefined && verdict.attempt.rolledBackTo !== standing.attempt.rolledBackTo) return steps;
-  const { before, hold } = standing;
+  const { before } = standing;
+  const hold: Hold = input.held ? { type: "held" } : standing.hold;
   const stableMs = stableMsOf(workload, input);
   return [...steps, ...rollForward({ workload, before, staying, stopping, hold, stableMs }, input)];
 }

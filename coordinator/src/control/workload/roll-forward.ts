@@ -82,7 +82,7 @@ function rolling(
   if (before !== undefined)
     steps.push(...create(again, "too few replicas while the rollout is held", before));
   steps.push(...keepCurrent(roll, current, input));
-  if (hold.type === "paused") {
+  if (hold.type === "paused" || hold.type === "held") {
     const surplus = staying.length - Math.max(replicas + surge, current.length);
     for (const pod of victims(old, surplus, input)) steps.push(stop(pod, "too many replicas"));
   } else {
@@ -94,6 +94,7 @@ function rolling(
 /** How many pods of the revision in force there are to be for now. */
 function newPods({ workload, before, hold }: Roll, current: number, old: number): number {
   const { replicas } = workload;
+  if (hold.type === "held") return Math.min(replicas, current);
   // Without a good revision before there is nothing that the rest could be of.
   if (hold.type === "none" || (before === undefined && old === 0)) return replicas;
   if (hold.type === "canary") return Math.min(replicas, Math.max(hold.pods, current));

@@ -1,3 +1,4 @@
+import { isHeld } from "../../model/depends-on.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
@@ -24,9 +25,11 @@ export function workloadInput(key: string, nowMs: number, options: ViewOptions):
   const { state, unplaced, prefetcher, limits, upSinceMs, pickVictims } = options;
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource: ResourceEntry | undefined = state.resource(resourceKey(namespace, kind, name));
-  const status = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
+  const stored = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record;
+  const status = stored?.status;
   return {
     resource,
+    held: resource !== undefined && isHeld(resource.record, stored),
     pods: state.podsOfWorkload(key),
     status: status?.$case === "containerService" ? status.value : undefined,
     revisions: state.revisions.group(`workload:${key}`).map(({ record }) => record),

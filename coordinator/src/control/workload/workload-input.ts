@@ -15,6 +15,8 @@ export interface WorkloadInput {
   readonly status: ContainerServiceStatus | undefined;
   /** In any order. */
   readonly revisions: readonly RevisionRecord[];
+  /** Something that it depends on isn't there yet: nothing new begins. */
+  readonly held?: boolean;
   /** Whether a node is there to stop the pod; a node that was forgotten has taken its pods with it. */
   readonly nodeExists: (name: string) => boolean;
   /** Whether what the node last said still holds. */

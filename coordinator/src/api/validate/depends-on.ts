@@ -1,0 +1,65 @@
+import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { annotationsOf, type Dependency, dependenciesOf, parseDependsOn } from "../../model/depends-on.ts";
+import { jobAnnotations } from "../../model/job-annotations.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import { kindOf, planBundle } from "../forage/bundle.ts";
+import { Field } from "./field.ts";
+import { Findings } from "./findings.ts";
+
+/** Throws INVALID with every dependency that is not to be there after the apply, and every circle. */
+export function checkDependsOn(request: ApplyResourcesRequest, stored: readonly ResourceEntry[]): void {
+  const findings = new Findings();
+  const root = new Field(findings).at("resources");
+  const graph = graphOf(request, stored);
+  for (const [index, resource] of request.resources.entries()) {
+    const text = annotationsOf(resource)?.[jobAnnotations.dependsOn];
+    if (text === undefined) continue;
+    const kind = kindOf(resource);
+    const field = root.item(index).at(kind).at("pod_config").at("annotations").key(jobAnnotations.dependsOn);
+    const found = parseDependsOn(text);
+    if (typeof found === "string") {
+      field.invalid(found);
+      continue;
+    }
+    for (const one of found)
+      if (!graph.has(keyOf(one)))
+        field.invalid(`there is no ${keyOf(one)} in namespace "${request.namespace}", nor in this request`);
+    const circle = circleFrom(`${kind}/${resource.name}`, graph);
+    if (circle !== undefined) field.invalid(`waits for itself: ${circle.join(" → ")}`);
+  }
+  findings.raise();
+}
+
+/** What depends on what once the request is applied, by `kind/name`. */
+function graphOf(
+  request: ApplyResourcesRequest,
+  stored: readonly ResourceEntry[],
+): Map<string, readonly Dependency[]> {
+  const graph = new Map<string, readonly Dependency[]>();
+  for (const { record } of stored)
+    if (!record.deleting) graph.set(`${record.kind}/${record.name}`, dependenciesOf(record));
+  for (const { kind, name, action, resource } of planBundle(request, stored)) {
+    if (action === "remove") graph.delete(`${kind}/${name}`);
+    else graph.set(`${kind}/${name}`, dependenciesOf({ resource }));
+  }
+  return graph;
+}
+
+/** From the one back to it; undefined: it doesn't lead back. */
+function circleFrom(start: string, graph: ReadonlyMap<string, readonly Dependency[]>): string[] | undefined {
+  const paths = [[start]];
+  const seen = new Set<string>();
+  for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
+    for (const next of graph.get(path.at(-1) ?? "") ?? []) {
+      const key = keyOf(next);
+      if (key === start) return [...path, start];
+      if (!seen.has(key)) paths.push([...path, key]);
+      seen.add(key);
+    }
+  }
+  return undefined;
+}
+
+function keyOf({ kind, name }: Dependency): string {
+  return `${kind}/${name}`;
+}

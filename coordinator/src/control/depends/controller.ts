@@ -1,0 +1,113 @@
+import { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { dependenciesOf, isHeld } from "../../model/depends-on.ts";
+import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import { workloadKey } from "../../model/workload.ts";
+import type { Change, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { Loop } from "../loop.ts";
+import { waitsFor } from "./waits-for.ts";
+
+export interface DependsControllerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+}
+
+/** Writes down once that all that a workload depends on is there; for that generation it isn't asked again. */
+export class DependsController {
+  readonly #options: DependsControllerOptions;
+  readonly #loop: Loop;
+  readonly #unsubscribe: () => void;
+
+  constructor(options: DependsControllerOptions) {
+    this.#options = options;
+    this.#loop = new Loop({
+      name: "depends",
+      reconcile: (key) => this.#reconcile(key),
+      clock: options.clock,
+      log: options.log,
+    });
+    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    for (const { record } of options.state.resources()) {
+      if (dependenciesOf(record).length > 0)
+        this.#loop.wake(workloadKey(record.namespace, record.kind, record.name));
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    const { state } = this.#options;
+    for (const change of changes) {
+      if (change.kind === "pod")
+        this.#wakeDependents(((change.after ?? change.before) as PodEntry).workloadKey);
+      if (change.kind === "resource" || change.kind === "workload-status") {
+        const record = (change.after ?? change.before)?.record;
+        if (record === undefined) continue;
+        const key = workloadKey(record.namespace, record.kind, record.name);
+        this.#wakeDependents(key);
+        if (
+          change.kind === "resource" &&
+          change.after !== undefined &&
+          dependenciesOf(change.after.record).length > 0
+        )
+          this.#loop.wake(key);
+      }
+      if (change.kind === "node" && change.before?.health.ready !== change.after?.health.ready) {
+        const name = (change.after ?? change.before)?.name ?? "";
+        for (const pod of state.podsOnNode(name)) this.#wakeDependents(pod.workloadKey);
+      }
+    }
+  }
+
+  #wakeDependents(key: string): void {
+    for (const { record } of this.#options.state.resourcesNeeding(key))
+      this.#loop.wake(workloadKey(record.namespace, record.kind, record.name));
+  }
+
+  async #reconcile(key: string): Promise<undefined> {
+    const { state, store, events, log } = this.#options;
+    const [namespace = "", kind = "", name = ""] = key.split("/");
+    const resource = state.resource(resourceKey(namespace, kind, name));
+    const statusKey = workloadStatusKey(namespace, kind, name);
+    const entry = state.workloadStatuses.get(statusKey);
+    // Of a cron job each run waits by itself.
+    if (resource === undefined || resource.record.deleting || kind === "cron_job") return undefined;
+    if (!isHeld(resource.record, entry?.record) || waitsFor(resource, state).length > 0) return undefined;
+    const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
+    const record: WorkloadStatusRecord = { ...base, dependenciesMet: resource.record.generation };
+    const result = await store.txn(
+      [
+        { kind: "modRevision", key: resource.key, revision: resource.revision },
+        { kind: "modRevision", key: statusKey, revision: entry?.revision ?? 0 },
+      ],
+      [{ kind: "put", key: statusKey, value: encodeRecord(WorkloadStatusRecord, record) }],
+    );
+    await state.reached(result.revision);
+    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+    const names = dependenciesOf(resource.record).map((one) => `${one.kind}/${one.name}`);
+    log.info({ workload: key, dependencies: names }, "dependencies are met");
+    const message = `what it depends on is there: ${names.join(", ")}`;
+    events.record({
+      namespace,
+      kind,
+      name,
+      type: "Normal",
+      reason: "DependenciesMet",
+      message,
+      workload: key,
+    });
+    return undefined;
+  }
+}

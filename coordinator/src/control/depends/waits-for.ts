@@ -1,0 +1,60 @@
+import { type Dependency, dependenciesOf } from "../../model/depends-on.ts";
+import { jobOf } from "../../model/job.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { workloadKey } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import { jobStatusOf } from "../job/job-input.ts";
+import { isReady } from "../workload/readiness.ts";
+
+/** Something that isn't there yet. */
+export interface Waiting {
+  /** `job/migrate`. */
+  readonly name: string;
+  readonly why: string;
+  /** It has come to an end that isn't what is waited for. */
+  readonly failed: boolean;
+}
+
+/** What the resource depends on that isn't there, in the annotation's order; empty: it may begin. */
+export function waitsFor({ record }: ResourceEntry, state: State): Waiting[] {
+  return dependenciesOf(record).flatMap((dependency) => {
+    const found = look(record.namespace, dependency, state);
+    return found === undefined ? [] : [{ name: `${dependency.kind}/${dependency.name}`, ...found }];
+  });
+}
+
+/** `waits for job/migrate: 1 of 3 completed; container_service/db: 0/2 ready`; empty: for nothing. */
+export function waitingText(waiting: readonly Waiting[]): string {
+  if (waiting.length === 0) return "";
+  return `waits for ${waiting.map(({ name, why }) => `${name}: ${why}`).join("; ")}`;
+}
+
+type Look = Omit<Waiting, "name"> | undefined;
+
+function look(namespace: string, { kind, name }: Dependency, state: State): Look {
+  const resource = state.resource(resourceKey(namespace, kind, name));
+  if (resource === undefined) return { why: "does not exist", failed: false };
+  if (resource.record.deleting) return { why: "is being deleted", failed: false };
+  return kind === "job" ? lookAtJob(resource, state) : lookAtService(resource, state);
+}
+
+function lookAtJob({ record }: ResourceEntry, state: State): Look {
+  const job = jobOf(record);
+  const status = jobStatusOf(state, record.namespace, record.name);
+  if (job === undefined || status === undefined || status.run !== job.run)
+    return { why: "has not begun", failed: false };
+  if (status.condition === "Complete") return undefined;
+  if (status.condition === "Failed") return { why: `has failed: ${status.message}`, failed: true };
+  const of = job.completions === undefined ? "" : ` of ${job.completions}`;
+  return { why: `${status.succeeded}${of} completed`, failed: false };
+}
+
+function lookAtService({ record, workload }: ResourceEntry, state: State): Look {
+  if (workload === undefined) return { why: "runs nothing", failed: false };
+  const pods = state.podsOfWorkload(workloadKey(record.namespace, record.kind, record.name));
+  const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
+  const ready = current.filter((pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false));
+  if (ready.length >= workload.replicas) return undefined;
+  return { why: `${ready.length}/${workload.replicas} ready`, failed: false };
+}

@@ -1,0 +1,51 @@
+import type { ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
+import { jobAnnotations } from "./job-annotations.ts";
+import type { Labels } from "./labels.ts";
+
+/** Something that has to be there before a workload begins: a service whose pods are ready, or a job that is complete. */
+export interface Dependency {
+  readonly kind: "container_service" | "job";
+  readonly name: string;
+}
+
+/** Each is looked at whenever one of them changes. */
+const maxDependencies = 32;
+
+/** What the annotation's value names, as "web, job/migrate"; text: what is wrong with it. */
+export function parseDependsOn(text: string): readonly Dependency[] | string {
+  const parts = text.split(",").map((part) => part.trim());
+  if (parts.length > maxDependencies) return `must name at most ${maxDependencies}, names ${parts.length}`;
+  const found: Dependency[] = [];
+  for (const part of parts) {
+    const [kind, name, ...more] = part.includes("/") ? part.split("/") : ["container_service", part];
+    const isKnown = kind === "container_service" || kind === "job";
+    if (!isKnown || name === undefined || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(name) || more.length > 0)
+      return `"${part.slice(0, 80).toWellFormed()}" must be the name of a container service, or job/NAME`;
+    if (found.some((one) => one.kind === kind && one.name === name)) return `names ${part} twice`;
+    found.push({ kind, name });
+  }
+  return found;
+}
+
+/** What the resource depends on; nothing where there is no annotation, or a bad one from before it was refused. */
+export function dependenciesOf({ resource }: Pick<ResourceRecord, "resource">): readonly Dependency[] {
+  const found = parseDependsOn(annotationsOf(resource)?.[jobAnnotations.dependsOn] ?? "");
+  return typeof found === "string" ? [] : found;
+}
+
+/** Whether it depends on something that was not there yet since it was last changed: it makes no pods until it is. */
+export function isHeld(record: ResourceRecord, status: WorkloadStatusRecord | undefined): boolean {
+  return dependenciesOf(record).length > 0 && status?.dependenciesMet !== record.generation;
+}
+
+export function annotationsOf(resource: ResourceRecord["resource"]): Labels | undefined {
+  const spec = resource?.spec;
+  switch (spec?.$case) {
+    case "containerService":
+    case "job":
+    case "cronJob":
+      return spec.value.podConfig?.annotations;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,36 @@
+import type { RolloutRecord } from "@forage/proto/forage/store/v1/store";
+import { dependenciesOf } from "../model/depends-on.ts";
+import { objectKey } from "../model/keys.ts";
+import { runRefsOf } from "../model/run-refs.ts";
+import { workloadKey } from "../model/workload.ts";
+import type { PodEntry, ResourceEntry } from "./entries.ts";
+
+/** By what entries of the view are found, beside their keys. */
+
+export function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
+  const found = [...[wanted, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
+  const refs = found.map((ref) => `ref:${objectKey(ref)}`);
+  const { owner } = record;
+  const owners = owner === undefined ? [] : [`owner:${record.namespace}/${owner.kind}/${owner.name}`];
+  const needs = dependenciesOf(record).map(
+    ({ kind, name }) => `needs:${workloadKey(record.namespace, kind, name)}`,
+  );
+  return [`ns:${record.namespace}`, ...owners, ...needs, ...new Set(refs)];
+}
+
+export function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {
+  const groups = [`ns:${record.namespace}`, `uid:${record.uid}`, `workload:${workload}`];
+  for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
+  if (record.node !== "") groups.push(`node:${record.node}`);
+  else if (record.stoppingSince === undefined) groups.push("unbound");
+  if (record.drainingSince !== undefined && record.stoppingSince === undefined)
+    groups.push("draining", `draining:${workload}`);
+  return groups;
+}
+
+export function rolloutGroups(record: RolloutRecord): string[] {
+  const groups = record.resources.map((r) => `resource:${record.namespace}/${r.kind}/${r.name}`);
+  groups.push(`ns:${record.namespace}`);
+  if (!record.finished) groups.push("active");
+  return groups;
+}
