@@ -26,6 +26,7 @@ export class HostLogs {
   readonly #parts: HostLogsParts;
   readonly #keeper: LogKeeper;
   readonly #upkeep: LogUpkeep;
+  readonly #streams: SocketStreamReader;
   /** For those who read them. */
   readonly containers: ContainerLogs;
 
@@ -40,11 +41,12 @@ export class HostLogs {
         if (isFullDisk(err)) this.#upkeep.suspect();
       },
     });
+    this.#streams = new SocketStreamReader(join(parts.dataDir, "log-streams"));
     this.files = new HostPodFiles(join(parts.dataDir, "pods"), this.#keeper, {
       limitBytes: parts.limitBytes,
       onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
       onError: (err) => log.warn({ err }, "logs-not-bounded"),
-      streams: new SocketStreamReader(join(parts.dataDir, "log-streams")),
+      streams: this.#streams,
       onCombined: (path, err) => log.warn({ path, err }, "log-streams-combined"),
     });
     this.containers = new ContainerLogs({
@@ -82,6 +84,7 @@ export class HostLogs {
   async close(): Promise<void> {
     this.#upkeep.close();
     await this.#keeper.close();
+    this.#streams.close();
   }
 
   #pathOf({ podUid, container, attempt }: LogOf): string {

@@ -42,12 +42,17 @@ test("what is installed runs by itself; configuration survives an upgrade and a 
     spawnSync(node, [join(root, "usr/lib/forage/forage.mjs"), "--help"], { encoding: "utf8" }).stdout,
     /forage/,
   );
+  const reader = spawnSync(node, [join(root, "usr/lib/forage/logs.mjs")], { encoding: "utf8" });
+  assert.match(reader.stderr, /--dir DIR/);
+  const socket = join(root, "usr/lib/systemd/system/forage-logs.socket");
+  assert.equal(existsSync(socket), true);
   assert.equal(statSync(join(root, "usr/lib/forage/nerdctl")).mode & 0o777, 0o755);
 
   const config = join(root, "etc/forage/agent.yaml");
   writeFileSync(config, "mine: true\n");
   installFiles(options);
   removeFiles(root, ["agent"]);
+  assert.equal(existsSync(socket), false);
   assert.equal(existsSync(node), true);
   removeFiles(root, ["coordinator"]);
   assert.equal(existsSync(node), false);

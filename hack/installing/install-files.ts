@@ -17,7 +17,11 @@ export interface InstallFilesOptions {
   readonly nerdctl: string | undefined;
 }
 
+export const LOG_READER_UNIT = "forage-logs.service";
+export const LOG_READER_SOCKET = "forage-logs.socket";
+
 const LIB = "usr/lib/forage";
+const UNITS = "usr/lib/systemd/system";
 const COMMAND = `#!/bin/sh
 exec /${LIB}/node /${LIB}/forage.mjs "$@"
 `;
@@ -26,16 +30,27 @@ export function unitOf(part: Part): string {
   return `forage-${part}.service`;
 }
 
+/** What else a part has: programs, and their units. */
+const BESIDE: Readonly<
+  Record<Part, { readonly programs: readonly string[]; readonly units: readonly string[] }>
+> = {
+  coordinator: { programs: [], units: [] },
+  agent: { programs: ["logs"], units: [LOG_READER_SOCKET, LOG_READER_UNIT] },
+};
+
+function unitsOf(part: Part): readonly string[] {
+  return [unitOf(part), ...BESIDE[part].units];
+}
+
 /** Puts programs and units in their places; configuration only where there is none yet. */
 export function installFiles({ checkout, root, parts, node, nerdctl }: InstallFilesOptions): void {
   const put = (from: string, to: string, mode: number): void => replace(from, join(root, to), mode);
   put(node, `${LIB}/node`, 0o755);
-  for (const name of [...parts, "forage"])
+  for (const name of [...parts, ...parts.flatMap((part) => BESIDE[part].programs), "forage"])
     put(join(checkout, "dist", `${name}.mjs`), `${LIB}/${name}.mjs`, 0o644);
   if (nerdctl) put(nerdctl, `${LIB}/nerdctl`, 0o755);
   copyRuntimePackages(join(checkout, "node_modules"), join(root, LIB, "node_modules"));
-  for (const part of parts)
-    put(join(checkout, "systemd", unitOf(part)), `usr/lib/systemd/system/${unitOf(part)}`, 0o644);
+  for (const unit of parts.flatMap(unitsOf)) put(join(checkout, "systemd", unit), `${UNITS}/${unit}`, 0o644);
   put(join(checkout, "systemd/forage.sysusers"), "usr/lib/sysusers.d/forage.conf", 0o644);
   put(join(checkout, "systemd/forage.tmpfiles"), "usr/lib/tmpfiles.d/forage.conf", 0o644);
   mkdirSync(join(root, "usr/bin"), { recursive: true });
@@ -50,9 +65,9 @@ export function installFiles({ checkout, root, parts, node, nerdctl }: InstallFi
 
 /** Removes the parts' units, and with the last of them all else that `installFiles` puts, but configuration. */
 export function removeFiles(root: string, parts: readonly Part[]): void {
-  const unitPath = (part: Part): string => join(root, "usr/lib/systemd/system", unitOf(part));
-  for (const part of parts) rmSync(unitPath(part), { force: true });
-  if (PARTS.some((part) => existsSync(unitPath(part)))) return;
+  const unitPath = (unit: string): string => join(root, UNITS, unit);
+  for (const unit of parts.flatMap(unitsOf)) rmSync(unitPath(unit), { force: true });
+  if (PARTS.some((part) => existsSync(unitPath(unitOf(part))))) return;
   for (const path of [
     LIB,
     "usr/bin/forage",

@@ -8,7 +8,14 @@ import { ensureNerdctl } from "../lib/nerdctl.ts";
 import { run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import { waitFor } from "../lib/wait-for.ts";
-import { installFiles, type Part, removeFiles, unitOf } from "./install-files.ts";
+import {
+  installFiles,
+  LOG_READER_SOCKET,
+  LOG_READER_UNIT,
+  type Part,
+  removeFiles,
+  unitOf,
+} from "./install-files.ts";
 import type { InstallFlags } from "./install-flags.ts";
 
 // First starts make keys and open a new store; after that it takes half a second.
@@ -49,6 +56,7 @@ export async function installHost(checkout: string, flags: InstallFlags, progres
 
 async function startPart(part: Part, flags: InstallFlags, { step, say }: Progress): Promise<void> {
   await run("systemctl", ["enable", unitOf(part)]);
+  if (part === "agent") await step(LOG_READER_SOCKET, startLogReader);
   if (
     part === "agent" &&
     !existsSync(join("/", JOIN_TOKEN)) &&
@@ -86,8 +94,15 @@ then here: sudo hack/install agent --join-token-file token`);
   });
 }
 
+/** Before the agent, which asks it. One that runs is replaced by the new one; what containers write meanwhile waits in their pipes. */
+async function startLogReader(): Promise<void> {
+  await run("systemctl", ["enable", "--now", LOG_READER_SOCKET]);
+  await run("systemctl", ["try-restart", LOG_READER_UNIT]);
+}
+
 async function removeHost(flags: InstallFlags, { step }: Progress): Promise<void> {
-  const units = flags.parts.map(unitOf);
+  const beside = flags.parts.includes("agent") ? [LOG_READER_SOCKET, LOG_READER_UNIT] : [];
+  const units = [...flags.parts.map(unitOf), ...beside];
   if (flags.root === "/" && existsSync("/run/systemd/system")) {
     await step("units stopped", () =>
       run("systemctl", ["disable", "--now", ...units], { allowFailure: true }),

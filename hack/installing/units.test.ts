@@ -7,7 +7,12 @@ import { type TestContext, test } from "node:test";
 import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
 
 const units = join(import.meta.dirname, "..", "..", "systemd");
-const names = ["forage-coordinator.service", "forage-agent.service"] as const;
+const names = [
+  "forage-coordinator.service",
+  "forage-agent.service",
+  "forage-logs.service",
+  "forage-logs.socket",
+] as const;
 const without = existsSync("/usr/bin/systemd-analyze") ? false : "systemd-analyze is not installed";
 
 test("systemd finds nothing wrong with the units", { skip: without }, (t) => {
@@ -22,10 +27,15 @@ test("systemd would say if something were wrong", { skip: without }, (t) => {
   assert.match(verify(root), /RestartSecs/);
 });
 
-test("the coordinator is confined", { skip: without }, (t) => {
-  const path = join(aRoot(t), "etc/systemd/system", names[0]);
-  const args = ["security", "--offline=true", "--threshold=25", path];
-  execFileSync("systemd-analyze", args, { stdio: "pipe" });
+test("coordinator and log reader are confined", { skip: without }, (t) => {
+  for (const [name, threshold] of [
+    [names[0], 25],
+    [names[2], 25],
+  ] as const) {
+    const path = join(aRoot(t), "etc/systemd/system", name);
+    const args = ["security", "--offline=true", `--threshold=${threshold}`, path];
+    execFileSync("systemd-analyze", args, { stdio: "pipe" });
+  }
 });
 
 test("nothing gives the agent a mount namespace of its own, which would hide its mounts from containerd", () => {

@@ -25,6 +25,9 @@ export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
   MALLOC_MMAP_THRESHOLD_: "32768",
 };
 
+/** Of the log reader, which copies lines all the time: compilers pay. */
+export const LOGS_NODE_OPTIONS = ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"];
+
 /** What runs for an instance, in the order of its start. */
 export function describePrograms(
   root: string,
@@ -51,9 +54,23 @@ export function describePrograms(
   };
   return [
     ...(instance.containerd.own ? [ownContainerd(instance)] : []),
+    logReader(root, instance),
     daemon("coordinator", configs.coordinator, paths.coordinatorConfig, [], {}),
     daemon("agent", configs.agent, paths.agentConfig, AGENT_NODE_OPTIONS, AGENT_ENVIRONMENT),
   ];
+}
+
+function logReader(root: string, instance: Instance): ProgramSpec {
+  const paths = instancePaths(instance.dataDir);
+  const script = join(root, "dist", "logs.mjs");
+  return {
+    name: "logs",
+    file: process.execPath,
+    args: [...LOGS_NODE_OPTIONS, script, "--dir", join(paths.agentData, "log-streams")],
+    env: { MALLOC_ARENA_MAX: "1" },
+    logPath: join(paths.logs, "logs.log"),
+    digest: digestOf(readFileSync(script)),
+  };
 }
 
 function ownContainerd(instance: Instance): ProgramSpec {

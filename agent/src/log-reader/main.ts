@@ -4,6 +4,8 @@ import { LogReader } from "./log-reader.ts";
 import { serveRequests } from "./serve-requests.ts";
 
 const EXIT_USAGE = 2;
+// The unit takes it for a good end, after which it isn't started again by itself.
+const EXIT_IDLE = 75;
 // systemd's first one.
 const LISTENING_FD = 3;
 // Where systemd listens, it starts the reader again when it is wanted.
@@ -31,7 +33,7 @@ async function main(): Promise<void> {
     answer: (request) => reader.answer(request),
   });
   say("log-reader-started", { logs: reader.size, pid: process.pid });
-  if (inherited) setInterval(() => reader.size === 0 && process.exit(0), IDLE_MS).unref();
+  if (inherited) setInterval(() => reader.size === 0 && process.exit(EXIT_IDLE), IDLE_MS).unref();
   // What is in the pipes waits there for the next one.
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.once(signal, () => {

@@ -1,3 +1,4 @@
+import { closeSync, constants, openSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { connect } from "node:net";
 import { execa } from "execa";
@@ -21,16 +22,20 @@ export interface StreamReader {
   sync(logFile: string): Promise<void>;
   /** The log's container is gone. Never rejects. */
   end(logFile: string): Promise<void>;
+  close(): void;
 }
 
 // The reader is started when it is asked first, which takes a quarter of a second on a quiet host.
 const ANSWER_TIMEOUT_MS = 5_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 const MKFIFO_TIMEOUT_MS = 10_000;
+const HOLD = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
 
 /** The reader that serves `dir`, asked over its socket there. */
 export class SocketStreamReader implements StreamReader {
   readonly #dir: string;
+  /** Reading ends by log, open and never read: what a container wrote before it ended waits for a reader that is away. */
+  readonly #held = new Map<string, readonly number[]>();
 
   constructor(dir: string) {
     this.#dir = dir;
@@ -44,6 +49,7 @@ export class SocketStreamReader implements StreamReader {
       await makeFifos(Object.values(pipes));
       await putLink(this.#dir, logFile);
       await this.#ask({ kind: "follow", logFile });
+      this.#hold(logFile);
       return pipes;
     } catch (cause) {
       await rm(linkOf(this.#dir, logFile), { force: true });
@@ -53,7 +59,9 @@ export class SocketStreamReader implements StreamReader {
   }
 
   async sync(logFile: string): Promise<void> {
-    if (await hasStreams(logFile)) await this.#ask({ kind: "sync", logFile }).catch(() => undefined);
+    if (!(await hasStreams(logFile))) return;
+    this.#hold(logFile);
+    await this.#ask({ kind: "sync", logFile }).catch(() => undefined);
   }
 
   async end(logFile: string): Promise<void> {
@@ -61,6 +69,27 @@ export class SocketStreamReader implements StreamReader {
     await this.#ask({ kind: "drop", logFile }).catch(() => undefined);
     // A reader that is away now doesn't go on with it later.
     await rm(linkOf(this.#dir, logFile), { force: true });
+    this.#release(logFile);
+  }
+
+  close(): void {
+    for (const logFile of [...this.#held.keys()]) this.#release(logFile);
+  }
+
+  #hold(logFile: string): void {
+    if (this.#held.has(logFile)) return;
+    const fds: number[] = [];
+    this.#held.set(logFile, fds);
+    try {
+      for (const path of Object.values(streamPipes(logFile))) fds.push(openSync(path, HOLD));
+    } catch {
+      // Worth no failure: it matters only if the reader dies with the container.
+    }
+  }
+
+  #release(logFile: string): void {
+    for (const fd of this.#held.get(logFile) ?? []) closeSync(fd);
+    this.#held.delete(logFile);
   }
 
   async #ask(request: ReaderRequest): Promise<void> {

@@ -51,7 +51,12 @@ export class HostPodFiles implements PodFiles {
 
   /** Bounds again what an earlier run of the agent left: its containers have been writing on. */
   async takeOver(): Promise<void> {
-    for (const { path, superseded } of await this.#stored()) if (!superseded) this.#logs.keep(path);
+    for (const { path, superseded } of await this.#stored()) {
+      if (superseded) continue;
+      this.#logs.keep(path);
+      // It may have to be started, after a reboot for one.
+      void this.#options.streams?.sync(path);
+    }
     await this.limit();
   }
 
