@@ -1,4 +1,8 @@
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import { workloadStatusKey } from "../../src/model/keys.ts";
 import type { ResourceEntry } from "../../src/state/entries.ts";
+import type { State } from "../../src/state/state.ts";
+import { jobOf } from "./job-rules.ts";
 import { Violation } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -38,6 +42,7 @@ function whatResourceLacks(
   const pods = all.filter((pod) => pod.record.stoppingSince === undefined);
   if (record.deleting && all.every((pod) => pod.record.node === lost?.name)) return undefined;
   if (record.deleting) return `${key} is being deleted`;
+  if (record.kind === "job") return whatJobLacks(record, rules.state);
   if (record.kind !== "container_service" || workload === undefined) return undefined;
   const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
   const ready = current.filter(
@@ -47,6 +52,13 @@ function whatResourceLacks(
   const { replicas } = workload;
   if (ready.length === replicas && pods.length === replicas) return undefined;
   return `${key} has ${ready.length} ready pods of ${replicas}, and ${pods.length} in all`;
+}
+
+function whatJobLacks({ namespace, name, resource }: ResourceRecord, state: State): string | undefined {
+  const status = jobOf(state.workloadStatuses.get(workloadStatusKey(namespace, "job", name))?.record.status);
+  if (status === undefined || status.condition === "") return `job ${name} goes on`;
+  const ttl = resource?.spec?.$case === "job" ? resource.spec.value.jobConfig?.ttlSecondsAfterFinished : 0n;
+  return ttl === 0n ? undefined : `job ${name} has ended and is still there`;
 }
 
 /** What must be so once all has come to rest. */

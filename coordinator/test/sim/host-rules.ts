@@ -9,8 +9,11 @@ export class HostRules implements NodeWitness {
   readonly #nodes = new Map<string, string>();
   readonly #removed = new Set<string>();
 
-  constructor(blame: Blame) {
+  readonly #onEnd: (uid: string, exitCode: number) => void;
+
+  constructor(blame: Blame, onEnd: (uid: string, exitCode: number) => void) {
     this.#blame = blame;
+    this.#onEnd = onEnd;
   }
 
   assigned(node: string, { uid, name, stopping }: PodAssignment): void {
@@ -25,6 +28,10 @@ export class HostRules implements NodeWitness {
   starts(node: string, { uid, name, stopping }: PodAssignment): void {
     if (this.#removed.has(uid)) this.#blame(`pod ${name} started on ${node} after it was removed`);
     if (stopping) this.#blame(`pod ${name} started on ${node} though it is to stop`);
+  }
+
+  ended(_node: string, { uid }: PodAssignment, exitCode: number): void {
+    this.#onEnd(uid, exitCode);
   }
 
   removed(_node: string, { uid }: PodAssignment): void {

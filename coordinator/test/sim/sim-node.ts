@@ -29,6 +29,7 @@ export interface NodeWitness {
   /** A pod was given to the node. */
   assigned(node: string, pod: PodAssignment): void;
   starts(node: string, pod: PodAssignment): void;
+  ended(node: string, pod: PodAssignment, exitCode: number): void;
   removed(node: string, pod: PodAssignment): void;
   violation(what: string): void;
 }
@@ -252,6 +253,7 @@ export class SimNode {
       gotImage: (image) => this.#images.add(image),
       registryUp: this.#options.registryUp,
       changed: (pod) => this.#changed(pod),
+      ended: (pod, exitCode) => witness.ended(this.name, pod.assignment, exitCode),
       starts: (pod) => witness.starts(this.name, pod.assignment),
       removed: (pod) => {
         witness.removed(this.name, pod.assignment);

@@ -22,6 +22,8 @@ export interface PodHost {
   changed(pod: SimPod): void;
   /** A container of it starts. */
   starts(pod: SimPod): void;
+  /** Its container has ended. */
+  ended(pod: SimPod, exitCode: number): void;
   /** Nothing of it is left. */
   removed(pod: SimPod): void;
 }
@@ -90,6 +92,7 @@ export class SimPod {
   end(exitCode: number, reason: string): void {
     if (!this.running) return;
     const nowMs = this.#host.nowMs();
+    this.#host.ended(this, exitCode);
     this.#cancelReady();
     this.#termination = {
       exitCode,

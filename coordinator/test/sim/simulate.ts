@@ -1,6 +1,7 @@
 import { randomOf } from "../support/random.ts";
 import { assertConverged, whatIsOpen } from "./convergence.ts";
 import type { Fate } from "./life-store.ts";
+import { operate, putRight } from "./operate.ts";
 import { Script } from "./script.ts";
 import type { Secrets } from "./sim-coordinator.ts";
 import { Trace } from "./trace.ts";
@@ -70,6 +71,7 @@ async function play(world: World, script: Script, withFaults: boolean): Promise<
     await run(world, waitMs);
   }
   world.calm();
+  putRight(world, script);
   for (const { bundle, request } of script.mend()) world.clients.apply(bundle, request);
   const untilMs = world.time.nowMs + calmMs;
   while (whatIsOpen(world) !== undefined) {
@@ -88,21 +90,6 @@ async function play(world: World, script: Script, withFaults: boolean): Promise<
 async function run(world: World, ms: number): Promise<void> {
   await world.time.runUntil(world.time.nowMs + ms, () => world.violation !== undefined);
   if (world.violation !== undefined) throw world.violation;
-}
-
-function operate(world: World, script: Script): void {
-  const { random, clients } = world;
-  const choice = random.next();
-  if (choice < 0.55) {
-    const { bundle, request, what } = script.change();
-    world.trace.add("user", `${request.applyId} ${what}`);
-    clients.apply(bundle, request);
-  } else if (choice < 0.6) {
-    const bundle = script.anyBundle();
-    script.forget(bundle);
-    world.trace.add("user", `deletes ${bundle}`);
-    clients.delete(bundle, "shop", script.labelsOf(bundle));
-  }
 }
 
 function disturb(world: World): void {

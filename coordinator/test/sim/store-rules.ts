@@ -6,6 +6,7 @@ import { podSpecOf } from "../../src/model/pod-spec.ts";
 import type { Change, PodEntry, RolloutEntry } from "../../src/state/entries.ts";
 import { State } from "../../src/state/state.ts";
 import type { WatchBatch } from "../../src/store/index.ts";
+import { JobRules } from "./job-rules.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 import type { Blame } from "./violation.ts";
 
@@ -13,12 +14,17 @@ import type { Blame } from "./violation.ts";
 export class StoreRules {
   /** What is durable, whatever the coordinator knows of it. */
   readonly state = new State();
+  readonly jobs: JobRules;
   readonly #blame: Blame;
   readonly #uids = new Map<string, string>();
 
   constructor(blame: Blame) {
     this.#blame = blame;
-    this.state.subscribe((changes) => this.#look(changes));
+    this.jobs = new JobRules(this.state, blame);
+    this.state.subscribe((changes) => {
+      this.#look(changes);
+      this.jobs.look(changes);
+    });
   }
 
   apply({ events, revision }: WatchBatch): void {
@@ -66,11 +72,10 @@ export class StoreRules {
   }
 
   /** As long as something of it may be on a node, the record stays. */
-  #checkGone({ record, status }: PodEntry): void {
-    const { node, name, stoppingSince } = record;
+  #checkGone(pod: PodEntry): void {
+    const { node, name, stoppingSince } = pod.record;
     if (node === "" || this.state.node(node) === undefined) return;
-    const over = status?.phase === PodPhase.SUCCEEDED || status?.phase === PodPhase.FAILED;
-    if (stoppingSince === undefined && !over)
+    if (stoppingSince === undefined && !isOver(pod))
       this.#blame(`the record is gone of pod ${name}, which ${node} was not told to stop`);
   }
 
@@ -92,7 +97,8 @@ export class StoreRules {
   /** By the requests of all pods of which something may be there. */
   #checkRoom(name: string): void {
     const allocatable = this.state.node(name)?.report?.report?.allocatable ?? {};
-    const pods = this.state.podsOnNode(name);
+    // What has ended for good takes no room.
+    const pods = this.state.podsOnNode(name).filter((pod) => !isOver(pod));
     const used = new Map([["pods", pods.length]]);
     for (const { record } of pods) {
       for (const [resource, amount] of podRequests(podSpecOf(record)))
@@ -114,4 +120,8 @@ export class StoreRules {
         this.#blame(`rollout ${before.id}: ${target.kind}/${target.name} had ended and has another end now`);
     }
   }
+}
+
+function isOver({ status }: PodEntry): boolean {
+  return status?.phase === PodPhase.SUCCEEDED || status?.phase === PodPhase.FAILED;
 }

@@ -64,7 +64,7 @@ export class World {
     };
     const blame = (what: string): void => this.blame(what);
     this.rules = new StoreRules(blame);
-    this.#hostRules = new HostRules(blame);
+    this.#hostRules = new HostRules(blame, (uid, exitCode) => this.rules.jobs.ended(uid, exitCode));
     this.durable = createMemoryStore({ clock: clockOf(this.time, this.#end.signal, 0) });
     this.clients = new Clients({
       time: this.time,

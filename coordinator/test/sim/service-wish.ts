@@ -1,0 +1,118 @@
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import type { Random } from "../support/random.ts";
+import { imageOf, type ProgramKind } from "./programs.ts";
+import type { Wish } from "./script.ts";
+
+interface Strategy {
+  readonly type: string;
+  readonly rollingUpdate?: { readonly maxSurge: string; readonly maxUnavailable: string };
+}
+
+const strategies: readonly (Strategy | undefined)[] = [
+  undefined,
+  undefined,
+  { type: "Recreate" },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "0" } },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "100%", maxUnavailable: "0%" } },
+  { type: "RollingUpdate", rollingUpdate: { maxSurge: "10%", maxUnavailable: "50%" } },
+];
+
+const settings: readonly Readonly<Record<string, string>>[] = [
+  {},
+  {},
+  {},
+  { "forage.dev/rollback": "off" },
+  { "forage.dev/canary": "1" },
+  { "forage.dev/min-ready-seconds": "5" },
+];
+
+/** So much of a workload fits in the end, also when a node is gone. */
+const mendedMilli = 1_500;
+
+/** A container service in someone's files. */
+export class ServiceWish implements Wish {
+  readonly name: string;
+  readonly #random: Random;
+  readonly #cpuMilli: number;
+  #replicas: number;
+  #kind: ProgramKind;
+  #version = 1;
+  #strategy: Strategy | undefined;
+  #settings: Readonly<Record<string, string>>;
+  #labels: Readonly<Record<string, string>> = {};
+
+  constructor(name: string, random: Random) {
+    this.name = name;
+    this.#random = random;
+    this.#cpuMilli = random.pick([250, 500, 1_000]);
+    this.#replicas = random.below(6);
+    this.#strategy = random.pick(strategies);
+    this.#settings = random.pick(settings);
+    this.#kind = aKind(random);
+  }
+
+  get words(): string {
+    return `${this.#replicas} × ${this.#kind}`;
+  }
+
+  change(): string {
+    const random = this.#random;
+    const choice = random.next();
+    if (choice < 0.5) {
+      this.#kind = aKind(random);
+      this.#version++;
+      return `gets a ${this.#kind} image`;
+    }
+    if (choice < 0.6 && this.#version > 1) {
+      this.#version--;
+      return "goes back a version";
+    }
+    if (choice < 0.8) {
+      this.#replicas = random.below(7);
+      return `is scaled to ${this.#replicas}`;
+    }
+    if (choice < 0.86) {
+      this.#strategy = random.pick(strategies);
+      this.#settings = random.pick(settings);
+      return "gets other settings";
+    }
+    if (choice < 0.92) {
+      this.#labels = { release: `${random.below(5)}` };
+      return "gets other labels";
+    }
+    return "stays as it is";
+  }
+
+  mend(): void {
+    this.#replicas = Math.min(this.#replicas, Math.floor(mendedMilli / this.#cpuMilli));
+    this.#settings = {};
+    if (this.#kind === "good" || this.#kind === "slow") return;
+    this.#kind = "good";
+    this.#version++;
+  }
+
+  resource(): ForageResource {
+    // A canary of what is stopped first makes no sense, and is refused.
+    const annotations =
+      this.#strategy?.type === "Recreate" && "forage.dev/canary" in this.#settings ? {} : this.#settings;
+    const value = {
+      scaling: { replicas: this.#replicas },
+      ...(this.#strategy && { updateStrategy: this.#strategy }),
+      podConfig: { annotations: { ...annotations }, labels: { ...this.#labels } },
+      container: {
+        name: "main",
+        image: imageOf(this.#kind, this.#version),
+        resources: { requests: { cpu: `${this.#cpuMilli}m`, memory: "64Mi" } },
+      },
+    };
+    return ForageResource.fromPartial({ name: this.name, spec: { $case: "containerService", value } });
+  }
+}
+
+function aKind(random: Random): ProgramKind {
+  const choice = random.next();
+  if (choice < 0.55) return "good";
+  if (choice < 0.65) return "slow";
+  return random.pick(["crashing", "flaky", "unready", "missing"]);
+}
