@@ -91,6 +91,15 @@ const schema = z.strictObject({
       notReadyTolerationSeconds: z.number().min(0).max(86_400).default(300),
     })
     .prefault({}),
+  /** Moves pods to better places by itself. Without it: only when `forage rebalance` asks for it. */
+  rebalance: z
+    .strictObject({
+      intervalSeconds: z.number().min(10).max(86_400),
+      /** Each time. */
+      maxMoves: z.number().int().min(1).max(20).default(1),
+      goal: z.enum(["spread", "pack"]).default("spread"),
+    })
+    .optional(),
   logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
 });
 

@@ -1,4 +1,4 @@
-import type { Profile } from "@forage/scheduler";
+import type { Profile, RebalanceOptions } from "@forage/scheduler";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../events/event.ts";
 import { unschedulable } from "../events/from-pods.ts";
@@ -11,12 +11,14 @@ import type { Clock } from "./clock.ts";
 import { CronController } from "./cron/controller.ts";
 import { DependsController } from "./depends/controller.ts";
 import { isHeldIn } from "./depends/held.ts";
+import { DrainController } from "./drain/controller.ts";
 import { EvictionController } from "./eviction/controller.ts";
 import type { DefaultTolerations } from "./eviction/eviction-of.ts";
 import { JobReconciler } from "./job/reconciler.ts";
 import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
 import { Unplaced } from "./placement/unplaced.ts";
+import { RebalanceController, type RebalanceSchedule } from "./rebalance/controller.ts";
 import { RolloutController } from "./rollout/controller.ts";
 import type { Prefetcher } from "./rollout/prefetch.ts";
 import type { ProgressLimits } from "./rollout/progress-limits.ts";
@@ -32,6 +34,8 @@ export interface ControlOptions {
   readonly limits: ProgressLimits;
   /** How long pods stay on nodes that are lost or broken. */
   readonly tolerations?: DefaultTolerations;
+  /** Undefined: pods are moved only when somebody asks for it. */
+  readonly rebalance?: RebalanceSchedule | undefined;
   /** Told what is decided and why. */
   readonly events: EventRecorder;
   /** Has nodes pull images ahead of pods. Undefined: nodes have every image. */
@@ -46,6 +50,7 @@ export interface ControlOptions {
 export interface Control {
   readonly unplaced: Unplaced;
   readonly rollouts: RolloutController;
+  readonly rebalancing: RebalanceController;
   readonly autoscale: AutoscaleController;
   close(): Promise<void>;
 }
@@ -78,18 +83,24 @@ export function startControl(options: ControlOptions): Control {
     rollouts.wakeForWorkload(key);
   });
   const evictions = new EvictionController(options);
+  const drains = new DrainController({ ...options, unplaced });
+  const suggest = (wish: RebalanceOptions) => placement.suggestMoves(wish);
+  const rebalancing = new RebalanceController({ ...options, suggest });
   const garbage = new ObjectGarbage(options);
   const addresses = new AddressController(options);
   const autoscale = new AutoscaleController(options);
   return {
     unplaced,
     rollouts,
+    rebalancing,
     autoscale,
     close: async () => {
       stopPrefetching?.();
       await autoscale.close();
       await addresses.close();
       await garbage.close();
+      await rebalancing.close();
+      await drains.close();
       await evictions.close();
       await depends.close();
       await crons.close();

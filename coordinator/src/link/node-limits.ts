@@ -1,5 +1,6 @@
 import type { Config } from "../config.ts";
 import type { DefaultTolerations } from "../control/eviction/eviction-of.ts";
+import type { RebalanceSchedule } from "../control/rebalance/controller.ts";
 import { type BeliefLimits, defaultBeliefs } from "./beliefs.ts";
 
 /** When nodes are given up, and when their pods are, as configured. */
@@ -22,5 +23,16 @@ export function nodeLimits({
       unreachableMs: nodes.unreachableTolerationSeconds * 1000,
       notReadyMs: nodes.notReadyTolerationSeconds * 1000,
     },
+  };
+}
+
+/** Undefined: only when somebody asks for it. */
+export function rebalanceSchedule({ rebalance }: Pick<Config, "rebalance">): RebalanceSchedule | undefined {
+  if (rebalance === undefined) return undefined;
+  const { intervalSeconds, maxMoves, goal } = rebalance;
+  return {
+    intervalMs: intervalSeconds * 1000,
+    maxMoves,
+    goal: goal === "pack" ? "empty-nodes" : "restore-spread",
   };
 }

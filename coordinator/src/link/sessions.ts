@@ -125,7 +125,8 @@ export class Sessions {
   /** One look at each change for all nodes together: a change costs what it touches, not what is connected. */
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
-      if (change.kind === "node" && change.after === undefined) this.#forget(change.before?.name ?? "");
+      if (change.kind === "node" && (change.after === undefined || change.after.record.revoked))
+        this.#forget((change.after ?? change.before)?.name ?? "");
       if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
       if (change.kind !== "pod") continue;
       for (const pod of [change.before, change.after]) {

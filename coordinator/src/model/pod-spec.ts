@@ -1,12 +1,42 @@
 import type { PodRecord } from "@forage/proto/forage/store/v1/store";
 import type * as wire from "@forage/proto/forest/v1/forage";
-import type { ContainerSpec, HostPort, InitContainerSpec, PodSpec } from "@forage/scheduler";
+import type {
+  ContainerSpec,
+  HostPort,
+  InitContainerSpec,
+  NodeAffinity,
+  NodeSelectorTerm,
+  PodSpec,
+} from "@forage/scheduler";
 import type { Labels } from "./labels.ts";
 import { affinityOf, spreadOf, tolerationsOf } from "./pod-rules.ts";
 import { workloadKey } from "./workload.ts";
 
-/** The pod in the scheduler's terms. `claimNodes`: where its claims lie. */
-export function podSpecOf(record: PodRecord, claimNodes: readonly string[] = []): PodSpec {
+/** The pod in the scheduler's terms. `claimNodes`: where its claims lie. `not`: nodes that pods of its workload are about to leave. */
+export function podSpecOf(
+  record: PodRecord,
+  claimNodes: readonly string[] = [],
+  not: readonly string[] = [],
+): PodSpec {
+  const spec = specOf(record, claimNodes);
+  return not.length === 0 ? spec : { ...spec, nodeAffinity: exceptOn(not, spec.nodeAffinity) };
+}
+
+function exceptOn(nodes: readonly string[], affinity: NodeAffinity | undefined): NodeAffinity {
+  const elsewhere = [...new Set(nodes)].map((name) => {
+    return { key: "metadata.name", operator: "NotIn", values: [name] } as const;
+  });
+  if (affinity?.required === undefined) return { ...affinity, required: [{ matchFields: elsewhere }] };
+  // A term that says nothing matches nothing, and is to go on doing so.
+  const saysNothing = ({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm): boolean =>
+    matchExpressions.length + matchFields.length === 0;
+  const required = affinity.required.map((term) =>
+    saysNothing(term) ? term : { ...term, matchFields: [...(term.matchFields ?? []), ...elsewhere] },
+  );
+  return { ...affinity, required };
+}
+
+function specOf(record: PodRecord, claimNodes: readonly string[]): PodSpec {
   const { container, sidecars = [], initContainers = [], podConfig } = record.template ?? {};
   const containers = [container, ...sidecars].filter((c) => c !== undefined);
   const hostNetwork = podConfig?.hostNetwork ?? false;

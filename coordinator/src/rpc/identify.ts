@@ -21,8 +21,12 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
     };
   }
   if (peer.certificateProblem === undefined) return { kind: "anonymous" };
+  if (peer.certificateProblem === "REVOKED") return { kind: "anonymous", problem: revoked };
   return { kind: "anonymous", problem: `the client certificate is not accepted: ${peer.certificateProblem}` };
 }
+
+const revoked =
+  "the client certificate is not accepted: its node was forgotten or has joined anew since; to join again put what `forage token create --node NODE` prints into the agent's token file";
 
 function identifyToken(header: string, { findToken, nowMs }: IdentifyOptions): Caller {
   const parsed = parseApiToken(bearerToken(header) ?? "");

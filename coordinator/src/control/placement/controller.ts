@@ -5,6 +5,8 @@ import {
   type NodeSpec,
   type PodSpec,
   type Profile,
+  type RebalanceOptions,
+  type RebalancePlan,
   type Taint,
 } from "@forage/scheduler";
 import type { Logger } from "pino";
@@ -75,6 +77,11 @@ export class PlacementController {
     return [...pods].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, count);
   }
 
+  /** Moves that would make things better; makes none. */
+  suggestMoves(options: RebalanceOptions): RebalancePlan {
+    return this.#fleet.defragment(options);
+  }
+
   async close(): Promise<void> {
     this.#unsubscribe();
     await this.#loop.close();
@@ -84,6 +91,9 @@ export class PlacementController {
     for (const change of changes) {
       if (change.kind === "node") this.#setNode(change.before, change.after);
       if (change.kind !== "pod") continue;
+      // A pod that stays after all counts in the spread again.
+      if (isLeaving(change.before) && !isLeaving(change.after))
+        this.#fleet.unbind(fleetKey(change.before.record));
       if (change.after !== undefined) this.#setPod(change.after);
       else if (change.before !== undefined) this.#removePod(change.before);
     }
@@ -122,7 +132,7 @@ export class PlacementController {
     }
     if (bound !== undefined && bound !== node) this.#fleet.unbind(name);
     if (bound !== node) this.#fleet.bind(podSpecOf(pod.record), node);
-    if (pod.record.stoppingSince !== undefined) this.#fleet.setTerminating(name);
+    if (isLeaving(pod)) this.#fleet.setTerminating(name);
   }
 
   #removePod(pod: PodEntry): void {
@@ -165,7 +175,8 @@ export class PlacementController {
       pass.again = true;
       return undefined;
     }
-    const spec = podSpecOf(pod.record, ties.nodes);
+    const left = state.drainingPods(pod.workloadKey).map(({ record }) => record.node);
+    const spec = podSpecOf(pod.record, ties.nodes, left);
     const node = this.#fleet.schedule(spec);
     if (node === undefined) {
       this.#makeRoom(pod, spec, pass);
@@ -219,6 +230,10 @@ export class PlacementController {
       if (now === undefined || now.record.node === "") this.#fleet.unbind(fleetKey(pod.record));
     }
   }
+}
+
+function isLeaving(pod: PodEntry | undefined): pod is PodEntry {
+  return pod?.record.stoppingSince !== undefined || pod?.record.drainingSince !== undefined;
 }
 
 interface Binding extends Piece {

@@ -1,0 +1,32 @@
+import type { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import { rewriteNode } from "../../control/eviction/standing.ts";
+import { CoordinatorError } from "../../errors.ts";
+import type { NodeEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+
+/** A joining agent or a controller may write the record at the same moment; more often is not by chance. */
+const maxAttempts = 5;
+
+/** The node as it is afterwards. Throws NOT_FOUND, or CONFLICT when the record changes again and again. */
+export async function changeNode(
+  name: string,
+  { store, state }: { readonly store: Store; readonly state: State },
+  change: (node: NodeEntry) => NodeRecord,
+): Promise<NodeEntry> {
+  for (let attempt = 0; attempt < maxAttempts; attempt++) {
+    const node = state.node(name);
+    if (node === undefined) throw noSuchNode(name);
+    const { compares, ops } = rewriteNode(node, change(node));
+    const result = await store.txn(compares, ops);
+    await state.reached(result.revision);
+    if (!result.succeeded) continue;
+    const now = state.node(name);
+    if (now !== undefined) return now;
+  }
+  throw new CoordinatorError("CONFLICT", "the node's record changed meanwhile; try again");
+}
+
+export function noSuchNode(name: string): CoordinatorError {
+  return new CoordinatorError("NOT_FOUND", `there is no node "${name}"`);
+}

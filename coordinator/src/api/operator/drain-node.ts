@@ -1,0 +1,122 @@
+import {
+  type DrainNodeRequest,
+  type DrainNodeResponse,
+  type DrainPod,
+  type WatchDrainRequest,
+  WatchDrainResponse,
+} from "@forage/proto/forage/operator/v1/operator";
+import { DrainRecord } from "@forage/proto/forage/store/v1/store";
+import type { Clock } from "../../control/clock.ts";
+import { isUnderWay, lookAtDrain } from "../../control/drain/drain-look.ts";
+import type { Left } from "../../control/drain/drain-plan.ts";
+import type { Unplaced } from "../../control/placement/unplaced.ts";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { Signal } from "../../state/signal.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import { changeNode, noSuchNode } from "./change-node.ts";
+import { drainView, nodeView } from "./node-view.ts";
+
+export interface DrainOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly unplaced: Pick<Unplaced, "get">;
+  readonly recorder: EventRecorder;
+}
+
+/** Of a drain. */
+const maxTimeoutSeconds = 7 * 86_400;
+
+/** Throws INVALID, NOT_FOUND, CONFLICT. The same wish again leaves a drain that is under way as it is. */
+export async function drainNode(
+  request: DrainNodeRequest,
+  options: DrainOptions,
+): Promise<DrainNodeResponse> {
+  const { state, clock, recorder } = options;
+  const { name, force, includeClaims, timeoutSeconds, uncordonOnReturn } = request;
+  if (timeoutSeconds > maxTimeoutSeconds)
+    throw new CoordinatorError("INVALID", `timeout_seconds: must be at most ${maxTimeoutSeconds}`);
+  const nowMs = clock.nowMs();
+  const node = await changeNode(name, options, ({ record, report }) => {
+    const before = isUnderWay(record.drain) ? record.drain : undefined;
+    const drain = DrainRecord.fromPartial({
+      startedAt: before?.startedAt ?? toTimestamp(nowMs),
+      force,
+      includeClaims,
+      uncordonOnReturn,
+      bootId: report?.bootId ?? "",
+      ...(timeoutSeconds > 0 && { deadline: toTimestamp(nowMs + timeoutSeconds * 1000) }),
+    });
+    return { ...record, unschedulable: true, drain };
+  });
+  recorder.record({
+    namespace: "",
+    kind: "node",
+    name,
+    node: name,
+    type: "Normal",
+    reason: "DrainStarted",
+    message: `its pods are to leave it${force ? ", whatever their budgets" : ""}`,
+  });
+  return { node: nodeView(state, node) };
+}
+
+/** Changes of pods come by the hundred; people read less often. */
+const pauseMs = 200;
+
+/** Ends when the drain is over. Throws NOT_FOUND, FAILED_PRECONDITION (no drain was asked for), ABORTED (it was called off). */
+export async function* watchDrain(
+  { name }: WatchDrainRequest,
+  signal: AbortSignal,
+  options: DrainOptions,
+): AsyncGenerator<WatchDrainResponse> {
+  const { state, clock } = options;
+  const changed = new Signal();
+  const stop = state.subscribe(() => changed.raise());
+  let last = "";
+  try {
+    while (!signal.aborted) {
+      const response = statusOf(name, options, last !== "");
+      const text = JSON.stringify(WatchDrainResponse.toJSON(response));
+      if (text !== last) yield response;
+      last = text;
+      if (response.drain?.state !== "draining") return;
+      await pause(clock, signal);
+      await changed.wait(signal);
+    }
+  } finally {
+    stop();
+  }
+}
+
+function statusOf(name: string, options: DrainOptions, seen: boolean): WatchDrainResponse {
+  const node = options.state.node(name);
+  if (node === undefined) throw noSuchNode(name);
+  const { drain } = node.record;
+  if (drain === undefined) {
+    if (seen)
+      throw new CoordinatorError("ABORTED", `node ${name} takes pods again: its drain was called off`);
+    throw new CoordinatorError("FAILED_PRECONDITION", `node ${name} is not drained`);
+  }
+  const { waiting, staying } = lookAtDrain(node, drain, options);
+  return { drain: drainView(drain), waiting: waiting.map(podView), staying: staying.map(podView) };
+}
+
+function podView({ pod: { record }, why }: Left): DrainPod {
+  return { namespace: record.namespace, name: record.name, why };
+}
+
+function pause(clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      cancel();
+      signal.removeEventListener("abort", finish);
+      resolve();
+    };
+    const cancel = clock.schedule(pauseMs, finish);
+    signal.addEventListener("abort", finish, { once: true });
+  });
+}

@@ -1,0 +1,104 @@
+import type { ForgetNodeRequest, ForgetNodeResponse } from "@forage/proto/forage/operator/v1/operator";
+import { type ClaimRecord, ObjectRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { forgetPod } from "../../control/pod-pieces.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { batches, type Piece } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { nodeKey, reportKey } from "../../model/keys.ts";
+import type { NodeEntry, ObjectEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import { changeNode, noSuchNode } from "./change-node.ts";
+
+export interface ForgetOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly log: Logger;
+}
+
+/** Pods may come and go while their records are removed. */
+const maxRounds = 10;
+
+/**
+ * First its certificates count no longer and it takes no pods, then the records of its pods go, then what lay on it, and it last: who
+ * is cut short goes on where he was by asking again. Throws NOT_FOUND, FAILED_PRECONDITION, CONFLICT.
+ */
+export async function forgetNode(
+  { name, force }: ForgetNodeRequest,
+  options: ForgetOptions,
+): Promise<ForgetNodeResponse> {
+  const { state, log } = options;
+  const found = state.node(name);
+  if (found === undefined) throw noSuchNode(name);
+  const claims = claimsOn(name, state);
+  if (!force) assertForgettable(found, claims);
+  const pods = new Set<string>();
+  const lost = claims.map((claim) => `${claim.name.namespace}/${claim.name.name}`);
+  await changeNode(name, options, ({ record }) => ({ ...record, revoked: true, unschedulable: true }));
+  for (let round = 0; round < maxRounds; round++) {
+    const left = state.podsOnNode(name);
+    for (const { record } of left) pods.add(record.uid);
+    const node = state.node(name);
+    if (node === undefined) return { pods: pods.size, claims: lost };
+    const bound = claimsOn(name, state);
+    const rest = left.length > 0 || bound.length > 0;
+    await write(rest ? [...left.map(forgetPod), ...bound.map(release)] : [removal(node)], options);
+    log.info({ node: name, pods: left.length, claims: bound.length }, "forgetting a node");
+  }
+  throw new CoordinatorError("CONFLICT", `pods and claims of node ${name} kept changing; try again`);
+}
+
+function assertForgettable(node: NodeEntry, claims: readonly ObjectEntry[]): void {
+  const { name, health } = node;
+  if (health.ready) {
+    const how = `drain it and stop its agent first, or forget it by force`;
+    throw new CoordinatorError("FAILED_PRECONDITION", `node ${name} is connected: ${how}`);
+  }
+  if (claims.length === 0) return;
+  const names = claims.map((claim) => `${claim.name.namespace}/${claim.name.name}`).sort();
+  const some = names.slice(0, maxNames).join(", ");
+  const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : "";
+  const what = `the data of claims lies on node ${name} and would be lost: ${some}${more}`;
+  throw new CoordinatorError("FAILED_PRECONDITION", `${what}; forget it by force if it won't come back`);
+}
+
+/** In one message. */
+const maxNames = 20;
+
+function claimsOn(node: string, state: State): ObjectEntry[] {
+  return state.objects
+    .list({ kind: "claim" })
+    .filter(({ record: { spec } }) => spec?.$case === "claim" && spec.value.node === node);
+}
+
+/** Its data is gone: it begins anew with the next pod that has it, or it is gone where it was to be removed. */
+function release({ key, revision, record }: ObjectEntry): Piece {
+  const compares = [{ kind: "modRevision", key, revision }] as const;
+  if (record.spec?.$case !== "claim") throw new TypeError(`${key} is no claim`);
+  if (record.spec.value.deleting) return { compares, ops: [{ kind: "delete", key }] };
+  const value: ClaimRecord = { ...record.spec.value, node: "" };
+  const released: ObjectRecord = { ...record, spec: { $case: "claim", value } };
+  return { compares, ops: [{ kind: "put", key, value: encodeRecord(ObjectRecord, released) }] };
+}
+
+function removal({ name, revision }: NodeEntry): Piece {
+  return {
+    compares: [{ kind: "modRevision", key: nodeKey(name), revision }],
+    ops: [
+      { kind: "delete", key: nodeKey(name) },
+      { kind: "delete", key: reportKey(name) },
+    ],
+  };
+}
+
+/** What changed meanwhile is looked at in the next round. */
+async function write(pieces: readonly Piece[], { store, state }: ForgetOptions): Promise<void> {
+  for (const part of batches(pieces)) {
+    const result = await store.txn(
+      part.flatMap(({ compares }) => compares),
+      part.flatMap(({ ops }) => ops),
+    );
+    await state.reached(result.revision);
+  }
+}

@@ -1,0 +1,191 @@
+import type { DrainRecord, NodeRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import type { EventRecorder } from "../../events/event.ts";
+import { batches, type Piece } from "../../model/batches.ts";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { rewriteNode } from "../eviction/standing.ts";
+import { Loop } from "../loop.ts";
+import type { Unplaced } from "../placement/unplaced.ts";
+import { rewritePod, stopPod } from "../pod-pieces.ts";
+import { isUnderWay, lookAtDrain } from "./drain-look.ts";
+import type { DrainPlan, Left } from "./drain-plan.ts";
+
+export interface DrainControllerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+  readonly unplaced: Pick<Unplaced, "get">;
+}
+
+/** A pod that waits for longer holds up its node's drain, and that is told once. */
+const blockedMs = 60_000;
+/** Timers take at most 24 days. */
+const longestWaitMs = 86_400_000;
+
+/**
+ * Nodes that are to be left by their pods. It says which pods leave; their workloads' plans make others and stop these. The wish is
+ * on the node's record, so that a drain goes on after a restart of the coordinator.
+ */
+export class DrainController {
+  readonly #options: DrainControllerOptions;
+  readonly #loop: Loop;
+  readonly #unsubscribe: () => void;
+  /** By name: nodes whose drain is under way. */
+  readonly #draining = new Set<string>();
+  /** Uids of pods of which was told that they hold up a drain. */
+  readonly #told = new Set<string>();
+
+  constructor(options: DrainControllerOptions) {
+    this.#options = options;
+    this.#loop = new Loop({
+      name: "drain",
+      reconcile: (node) => this.#reconcile(node),
+      clock: options.clock,
+      log: options.log,
+    });
+    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    for (const { name, record } of options.state.nodes())
+      if (record.drain !== undefined) this.#loop.wake(name);
+    for (const { record } of options.state.drainingPods()) this.#loop.wake(record.node);
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    for (const { kind, before, after } of changes) {
+      if (kind === "node") this.#wakeForNode(before, after);
+      if (kind !== "pod" || this.#draining.size === 0) continue;
+      const nodes = [before?.record.node, after?.record.node];
+      for (const node of nodes) if (node !== undefined && this.#draining.has(node)) this.#loop.wake(node);
+      // One of them has left, which may let another begin to.
+      if (before?.record.drainingSince !== undefined)
+        for (const node of this.#draining) this.#loop.wake(node);
+    }
+  }
+
+  #wakeForNode(before: NodeEntry | undefined, after: NodeEntry | undefined): void {
+    const name = (after ?? before)?.name ?? "";
+    if (after?.record.drain === undefined && before?.record.drain === undefined) return;
+    const rebooted = before?.report?.bootId !== after?.report?.bootId;
+    if (before?.record !== after?.record || before?.health.ready !== after?.health.ready || rebooted)
+      this.#loop.wake(name);
+  }
+
+  async #reconcile(name: string): Promise<number | undefined> {
+    const { state, clock } = this.#options;
+    const node = state.node(name);
+    const drain = node?.record.drain;
+    this.#draining.delete(name);
+    if (node === undefined) return undefined;
+    if (drain !== undefined && hasReturned(node, drain)) return this.#uncordon(node);
+    if (!isUnderWay(drain)) return this.#release(name);
+    this.#draining.add(name);
+    const plan = lookAtDrain(node, drain, this.#options);
+    const nowMs = clock.nowMs();
+    const deadlineMs = toEpochMs(drain.deadline) ?? Number.POSITIVE_INFINITY;
+    if (plan.waiting.length === 0) return this.#finish(node, drain, plan);
+    if (deadlineMs <= nowMs) return this.#giveUp(node, drain, plan);
+    await this.#write([
+      ...plan.mark.map((pod) => mark(pod, nowMs)),
+      ...plan.stop.map(({ pod, why }) => stopPod(pod, why, nowMs)),
+    ]);
+    const blockedInMs = this.#tellBlocked(name, plan.waiting, nowMs);
+    const nextMs = Math.min(deadlineMs - nowMs, blockedInMs);
+    return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.min(longestWaitMs, nextMs);
+  }
+
+  /** No drain is under way: pods that were to leave for one stay. */
+  #release(name: string): Promise<undefined> {
+    const pods = this.#options.state
+      .podsOnNode(name)
+      .filter(({ record }) => record.drainCause === "drain" && record.stoppingSince === undefined);
+    return this.#write(pods.map(unmark));
+  }
+
+  #finish(node: NodeEntry, drain: DrainRecord, { staying }: DrainPlan): Promise<undefined> {
+    const stay = staying.length === 0 ? "" : `; ${namesOf(staying)} stay, as they can run nowhere else`;
+    this.#tell(node.name, "Normal", "DrainFinished", `no more pods have to leave it${stay}`);
+    const finishedAt = toTimestamp(this.#options.clock.nowMs());
+    return this.#rewrite(node, { drain: { ...drain, finishedAt } });
+  }
+
+  #giveUp(node: NodeEntry, drain: DrainRecord, { waiting }: DrainPlan): Promise<undefined> {
+    const failure = `its time was over with ${waiting.length} pods left: ${namesOf(waiting)}`;
+    this.#tell(node.name, "Warning", "DrainFailed", failure);
+    return this.#rewrite(node, { drain: { ...drain, failure } });
+  }
+
+  #uncordon(node: NodeEntry): Promise<undefined> {
+    this.#tell(node.name, "Normal", "DrainOver", "has booted anew and takes pods again");
+    return this.#rewrite(node, { drain: undefined, unschedulable: false });
+  }
+
+  /** Milliseconds until there may be more to tell. */
+  #tellBlocked(node: string, waiting: readonly Left[], nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const { pod, why } of waiting) {
+      const { uid, name, drainingSince } = pod.record;
+      if (drainingSince === undefined || this.#told.has(uid)) continue;
+      const inMs = (toEpochMs(drainingSince) ?? nowMs) + blockedMs - nowMs;
+      nextMs = Math.min(nextMs, Math.max(1, inMs));
+      if (inMs > 0) continue;
+      this.#told.add(uid);
+      this.#tell(node, "Warning", "DrainBlocked", `pod ${name} has yet to leave: ${why}`);
+    }
+    if (waiting.length === 0 || this.#told.size > maxTold) this.#told.clear();
+    return nextMs;
+  }
+
+  #tell(node: string, type: "Normal" | "Warning", reason: string, message: string): void {
+    this.#options.log.info({ node, reason, message }, "drain");
+    this.#options.events.record({ namespace: "", kind: "node", name: node, node, type, reason, message });
+  }
+
+  #rewrite(node: NodeEntry, change: Partial<NodeRecord>): Promise<undefined> {
+    return this.#write([rewriteNode(node, { ...node.record, ...change })]);
+  }
+
+  async #write(pieces: readonly Piece[]): Promise<undefined> {
+    for (const part of batches(pieces)) {
+      const result = await this.#options.store.txn(
+        part.flatMap(({ compares }) => compares),
+        part.flatMap(({ ops }) => ops),
+      );
+      // Where something changed meanwhile, that change has woken the loop again.
+      await this.#options.state.reached(result.revision);
+    }
+    return undefined;
+  }
+}
+
+/** More pods than hold up drains at one time; then some are told of twice. */
+const maxTold = 10_000;
+
+function hasReturned({ health, report }: NodeEntry, { uncordonOnReturn, bootId }: DrainRecord): boolean {
+  return (
+    uncordonOnReturn && health.ready && bootId !== "" && report !== undefined && report.bootId !== bootId
+  );
+}
+
+function mark(pod: PodEntry, nowMs: number): Piece {
+  return rewritePod(pod, { ...pod.record, drainingSince: toTimestamp(nowMs), drainCause: "drain" });
+}
+
+export function unmark(pod: PodEntry): Piece {
+  return rewritePod(pod, { ...pod.record, drainingSince: undefined, drainCause: "" });
+}
+
+/** The first few, for a line of text. */
+function namesOf(left: readonly Left[]): string {
+  const names = left.slice(0, 5).map(({ pod }) => pod.record.name);
+  return `${names.join(", ")}${left.length > names.length ? ` and ${left.length - names.length} more` : ""}`;
+}

@@ -1,0 +1,81 @@
+import type { DrainRecord } from "@forage/proto/forage/store/v1/store";
+import { tieOf } from "../../model/tied-pod.ts";
+import type { Workload } from "../../model/workload.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import { budgetOf } from "./budget.ts";
+import { isDraining } from "./retire.ts";
+
+export interface DrainInput {
+  readonly drain: DrainRecord;
+  readonly nodeReady: boolean;
+  /** All that are on the node. */
+  readonly pods: readonly PodEntry[];
+  /** Undefined: it is none whose pods are replaced elsewhere, as a job, or it is gone. */
+  readonly workload: (pod: PodEntry) => Workload | undefined;
+  /** Pods of a workload that are leaving nodes and have not been stopped yet. */
+  readonly moving: (workloadKey: string) => number;
+  /** Why a pod that may leave has not been stopped. */
+  readonly waitsFor: (pod: PodEntry, workload: Workload) => string;
+}
+
+/** A pod that is still there, and why. */
+export interface Left {
+  readonly pod: PodEntry;
+  readonly why: string;
+}
+
+export interface DrainPlan {
+  /** To be replaced elsewhere, and stopped once that is done. */
+  readonly mark: readonly PodEntry[];
+  readonly stop: readonly Left[];
+  readonly waiting: readonly Left[];
+  /** They can run nowhere else, and so don't hold up the drain. */
+  readonly staying: readonly Left[];
+}
+
+type Verdict = { readonly to: "mark" | "stop" | "wait" | "stay"; readonly why: string };
+
+/** Pure: what becomes of each pod of a node that is drained. */
+export function planDrain(input: DrainInput): DrainPlan {
+  const plan = { mark: [] as PodEntry[], stop: [] as Left[], waiting: [] as Left[], staying: [] as Left[] };
+  const marked = new Map<string, number>();
+  for (const pod of input.pods) {
+    const more = marked.get(pod.workloadKey) ?? 0;
+    const verdict = verdictOn(pod, input, more);
+    if (verdict === undefined) continue;
+    const { to, why } = verdict;
+    if (to === "mark") marked.set(pod.workloadKey, more + 1);
+    if (to === "mark") plan.mark.push(pod);
+    if (to === "stop") plan.stop.push({ pod, why });
+    if (to === "stay") plan.staying.push({ pod, why });
+    else plan.waiting.push({ pod, why });
+  }
+  return plan;
+}
+
+/** Undefined: nothing of it runs any more. `marked`: pods of its workload that leave as of now. */
+function verdictOn(pod: PodEntry, input: DrainInput, marked: number): Verdict | undefined {
+  const { drain, nodeReady } = input;
+  const { record } = pod;
+  if (record.stoppingSince !== undefined) {
+    const lost =
+      "its node is unreachable and can't say that it has stopped: `forage node forget` gives it up";
+    return { to: "wait", why: nodeReady ? "it is stopping" : lost };
+  }
+  const workload = input.workload(pod);
+  if (workload === undefined && hasEnded(pod)) return undefined;
+  const tie = tieOf(pod);
+  const cause = `its node ${record.node} is drained`;
+  if (tie !== undefined) return drain.includeClaims ? { to: "stop", why: cause } : { to: "stay", why: tie };
+  if (drain.force) return { to: "stop", why: cause };
+  if (workload === undefined) return { to: "wait", why: "its job has yet to finish; --force stops it" };
+  if (isDraining(pod)) return { to: "wait", why: input.waitsFor(pod, workload) };
+  const moving = input.moving(pod.workloadKey) + marked;
+  if (moving < budgetOf(workload).moving) return { to: "mark", why: "another is made in its place" };
+  return { to: "wait", why: `waits for its turn: ${moving} of ${workload.name} leave before it` };
+}
+
+/** POD_PHASE_SUCCEEDED and POD_PHASE_FAILED: what is left of it are its logs. */
+function hasEnded({ status }: PodEntry): boolean {
+  return status?.phase === 3 || status?.phase === 4;
+}

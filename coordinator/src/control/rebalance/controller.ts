@@ -1,0 +1,152 @@
+import type { PodKey, RebalanceOptions, RebalancePlan } from "@forage/scheduler";
+import type { Logger } from "pino";
+import type { EventRecorder } from "../../events/event.ts";
+import type { Piece } from "../../model/batches.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { Change, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import type { Clock } from "../clock.ts";
+import { unmark } from "../drain/controller.ts";
+import { Loop } from "../loop.ts";
+import { rewritePod } from "../pod-pieces.ts";
+import { isReady } from "../workload/readiness.ts";
+import { whyNotMoved } from "./movable.ts";
+
+export type Goal = RebalanceOptions["goal"];
+
+/** When the coordinator rebalances by itself. */
+export interface RebalanceSchedule {
+  readonly intervalMs: number;
+  readonly maxMoves: number;
+  readonly goal: Goal;
+}
+
+export interface RebalanceControllerOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+  readonly suggest: (options: RebalanceOptions) => RebalancePlan;
+  /** Undefined: only when it is asked to. */
+  readonly rebalance?: RebalanceSchedule | undefined;
+}
+
+/** A pod whose replacement is not ready by then stays where it is. */
+export const moveDeadlineMs = 180_000;
+
+const movesKey = "moves";
+const scheduleKey = "schedule";
+
+/** Moves pods to better places: another is made first, and the workload's plan stops the one that it replaces. */
+export class RebalanceController {
+  readonly #options: RebalanceControllerOptions;
+  readonly #loop: Loop;
+  readonly #unsubscribe: () => void;
+  #lastMs: number;
+
+  constructor(options: RebalanceControllerOptions) {
+    this.#options = options;
+    this.#lastMs = options.clock.monotonicMs();
+    this.#loop = new Loop({
+      name: "rebalance",
+      reconcile: (key) => (key === movesKey ? this.#giveUpLate() : this.#runScheduled()),
+      clock: options.clock,
+      log: options.log,
+    });
+    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    this.#loop.wake(movesKey);
+    if (options.rebalance !== undefined) this.#loop.wake(scheduleKey);
+  }
+
+  async close(): Promise<void> {
+    this.#unsubscribe();
+    await this.#loop.close();
+  }
+
+  /** What would be moved now, and what that gains; changes nothing. */
+  suggest(goal: Goal, maxMoves: number): RebalancePlan {
+    const movable = (key: PodKey): boolean => this.whyNot(key) === undefined;
+    return this.#options.suggest({ goal, maxMoves, movable });
+  }
+
+  /** Why the pod is not moved; undefined: it may be. */
+  whyNot(key: string): string | undefined {
+    const pod = this.#find(key);
+    if (pod === undefined) return "it is gone";
+    const { state } = this.#options;
+    const { namespace, workloadKind, workloadName } = pod.record;
+    return whyNotMoved({
+      pod,
+      resource: state.resource(resourceKey(namespace, workloadKind, workloadName)),
+      siblings: state.podsOfWorkload(pod.workloadKey),
+      isReady: (it) => isReady(it, (node) => state.node(node)?.health.ready ?? false),
+    });
+  }
+
+  /** Why it did not begin; undefined: it has. */
+  async move(key: string, why: string): Promise<string | undefined> {
+    const { clock, events, log } = this.#options;
+    const pod = this.#find(key);
+    const hindrance = this.whyNot(key);
+    if (pod === undefined || hindrance !== undefined) return hindrance;
+    const { record } = pod;
+    const marked = { ...record, drainingSince: toTimestamp(clock.nowMs()), drainCause: "rebalance" };
+    if (!(await this.#write(rewritePod(pod, marked)))) return "it changed at the same moment";
+    log.info({ pod: record.name, node: record.node, why }, "pod is moved");
+    const { namespace, name, node } = record;
+    const message = `leaves node ${node} once another is ready elsewhere: ${why}`;
+    const about = { namespace, kind: "pod", name, node, workload: pod.workloadKey };
+    events.record({ ...about, type: "Normal", reason: "Rebalanced", message });
+    return undefined;
+  }
+
+  #find(key: string): PodEntry | undefined {
+    const [namespace = "", name = ""] = key.split("/");
+    return this.#options.state.pod(namespace, name);
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    const moves = changes.some(
+      ({ kind, after }) => kind === "pod" && after?.record.drainCause === "rebalance",
+    );
+    if (moves) this.#loop.wake(movesKey);
+  }
+
+  #moving(): PodEntry[] {
+    return this.#options.state.drainingPods().filter(({ record }) => record.drainCause === "rebalance");
+  }
+
+  async #giveUpLate(): Promise<number | undefined> {
+    const { clock } = this.#options;
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const pod of this.#moving()) {
+      const inMs = (toEpochMs(pod.record.drainingSince) ?? 0) + moveDeadlineMs - clock.nowMs();
+      if (inMs > 0) nextMs = Math.min(nextMs, inMs);
+      else await this.#write(unmark(pod));
+    }
+    return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
+  }
+
+  async #runScheduled(): Promise<number | undefined> {
+    const { rebalance, clock, log } = this.#options;
+    if (rebalance === undefined) return undefined;
+    const waitMs = this.#lastMs + rebalance.intervalMs - clock.monotonicMs();
+    if (waitMs > 0) return waitMs;
+    this.#lastMs = clock.monotonicMs();
+    // The last ones first.
+    if (this.#moving().length > 0) return rebalance.intervalMs;
+    const plan = this.suggest(rebalance.goal, rebalance.maxMoves);
+    log.info({ moves: plan.moves.length, gain: plan.summary }, "rebalance");
+    for (const { pod } of plan.moves) await this.move(pod, plan.summary);
+    return rebalance.intervalMs;
+  }
+
+  async #write({ compares, ops }: Piece): Promise<boolean> {
+    const result = await this.#options.store.txn(compares, ops);
+    await this.#options.state.reached(result.revision);
+    return result.succeeded;
+  }
+}

@@ -1,0 +1,29 @@
+import { tieOf } from "../../model/tied-pod.ts";
+import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { updateLimits } from "../workload/update-limits.ts";
+
+/** What is known of a pod that might be moved. */
+export interface Movable {
+  readonly pod: PodEntry;
+  readonly resource: ResourceEntry | undefined;
+  /** Of its workload, all of them. */
+  readonly siblings: readonly PodEntry[];
+  readonly isReady: (pod: PodEntry) => boolean;
+}
+
+/** Pure: why the pod is left where it is; undefined: it may be moved. Nothing is moved while its workload is on the way somewhere. */
+export function whyNotMoved({ pod, resource, siblings, isReady }: Movable): string | undefined {
+  const workload = resource?.workload;
+  if (resource === undefined || workload === undefined) return "only pods of container services are moved";
+  if (resource.record.deleting) return "its workload is being deleted";
+  if (updateLimits(workload.strategy, workload.replicas).type === "Recreate")
+    return "its workload never has a second pod beside it (Recreate)";
+  if (pod.record.stoppingSince !== undefined) return "it is stopping";
+  if (pod.record.drainingSince !== undefined) return "it is leaving its node already";
+  const tie = tieOf(pod);
+  if (tie !== undefined) return tie;
+  const settled =
+    siblings.length === workload.replicas &&
+    siblings.every((it) => workload.currentHashes.has(it.record.templateHash) && isReady(it));
+  return settled ? undefined : `${workload.name} is not settled: not all of its replicas are ready`;
+}

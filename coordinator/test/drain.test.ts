@@ -1,0 +1,206 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import {
+  DrainNodeRequest,
+  PutObjectRequest,
+  type WatchDrainResponse,
+} from "@forage/proto/forage/operator/v1/operator";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { status } from "@grpc/grpc-js";
+import { Fleet } from "./support/fleet.ts";
+import { HollowAgent } from "./support/hollow-agent.ts";
+import { aContainerService } from "./support/requests.ts";
+import { collected, until } from "./support/until.ts";
+
+const limit = { timeout: 120_000 };
+
+test("a drained node's only replica is stopped once another is ready elsewhere", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"]);
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
+  const other = await join(fleet, "n2");
+  // Its new pods take until they are told.
+  const ready = holdBack(other);
+  const { node } = await drain(fleet, "n1");
+  assert.equal(node?.unschedulable, true);
+  assert.equal(node?.drain?.state, "draining");
+  await until("another is made", async () => (await fleet.pods()).length === 2);
+  await until("it is on n2", () => other.assignments.size === 1);
+  const [old] = (await fleet.pods()).filter((pod) => pod.node === "n1");
+  assert.equal(old?.draining, "drain");
+  assert.equal(old?.status?.ready, true, "the old one serves on");
+  const [waiting] = (await statusOf(fleet, "n1")).waiting;
+  assert.match(
+    waiting?.why ?? "",
+    /0 of 1 replicas that web can't spare are ready beside it; web-.* is not ready yet on n2/,
+  );
+  ready();
+  await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
+  assert.deepEqual(
+    (await fleet.allPods()).map((pod) => pod.node),
+    ["n2"],
+  );
+  await until("it is told", async () => {
+    const reasons = await fleet.reasons();
+    return reasons.includes("DrainStarted") && reasons.includes("DrainFinished");
+  });
+});
+
+test("a drain never takes more pods than a budget allows, whatever is on the node", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"]);
+  const annotations = { "forage.dev/disruption-budget": "25%" };
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 8 }, podConfig: { annotations } }));
+  const other = await join(fleet, "n2");
+  const least = watchLeast(fleet);
+  const stream = collected(fleet.operator.watchDrain({ name: "n1" }));
+  stream.catch(() => {});
+  await drain(fleet, "n1");
+  await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
+  assert.ok((await least()) >= 6, "two of eight may be missing");
+  assert.equal(other.assignments.size, 8);
+});
+
+test("what can run nowhere else stays and is told, unless it is included", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"]);
+  const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
+  await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
+  const volumes = [{ name: "v", source: { $case: "pvc", value: { claimName: "data" } } }];
+  await fleet.apply(aContainerService("db", { scaling: { replicas: 1 }, volumes }), aContainerService("web"));
+  await join(fleet, "n2");
+  await drain(fleet, "n1");
+  await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
+  const { staying, waiting } = await statusOf(fleet, "n1");
+  assert.deepEqual(waiting, []);
+  assert.match(
+    staying.map(({ name, why }) => `${name}: ${why}`).join(),
+    /^db-\S+: its claim "data" lies on n1$/,
+  );
+  assert.equal((await fleet.pods("db")).length, 1);
+  await drain(fleet, "n1", { includeClaims: true });
+  await until("nothing of it is left on n1", async () =>
+    (await fleet.allPods()).every((pod) => pod.node !== "n1"),
+  );
+  await fleet.cordon("n1", false);
+  await until("it is back where its claim lies", async () =>
+    (await fleet.pods("db")).some((pod) => pod.node === "n1" && pod.status?.ready),
+  );
+});
+
+test("pods of jobs may finish, and are stopped by force", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"]);
+  const container = { name: "main", image: "app:v1" };
+  const job = ForageResource.fromPartial({
+    name: "sum",
+    spec: {
+      $case: "job",
+      value: { container, completions: 1, parallelism: 1, podConfig: { restartPolicy: "Never" } },
+    },
+  } as object);
+  const request = { applyId: "j1", namespace: "shop", resources: [job], labels: {} };
+  await fleet.world.forage().applyResources(request);
+  await until("it runs", async () => (await fleet.pods("sum")).some((pod) => pod.status?.ready));
+  await drain(fleet, "n1");
+  await until("it is waited for", async () =>
+    (await statusOf(fleet, "n1")).waiting.some(({ why }) => /its job has yet to finish/.test(why)),
+  );
+  await drain(fleet, "n1", { force: true });
+  await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
+});
+
+test("a drain goes on after a restart of the coordinator, and ends with an uncordon", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"]);
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 3 } }));
+  const other = await join(fleet, "n2");
+  const ready = holdBack(other);
+  await drain(fleet, "n1");
+  await until("some wait for others", async () => (await fleet.pods()).some((pod) => pod.draining !== ""));
+  await fleet.restart();
+  assert.equal((await fleet.node("n1")).drain?.state, "draining");
+  for (const agent of [other, fleet.agent("n2")]) agent.behaviour = (pod) => agent.running(pod);
+  ready();
+  for (const pod of fleet.agent("n2").assignments.values())
+    if (!pod.stopping) fleet.agent("n2").report(fleet.agent("n2").running(pod));
+  await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
+  assert.deepEqual([...new Set((await fleet.pods()).map((pod) => pod.node))], ["n2"]);
+  await fleet.cordon("n1", false);
+  assert.equal((await fleet.node("n1")).drain, undefined);
+});
+
+test(
+  "a drain that is called off leaves the pods where they are, and no more than are wanted",
+  limit,
+  async (t) => {
+    const fleet = await Fleet.start(t, ["n1"]);
+    await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
+    await drain(fleet, "n1", { timeoutSeconds: 3600 });
+    await until("one waits for another", async () => (await fleet.pods()).length > 2);
+    await fleet.cordon("n1", false);
+    await until("all is as before", async () => {
+      const pods = await fleet.allPods();
+      return pods.length === 2 && pods.every((pod) => pod.draining === "" && pod.status?.ready);
+    });
+    await assert.rejects(collected(fleet.operator.watchDrain({ name: "n1" })), {
+      code: status.FAILED_PRECONDITION,
+    });
+  },
+);
+
+test("a drain whose time is over gives up and says what was left", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"]);
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
+  await drain(fleet, "n1", { timeoutSeconds: 1 });
+  const [last] = (await collected(fleet.operator.watchDrain({ name: "n1" }))).slice(-1);
+  assert.equal(last?.drain?.state, "failed");
+  assert.match(last?.drain?.message ?? "", /its time was over with 1 pods left: web-/);
+  await until("the pod stays", async () => {
+    const pods = await fleet.allPods();
+    return pods.length === 1 && pods[0]?.draining === "" && pods[0].node === "n1";
+  });
+  assert.equal((await fleet.node("n1")).unschedulable, true);
+});
+
+function drain(fleet: Fleet, name: string, request: Partial<DrainNodeRequest> = {}) {
+  return fleet.operator.drainNode(DrainNodeRequest.fromPartial({ name, ...request }));
+}
+
+async function statusOf(fleet: Fleet, name: string): Promise<WatchDrainResponse> {
+  const call = fleet.operator.watchDrain({ name });
+  call.on("error", () => {});
+  for await (const response of call) {
+    call.cancel();
+    return response;
+  }
+  throw new Error("the stream held nothing");
+}
+
+async function join(fleet: Fleet, name: string): Promise<HollowAgent> {
+  const agent = await HollowAgent.start(fleet.world, { name });
+  fleet.agents.set(name, agent);
+  await fleet.ready([name]);
+  return agent;
+}
+
+/** The agent's pods aren't ready until that is called. */
+function holdBack(agent: HollowAgent): () => void {
+  agent.behaviour = () => undefined;
+  return () => {
+    agent.behaviour = (pod) => agent.running(pod);
+    for (const pod of agent.assignments.values()) if (!pod.stopping) agent.report(agent.running(pod));
+  };
+}
+
+/** Counts again and again; the fewest ready pods that were seen. */
+function watchLeast(fleet: Fleet): () => Promise<number> {
+  let least = Number.POSITIVE_INFINITY;
+  let over = false;
+  const counting = (async () => {
+    while (!over) {
+      const pods = await fleet.pods();
+      least = Math.min(least, pods.filter((pod) => pod.status?.ready).length);
+    }
+  })();
+  return async () => {
+    over = true;
+    await counting;
+    return least;
+  };
+}
