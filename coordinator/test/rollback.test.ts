@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
+import { status } from "@grpc/grpc-js";
 import { type Behaviour, HollowAgent, waitingPod } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const limit = { timeout: 60_000 };
+const service = { namespace: "shop", kind: "container_service", name: "web" };
 
 /** Pods of the image do as told, all others run. */
 function behaving(agent: () => HollowAgent, image: string, behaviour: Behaviour): Behaviour {
@@ -39,6 +42,19 @@ async function start(world: World): Promise<HollowAgent> {
   return agent;
 }
 
+function update(world: World, $case: "undo" | "restart" | "pause" | "resume" | "promote", toRevision = 0) {
+  const action =
+    $case === "undo" ? ({ $case, value: { toRevision } } as const) : ({ $case, value: {} } as const);
+  return world.operator().updateRollout({ ...service, action });
+}
+
+/** The messages of a rollout until one matches. */
+async function heard(world: World, rolloutId: string, pattern: RegExp): Promise<string> {
+  for await (const { message } of world.forage().watchRollout({ rolloutId }))
+    if (pattern.test(message)) return message;
+  return assert.fail(`rollout ${rolloutId} ended without ${pattern}`);
+}
+
 async function imagesOf(world: World): Promise<string[]> {
   const all = { namespace: "shop", labels: {}, workload: "web", node: "", name: "" };
   const { pods } = await world.operator().listPods(all);
@@ -59,10 +75,185 @@ test("a version that crashes is rolled back, with its exit code and last lines",
   const agent = await start(world);
   const lines = await watchToEnd(world, await apply(world, "a2", "app:bad"));
   assert.match(lines.at(-1) ?? "", /ROLLED_BACK rolled back to revision 1: .*exited with code 3.*last words/);
-  assert.ok(
-    lines.some((line) => line.includes("IN_PROGRESS rolling back to revision 1")),
-    lines.join("\n"),
-  );
   assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
   await until("the failed pods are gone", () => agent.assignments.size === 2);
+  const { resources } = await world.operator().getRollout({ by: { $case: "resource", value: service } });
+  assert.equal(resources[0]?.reason, "crash");
+});
+
+test("a version that was rolled back is tried anew when it is applied again", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await start(world);
+  await watchToEnd(world, await apply(world, "a2", "app:bad"));
+  agent.behaviour = (pod) => agent.running(pod);
+  const lines = await watchToEnd(world, await apply(world, "a3", "app:bad"));
+  assert.match(lines.at(-1) ?? "", /SUCCEEDED 2\/2 ready/);
+  assert.deepEqual(await imagesOf(world), ["app:bad", "app:bad"]);
+});
+
+test("a rollback goes on after a restart of the coordinator, and ends as it would have", limit, async (t) => {
+  const world = await startWorld(t);
+  let agent = await start(world);
+  let restarts = 0;
+  const rolloutId = await apply(world, "a2", "app:bad");
+  for (; restarts < 3; restarts++) {
+    const { behaviour } = agent;
+    agent.close();
+    await world.restart();
+    agent = agent.again({ name: agent.name, behaviour });
+    await until("something moved", async () => (await imagesOf(world)).length > 0);
+  }
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /ROLLED_BACK .*exited with code 3/);
+  assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
+  await world.restart();
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /ROLLED_BACK .*exited with code 3/);
+  assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
+});
+
+test("a registry that is down is waited for, and said so", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await start(world);
+  const run = agent.behaviour;
+  const why = "registry.example doesn't answer";
+  agent.behaviour = behaving(
+    () => agent,
+    "app:v2",
+    (pod) => waitingPod(pod, "ImagePullBackOff", why),
+  );
+  const rolloutId = await apply(world, "a2", "app:v2");
+  assert.match(await heard(world, rolloutId, /ImagePullBackOff/), /registry.example doesn't answer/);
+  agent.behaviour = run;
+  for (const pod of agent.assignments.values()) agent.report(agent.running(pod));
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
+});
+
+test("undo goes back to what was good before, and can be followed", limit, async (t) => {
+  const world = await startWorld(t);
+  await start(world);
+  await watchToEnd(world, await apply(world, "a2", "app:v2", { scaling: { replicas: 3 } }));
+  const { rolloutId, message } = await update(world, "undo");
+  assert.equal(message, "undone to revision 1");
+  assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 3/3 ready"]);
+  assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1", "app:v1"]);
+  const { revisions } = await world.operator().listRevisions(service);
+  assert.deepEqual(
+    revisions.map(({ number, good, inForce, pods }) => [number, good, inForce, pods]),
+    [
+      [3, true, true, 3],
+      [2, true, false, 0],
+    ],
+  );
+  await watchToEnd(world, (await update(world, "undo", 2)).rolloutId);
+  assert.deepEqual(new Set(await imagesOf(world)), new Set(["app:v2"]));
+  await assert.rejects(update(world, "undo", 1), { code: status.NOT_FOUND });
+  await assert.rejects(update(world, "undo", 4), { code: status.FAILED_PRECONDITION });
+});
+
+test("undo ends a canary at once", limit, async (t) => {
+  const world = await startWorld(t);
+  await start(world);
+  const podConfig = { annotations: { "forage.dev/canary": "1" } };
+  const canary = await apply(world, "a2", "app:v2", { podConfig });
+  await heard(world, canary, /waits for a promotion after 1 pod of the new revision: forage rollout promote/);
+  const { rolloutId } = await update(world, "undo");
+  assert.match(
+    (await watchToEnd(world, canary)).at(-1) ?? "",
+    new RegExp(`superseded by rollout ${rolloutId}`),
+  );
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
+  assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
+});
+
+test("a canary waits until it is promoted", limit, async (t) => {
+  const world = await startWorld(t);
+  await start(world);
+  await assert.rejects(update(world, "promote"), { code: status.FAILED_PRECONDITION });
+  const podConfig = { annotations: { "forage.dev/canary": "1" } };
+  const rolloutId = await apply(world, "a2", "app:v2", { podConfig });
+  await heard(world, rolloutId, /waits for a promotion/);
+  assert.deepEqual((await imagesOf(world)).sort(), ["app:v1", "app:v2"]);
+  assert.equal((await update(world, "promote")).rolloutId, rolloutId);
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
+  assert.deepEqual(await imagesOf(world), ["app:v2", "app:v2"]);
+});
+
+test("a pause holds what is applied until it is resumed", limit, async (t) => {
+  const world = await startWorld(t);
+  await start(world);
+  await assert.rejects(update(world, "resume"), { code: status.FAILED_PRECONDITION });
+  await update(world, "pause");
+  const rolloutId = await apply(world, "a2", "app:v2", { scaling: { replicas: 3 } });
+  await heard(world, rolloutId, /paused until: forage rollout resume container_service\/web/);
+  await until("it is scaled", async () => (await imagesOf(world)).length === 3);
+  assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1", "app:v1"]);
+  await update(world, "resume");
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
+  assert.deepEqual(new Set(await imagesOf(world)), new Set(["app:v2"]));
+});
+
+test(
+  "a newer apply ends the rollout before it with a clear message, and no pod is started twice",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const agent = await start(world);
+    agent.behaviour = behaving(
+      () => agent,
+      "app:slow",
+      (pod) => waitingPod(pod, "ContainerCreating", ""),
+    );
+    const slow = await apply(world, "a2", "app:slow");
+    const watching = watchToEnd(world, slow);
+    await heard(world, slow, /starting/);
+    const next = await apply(world, "a3", "app:v3");
+    assert.match((await watching).at(-1) ?? "", new RegExp(`FAILED superseded by rollout ${next}`));
+    assert.match((await watchToEnd(world, next)).at(-1) ?? "", /SUCCEEDED 2\/2 ready/);
+    assert.deepEqual(await imagesOf(world), ["app:v3", "app:v3"]);
+    await until("nothing else is left", () => agent.assignments.size === 2);
+  },
+);
+
+test("restart makes new pods once, and an apply of the same leaves them alone", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await start(world);
+  const before = new Set(agent.assignments.keys());
+  await watchToEnd(world, (await update(world, "restart")).rolloutId);
+  await until("only new ones are left", () => agent.assignments.size === 2);
+  const after = new Set(agent.assignments.keys());
+  for (const uid of after) assert.ok(!before.has(uid));
+  await watchToEnd(world, await apply(world, "a2", "app:v1"));
+  assert.deepEqual(new Set(agent.assignments.keys()), after);
+});
+
+test("a secret that breaks the pods is rolled back with its version, which stays", limit, async (t) => {
+  const world = await startWorld(t);
+  const put = (value: string) => {
+    const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
+    const object = { namespace: "shop", name: "token", spec };
+    return world.operator().putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
+  };
+  await put("good");
+  const env = [
+    { name: "KEY", valueSource: { $case: "secretRef", value: { secretName: "token", key: "key" } } } as const,
+  ];
+  const container = { name: "main", image: "app:v1", env };
+  const agent: HollowAgent = await HollowAgent.start(world);
+  const version = (pod: PodAssignment) => pod.template?.objectVersions["secret/token"] ?? "";
+  const request = aRequest("a1", [aContainerService("web", { container })]);
+  await watchToEnd(world, (await world.forage().applyResources(request)).rolloutId);
+  const good = [...agent.assignments.values()].map(version);
+  agent.behaviour = (pod) =>
+    good.includes(version(pod)) ? agent.running(pod) : waitingPod(pod, "CrashLoopBackOff", "soon", 2, 1);
+  await put("bad");
+  const inForce = async () => {
+    const { revisions } = await world.operator().listRevisions(service);
+    return revisions.find((revision) => revision.inForce)?.number;
+  };
+  await until(
+    "the new version has failed",
+    async () => (await world.operator().listRevisions(service)).revisions.length === 2,
+  );
+  await until("the first revision is in force", async () => (await inForce()) === 1);
+  await until("its pods are there", () => agent.assignments.size === 2);
+  assert.deepEqual([...agent.assignments.values()].map(version), good);
 });
