@@ -22,6 +22,17 @@ describeSpec("job", "job config", [
     ["job_config.ttl_seconds_after_finished"],
   ],
   ["too many retries", { jobConfig: { backoffLimit: 2_147_483_648 } }, ["job_config.backoff_limit"]],
+  ["no retries, by annotation", { podConfig: { annotations: { "forage.dev/backoff-limit": "0" } } }, []],
+  [
+    "an annotation that is no number",
+    { podConfig: { annotations: { "forage.dev/backoff-limit": "none" } } },
+    ["pod_config.annotations[forage.dev/backoff-limit]"],
+  ],
+  [
+    "two limits",
+    { jobConfig: { backoffLimit: 3 }, podConfig: { annotations: { "forage.dev/backoff-limit": "0" } } },
+    ["pod_config.annotations[forage.dev/backoff-limit]"],
+  ],
   ["restarts always", { jobConfig: { restartPolicy: "Always" } }, ["job_config.restart_policy"]],
   ["a pod that restarts always", { podConfig: { restartPolicy: "Always" } }, ["pod_config.restart_policy"]],
   ["the pod's own policy", { podConfig: { restartPolicy: "Never" } }, []],

@@ -1,4 +1,5 @@
 import type { Container, JobConfig, JobSpec, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
+import { jobAnnotations } from "../../../model/job-annotations.ts";
 import type { Field } from "../field.ts";
 import { validatePod } from "../pod/pod.ts";
 import { countProblem, rangeProblem, secondsProblem } from "../syntax/numbers.ts";
@@ -24,6 +25,20 @@ export function validateRun(
   validatePod(spec, field);
   if (spec.jobConfig !== undefined) validateJobConfig(spec.jobConfig, field.at("job_config"));
   checkRestartPolicies(spec, field);
+  checkBackoffAnnotation(spec, field);
+}
+
+/** For no retries at all, which the contract's 0 can't say. */
+function checkBackoffAnnotation(
+  spec: { readonly jobConfig: JobConfig | undefined; readonly podConfig: PodConfig | undefined },
+  field: Field,
+): void {
+  const text = spec.podConfig?.annotations[jobAnnotations.backoffLimit];
+  if (text === undefined) return;
+  const at = field.at("pod_config").at("annotations").key(jobAnnotations.backoffLimit);
+  if (!/^\d{1,9}$/.test(text)) at.invalid("must be a number of failed runs to put up with");
+  else if ((spec.jobConfig?.backoffLimit ?? 0) > 0)
+    at.invalid("must be left out where job_config.backoff_limit is set");
 }
 
 function validateJobConfig(config: JobConfig, field: Field): void {
