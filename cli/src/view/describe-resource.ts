@@ -6,6 +6,7 @@ import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
 import { statusWord } from "../rollout/outcome.ts";
 import { summarize } from "../rollout/summary.ts";
+import { describeAutoscaling } from "./autoscaling.ts";
 import { endpointColumns } from "./endpoints.ts";
 import { labelText } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
@@ -49,6 +50,7 @@ export function describeResource(
     resource.spec === undefined ? "" : renderDocument("yaml", ForageResource.toJSON(resource.spec));
   return (
     head +
+    renderSection("Autoscaling", describeAutoscaling(resource.autoscaling, nowMs, paint), paint) +
     renderSection("Pods", pods.length === 0 ? "" : podTable, paint) +
     renderSection("Endpoints", endpoints.length === 0 ? "" : endpointTable, paint) +
     renderSection("Spec", spec, paint)
