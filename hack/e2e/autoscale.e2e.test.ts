@@ -1,0 +1,123 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, describe, test } from "node:test";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { getPods, type PodJson } from "../system/pods.ts";
+import { type System, startSystem } from "../system/system.ts";
+
+const limit = { timeout: 240_000 };
+const waitMs = 90_000;
+
+/** Burns as much as it may while there is a file, and hardly anything otherwise. */
+const burner =
+  "while :; do if [ -e /tmp/burn ]; then i=0; while [ $i -lt 9999 ]; do i=$((i+1)); done; else sleep 1; fi; done";
+const teller =
+  "mkdir /tmp/www; echo 'queue_depth{of=\"a\"} 5' > /tmp/www/metrics; exec httpd -f -p 8080 -h /tmp/www";
+
+interface Autoscaling {
+  readonly currentReplicas?: number;
+  readonly lastScaleReason?: string;
+  readonly metrics?: readonly { readonly name?: string; readonly value?: string }[];
+}
+
+describe("autoscaling of real containers", { concurrency: false }, () => {
+  let host: TestHost;
+  let system: System;
+
+  before(async () => {
+    host = await startTestHost();
+    system = await startSystem(host, { coordinator: { autoscaling: { intervalSeconds: 2 } } });
+  }, limit);
+  after(() => host?.close(), limit);
+
+  test("cpu: more pods under load, fewer without it", limit, async () => {
+    await apply("burner", burner, { targetCpuUtilizationPercent: 50 });
+    const [first] = await podsOf("burner", (count) => count === 1);
+    await inPod(first, "touch /tmp/burn");
+    await podsOf("burner", (count) => count >= 2);
+    const { resource } = await system.ask<{ resource: { autoscaling?: Autoscaling } }>([
+      ...["describe", "container_service/burner", "-n", "e2e"],
+    ]);
+    assert.match(resource.autoscaling?.lastScaleReason ?? "", /cpu is at \d+% of requests, target 50%/);
+    await inPod(first, "rm /tmp/burn");
+    await podsOf("burner", (count) => count === 1);
+  });
+
+  test("a pushed value: as many pods as it is shared out to", limit, async () => {
+    const customMetrics = [{ name: "orders", targetType: "AverageValue", targetValue: "10" }];
+    await apply("worker", "exec sleep 100000", { customMetrics });
+    await podsOf("worker", (count) => count === 1);
+    await push("orders", 25);
+    await podsOf("worker", (count) => count === 3);
+    await push("orders", 3);
+    await podsOf("worker", (count) => count === 1);
+  });
+
+  test("what pods tell themselves: their mean decides", limit, async () => {
+    const customMetrics = [{ name: "queue_depth", targetType: "AverageValue", targetValue: "10" }];
+    await apply("teller", teller, { customMetrics }, { "forage.dev/metrics-port": "8080" });
+    const [first] = await podsOf("teller", (count) => count === 1);
+    await inPod(first, "echo 'queue_depth{of=\"b\"} 25' >> /tmp/www/metrics");
+    await podsOf("teller", (count) => count === 3);
+    await inPod(first, "echo 'queue_depth 1' > /tmp/www/metrics");
+    await podsOf("teller", (count) => count === 1);
+  });
+
+  async function apply(
+    name: string,
+    script: string,
+    policy: object,
+    annotations: object = {},
+  ): Promise<void> {
+    const autoscaling = { maxReplicas: 3, scaleDownStabilization: "3s", ...policy };
+    const container = {
+      name: "main",
+      image: host.image,
+      command: ["sh", "-c", script],
+      ports: [{ name: "http", containerPort: 8080 }],
+      resources: { requests: { cpu: "100m", memory: "16Mi" }, limits: { cpu: "200m", memory: "64Mi" } },
+    };
+    const podConfig = { terminationGracePeriodSeconds: 1, annotations };
+    const containerService = { scaling: { replicas: 1, autoscaling }, podConfig, container };
+    const bundle = { namespace: "e2e", labels: { app: name }, resources: [{ name, containerService }] };
+    const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], JSON.stringify(bundle));
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  /** Waits for so many pods of the service, all ready and none of them stopping. */
+  async function podsOf(name: string, enough: (count: number) => boolean): Promise<PodJson[]> {
+    let seen: PodJson[] = [];
+    await waitFor(
+      async () => {
+        seen = (await getPods(system)).filter((pod) => pod.name.startsWith(`${name}-`));
+        return enough(seen.length) && seen.every(({ status }) => status?.ready === true);
+      },
+      {
+        what: `${name} has as many pods as it should`,
+        limitMs: waitMs,
+        everyMs: 500,
+        explain: () =>
+          `${JSON.stringify(seen)}\n${readFileSync(system.coordinator.logPath, "utf8").slice(-3000)}`,
+      },
+    );
+    return seen;
+  }
+
+  async function inPod(pod: PodJson | undefined, script: string): Promise<void> {
+    const { exitCode, stderr } = await system.forage([
+      ...["exec", pod?.name ?? "", "-n", "e2e", "--", "sh", "-c", script],
+    ]);
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  async function push(name: string, value: number): Promise<void> {
+    const token = readFileSync(system.tokenFile, "utf8").trim();
+    const response = await fetch(`http://${system.http}/api/v1/namespaces/e2e/metrics/${name}`, {
+      method: "PUT",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      body: JSON.stringify({ value, ttlSeconds: 600 }),
+    });
+    assert.equal(response.status, 200, await response.text());
+  }
+});
