@@ -207,6 +207,8 @@ function servicesOptions(
       authorityPin: authority.pin,
       planner,
       nodePorts,
+      explainPlacement: control.explainPlacement,
+      rolloutView: (key) => rollouts.rolloutView(key),
     },
     connect: {
       store,

@@ -1,8 +1,9 @@
-import type { Profile, RebalanceOptions } from "@forage/scheduler";
+import type { Explanation, Profile, RebalanceOptions } from "@forage/scheduler";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../events/event.ts";
 import { unschedulable } from "../events/from-pods.ts";
 import type { MetricsDesk } from "../metrics/metrics-desk.ts";
+import type { PodEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
@@ -52,6 +53,8 @@ export interface Control {
   readonly rollouts: RolloutController;
   readonly rebalancing: RebalanceController;
   readonly autoscale: AutoscaleController;
+  /** Why the pod, which has no node, has none. */
+  readonly explainPlacement: (pod: PodEntry) => Explanation | undefined;
   close(): Promise<void>;
 }
 
@@ -94,6 +97,7 @@ export function startControl(options: ControlOptions): Control {
     rollouts,
     rebalancing,
     autoscale,
+    explainPlacement: (pod) => placement.explain(pod),
     close: async () => {
       stopPrefetching?.();
       await autoscale.close();

@@ -34,10 +34,17 @@ import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
 import { type PlanHandlerOptions, plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { listRevisions } from "./revisions.ts";
+import { runCronJob } from "./run-cron-job.ts";
 import { updateRollout } from "./update-rollout.ts";
 import { endpointViews, podView, resourceView } from "./views.ts";
+import { type WhyOptions, why } from "./why.ts";
 
-export interface OperatorOptions extends ObjectOptions, EventOptions, NodeOptions, PlanHandlerOptions {
+export interface OperatorOptions
+  extends ObjectOptions,
+    EventOptions,
+    NodeOptions,
+    PlanHandlerOptions,
+    Omit<WhyOptions, "unplaced"> {
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly events: EventLog & EventRecorder;
@@ -80,11 +87,11 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     ...nodeHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
-    runCronJob: notYet,
+    runCronJob: (request) => runCronJob(request, options),
     listEvents: (request) => listEvents(request, options),
     watchEvents: (request, context) => watchEvents(request, context, options),
     plan: (request) => plan(request, options),
-    why: notYet,
+    why: (request) => why(request, options),
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),
     portForward: (requests, context) => portForward(requests, context, options),

@@ -1,5 +1,6 @@
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import {
+  type Explanation,
   Fleet,
   podKey as fleetKey,
   type NodeSpec,
@@ -75,6 +76,12 @@ export class PlacementController {
     const rank = new Map(order.map((name, index) => [name as string, index]));
     const rankOf = (pod: PodEntry): number => rank.get(fleetKey(pod.record)) ?? -1;
     return [...pods].sort((a, b) => rankOf(a) - rankOf(b)).slice(0, count);
+  }
+
+  /** Each node with what keeps the pod off it; undefined when it waits for something else than a node. */
+  explain(pod: PodEntry): Explanation | undefined {
+    const ties = claimTiesOf(pod, this.#options.state);
+    return ties.problem === undefined ? this.#fleet.explain(podSpecOf(pod.record, ties.nodes)) : undefined;
   }
 
   /** Moves that would make things better; makes none. */

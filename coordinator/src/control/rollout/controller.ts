@@ -169,7 +169,7 @@ export class RolloutController {
         job: jobProgressInput(resource, state),
         waitsFor: resource === undefined ? [] : heldBy(resource, state),
         pods: state.podsOfWorkload(key),
-        rollout: target.kind === "container_service" ? this.#rolloutView(key) : undefined,
+        rollout: target.kind === "container_service" ? this.rolloutView(key) : undefined,
         unplaced: (uid) => unplaced.get(uid),
         isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
         readyEndpoints: target.kind === "service" ? readyEndpoints(namespace, target.name) : 0,
@@ -180,7 +180,8 @@ export class RolloutController {
     });
   }
 
-  #rolloutView(key: string): RolloutView | undefined {
+  /** How the try to run what a container service asks for stands; by the key of its workload. */
+  rolloutView(key: string): RolloutView | undefined {
     const { clock } = this.#options;
     const view = { ...this.#options, upSinceMs: this.#upSinceMs, pickVictims: () => [] };
     return rolloutView(workloadInput(key, clock.nowMs(), view));

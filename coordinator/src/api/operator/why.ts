@@ -1,0 +1,63 @@
+import type { WhyRequest, WhyResponse } from "@forage/proto/forage/operator/v1/operator";
+import type { Clock } from "../../control/clock.ts";
+import { readyEndpointCount } from "../../destination/endpoints.ts";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventLog } from "../../events/event-log.ts";
+import { newestEvents } from "../../events/query.ts";
+import { resourceKey } from "../../model/keys.ts";
+import { cause, type Explained } from "../../why/cause.ts";
+import { type LookOptions, nodeInput, podInput, workloadInput } from "../../why/look.ts";
+import { explainNode } from "../../why/node.ts";
+import { explainPod } from "../../why/pod.ts";
+import { explainWorkload } from "../../why/workload.ts";
+import { eventView } from "./events.ts";
+import { findPod } from "./find.ts";
+
+export interface WhyOptions extends Omit<LookOptions, "nowMs"> {
+  readonly clock: Clock;
+  readonly events: EventLog;
+}
+
+/** What is told of what happened last. */
+const lastEvents = 10;
+
+/** Throws INVALID and NOT_FOUND. */
+export async function why({ namespace, kind, name }: WhyRequest, options: WhyOptions): Promise<WhyResponse> {
+  if (kind === "" || name === "") throw new CoordinatorError("INVALID", "kind and name must not be empty");
+  if ((kind === "node") !== (namespace === ""))
+    throw new CoordinatorError("INVALID", "a node is in no namespace, everything else is in one");
+  const look = { ...options, nowMs: options.clock.nowMs() };
+  const full = kind === "pod" ? findPod(options.state, namespace, name).record.name : name;
+  const explained = explain({ namespace, kind, name: full }, look);
+  const query = { namespace, kind, name: full, type: "", reason: "", sinceMs: undefined };
+  const { events } = await newestEvents(options.events, query, 0, lastEvents);
+  return {
+    ...explained,
+    causes: explained.causes.map((it) => ({ ...it, details: [...it.details] })),
+    events: events.map(eventView),
+  };
+}
+
+function explain({ namespace, kind, name }: WhyRequest, look: LookOptions): Explained {
+  const { state } = look;
+  if (kind === "pod") return explainPod(podInput(findPod(state, namespace, name), look));
+  if (kind === "node") {
+    const node = state.node(name);
+    if (node === undefined) throw new CoordinatorError("NOT_FOUND", `there is no node "${name}"`);
+    return explainNode(nodeInput(node, look));
+  }
+  const entry = state.resource(resourceKey(namespace, kind, name));
+  if (entry === undefined)
+    throw new CoordinatorError("NOT_FOUND", `namespace "${namespace}" has no ${kind}/${name}`);
+  const spec = entry.record.resource?.spec;
+  if (spec?.$case !== "service") return explainWorkload(workloadInput(entry, look));
+  return explainService(name, spec.value.target, readyEndpointCount(state, namespace, name));
+}
+
+function explainService(name: string, target: string, ready: number): Explained {
+  if (ready > 0)
+    return { summary: `service/${name} has ${ready} ready endpoints`, healthy: true, causes: [] };
+  const message = `none of the pods of container_service/${target} is ready`;
+  const causes = [cause("NoEndpoints", message, `forage why container_service/${target}`)];
+  return { summary: `service/${name} has no ready endpoints: ${message}`, healthy: false, causes };
+}

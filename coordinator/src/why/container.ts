@@ -1,0 +1,100 @@
+import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
+import { toEpochMs } from "../model/timestamp.ts";
+import { type Cause, cause } from "./cause.ts";
+
+/** What a container's trouble is told with. */
+export interface ContainerInput {
+  readonly pod: string;
+  readonly nowMs: number;
+}
+
+/** By the word of a container that waits: what to do about it. */
+const advices: Readonly<Record<string, string>> = {
+  ErrImageNotFound: "check the image's name and tag, then apply again",
+  ErrImageDenied:
+    "name a registry credential of the namespace in pod_config.image_pull_secrets (`forage registry set`)",
+  ErrImageInvalid: "check that the image is made for this host's architecture, then apply again",
+  ImagePullBackOff: "check that the node reaches the registry; it is tried again by itself",
+  CreateContainerConfigError:
+    "create what is missing (`forage secret set`, `forage config set`); the pod starts by itself then",
+  FailedMount: "check the volume that is named; it is tried again by itself",
+  CreateError: "correct the container's settings and apply again",
+};
+
+/** Pure: why one container isn't up; nothing for one that is, or that waits as it should. */
+export function containerCauses(container: ContainerStatus, input: ContainerInput): Cause[] {
+  const { name, state, init, ready } = container;
+  if (init && ready) return [];
+  switch (state?.$case) {
+    case "waiting":
+      return waiting(container, state.value, input);
+    case "terminated":
+      if (state.value.exitCode === 0 && state.value.signal === 0) return [];
+      return [ended("ContainerFailed", container, state.value, input)];
+    case "running":
+      return init ? [cause("PodInitializing", `init container ${name} is running`)] : [];
+    case undefined:
+      return [];
+    default:
+      return state satisfies never;
+  }
+}
+
+/** Pure: that it was started again, for pods that are up now. */
+export function restartCauses(container: ContainerStatus, input: ContainerInput): Cause[] {
+  const last = container.lastTermination;
+  if (container.restartCount === 0 || last === undefined) return [];
+  const { reason, message, details, advice } = ended("Restarted", container, last, input);
+  const times = container.restartCount === 1 ? "once" : `${container.restartCount} times`;
+  return [cause(reason, `container ${container.name} was restarted ${times}; ${message}`, advice, details)];
+}
+
+function waiting(
+  container: ContainerStatus,
+  { reason, message, retryAt }: { readonly reason: string; readonly message: string; readonly retryAt: Time },
+  input: ContainerInput,
+): Cause[] {
+  const { name, lastTermination } = container;
+  const retry = retryText(retryAt, input.nowMs);
+  if (reason === "CrashLoopBackOff" && lastTermination !== undefined) {
+    const crash = ended(reason, container, lastTermination, input);
+    const times = container.restartCount === 0 ? "" : `, restarted ${container.restartCount} times so far`;
+    return [cause(reason, `${crash.message}${times}${retry}`, crash.advice, crash.details)];
+  }
+  if (reason === "" || reason === "ContainerCreating" || reason === "PodInitializing") return [];
+  const text = `container ${name}: ${message === "" ? reason : message}${retry}`;
+  return [cause(reason, text, advices[reason] ?? "")];
+}
+
+type Time = { readonly seconds: bigint; readonly nanos: number } | undefined;
+
+/** How it ended, with its last lines, and where to read more. */
+function ended(
+  reason: string,
+  { name }: ContainerStatus,
+  last: ContainerTerminated,
+  { pod, nowMs }: ContainerInput,
+): Cause {
+  const how = last.signal > 0 ? `was ended by signal ${last.signal}` : `exited with code ${last.exitCode}`;
+  const word = last.reason === "" || last.reason === "Completed" ? "" : ` (${last.reason})`;
+  const atMs = toEpochMs(last.finishedAt);
+  const when = atMs === undefined ? "" : ` ${Math.max(0, Math.round((nowMs - atMs) / 1000))} s ago`;
+  const advice =
+    last.reason === "OOMKilled"
+      ? "give it a higher memory limit, or have it use less"
+      : `read what it wrote: forage logs ${pod} -c ${name} --previous`;
+  const lines = last.message.trim();
+  return cause(
+    reason,
+    `container ${name} ${how}${word}${when}`,
+    advice,
+    lines === "" ? [] : lines.split("\n"),
+  );
+}
+
+function retryText(retryAt: Time, nowMs: number): string {
+  const atMs = toEpochMs(retryAt);
+  if (atMs === undefined) return "";
+  const seconds = Math.round((atMs - nowMs) / 1000);
+  return seconds > 0 ? `; the next try is in ${seconds} s` : "; the next try is due";
+}

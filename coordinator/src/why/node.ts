@@ -1,0 +1,60 @@
+import { nodeProblems } from "../model/node-conditions.ts";
+import type { NodeEntry } from "../state/entries.ts";
+import { type Cause, cause, type Explained } from "./cause.ts";
+
+export interface NodeInput {
+  readonly node: NodeEntry;
+  readonly pods: number;
+  /** Pods that a drain waits for, with the reason; undefined: it isn't being drained. */
+  readonly drainWaits: readonly string[] | undefined;
+  readonly nowMs: number;
+}
+
+/** Pure: why a node isn't ready, or takes no pods. */
+export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Explained {
+  const { name, health, record, report } = node;
+  const causes: Cause[] = [];
+  if (record.revoked)
+    causes.push(
+      cause("Revoked", "its certificates are refused", "join it anew with a token: forage token create join"),
+    );
+  if (!health.ready) {
+    const since =
+      health.lastSeenMs === undefined
+        ? ""
+        : `; last heard ${Math.round((nowMs - health.lastSeenMs) / 1000)} s ago`;
+    const left =
+      pods === 0
+        ? ""
+        : ` Its ${pods} pods are replaced elsewhere once their time of toleration is over; \`forage node forget ${name}\` gives it up for good.`;
+    const advice = `look at the host and at systemctl status forage-agent on it.${left}`;
+    causes.push(cause("NodeLost", `${health.message || "it has not been heard of"}${since}`, advice));
+  }
+  for (const { message } of nodeProblems(report?.report))
+    causes.push(cause("NodeProblem", message, "it takes no new pods until that is over; look at the host"));
+  if (drainWaits !== undefined) {
+    const message =
+      drainWaits.length === 0
+        ? "its pods are leaving it"
+        : `it is being drained and waits for ${drainWaits.length} pods`;
+    causes.push(cause("Draining", message, "", drainWaits));
+  }
+  if (record.unschedulable)
+    causes.push(cause("Cordoned", "it takes no new pods", `forage node uncordon ${name}`));
+  const taints = record.taints.map(
+    ({ key, value, effect }) => `${key}${value === "" ? "" : `=${value}`}:${effect}`,
+  );
+  const healthy = causes.length === 0;
+  if (taints.length > 0)
+    causes.push(
+      cause(
+        "Tainted",
+        "it takes only pods that tolerate its taints",
+        `forage node untaint ${name} TAINT`,
+        taints,
+      ),
+    );
+  const [first] = causes;
+  const summary = healthy ? `node ${name} is ready` : `node ${name}: ${first?.message}`;
+  return { summary, healthy, causes };
+}

@@ -1,0 +1,111 @@
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { toEpochMs } from "../model/timestamp.ts";
+import type { NodeEntry, PodEntry } from "../state/entries.ts";
+import { type Cause, cause, type Explained } from "./cause.ts";
+import { containerCauses, restartCauses } from "./container.ts";
+
+export interface PodInput {
+  readonly pod: PodEntry;
+  /** Undefined: it has none, or it was forgotten. */
+  readonly node: NodeEntry | undefined;
+  /** Why no node takes it, while none does. */
+  readonly unplaced: string | undefined;
+  /** Each node with what keeps the pod off it, and the least that would help. */
+  readonly rejections: readonly string[];
+  readonly nearest: string;
+  readonly nowMs: number;
+}
+
+/** Reasons that a pod's node gives for the pod as a whole. */
+const wholeReasons: ReadonlySet<string> = new Set([
+  "Evicted",
+  "InvalidSpec",
+  "RuntimeUnavailable",
+  "NetworkSetupFailed",
+  "RemoveFailed",
+  "StopFailed",
+]);
+
+const wholeAdvice: Readonly<Record<string, string>> = {
+  InvalidSpec: "correct the manifest and apply it again",
+  RuntimeUnavailable: "look at containerd on the node: systemctl status containerd",
+  NetworkSetupFailed: "look at the agent's log on the node: journalctl -u forage-agent",
+  RemoveFailed: "look at the agent's log on the node: journalctl -u forage-agent",
+  StopFailed: "look at the agent's log on the node: journalctl -u forage-agent",
+};
+
+/** Pure: why a pod waits, restarts, isn't ready or stops. */
+export function explainPod(input: PodInput): Explained {
+  const { pod } = input;
+  const { name } = pod.record;
+  const causes = podCauses(input);
+  const done = pod.status?.phase === PodPhase.SUCCEEDED;
+  const healthy = isServing(input) || (done && pod.record.stoppingSince === undefined);
+  const told = healthy ? [...causes, ...restarts(input)] : causes;
+  if (healthy)
+    return { summary: `pod ${name} ${done ? "has done its work" : "is ready"}`, healthy, causes: told };
+  const state = pod.record.stoppingSince !== undefined ? "is stopping" : "is not ready";
+  const [first] = told;
+  return {
+    summary: `pod ${name} ${state}${first === undefined ? "" : `: ${first.message}`}`,
+    healthy,
+    causes: told,
+  };
+}
+
+/** Pure: the causes alone, most important first. */
+export function podCauses(input: PodInput): Cause[] {
+  const { pod, node } = input;
+  const { record, status } = pod;
+  const lost = record.node !== "" && node?.health.ready !== true ? [nodeLost(input)] : [];
+  if (record.stoppingSince !== undefined) return [stopping(input), ...lost];
+  if (record.node === "") return [unplaced(input)];
+  if (lost.length > 0) return lost;
+  if (status === undefined)
+    return [cause("Starting", `node ${record.node} has it, and has said nothing of it yet`)];
+  if (status.ready) return [];
+  const whole = wholeReasons.has(status.reason)
+    ? [cause(status.reason, status.message, wholeAdvice[status.reason] ?? "")]
+    : [];
+  const at = { pod: record.name, nowMs: input.nowMs };
+  const found = [...whole, ...status.containers.flatMap((container) => containerCauses(container, at))];
+  if (found.length > 0) return found;
+  if (status.reason === "ContainersNotReady") return [notReady(input, status.message)];
+  return [cause("Starting", status.message === "" ? "its containers are being started" : status.message)];
+}
+
+function isServing({ pod, node }: PodInput): boolean {
+  return pod.status?.ready === true && pod.record.stoppingSince === undefined && node?.health.ready === true;
+}
+
+function restarts({ pod, nowMs }: PodInput): Cause[] {
+  const at = { pod: pod.record.name, nowMs };
+  return (pod.status?.containers ?? []).flatMap((container) => restartCauses(container, at));
+}
+
+function stopping({ pod: { record }, nowMs }: PodInput): Cause {
+  const sinceMs = toEpochMs(record.stoppingSince) ?? nowMs;
+  const seconds = Math.max(0, Math.round((nowMs - sinceMs) / 1000));
+  const why = record.stopReason === "" ? "it is no longer wanted" : record.stopReason;
+  return cause("Stopping", `it has been stopping for ${seconds} s: ${why}`);
+}
+
+function unplaced({ unplaced: why, rejections, nearest }: PodInput): Cause {
+  if (why === undefined) return cause("Scheduling", "it is being placed");
+  const advice =
+    nearest === "" ? "make room, add a node, or ask for less" : `the least that would help: ${nearest}`;
+  return cause("Unschedulable", `no node takes it: ${why}`, advice, rejections);
+}
+
+function nodeLost({ pod: { record }, node }: PodInput): Cause {
+  if (node === undefined)
+    return cause("NodeForgotten", `its node ${record.node} was forgotten; another pod takes its place`);
+  const message = `its node ${record.node} is not ready: ${node.health.message || "it has not been heard of"}`;
+  return cause("NodeLost", message, `forage why node/${record.node}`);
+}
+
+function notReady({ pod: { record } }: PodInput, message: string): Cause {
+  const fails = message.includes(" probe fails");
+  const advice = fails ? `see what it answers and writes: forage logs ${record.name}` : "";
+  return cause(fails ? "ProbeFailed" : "ContainersNotReady", message, advice);
+}

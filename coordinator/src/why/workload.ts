@@ -1,0 +1,150 @@
+import type { PodEntry } from "../state/entries.ts";
+import { type Cause, cause, type Explained } from "./cause.ts";
+
+/** A pod with its causes; none for one that is as it should be. */
+export interface PodCauses {
+  readonly pod: PodEntry;
+  readonly ready: boolean;
+  readonly causes: readonly Cause[];
+}
+
+/** What is known of a workload's rollout. */
+export interface RolloutFacts {
+  /** "progressing", "succeeded", "rolling back", "rolled back", "failed"; empty: it has not begun. */
+  readonly state: string;
+  readonly message: string;
+  readonly paused: boolean;
+  readonly canary: boolean;
+  readonly waitsForPromotion: boolean;
+  /** Why older pods have yet to give way. */
+  readonly imagesAhead: string;
+  readonly rolledBackTo: number;
+}
+
+export interface WorkloadInput {
+  readonly kind: string;
+  readonly name: string;
+  readonly deleting: boolean;
+  /** Pods that there are to be; undefined: as many as there are. */
+  readonly replicas: number | undefined;
+  readonly pods: readonly PodCauses[];
+  /** What it depends on that isn't there. */
+  readonly waitsFor: readonly { readonly name: string; readonly why: string; readonly failed: boolean }[];
+  readonly rollout: RolloutFacts | undefined;
+  /** What the autoscaler decided last, in its words. */
+  readonly scaled: string | undefined;
+  /** For a job: how it stands. */
+  readonly job: { readonly condition: string; readonly message: string } | undefined;
+}
+
+/** Names that a message gives. */
+const maxNamed = 3;
+
+/** Pure: why a container service or a job is not as it should be. */
+export function explainWorkload(input: WorkloadInput): Explained {
+  const title = `${input.kind}/${input.name}`;
+  const ready = input.pods.filter((pod) => pod.ready).length;
+  const causes = [...ownCauses(input), ...grouped(input.pods)];
+  const scaled = input.scaled === undefined ? [] : [cause("Autoscaled", input.scaled)];
+  const enough = input.replicas === undefined || ready >= input.replicas;
+  const healthy = causes.length === 0 && enough;
+  const counts = input.replicas === undefined ? "" : `${ready}/${input.replicas} ready`;
+  if (!enough && causes.length === 0) causes.push(cause("Progressing", "its pods are being made"));
+  const state =
+    input.job?.condition === "Complete"
+      ? "is complete"
+      : healthy
+        ? "is as it should be"
+        : "is not as it should be";
+  const [first] = causes;
+  const parts = [`${title} ${state}`, counts, healthy || first === undefined ? "" : first.message];
+  return { summary: parts.filter((part) => part !== "").join("; "), healthy, causes: [...causes, ...scaled] };
+}
+
+function ownCauses({ kind, name, deleting, pods, waitsFor, rollout, job }: WorkloadInput): Cause[] {
+  if (deleting) return [cause("Deleting", `it is being deleted; ${pods.length} of its pods are left`)];
+  const found = waitsFor.map((it) =>
+    cause(
+      "DependencyNotMet",
+      `it waits for ${it.name}: ${it.why}`,
+      it.failed ? `it won't come by itself: forage why ${it.name}` : `forage why ${it.name}`,
+    ),
+  );
+  if (job?.condition === "Failed")
+    found.push(
+      cause(
+        "JobFailed",
+        job.message,
+        `correct it and apply it again; what its pods wrote: forage logs job/${name}`,
+      ),
+    );
+  return [...found, ...(rollout === undefined ? [] : rolloutCauses(`${kind}/${name}`, rollout))];
+}
+
+function rolloutCauses(title: string, rollout: RolloutFacts): Cause[] {
+  const found: Cause[] = [];
+  if (rollout.rolledBackTo > 0) {
+    const back = rollout.state === "rolling back" ? "is being rolled back" : "was rolled back";
+    const message = `it ${back} to revision ${rollout.rolledBackTo}: ${rollout.message}`;
+    found.push(
+      cause("RolledBack", message, "correct what is wrong with the newer version and apply it again"),
+    );
+  } else if (rollout.state === "failed") {
+    found.push(
+      cause(
+        "RolloutFailed",
+        rollout.message,
+        `correct it and apply again, or go back: forage rollout undo ${title}`,
+      ),
+    );
+  }
+  if (rollout.paused)
+    found.push(
+      cause(
+        "Paused",
+        "its rollout is paused: what is lost is replaced, nothing else changes",
+        `forage rollout resume ${title}`,
+      ),
+    );
+  if (rollout.waitsForPromotion)
+    found.push(
+      cause(
+        "CanaryHold",
+        "the first pods of the new version are there; the others wait for a decision",
+        `forage rollout promote ${title}, or forage rollout undo ${title}`,
+      ),
+    );
+  else if (rollout.canary)
+    found.push(cause("Canary", "only the first pods of the new version are made for now"));
+  if (rollout.imagesAhead !== "") found.push(cause("Prefetching", rollout.imagesAhead));
+  return found;
+}
+
+/** Pods with the same cause are told together; each pod's first cause counts. */
+function grouped(pods: readonly PodCauses[]): Cause[] {
+  const groups = new Map<string, { readonly first: Cause; readonly names: string[] }>();
+  for (const { pod, causes } of pods) {
+    const [first] = causes;
+    if (first === undefined) continue;
+    const key = `${first.reason}\n${first.message}`;
+    const group = groups.get(key) ?? { first, names: [] };
+    group.names.push(pod.record.name);
+    groups.set(key, group);
+  }
+  const byCount = [...groups.values()].sort(
+    (a, b) => weight(a.first) - weight(b.first) || b.names.length - a.names.length,
+  );
+  return byCount.map(({ first, names }) => ({ ...first, message: `${namesOf(names)}: ${first.message}` }));
+}
+
+/** Pods on their way out or in are the least of troubles. */
+function weight({ reason }: Cause): number {
+  if (reason === "Stopping") return 2;
+  return reason === "Starting" || reason === "Scheduling" ? 1 : 0;
+}
+
+function namesOf(names: readonly string[]): string {
+  const more = names.length - maxNamed;
+  const shown = names.slice(0, maxNamed).join(", ");
+  return `pod${names.length === 1 ? "" : "s"} ${shown}${more > 0 ? ` and ${more} more` : ""}`;
+}
