@@ -10,6 +10,8 @@ import {
   EnrollmentServiceClient,
   type HostPort,
   type IdentityToken,
+  type ImagePrefetch,
+  ImagePull,
   type JoinResponse,
   type PodAssignment,
   type PodMetricsRequest,
@@ -55,6 +57,12 @@ export class HollowAgent {
   metricsRequests: readonly PodMetricsRequest[] = [];
   /** Of each pod that it is asked about, told with every heartbeat; undefined: nothing. */
   measure: ((request: PodMetricsRequest) => Parameters<typeof PodMetricsSample.fromPartial>[0]) | undefined;
+  /** What it says of images that it is to pull ahead; undefined: nothing. */
+  pull: (image: ImagePrefetch) => Parameters<typeof ImagePull.fromPartial>[0] | undefined = () => ({
+    present: true,
+  });
+  /** What it was asked to pull last. */
+  prefetches: readonly ImagePrefetch[] = [];
   behaviour: Behaviour;
   /** What it says of a pod that is to stop. */
   onStopping: Behaviour = removedPod;
@@ -153,6 +161,15 @@ export class HollowAgent {
     this.#client.close();
   }
 
+  /** Says how far the images are that it was asked for. */
+  tellPulls(): void {
+    const images = this.prefetches.flatMap((asked) => {
+      const pull = this.pull(asked);
+      return pull === undefined ? [] : [ImagePull.fromPartial({ id: asked.id, ...pull })];
+    });
+    if (images.length > 0) this.#send({ $case: "imagePulls", value: { images } });
+  }
+
   #tellMetrics(): void {
     const { measure } = this;
     if (measure === undefined || this.metricsRequests.length === 0) return;
@@ -179,6 +196,10 @@ export class HollowAgent {
       this.#assign(message.value.upserts);
     }
     if (message?.$case === "podMetrics") this.metricsRequests = message.value.pods;
+    if (message?.$case === "imagePrefetches") {
+      this.prefetches = message.value.images;
+      this.tellPulls();
+    }
     if (message?.$case === "identityTokens") this.identityTokens.push(message.value.byPodUid);
     if (message?.$case === "session") this.sessions.push(message.value);
   }

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ImagePull, type RegistryCredential } from "@forage/proto/forage/agent/v1/agent";
+import { aWorkloadEntry } from "../../test/support/entries.ts";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import type { Workload } from "../model/workload.ts";
+import { PrefetchOutbox } from "./prefetch-outbox.ts";
+import { Prefetches } from "./prefetches.ts";
+
+const key = "shop/container_service/web";
+const web = workload("app:v2");
+const hash = web.templateHash;
+
+test("a node is asked for what is wanted of it, with logins, and asked again only for something else", () => {
+  const { prefetches, logins } = some();
+  let woken = 0;
+  prefetches.read("n1", () => woken++);
+  const outbox = new PrefetchOutbox(prefetches, "n1");
+  assert.equal(outbox.due(), undefined);
+  prefetches.want(key, { workload: web, nodes: ["n1", "n2"] });
+  assert.equal(woken, 1);
+  const [asked, ...others] = outbox.due()?.images ?? [];
+  assert.deepEqual(others, []);
+  const { id, ...rest } = asked ?? { id: "" };
+  const expected = { namespace: "shop", image: "app:v2", pullPolicy: "", registryCredentials: logins };
+  assert.deepEqual(rest, expected);
+  prefetches.want(key, { workload: web, nodes: ["n2", "n1"] });
+  assert.equal(outbox.due(), undefined);
+  assert.equal(woken, 1);
+  logins.push({ name: "r", server: "r.test", username: "u", password: "new" });
+  assert.equal(outbox.due()?.images[0]?.registryCredentials.length, 1);
+  prefetches.want(key, undefined);
+  assert.deepEqual(outbox.due(), { images: [] });
+  assert.equal(outbox.due(), undefined);
+  assert.notEqual(id, "");
+});
+
+test("how far a node is follows what it says", () => {
+  const { prefetches, told } = some();
+  const on = () => prefetches.imagesOn(key, hash, "n1");
+  assert.deepEqual(on(), { type: "unasked" });
+  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  assert.deepEqual(on(), { type: "pulling", message: "" });
+  assert.deepEqual(prefetches.imagesOn(key, "another", "n1"), { type: "unasked" });
+  assert.deepEqual(prefetches.imagesOn(key, hash, "n2"), { type: "unasked" });
+  prefetches.read("n1", () => {});
+  const say = (pull: Parameters<typeof ImagePull.fromPartial>[0]) => {
+    const { images } = prefetches.requestsFor("n1");
+    prefetches.take("n1", [ImagePull.fromPartial({ id: images[0]?.id ?? "", ...pull })]);
+  };
+  say({ message: "1 of 3 layers" });
+  assert.deepEqual(on(), { type: "pulling", message: "1 of 3 layers" });
+  say({ failure: "ImagePullBackOff", message: "refused" });
+  assert.deepEqual(on(), {
+    type: "failed",
+    reason: "ImagePullBackOff",
+    image: "app:v2",
+    message: "refused",
+  });
+  say({ present: true });
+  assert.deepEqual(on(), { type: "present" });
+  assert.ok(told.length >= 3 && told.every((it) => it === key));
+});
+
+test("a node that comes back is asked anew: what it said before counts no more", () => {
+  const { prefetches } = some();
+  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  const older = prefetches.read("n1", () => {});
+  const id = prefetches.requestsFor("n1").images[0]?.id ?? "";
+  prefetches.take("n1", [ImagePull.fromPartial({ id, present: true })]);
+  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "present");
+  // A renewed certificate: the next connection comes before the last is given up.
+  prefetches.read("n1", () => {});
+  older();
+  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "pulling");
+  assert.equal(new PrefetchOutbox(prefetches, "n1").due()?.images.length, 1);
+});
+
+test("an agent that says nothing holds nobody up for long", () => {
+  const { prefetches, clock, told } = some();
+  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  prefetches.read("n1", () => {});
+  prefetches.requestsFor("n1");
+  clock.advance(9_000);
+  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "pulling");
+  told.length = 0;
+  clock.advance(2_000);
+  assert.deepEqual(told, [key]);
+  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "unanswered");
+});
+
+test("one that has said that it pulls may take as long as it takes", () => {
+  const { prefetches, clock } = some();
+  prefetches.want(key, { workload: web, nodes: ["n1"] });
+  prefetches.read("n1", () => {});
+  const id = prefetches.requestsFor("n1").images[0]?.id ?? "";
+  prefetches.take("n1", [ImagePull.fromPartial({ id, message: "0 of 3 layers" })]);
+  prefetches.requestsFor("n1");
+  clock.advance(3_600_000);
+  assert.equal(prefetches.imagesOn(key, hash, "n1").type, "pulling");
+});
+
+function some() {
+  const clock = new ManualClock();
+  const logins: RegistryCredential[] = [];
+  const prefetches = new Prefetches({ clock, credentialsOf: () => [...logins] });
+  const told: string[] = [];
+  prefetches.subscribe((workloadKey) => told.push(workloadKey));
+  return { prefetches, clock, logins, told };
+}
+
+function workload(image: string): Workload {
+  const found = aWorkloadEntry({ spec: { container: { name: "main", image } } }).workload;
+  assert.ok(found);
+  return found;
+}

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { HollowAgent } from "./support/hollow-agent.ts";
+import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
+import { until } from "./support/until.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const limit = { timeout: 60_000 };
+const recreate = { type: "Recreate" };
+
+async function apply(world: World, image: string, overrides: object = {}): Promise<string> {
+  const spec = { container: { name: "main", image }, updateStrategy: recreate, ...overrides };
+  const { rolloutId } = await world
+    .forage()
+    .applyResources(aRequest(`to ${image}`, [aContainerService("web", spec)]));
+  return rolloutId;
+}
+
+async function messageOf(world: World, rolloutId: string): Promise<string> {
+  const { resources } = await world.operator().getRollout({ by: { $case: "rolloutId", value: rolloutId } });
+  return resources.map(({ message }) => message).join("\n");
+}
+
+const stopping = (agent: HollowAgent): number =>
+  [...agent.assignments.values()].filter((pod) => pod.stopping).length;
+
+test(
+  "Recreate stops nothing until the node has the new image, and says what it waits for",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const agent = await HollowAgent.start(world);
+    await watchToEnd(world, await apply(world, "app:v1"));
+    agent.pull = () => ({ failure: "ImagePullBackOff", message: "registry.test: connection refused" });
+    const rolloutId = await apply(world, "app:v2");
+    await until("the node was asked", () => agent.prefetches.length === 1);
+    assert.equal(agent.prefetches[0]?.image, "app:v2");
+    const why =
+      /older pods stay until 1 node has the image; node n1: ImagePullBackOff: app:v2: registry\.test: connection refused/;
+    await until("the rollout says why", async () => why.test(await messageOf(world, rolloutId)));
+    assert.equal(stopping(agent), 0);
+
+    agent.pull = () => ({ present: true });
+    agent.tellPulls();
+    const lines = await watchToEnd(world, rolloutId);
+    assert.match(lines.at(-1) ?? "", /SUCCEEDED/);
+    await until("nothing more is asked for", () => agent.prefetches.length === 0);
+  },
+);
+
+test("an image that doesn't exist rolls back before any pod has stopped", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  await watchToEnd(world, await apply(world, "app:v1"));
+  const before = [...agent.assignments.keys()];
+  agent.pull = () => ({ failure: "ErrImageNotFound", message: "no such image" });
+  const lines = await watchToEnd(world, await apply(world, "app:bad"));
+  assert.match(lines.at(-1) ?? "", /ROLLED_BACK .*node n1: ErrImageNotFound: app:bad: no such image/);
+  assert.deepEqual([...agent.assignments.keys()], before);
+  assert.equal(stopping(agent), 0);
+});
+
+test("with a surge, nobody is asked: the new pod's own pull comes first", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  agent.pull = () => assert.fail("asked");
+  const updateStrategy = { type: "RollingUpdate", rollingUpdate: { maxSurge: "1", maxUnavailable: "0" } };
+  await watchToEnd(world, await apply(world, "app:v1", { updateStrategy }));
+  const lines = await watchToEnd(world, await apply(world, "app:v2", { updateStrategy }));
+  assert.match(lines.at(-1) ?? "", /SUCCEEDED/);
+  assert.deepEqual(agent.prefetches, []);
+});
