@@ -245,7 +245,3 @@ function translate<T>(mint: () => T): T {
     throw cause;
   }
 }
-
-async function notYet(): Promise<never> {
-  throw new CoordinatorError("UNIMPLEMENTED", "not served yet");
-}

@@ -6,6 +6,7 @@ import { serviceAddressKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
+import { cronView } from "./cron-view.ts";
 import { jobView } from "./job-view.ts";
 
 export function resourceView(state: State, entry: ResourceEntry, nowMs: number): Resource {
@@ -33,7 +34,7 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
     autoscaling: undefined,
     message: "",
     job: jobView(state, entry, nowMs),
-    cronJob: undefined,
+    cronJob: cronView(state, entry, nowMs),
     ...addressesOf(state, entry),
     owner: record.owner === undefined ? "" : `${record.owner.kind}/${record.owner.name}`,
   };

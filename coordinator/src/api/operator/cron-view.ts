@@ -1,0 +1,25 @@
+import type { CronJobState } from "@forage/proto/forage/operator/v1/operator";
+import { cronInput, scheduleFor } from "../../control/cron/cron-input.ts";
+import { isActive } from "../../control/cron/plan.ts";
+import { cronJobOf } from "../../model/cron-job.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { workloadKey } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+
+/** How a cron job stands; undefined when the resource isn't one. */
+export function cronView(state: State, { record }: ResourceEntry, nowMs: number): CronJobState | undefined {
+  const cron = cronJobOf(record);
+  if (cron === undefined) return undefined;
+  const { runs, status } = cronInput(workloadKey(record.namespace, record.kind, record.name), nowMs, state);
+  const nextMs = cron.suspended ? undefined : scheduleFor(cron).next(nowMs);
+  return {
+    schedule: cron.schedule,
+    timezone: cron.timeZone,
+    suspended: cron.suspended,
+    active: runs.filter(isActive).map(({ entry }) => entry.record.name),
+    lastScheduledAt: status?.lastScheduledAt,
+    lastSuccessfulAt: status?.lastSuccessfulAt,
+    nextAt: nextMs === undefined ? undefined : toTimestamp(nextMs),
+  };
+}

@@ -1,0 +1,80 @@
+import type { RunCronJobRequest, RunCronJobResponse } from "@forage/proto/forage/operator/v1/operator";
+import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { Clock } from "../../control/clock.ts";
+import { runResource } from "../../control/cron/run-resource.ts";
+import { CoordinatorError } from "../../errors.ts";
+import type { EventRecorder } from "../../events/event.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { cronJobOf } from "../../model/cron-job.ts";
+import { resourceKey } from "../../model/keys.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import { Field } from "../validate/field.ts";
+import { Findings } from "../validate/findings.ts";
+import { dnsLabelProblem } from "../validate/syntax/names.ts";
+
+export interface RunCronJobOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly events: EventRecorder;
+  readonly randomName: (length: number) => string;
+}
+
+/** As for resources that are applied: room for what is added to names of pods. */
+const maxNameLength = 48;
+
+/** Starts a run besides the schedule, whatever else runs. The same name again answers with the run that there is. */
+export async function runCronJob(
+  request: RunCronJobRequest,
+  { store, state, clock, events, randomName }: RunCronJobOptions,
+): Promise<RunCronJobResponse> {
+  const { namespace, cronJob } = request;
+  if (request.name !== "") {
+    const findings = new Findings();
+    new Field(findings).at("name").check(dnsLabelProblem(request.name, maxNameLength));
+    findings.raise();
+  }
+  const owner = state.resource(resourceKey(namespace, "cron_job", cronJob));
+  const cron = owner && !owner.record.deleting ? cronJobOf(owner.record) : undefined;
+  if (owner === undefined || cron === undefined)
+    throw new CoordinatorError("NOT_FOUND", `there is no cron job "${cronJob}" in namespace "${namespace}"`);
+  const name = request.name || `${cronJob}-${randomName(8)}`;
+  const record = runResource(cron, owner.record, name, undefined, clock.nowMs());
+  const key = resourceKey(namespace, "job", name);
+  const result = await store.txn(
+    [
+      { kind: "absent", key },
+      { kind: "modRevision", key: owner.key, revision: owner.revision },
+    ],
+    [{ kind: "put", key, value: encodeRecord(ResourceRecord, record) }],
+  );
+  await state.reached(result.revision);
+  if (!result.succeeded) assertIsRunOf(state, key, cronJob);
+  else {
+    const about = {
+      namespace,
+      kind: "cron_job",
+      name: cronJob,
+      workload: `${namespace}/cron_job/${cronJob}`,
+    };
+    events.record({
+      ...about,
+      type: "Normal",
+      reason: "CronRunStarted",
+      message: `${name}: it was asked for`,
+    });
+  }
+  return { job: { namespace, kind: "job", name } };
+}
+
+function assertIsRunOf(state: State, key: string, cronJob: string): void {
+  const there = state.resource(key)?.record;
+  if (there?.owner?.kind === "cron_job" && there.owner.name === cronJob && !there.deleting) return;
+  if (there === undefined)
+    throw new CoordinatorError("CONFLICT", "the cron job changed meanwhile; try again");
+  throw new CoordinatorError(
+    "ALREADY_EXISTS",
+    `there is a job "${there.name}" that is no run of "${cronJob}"`,
+  );
+}
