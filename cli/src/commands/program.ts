@@ -11,11 +11,14 @@ import { exec } from "./exec.ts";
 import { get } from "./get.ts";
 import { helpCommand } from "./help.ts";
 import { logs } from "./logs.ts";
+import { nodeDrain } from "./node-drain.ts";
+import { nodeForget } from "./node-forget.ts";
 import { nodeLs } from "./node-ls.ts";
 import { nodeCordon, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
 import { plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { priorityClass } from "./priority-class.ts";
+import { rebalance } from "./rebalance.ts";
 import { registry } from "./registry.ts";
 import { rolloutHistory } from "./rollout-history.ts";
 import { rolloutStatus } from "./rollout-status.ts";
@@ -30,6 +33,7 @@ import { secret } from "./secret.ts";
 import { tokenCreate } from "./token-create.ts";
 import { validate } from "./validate.ts";
 import { versionCommand } from "./version.ts";
+import { why } from "./why.ts";
 
 export const program: Command = groupCommands("forage", "Run containers on a fleet of hosts", [
   apply,
@@ -38,6 +42,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   get,
   describe,
   events,
+  why,
   groupCommands("rollout", "Look at rollouts, hold them and go back", [
     rolloutStatus,
     rolloutHistory,
@@ -61,9 +66,12 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
     nodeLs,
     nodeCordon,
     nodeUncordon,
+    nodeDrain,
     nodeTaint,
     nodeUntaint,
+    nodeForget,
   ]),
+  rebalance,
   groupCommands("token", "Make tokens", [tokenCreate]),
   versionCommand,
   completionCommand(() => program),
