@@ -1,0 +1,233 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PodMetricsRequests, type PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import type { ContainerStatus, PodStatus } from "../pods/pod-status.ts";
+import { PodMeter, type SampleSink } from "./pod-meter.ts";
+
+/** A meter over pods whose use a test sets by hand. */
+class Host {
+  readonly clock = new SimClock();
+  readonly pods = new Map<string, PodStatus>();
+  /** By container: CPU time so far. */
+  readonly cpuNanos = new Map<string, number>();
+  readonly scraped: string[] = [];
+  readonly samples: PodMetricsSample[] = [];
+  /** Undefined: the pod doesn't answer. */
+  text: string | undefined = "";
+  reads = 0;
+  readonly sink: SampleSink = {
+    send: async ({ value }) => {
+      this.samples.push(...value.pods);
+    },
+  };
+  readonly meter = new PodMeter({
+    clock: this.clock,
+    statusOf: (uid) => this.pods.get(uid),
+    usage: async (id) => {
+      this.reads++;
+      const cpuNanos = this.cpuNanos.get(id);
+      return cpuNanos === undefined
+        ? undefined
+        : { cpuNanos, memoryBytes: 50, workingSetBytes: 40, oomKills: 0 };
+    },
+    scrape: async ({ address, port, path, scheme }, signal) => {
+      this.scraped.push(`${scheme}://${address}:${port}${path}`);
+      const { text } = this;
+      if (text !== undefined) return text;
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("aborted"))));
+    },
+  });
+
+  ask(...pods: NonNullable<Parameters<typeof PodMetricsRequests.fromPartial>[0]["pods"]>): void {
+    this.meter.ask(PodMetricsRequests.fromPartial({ pods, intervalMs: 15_000 }), this.sink);
+  }
+
+  run(uid: string, ...containers: readonly string[]): void {
+    const startedAtMs = this.clock.nowMs();
+    this.pods.set(uid, aStatus(uid, startedAtMs, containers));
+    for (const id of containers) this.cpuNanos.set(id, 0);
+  }
+
+  burn(id: string, seconds: number): void {
+    this.cpuNanos.set(id, (this.cpuNanos.get(id) ?? 0) + seconds * 1e9);
+  }
+}
+
+const usage = { podUid: "p1", usage: true };
+const scrape = { port: 9090, path: "/metrics", scheme: "http", names: ["queue", "done_total"] };
+
+test("nothing is asked for: nothing runs", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  await host.clock.advance(3_600_000);
+  assert.deepEqual([host.clock.timers, host.reads, host.samples.length], [0, 0, 0]);
+});
+
+test("cpu is the mean of the containers together since the last look, memory what they have now", async () => {
+  const host = new Host();
+  host.run("p1", "a", "b");
+  await host.clock.advance(1_000);
+  host.ask(usage);
+  await host.clock.advance(0);
+  assert.deepEqual(
+    host.samples.map(({ cpuNanoCores, memoryBytes, runningMs, readyMs }) => [
+      cpuNanoCores,
+      memoryBytes,
+      runningMs,
+      readyMs,
+    ]),
+    [[undefined, 80n, 1_000n, 1_000n]],
+  );
+  host.burn("a", 3);
+  host.burn("b", 4.5);
+  await host.clock.advance(15_000);
+  const { cpuNanoCores, windowMs } = host.samples.at(-1) ?? {};
+  assert.deepEqual([cpuNanoCores, windowMs], [500_000_000n, 15_000n]);
+});
+
+test("a pod that isn't ready is told as such, one that doesn't run isn't told of", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  host.pods.set("p1", { ...aStatus("p1", host.clock.nowMs(), ["a"]), ready: false });
+  host.run("p2", "b");
+  host.pods.set("p2", { ...aStatus("p2", host.clock.nowMs(), ["b"]), phase: "PENDING" });
+  await host.clock.advance(1_000);
+  host.ask(usage, { podUid: "p2", usage: true }, { podUid: "unknown", usage: true });
+  await host.clock.advance(0);
+  assert.deepEqual(
+    host.samples.map(({ podUid, runningMs, readyMs }) => [podUid, runningMs, readyMs]),
+    [["p1", 1_000n, 0n]],
+  );
+});
+
+test("a container that can't be read: the pod's use isn't known", async () => {
+  const host = new Host();
+  host.run("p1", "a", "b");
+  host.ask(usage);
+  await host.clock.advance(0);
+  host.cpuNanos.delete("b");
+  await host.clock.advance(15_000);
+  const { cpuNanoCores, memoryBytes } = host.samples.at(-1) ?? {};
+  assert.deepEqual([cpuNanoCores, memoryBytes], [undefined, undefined]);
+});
+
+test("what the pod tells is asked of its own address, by name; of counters it is the rate", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  host.text = "queue 7\ndone_total 30\nother 1\n";
+  host.ask({ podUid: "p1", usage: false, scrape });
+  await host.clock.advance(0);
+  assert.deepEqual(host.scraped, ["http://10.1.0.2:9090/metrics"]);
+  assert.equal(host.reads, 0, "its use wasn't asked for");
+  assert.deepEqual(host.samples.at(-1)?.values, { queue: 7 });
+  host.text = "queue 8\ndone_total 60\n";
+  await host.clock.advance(15_000);
+  assert.deepEqual(host.samples.at(-1)?.values, { queue: 8, done_total: 2 });
+});
+
+test("a pod that doesn't answer is given up on after 5 s, and others are measured", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  host.run("p2", "b");
+  host.text = undefined;
+  host.ask({ podUid: "p1", usage: true, scrape }, { podUid: "p2", usage: true });
+  await host.clock.advance(5_000);
+  assert.deepEqual(
+    host.samples.map(({ podUid, problem }) => [podUid, problem]),
+    [
+      ["p2", ""],
+      ["p1", "http://10.1.0.2:9090/metrics: no answer within 5 s"],
+    ],
+  );
+  assert.equal(host.samples[1]?.memoryBytes, 40n);
+});
+
+test("another request replaces the one before, at its own pace, without losing what was measured", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  host.ask(usage);
+  await host.clock.advance(0);
+  host.burn("a", 15);
+  host.run("p2", "b");
+  host.ask(usage, { podUid: "p2", usage: true });
+  await host.clock.advance(15_000);
+  assert.deepEqual(
+    host.samples.slice(1).map(({ podUid, cpuNanoCores }) => [podUid, cpuNanoCores]),
+    [
+      ["p1", 1_000_000_000n],
+      ["p2", undefined],
+    ],
+  );
+});
+
+test("it ends when nothing is asked for, when the connection ends, and when it is closed", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  for (const end of [() => host.ask(), () => host.meter.ended(host.sink), () => void host.meter.close()]) {
+    host.ask(usage);
+    await host.clock.advance(15_000);
+    assert.equal(host.clock.timers, 1);
+    end();
+    const { reads } = host;
+    await host.clock.advance(60_000);
+    assert.deepEqual([host.clock.timers, host.reads], [0, reads]);
+  }
+  await host.meter.close();
+});
+
+test("the end of an older connection changes nothing", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  host.ask(usage);
+  host.meter.ended({ send: async () => undefined });
+  await host.clock.advance(15_000);
+  assert.equal(host.samples.length, 2);
+  await host.meter.close();
+});
+
+test("while samples can't be sent, no more are taken", async () => {
+  const host = new Host();
+  host.run("p1", "a");
+  const sent = Promise.withResolvers<void>();
+  host.meter.ask(PodMetricsRequests.fromPartial({ pods: [usage], intervalMs: 1_000 }), {
+    send: () => sent.promise,
+  });
+  await host.clock.advance(60_000);
+  assert.equal(host.reads, 1);
+  sent.resolve();
+  await host.clock.advance(1_000);
+  assert.equal(host.reads, 2);
+  await host.meter.close();
+});
+
+function aStatus(uid: string, startedAtMs: number, containers: readonly string[]): PodStatus {
+  return {
+    uid,
+    namespace: "shop",
+    name: uid,
+    specHash: "",
+    phase: "RUNNING",
+    ready: true,
+    reason: "",
+    message: "",
+    podIp: "10.1.0.2",
+    containers: containers.map((id): ContainerStatus => {
+      const state = { kind: "running", startedAtMs } as const;
+      return {
+        name: id,
+        image: "",
+        containerId: id,
+        state,
+        terminations: [],
+        restarts: 0,
+        ready: true,
+        init: false,
+        started: true,
+      };
+    }),
+    hostPorts: [],
+    startedAtMs,
+    readyAtMs: startedAtMs,
+  };
+}
