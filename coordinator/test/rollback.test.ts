@@ -79,6 +79,8 @@ test("a version that crashes is rolled back, with its exit code and last lines",
   await until("the failed pods are gone", () => agent.assignments.size === 2);
   const { resources } = await world.operator().getRollout({ by: { $case: "resource", value: service } });
   assert.equal(resources[0]?.reason, "crash");
+  const listed = await world.operator().listResources({ namespace: "shop", labels: {} });
+  assert.match(listed.resources[0]?.message ?? "", /^rolled back to revision 1: .*exited with code 3/);
 });
 
 test("a version that was rolled back is tried anew when it is applied again", limit, async (t) => {

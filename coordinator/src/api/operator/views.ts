@@ -8,6 +8,7 @@ import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import { cronView } from "./cron-view.ts";
 import { jobView } from "./job-view.ts";
+import { rolloutMessage } from "./rollout-message.ts";
 
 export function resourceView(state: State, entry: ResourceEntry, nowMs: number): Resource {
   const { record, workload } = entry;
@@ -32,7 +33,7 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
     readyEndpoints: kind === "service" ? readyEndpointCount(state, namespace, name) : 0,
     rolloutId: record.rolloutId,
     autoscaling: undefined,
-    message: "",
+    message: rolloutMessage(state, entry),
     job: jobView(state, entry, nowMs),
     cronJob: cronView(state, entry, nowMs),
     ...addressesOf(state, entry),

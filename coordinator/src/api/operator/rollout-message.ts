@@ -1,0 +1,25 @@
+import { AttemptState } from "@forage/proto/forage/store/v1/store";
+import { attemptAt } from "../../model/in-force.ts";
+import { workloadStatusKey } from "../../model/keys.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+
+/** What of a container service's rollout someone who looks at it should know; empty: all is as it was asked for. */
+export function rolloutMessage(state: State, { record, wanted }: ResourceEntry): string {
+  const key = workloadStatusKey(record.namespace, record.kind, record.name);
+  const status = state.workloadStatuses.get(key)?.record.status;
+  if (status?.$case !== "containerService" || wanted === undefined) return "";
+  const attempt = attemptAt(status.value, record, wanted);
+  const held = status.value.paused ? ["its rollouts are paused"] : [];
+  const back = `revision ${attempt?.rolledBackTo}: ${attempt?.message}`;
+  switch (attempt?.state) {
+    case AttemptState.ROLLING_BACK:
+      return [`rolling back to ${back}`, ...held].join("; ");
+    case AttemptState.ROLLED_BACK:
+      return [`rolled back to ${back}`, ...held].join("; ");
+    case AttemptState.FAILED:
+      return [`its rollout failed: ${attempt.message}`, ...held].join("; ");
+    default:
+      return held.join("");
+  }
+}
