@@ -237,6 +237,13 @@ type Case = readonly [
   expected: readonly string[],
 ];
 
+test("pods that share out their work don't wait for one that went with its node", () => {
+  const queue = { config: { parallelism: 2 }, run: { succeeded: 1 } };
+  const stopping = (node: string) => [counted("a", "succeeded"), pod("b", { node, stopping: true })];
+  assert.deepEqual(stepsOf({ ...queue, pods: stopping("n1") }), []);
+  assert.deepEqual(stepsOf({ ...queue, pods: stopping("lost") }), ["write-status 1 pods ended well"]);
+});
+
 interface Given {
   readonly config?: Parameters<typeof JobSpec.fromPartial>[0]["jobConfig"];
   /** Undefined: it has not begun. */

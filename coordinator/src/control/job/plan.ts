@@ -164,16 +164,10 @@ function rest(mine: readonly PodEntry[], job: Job, run: JobStatus, { nowMs }: Jo
 }
 
 function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInput): JobStep[] {
-  const ended = outcomeOf(mine, job, run, input.nowMs);
+  const ended = outcomeOf(mine, job, run, input);
   if (ended !== undefined) return [ended];
   const open = mine.filter(isOpen);
-  // A pod that is to stop still has its place as long as its node can be trusted to stop it: no two run at a time in one place.
-  const leaving = mine.filter(
-    ({ record }) =>
-      record.job?.counted === "" &&
-      record.stoppingSince !== undefined &&
-      (record.node === "" || input.nodeReady(record.node)),
-  );
+  const leaving = mine.filter((pod) => isLeaving(pod, input));
   const surplus = surplusOf(open, job, run);
   const steps: JobStep[] = surplus.map(([pod, why]) => ({ type: "stop-pod", pod, why }));
   if (nextPodMs(run, input.nowMs) > input.nowMs || input.held) return steps;
@@ -185,6 +179,12 @@ function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInp
     ? freeIndexes(job, run, [...open, ...leaving], count)
     : Array(count).fill(undefined);
   return [...steps, ...indexes.map((index): JobStep => ({ type: "create-pod", index, why }))];
+}
+
+/** A pod that is to stop still has its place as long as its node can be trusted to stop it: no two run at a time in one place. */
+function isLeaving({ record }: PodEntry, { nodeReady }: JobInput): boolean {
+  const stops = record.job?.counted === "" && record.stoppingSince !== undefined;
+  return stops && (record.node === "" || nodeReady(record.node));
 }
 
 /** Pods at a time. */
@@ -231,8 +231,9 @@ function outcomeOf(
   mine: readonly PodEntry[],
   job: Job,
   run: JobStatus,
-  nowMs: number,
+  input: JobInput,
 ): Extract<JobStep, { readonly type: "write-status" }> | undefined {
+  const { nowMs } = input;
   const end = (condition: string, reason: string, message: string, failure = run.lastFailure) => {
     const status: JobStatus = {
       ...run,
@@ -246,7 +247,7 @@ function outcomeOf(
     return { type: "write-status", status, why: message } as const;
   };
   const failures = failuresOf(run, mine);
-  if (isComplete(mine, job, run)) return end("Complete", "CompletionsReached", completed(job, run));
+  if (isComplete(mine, job, run, input)) return end("Complete", "CompletionsReached", completed(job, run));
   const failure = lastFailureOf(mine, run);
   const cause = failure === undefined ? "" : `; pod ${failure.pod}: ${failureText(failure)}`;
   if (failures > job.backoffLimit) {
@@ -260,9 +261,10 @@ function outcomeOf(
   return end("Failed", "DeadlineExceeded", text, failure);
 }
 
-function isComplete(mine: readonly PodEntry[], job: Job, run: JobStatus): boolean {
+/** Of pods that share out their work all have to end, but for those that went with their nodes. */
+function isComplete(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInput): boolean {
   if (job.completions !== undefined) return run.succeeded >= job.completions;
-  return run.succeeded > 0 && !mine.some(({ record }) => record.job?.counted === "");
+  return run.succeeded > 0 && !mine.some((pod) => isOpen(pod) || isLeaving(pod, input));
 }
 
 function completed(job: Job, { succeeded }: JobStatus): string {
