@@ -121,8 +121,12 @@ describe("services by name and address with real containers", { concurrency: fal
       });
       system.coordinator.start();
       await waitForReady(system.http, system.coordinator);
-      await waitForNode(system);
-      assert.match((await inClient("get web 80")).stdout, /^web-/);
+      // Its node counts as ready before the agent has come back, so this waits for the connection.
+      await waitFor(async () => (await inClient("true")).exitCode === 0, {
+        what: "the agent is back",
+        limitMs,
+      });
+      assert.match((await inClient("get web 80")).stdout, /^web-/, "nothing was lost on the way");
     },
   );
 
