@@ -15,6 +15,7 @@ import type { ApiCallOptions } from "./http/api/call.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
 import { addMetricRoutes } from "./http/api/metric-routes.ts";
 import { addObjectRoutes } from "./http/api/object-routes.ts";
+import { addPlanRoutes } from "./http/api/plan-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
 import { createMetrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
@@ -154,6 +155,7 @@ function openHttp(
       // Before the routes of objects, which take any plural.
       addEventRoutes(app, { ...calls, events: operator.events, schedule: clock.schedule, stopping });
       addMetricRoutes(app, { ...calls, handlers: metricHandlers(operator.metrics.pushed) });
+      addPlanRoutes(app, { ...calls, ...operator });
       addObjectRoutes(app, { ...calls, handlers: objectHandlers(operator) });
     },
   });

@@ -119,6 +119,42 @@ test("the real fleet takes the steps that were planned", limit, async (t) => {
   assert.deepEqual([...nodes].sort(), placedOn(planned));
 });
 
+test("over HTTP it is the same plan", limit, async (t) => {
+  const world = await deployed(t);
+  const token = await world.token("viewer", ["shop"]);
+  const post = (namespace: string, body: unknown) =>
+    fetch(`http://127.0.0.1:${world.coordinator.http.port}/api/v1/namespaces/${namespace}/plan`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    });
+  const container = { name: "main", image: "registry.example/team/app:v2" };
+  const web = { name: "web", container_service: { container, scaling: { replicas: 2 } } };
+  const response = await post("shop", { labels, resources: [web] });
+  assert.equal(response.status, 200);
+  const answer = (await response.json()) as PlanResponse;
+  assert.deepEqual([answer.changes, answer.resources[0]?.action], [true, "update"]);
+  for (const [namespace, body, status, message] of [
+    ["other", { resources: [web] }, 403, /does not cover/],
+    ["shop", { resources: [{ ...web, replicas: 3 }] }, 400, /resources\[0\]\.replicas: is unknown/],
+    [
+      "shop",
+      { resources: [{ name: "web", container_service: { scaling: { replicas: "two" } } }] },
+      400,
+      /whole number/,
+    ],
+    ["shop", { resources: [{ ...web, service: { target: "x" } }] }, 400, /contradicts/],
+    ["shop", { resources: {} }, 400, /must be a list/],
+    ["shop", [], 400, /must be an object/],
+    ["shop", { namespace: "other", resources: [web] }, 400, /namespace "other"/],
+  ] as const) {
+    const refused = await post(namespace, body);
+    const { message: said } = (await refused.json()) as { message: string };
+    assert.equal(refused.status, status, said);
+    assert.match(said, message);
+  }
+});
+
 const everyPod = { labels: {}, workload: "", node: "", name: "" };
 
 async function planOf(world: World, resources: readonly ForageResource[]): Promise<PlanResponse> {

@@ -1,0 +1,31 @@
+import { type PlanRequest, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import type { HttpBindings } from "@hono/node-server";
+import type { Hono } from "hono";
+import { type PlanHandlerOptions, plan } from "../../api/operator/plan.ts";
+import { type ApiCallOptions, assertPrivate, bodyOf, callAs, failed, limitBody } from "./call.ts";
+import { messageJson } from "./message-json.ts";
+
+export interface PlanRouteOptions extends ApiCallOptions, PlanHandlerOptions {}
+
+/** As JSON a request that is just small enough takes more room. */
+const maxBodyBytes = 4 * 1024 * 1024;
+
+/** What an apply would do: takes the bundle in its proto-JSON form, with the namespace of the path, and changes nothing. */
+export function addPlanRoutes(app: Hono<{ Bindings: HttpBindings }>, options: PlanRouteOptions): void {
+  app.post("/api/v1/namespaces/:namespace/plan", limitBody(maxBodyBytes), async (c) => {
+    try {
+      assertPrivate(c);
+      const namespace = c.req.param("namespace");
+      const json = messageJson(await bodyOf(c), "forest.v1.ApplyResourcesRequest");
+      const request: PlanRequest = {
+        namespace,
+        bundle: ApplyResourcesRequest.fromJSON({ namespace, ...json }),
+      };
+      const answer = await callAs(c, "plan", request, (it) => plan(it, options), options);
+      return c.json(PlanResponse.toJSON(answer) as object, 200, { "cache-control": "no-store" });
+    } catch (error) {
+      return failed(c, error);
+    }
+  });
+}
