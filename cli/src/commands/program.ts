@@ -10,6 +10,8 @@ import { events } from "./events.ts";
 import { exec } from "./exec.ts";
 import { get } from "./get.ts";
 import { helpCommand } from "./help.ts";
+import { jobLs } from "./job-ls.ts";
+import { jobRun } from "./job-run.ts";
 import { logs } from "./logs.ts";
 import { nodeDrain } from "./node-drain.ts";
 import { nodeForget } from "./node-forget.ts";
@@ -43,6 +45,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   describe,
   events,
   why,
+  groupCommands("job", "Look at jobs, and run those of cron jobs", [jobLs, jobRun]),
   groupCommands("rollout", "Look at rollouts, hold them and go back", [
     rolloutStatus,
     rolloutHistory,

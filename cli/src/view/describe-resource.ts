@@ -8,6 +8,7 @@ import { statusWord } from "../rollout/outcome.ts";
 import { summarize } from "../rollout/summary.ts";
 import { describeAutoscaling } from "./autoscaling.ts";
 import { endpointColumns } from "./endpoints.ts";
+import { describeCronJob, describeJob } from "./jobs.ts";
 import { labelText } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
 import { readiness } from "./resources.ts";
@@ -36,6 +37,7 @@ export function describeResource(
       [kind === "service" ? "Endpoints" : "Ready", readiness(resource)],
       ["Virtual IP", resource.virtualIps.join(", ")],
       ["Node ports", nodePortsText(resource)],
+      ["Owner", resource.owner],
       ["Message", resource.message],
       ["Generation", String(resource.generation)],
       ["Created", `${dateTime(resource.createdAt)} (${age(resource.createdAt, nowMs)} ago)`],
@@ -50,6 +52,8 @@ export function describeResource(
     resource.spec === undefined ? "" : renderDocument("yaml", ForageResource.toJSON(resource.spec));
   return (
     head +
+    renderSection("Job", describeJob(resource, nowMs, paint), paint) +
+    renderSection("Cron job", describeCronJob(resource.cronJob, paint), paint) +
     renderSection("Autoscaling", describeAutoscaling(resource.autoscaling, nowMs, paint), paint) +
     renderSection("Pods", pods.length === 0 ? "" : podTable, paint) +
     renderSection("Endpoints", endpoints.length === 0 ? "" : endpointTable, paint) +

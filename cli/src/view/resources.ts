@@ -1,6 +1,7 @@
 import type { Resource } from "@forage/proto/forage/operator/v1/operator";
 import type { Style } from "../output/paint.ts";
 import type { Column } from "../output/table.ts";
+import { completions, jobStyle } from "./jobs.ts";
 import { labelText } from "./nodes.ts";
 import { age } from "./timestamp.ts";
 
@@ -37,6 +38,7 @@ export function resourceColumns({
 export function readiness(resource: Resource): string {
   if (resource.deleting) return "deleting";
   if (resource.kind === "container_service") return `${resource.readyReplicas}/${resource.replicas}`;
+  if (resource.job !== undefined) return completions(resource.job);
   return resource.kind === "service" ? String(resource.readyEndpoints) : "";
 }
 
@@ -44,6 +46,8 @@ export function readiness(resource: Resource): string {
 export function specDetail({ spec }: Resource): string {
   const chosen = spec?.spec;
   if (chosen?.$case === "containerService") return chosen.value.container?.image ?? "";
+  if (chosen?.$case === "job") return chosen.value.container?.image ?? "";
+  if (chosen?.$case === "cronJob") return `${chosen.value.schedule} ${chosen.value.container?.image ?? ""}`;
   if (chosen?.$case !== "service") return "";
   const ports = chosen.value.ports.map(({ port, targetPort }) =>
     targetPort === 0 ? `${port}` : `${port}→${targetPort}`,
@@ -60,5 +64,6 @@ function readinessStyle(resource: Resource): Style | undefined {
   if (resource.deleting) return "busy";
   if (resource.kind === "container_service")
     return resource.readyReplicas >= resource.replicas ? "good" : "busy";
+  if (resource.job !== undefined) return jobStyle(resource);
   return resource.kind === "service" && resource.readyEndpoints === 0 ? "busy" : undefined;
 }

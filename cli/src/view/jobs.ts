@@ -1,0 +1,110 @@
+import type {
+  CronJobState,
+  JobFailureState,
+  JobState,
+  Resource,
+} from "@forage/proto/forage/operator/v1/operator";
+import { formatAge } from "../duration.ts";
+import type { Paint, Style } from "../output/paint.ts";
+import { renderEntries } from "../output/sections.ts";
+import type { Column } from "../output/table.ts";
+import { age, dateTime, toMs, type WireTime } from "./timestamp.ts";
+
+/** Of resources of the kind job. */
+export function jobColumns(nowMs: number, withNamespace: boolean): Column<Resource>[] {
+  const namespace: Column<Resource> = { title: "NAMESPACE", value: (resource) => resource.namespace };
+  return [
+    ...(withNamespace ? [namespace] : []),
+    { title: "NAME", value: ({ name }) => name },
+    { title: "STATUS", value: jobStatus, style: jobStyle },
+    { title: "COMPLETED", value: ({ job }) => (job === undefined ? "" : completions(job)), alignRight: true },
+    { title: "ACTIVE", value: ({ job }) => String(job?.active ?? 0), alignRight: true },
+    { title: "FAILED", value: ({ job }) => String(job?.failed ?? 0), alignRight: true },
+    { title: "DURATION", value: ({ job }) => duration(job, nowMs), alignRight: true },
+    { title: "AGE", value: ({ createdAt }) => age(createdAt, nowMs), alignRight: true },
+    { title: "OWNER", value: ({ owner }) => owner, whenFilled: true },
+    { title: "MESSAGE", value: ({ job }) => job?.message ?? "", wide: true },
+  ];
+}
+
+export function jobStatus({ job, deleting }: Resource): string {
+  if (deleting) return "deleting";
+  if (job?.startedAt === undefined) return "Waiting";
+  return job.condition === "" ? "Running" : job.condition;
+}
+
+/** `2/5`; of a queue of work that has no number of its own: `2`. */
+export function completions({ succeeded, completions: wanted }: JobState): string {
+  return wanted === 0 ? String(succeeded) : `${succeeded}/${wanted}`;
+}
+
+export function jobStyle({ job, deleting }: Resource): Style {
+  if (!deleting && job?.condition === "Complete") return "good";
+  return !deleting && job?.condition === "Failed" ? "bad" : "busy";
+}
+
+/** How a job went; empty: the resource isn't one. */
+export function describeJob(resource: Resource, nowMs: number, paint: Paint): string {
+  const { job } = resource;
+  if (job === undefined) return "";
+  const { active, ready, failed, parallelism, lastFailure } = job;
+  return renderEntries(
+    [
+      ["Status", [jobStatus(resource), job.reason].filter((word) => word !== "").join(", ")],
+      ["Message", job.message],
+      ["Completed", completions(job)],
+      ["Indexes", job.completedIndexes],
+      ["Active", `${active} (${ready} ready), at most ${parallelism} at a time`],
+      ["Failed", `${failed}, at most ${job.backoffLimit}`],
+      ["Next try", moment(job.retryAt)],
+      ["Started", moment(job.startedAt)],
+      ["Ended", moment(job.finishedAt)],
+      ["Duration", duration(job, nowMs)],
+      ["Last failure", lastFailure === undefined ? "" : failureText(lastFailure)],
+    ],
+    paint,
+  );
+}
+
+/** How a cron job stands; empty: the resource isn't one. */
+export function describeCronJob(cron: CronJobState | undefined, paint: Paint): string {
+  if (cron === undefined) return "";
+  return renderEntries(
+    [
+      ["Schedule", `${cron.schedule} (${cron.timezone})`],
+      ["Suspended", cron.suspended ? "yes" : ""],
+      ["Next run", moment(cron.nextAt)],
+      ["Last run", moment(cron.lastScheduledAt)],
+      ["Last success", moment(cron.lastSuccessfulAt)],
+      ["Running", cron.active.join(", ")],
+    ],
+    paint,
+  );
+}
+
+function failureText({
+  pod,
+  node,
+  container,
+  exitCode,
+  signal,
+  reason,
+  message,
+  at,
+}: JobFailureState): string {
+  const how = signal > 0 ? `was ended by signal ${signal}` : `exited with code ${exitCode}`;
+  const what =
+    container === "" ? reason : `container ${container} ${how}${reason === "" ? "" : ` (${reason})`}`;
+  const head = `pod ${pod}${node === "" ? "" : ` on ${node}`}, ${dateTime(at)}: ${what}`;
+  return [head, message.trim()].filter((text) => text !== "").join("\n");
+}
+
+function moment(time: WireTime | undefined): string {
+  return dateTime(time);
+}
+
+function duration(job: JobState | undefined, nowMs: number): string {
+  if (job?.startedAt === undefined) return "";
+  const untilMs = job.finishedAt === undefined ? nowMs : toMs(job.finishedAt);
+  return formatAge(Math.max(0, untilMs - toMs(job.startedAt)));
+}
