@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { PodMetricsSample, PodPhase, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { pino } from "pino";
+import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { settled, until } from "../../../test/support/until.ts";
+import { aView, opsOf } from "../../../test/support/view.ts";
+import type { EventInput } from "../../events/event.ts";
+import { MetricsDesk } from "../../metrics/metrics-desk.ts";
+import { AutoscaleController } from "./controller.ts";
+
+const limit = { timeout: 60_000 };
+const intervalMs = 15_000;
+const queue = { customMetrics: [{ name: "queue", targetType: "AverageValue", targetValue: "10" }] };
+const cpu = { targetCpuUtilizationPercent: 50 };
+const key = { namespace: "shop", name: "queue", workload: "", pod: "" };
+
+function aScaled(policy: object, fields: Parameters<typeof aWorkloadEntry>[0] = {}, replicas = 2) {
+  const autoscaling = { maxReplicas: 20, scaleDownStabilization: { seconds: 30n }, ...policy };
+  return aWorkloadEntry({ spec: { scaling: { replicas, autoscaling } }, ...fields });
+}
+
+test("what is decided is written down with its reason, shown, and told once", limit, async (t) => {
+  const { look, state, metrics, events, status } = await start(t, [aScaled(queue)]);
+  assert.deepEqual(
+    [scaleOf(state)?.replicas, scaleOf(state)?.scaledAt],
+    [2, undefined],
+    "the size to begin with",
+  );
+  metrics.pushed.put(key, 52, 3_600);
+  await look();
+  assert.equal(scaleOf(state)?.replicas, 6);
+  assert.equal(state.resources()[0]?.workload?.replicas, 6, "the view goes by it");
+  await look();
+  await look();
+  assert.deepEqual(
+    events.map(({ reason, message, type }) => [reason, message, type]),
+    [["ScaledUp", "2 → 6: queue is at 26 a pod, target 10", "Normal"]],
+  );
+  const { lastScaleReason, currentReplicas, desiredReplicas } = status() ?? {};
+  assert.deepEqual([lastScaleReason, currentReplicas, desiredReplicas], [events[0]?.message, 6, 6]);
+  metrics.pushed.put(key, 7, 3_600);
+  await look();
+  assert.equal(scaleOf(state)?.replicas, 6, "it waits for as long as was asked");
+  await look();
+  await look();
+  assert.equal(scaleOf(state)?.replicas, 1);
+  assert.equal(events.at(-1)?.reason, "ScaledDown");
+});
+
+test("cpu: what nodes measured, as a share of what pods ask for", limit, async (t) => {
+  const { look, state, metrics } = await start(t, [aScaled(cpu)], ["a", "b"]);
+  measure(metrics, "a", 0.15);
+  measure(metrics, "b", 0.1);
+  await look();
+  assert.equal(scaleOf(state)?.replicas, 5, "125 % of 100m");
+});
+
+test("a sample that is old is none", limit, async (t) => {
+  const { look, state, metrics, clock } = await start(t, [aScaled(cpu)], ["a", "b"]);
+  measure(metrics, "a", 0.3);
+  measure(metrics, "b", 0.2);
+  clock.advance(4 * intervalMs);
+  await look();
+  assert.equal(scaleOf(state)?.replicas, 2);
+});
+
+test("metrics that are missing for a minute are told of once, and when they are back", limit, async (t) => {
+  const { look, metrics, events, state } = await start(t, [aScaled(queue)]);
+  for (let index = 0; index < 12; index++) await look();
+  assert.deepEqual(
+    events.map(({ reason, type }) => [reason, type]),
+    [["MetricsMissing", "Warning"]],
+  );
+  assert.match(events[0]?.message ?? "", /queue: there is no pod to measure/);
+  metrics.pushed.put(key, 20, 3_600);
+  await look();
+  await look();
+  assert.deepEqual(
+    events.slice(1).map(({ reason }) => reason),
+    ["MetricsKnown"],
+  );
+  assert.equal(scaleOf(state)?.replicas, 2);
+});
+
+test("nothing is looked at but what is autoscaled, and its record goes with it", limit, async (t) => {
+  const plain = aWorkloadEntry({ name: "plain" });
+  const { state, store, clock, look } = await start(t, [plain, aScaled(queue)]);
+  assert.equal(clock.pending, 1);
+  assert.deepEqual(
+    state.scales.all().map(({ record }) => record.name),
+    ["web"],
+  );
+  await store.txn([], opsOf({ resources: [aWorkloadEntry()] }));
+  await until("it is forgotten", () => state.scales.size === 0);
+  await look();
+  assert.equal(clock.pending, 0);
+  assert.equal(state.resources()[1]?.workload?.replicas, 2);
+});
+
+test("a record whose workload went while nobody looked is removed", limit, async (t) => {
+  const first = await start(t, [aScaled(queue)]);
+  await first.controller.close();
+  await first.store.txn([], [{ kind: "delete", key: "resources/shop/container_service/web" }]);
+  await until("it is gone", () => first.state.resources().length === 0);
+  assert.equal(first.state.scales.size, 1);
+  first.again();
+  await until("its record too", () => first.state.scales.size === 0);
+});
+
+test("after a restart a whole window passes before anything goes", limit, async (t) => {
+  const scene = await start(t, [aScaled(queue, {}, 8)]);
+  scene.metrics.pushed.put(key, 10, 3_600);
+  await scene.look();
+  await scene.controller.close();
+  scene.again();
+  await settled();
+  await scene.look();
+  assert.equal(scaleOf(scene.state)?.replicas, 8);
+  await scene.look();
+  assert.equal(scaleOf(scene.state)?.replicas, 1);
+});
+
+test("limits that change count at once, and for good", limit, async (t) => {
+  const { state, store, look } = await start(t, [aScaled(queue, {}, 8)]);
+  await store.txn([], opsOf({ resources: [aScaled({ ...queue, maxReplicas: 3 }, { specHash: "2" })] }));
+  await until("three are written down", () => scaleOf(state)?.replicas === 3);
+  await store.txn([], opsOf({ resources: [aScaled({ ...queue, maxReplicas: 20 }, { specHash: "3" })] }));
+  await look();
+  assert.equal(scaleOf(state)?.replicas, 3);
+});
+
+test("a workload that is being deleted stays as it is", limit, async (t) => {
+  const { state, look, metrics } = await start(t, [aScaled(queue, { deleting: true })]);
+  metrics.pushed.put(key, 500, 3_600);
+  await look();
+  assert.equal(state.scales.size, 0);
+});
+
+type View = Awaited<ReturnType<typeof aView>>;
+
+function scaleOf(state: View["state"]) {
+  return state.scales.get("scales/shop/web")?.record;
+}
+
+function measure(metrics: MetricsDesk, pod: string, cores: number): void {
+  const fields = {
+    cpuNanoCores: BigInt(cores * 1e9),
+    windowMs: 15_000n,
+    runningMs: 90_000n,
+    readyMs: 90_000n,
+  };
+  metrics.take("n1", { pods: [PodMetricsSample.fromPartial({ podUid: `uid-${pod}`, ...fields })] });
+}
+
+async function start(
+  t: TestContext,
+  resources: readonly ReturnType<typeof aScaled>[],
+  pods: readonly string[] = [],
+) {
+  const template = { container: { name: "main", image: "app:v1", resources: { requests: { cpu: "100m" } } } };
+  const running = pods.map((name) => {
+    const pod = aPod({ name, status: { phase: PodPhase.RUNNING, ready: true } });
+    return { ...pod, record: { ...pod.record, template: PodTemplate.fromPartial(template) } };
+  });
+  const view = await aView(t, { resources, pods: running, nodes: [aNode()] });
+  const { state, clock } = view;
+  const metrics = new MetricsDesk({ state, clock, intervalMs });
+  const events: EventInput[] = [];
+  const log = pino({ level: "silent" });
+  const make = () =>
+    new AutoscaleController({
+      ...view,
+      log,
+      metrics,
+      events: { record: (event) => void events.push(event) },
+    });
+  const scene = {
+    ...view,
+    metrics,
+    events,
+    controller: make(),
+    again: () => {
+      scene.controller = make();
+    },
+    /** The next look, and all that follows from it. */
+    look: async () => {
+      clock.advance(intervalMs);
+      for (let turn = 0; turn < 20; turn++) await settled();
+    },
+    status: () => scene.controller.statusOf("shop", "web"),
+  };
+  t.after(async () => {
+    await scene.controller.close();
+    metrics.close();
+  });
+  for (let turn = 0; turn < 20; turn++) await settled();
+  return scene;
+}
