@@ -24,7 +24,7 @@ describe("completion in bash", () => {
   const cases: Record<string, readonly string[]> = {
     "forage ro": ["rollout"],
     "forage token ": ["create"],
-    "forage -n shop node ": ["ls", "cordon", "uncordon", "taint", "untaint"],
+    "forage -n shop node ": ["ls", "cordon", "uncordon", "drain", "taint", "untaint", "forget"],
     "forage get po": ["pods"],
     "forage get pods -o ": ["table", "wide", "json", "yaml", "name"],
     "forage token create --role v": ["viewer"],

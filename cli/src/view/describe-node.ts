@@ -2,7 +2,7 @@ import type { Node, Pod, Taint } from "@forage/proto/forage/operator/v1/operator
 import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
-import { labelText, nodeState } from "./nodes.ts";
+import { labelText, nodeState, nodeTrouble } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
 import { shortQuantity } from "./quantity.ts";
 import { age, dateTime } from "./timestamp.ts";
@@ -13,10 +13,11 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
     [
       ["Node", node.name],
       ["Status", nodeState(node)],
-      ["Why", node.ready ? "" : node.message],
+      ["Why", nodeTrouble(node, nowMs)],
       ["Address", report?.address ?? ""],
       ["Labels", labelText(node.labels)],
       ["Taints", node.taints.map(taintText).join(", ")],
+      ["By its state", node.conditionTaints.map(taintText).join(", ")],
       [
         "Joined",
         node.joinedAt === undefined ? "" : `${dateTime(node.joinedAt)} (${age(node.joinedAt, nowMs)} ago)`,

@@ -20,12 +20,22 @@ export function nodeColumns(nowMs: number): Column<Node>[] {
     { title: "OS", value: ({ report }) => report?.os ?? "", wide: true },
     { title: "KERNEL", value: ({ report }) => report?.kernel ?? "", wide: true },
     { title: "LABELS", value: ({ labels }) => labelText(labels), wide: true },
-    { title: "WHY", value: ({ ready, message }) => (ready ? "" : message), whenFilled: true },
+    { title: "WHY", value: (node) => nodeTrouble(node, nowMs), whenFilled: true },
   ];
 }
 
-export function nodeState({ ready, unschedulable }: Node): string {
-  return `${ready ? "Ready" : "NotReady"}${unschedulable ? ",Unschedulable" : ""}`;
+/** Unreachable is one of which nothing is heard, NotReady one that says so itself. */
+export function nodeState({ ready, unreachable, unschedulable, drain }: Node): string {
+  const health = ready ? "Ready" : unreachable ? "Unreachable" : "NotReady";
+  const words = { draining: "Draining", drained: "Drained", failed: "Unschedulable" };
+  const drained = words[(drain?.state ?? "failed") as keyof typeof words] ?? "Unschedulable";
+  return unschedulable ? `${health},${drained}` : health;
+}
+
+/** Why it isn't ready and for how long, or why it could not be drained. */
+export function nodeTrouble({ ready, message, notReadySince, drain }: Node, nowMs: number): string {
+  if (ready) return drain?.state === "failed" ? `not drained: ${drain.message}` : "";
+  return notReadySince === undefined ? message : `${message} (for ${age(notReadySince, nowMs)})`;
 }
 
 /** `a=1,b=2`, sorted. */

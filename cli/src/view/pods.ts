@@ -54,6 +54,7 @@ export function podState(pod: Pod): string {
   if (waiting?.state?.$case === "waiting" && waiting.state.value.reason !== "")
     return waiting.state.value.reason;
   if (pod.status.reason !== "") return pod.status.reason;
+  if (pod.status.phase === PodPhase.RUNNING && pod.draining !== "") return "Draining";
   if (pod.status.phase === PodPhase.RUNNING) return pod.status.ready ? "Running" : "NotReady";
   return phaseName(pod.status.phase);
 }

@@ -1,0 +1,86 @@
+import { RebalanceMove } from "@forage/proto/forage/operator/v1/operator";
+import { operator } from "../client/coordinator.ts";
+import { defineCommand } from "../command/definition.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import type { Column } from "../output/table.ts";
+
+export const rebalance = defineCommand({
+  name: "rebalance",
+  summary: "Move pods to better places, a few at a time",
+  details: `Another pod is made first, and the one that it replaces stops once it is ready, as when a node is drained. The scheduler
+chooses the place anew when its time comes. Left alone are pods that can run nowhere else, Recreate workloads, and those whose replicas
+aren't all ready. When this command ends early no more moves begin.`,
+  flags: {
+    "dry-run": { kind: "switch", help: "only tell what would be moved, and what that gains" },
+    goal: {
+      kind: "text",
+      hint: "GOAL",
+      choices: ["spread", "pack"],
+      help: "spread replicas evenly (the default), or empty nodes",
+    },
+    "max-moves": { kind: "text", hint: "COUNT", help: "in all; 10 by default, at most 100" },
+    "at-once": { kind: "text", hint: "COUNT", help: "at the same time; 1 by default, at most 20" },
+  },
+  run: async (invocation) => {
+    const { flags } = invocation;
+    const context = contextOf(invocation);
+    const request = {
+      goal: flags.goal ?? "",
+      maxMoves: count("--max-moves", flags["max-moves"]),
+      maxInFlight: count("--at-once", flags["at-once"]),
+      dryRun: flags["dry-run"],
+    };
+    return withCoordinator(context, async (coordinator) => {
+      const done = new Map<string, RebalanceMove>();
+      for await (const { summary, moves, changed } of coordinator.stream(operator.rebalance, request)) {
+        for (const move of changed === undefined ? moves : [changed]) done.set(nameOf(move), move);
+        if (changed === undefined) tellPlan(context, summary, moves.length);
+        else tell(context, changed);
+      }
+      const rows = [...done.values()];
+      if (request.dryRun || context.format === "json" || context.format === "yaml") print(context, rows);
+      return rows.some(({ state }) => state === "failed") ? EXIT.failed : EXIT.ok;
+    });
+  },
+});
+
+const columns: readonly Column<RebalanceMove>[] = [
+  { title: "POD", value: nameOf },
+  { title: "FROM", value: ({ from }) => from },
+  { title: "TO", value: ({ to }) => to },
+  { title: "STATE", value: ({ state }) => state },
+  { title: "MESSAGE", value: ({ message }) => message, whenFilled: true },
+];
+
+function print(context: Context, rows: readonly RebalanceMove[]): void {
+  const none = "nothing to move";
+  printListing(context, {
+    columns,
+    rows,
+    json: RebalanceMove.toJSON,
+    name: (move) => `pod/${move.pod}`,
+    none,
+  });
+}
+
+function tellPlan({ world }: Context, summary: string, moves: number): void {
+  if (moves > 0) world.stderr.write(`${summary}\n`);
+}
+
+function tell({ world, format }: Context, move: RebalanceMove): void {
+  if (format === "json" || format === "yaml") return;
+  const message = move.message === "" ? "" : `: ${move.message}`;
+  world.stdout.write(`${nameOf(move)} ${move.state} from ${move.from}${message}\n`);
+}
+
+function nameOf({ namespace, pod }: RebalanceMove): string {
+  return `${namespace}/${pod}`;
+}
+
+function count(flag: string, text: string | undefined): number {
+  if (text === undefined) return 0;
+  if (!/^[1-9]\d{0,2}$/.test(text)) throw new CliError("USAGE", `${flag}: "${text}" is no count`);
+  return Number(text);
+}

@@ -1,0 +1,25 @@
+import type { DrainPod, WatchDrainResponse } from "@forage/proto/forage/operator/v1/operator";
+
+/** What is new since the last time: who has left, and who waits for something else than before. */
+export function drainLines(before: WatchDrainResponse | undefined, now: WatchDrainResponse): string[] {
+  const earlier = new Map((before?.waiting ?? []).map((pod) => [nameOf(pod), pod.why]));
+  const waiting = new Set(now.waiting.map(nameOf));
+  const gone = [...earlier.keys()].filter((name) => !waiting.has(name));
+  return [
+    ...gone.map((name) => `${name} has left`),
+    ...now.waiting
+      .filter((pod) => earlier.get(nameOf(pod)) !== pod.why)
+      .map((pod) => `${nameOf(pod)}: ${pod.why}`),
+  ];
+}
+
+export function drainSummary(node: string, { drain, staying }: WatchDrainResponse): string {
+  const head =
+    drain?.state === "failed" ? `node/${node} is not drained: ${drain.message}` : `node/${node} is drained`;
+  const stay = staying.map((pod) => `${nameOf(pod)} stays: ${pod.why}`);
+  return [head, ...stay].join("\n");
+}
+
+function nameOf({ namespace, name }: DrainPod): string {
+  return `${namespace}/${name}`;
+}

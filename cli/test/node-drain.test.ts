@@ -1,0 +1,125 @@
+import assert from "node:assert/strict";
+import { after, before, beforeEach, test } from "node:test";
+import { WatchDrainResponse } from "@forage/proto/forage/operator/v1/operator";
+import { aNode } from "./builders.ts";
+import { FakeCoordinator } from "./fake-coordinator.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+let fake: FakeCoordinator;
+const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.calls.length = 0;
+  fake.answers = { drainNode: () => ({ node: aNode({ name: "n1", unschedulable: true }) }) };
+});
+
+test("node drain asks for it and says how to follow it", async () => {
+  const { stdout, exitCode } = await forage(
+    "node drain n1 --force --include-claims --uncordon-on-return --timeout 90s",
+  );
+  assert.equal(exitCode, 0);
+  assert.match(stdout, /node\/n1 is being drained: forage node drain n1 --wait/);
+  assert.deepEqual(fake.requests("drainNode"), [
+    { name: "n1", force: true, includeClaims: true, uncordonOnReturn: true, timeoutSeconds: 90 },
+  ]);
+});
+
+test("node drain --wait tells what is new, and what stays", async () => {
+  const waiting = (...names: string[]) =>
+    names.map((name) => ({ namespace: "shop", name, why: "waits for its turn" }));
+  const staying = [{ namespace: "shop", name: "db-1", why: 'its claim "data" lies on n1' }];
+  fake.answers.watchDrain = (call) => {
+    call.write(drainOf("draining", { waiting: waiting("web-1", "web-2") }));
+    call.write(drainOf("draining", { waiting: waiting("web-2") }));
+    call.write(drainOf("drained", { staying }));
+    call.end();
+  };
+  const { stdout, exitCode } = await forage("node drain n1 --wait");
+  assert.equal(exitCode, 0);
+  assert.deepEqual(stdout.trim().split("\n"), [
+    "shop/web-1: waits for its turn",
+    "shop/web-2: waits for its turn",
+    "shop/web-1 has left",
+    "shop/web-2 has left",
+    "node/n1 is drained",
+    'shop/db-1 stays: its claim "data" lies on n1',
+  ]);
+});
+
+test("a drain that gave up ends with the code of a time that is over", async () => {
+  fake.answers.watchDrain = (call) => {
+    call.write(drainOf("failed", { message: "its time was over with 1 pods left: web-1" }));
+    call.end();
+  };
+  const { stdout, exitCode } = await forage("node drain n1 -w");
+  assert.match(stdout, /node\/n1 is not drained: its time was over/);
+  assert.equal(exitCode, 4);
+});
+
+test("node forget tells what went with the node", async () => {
+  fake.answers.forgetNode = () => ({ pods: 2, claims: ["shop/data"] });
+  const { stdout } = await forage("node forget n1 --force");
+  assert.equal(stdout, "node/n1 is forgotten, with 2 pods\nclaim shop/data is empty now\n");
+  assert.deepEqual(fake.requests("forgetNode"), [{ name: "n1", force: true }]);
+});
+
+test("rebalance tells each move; --dry-run the plan", async () => {
+  const move = { namespace: "shop", pod: "web-1", from: "n1", to: "n2", state: "planned", message: "" };
+  fake.answers.rebalance = (call) => {
+    call.write({ summary: "1 move to spread replicas evenly", moves: [move], changed: undefined });
+    call.write({ summary: "", moves: [], changed: { ...move, state: "moving" } });
+    call.write({ summary: "", moves: [], changed: { ...move, state: "failed", message: "it stays" } });
+    call.end();
+  };
+  const { stdout, stderr, exitCode } = await forage("rebalance --max-moves 5 --at-once 2");
+  assert.equal(stdout, "shop/web-1 moving from n1\nshop/web-1 failed from n1: it stays\n");
+  assert.equal(stderr, "1 move to spread replicas evenly\n");
+  assert.equal(exitCode, 1);
+  assert.deepEqual(fake.requests("rebalance"), [{ goal: "", maxMoves: 5, maxInFlight: 2, dryRun: false }]);
+  fake.answers.rebalance = (call) => {
+    call.write({ summary: "1 move to empty 1 node", moves: [move], changed: undefined });
+    call.end();
+  };
+  const plan = await forage("rebalance --dry-run --goal pack");
+  assert.match(plan.stdout, /POD +FROM +TO +STATE\nshop\/web-1 +n1 +n2 +planned/);
+  assert.match((await forage("rebalance --at-once many")).stderr, /--at-once: "many" is no count/);
+});
+
+test("nodes say since when and why they are not ready, and whether they are drained", async () => {
+  const since = { seconds: BigInt(Math.floor(Date.now() / 1000) - 65), nanos: 0 };
+  fake.answers.listNodes = () => ({
+    nodes: [
+      aNode({
+        name: "n1",
+        ready: false,
+        unreachable: true,
+        message: "it sends no heartbeats",
+        notReadySince: since,
+      }),
+      aNode({ name: "n2", ready: false, message: "RuntimeReady: gone", unschedulable: true }),
+      aNode({
+        name: "n3",
+        unschedulable: true,
+        drain: WatchDrainResponse.fromPartial({ drain: { state: "drained" } }).drain,
+      }),
+    ],
+  });
+  const { stdout } = await forage("node ls");
+  assert.match(stdout, /n1 +Unreachable .*it sends no heartbeats \(for 1m\ds\)/);
+  assert.match(stdout, /n2 +NotReady,Unschedulable .*RuntimeReady: gone/);
+  assert.match(stdout, /n3 +Ready,Drained/);
+});
+
+function drainOf(
+  state: string,
+  {
+    message = "",
+    ...rest
+  }: { readonly message?: string } & Parameters<typeof WatchDrainResponse.fromPartial>[0],
+): WatchDrainResponse {
+  return WatchDrainResponse.fromPartial({ drain: { state, message }, ...rest });
+}
