@@ -1,0 +1,75 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
+import { systemClock } from "../clock.ts";
+import { KnownServices } from "./known-services.ts";
+
+type Update = Parameters<typeof ServiceUpdate.fromPartial>[0];
+
+test("everything, then changes, in parts that count as one", async (t) => {
+  const { services, told, take } = await open(t);
+  take({ full: true, upserts: [named("a"), named("b")] });
+  assert.deepEqual(told(), ["shop/a", "shop/b"]);
+  take({ upserts: [named("b", { virtualIps: ["10.96.0.9"] }), named("a")] });
+  assert.deepEqual(told(), ["shop/b"], "what is as it was is no news");
+  take({ upserts: [named("c")], more: true });
+  assert.deepEqual(told(), []);
+  take({ removals: [{ namespace: "shop", name: "a" }] });
+  assert.deepEqual(told(), ["shop/a", "shop/c"]);
+  take({ full: true, upserts: [named("c")], more: true });
+  take({ upserts: [named("d")] });
+  assert.deepEqual(told(), ["shop/b", "shop/d"]);
+  assert.deepEqual([...services.services.keys()].sort(), ["shop/c", "shop/d"]);
+});
+
+test("what a broken connection had begun to tell is forgotten", async (t) => {
+  const { services, take, told } = await open(t);
+  take({ full: true, upserts: [named("a")] });
+  take({ full: true, upserts: [named("b")], more: true });
+  services.restart();
+  take({ upserts: [named("c")] });
+  assert.deepEqual([...services.services.keys()].sort(), ["shop/a", "shop/c"]);
+  assert.deepEqual(told(), ["shop/a", "shop/c"]);
+});
+
+test("it is there again after a restart, and a file that can't be read is as good as none", async (t) => {
+  const { services, take, dir } = await open(t);
+  take({
+    full: true,
+    upserts: [named("a", { virtualIps: ["10.96.0.5"] })],
+    clusterDomain: "my.site",
+    virtualIpRanges: ["10.96.0.0/16"],
+  });
+  await services.close();
+  const again = await open(t, dir);
+  assert.deepEqual(again.services.services.get("shop/a")?.virtualIps, ["10.96.0.5"]);
+  assert.equal(again.services.clusterDomain, "my.site");
+  assert.deepEqual(again.services.virtualIpRanges, ["10.96.0.0/16"]);
+  await writeFile(join(dir, "services.bin"), Buffer.from([255, 255, 255, 1, 2]));
+  const damaged = await open(t, dir);
+  assert.equal(damaged.services.services.size, 0);
+  assert.equal(damaged.errors.length, 1);
+});
+
+async function open(t: TestContext, at?: string) {
+  const dir = at ?? (await mkdtemp(join(tmpdir(), "forage-services-")));
+  if (at === undefined) t.after(() => rm(dir, { recursive: true }));
+  const errors: unknown[] = [];
+  const services = await KnownServices.open({
+    dir,
+    clock: systemClock,
+    onError: (error) => errors.push(error),
+  });
+  t.after(() => services.close());
+  const changed: string[] = [];
+  services.subscribe((keys) => changed.push(...keys));
+  const take = (update: Update): void => services.take(ServiceUpdate.fromPartial(update));
+  return { dir, services, errors, take, told: () => changed.splice(0).sort() };
+}
+
+function named(name: string, fields: object = {}) {
+  return { namespace: "shop", name, ...fields };
+}

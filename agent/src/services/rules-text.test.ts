@@ -1,0 +1,142 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { rulesOf, type ServicePortRules } from "./port-rules.ts";
+import { deltaText, fullText } from "./rules-text.ts";
+
+const options = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"] };
+const here = { pod: "a", node: "n1", podIp: "10.64.0.2", hostIp: "192.0.2.1", hostPorts: [20_000, 20_001] };
+const there = { pod: "b", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
+const onHost = { ...here, pod: "c", hostNetwork: true, hostPorts: [8080, 0] };
+const elsewhereOnHost = { ...there, pod: "d", hostNetwork: true, hostPorts: [8080, 0] };
+
+describe("where a service's clients are led to on host n1", () => {
+  for (const [what, fields, expected] of [
+    [
+      "its own pod",
+      { endpoints: [here] },
+      ["tcp 10.96.0.5:80 → 10.64.0.2:8080", "udp 10.96.0.5:53 → 10.64.0.2:5353"],
+    ],
+    [
+      "a pod of another host, where it serves",
+      { endpoints: [there] },
+      ["tcp 10.96.0.5:80 → 192.0.2.2:20005"],
+    ],
+    ["a pod on the host's network", { endpoints: [onHost] }, ["tcp 10.96.0.5:80 → 192.0.2.1:8080"]],
+    ["such a pod of another host", { endpoints: [elsewhereOnHost] }, ["tcp 10.96.0.5:80 → 192.0.2.2:8080"]],
+    [
+      "several",
+      { endpoints: [there, elsewhereOnHost] },
+      ["tcp 10.96.0.5:80 → 192.0.2.2:20005 192.0.2.2:8080"],
+    ],
+    ["one that only its host can reach", { endpoints: [{ ...there, local: true }] }, []],
+    [
+      "its own, though others can't reach it",
+      { endpoints: [{ ...onHost, local: true }] },
+      ["tcp 10.96.0.5:80 → 192.0.2.1:8080"],
+    ],
+    ["a host known by a name", { endpoints: [{ ...there, hostIp: "host-2" }] }, []],
+    ["nobody", { endpoints: [] }, []],
+    ["nobody: it has no address yet", { endpoints: [here], virtualIps: [] }, []],
+    [
+      "the address of a load balancer and a node port, too",
+      {
+        endpoints: [there],
+        loadBalancerIp: "198.51.100.1",
+        ports: [{ port: 80, protocol: "TCP", targetPort: 8080, nodePort: 30_080 }],
+      },
+      ["tcp 10.96.0.5:80 198.51.100.1:80 :30080 → 192.0.2.2:20005"],
+    ],
+  ] as const) {
+    test(what, () => assert.deepEqual(rulesOf(aService(fields), "n1").map(told), expected));
+  }
+});
+
+test("a rule is known by its service and port, whatever else changes", () => {
+  const [first] = rulesOf(aService({ endpoints: [here] }), "n1");
+  const [second] = rulesOf(aService({ endpoints: [there], virtualIps: ["10.96.0.6"] }), "n1");
+  const [other] = rulesOf(aService({ name: "other", endpoints: [here] }), "n1");
+  assert.equal(first?.id, second?.id);
+  assert.notEqual(first?.id, other?.id);
+});
+
+test("a change touches nothing but what changed, and takes addresses away before it gives them to others", () => {
+  const before = byId(
+    aService({ endpoints: [here] }),
+    aService({ name: "api", virtualIps: ["10.96.0.6"], endpoints: [here] }),
+  );
+  const after = byId(aService({ name: "api", virtualIps: ["10.96.0.5"], endpoints: [there] }));
+  const text = deltaText(options, before, after);
+  const lines = text.trim().split("\n");
+  assert.ok(lines[0]?.startsWith("delete element ip t addresses"));
+  assert.ok(text.indexOf("delete element") < text.indexOf("add element"));
+  // What is jumped to is there before it is jumped to, and goes after that.
+  assert.ok(text.lastIndexOf("add rule") < text.indexOf("add element"));
+  assert.ok(text.indexOf("delete chain") > text.indexOf("add element"));
+  assert.equal(deltaText(options, after, after), "");
+});
+
+test("with affinity a new endpoint leaves the others' sets alone", () => {
+  const sticky = (endpoints: readonly object[]) =>
+    byId(
+      aService({ endpoints, affinitySeconds: 60, ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }] }),
+    );
+  const text = deltaText(options, sticky([here]), sticky([here, there]));
+  assert.equal(text.match(/add set/g)?.length, 1);
+  assert.doesNotMatch(text, /delete|flush set/);
+  const back = deltaText(options, sticky([here, there]), sticky([here]));
+  assert.equal(back.match(/delete set/g)?.length, 1);
+  assert.equal(back.match(/delete chain/g)?.length, 1);
+  const longer = deltaText(
+    options,
+    sticky([here]),
+    byId(
+      aService({
+        endpoints: [here],
+        affinitySeconds: 90,
+        ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }],
+      }),
+    ),
+  );
+  assert.match(longer, /add set .* timeout 90s/);
+  assert.match(longer, /delete set .*_60/);
+});
+
+test("no name or text of a user reaches the rules", () => {
+  const hostile = '"; flush ruleset; #';
+  const service = aService({
+    name: hostile,
+    namespace: hostile,
+    virtualIps: [hostile, "10.96.0.5"],
+    endpoints: [
+      { ...here, pod: hostile },
+      { ...there, hostIp: hostile },
+    ],
+  });
+  const text = fullText(options, byId(service));
+  assert.doesNotMatch(text, /flush ruleset/);
+  assert.match(text, /10\.96\.0\.5 \. tcp \. 80/);
+});
+
+function aService(fields: object): ServiceState {
+  return ServiceState.fromPartial({
+    namespace: "shop",
+    name: "web",
+    virtualIps: ["10.96.0.5"],
+    ports: [
+      { name: "http", port: 80, protocol: "TCP", targetPort: 8080 },
+      { name: "dns", port: 53, protocol: "UDP", targetPort: 5353 },
+    ],
+    ...fields,
+  });
+}
+
+function byId(...services: readonly ServiceState[]): Map<string, ServicePortRules> {
+  return new Map(services.flatMap((service) => rulesOf(service, "n1")).map((rule) => [rule.id, rule]));
+}
+
+function told({ protocol, addresses, nodePort, endpoints }: ServicePortRules): string {
+  const at = addresses.map((key) => key.replace(/ \. \w+ \. /, ":"));
+  const open = nodePort === undefined ? [] : [`:${nodePort.split(" . ")[1]}`];
+  return `${[protocol, ...at, ...open].join(" ")} → ${endpoints.map(({ address, port }) => `${address}:${port}`).join(" ")}`;
+}
