@@ -1,0 +1,171 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { buildBusyboxImage } from "../lib/busybox-image.ts";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { containerIds, getPods, type PodJson, restarts } from "../system/pods.ts";
+import { type RollManifest, rollManifest } from "../system/roll-manifest.ts";
+import { type System, startSystem } from "../system/system.ts";
+import { startTraffic } from "../system/traffic.ts";
+
+const limit = { timeout: 240_000 };
+const waitMs = 90_000;
+const rolledBack = 3;
+
+describe("rollouts of real containers", { concurrency: false }, () => {
+  let host: TestHost;
+  let system: System;
+
+  before(async () => {
+    host = await startTestHost();
+    system = await startSystem(host);
+  }, limit);
+  after(() => host?.close(), limit);
+
+  test("a rolling update under constant load loses no request", limit, async () => {
+    await applied({ name: "web", version: "v1", replicas: 3 });
+    const traffic = startTraffic(system, "web");
+    await waitFor(() => traffic.count > 50, { what: "requests are answered", limitMs: waitMs });
+    await applied({ name: "web", version: "v2", replicas: 3 });
+    await podsOf("web", "only new ones are left", (pods) => pods.length === 3);
+    const before = traffic.count;
+    await waitFor(() => traffic.count > before + 50, { what: "requests are answered", limitMs: waitMs });
+    await traffic.end();
+    assert.deepEqual(traffic.failures, []);
+    assert.deepEqual([...traffic.answers.keys()].sort(), ["v1", "v2"]);
+    await removed("web");
+  });
+
+  test("a new version that crashes is rolled back, with its exit code and last words", limit, async () => {
+    await applied({ name: "crash", version: "v1", replicas: 2 });
+    const before = containerIds(await podsOf("crash", "two run", (pods) => pods.length === 2));
+    const { exitCode, stderr } = await apply({
+      ...{ name: "crash", version: "v2", replicas: 2 },
+      script: "echo the flux capacitor is missing; exit 42",
+    });
+    assert.equal(exitCode, rolledBack, stderr);
+    assert.match(stderr, /rolled back to revision 1/);
+    assert.match(stderr, /exited with code 42/);
+    assert.match(stderr, /the flux capacitor is missing/);
+    const pods = await podsOf("crash", "those of before run", (pods) => pods.length === 2);
+    assert.deepEqual(containerIds(pods), before);
+    assert.equal(restarts(pods), 0);
+    await removed("crash");
+  });
+
+  test("an image that isn't there is rolled back with the cause, whatever the strategy", limit, async () => {
+    const registry = await host.startRegistry();
+    for (const updateStrategy of [undefined, { type: "Recreate" }]) {
+      const service = { name: "image", replicas: 1, ...(updateStrategy && { updateStrategy }) };
+      await applied({ ...service, version: "v1" });
+      const before = containerIds(await podsOf("image", "it runs", (pods) => pods.length === 1));
+      const image = `${registry.address}/team/nothing:1`;
+      const { exitCode, stderr } = await apply({ ...service, version: "v2", image });
+      assert.equal(exitCode, rolledBack, stderr);
+      assert.match(stderr, /ErrImageNotFound.*team\/nothing:1/);
+      const pods = await podsOf("image", "the one of before runs", (pods) => pods.length === 1);
+      assert.deepEqual(containerIds(pods), before);
+      await removed("image");
+    }
+  });
+
+  test(
+    "with the registry down, Recreate leaves the old pod until the node has the image",
+    limit,
+    async () => {
+      const registry = await host.startRegistry();
+      const archive = await buildBusyboxImage({ name: "localhost/forage/ahead:1" });
+      const { reference: image } = await registry.pushImage(archive, "team/ahead:1");
+      await registry.close();
+      const service = { name: "ahead", replicas: 1, updateStrategy: { type: "Recreate" } };
+      await applied({ ...service, version: "v1" });
+      const before = containerIds(await podsOf("ahead", "it runs", (pods) => pods.length === 1));
+      const sent = await system.forage(
+        ["apply", "--detach", "-f", "-"],
+        manifest({ ...service, version: "v2", image }),
+      );
+      assert.equal(sent.exitCode, 0, sent.stderr);
+      let said = "";
+      await waitFor(
+        async () => {
+          said = (await system.forage(["rollout", "status", "container_service/ahead", "-n", "e2e"])).stdout;
+          return /older pods stay until 1 node has the image; node n1: ImagePullBackOff: .*team\/ahead:1/.test(
+            said,
+          );
+        },
+        { what: "the rollout says what it waits for", limitMs: waitMs, everyMs: 500, explain: () => said },
+      );
+      assert.deepEqual(containerIds(await getPods(system)), before);
+
+      const port = Number(registry.address.split(":")[1]);
+      await host.startRegistry({ port, dir: registry.dir });
+      const followed = await system.forage([
+        "rollout",
+        "status",
+        "container_service/ahead",
+        "--watch",
+        "-n",
+        "e2e",
+      ]);
+      assert.equal(followed.exitCode, 0, followed.stderr + followed.stdout);
+      await podsOf(
+        "ahead",
+        "the new one runs",
+        ([pod]) => pod !== undefined && !before.includes(containerIds([pod])[0] ?? ""),
+      );
+      await removed("ahead");
+    },
+  );
+
+  test("one pod with the host's network makes room for its successor", limit, async () => {
+    const service = {
+      name: "single",
+      replicas: 1,
+      updateStrategy: { type: "Recreate" },
+      hostNetwork: true,
+      port: 18_734,
+    };
+    for (const version of ["v1", "v2"]) {
+      await applied({ ...service, version });
+      const pods = await podsOf(
+        "single",
+        "one runs",
+        ([pod, ...others]) => pod !== undefined && others.length === 0,
+      );
+      assert.equal((await (await fetch(`http://127.0.0.1:${service.port}/`)).text()).trim(), version);
+      // Two at a time would have shown as one that can't have its port.
+      assert.equal(restarts(pods), 0);
+    }
+    await removed("single");
+  });
+
+  function manifest(options: Omit<RollManifest, "image"> & { readonly image?: string }): string {
+    return rollManifest({ image: host.image, ...options });
+  }
+
+  function apply(options: Parameters<typeof manifest>[0]) {
+    return system.forage(["apply", "-f", "-"], manifest(options));
+  }
+
+  async function applied(options: Parameters<typeof manifest>[0]): Promise<void> {
+    const { exitCode, stderr } = await apply(options);
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  /** All there are, once they are ready, those that are still stopping included. */
+  async function podsOf(name: string, what: string, holds: (pods: PodJson[]) => boolean): Promise<PodJson[]> {
+    let seen: PodJson[] = [];
+    const asked = async (): Promise<boolean> => {
+      seen = (await getPods(system)).filter((pod) => pod.name.startsWith(`${name}-`));
+      return holds(seen) && seen.every(({ status }) => status?.ready === true);
+    };
+    const explain = (): string => JSON.stringify(seen, undefined, 1);
+    await waitFor(asked, { what: `${name}: ${what}`, limitMs: waitMs, everyMs: 200, explain });
+    return seen;
+  }
+
+  async function removed(name: string): Promise<void> {
+    await system.forage(["delete", "-n", "e2e", "-l", `app=${name}`]);
+    await podsOf(name, "nothing is left", (pods) => pods.length === 0);
+  }
+});

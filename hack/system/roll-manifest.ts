@@ -1,0 +1,49 @@
+/** A web server that answers with its version, ready when it answers, and goes on serving for a while after it is told to stop. */
+export interface RollManifest {
+  readonly name: string;
+  readonly image: string;
+  readonly version: string;
+  readonly replicas: number;
+  /** Runs instead of the server. */
+  readonly script?: string;
+  readonly updateStrategy?: object;
+  readonly hostNetwork?: boolean;
+  readonly port?: number;
+}
+
+/** Longer than any client that follows the endpoints may be behind. */
+const drainSeconds = 4;
+
+/** The service and its workload, in namespace `e2e` with the label `app: NAME`. */
+export function rollManifest(options: RollManifest): string {
+  const { name, image, version, replicas, hostNetwork = false, port = 8080 } = options;
+  // As process 1, a shell hears SIGTERM only if it says what to do.
+  const server = `echo "$VERSION" > /tmp/index.html; httpd -f -p ${port} -h /tmp & trap "kill $!; exit" TERM; wait`;
+  const container = {
+    name: "main",
+    image,
+    command: ["sh", "-c", options.script ?? server],
+    env: [{ name: "VERSION", value: version }],
+    ports: [{ name: "http", containerPort: port }],
+    readinessProbe: { httpGet: { path: "/", port }, periodSeconds: 1 },
+    lifecycle: { preStop: { exec: { command: ["sleep", String(drainSeconds)] } } },
+    resources: { requests: { cpu: "10m", memory: "16Mi" }, limits: { memory: "64Mi" } },
+  };
+  const podConfig = { terminationGracePeriodSeconds: 4 * drainSeconds, hostNetwork };
+  const { updateStrategy } = options;
+  const containerService = {
+    scaling: { replicas },
+    podConfig,
+    container,
+    ...(updateStrategy && { updateStrategy }),
+  };
+  const service = { target: name, ports: [{ name: "http", port: 80, targetPort: port }] };
+  return JSON.stringify({
+    namespace: "e2e",
+    labels: { app: name },
+    resources: [
+      { name, containerService },
+      { name, service },
+    ],
+  });
+}

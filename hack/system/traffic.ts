@@ -1,0 +1,100 @@
+import { readFileSync } from "node:fs";
+import { get } from "node:http";
+import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import {
+  type Endpoint,
+  type ListEndpointsResponse,
+  OperatorServiceClient,
+} from "@forage/proto/forage/operator/v1/operator";
+import type { System } from "./system.ts";
+
+/** Requests that go on until they are ended, each to an endpoint that was just looked up. */
+export interface Traffic {
+  /** How often each answer came. */
+  readonly answers: ReadonlyMap<string, number>;
+  /** Requests that got no answer, in words. */
+  readonly failures: readonly string[];
+  /** Of requests that were answered. */
+  readonly count: number;
+  end(): Promise<void>;
+}
+
+/** Far shorter than a pod goes on serving after it is no endpoint any more. */
+const lookEveryMs = 100;
+const clients = 4;
+const requestTimeoutMs = 30_000;
+
+/** As many clients as there are, each with one request after the other to the endpoints of `service` in turn. */
+export function startTraffic(system: System, service: string): Traffic {
+  const credentials = channelCredentials({ caPem: readFileSync(system.caFile, "utf8") });
+  const metadata = bearerMetadata(readFileSync(system.tokenFile, "utf8"));
+  const operator = new OperatorServiceClient(system.grpc, credentials);
+  const answers = new Map<string, number>();
+  const failures: string[] = [];
+  let count = 0;
+  let ended = false;
+  const look = (): Promise<readonly Endpoint[]> =>
+    new Promise((resolve, reject) => {
+      const request = { namespace: "e2e", service };
+      operator.listEndpoints(request, metadata, (error, response: ListEndpointsResponse) =>
+        error === null ? resolve(response.endpoints) : reject(error),
+      );
+    });
+  const client = async (first: number): Promise<void> => {
+    let endpoints: readonly Endpoint[] = [];
+    let lookedMs = Number.NEGATIVE_INFINITY;
+    for (let turn = first; !ended; turn++) {
+      if (performance.now() - lookedMs > lookEveryMs) {
+        endpoints = await look();
+        lookedMs = performance.now();
+      }
+      const endpoint = endpoints[turn % endpoints.length];
+      if (endpoint === undefined) {
+        failures.push("there is no endpoint");
+        continue;
+      }
+      const answer = await ask(endpoint).catch((error) => {
+        failures.push(`${endpoint.pod} at ${endpoint.address}:${endpoint.port}: ${error}`);
+        return undefined;
+      });
+      if (answer === undefined) continue;
+      count += 1;
+      answers.set(answer, (answers.get(answer) ?? 0) + 1);
+    }
+  };
+  const running = Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
+  // It is looked at when the traffic is ended.
+  running.catch(() => undefined);
+  return {
+    answers,
+    failures,
+    get count() {
+      return count;
+    },
+    end: async () => {
+      ended = true;
+      await running.finally(() => operator.close());
+    },
+  };
+}
+
+/** On a connection of its own: one that was kept open may be closed by its server at any time. */
+function ask({ address, port }: Endpoint): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const request = get(
+      { host: address, port, agent: false, timeout: requestTimeoutMs },
+      async (response) => {
+        try {
+          let text = "";
+          for await (const chunk of response) text += chunk;
+          if (response.statusCode === 200) resolve(text.trim());
+          else reject(new Error(`status ${response.statusCode}`));
+        } catch (error) {
+          reject(error);
+        }
+      },
+    );
+    request.on("timeout", () => request.destroy(new Error(`no answer in ${requestTimeoutMs} ms`)));
+    request.on("error", reject);
+  });
+}
