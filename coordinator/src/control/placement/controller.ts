@@ -61,8 +61,9 @@ export class PlacementController {
       clock: options.clock,
       log: options.log,
     });
-    for (const node of options.state.nodes()) this.#setNode(undefined, node);
-    for (const pod of options.state.pods()) this.#setPod(pod);
+    for (const node of options.state.nodes()) this.#describe(node);
+    // In the order in which they were bound, so that a coordinator that starts anew chooses as the one before it.
+    for (const pod of options.state.pods().sort(byBinding)) this.#setPod(pod);
     this.#unsubscribe = options.state.subscribe((changes) => this.#follow(changes));
     this.#loop.wake(key);
   }
@@ -113,18 +114,22 @@ export class PlacementController {
       return;
     }
     if (before !== undefined && !placementChanged(before, after)) return;
-    const spec = nodeSpecOf(after);
+    this.#describe(after);
+    for (const pod of this.#options.state.podsOnNode(after.name).sort(byBinding)) this.#setPod(pod);
+  }
+
+  #describe(node: NodeEntry): void {
+    const spec = nodeSpecOf(node);
     try {
       this.#fleet.setNode(spec);
     } catch (err) {
       // What a node says of itself must not keep pods from all others.
       this.#options.log.error(
-        { node: after.name, err },
+        { node: node.name, err },
         "node has amounts that can't be read: it takes no pods",
       );
       this.#fleet.setNode({ ...spec, allocatable: {} });
     }
-    for (const pod of this.#options.state.podsOnNode(after.name)) this.#setPod(pod);
   }
 
   #setPod(pod: PodEntry): void {
@@ -256,9 +261,15 @@ interface Pass {
   again: boolean;
 }
 
-/** The most important first, then the oldest. */
+/** The most important first, then the oldest; those made at one time by name, as in `byBinding`. */
 function byImportance(a: PodEntry, b: PodEntry): number {
-  return b.record.priority - a.record.priority || createdMs(a) - createdMs(b);
+  return b.record.priority - a.record.priority || createdMs(a) - createdMs(b) || (a.key < b.key ? -1 : 1);
+}
+
+/** As far as the records tell; pods that were bound at one time were so by their importance. */
+function byBinding(a: PodEntry, b: PodEntry): number {
+  const boundMs = (pod: PodEntry): number => toEpochMs(pod.record.boundAt) ?? 0;
+  return boundMs(a) - boundMs(b) || byImportance(a, b);
 }
 
 function createdMs(pod: PodEntry): number {

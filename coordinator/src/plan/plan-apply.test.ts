@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import type { PlannedResource } from "@forage/proto/forage/operator/v1/operator";
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
+import { pino } from "pino";
+import { aNode } from "../../test/support/entries.ts";
+import { aContainerService, aJob, aRequest } from "../../test/support/requests.ts";
+import { settled } from "../../test/support/until.ts";
+import { aView } from "../../test/support/view.ts";
+import { applyResources } from "../api/forage/apply.ts";
+import { parseIpRange } from "../control/addresses/ip-range.ts";
+import { startControl } from "../control/control.ts";
+import { isTerminal } from "../control/rollout/progress.ts";
+import { recordStatuses } from "../link/reports.ts";
+import { MetricsDesk } from "../metrics/metrics-desk.ts";
+import type { NodeEntry } from "../state/entries.ts";
+import type { State } from "../state/state.ts";
+import { hopefulStatus } from "./hollow-nodes.ts";
+import { planApply } from "./plan-apply.ts";
+
+const labels = { app: "shop" };
+const v1 = "registry.example/team/app:v1";
+const v2 = "registry.example/team/app:v2";
+
+/**
+ * The promise of planning: the coordinator's controllers, left to themselves with an apply, take exactly the steps that were
+ * planned, in the same order, and put the pods on the same nodes.
+ */
+for (const [what, start, change] of [
+  ["a first deployment", [], [web(5, v1)]],
+  ["a rolling update", [web(5, v1)], [web(5, v2)]],
+  ["an update of one pod", [web(1, v1)], [web(1, v2)]],
+  ["more and newer pods", [web(2, v1)], [web(6, v2)]],
+  ["a smaller service", [web(5, v1)], [web(2, v1)]],
+  ["none at all", [web(3, v1)], [web(0, v1)]],
+  ["Recreate", [web(3, v1)], [web(3, v2, { updateStrategy: { type: "Recreate" } })]],
+  [
+    "no surge",
+    [web(4, v1)],
+    [web(4, v2, { updateStrategy: { rollingUpdate: { maxSurge: "0", maxUnavailable: "1" } } })],
+  ],
+  ["more than there is room for", [], [web(30, v1)]],
+  ["a removal", [web(3, v1)], []],
+  ["one service in place of another", [web(3, v1)], [aContainerService("other")]],
+  ["a job", [], [aJob("import", { jobConfig: { completions: 5, parallelism: 2 } })]],
+  ["services and a job together", [web(2, v1)], [web(2, v2), aJob("import"), aContainerService("other")]],
+] as const) {
+  test(`what is planned is what is done: ${what}`, async (t) => {
+    const fleet = await aFleet(t);
+    if (start.length > 0) await fleet.apply("a1", start);
+    const plan = await fleet.plan(change);
+    const before = fleet.pods();
+    const done = await fleet.apply("a2", change);
+    assert.deepEqual(doneLines(done, before), plannedLines(plan.resources, before));
+    assert.deepEqual(nodesOf(fleet.pods(), before), placed(plan.resources));
+    assert.ok(done.length > 0, "nothing was compared");
+  });
+}
+
+test("planning changes nothing and takes no step", async (t) => {
+  const fleet = await aFleet(t);
+  await fleet.apply("a1", [web(3, v1)]);
+  const before = fleet.store.revision;
+  await fleet.plan([web(5, v2)]);
+  assert.equal(fleet.store.revision, before);
+});
+
+test("what goes on for long is cut, and says so", async (t) => {
+  const fleet = await aFleet(t);
+  const [job] = (await fleet.plan([aJob("long", { jobConfig: { completions: 300, parallelism: 1 } })]))
+    .resources;
+  assert.ok((job?.steps.length ?? 0) >= 100);
+  assert.match(job?.notes[0] ?? "", /^and so on; after these steps: \d+\/300 completed/);
+});
+
+function web(replicas: number, image: string, more: object = {}): ForageResource {
+  const resources = { requests: { cpu: "500m", memory: "64Mi" }, limits: undefined };
+  const container = { name: "main", image, resources };
+  return aContainerService("web", { scaling: { replicas }, container, ...more });
+}
+
+/** Two nodes for eight pods each, on which everything goes well, and the controllers of a coordinator. */
+async function aFleet(t: TestContext) {
+  const { store, state, clock } = await aView(t, { nodes: [bigNode("n1"), bigNode("n2")] });
+  const done: Record<string, unknown>[] = [];
+  const write = (line: string): void => {
+    const { msg, level: _, time: __, ...fields } = JSON.parse(line) as Record<string, unknown>;
+    if (msg === "workload step") done.push(fields);
+  };
+  let names = 0;
+  const randomName = (length: number): string => String(names++).padStart(length, "0");
+  const limits = { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 };
+  const ip = parseIpRange("10.96.0.0/16");
+  assert.ok(ip);
+  const addresses = { virtualIps: ip, loadBalancerIps: [], nodePorts: { first: 30_000, last: 32_767 } };
+  const fixed = { randomName, profile: "pack", limits, addresses } as const;
+  const metrics = new MetricsDesk({ state, clock, intervalMs: 15_000 });
+  const control = startControl({
+    ...fixed,
+    store,
+    state,
+    clock,
+    metrics,
+    log: pino({ level: "info", base: null }, { write }),
+    events: { record: () => {} },
+    readyEndpoints: () => 0,
+  });
+  t.after(async () => {
+    await control.close();
+    metrics.close();
+  });
+  const report = async (): Promise<boolean> => {
+    let said = false;
+    for (const { name } of state.nodes()) {
+      const statuses = state.podsOnNode(name).flatMap((pod) => hopefulStatus(pod, true) ?? []);
+      if (statuses.length === 0) continue;
+      said = true;
+      await recordStatuses(name, statuses, { store, state, clock, log: pino({ level: "silent" }) });
+    }
+    return said;
+  };
+  /** Answers the steps that were taken until the rollout had ended and all was quiet. */
+  const apply = async (applyId: string, resources: readonly ForageResource[]): Promise<Step[]> => {
+    done.length = 0;
+    const request = aRequest(applyId, resources, labels);
+    const { rolloutId } = await applyResources(request, { store, state, clock, randomName });
+    for (let looks = 0; looks < 4_000; looks++) {
+      await quiet(state);
+      if (await report()) continue;
+      const progress = control.rollouts.progress(rolloutId) ?? [];
+      if (progress.every(({ status }) => isTerminal(status))) return [...done];
+      clock.advance(100);
+    }
+    return assert.fail("the rollout did not end");
+  };
+  const plan = (resources: readonly ForageResource[]) =>
+    planApply(aRequest("", resources, labels), {
+      store,
+      state,
+      nowMs: clock.nowMs(),
+      control: fixed,
+      apply: { randomName },
+      turn: settled,
+    });
+  const pods = (): Pods => new Map(state.pods().map(({ record }) => [record.name, record.node]));
+  return { store, apply, plan, pods };
+}
+
+/** Nodes by the names of the pods. */
+type Pods = ReadonlyMap<string, string>;
+type Step = Readonly<Record<string, unknown>>;
+
+async function quiet(state: State): Promise<void> {
+  for (let seen = -1, turns = 0; turns < 3; turns = state.revision === seen ? turns + 1 : 0) {
+    seen = state.revision;
+    await settled();
+  }
+}
+
+/** By workload, since these don't wait for one another. Names of pods that are made on the way are anyone's guess. */
+function doneLines(steps: readonly Step[], before: Pods): string[] {
+  const lines = steps.map(({ workload, step, pod, why, ...rest }) => {
+    const detail = Object.entries(rest)
+      .filter(([name, value]) => value !== undefined && value !== "" && name !== "count")
+      .map(([name, value]) => ` ${name} ${value}`);
+    const count = String(step).startsWith("create-pod") ? ` ${rest.count ?? 1}` : "";
+    return `${workload} ${step}${count}${podText(pod, before)}${detail.join(",")}: ${why ?? ""}`;
+  });
+  return byWorkload(lines);
+}
+
+function plannedLines(resources: readonly PlannedResource[], before: Pods): string[] {
+  const lines = resources.flatMap(({ kind, name, steps }) =>
+    steps.map(({ step, count, pod, why, detail }) => {
+      const shown = detail.replace(/^count \d+(, )?/, "");
+      const about = `${step}${count > 0 ? ` ${count}` : ""}${podText(pod, before)}`;
+      return `shop/${kind}/${name} ${about}${shown === "" ? "" : ` ${shown}`}: ${why}`;
+    }),
+  );
+  return byWorkload(lines);
+}
+
+function podText(pod: unknown, before: Pods): string {
+  if (pod === undefined || pod === "") return "";
+  return before.has(String(pod)) ? ` ${pod}` : " a new pod";
+}
+
+function byWorkload(lines: readonly string[]): string[] {
+  const workloadOf = (line: string): string => line.slice(0, line.indexOf(" "));
+  return [...lines].sort((a, b) => workloadOf(a).localeCompare(workloadOf(b)));
+}
+
+function nodesOf(pods: Pods, before: Pods): Record<string, number> {
+  const fresh = [...pods].filter(([name]) => !before.has(name));
+  return Object.fromEntries(
+    Object.entries(Object.groupBy(fresh, ([, node]) => node)).map(([node, its]) => [node, its?.length ?? 0]),
+  );
+}
+
+function placed(resources: readonly PlannedResource[]): Record<string, number> {
+  const sums: Record<string, number> = {};
+  for (const { node, pods } of resources.flatMap(({ steps }) => steps.flatMap((step) => step.placements)))
+    sums[node] = (sums[node] ?? 0) + pods;
+  return sums;
+}
+
+function bigNode(name: string): NodeEntry {
+  const node = aNode({ name });
+  const allocatable = { cpu: "4", memory: "8Gi", pods: "110", "ephemeral-storage": "10Gi" };
+  const report = node.report?.report;
+  assert.ok(node.report && report);
+  return { ...node, report: { ...node.report, report: { ...report, allocatable } } };
+}
