@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
+import { aNode, aPod, aWorkloadEntry } from "../../test/support/entries.ts";
+import { until } from "../../test/support/until.ts";
+import { aView, opsOf } from "../../test/support/view.ts";
+import { MetricsDesk } from "./metrics-desk.ts";
+import { MetricsOutbox } from "./metrics-outbox.ts";
+
+const limit = { timeout: 60_000 };
+const queue = { name: "queue", targetType: "AverageValue", targetValue: "10" };
+const scaled = (policy: object, specHash = "1") =>
+  aWorkloadEntry({ specHash, spec: { scaling: { autoscaling: { maxReplicas: 5, ...policy } } } });
+const sampleOf = (podUid: string) => ({ pods: [PodMetricsSample.fromPartial({ podUid, memoryBytes: 7n })] });
+
+async function aDesk(t: TestContext, workload = scaled({ targetCpuUtilizationPercent: 50 })) {
+  const pods = [
+    aPod({ name: "a" }),
+    aPod({ name: "b", node: "n2" }),
+    aPod({ name: "plain", workload: "other" }),
+    aPod({ name: "stopping", stopping: true }),
+  ];
+  const view = await aView(t, { resources: [workload], pods, nodes: [aNode(), aNode({ name: "n2" })] });
+  const desk = new MetricsDesk({ ...view, intervalMs: 15_000 });
+  t.after(() => desk.close());
+  return { ...view, desk };
+}
+
+const asked = (desk: MetricsDesk, node: string) =>
+  desk.requestsFor(node)?.pods.map(({ podUid, usage, scrape }) => [podUid, usage, scrape?.names]);
+
+test(
+  "nodes are asked for the pods of autoscaled workloads that they have, and for nothing else",
+  limit,
+  async (t) => {
+    const { desk } = await aDesk(t);
+    assert.deepEqual(asked(desk, "n1"), [["uid-a", true, undefined]]);
+    assert.deepEqual(asked(desk, "n2"), [["uid-b", true, undefined]]);
+    assert.equal(desk.requestsFor("n3"), undefined);
+  },
+);
+
+test("pods that don't say where are not asked for what they tell", limit, async (t) => {
+  const { desk } = await aDesk(t, scaled({ customMetrics: [queue] }));
+  assert.equal(desk.requestsFor("n1"), undefined);
+});
+
+test("only what was asked for is taken, and only from the node that has the pod", limit, async (t) => {
+  const { desk, store, clock } = await aDesk(t);
+  for (const [node, uid] of [
+    ["n2", "uid-a"],
+    ["n1", "uid-plain"],
+    ["n1", "unknown"],
+  ] as const)
+    desk.take(node, sampleOf(uid));
+  assert.equal(desk.pods.size, 0);
+  desk.take("n1", sampleOf("uid-a"));
+  assert.equal(desk.pods.get("uid-a")?.memoryBytes, 7);
+  clock.advance(52_499);
+  assert.ok(desk.pods.get("uid-a"));
+  clock.advance(1);
+  assert.equal(desk.pods.get("uid-a"), undefined, "three samples were missed");
+  await store.txn([], [{ kind: "delete", key: "pods/shop/a" }]);
+  await until("it is forgotten with its pod", () => desk.pods.size === 0);
+});
+
+test("nodes hear of another policy, if it wants something else of them", limit, async (t) => {
+  const { desk, store } = await aDesk(t);
+  const heard: string[] = [];
+  const stop = desk.read("n1", () => heard.push("n1"));
+  desk.read("n2", () => heard.push("n2"));
+  desk.read("n3", () => heard.push("n3"));
+  const outbox = new MetricsOutbox(desk, "n1");
+  assert.equal(outbox.due()?.pods.length, 1);
+  assert.equal(outbox.due(), undefined, "it was asked already");
+  await store.txn([], opsOf({ resources: [scaled({ targetCpuUtilizationPercent: 70 }, "2")] }));
+  await store.txn([], opsOf({ resources: [scaled({ customMetrics: [queue] }, "3")] }));
+  await until("both have heard", () => heard.length === 2);
+  assert.deepEqual(heard.sort(), ["n1", "n2"]);
+  assert.deepEqual(outbox.due(), { pods: [], intervalMs: 0 });
+  assert.equal(outbox.due(), undefined);
+  stop();
+  await store.txn([], opsOf({ resources: [scaled({ targetMemoryUtilizationPercent: 5 }, "4")] }));
+  await until("the other has heard", () => heard.length === 3);
+  assert.equal(heard[2], "n2");
+});
