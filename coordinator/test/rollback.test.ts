@@ -2,7 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
+import { RevisionRecord } from "@forage/proto/forage/store/v1/store";
 import { status } from "@grpc/grpc-js";
+import { encodeRecord } from "../src/model/codec.ts";
+import { objectVersionKey, revisionKey } from "../src/model/keys.ts";
 import { type Behaviour, HollowAgent, waitingPod } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
@@ -258,4 +261,27 @@ test("a secret that breaks the pods is rolled back with its version, which stays
   await until("the first revision is in force", async () => (await inForce()) === 1);
   await until("its pods are there", () => agent.assignments.size === 2);
   assert.deepEqual([...agent.assignments.values()].map(version), good);
+});
+
+test("versions of a secret stay as long as a revision is pinned to them", limit, async (t) => {
+  const world = await startWorld(t);
+  const put = async (value: string) => {
+    const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
+    const object = { namespace: "shop", name: "token", spec };
+    const request = PutObjectRequest.fromPartial({ namespace: "shop", object } as object);
+    return (await world.operator().putObject(request)).object?.version ?? "";
+  };
+  const name = { namespace: "shop", kind: "secret", name: "token" } as const;
+  const isKept = async (version: string) =>
+    (await world.store.get(objectVersionKey(name, version))) !== undefined;
+  const [pinned, loose] = [await put("pinned"), await put("loose")];
+  const revision = { ...service, number: 1, objectVersions: { "secret/token": pinned } };
+  const key = revisionKey(service.namespace, service.kind, service.name, 1);
+  const value = encodeRecord(RevisionRecord, RevisionRecord.fromPartial(revision));
+  await world.store.txn([], [{ kind: "put", key, value }]);
+  for (let i = 0; i < 12; i++) await put(`later ${i}`);
+  await until("the other old one is gone", async () => !(await isKept(loose)));
+  assert.equal(await isKept(pinned), true);
+  await world.store.txn([], [{ kind: "delete", key }]);
+  await until("it goes with the revision", async () => !(await isKept(pinned)));
 });

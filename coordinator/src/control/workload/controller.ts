@@ -99,8 +99,8 @@ export class WorkloadController {
 
   /** Its pods that wait for a node have only now got the place of the one that went. */
   #madeRoom(key: string): void {
-    for (const { record } of this.#options.state.podsOfWorkload(key))
-      if (record.node === "") this.#options.unplaced.restart(record.uid);
+    for (const pod of this.#options.state.unboundPods())
+      if (pod.workloadKey === key) this.#options.unplaced.restart(pod.record.uid);
   }
 
   async #reconcile(key: string): Promise<number | undefined> {

@@ -54,6 +54,14 @@ describe("a paused rollout", () => {
     assert.equal(play.state(), "ROLLED_BACK");
   });
 
+  test("leaves what failed before alone", () => {
+    const play = running();
+    play.crashes("p0");
+    play.decide({ paused: true });
+    play.apply("app:v2", four);
+    assert.deepEqual(play.settle(), ["start revision 2"]);
+  });
+
   test("of Recreate stops nothing", () => {
     const play = running();
     play.decide({ paused: true });

@@ -1,3 +1,4 @@
+import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { failureOf } from "../rollout/pod-trouble.ts";
 import { standingOf } from "./attempt.ts";
@@ -33,7 +34,7 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   if (start !== undefined) steps.unshift(start);
   const staying: PodEntry[] = [];
   for (const pod of active) {
-    const why = spent(pod, input.nowMs) ?? (start && hopeless(pod, input));
+    const why = spent(pod, input.nowMs) ?? (start && hopeless(pod, wanted, input));
     if (why !== undefined) steps.push({ type: "stop-pod", pod, why });
     // Others are made in the place of those that are to leave their nodes; when these stop, `withRetirements` says.
     else if (pod.record.drainingSince === undefined) staying.push(pod);
@@ -81,7 +82,12 @@ function spent(pod: PodEntry, nowMs: number): string | undefined {
 }
 
 /** A new try doesn't begin with what failed in the one before. */
-function hopeless(pod: PodEntry, { nowMs, limits }: WorkloadInput): string | undefined {
+function hopeless(
+  pod: PodEntry,
+  wanted: Workload | undefined,
+  { nowMs, limits }: WorkloadInput,
+): string | undefined {
+  if (!wanted?.currentHashes.has(pod.record.templateHash)) return undefined;
   const failure = failureOf([pod], { nowMs, limits, unplaced: () => undefined, isReady: () => false });
   return failure && `it failed before the rollout began: ${failure.message}`;
 }
