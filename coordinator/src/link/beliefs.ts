@@ -48,6 +48,7 @@ const probationCapMs = 60_000;
  * the two.
  */
 const secondLookMs = 500;
+const leastLookMs = 50;
 
 /** Which nodes are believed to be there. Feeds their health into the view. */
 export class Beliefs {
@@ -65,9 +66,14 @@ export class Beliefs {
     if (this.#stopped) return;
     const belief = this.#beliefs.get(node) ?? this.#add(node, false);
     belief.heardMs = this.#options.clock.monotonicMs();
-    belief.allowanceMs = this.#options.limits.unreachableMs;
     belief.why = "it sends no heartbeats";
     if (!belief.believed) this.#comeBack(node, belief);
+    if (belief.allowanceMs === this.#options.limits.unreachableMs) return;
+    // The grace of the start is over with the first word.
+    belief.allowanceMs = this.#options.limits.unreachableMs;
+    if (!belief.believed) return;
+    belief.cancel();
+    this.#doubtLater(node, belief);
   }
 
   /** Its stream has ended: by its own doing or that of the network, which counts as a word of it, or for being silent. */
@@ -152,9 +158,9 @@ export class Beliefs {
 
   #doubtLater(node: string, belief: Belief): void {
     const { clock } = this.#options;
-    const waitMs = belief.heardMs + belief.allowanceMs - secondLook(belief) - clock.monotonicMs();
-    belief.cancel = clock.schedule(Math.max(0, waitMs), () => {
-      belief.cancel = clock.schedule(secondLook(belief), () => this.#doubt(node, belief));
+    const restMs = (): number => belief.heardMs + belief.allowanceMs - clock.monotonicMs();
+    belief.cancel = clock.schedule(Math.max(0, restMs() - secondLookMs), () => {
+      belief.cancel = clock.schedule(Math.max(leastLookMs, restMs()), () => this.#doubt(node, belief));
     });
   }
 
@@ -184,10 +190,6 @@ export class Beliefs {
     };
     state.setNodeHealth(node, health, !same || before.message !== message);
   }
-}
-
-function secondLook({ allowanceMs }: Belief): number {
-  return Math.min(secondLookMs, allowanceMs / 2);
 }
 
 /** How long a node that was lost so often within the window has to be heard of until it is believed in again. */

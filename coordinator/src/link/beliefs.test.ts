@@ -1,0 +1,145 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { aNode } from "../../test/support/entries.ts";
+import { HandFedState } from "../../test/support/hand-fed-state.ts";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { NodeEntry } from "../state/entries.ts";
+import { Beliefs, defaultBeliefs } from "./beliefs.ts";
+
+const limits = defaultBeliefs(2_500);
+
+test("a node of which nothing is heard for 7.5 s is unreachable, and not before", () => {
+  const { clock, beliefs, health } = start();
+  beliefs.heard("n1");
+  const sinceMs = clock.nowMs();
+  assert.deepEqual([health().ready, health().sinceMs], [true, sinceMs]);
+  for (let beat = 0; beat < 10; beat++) {
+    clock.advance(2_500);
+    beliefs.heard("n1");
+  }
+  assert.deepEqual([health().ready, health().sinceMs], [true, sinceMs]);
+  clock.advance(7_499);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.deepEqual(health().ready, false);
+  assert.equal(health().message, "it sends no heartbeats");
+  assert.equal(health().sinceMs, clock.nowMs());
+});
+
+test("the end of a stream is a word of the node, unless it ended for being silent", () => {
+  const { clock, beliefs, health } = start();
+  beliefs.heard("n1");
+  clock.advance(2_400);
+  beliefs.left("n1", false);
+  clock.advance(7_499);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.deepEqual([health().ready, health().message], [false, "its connection was lost"]);
+  beliefs.heard("n1");
+  clock.advance(5_000);
+  beliefs.left("n1", true);
+  clock.advance(2_500);
+  assert.deepEqual([health().ready, health().message], [false, "it sends no heartbeats"]);
+});
+
+test("a process that was held up hears what came meanwhile before it judges", () => {
+  const { clock, beliefs, health } = start();
+  beliefs.heard("n1");
+  // What waits is read after the first timer that is due has run, and before the next.
+  clock.schedule(7_000, () => beliefs.heard("n1"));
+  clock.advance(limits.unreachableMs);
+  assert.equal(health().ready, true);
+  clock.advance(6_999);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.equal(health().ready, false);
+});
+
+test("the first losses are forgiven at once; a node that is lost again and again has to be heard of for a while", () => {
+  const { clock, beliefs, health } = start();
+  const lose = (): void => clock.advance(limits.unreachableMs);
+  const beat = (ms: number): void => {
+    for (let leftMs = ms; leftMs > 0; leftMs -= 2_500) {
+      clock.advance(Math.min(2_500, leftMs));
+      beliefs.heard("n1");
+    }
+  };
+  for (let loss = 1; loss <= 2; loss++) {
+    beliefs.heard("n1");
+    lose();
+    beliefs.heard("n1");
+    assert.equal(health().ready, true, `loss ${loss}`);
+  }
+  for (const waitMs of [10_000, 20_000, 40_000, 60_000, 60_000]) {
+    lose();
+    beliefs.heard("n1");
+    assert.equal(health().ready, false);
+    assert.match(
+      health().message,
+      new RegExp(`was lost \\d times in 10 minutes and has to be heard of for ${waitMs / 1000} s`),
+    );
+    beat(waitMs - 1);
+    assert.equal(health().ready, false, `${waitMs}`);
+    beat(1);
+    assert.equal(health().ready, true, `${waitMs}`);
+  }
+  beat(600_000);
+  lose();
+  beliefs.heard("n1");
+  assert.equal(health().ready, true, "what is long ago no longer counts");
+});
+
+test("who falls silent or leaves while it is watched begins anew", () => {
+  const { clock, beliefs, health } = start();
+  for (let loss = 0; loss < 3; loss++) {
+    beliefs.heard("n1");
+    clock.advance(limits.unreachableMs);
+  }
+  beliefs.heard("n1");
+  clock.advance(9_000);
+  beliefs.left("n1", false);
+  assert.equal(health().message, "its connection was lost");
+  clock.advance(60_000);
+  assert.equal(health().ready, false);
+  beliefs.heard("n1");
+  clock.advance(60_000);
+  assert.equal(health().ready, false, "heard of once is not heard of for a while");
+});
+
+test("after a start nodes are believed in for a while, but not those that were lost before", () => {
+  const lostMs = 900_000;
+  const lost = aNode({ name: "n2" });
+  lost.record.unreachableSince = toTimestamp(lostMs);
+  const { clock, beliefs, health, state } = start(aNode({ name: "n1", ready: false }), lost);
+  assert.equal(health("n1").ready, true);
+  assert.deepEqual([health("n2").ready, health("n2").sinceMs], [false, lostMs]);
+  clock.advance(limits.startGraceMs - 1);
+  assert.equal(health("n1").ready, true);
+  clock.advance(1);
+  assert.deepEqual(
+    [health("n1").ready, health("n1").message],
+    [false, "it has not connected since the coordinator started"],
+  );
+  beliefs.heard("n2");
+  assert.equal(health("n2").ready, true);
+  beliefs.forget("n1");
+  beliefs.stop();
+  beliefs.heard("n2");
+  assert.equal(clock.pending, 0);
+  assert.ok(state.node("n1"));
+});
+
+function start(...nodes: NodeEntry[]) {
+  const clock = new ManualClock();
+  const all = nodes.length === 0 ? [aNode({ name: "n1", ready: false })] : nodes;
+  const { state } = new HandFedState({ nodes: all });
+  const beliefs = new Beliefs({ state, clock, log: pino({ level: "silent" }), limits });
+  const health = (name = "n1") => {
+    const found = state.node(name)?.health;
+    assert.ok(found);
+    return found;
+  };
+  return { clock, beliefs, state, health };
+}
