@@ -16,7 +16,6 @@ export interface LogEntry {
 // A longer line becomes several entries: readers of logs elsewhere expect no more either.
 const TEXT_MAX_BYTES = 16 * 1024;
 const LINE_BREAK = 0x0a;
-const LINE_BREAK_BYTES = Buffer.from("\n");
 const HEAD = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (stdout|stderr) ([FP]) /;
 // "2026-01-01T00:00:00.000Z stdout F "
 const HEAD_BYTES = 34;
@@ -29,16 +28,36 @@ export function encodeEntries(chunk: Buffer, stream: LogStream, atMs: number): B
   const stamp = new Date(atMs).toISOString();
   const whole = Buffer.from(`${stamp} ${stream} F `);
   const piece = Buffer.from(`${stamp} ${stream} P `);
-  const parts: Buffer[] = [];
+  // In one go: an allocation for each line would cost ten times as much memory.
+  const entries = Buffer.allocUnsafe(chunk.length + countEntries(chunk) * (HEAD_BYTES + 1));
+  let bytes = 0;
   for (let at = 0; at < chunk.length; ) {
-    const lineBreak = chunk.indexOf(LINE_BREAK, at);
-    const end = lineBreak < 0 ? chunk.length : lineBreak;
-    for (; end - at > TEXT_MAX_BYTES; at += TEXT_MAX_BYTES)
-      parts.push(piece, chunk.subarray(at, at + TEXT_MAX_BYTES), LINE_BREAK_BYTES);
-    parts.push(lineBreak < 0 ? piece : whole, chunk.subarray(at, end), LINE_BREAK_BYTES);
-    at = end + 1;
+    const { end, ends } = entryAt(chunk, at);
+    bytes += (ends ? whole : piece).copy(entries, bytes);
+    bytes += chunk.copy(entries, bytes, at, end);
+    entries[bytes] = LINE_BREAK;
+    bytes += 1;
+    at = ends ? end + 1 : end;
   }
-  return Buffer.concat(parts);
+  return entries.subarray(0, bytes);
+}
+
+/** Of the entry that begins at `at`: where its text ends, and whether its line does. */
+function entryAt(chunk: Buffer, at: number): { readonly end: number; readonly ends: boolean } {
+  const lineBreak = chunk.indexOf(LINE_BREAK, at);
+  const end = lineBreak < 0 ? chunk.length : lineBreak;
+  return end - at > TEXT_MAX_BYTES
+    ? { end: at + TEXT_MAX_BYTES, ends: false }
+    : { end, ends: lineBreak >= 0 };
+}
+
+function countEntries(chunk: Buffer): number {
+  let count = 0;
+  for (let at = 0; at < chunk.length; count += 1) {
+    const { end, ends } = entryAt(chunk, at);
+    at = ends ? end + 1 : end;
+  }
+  return count;
 }
 
 /** One line of a log file, without its line break. One that isn't an entry is shown as it is: the runtime's own words. */
