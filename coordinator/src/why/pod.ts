@@ -63,7 +63,7 @@ export function podCauses(input: PodInput): Cause[] {
   if (lost.length > 0) return lost;
   if (status === undefined)
     return [cause("Starting", `node ${record.node} has it, and has said nothing of it yet`)];
-  if (status.ready) return [];
+  if (status.ready || status.phase === PodPhase.SUCCEEDED) return [];
   const whole = wholeReasons.has(status.reason)
     ? [cause(status.reason, status.message, wholeAdvice[status.reason] ?? "")]
     : [];
