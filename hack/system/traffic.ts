@@ -19,8 +19,8 @@ export interface Traffic {
   end(): Promise<void>;
 }
 
-/** Far shorter than a pod goes on serving after it is no endpoint any more. */
-const lookEveryMs = 100;
+/** Clients are a little behind, as they are: far less than a pod goes on serving after it is no endpoint any more. */
+const lookEveryMs = 1_000;
 const clients = 4;
 const requestTimeoutMs = 30_000;
 
