@@ -16,7 +16,7 @@ export const logFlags = {
   stream: {
     kind: "text",
     choices: ["stdout", "stderr"],
-    help: "only what was written to this one of the two, where they are kept apart",
+    help: "only what was written to this one of the two; for pods with the annotation forage.dev/log-streams: separate",
   },
   previous: { kind: "switch", short: "p", help: "of the terminated container before the present one" },
 } as const;
