@@ -16,6 +16,8 @@ export interface PodReading {
   readonly starting: boolean;
   /** In the target's unit: cores, bytes, or whatever the metric counts. Undefined: not known. */
   readonly value: number | undefined;
+  /** Why there is no value, as far as that is known. */
+  readonly problem?: string;
   /** What the pod asks for of the metric's resource; undefined: nothing, or it isn't asked for by Utilization. */
   readonly request: number | undefined;
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { aPod, type PodFields } from "../../../test/support/entries.ts";
 import type { PodSample } from "../../metrics/pod-metrics.ts";
 import type { PushedValue } from "../../metrics/pushed-metrics.ts";
@@ -103,6 +104,20 @@ test("cpu of a pod's first minutes counts once it was ready all the while it was
     assert.equal(read(target("cpu"), { pods, samples }).pods[0]?.starting, starting, what);
     assert.equal(read(target("memory"), { pods, samples }).pods[0]?.starting, false, what);
   }
+});
+
+test("why a pod has no value: it can't be asked, or what its node says", () => {
+  const problemOf = (source: Sources) => read(target("queue"), source).pods[0]?.problem;
+  assert.match(problemOf({}) ?? "", /nothing was pushed, .* without the annotation forage.dev\/metrics-port/);
+  const asked = pod("a");
+  assert.ok(asked.record.template);
+  asked.record.template.podConfig = PodConfig.fromPartial({
+    annotations: { "forage.dev/metrics-port": "80" },
+  });
+  const samples = { "uid-a": sample({ values: new Map(), problem: "HTTP 503" }) };
+  assert.equal(problemOf({ pods: [asked], samples }), "HTTP 503");
+  assert.equal(problemOf({ pods: [asked], samples, pushed: { "/a": 1 } }), undefined);
+  assert.equal(read(target("cpu"), {}).pods[0]?.problem, undefined);
 });
 
 test("requests are those of the pod's containers together; a limit is one, too", () => {

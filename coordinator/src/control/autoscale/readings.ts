@@ -1,6 +1,12 @@
 import type { PodSample } from "../../metrics/pod-metrics.ts";
 import type { MetricName, PushedValue } from "../../metrics/pushed-metrics.ts";
-import type { Autoscaling, MetricTarget } from "../../model/autoscaling.ts";
+import {
+  type Autoscaling,
+  type MetricTarget,
+  measuredResources,
+  metricsAnnotations,
+  scrapeTargetOf,
+} from "../../model/autoscaling.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { MetricReading, PodReading } from "./reading.ts";
 import { requestOf } from "./requests.ts";
@@ -44,11 +50,14 @@ function podReading(pod: PodEntry, { name, type }: MetricTarget, sources: Readin
   const sample = sources.sampleOf(record.uid);
   const ready = sources.isReady(pod);
   const isRunning = status?.phase === runningPhase;
+  const value = isRunning ? valueOfPod(pod, name, sample, sources) : undefined;
+  const problem = value === undefined ? problemOf(pod, name, sample) : undefined;
   return {
     name: record.name,
     ready,
     starting: !isRunning || (name === "cpu" && sample !== undefined && isWarmingUp(sample, ready)),
-    value: isRunning ? valueOfPod(pod, name, sample, sources) : undefined,
+    value,
+    ...(problem !== undefined && { problem }),
     request: type === "Utilization" ? requestOf(record.template, name) : undefined,
   };
 }
@@ -67,4 +76,11 @@ function valueOfPod(
   if (name === "cpu") return sample?.cpuCores;
   if (name === "memory") return sample?.memoryBytes;
   return pushed({ namespace, name, workload: "", pod: record.name })?.value ?? sample?.values.get(name);
+}
+
+function problemOf({ record }: PodEntry, name: string, sample: PodSample | undefined): string | undefined {
+  if (measuredResources.some((resource) => resource === name)) return undefined;
+  if (scrapeTargetOf(record.template) === undefined)
+    return `nothing was pushed, and pods tell nothing without the annotation ${metricsAnnotations.port}`;
+  return sample?.problem || undefined;
 }

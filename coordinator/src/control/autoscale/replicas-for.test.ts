@@ -104,6 +104,10 @@ for (const [name, cases] of Object.entries({ utilization, average, value })) {
 test("pods that are missing are named, a few of them", () => {
   const { message } = replicasFor(of("Utilization", 50, using(1, null, null, null, null, null)), 6);
   assert.equal(message, "not known of web-1, web-2, web-3 and 2 more");
+  const refused = { ...pod({ name: "a" }), problem: "refused" };
+  assert.equal(replicasFor(of("AverageValue", 5, [refused]), 1).message, "refused");
+  const { message: one } = replicasFor(of("AverageValue", 5, [...using(5), refused]), 2);
+  assert.equal(one, "not known of a (refused)");
 });
 
 test("what is compared is told: a share, a mean, a value", () => {

@@ -110,7 +110,8 @@ function ceil(replicas: number): number {
 }
 
 function unknown(pods: readonly PodReading[]): string {
-  if (pods.some((pod) => !pod.starting)) return "nothing was measured or pushed";
+  const lacking = pods.filter((pod) => !pod.starting);
+  if (lacking.length > 0) return problemOf(lacking) ?? "nothing was measured or pushed";
   return pods.length === 0 ? "there is no pod to measure" : "no pod has started and become ready";
 }
 
@@ -118,5 +119,11 @@ function missingText(missing: readonly PodReading[]): string {
   if (missing.length === 0) return "";
   const named = missing.slice(0, maxNamed).map(({ name }) => name);
   const more = missing.length > maxNamed ? ` and ${missing.length - maxNamed} more` : "";
-  return `not known of ${named.join(", ")}${more}`;
+  const problem = problemOf(missing);
+  return `not known of ${named.join(", ")}${more}${problem === undefined ? "" : ` (${problem})`}`;
+}
+
+/** The first one's: they mostly have the same. */
+function problemOf(pods: readonly PodReading[]): string | undefined {
+  return pods.find(({ problem = "" }) => problem !== "")?.problem;
 }
