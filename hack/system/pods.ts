@@ -5,6 +5,8 @@ import type { System } from "./system.ts";
 export interface PodJson {
   readonly uid: string;
   readonly name: string;
+  readonly workloadName: string;
+  readonly createdAt: string;
   readonly status?: {
     readonly ready?: boolean;
     readonly phase?: string;

@@ -25,8 +25,10 @@ function restarts(containers: readonly { readonly restartCount: number }[]): num
 /** The newest bad end of one of its containers, or what its node says of the pod; undefined: nothing of it has failed. */
 export function failureOf({ record, status, observedAtMs = 0 }: PodEntry): JobFailure | undefined {
   const ends = (status?.containers ?? []).flatMap(({ name, state, lastTermination }) => {
-    const end = state?.$case === "terminated" ? state.value : lastTermination;
-    return end !== undefined && isBad(end) ? [{ name, end }] : [];
+    // One that ended well in the end may have failed before.
+    const all = [state?.$case === "terminated" ? state.value : undefined, lastTermination];
+    const bad = all.filter((end) => end !== undefined).filter(isBad);
+    return bad.map((end) => ({ name, end }));
   });
   const newest = ends.sort((a, b) => millis(b.end) - millis(a.end))[0];
   if (newest === undefined && status?.phase !== PodPhase.FAILED) return undefined;

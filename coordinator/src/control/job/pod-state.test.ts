@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { aPod, type PodFields } from "../../../test/support/entries.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { failedRunsOf, failureOf, failureText } from "./pod-state.ts";
+
+const bad = { exitCode: 3, reason: "Error", message: "no table\n", finishedAt: toTimestamp(2_000) };
+const good = { exitCode: 0, reason: "Completed", finishedAt: toTimestamp(3_000) };
+const running = { $case: "running" as const, value: {} };
+const waiting = { $case: "waiting" as const, value: { reason: "CrashLoopBackOff" } };
+const terminated = (value: typeof bad | typeof good) => ({ $case: "terminated" as const, value });
+const text = "container main exited with code 3 (Error); last lines: no table";
+
+for (const [what, status, runs, failure] of [
+  ["it has said nothing", undefined, 0, undefined],
+  ["it runs", { containers: [{ name: "main", state: running }] }, 0, undefined],
+  [
+    "it runs again",
+    { containers: [{ name: "main", state: running, restartCount: 1, lastTermination: bad }] },
+    1,
+    text,
+  ],
+  [
+    "it waits to run again",
+    { containers: [{ name: "main", state: waiting, restartCount: 1, lastTermination: bad }] },
+    2,
+    text,
+  ],
+  [
+    "it has ended well in the end",
+    {
+      phase: PodPhase.SUCCEEDED,
+      containers: [{ name: "main", state: terminated(good), restartCount: 1, lastTermination: bad }],
+    },
+    1,
+    text,
+  ],
+  [
+    "it has ended badly",
+    { phase: PodPhase.FAILED, containers: [{ name: "main", state: terminated(bad) }] },
+    0,
+    text,
+  ],
+  [
+    "its host gave it up",
+    {
+      phase: PodPhase.FAILED,
+      reason: "Evicted",
+      message: "too much on disk",
+      containers: [{ name: "main", state: running }],
+    },
+    0,
+    "Evicted: too much on disk",
+  ],
+  [
+    "an init container failed",
+    {
+      containers: [
+        { name: "seed", init: true, state: waiting, lastTermination: bad },
+        { name: "main", state: waiting },
+      ],
+    },
+    1,
+    text.replace("main", "seed"),
+  ],
+] as readonly (readonly [string, PodFields["status"], number, string | undefined])[]) {
+  test(`failures of a pod: ${what}`, () => {
+    const pod = aPod(status === undefined ? {} : { status });
+    const found = failureOf(pod);
+    assert.equal(failedRunsOf(pod), runs);
+    assert.equal(found && failureText(found), failure);
+  });
+}
