@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { Resolver } from "node:dns/promises";
 import { after, before, describe, test } from "node:test";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
@@ -129,6 +130,23 @@ describe("services by name and address with real containers", { concurrency: fal
       assert.match((await inClient("get web 80")).stdout, /^web-/, "nothing was lost on the way");
     },
   );
+
+  test("names are answered again soon after the agent was killed", limit, async (t) => {
+    const { stdout } = await inClient("sed -n 's/^nameserver //p' /etc/resolv.conf");
+    const resolver = new Resolver({ timeout: 100, tries: 1 });
+    resolver.setServers([stdout.trim()]);
+    const answered = () =>
+      resolver.resolve4("web.e2e.svc.cluster.local").then(
+        (addresses) => addresses[0] === webIp,
+        () => false,
+      );
+    assert.ok(await answered());
+    await system.agent.kill();
+    const killedMs = performance.now();
+    system.agent.start();
+    await waitFor(answered, { what: "it answers again", limitMs, everyMs: 10 });
+    t.diagnostic(`names were away for ${Math.round(performance.now() - killedMs)} ms`);
+  });
 
   async function apply(resources: readonly object[]): Promise<void> {
     const { exitCode, stderr } = await system.forage(
