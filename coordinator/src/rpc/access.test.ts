@@ -21,6 +21,8 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/ListNodes": "cluster viewer",
   "/forage.operator.v1.OperatorService/ListEndpoints": "viewer",
   "/forage.operator.v1.OperatorService/GetRollout": "viewer",
+  "/forage.operator.v1.OperatorService/ListRevisions": "viewer",
+  "/forage.operator.v1.OperatorService/UpdateRollout": "editor",
   "/forage.operator.v1.OperatorService/Delete": "editor",
   "/forage.operator.v1.OperatorService/Logs": "viewer",
   "/forage.operator.v1.OperatorService/Exec": "editor",
