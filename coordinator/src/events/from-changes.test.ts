@@ -280,6 +280,16 @@ test("resources that come, change and go", () => {
   assert.deepEqual(told(web, changed), ["Normal Changed: changed in rollout r-2"]);
   assert.deepEqual(told(changed, going), ["Normal Deleting: is to be deleted"]);
   assert.deepEqual(told(going, undefined), ["Normal Deleted: deleted; nothing of it is left"]);
+  const by = (entry: typeof web, fields: object) => ({ ...entry, record: { ...entry.record, ...fields } });
+  assert.deepEqual(told(undefined, by(web, { changedBy: "deploy bot" })), [
+    "Normal Created: created by deploy bot in rollout r-1",
+  ]);
+  assert.deepEqual(told(changed, by(going, { deletedBy: "anna", changedBy: "deploy bot" })), [
+    "Normal Deleting: is to be deleted by anna",
+  ]);
+  const run = by(web, { owner: { kind: "cron_job", name: "nightly" }, rolloutId: "" });
+  const [made] = eventsOf({ kind: "resource", before: undefined, after: run });
+  assert.deepEqual([made?.message, made?.workload], ["created by cron_job/nightly", "shop/cron_job/nightly"]);
   const service = eventsOf({ kind: "resource", before: undefined, after: aServiceEntry() });
   assert.deepEqual(
     service.map(({ kind, name, rolloutId }) => [kind, name, rolloutId]),

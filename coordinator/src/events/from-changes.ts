@@ -32,23 +32,27 @@ export function eventsOf(change: Change): EventInput[] {
 function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry | undefined): EventInput[] {
   const entry = after ?? before;
   if (entry === undefined) return [];
-  const { namespace, kind, name, rolloutId } = entry.record;
+  const { namespace, kind, name, rolloutId, owner, changedBy, deletedBy } = entry.record;
+  // What happens to a run of a cron job is the cron job's matter, too.
+  const workload = owner && { workload: `${namespace}/${owner.kind}/${owner.name}` };
   const told = (reason: string, message: string): EventInput[] => [
-    { namespace, kind, name, type: "Normal", reason, message, rolloutId },
+    { namespace, kind, name, type: "Normal", reason, message, rolloutId, ...workload },
   ];
-  const by = changedBy(entry);
+  const by = owner === undefined ? byWhom(changedBy) : ` by ${owner.kind}/${owner.name}`;
+  const inRollout = rolloutId === "" ? "" : ` in rollout ${rolloutId}`;
   if (after === undefined) return told("Deleted", "deleted; nothing of it is left");
-  if (before === undefined) return told("Created", `created${by} in rollout ${rolloutId}`);
-  if (after.record.deleting && !before.record.deleting) return told("Deleting", "is to be deleted");
+  if (before === undefined) return told("Created", `created${by}${inRollout}`);
+  if (after.record.deleting && !before.record.deleting)
+    return told("Deleting", `is to be deleted${byWhom(deletedBy)}`);
   if (before.record.specHash !== after.record.specHash || before.record.rolloutId !== rolloutId)
-    return told("Changed", `changed${by} in rollout ${rolloutId}`);
+    return told("Changed", `changed${by}${inRollout}`);
   if (before.workload?.templateHash !== after.workload?.templateHash)
     return told("Changed", "the contents of a secret or config map that its pods take have changed");
   return [];
 }
 
-function changedBy(_entry: ResourceEntry): string {
-  return "";
+function byWhom(name: string): string {
+  return name === "" ? "" : ` by ${name}`;
 }
 
 function objectEvents(before: ObjectEntry | undefined, after: ObjectEntry | undefined): EventInput[] {

@@ -1,8 +1,8 @@
 import type { PlannedResource, PlannedStep, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
-import { type ApplyOptions, applyResources } from "../api/forage/apply.ts";
-import { type BundleItem, planBundle } from "../api/forage/bundle.ts";
+import { type ApplyOptions, applyResources, bundleOf } from "../api/forage/apply.ts";
+import type { BundleItem } from "../api/forage/bundle.ts";
 import type { Control } from "../control/control.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
 import { workloadKey } from "../model/workload.ts";
@@ -31,7 +31,7 @@ interface Outcome {
 
 /** What an apply of the request, which has been validated, would do. Everything is tried out on a copy. */
 export async function planApply(request: ApplyResourcesRequest, options: PlanOptions): Promise<PlanResponse> {
-  const items = planBundle(request, options.state.resources(request.namespace));
+  const items = bundleOf(request, options.state);
   const changing = items.filter(({ action }) => action !== "unchanged");
   if (changing.length === 0)
     return { changes: false, resources: items.map((item) => plannedResource(item, request, undefined)) };

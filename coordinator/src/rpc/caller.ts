@@ -6,6 +6,20 @@ export type Caller = IdentifiedCaller & {
   readonly problem?: string;
 };
 
+/** For events and logs: a token's description, or the node. */
+export function callerName(caller: Caller): string {
+  switch (caller.kind) {
+    case "user":
+      return caller.name;
+    case "node":
+      return `node ${caller.nodeId}`;
+    case "anonymous":
+      return "";
+    default:
+      return caller satisfies never;
+  }
+}
+
 /** What a handler knows of its call besides the request. */
 export interface CallContext {
   readonly method: string;

@@ -18,6 +18,8 @@ export interface ApplyOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly randomName: (length: number) => string;
+  /** Who asks for it. */
+  readonly by?: string;
 }
 
 /** Tries when someone else writes the same resources at the same moment. */
@@ -35,12 +37,10 @@ export async function applyResources(
     const earlier = await findApply(request, requestHash, options);
     if (earlier !== undefined) return earlier;
     const rolloutId = `r-${options.randomName(12)}`;
-    const items = planBundle(request, options.state.resources(request.namespace), (entry) =>
-      triesAgain(options.state, entry),
-    );
+    const items = bundleOf(request, options.state);
     if (items.length > maxItems)
       throw tooLarge(`changes ${items.length} resources, removals included; at most ${maxItems} go in one`);
-    const { compares, ops } = transaction(request, items, rolloutId, requestHash, options.clock.nowMs());
+    const { compares, ops } = transaction(request, items, rolloutId, requestHash, options);
     const bytes = bytesOf({ compares, ops });
     if (bytes > TXN_BYTES_MAX)
       throw tooLarge(
@@ -51,6 +51,11 @@ export async function applyResources(
     if (result.succeeded) return { rolloutId };
   }
   throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
+}
+
+/** What the request means for what there is now. */
+export function bundleOf(request: ApplyResourcesRequest, state: State): BundleItem[] {
+  return planBundle(request, state.resources(request.namespace), (entry) => triesAgain(state, entry));
 }
 
 function tooLarge(why: string): CoordinatorError {
@@ -82,8 +87,9 @@ function transaction(
   items: readonly BundleItem[],
   rolloutId: string,
   requestHash: string,
-  nowMs: number,
+  { clock, by = "" }: ApplyOptions,
 ): { compares: Compare[]; ops: Op[] } {
+  const nowMs = clock.nowMs();
   const { namespace, applyId } = request;
   const usedKey = applyKey(namespace, applyId);
   const compares: Compare[] = [{ kind: "absent", key: usedKey }];
@@ -91,7 +97,10 @@ function transaction(
   for (const [order, item] of items.entries()) {
     compares.push({ kind: "modRevision", key: item.key, revision: item.existing?.revision ?? 0 });
     if (item.action === "unchanged") continue;
-    const record = item.action === "remove" ? removed(item) : written(item, request, rolloutId, order, nowMs);
+    const record =
+      item.action === "remove"
+        ? { ...removed(item), deletedBy: by }
+        : { ...written(item, request, rolloutId, order, nowMs), changedBy: by };
     ops.push({ kind: "put", key: item.key, value: encodeRecord(ResourceRecord, record) });
   }
   const rollout = RolloutRecord.fromPartial({
@@ -116,7 +125,7 @@ function written(
   rolloutId: string,
   order: number,
   nowMs: number,
-): ResourceRecord {
+): Omit<ResourceRecord, "changedBy"> {
   const { existing, kind, name, specHash, resource } = item;
   return {
     namespace: request.namespace,
@@ -134,6 +143,7 @@ function written(
     deleting: false,
     restartedAt: existing?.record.restartedAt,
     owner: undefined,
+    deletedBy: "",
   };
 }
 

@@ -14,12 +14,12 @@ const maxTries = 8;
  */
 export async function markDeleting(
   choose: () => readonly ResourceEntry[],
-  { store, state }: { readonly store: Store; readonly state: State },
+  { store, state, by }: { readonly store: Store; readonly state: State; readonly by: string },
 ): Promise<readonly ResourceEntry[]> {
   const marked: ResourceEntry[] = [];
   for (let tries = 0; tries < maxTries; ) {
     const open = choose().filter((entry) => !entry.record.deleting);
-    const [part] = batches(open.map(deletion));
+    const [part] = batches(open.map((entry) => deletion(entry, by)));
     if (part === undefined) return marked;
     const result = await store.txn(
       part.flatMap(({ compares }) => compares),
@@ -32,8 +32,8 @@ export async function markDeleting(
   throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
 }
 
-function deletion(entry: ResourceEntry): Piece & { readonly entry: ResourceEntry } {
-  const value = encodeRecord(ResourceRecord, { ...entry.record, deleting: true });
+function deletion(entry: ResourceEntry, by: string): Piece & { readonly entry: ResourceEntry } {
+  const value = encodeRecord(ResourceRecord, { ...entry.record, deleting: true, deletedBy: by });
   return {
     entry,
     compares: [{ kind: "modRevision", key: entry.key, revision: entry.revision }],

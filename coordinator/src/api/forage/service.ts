@@ -2,6 +2,7 @@ import type { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../../errors.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { assertNamespace } from "../../rpc/access.ts";
+import { callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import { validateDelete } from "../validate/delete.ts";
 import { type ApplyOptions, applyResources } from "./apply.ts";
@@ -17,9 +18,9 @@ export interface ForageOptions extends ApplyOptions, CheckOptions {
 export function forageService(options: ForageOptions): Handlers<typeof ForageServiceService> {
   const { state, store, rollouts } = options;
   return {
-    applyResources: async (request) => {
+    applyResources: async (request, { caller }) => {
       checkApply(request, options);
-      return applyResources(request, options);
+      return applyResources(request, { ...options, by: callerName(caller) });
     },
     watchRollout: async function* ({ rolloutId }, context) {
       const rollout = state.rollout(rolloutId);
@@ -28,11 +29,11 @@ export function forageService(options: ForageOptions): Handlers<typeof ForageSer
       assertNamespace(context.caller, context.method, rollout.record.namespace);
       yield* watchRollout(rolloutId, rollouts, context.signal);
     },
-    deleteResources: async (request) => {
+    deleteResources: async (request, { caller }) => {
       validateDelete(request);
       const choose = () =>
         state.resources(request.namespace).filter(({ record }) => hasLabels(record.labels, request.labels));
-      await markDeleting(choose, { store, state });
+      await markDeleting(choose, { store, state, by: callerName(caller) });
       return {};
     },
   };

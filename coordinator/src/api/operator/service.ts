@@ -18,7 +18,7 @@ import { apiTokenKey, joinTokenKey, resourceKey } from "../../model/keys.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { assertNamespace } from "../../rpc/access.ts";
-import type { CallContext } from "../../rpc/caller.ts";
+import { type CallContext, callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
@@ -81,7 +81,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     getRollout: async (request, context) => getRollout(request, context, options),
     listRevisions: async (request) => listRevisions(request, state),
     updateRollout: (request) => updateRollout(request, options),
-    delete: async (request) => remove(request, options),
+    delete: async (request, { caller }) => remove(request, callerName(caller), options),
     ...objectHandlers(options),
     ...metricHandlers(options.metrics.pushed),
     ...nodeHandlers(options),
@@ -160,6 +160,7 @@ function reasonWord(reason: RolloutReason): string {
 
 async function remove(
   request: wire.DeleteRequest,
+  by: string,
   { store, state }: OperatorOptions,
 ): Promise<wire.DeleteResponse> {
   const { namespace, resources, labels, all } = request;
@@ -180,7 +181,7 @@ async function remove(
     state
       .resources(namespace)
       .filter(({ key, record }) => (byLabels ? hasLabels(record.labels, labels) : all || keys.has(key)));
-  const marked = await markDeleting(choose, { store, state });
+  const marked = await markDeleting(choose, { store, state, by });
   return { deleted: marked.map(({ record }) => ({ namespace, kind: record.kind, name: record.name })) };
 }
 

@@ -79,7 +79,7 @@ function putStatus(
 function newGeneration(content: ResourceRecord, rolloutId: string, nowMs: number): Op[] {
   const generation = content.generation + 1n;
   const now = toTimestamp(nowMs);
-  const record: ResourceRecord = { ...content, generation, updatedAt: now, rolloutId };
+  const record: ResourceRecord = { ...content, generation, updatedAt: now, rolloutId, changedBy: "" };
   const { namespace, kind, name, specHash } = record;
   const rollout = RolloutRecord.fromPartial({
     id: rolloutId,
