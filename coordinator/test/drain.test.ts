@@ -8,7 +8,7 @@ import {
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
 import { Fleet } from "./support/fleet.ts";
-import { HollowAgent } from "./support/hollow-agent.ts";
+import type { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 
@@ -17,7 +17,7 @@ const limit = { timeout: 120_000 };
 test("a drained node's only replica is stopped once another is ready elsewhere", limit, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
-  const other = await join(fleet, "n2");
+  const other = await fleet.join("n2");
   // Its new pods take until they are told.
   const ready = holdBack(other);
   const { node } = await drain(fleet, "n1");
@@ -49,8 +49,8 @@ test("a drain never takes more pods than a budget allows, whatever is on the nod
   const fleet = await Fleet.start(t, ["n1"]);
   const annotations = { "forage.dev/disruption-budget": "25%" };
   await fleet.apply(aContainerService("web", { scaling: { replicas: 8 }, podConfig: { annotations } }));
-  const other = await join(fleet, "n2");
-  const least = watchLeast(fleet);
+  const other = await fleet.join("n2");
+  const least = fleet.watchLeast();
   const stream = collected(fleet.operator.watchDrain({ name: "n1" }));
   stream.catch(() => {});
   await drain(fleet, "n1");
@@ -65,7 +65,7 @@ test("what can run nowhere else stays and is told, unless it is included", limit
   await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
   const volumes = [{ name: "v", source: { $case: "pvc", value: { claimName: "data" } } }];
   await fleet.apply(aContainerService("db", { scaling: { replicas: 1 }, volumes }), aContainerService("web"));
-  await join(fleet, "n2");
+  await fleet.join("n2");
   await drain(fleet, "n1");
   await until("it is drained", async () => (await fleet.node("n1")).drain?.state === "drained");
   const { staying, waiting } = await statusOf(fleet, "n1");
@@ -109,7 +109,7 @@ test("pods of jobs may finish, and are stopped by force", limit, async (t) => {
 test("a drain goes on after a restart of the coordinator, and ends with an uncordon", limit, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 3 } }));
-  const other = await join(fleet, "n2");
+  const other = await fleet.join("n2");
   const ready = holdBack(other);
   await drain(fleet, "n1");
   await until("some wait for others", async () => (await fleet.pods()).some((pod) => pod.draining !== ""));
@@ -172,35 +172,11 @@ async function statusOf(fleet: Fleet, name: string): Promise<WatchDrainResponse>
   throw new Error("the stream held nothing");
 }
 
-async function join(fleet: Fleet, name: string): Promise<HollowAgent> {
-  const agent = await HollowAgent.start(fleet.world, { name });
-  fleet.agents.set(name, agent);
-  await fleet.ready([name]);
-  return agent;
-}
-
 /** The agent's pods aren't ready until that is called. */
 function holdBack(agent: HollowAgent): () => void {
   agent.behaviour = () => undefined;
   return () => {
     agent.behaviour = (pod) => agent.running(pod);
     for (const pod of agent.assignments.values()) if (!pod.stopping) agent.report(agent.running(pod));
-  };
-}
-
-/** Counts again and again; the fewest ready pods that were seen. */
-function watchLeast(fleet: Fleet): () => Promise<number> {
-  let least = Number.POSITIVE_INFINITY;
-  let over = false;
-  const counting = (async () => {
-    while (!over) {
-      const pods = await fleet.pods();
-      least = Math.min(least, pods.filter((pod) => pod.status?.ready).length);
-    }
-  })();
-  return async () => {
-    over = true;
-    await counting;
-    return least;
   };
 }

@@ -58,6 +58,13 @@ export class Fleet {
     return agent;
   }
 
+  async join(name: string): Promise<HollowAgent> {
+    const agent = await HollowAgent.start(this.world, { name });
+    this.agents.set(name, agent);
+    await this.ready([name]);
+    return agent;
+  }
+
   /** Another process of the agent, which has kept its pods. */
   reconnect(name: string): HollowAgent {
     const before = this.agent(name);
@@ -105,6 +112,23 @@ export class Fleet {
 
   async cordon(name: string, unschedulable = true): Promise<void> {
     await this.#operator.updateNode({ name, unschedulable, setTaints: [], removeTaints: [] });
+  }
+
+  /** Counts again and again until it is called; then the fewest ready pods that were seen. */
+  watchLeast(): () => Promise<number> {
+    let least = Number.POSITIVE_INFINITY;
+    let over = false;
+    const counting = (async () => {
+      while (!over) {
+        const pods = await this.pods();
+        least = Math.min(least, pods.filter((pod) => pod.status?.ready).length);
+      }
+    })();
+    return async () => {
+      over = true;
+      await counting;
+      return least;
+    };
   }
 
   /** Of events of the cluster and its nodes. */

@@ -4,13 +4,15 @@ import type {
   RebalanceResponse,
 } from "@forage/proto/forage/operator/v1/operator";
 import type { Move } from "@forage/scheduler";
-import type { Goal, RebalanceController } from "../../control/rebalance/controller.ts";
+import type { Clock } from "../../control/clock.ts";
+import { type Goal, moveDeadlineMs, type RebalanceController } from "../../control/rebalance/controller.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { Signal } from "../../state/signal.ts";
 import type { State } from "../../state/state.ts";
 
 export interface RebalanceOptions {
   readonly state: State;
+  readonly clock: Clock;
   readonly rebalancing: Pick<RebalanceController, "suggest" | "move">;
 }
 
@@ -28,31 +30,82 @@ export async function* rebalance(
   const { moves, summary } = options.rebalancing.suggest(goal, maxMoves);
   yield { summary, moves: moves.map((move) => moveView(move, "planned")), changed: undefined };
   if (request.dryRun || moves.length === 0) return;
-  const changed = new Signal();
-  const stop = options.state.subscribe(() => changed.raise());
+  const run = new Run(moves, summary, maxInFlight, options);
+  const stop = options.state.subscribe(() => run.changed.raise());
   try {
-    const waiting = [...moves];
-    const moving = new Map<Move, string>();
-    while (!signal.aborted && (waiting.length > 0 || moving.size > 0)) {
-      for (const [move, uid] of moving) {
-        const done = outcomeOf(move, uid, options.state);
-        if (done === undefined) continue;
-        moving.delete(move);
-        yield tell(move, done.state, done.message);
-      }
-      while (moving.size < maxInFlight && waiting.length > 0) {
-        const move = waiting.shift() as Move;
-        const uid = uidOf(move, options.state);
-        const hindrance = await options.rebalancing.move(move.pod, summary);
-        if (hindrance === undefined) moving.set(move, uid);
-        yield tell(move, hindrance === undefined ? "moving" : "skipped", hindrance ?? "");
-      }
-      if (moving.size > 0) await changed.wait(signal);
+    while (!signal.aborted && !run.over) {
+      for (const event of await run.step()) yield event;
+      if (!run.over) await run.wait(signal);
     }
   } finally {
     stop();
   }
 }
+
+/** Moves that were asked for, each begun when its turn comes and its workload is settled. */
+class Run {
+  readonly changed = new Signal();
+  readonly #options: RebalanceOptions;
+  readonly #summary: string;
+  readonly #maxInFlight: number;
+  readonly #moving = new Map<Move, string>();
+  #waiting: readonly Move[];
+  /** Since when nothing could begin. */
+  #idleSinceMs: number;
+
+  constructor(moves: readonly Move[], summary: string, maxInFlight: number, options: RebalanceOptions) {
+    this.#waiting = moves;
+    this.#summary = summary;
+    this.#maxInFlight = maxInFlight;
+    this.#options = options;
+    this.#idleSinceMs = options.clock.monotonicMs();
+  }
+
+  get over(): boolean {
+    return this.#waiting.length === 0 && this.#moving.size === 0;
+  }
+
+  async step(): Promise<RebalanceResponse[]> {
+    const { state, clock } = this.#options;
+    const told: RebalanceResponse[] = [];
+    for (const [move, uid] of this.#moving) {
+      const done = outcomeOf(move, uid, state);
+      if (done === undefined) continue;
+      this.#moving.delete(move);
+      told.push(tell(move, done.state, done.message));
+    }
+    const later: Move[] = [];
+    for (const move of this.#waiting) {
+      const event = this.#moving.size < this.#maxInFlight ? await this.#begin(move) : undefined;
+      if (event === undefined) later.push(move);
+      else told.push(event);
+    }
+    this.#waiting = later;
+    if (told.length > 0) this.#idleSinceMs = clock.monotonicMs();
+    return told;
+  }
+
+  async #begin(move: Move): Promise<RebalanceResponse | undefined> {
+    const { state, rebalancing, clock } = this.#options;
+    const uid = uidOf(move, state);
+    const start = await rebalancing.move(move.pod, this.#summary);
+    if (start.type === "begun") this.#moving.set(move, uid);
+    if (start.type === "begun") return tell(move, "moving", "");
+    const patient = clock.monotonicMs() - this.#idleSinceMs < moveDeadlineMs;
+    return start.type === "later" && patient ? undefined : tell(move, "skipped", start.why);
+  }
+
+  /** Until something changes that may matter, or the time for it is over. */
+  async wait(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    const leftMs = this.#idleSinceMs + moveDeadlineMs - clock.monotonicMs();
+    const cancel = clock.schedule(Math.max(leastWaitMs, leftMs), () => this.changed.raise());
+    await this.changed.wait(signal);
+    cancel();
+  }
+}
+
+const leastWaitMs = 1_000;
 
 function checked({ goal, maxMoves, maxInFlight }: RebalanceRequest) {
   const goals: Readonly<Record<string, Goal>> = {

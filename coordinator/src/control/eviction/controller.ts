@@ -107,6 +107,8 @@ export class EvictionController {
   /** A node that is lost or broken may come back with the data that a pod needs; a taint that somebody put on it means them all. */
   #evictionOf(pod: PodEntry, node: NodeEntry): Eviction | undefined {
     if (pod.record.stoppingSince !== undefined) return undefined;
+    // Nothing of it runs any more: only its logs are left, which nobody is in the way of.
+    if ((pod.record.job?.counted ?? "") !== "") return undefined;
     const taints = tieOf(pod) === undefined ? taintsOf(node) : node.record.taints;
     return evictionOf(pod.record, taints, this.#options.tolerations ?? defaultTolerations);
   }

@@ -41,6 +41,26 @@ test("of several taints the one that gives the least time counts, from when the 
   assert.equal(at(tolerations.slice(0, 1), taints), addedMs);
 });
 
+test("who says nothing of a node's loss stays for as long as is configured, and others as they say", () => {
+  const unreachable = { ...taint("node.kubernetes.io/unreachable", "NoExecute"), value: "" };
+  const notReady = { ...taint("node.kubernetes.io/not-ready", "NoExecute"), value: "" };
+  const defaults = { unreachableMs: 3_000, notReadyMs: 300_000 };
+  const leaves = (tolerations: Tolerations, taints: NodeTaint[]): number | undefined =>
+    evictionOf(pod("p", tolerations).record, taints, defaults)?.atMs;
+  assert.equal(leaves([], [unreachable]), addedMs + 3_000);
+  assert.equal(leaves([], [notReady]), addedMs + 300_000);
+  assert.equal(leaves([], [notReady, unreachable]), addedMs + 3_000);
+  const forAnHour = {
+    key: unreachable.key,
+    operator: "Exists",
+    effect: "NoExecute",
+    tolerationSeconds: 3_600n,
+  };
+  assert.equal(leaves([forAnHour], [unreachable]), addedMs + 3_600_000);
+  assert.equal(leaves([forAnHour], [unreachable, notReady]), addedMs + 300_000);
+  assert.equal(leaves([{ operator: "Exists" }], [unreachable, notReady]), undefined);
+});
+
 test("pods leave when their time is over, with the reason, and not before", {
   timeout: 20_000,
 }, async (t) => {

@@ -12,7 +12,7 @@ import { unmark } from "../drain/controller.ts";
 import { Loop } from "../loop.ts";
 import { rewritePod } from "../pod-pieces.ts";
 import { isReady } from "../workload/readiness.ts";
-import { whyNotMoved } from "./movable.ts";
+import { isSettled, type Movable, whyNotMoved } from "./movable.ts";
 
 export type Goal = RebalanceOptions["goal"];
 
@@ -33,6 +33,11 @@ export interface RebalanceControllerOptions {
   /** Undefined: only when it is asked to. */
   readonly rebalance?: RebalanceSchedule | undefined;
 }
+
+/** Whether a move has begun; "later": not while its workload is on the way somewhere. */
+export type MoveStart =
+  | { readonly type: "begun" }
+  | { readonly type: "later" | "refused"; readonly why: string };
 
 /** A pod whose replacement is not ready by then stays where it is. */
 export const moveDeadlineMs = 180_000;
@@ -68,39 +73,46 @@ export class RebalanceController {
 
   /** What would be moved now, and what that gains; changes nothing. */
   suggest(goal: Goal, maxMoves: number): RebalancePlan {
-    const movable = (key: PodKey): boolean => this.whyNot(key) === undefined;
+    const movable = (key: PodKey): boolean => {
+      const known = this.#movable(key);
+      return known !== undefined && whyNotMoved(known) === undefined && isSettled(known);
+    };
     return this.#options.suggest({ goal, maxMoves, movable });
   }
 
-  /** Why the pod is not moved; undefined: it may be. */
-  whyNot(key: string): string | undefined {
-    const pod = this.#find(key);
-    if (pod === undefined) return "it is gone";
-    const { state } = this.#options;
-    const { namespace, workloadKind, workloadName } = pod.record;
-    return whyNotMoved({
-      pod,
-      resource: state.resource(resourceKey(namespace, workloadKind, workloadName)),
-      siblings: state.podsOfWorkload(pod.workloadKey),
-      isReady: (it) => isReady(it, (node) => state.node(node)?.health.ready ?? false),
-    });
-  }
-
-  /** Why it did not begin; undefined: it has. */
-  async move(key: string, why: string): Promise<string | undefined> {
+  /** Begins a move, unless something speaks against it, for good or for now. */
+  async move(key: string, why: string): Promise<MoveStart> {
     const { clock, events, log } = this.#options;
-    const pod = this.#find(key);
-    const hindrance = this.whyNot(key);
-    if (pod === undefined || hindrance !== undefined) return hindrance;
+    const known = this.#movable(key);
+    if (known === undefined) return { type: "refused", why: "it is gone" };
+    const hindrance = whyNotMoved(known);
+    if (hindrance !== undefined) return { type: "refused", why: hindrance };
+    const { pod } = known;
     const { record } = pod;
+    if (!isSettled(known))
+      return { type: "later", why: `not all replicas of ${record.workloadName} are ready` };
     const marked = { ...record, drainingSince: toTimestamp(clock.nowMs()), drainCause: "rebalance" };
-    if (!(await this.#write(rewritePod(pod, marked)))) return "it changed at the same moment";
+    if (!(await this.#write(rewritePod(pod, marked))))
+      return { type: "later", why: "it changed at the same moment" };
     log.info({ pod: record.name, node: record.node, why }, "pod is moved");
     const { namespace, name, node } = record;
     const message = `leaves node ${node} once another is ready elsewhere: ${why}`;
     const about = { namespace, kind: "pod", name, node, workload: pod.workloadKey };
     events.record({ ...about, type: "Normal", reason: "Rebalanced", message });
-    return undefined;
+    return { type: "begun" };
+  }
+
+  #movable(key: string): Movable | undefined {
+    const { state } = this.#options;
+    const pod = this.#find(key);
+    if (pod === undefined) return undefined;
+    const { namespace, workloadKind, workloadName } = pod.record;
+    return {
+      pod,
+      resource: state.resource(resourceKey(namespace, workloadKind, workloadName)),
+      siblings: state.podsOfWorkload(pod.workloadKey),
+      isReady: (it) => isReady(it, (node) => state.node(node)?.health.ready ?? false),
+    };
   }
 
   #find(key: string): PodEntry | undefined {

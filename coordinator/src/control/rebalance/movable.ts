@@ -11,8 +11,8 @@ export interface Movable {
   readonly isReady: (pod: PodEntry) => boolean;
 }
 
-/** Pure: why the pod is left where it is; undefined: it may be moved. Nothing is moved while its workload is on the way somewhere. */
-export function whyNotMoved({ pod, resource, siblings, isReady }: Movable): string | undefined {
+/** Pure: why the pod is left where it is; undefined: it may be moved. */
+export function whyNotMoved({ pod, resource }: Movable): string | undefined {
   const workload = resource?.workload;
   if (resource === undefined || workload === undefined) return "only pods of container services are moved";
   if (resource.record.deleting) return "its workload is being deleted";
@@ -20,10 +20,16 @@ export function whyNotMoved({ pod, resource, siblings, isReady }: Movable): stri
     return "its workload never has a second pod beside it (Recreate)";
   if (pod.record.stoppingSince !== undefined) return "it is stopping";
   if (pod.record.drainingSince !== undefined) return "it is leaving its node already";
-  const tie = tieOf(pod);
-  if (tie !== undefined) return tie;
-  const settled =
-    siblings.length === workload.replicas &&
-    siblings.every((it) => workload.currentHashes.has(it.record.templateHash) && isReady(it));
-  return settled ? undefined : `${workload.name} is not settled: not all of its replicas are ready`;
+  return tieOf(pod);
+}
+
+/** Pure: whether all replicas are of one revision and ready. Nothing is moved while its workload is on the way somewhere. */
+export function isSettled({ resource, siblings, isReady }: Movable): boolean {
+  const workload = resource?.workload;
+  if (workload === undefined) return false;
+  const active = siblings.filter(({ record }) => record.stoppingSince === undefined);
+  return (
+    active.length === workload.replicas &&
+    active.every((it) => workload.currentHashes.has(it.record.templateHash) && isReady(it))
+  );
 }

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
+import { type ServiceError, status } from "@grpc/grpc-js";
+import { Fleet, quickLosses } from "./support/fleet.ts";
+import { aContainerService } from "./support/requests.ts";
+import { until } from "./support/until.ts";
+
+const limit = { timeout: 120_000 };
+
+test("a lost node is forgotten with its pods, and refused when it returns", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1", "n2"], quickLosses);
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 4 } }));
+  await assert.rejects(fleet.operator.forgetNode({ name: "n1", force: false }), {
+    code: status.FAILED_PRECONDITION,
+    details: /node n1 is connected: drain it and stop its agent first/,
+  });
+  await assert.rejects(fleet.operator.forgetNode({ name: "n9", force: false }), { code: status.NOT_FOUND });
+  const there = fleet.agent("n1").assignments.size;
+  assert.ok(there > 0);
+  fleet.agent("n1").close();
+  await until("it is unreachable", async () => (await fleet.node("n1")).unreachable);
+  const { pods, claims } = await fleet.operator.forgetNode({ name: "n1", force: false });
+  assert.deepEqual([pods >= there, claims], [true, []]);
+  assert.deepEqual(
+    (await fleet.nodes()).map(({ name }) => name),
+    ["n2"],
+  );
+  await until("all replicas are on the other", async () => {
+    const all = await fleet.allPods();
+    return all.length === 4 && all.every((pod) => pod.node === "n2" && pod.status?.ready);
+  });
+  const back = fleet.agent("n1").again();
+  await until("it is told", () => back.ended !== undefined);
+  const error = back.ended as ServiceError;
+  assert.equal(error.code, status.UNAUTHENTICATED);
+  assert.match(
+    error.details,
+    /its node was forgotten or has joined anew since; to join again put what `forage token create/,
+  );
+});
+
+test("claims on a node hold it back, and begin anew elsewhere by force", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"], quickLosses);
+  const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
+  await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
+  const volumes = [{ name: "v", source: { $case: "pvc", value: { claimName: "data" } } }];
+  await fleet.apply(aContainerService("db", { scaling: { replicas: 1 }, volumes }));
+  await fleet.join("n2");
+  fleet.agent("n1").close();
+  await until("it is unreachable", async () => (await fleet.node("n1")).unreachable);
+  await assert.rejects(fleet.operator.forgetNode({ name: "n1", force: false }), {
+    code: status.FAILED_PRECONDITION,
+    details: /the data of claims lies on node n1 and would be lost: shop\/data; forget it by force/,
+  });
+  assert.equal((await fleet.nodes()).length, 2, "nothing was done");
+  const { claims } = await fleet.operator.forgetNode({ name: "n1", force: true });
+  assert.deepEqual(claims, ["shop/data"]);
+  await until("it runs elsewhere", async () =>
+    (await fleet.pods("db")).some((pod) => pod.node === "n2" && pod.status?.ready),
+  );
+});
+
+test("a node that is connected is forgotten by force, and told so at once", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1", "n2"]);
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
+  await fleet.operator.forgetNode({ name: "n1", force: true });
+  const agent = fleet.agent("n1");
+  await until("it is told", () => agent.ended !== undefined);
+  const { code, details } = agent.ended as ServiceError;
+  assert.match(`${code} ${details}`, /7 node n1 was forgotten: join again with a new token/);
+  await until("the other has all", async () => {
+    const all = await fleet.allPods();
+    return all.length === 2 && all.every((pod) => pod.node === "n2" && pod.status?.ready);
+  });
+});
