@@ -12,6 +12,8 @@ export interface LogReaderParts {
 
 // Two descriptors and a log each; a host has no more containers than this.
 const RUNS_MAX = 4_096;
+// Of empty lines this becomes 36 times as much to write.
+const READ_BYTES = 16 * 1024;
 const LOG_NAME = /^\/.+\/\d+\.log$/;
 const LINK_NAME = /^[0-9a-f]{32}$/;
 
@@ -19,6 +21,7 @@ const LINK_NAME = /^[0-9a-f]{32}$/;
 export class LogReader {
   readonly #parts: LogReaderParts;
   readonly #runs = new Map<string, RunLog>();
+  readonly #buffer = Buffer.alloc(READ_BYTES);
 
   constructor(parts: LogReaderParts) {
     this.#parts = parts;
@@ -76,7 +79,8 @@ export class LogReader {
     if (!LOG_NAME.test(logFile)) throw new Error(`${JSON.stringify(logFile)} is no log`);
     if (this.#runs.size >= RUNS_MAX) throw new Error(`${RUNS_MAX} logs are read already`);
     const { nowMs } = this.#parts;
-    this.#runs.set(logFile, new RunLog({ logFile, nowMs, onEnd: () => this.#drop(logFile) }));
+    const buffer = this.#buffer;
+    this.#runs.set(logFile, new RunLog({ logFile, buffer, nowMs, onEnd: () => this.#drop(logFile) }));
   }
 
   #drop(logFile: string): void {

@@ -5,6 +5,8 @@ import { StreamPipe } from "./stream-pipe.ts";
 
 export interface RunLogParts {
   readonly logFile: string;
+  /** To read into; shared with others. */
+  readonly buffer: Buffer;
   readonly nowMs: () => number;
   /** Both streams are at their end: the container is gone. */
   readonly onEnd: () => void;
@@ -27,7 +29,7 @@ export class RunLog {
     try {
       for (const stream of LOG_STREAMS) {
         const data = (chunk: Buffer) => this.#write(stream, chunk);
-        opened.push(new StreamPipe(paths[stream], { data, ended: () => this.#pipeEnded() }));
+        opened.push(new StreamPipe(paths[stream], parts.buffer, { data, ended: () => this.#pipeEnded() }));
       }
     } catch (error) {
       for (const pipe of opened) pipe.close();

@@ -2,24 +2,25 @@ import { close, constants, fstatSync, openSync, readSync } from "node:fs";
 import { Socket } from "node:net";
 
 export interface StreamPipeEvents {
+  /** The chunk is overwritten afterwards. */
   readonly data: (chunk: Buffer) => void;
   /** The last writer has ended, and all that it wrote was given. */
   readonly ended: () => void;
 }
 
-const CHUNK_BYTES = 64 * 1024;
 // A pipe holds 64 KiB; more than this is someone who writes as fast as it is read.
-const CHUNKS_AT_ONCE = 4;
+const DRAIN_MAX_BYTES = 256 * 1024;
 
 /** The reading end of a FIFO. What is in it stays there for the next reader when this one goes away. */
 export class StreamPipe {
   readonly #fd: number;
   readonly #socket: Socket;
   readonly #events: StreamPipeEvents;
+  readonly #buffer: Buffer;
   #ended = false;
 
-  /** Throws if there is no such FIFO. */
-  constructor(path: string, events: StreamPipeEvents) {
+  /** Throws if there is no such FIFO. All pipes may share one buffer: it is empty again whenever `data` returns. */
+  constructor(path: string, buffer: Buffer, events: StreamPipeEvents) {
     // Without O_NONBLOCK it would wait for a writer.
     this.#fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     if (!fstatSync(this.#fd).isFIFO()) {
@@ -27,8 +28,18 @@ export class StreamPipe {
       throw new Error(`${path} is no FIFO`);
     }
     this.#events = events;
-    this.#socket = new Socket({ fd: this.#fd, readable: true, writable: false });
-    this.#socket.on("data", (chunk) => events.data(chunk));
+    this.#buffer = buffer;
+    const callback = (bytes: number) => {
+      events.data(buffer.subarray(0, bytes));
+      return true;
+    };
+    this.#socket = new Socket({
+      fd: this.#fd,
+      readable: true,
+      writable: false,
+      onread: { buffer, callback },
+    });
+    this.#socket.resume();
     this.#socket.once("end", () => this.#end());
     this.#socket.on("error", () => this.#end());
   }
@@ -39,11 +50,11 @@ export class StreamPipe {
 
   /** Reads what is there now, without waiting for the loop's turn. Whether a writer is still there is not said. */
   drain(): void {
-    const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
-    for (let i = 0; i < CHUNKS_AT_ONCE && !this.#ended; i += 1) {
-      const bytes = readNow(this.#fd, buffer);
+    for (let drained = 0; drained < DRAIN_MAX_BYTES && !this.#ended; ) {
+      const bytes = readNow(this.#fd, this.#buffer);
       if (bytes === 0) return;
-      this.#events.data(buffer.subarray(0, bytes));
+      this.#events.data(this.#buffer.subarray(0, bytes));
+      drained += bytes;
     }
   }
 
