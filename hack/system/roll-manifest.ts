@@ -9,14 +9,17 @@ export interface RollManifest {
   readonly updateStrategy?: object;
   readonly hostNetwork?: boolean;
   readonly port?: number;
+  /** For how long it goes on serving when it is to stop. */
+  readonly drainSeconds?: number;
 }
 
 /** Longer than any client that follows the endpoints may be behind. */
-const drainSeconds = 4;
+const defaultDrainSeconds = 4;
 
 /** The service and its workload, in namespace `e2e` with the label `app: NAME`. */
 export function rollManifest(options: RollManifest): string {
   const { name, image, version, replicas, hostNetwork = false, port = 8080 } = options;
+  const { drainSeconds = defaultDrainSeconds, updateStrategy } = options;
   // As process 1, a shell hears SIGTERM only if it says what to do.
   const server = `echo "$VERSION" > /tmp/index.html; httpd -f -p ${port} -h /tmp & trap "kill $!; exit" TERM; wait`;
   const container = {
@@ -29,8 +32,7 @@ export function rollManifest(options: RollManifest): string {
     lifecycle: { preStop: { exec: { command: ["sleep", String(drainSeconds)] } } },
     resources: { requests: { cpu: "10m", memory: "16Mi" }, limits: { memory: "64Mi" } },
   };
-  const podConfig = { terminationGracePeriodSeconds: 4 * drainSeconds, hostNetwork };
-  const { updateStrategy } = options;
+  const podConfig = { terminationGracePeriodSeconds: 2 + 3 * drainSeconds, hostNetwork };
   const containerService = {
     scaling: { replicas },
     podConfig,
