@@ -162,11 +162,19 @@ function writeConfigs(host: TestHost, places: Places): { coordinator: string; ag
   };
 }
 
-function daemon(host: TestHost, name: "coordinator" | "agent", configPath: string): Daemon {
+/** Starts one of the bundled programs; `network` names a network namespace to run it in. */
+export function daemon(
+  host: TestHost,
+  name: "coordinator" | "agent",
+  configPath: string,
+  network?: string,
+): Daemon {
   const options = name === "agent" ? AGENT_NODE_OPTIONS : [];
   const env = name === "agent" ? AGENT_ENVIRONMENT : {};
-  const args = [...options, join(root, "dist", `${name}.mjs`), "--config", configPath];
-  let program: Program = host.spawn(name, process.execPath, args, { env });
+  const inside = network === undefined ? [] : ["nsenter", `--net=/run/netns/${network}`, "--"];
+  const command = [...inside, process.execPath, ...options, join(root, "dist", `${name}.mjs`)];
+  const [file = "", ...args] = [...command, "--config", configPath];
+  let program: Program = host.spawn(name, file, args, { env });
   const end = async (signal: NodeJS.Signals): Promise<void> => {
     program.kill(signal);
     await program.exited;
@@ -177,7 +185,7 @@ function daemon(host: TestHost, name: "coordinator" | "agent", configPath: strin
     },
     logPath: program.logPath,
     start: () => {
-      program = host.spawn(name, process.execPath, args, { env });
+      program = host.spawn(name, file, args, { env });
     },
     kill: () => end("SIGKILL"),
     stop: () => end("SIGTERM"),

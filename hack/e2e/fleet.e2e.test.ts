@@ -1,0 +1,205 @@
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { waitFor } from "../lib/wait-for.ts";
+import { type Fleet, startFleet } from "../system/fleet.ts";
+
+const limit = { timeout: 180_000 };
+const limitMs = 90_000;
+const hostname = "kubernetes.io/hostname";
+
+/** Tells its own name to everyone who asks on port 8080. */
+const app = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
+/** busybox's wget, linked statically, falls over names: this asks for a page with nc. `get HOST PORT`. */
+const get = `get() { printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 $1 $2 | tail -n 1; }; `;
+
+interface PodJson {
+  readonly name: string;
+  readonly node?: string;
+  readonly stopping?: boolean;
+  readonly nodeLost?: boolean;
+  readonly workloadName: string;
+  readonly status?: { readonly ready?: boolean };
+}
+
+describe("a fleet of two nodes with networks of their own", { concurrency: false }, () => {
+  let fleet: Fleet;
+  let nodePort = 0;
+
+  before(async () => {
+    fleet = await startFleet(2);
+    const spread = [
+      {
+        maxSkew: 1,
+        topologyKey: hostname,
+        whenUnsatisfiable: "ScheduleAnyway",
+        labelSelector: { matchLabels: { app: "web" } },
+      },
+    ];
+    const web = { labels: { app: "web" }, topologySpreadConstraints: spread };
+    await apply([
+      workload("web", 2, app, web),
+      workload("client-1", 1, "exec sleep 100000", { nodeSelector: { [hostname]: "n1" } }),
+      workload("client-2", 1, "exec sleep 100000", { nodeSelector: { [hostname]: "n2" } }),
+      {
+        name: "web",
+        service: { target: "web", type: "NodePort", ports: [{ name: "http", port: 80, targetPort: 8080 }] },
+      },
+    ]);
+    await waitFor(
+      async () =>
+        (await serving("web")).length === 2 &&
+        (await serving("client-1")).length === 1 &&
+        (await serving("client-2")).length === 1,
+      { what: "all pods are ready", limitMs },
+    );
+    const [service] = await fleet.ask<{ nodePorts?: { nodePort: number }[] }[]>([
+      "get",
+      "services",
+      "-n",
+      "e2e",
+    ]);
+    nodePort = service?.nodePorts?.[0]?.nodePort ?? 0;
+  }, limit);
+  after(() => fleet?.close(), limit);
+
+  test("pods of every node reach a service's pods on all nodes, by its name", limit, async () => {
+    const names = (await serving("web")).map(({ name }) => name).sort();
+    assert.deepEqual((await serving("web")).map(({ node }) => node).sort(), ["n1", "n2"]);
+    for (const client of ["client-1", "client-2"]) {
+      await waitFor(async () => (await answers(client, 30)).join() === names.join(), {
+        what: `${client} reaches both`,
+        limitMs,
+      });
+    }
+  });
+
+  test(
+    "a node port leads from outside to the pods of all nodes, whichever node is asked",
+    limit,
+    async () => {
+      const names = (await serving("web")).map(({ name }) => name).sort();
+      for (const { address } of fleet.nodes) {
+        const found = new Set<string>();
+        for (let i = 0; i < 30; i++) found.add(await page(address, nodePort));
+        assert.deepEqual([...found].sort(), names, address);
+      }
+    },
+  );
+
+  test(
+    "a node that is lost: its pods are replaced, clients are led elsewhere, and it comes back without surplus",
+    limit,
+    async () => {
+      const [, lost] = fleet.nodes;
+      await lost?.connected(false);
+      const replaced = async (): Promise<boolean> => {
+        const pods = await serving("web");
+        return pods.length === 2 && pods.every(({ node }) => node === "n1");
+      };
+      await waitFor(replaced, { what: "both pods serve on the node that is left", limitMs });
+      const names = (await serving("web")).map(({ name }) => name).sort();
+      await waitFor(async () => (await answers("client-1", 30)).join() === names.join(), {
+        what: "clients reach them only",
+        limitMs,
+      });
+      await lost?.connected(true);
+      const settled = async (): Promise<boolean> => {
+        const nodes = await fleet.ask<{ ready?: boolean }[]>(["node", "ls"]);
+        const pods = (await allPods()).filter(({ workloadName }) => workloadName === "web");
+        return nodes.every(({ ready }) => ready === true) && pods.length === 2 && pods.every(isServing);
+      };
+      await waitFor(settled, {
+        what: "the node is back, and nothing of the old pods is left",
+        limitMs,
+        explain: () => JSON.stringify(seen),
+      });
+    },
+  );
+
+  test("a node is drained without a moment with fewer pods than wanted", limit, async (t) => {
+    let fewest = 2;
+    let watching = true;
+    const watch = (async () => {
+      while (watching) fewest = Math.min(fewest, (await serving("web")).length);
+    })();
+    const { exitCode, stderr, stdout } = await fleet.forage([
+      "node",
+      "drain",
+      "n1",
+      "--wait",
+      "--timeout",
+      "90s",
+    ]);
+    watching = false;
+    await watch;
+    // The client that only this node may run stays in its way.
+    t.diagnostic(`drain: ${exitCode} ${stdout} ${stderr}`);
+    const moved = await serving("web");
+    assert.deepEqual(
+      moved.map(({ node }) => node),
+      ["n2", "n2"],
+    );
+    assert.equal(fewest, 2);
+    assert.equal((await fleet.forage(["node", "uncordon", "n1"])).exitCode, 0);
+  });
+
+  async function apply(resources: readonly object[]): Promise<void> {
+    const { exitCode, stderr } = await fleet.forage(
+      ["apply", "-f", "-"],
+      JSON.stringify({ namespace: "e2e", resources }),
+    );
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  function allPods(): Promise<PodJson[]> {
+    return fleet.ask<PodJson[]>(["get", "pods", "-n", "e2e"]);
+  }
+
+  async function serving(workloadName: string): Promise<PodJson[]> {
+    return (await allPods()).filter((pod) => pod.workloadName === workloadName && isServing(pod));
+  }
+
+  async function answers(client: string, times: number): Promise<string[]> {
+    const [pod] = await serving(client);
+    const script = `${get} i=0; while [ $i -lt ${times} ]; do get web 80; i=$((i+1)); done`;
+    const { stdout } = await fleet.forage(["exec", pod?.name ?? "", "-n", "e2e", "--", "sh", "-c", script]);
+    return [...new Set(stdout.trim().split("\n"))].sort();
+  }
+});
+
+function isServing({ status, stopping, nodeLost }: PodJson): boolean {
+  return status?.ready === true && stopping !== true && nodeLost !== true;
+}
+
+/** What is at `/`, or what went wrong. */
+function page(host: string, port: number): Promise<string> {
+  return new Promise((resolve) => {
+    let text = "";
+    const socket = connect({ host, port, timeout: 10_000 }, () => socket.write("GET / HTTP/1.0\r\n\r\n"));
+    socket.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+    socket.on("timeout", () => socket.destroy(new Error("silent")));
+    socket.on("error", (error) => resolve(error.message));
+    socket.on("close", () => resolve(text.trim().split("\n").at(-1) ?? ""));
+  });
+}
+
+function workload(name: string, replicas: number, script: string, podConfig: object): object {
+  return {
+    name,
+    containerService: {
+      scaling: { replicas },
+      podConfig: { terminationGracePeriodSeconds: 1, ...podConfig },
+      container: {
+        name: "main",
+        image: "localhost/forage/busybox:1",
+        command: ["sh", "-c", script],
+        env: [{ name: "POD", fieldRef: "metadata.name" }],
+        ports: [{ name: "http", containerPort: 8080 }],
+        resources: { requests: { cpu: "10m", memory: "16Mi" } },
+      },
+    },
+  };
+}

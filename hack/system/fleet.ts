@@ -1,0 +1,176 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { stringify } from "yaml";
+import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
+import { findPodCidr, virtualIpsBeside } from "../instance/pod-cidr.ts";
+import { type RunResult, run } from "../lib/run.ts";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { type Daemon, daemon, freeAddresses, waitForReady } from "./system.ts";
+
+/** A coordinator and several nodes on one machine, each with a containerd and a network of its own, joined by a bridge. */
+export interface Fleet {
+  readonly nodes: readonly FleetNode[];
+  readonly coordinator: Daemon;
+  /** Runs the command; its exit code is the caller's to judge. */
+  forage(args: readonly string[], input?: string): Promise<RunResult>;
+  /** Runs it for what it prints as JSON; throws when it fails. */
+  ask<T>(args: readonly string[]): Promise<T>;
+  close(): Promise<void>;
+}
+
+export interface FleetNode {
+  readonly name: string;
+  /** Where the other nodes and this machine reach it. */
+  readonly address: string;
+  readonly host: TestHost;
+  readonly agent: Daemon;
+  /** Takes the node's network away, or gives it back. */
+  connected(yes: boolean): Promise<void>;
+}
+
+const root = join(import.meta.dirname, "..", "..");
+const readyLimitMs = 60_000;
+
+export async function startFleet(
+  size: number,
+  coordinatorSettings: Readonly<Record<string, unknown>> = {},
+): Promise<Fleet> {
+  await bundlePrograms({ root, outDir: join(root, "dist"), programs: PROGRAMS });
+  const hosts: TestHost[] = [];
+  const close = async (): Promise<void> => {
+    for (const host of hosts) await host.close();
+  };
+  try {
+    for (let i = 0; i < size; i++) hosts.push(await startTestHost());
+    return { ...(await build(hosts, coordinatorSettings)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function build(
+  hosts: readonly TestHost[],
+  coordinatorSettings: Readonly<Record<string, unknown>>,
+): Promise<Omit<Fleet, "close">> {
+  const [main] = hosts;
+  if (main === undefined) throw new RangeError("a fleet has nodes");
+  // Of the range that is kept for measuring networks; which part of it, this process says.
+  const prefix = `198.18.${process.pid % 256}`;
+  const bridge = `br-${main.name}`;
+  await run("ip", ["link", "add", bridge, "type", "bridge"]);
+  await run("ip", ["address", "add", `${prefix}.1/24`, "dev", bridge]);
+  await run("ip", ["link", "set", bridge, "up"]);
+  const grpc = `${prefix}.1:${20_000 + (process.pid % 10_000)}`;
+  const [http = ""] = await freeAddresses(1);
+  const podCidr = await findPodCidr(main.name);
+  const data = join(main.dir, "coordinator");
+  const tokenFile = join(main.dir, "admin-token");
+  const coordinatorConfig = write(main, "coordinator", {
+    dataDir: data,
+    grpc: { listen: grpc },
+    http: { listen: http },
+    adminTokenFile: tokenFile,
+    services: { virtualIps: virtualIpsBeside(podCidr) },
+    ...coordinatorSettings,
+  });
+  const coordinator = daemon(main, "coordinator", coordinatorConfig);
+  await waitForReady(http, coordinator);
+  const cli = write(main, "cli", { server: grpc, caFile: join(data, "ca.crt"), tokenFile });
+  const forage: Fleet["forage"] = (args, input) =>
+    run(process.execPath, [join(root, "dist", "forage.mjs"), ...args], {
+      env: { FORAGE_CONFIG: cli },
+      allowFailure: true,
+      timeoutMs: 180_000,
+      ...(input !== undefined && { input }),
+    });
+  const ask: Fleet["ask"] = async (args) => {
+    const { stdout, stderr, exitCode } = await forage([...args, "-o", "json"]);
+    if (exitCode !== 0) throw new Error(`forage ${args.join(" ")}: ${stderr}`);
+    return JSON.parse(stdout);
+  };
+  const nodes: FleetNode[] = [];
+  for (const [index, host] of hosts.entries()) {
+    const address = `${prefix}.${index + 2}`;
+    const { token } = await ask<{ token: string }>(["token", "create", "--node", `n${index + 1}`]);
+    nodes.push(
+      await startNode({
+        host,
+        name: `n${index + 1}`,
+        address,
+        bridge,
+        gateway: `${prefix}.1`,
+        grpc,
+        podCidr,
+        token,
+      }),
+    );
+  }
+  const ready = async (): Promise<boolean> => {
+    const found = await ask<{ ready?: boolean }[]>(["node", "ls"]);
+    return found.length === hosts.length && found.every((node) => node.ready === true);
+  };
+  await waitFor(ready, { what: "all nodes are ready", limitMs: readyLimitMs });
+  return { nodes, coordinator, forage, ask };
+}
+
+interface NodePlaces {
+  readonly host: TestHost;
+  readonly name: string;
+  readonly address: string;
+  readonly bridge: string;
+  readonly gateway: string;
+  readonly grpc: string;
+  /** The same on every node, as on hosts of their own. */
+  readonly podCidr: string;
+  readonly token: string;
+}
+
+async function startNode({
+  host,
+  name,
+  address,
+  bridge,
+  gateway,
+  grpc,
+  podCidr,
+  token,
+}: NodePlaces): Promise<FleetNode> {
+  // Found by the host's name when it is removed.
+  const network = `net-${host.name}`;
+  const link = `v-${host.name}`;
+  await run("ip", ["netns", "add", network]);
+  await run("ip", ["link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", network]);
+  await run("ip", ["link", "set", link, "master", bridge, "up"]);
+  const inside = ["-n", network];
+  await run("ip", [...inside, "address", "add", `${address}/24`, "dev", "eth0"]);
+  for (const it of ["lo", "eth0"]) await run("ip", [...inside, "link", "set", it, "up"]);
+  await run("ip", [...inside, "route", "add", "default", "via", gateway]);
+  writeFileSync(join(host.dir, "join-token"), token, { mode: 0o600 });
+  const config = write(host, "agent", {
+    dataDir: join(host.dir, "agent"),
+    runDir: join(host.dir, "run"),
+    coordinator: grpc,
+    joinTokenFile: join(host.dir, "join-token"),
+    nodeName: name,
+    instance: host.name,
+    podCidr,
+    containerd: { address: host.containerd.address, namespace: host.namespace },
+    nerdctl: host.nerdctlPath,
+    cniBinDir: "/usr/lib/cni",
+    http: { listen: "127.0.0.1:7602" },
+    advertiseAddress: address,
+  });
+  const connected = async (yes: boolean): Promise<void> => {
+    await run("ip", ["link", "set", link, yes ? "up" : "down"]);
+  };
+  return { name, address, host, agent: daemon(host, "agent", config, network), connected };
+}
+
+function write(host: TestHost, name: string, content: unknown): string {
+  mkdirSync(host.dir, { recursive: true });
+  const path = join(host.dir, `${name}.yaml`);
+  writeFileSync(path, stringify(content));
+  return path;
+}
