@@ -13,6 +13,7 @@ import { helpCommand } from "./help.ts";
 import { jobLs } from "./job-ls.ts";
 import { jobRun } from "./job-run.ts";
 import { logs } from "./logs.ts";
+import { metric } from "./metric.ts";
 import { nodeDrain } from "./node-drain.ts";
 import { nodeForget } from "./node-forget.ts";
 import { nodeLs } from "./node-ls.ts";
@@ -75,6 +76,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
     nodeForget,
   ]),
   rebalance,
+  metric,
   groupCommands("token", "Make tokens", [tokenCreate]),
   versionCommand,
   completionCommand(() => program),
