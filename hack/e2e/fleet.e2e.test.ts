@@ -104,9 +104,11 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
         limitMs,
       });
       await lost?.connected(true);
+      let seen: readonly PodJson[] = [];
       const settled = async (): Promise<boolean> => {
         const nodes = await fleet.ask<{ ready?: boolean }[]>(["node", "ls"]);
-        const pods = (await allPods()).filter(({ workloadName }) => workloadName === "web");
+        seen = await allPods();
+        const pods = seen.filter(({ workloadName }) => workloadName === "web");
         return nodes.every(({ ready }) => ready === true) && pods.length === 2 && pods.every(isServing);
       };
       await waitFor(settled, {
