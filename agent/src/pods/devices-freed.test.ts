@@ -39,6 +39,31 @@ test("a device that is given back just as a pod is told that there is none is as
   assert.equal(again, asked);
 });
 
+test("a pod that is over gives its device back, though it stays", async () => {
+  const { agent, clock, gpu, host } = aHost();
+  agent.assign({ ...aPod("a"), restartPolicy: "Never" });
+  await clock.advance(10_000);
+  assert.equal(gpu.holder, "a");
+  host.end(host.running()[0]?.id ?? "", 0);
+  await clock.advance(10_000);
+  assert.equal(agent.statuses.get("a")?.phase, "SUCCEEDED");
+  assert.equal(gpu.holder, undefined);
+  agent.assign(aPod("b"));
+  await clock.advance(60_000);
+  assert.equal(gpu.holder, "b");
+});
+
+test("a container that is to run again keeps its device", async () => {
+  const { agent, clock, gpu, host } = aHost();
+  agent.assign({ ...aPod("a"), restartPolicy: "OnFailure" });
+  await clock.advance(10_000);
+  host.end(host.running()[0]?.id ?? "", 1);
+  await clock.advance(10_000);
+  assert.equal(agent.statuses.get("a")?.phase, "RUNNING");
+  assert.equal(gpu.holder, "a");
+  assert.equal(gpu.releases, 0);
+});
+
 function aHost() {
   const clock = new SimClock();
   const random = seededRandom(1);
@@ -47,7 +72,7 @@ function aHost() {
   const gpu = new OneGpu(clock);
   const agent = new SimAgent(host, new SimDisk(), random, [], gpu.devices());
   agent.start(false);
-  return { agent, clock, gpu };
+  return { agent, clock, gpu, host };
 }
 
 class OneGpu {
@@ -57,6 +82,7 @@ class OneGpu {
   holder: string | undefined;
   /** Whoever is refused is refused too late. */
   freedMeanwhile = false;
+  releases = 0;
 
   constructor(clock: SimClock) {
     this.#clock = clock;
@@ -80,6 +106,7 @@ class OneGpu {
       },
       release: async (podUid) => {
         if (this.holder !== podUid) return;
+        this.releases += 1;
         this.holder = undefined;
         freed();
       },

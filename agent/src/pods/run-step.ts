@@ -2,6 +2,7 @@ import { HOST_NETWORK } from "../runtime/runtime.ts";
 import { adopted, inNewSandbox } from "./container-memory.ts";
 import { type ContainerMemory, memoryOf, type PodMemory, withContainer } from "./pod.ts";
 import { allContainers, initContainersOf, roleOf } from "./pod-containers.ts";
+import { isLive, outcomeOf, type PodView } from "./pod-view.ts";
 import type { PodWorld } from "./pod-world.ts";
 import { postStart } from "./post-start.ts";
 import { recordExit } from "./record-exit.ts";
@@ -32,8 +33,11 @@ export async function runStep(world: PodWorld, step: Step, context: StepContext)
       return { volumesShown: view.pod.volumes };
     case "adopt":
       return adopt(world, context, step.container, step.id);
-    case "recordExit":
-      return recordExit(world, context, step.container, step.id);
+    case "recordExit": {
+      const effect = await recordExit(world, context, step.container, step.id);
+      await releaseIfOver(world, view, effect);
+      return effect;
+    }
     case "startContainer":
       return startContainer(world, context, step.container, step.attempt);
     case "postStart":
@@ -54,6 +58,13 @@ export async function runStep(world: PodWorld, step: Step, context: StepContext)
     default:
       return step satisfies never;
   }
+}
+
+/** A pod that is over stays for its logs, which need no device. */
+async function releaseIfOver(world: PodWorld, view: PodView, { change }: StepEffect): Promise<void> {
+  const memory = change?.(view.memory) ?? view.memory;
+  const isOver = outcomeOf({ ...view, memory }) !== undefined && !view.containers.some(isLive);
+  if (isOver) await world.devices.release(view.pod.uid);
 }
 
 async function attachSandbox(world: PodWorld, { view, signal }: StepContext): Promise<StepEffect> {

@@ -1,6 +1,7 @@
 import type { Drain, Node } from "@forage/proto/forage/operator/v1/operator";
 import type { DrainRecord, NodeTaint } from "@forage/proto/forage/store/v1/store";
 import { formatBytes, formatMilliCpu, podRequests } from "@forage/scheduler";
+import { endOf } from "../../control/job/pod-state.ts";
 import { nodeProblems } from "../../model/node-conditions.ts";
 import { conditionTaints } from "../../model/node-taints.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
@@ -47,6 +48,7 @@ function taintView({ key, value, effect }: NodeTaint) {
 function requestedOn(pods: readonly PodEntry[]): Record<string, string> {
   const sums = new Map<string, number>();
   for (const pod of pods) {
+    if (pod.record.job !== undefined && endOf(pod) !== undefined) continue;
     for (const [resource, amount] of podRequests(podSpecOf(pod.record))) {
       sums.set(resource, (sums.get(resource) ?? 0) + amount);
     }
