@@ -1,0 +1,58 @@
+import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import {
+  ApplyResourcesRequest,
+  type ApplyResourcesResponse,
+  ForageServiceClient,
+  RolloutStatus,
+} from "@forage/proto/forest/v1/forage";
+import type { CoordinatorProcess } from "./coordinator-process.ts";
+
+/** Of each service: what one pod's change costs grows with it, and must not with the fleet. */
+const replicas = 100;
+/** A request takes not many more. */
+const servicesPerRequest = 100;
+
+/** Applies that many pods, a hundred of each service, and resolves when all their rollouts have succeeded. */
+export async function applyPods(coordinator: CoordinatorProcess, pods: number): Promise<void> {
+  const { address, caPem, token } = coordinator;
+  const forage = new ForageServiceClient(address, channelCredentials({ caPem }));
+  const metadata = bearerMetadata(token);
+  try {
+    for (const request of requestsFor(pods)) {
+      const { rolloutId } = await new Promise<ApplyResourcesResponse>((resolve, reject) =>
+        forage.applyResources(request, metadata, (error, response) =>
+          error ? reject(error) : resolve(response),
+        ),
+      );
+      for await (const event of forage.watchRollout({ rolloutId }, metadata)) {
+        if (event.status === RolloutStatus.FAILED || event.status === RolloutStatus.ROLLED_BACK)
+          throw new Error(`${event.resourceName} failed: ${event.message}`);
+      }
+    }
+  } finally {
+    forage.close();
+  }
+}
+
+export function requestsFor(pods: number): ApplyResourcesRequest[] {
+  const names = Array.from({ length: Math.ceil(pods / replicas) }, (_, index) => `app-${index}`);
+  const requests: ApplyResourcesRequest[] = [];
+  for (let from = 0; from < names.length; from += servicesPerRequest)
+    requests.push(requestFor(`bench-${from}`, names.slice(from, from + servicesPerRequest)));
+  return requests;
+}
+
+function requestFor(applyId: string, names: readonly string[]): ApplyResourcesRequest {
+  const container = {
+    name: "main",
+    image: "registry.example/app:v1",
+    ports: [{ name: "http", containerPort: 8080, protocol: "TCP" }],
+    resources: { requests: { cpu: "100m", memory: "64Mi" } },
+  };
+  const value = { scaling: { replicas }, container };
+  return ApplyResourcesRequest.fromPartial({
+    applyId,
+    namespace: "bench",
+    resources: names.map((name) => ({ name, spec: { $case: "containerService" as const, value } })),
+  });
+}

@@ -1,0 +1,54 @@
+import { nodeId } from "@forage/identity";
+import type { ConnectRequest } from "@forage/proto/forage/agent/v1/agent";
+import type { Core } from "../../coordinator/src/core.ts";
+import { Channel } from "../../coordinator/src/link/channel.ts";
+import { connect } from "../../coordinator/src/link/connect.ts";
+import { helloOf, PodAnswers, statusesOf, statusOf } from "./pod-answers.ts";
+
+const capacity = 1_000;
+export const heartbeatMs = 60_000;
+
+/** An agent without a host at the other end of the coordinator's own stream handler. */
+export class LocalAgent {
+  readonly #answers = new PodAnswers(() => {});
+  readonly #requests = new Channel<ConnectRequest>(capacity);
+  #flips = 0;
+
+  constructor(name: string, core: Core, signal: AbortSignal) {
+    void this.#run(name, core, signal);
+    const timer = setInterval(() => {
+      void this.#requests.push({
+        message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
+      });
+    }, heartbeatMs);
+    signal.addEventListener("abort", () => {
+      clearInterval(timer);
+      this.#requests.close();
+    });
+  }
+
+  get pods(): number {
+    return this.#answers.pods.size;
+  }
+
+  /** One of its pods is no longer ready, or is again. */
+  flip(): { readonly uid: string; readonly ready: boolean } | undefined {
+    const pod = this.#answers.pods.values().next().value;
+    if (pod === undefined) return undefined;
+    const ready = this.#flips++ % 2 === 1;
+    void this.#requests.push(statusesOf([statusOf(pod, ready)]));
+    return { uid: pod.uid, ready };
+  }
+
+  async #run(name: string, core: Core, signal: AbortSignal): Promise<void> {
+    void this.#requests.push({ message: { $case: "hello", value: helloOf(name) } });
+    const caller = { kind: "node", nodeId: nodeId(name) } as const;
+    const context = { method: "", caller, peer: "", signal };
+    for await (const response of connect(this.#requests, context, core.services.connect)) {
+      // What comes encoded is about services, of which there are none.
+      if (Buffer.isBuffer(response)) continue;
+      const answer = this.#answers.answer(response);
+      if (answer !== undefined) void this.#requests.push(answer);
+    }
+  }
+}

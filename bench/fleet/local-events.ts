@@ -1,0 +1,100 @@
+import { generateKeyPairSync, randomBytes } from "node:crypto";
+import { CertificateAuthority } from "@forage/identity/ca";
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import { pino } from "pino";
+import { forageService } from "../../coordinator/src/api/forage/service.ts";
+import { readConfig } from "../../coordinator/src/config.ts";
+import { systemClock } from "../../coordinator/src/control/clock.ts";
+import { type Core, startCore } from "../../coordinator/src/core.ts";
+import { encodeRecord } from "../../coordinator/src/model/codec.ts";
+import { nodeKey } from "../../coordinator/src/model/keys.ts";
+import { IdentityIssuer } from "../../coordinator/src/objects/identity-issuer.ts";
+import { openVault } from "../../coordinator/src/objects/open-vault.ts";
+import { createMemoryStore, type Store } from "../../coordinator/src/store/index.ts";
+import { waitFor } from "../../hack/lib/wait-for.ts";
+import { requestsFor } from "./apply-pods.ts";
+import { heartbeatMs, LocalAgent } from "./local-agent.ts";
+
+const podsPerNode = 10;
+const warmUps = 300;
+const events = 3_000;
+const limitMs = 600_000;
+
+/** In this process, without sockets and disk: what the coordinator does when one pod of a fleet that is at rest changes. */
+export async function measureLocalEvents(nodes: number, result: Record<string, number>): Promise<void> {
+  const store = createMemoryStore({ clock: systemClock() });
+  for (let index = 0; index < nodes; index++) await putNode(store, `n${index}`);
+  globalThis.gc?.();
+  const emptyBytes = process.memoryUsage().heapUsed;
+  const core = await openCore(store);
+  const gone = new AbortController();
+  const agents = Array.from({ length: nodes }, (_, index) => new LocalAgent(`n${index}`, core, gone.signal));
+  try {
+    const pods = nodes * podsPerNode;
+    const forage = forageService(core.services.forage);
+    const caller = { kind: "user", name: "bench", grants: [{ role: "admin", namespaces: "*" }] } as const;
+    const context = { method: "", caller, peer: "", signal: gone.signal };
+    for (const request of requestsFor(pods)) await forage.applyResources(request, context);
+    const isRest = async (): Promise<boolean> =>
+      core.state.pods().length === pods &&
+      core.state.activeRollouts().length === 0 &&
+      core.state.pods().every(({ status }) => status?.ready);
+    await waitFor(isRest, { what: `${pods} pods are ready`, limitMs, everyMs: 500 });
+    globalThis.gc?.();
+    const perPodBytes = (process.memoryUsage().heapUsed - emptyBytes) / pods;
+    await flip(agents, core, warmUps);
+    result[`${nodes} nodes: processor time a change of one pod (µs)`] = await flip(agents, core, events);
+    if (globalThis.gc !== undefined)
+      result[`${nodes} nodes: heap a pod, agent included (kB)`] = perPodBytes / 1000;
+  } finally {
+    gone.abort();
+    core.stopSessions();
+    await core.close();
+    await store.close();
+  }
+}
+
+/** Microseconds of processor time each; one after the other, until the view shows it. */
+async function flip(agents: readonly LocalAgent[], core: Core, count: number): Promise<number> {
+  const before = process.cpuUsage();
+  const busy = agents.filter(({ pods }) => pods > 0);
+  for (let index = 0; index < count; index++) {
+    const pod = busy[(index * 7919) % busy.length]?.flip();
+    if (pod === undefined) throw new Error("no node has pods");
+    while (core.state.podByUid(pod.uid)?.status?.ready !== pod.ready)
+      await new Promise((resolve) => setImmediate(resolve));
+  }
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / count;
+}
+
+async function putNode(store: Store, name: string): Promise<void> {
+  const value = encodeRecord(NodeRecord, NodeRecord.fromPartial({ name, serials: ["01"] }));
+  await store.txn([], [{ kind: "put", key: nodeKey(name), value }]);
+}
+
+async function openCore(store: Store): Promise<Core> {
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const clock = systemClock();
+  return startCore({
+    // All agents share this process with the coordinator: what they say may be late.
+    config: {
+      ...readConfig(["--data-dir", "/nonexistent"], {}),
+      heartbeatIntervalSeconds: heartbeatMs / 1000,
+    },
+    store,
+    epoch: 1,
+    clusterId: "bench",
+    authority: await CertificateAuthority.create("bench", { nowMs: clock.nowMs, randomBytes }),
+    vault: await openVault([{ id: "bench", bytes: randomBytes(32) }], store),
+    issuer: new IdentityIssuer({ issuer: "bench", keys: [privateKey] }),
+    clock,
+    log: pino({ level: "silent" }),
+    randomName: (length) => randomBytes(length).toString("hex").slice(0, length),
+    randomBytes,
+    defer: (run) => setImmediate(run),
+    onFatal: (error) => {
+      throw error;
+    },
+  });
+}

@@ -1,0 +1,60 @@
+import { parseArgs } from "node:util";
+import { waitFor } from "../../hack/lib/wait-for.ts";
+import { cpuSeconds, residentMb } from "../apply/process-cost.ts";
+import { applyPods } from "./apply-pods.ts";
+import { startCoordinatorProcess } from "./coordinator-process.ts";
+import { measureLocalEvents } from "./local-events.ts";
+import { SocketAgents } from "./socket-agents.ts";
+
+type Result = Record<string, number>;
+
+const applyLimitMs = 600_000;
+
+/** A fleet of agents without hosts: how fast many pods get to their nodes, and what one small change costs as the fleet grows. */
+export async function main(): Promise<void> {
+  const number = { type: "string" } as const;
+  const { values } = parseArgs({ options: { agents: number, pods: number, sizes: number } });
+  const result: Result = {};
+  const agents = Number(values.agents ?? 1_000);
+  if (agents > 0) await measureApply(agents, Number(values.pods ?? 10 * agents), result);
+  const sizes = (values.sizes ?? "100,1000,5000").split(",").map(Number);
+  for (const nodes of sizes.filter((size) => size > 0)) await measureLocalEvents(nodes, result);
+  const width = Math.max(...Object.keys(result).map((name) => name.length));
+  for (const [name, value] of Object.entries(result))
+    console.log(`${name.padEnd(width)}  ${value.toFixed(1).padStart(10)}`);
+  console.log(JSON.stringify({ bench: "fleet", ...result }));
+}
+
+/** Over sockets with TLS on both sides: the coordinator is a process of its own, all agents are in this one. */
+async function measureApply(count: number, pods: number, result: Result): Promise<void> {
+  const coordinator = await startCoordinatorProcess();
+  const agents = new SocketAgents();
+  try {
+    const startedMs = performance.now();
+    await agents.start(coordinator, count);
+    result[`${count} agents join and connect (s)`] = (performance.now() - startedMs) / 1000;
+    const idle = { cpu: cpuSeconds(coordinator.pid), mb: residentMb(coordinator.pid) };
+    result[`coordinator resident, ${count} agents, no pods (MB)`] = idle.mb;
+    const appliedMs = performance.now();
+    const done = applyPods(coordinator, pods);
+    await waitFor(async () => agents.given >= pods, {
+      what: "all pods are given to their nodes",
+      limitMs: applyLimitMs,
+      everyMs: 20,
+    });
+    const seconds = (performance.now() - appliedMs) / 1000;
+    result[`apply → ${pods} pods on their nodes (s)`] = seconds;
+    result["pods on their nodes, a second"] = pods / seconds;
+    await done;
+    const doneSeconds = (performance.now() - appliedMs) / 1000;
+    result[`apply → all acknowledged, rollout succeeded (s)`] = doneSeconds;
+    result["pods acknowledged, a second"] = pods / doneSeconds;
+    result["coordinator's processor time a pod (ms)"] =
+      ((cpuSeconds(coordinator.pid) - idle.cpu) * 1000) / pods;
+    result[`coordinator resident, ${pods} pods (MB)`] = residentMb(coordinator.pid);
+    result["coordinator resident, a pod (kB)"] = ((residentMb(coordinator.pid) - idle.mb) * 1000) / pods;
+  } finally {
+    agents.close();
+    await coordinator.close();
+  }
+}

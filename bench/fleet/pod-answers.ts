@@ -1,0 +1,89 @@
+import {
+  type ConnectRequest,
+  type ConnectResponse,
+  type Hello,
+  type PodAssignment,
+  PodPhase,
+  PodStatus,
+} from "@forage/proto/forage/agent/v1/agent";
+
+/** What a hollow agent has been told, and what it answers: every pod runs at once, and is gone at once. */
+export class PodAnswers {
+  readonly pods = new Map<string, PodAssignment>();
+  readonly #onGiven: () => void;
+
+  constructor(onGiven: () => void) {
+    this.#onGiven = onGiven;
+  }
+
+  /** Undefined: there is nothing to say. */
+  answer({ message }: ConnectResponse): ConnectRequest | undefined {
+    const given =
+      message?.$case === "snapshot"
+        ? message.value.pods
+        : message?.$case === "delta"
+          ? message.value.upserts
+          : [];
+    if (message?.$case === "delta") for (const uid of message.value.removals) this.pods.delete(uid);
+    for (const pod of given) {
+      if (!this.pods.has(pod.uid)) this.#onGiven();
+      this.pods.set(pod.uid, pod);
+    }
+    return given.length === 0 ? undefined : statusesOf(given.map((pod) => statusOf(pod)));
+  }
+}
+
+export function statusesOf(pods: PodStatus[]): ConnectRequest {
+  return { message: { $case: "podStatuses", value: { pods } } };
+}
+
+export function statusOf(
+  { uid, namespace, name, specHash, stopping, template }: PodAssignment,
+  ready = true,
+): PodStatus {
+  if (stopping) return PodStatus.fromPartial({ uid, namespace, name, phase: PodPhase.REMOVED });
+  const container = {
+    name: template?.container?.name ?? "",
+    ready,
+    state: { $case: "running", value: {} },
+  } as const;
+  return PodStatus.fromPartial({
+    uid,
+    namespace,
+    name,
+    specHash,
+    phase: PodPhase.RUNNING,
+    ready,
+    podIp: "10.0.0.1",
+    containers: [container],
+  });
+}
+
+export function helloOf(node: string): Hello {
+  // With room for little more than its share, so that all nodes are used.
+  const allocatable = { cpu: "16", memory: "64Gi", pods: "11", "ephemeral-storage": "100Gi" };
+  return {
+    agentVersion: "0.0.0",
+    bootId: "boot",
+    sessionId: `${node}-1`,
+    clusterId: "",
+    assignmentRevision: 0n,
+    pods: [],
+    node: {
+      capacity: allocatable,
+      allocatable,
+      labels: {},
+      address: "192.0.2.1",
+      os: "linux",
+      kernel: "",
+      architecture: "amd64",
+      containerdVersion: "",
+      nerdctlVersion: "",
+      conditions: [],
+      images: [],
+      runtimeClasses: [],
+      selinux: false,
+      claims: [],
+    },
+  };
+}
