@@ -58,6 +58,11 @@ test("what is wrong is named", (t) => {
     ["dataDir: /d\ngrpc: { listen: 'a:65536' }", /grpc\.listen/],
     ["dataDir: /d\nrollout: { progressDeadlineSeconds: 0 }", /rollout\.progressDeadlineSeconds/],
     ["dataDir: /d\nheartbeatIntervalSeconds: 0", /heartbeatIntervalSeconds/],
+    [
+      "dataDir: /d\nnodes: { unreachableSeconds: 4 }",
+      /nodes\.unreachableSeconds: must be at least two heartbeats \(5\)/,
+    ],
+    ["dataDir: /d\nrebalance: { maxMoves: 2 }", /rebalance\.intervalSeconds/],
     ["dataDir: /d\nprofile: tight", /profile/],
     ["dataDir: /d\nlogLevel: loud", /logLevel/],
     ["dataDir: /d\nadminTokenFile: token", /adminTokenFile/],

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import { PutObjectRequest } from "@forage/proto/forage/operator/v1/operator";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
@@ -99,6 +100,27 @@ test("when most nodes are lost at once nothing is replaced, until enough are bac
   });
 });
 
+test("pods leave a node that says itself that it can't run them, after a while", limit, async (t) => {
+  const { world, agents } = await aFleet(t, ["n1", "n2"], { notReadyTolerationSeconds: 1 });
+  await apply(world, "a1", aContainerService("web", { scaling: { replicas: 4 } }));
+  const [broken] = agents;
+  const allocatable = { cpu: "4", memory: "8Gi", pods: "110" };
+  const conditions = [{ type: "RuntimeReady", status: false, reason: "Gone", message: "no answer" }];
+  broken?.say({ $case: "nodeReport", value: NodeReport.fromPartial({ allocatable, conditions }) });
+  await until("all replicas are ready elsewhere", async () => {
+    const pods = await podsOf(world);
+    return pods.length === 4 && pods.every((pod) => pod.node === "n2" && pod.status?.ready);
+  });
+  const node = await nodeOf(world, "n1");
+  assert.deepEqual([node.ready, node.unreachable, node.message], [false, false, "RuntimeReady: no answer"]);
+  assert.ok(node.notReadySince !== undefined);
+  broken?.say({ $case: "nodeReport", value: NodeReport.fromPartial({ allocatable }) });
+  await until("it is well again", async () => {
+    const { ready, notReadySince } = await nodeOf(world, "n1");
+    return ready && notReadySince === undefined;
+  });
+});
+
 test("a loss is remembered over a restart of the coordinator", limit, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2"]);
   const toleration = { key: "node.kubernetes.io/unreachable", operator: "Exists", effect: "NoExecute" };
@@ -125,8 +147,12 @@ test("a loss is remembered over a restart of the coordinator", limit, async (t) 
 
 const everything = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
 
-async function aFleet(t: Parameters<typeof startWorld>[0], names: readonly string[]) {
-  const world = await startWorld(t, {}, quick);
+async function aFleet(
+  t: Parameters<typeof startWorld>[0],
+  names: readonly string[],
+  limits: Partial<typeof nodes> = {},
+) {
+  const world = await startWorld(t, {}, { ...quick, nodes: { ...nodes, ...limits } });
   const agents: HollowAgent[] = [];
   for (const name of names) agents.push(await HollowAgent.start(world, { name }));
   await until("they are connected", async () => {
