@@ -101,13 +101,13 @@ export class RolloutPlay {
   }
 
   /** Its container crashes again and again. */
-  crashes(name: string): void {
-    this.waits(name, "CrashLoopBackOff", "starts again soon", 2);
+  crashes(name: string, node?: string): void {
+    this.waits(name, "CrashLoopBackOff", "starts again soon", 2, node);
   }
 
-  waits(name: string, reason: string, message: string, restartCount = 0): void {
+  waits(name: string, reason: string, message: string, restartCount = 0, node?: string): void {
     const container = { name: "main", restartCount, state: { $case: "waiting", value: { reason, message } } };
-    this.says(name, { phase: PodPhase.PENDING, containers: [container] } as StatusFields);
+    this.says(name, { phase: PodPhase.PENDING, containers: [container] } as StatusFields, node);
   }
 
   /** Nothing of it is left. */

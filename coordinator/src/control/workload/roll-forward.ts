@@ -81,14 +81,16 @@ function rolling(
   const steps: WorkloadStep[] = [...create(fresh, changing ? "new revision" : "too few replicas", workload)];
   if (before !== undefined)
     steps.push(...create(again, "too few replicas while the rollout is held", before));
-  steps.push(...keepCurrent(roll, current, input));
   if (hold.type === "paused" || hold.type === "held") {
-    const surplus = staying.length - Math.max(replicas + surge, current.length);
-    for (const pod of victims(old, surplus, input)) steps.push(stop(pod, "too many replicas"));
-  } else {
-    steps.push(...retireOld(roll, { current, old, leaving }, { unavailable, oldTarget }, input));
+    // Of either side, what is of least use first: that they are held must not cost those that serve.
+    const surplus = staying.length - replicas - (old.length > 0 ? surge : 0);
+    return [...steps, ...relabel(roll, current, victims(staying, surplus, input))];
   }
-  return steps;
+  return [
+    ...steps,
+    ...keepCurrent(roll, current, input),
+    ...retireOld(roll, { current, old, leaving }, { unavailable, oldTarget }, input),
+  ];
 }
 
 /** How many pods of the revision in force there are to be for now. */
@@ -110,15 +112,24 @@ function stop(pod: PodEntry, why: string): WorkloadStep {
 }
 
 /** Labels follow without new pods, and there are no more than are wanted. */
-function keepCurrent({ workload }: Roll, current: readonly PodEntry[], input: WorkloadInput): WorkloadStep[] {
-  const surplus = new Set(victims(current, current.length - workload.replicas, input));
-  const steps: WorkloadStep[] = [];
-  // A pod is written once in a transaction, and one that goes needs no new labels.
-  for (const pod of current) {
-    if (!surplus.has(pod) && !sameLabels(pod.record.labels, workload.labels))
-      steps.push({ type: "relabel-pod", pod });
-  }
-  return [...steps, ...[...surplus].map((pod) => stop(pod, "too many replicas"))];
+function keepCurrent(roll: Roll, current: readonly PodEntry[], input: WorkloadInput): WorkloadStep[] {
+  return relabel(roll, current, victims(current, current.length - roll.workload.replicas, input));
+}
+
+/** Stops the surplus, and gives the rest their labels: a pod is written once in a transaction, and one that goes needs no new ones. */
+function relabel(
+  { workload }: Roll,
+  current: readonly PodEntry[],
+  surplus: readonly PodEntry[],
+): WorkloadStep[] {
+  const going = new Set(surplus);
+  const outdated = current.filter(
+    (pod) => !going.has(pod) && !sameLabels(pod.record.labels, workload.labels),
+  );
+  return [
+    ...outdated.map((pod): WorkloadStep => ({ type: "relabel-pod", pod })),
+    ...surplus.map((pod) => stop(pod, "too many replicas")),
+  ];
 }
 
 /**
