@@ -25,8 +25,8 @@ test("a first deployment: pods with their nodes, and nothing is changed by plann
   const [web] = plan.resources;
   const [create] = web?.steps.filter(({ step }) => step === "create-pods") ?? [];
   assert.deepEqual(
-    [create?.count, create?.placements.map(({ node, pods }) => `${node} ${pods}`)],
-    [2, ["n1 1", "n2 1"]],
+    [create?.count, create?.placements.map(({ node, pods, why }) => `${node} ${pods}: ${why}`)],
+    [2, ["n1 1: the best of 2 nodes that can take it", "n2 1: the best of 2 nodes that can take it"]],
   );
   assert.deepEqual(web?.notes, []);
   assert.deepEqual(await everything(world), before);

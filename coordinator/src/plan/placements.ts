@@ -2,15 +2,18 @@ import type { PlannedPlacement, PlannedStep } from "@forage/proto/forage/operato
 import type { PodEntry } from "../state/entries.ts";
 import type { LoggedStep } from "./sandbox.ts";
 
-interface WhyUnplaced {
-  get(uid: string): { readonly summary: string } | undefined;
+/** What tells why pods are where they are. */
+export interface PlacementFacts {
+  readonly unplaced: { get(uid: string): { readonly summary: string } | undefined };
+  /** Each node with what keeps the pod off it. */
+  readonly explainPlacement: (pod: PodEntry) => { readonly feasible: readonly string[] } | undefined;
 }
 
 /** Pure: the steps of one workload in one round, with the nodes of the pods that they made, in the order in which these came. */
 export function placementsOf(
   steps: readonly LoggedStep[],
   made: readonly PodEntry[],
-  unplaced: WhyUnplaced,
+  facts: PlacementFacts,
 ): Omit<PlannedStep, "round">[] {
   let given = 0;
   return steps.map(({ workload: _, step, count, pod, why, ...rest }) => {
@@ -22,20 +25,30 @@ export function placementsOf(
       count: pods,
       pod: text(pod),
       why: text(why),
-      placements: grouped(its, unplaced),
+      placements: grouped(its, facts),
       detail: detailOf(pods > 0 ? rest : { count, ...rest }),
     };
   });
 }
 
-function grouped(pods: readonly PodEntry[], unplaced: WhyUnplaced): PlannedPlacement[] {
+function grouped(pods: readonly PodEntry[], facts: PlacementFacts): PlannedPlacement[] {
   const found = new Map<string, PlannedPlacement>();
-  for (const { record } of pods) {
-    const why = record.node === "" ? (unplaced.get(record.uid)?.summary ?? "") : "";
-    const key = `${record.node}\n${why}`;
-    found.set(key, { node: record.node, pods: (found.get(key)?.pods ?? 0) + 1, why });
+  for (const pod of pods) {
+    const { node, uid } = pod.record;
+    const key = node === "" ? `\n${facts.unplaced.get(uid)?.summary ?? ""}` : node;
+    const known = found.get(key);
+    // Pods of one step are alike: one explanation does for all of them on a node.
+    const why = known?.why ?? (node === "" ? key.slice(1) : whyThere(pod, facts));
+    found.set(key, { node, pods: (known?.pods ?? 0) + 1, why });
   }
   return [...found.values()].sort((a, b) => (a.node < b.node ? -1 : 1));
+}
+
+function whyThere(pod: PodEntry, { explainPlacement }: PlacementFacts): string {
+  const feasible = explainPlacement(pod)?.feasible ?? [];
+  // It takes up room itself now, perhaps the last there was.
+  const nodes = new Set([...feasible, pod.record.node]).size;
+  return nodes === 1 ? "the only node that can take it" : `the best of ${nodes} nodes that can take it`;
 }
 
 /** `revision 3`, `index 2`, `state complete` */

@@ -84,7 +84,7 @@ function addRound(
   const byWorkload = new Map<string, LoggedStep[]>();
   for (const step of taken) byWorkload.set(step.workload, [...(byWorkload.get(step.workload) ?? []), step]);
   for (const [workload, its] of byWorkload) {
-    const planned = placementsOf(its, sandbox.newPodsOf(workload), control.unplaced).map((step) => ({
+    const planned = placementsOf(its, sandbox.newPodsOf(workload), control).map((step) => ({
       ...step,
       round,
     }));
