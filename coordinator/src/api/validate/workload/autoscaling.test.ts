@@ -155,3 +155,9 @@ describeSpec("container_service", "where pods tell their metrics", [
     [key("scheme")],
   ],
 ]);
+
+for (const kind of ["job", "cron_job"] as const)
+  describeSpec(kind, `metrics of a ${kind}`, [
+    ["a port", annotated({ "forage.dev/metrics-port": "9090" }), [key("port")]],
+    ["another annotation", annotated({ "example.com/note": "x" }), []],
+  ]);

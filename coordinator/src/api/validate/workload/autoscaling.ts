@@ -1,4 +1,9 @@
-import type { AutoscalingPolicy, Container, ContainerServiceSpec } from "@forage/proto/forest/v1/forage";
+import type {
+  AutoscalingPolicy,
+  Container,
+  ContainerServiceSpec,
+  PodConfig,
+} from "@forage/proto/forest/v1/forage";
 import { amountText } from "../../../model/amount-text.ts";
 import {
   measuredResources,
@@ -22,6 +27,13 @@ export function validateAutoscaled(spec: ContainerServiceSpec, field: Field): vo
   }
   validateNames(policy, at);
   for (const resource of utilized(policy)) requireRequests(spec, resource, field);
+}
+
+/** Of pods that nobody scales. `field`: the annotations. */
+export function refuseMetricsAnnotations(config: PodConfig | undefined, field: Field): void {
+  for (const name of Object.values(metricsAnnotations))
+    if (Object.hasOwn(config?.annotations ?? {}, name))
+      field.key(name).invalid("is for container services: nothing else is scaled");
 }
 
 /** Two targets of one name and type would be two answers to one question. */

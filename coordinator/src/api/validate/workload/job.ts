@@ -4,6 +4,7 @@ import type { Field } from "../field.ts";
 import { validatePod } from "../pod/pod.ts";
 import { countProblem, rangeProblem, secondsProblem } from "../syntax/numbers.ts";
 import { choiceProblem } from "../syntax/text.ts";
+import { refuseMetricsAnnotations } from "./autoscaling.ts";
 
 /** As many as a service may have replicas. */
 const maxCompletions = 10_000;
@@ -26,6 +27,7 @@ export function validateRun(
   if (spec.jobConfig !== undefined) validateJobConfig(spec.jobConfig, field.at("job_config"));
   checkRestartPolicies(spec, field);
   checkBackoffAnnotation(spec, field);
+  refuseMetricsAnnotations(spec.podConfig, field.at("pod_config").at("annotations"));
 }
 
 /** For no retries at all, which the contract's 0 can't say. */
