@@ -12,6 +12,11 @@ export class ObjectRates<K> {
   readonly #buckets = new Map<K, Bucket>();
   readonly #silenced = new Set<K>();
 
+  /** Objects that are remembered. */
+  get size(): number {
+    return this.#buckets.size;
+  }
+
   /** Takes one from the object's bucket; false: it is empty, and the event counts as dropped. */
   take(object: K, nowMs: number): boolean {
     const bucket = this.#buckets.get(object) ?? { fullAtMs: nowMs, dropped: 0 };
