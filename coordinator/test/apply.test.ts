@@ -28,13 +28,14 @@ test("one thing wrong with one resource stores none of them", limit, async (t) =
 
 test("what is not supported is UNIMPLEMENTED by its path, and stores nothing either", limit, async (t) => {
   const world = await startWorld(t);
-  const job = ForageResource.fromPartial({
-    name: "once",
-    spec: { $case: "job", value: { container: { name: "main", image: "app:v1" } } },
+  const route = ForageResource.fromPartial({
+    name: "front",
+    spec: { $case: "route", value: { targetService: "web", hostnames: ["shop.example"] } },
   });
-  const error = await refused(world.forage().applyResources(aRequest("a1", [aContainerService("web"), job])));
+  const bundle = [aContainerService("web"), route];
+  const error = await refused(world.forage().applyResources(aRequest("a1", bundle)));
   assert.equal(error.code, status.UNIMPLEMENTED);
-  assert.deepEqual(fieldsOf(error), ["resources[1].job"]);
+  assert.deepEqual(fieldsOf(error), ["resources[1].route"]);
   assert.deepEqual((await world.operator().listResources(all)).resources, []);
 });
 
