@@ -14,6 +14,7 @@ import {
 import { connect } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { bundlePrograms } from "../bundling/bundle-programs.ts";
 import { findStaticBusybox } from "../lib/busybox-image.ts";
 import { loadImage } from "../lib/load-image.ts";
 import { packOciArchive } from "../lib/oci-archive.ts";
@@ -183,6 +184,78 @@ describe("sessions with real containers", { concurrency: false }, () => {
         .split("\n")
         .filter((line) => /^(ready|before|after)$/.test(line)),
       ["ready", "before", "after"],
+    );
+  });
+
+  test("logs: one stream of two, followed over a restart of agent and log reader", limit, async (t) => {
+    const outDir = join(host.dir, "reader");
+    const programs = { logs: "agent/src/log-reader/main.ts" };
+    await bundlePrograms({ root: join(import.meta.dirname, "..", ".."), outDir, programs });
+    let lives = 0;
+    const startReader = async () => {
+      lives += 1;
+      const args = [join(outDir, "logs.mjs"), "--dir", join(host.dir, "agent", "log-streams")];
+      const reader = host.spawn(`reader-${lives}`, process.execPath, args);
+      await waitFor(() => reader.readLog().includes("log-reader-started"), {
+        what: "the log reader runs",
+        limitMs: 60_000,
+        explain: () => reader.readLog(),
+      });
+      return reader;
+    };
+    const reader = await startReader();
+    const script = "echo out; echo err >&2; exec sleep 100000";
+    const web = webManifest({
+      name: "apart",
+      image: host.image,
+      replicas: 1,
+      command: ["sh", "-c", script],
+    });
+    const manifest = web.replace(
+      '"podConfig":{',
+      '"podConfig":{"annotations":{"forage.dev/log-streams":"separate"},',
+    );
+    const applied = await system.forage(["apply", "-f", "-"], manifest);
+    assert.equal(applied.exitCode, 0, applied.stderr);
+    const logs = (...options: string[]) =>
+      system.forage(["logs", "container_service/apart", "-n", "e2e", ...options]);
+    await waitFor(async () => (await logs("--stream", "stderr")).stdout === "err\n", {
+      what: "stderr alone",
+      limitMs: 60_000,
+    });
+    assert.equal((await logs("--stream", "stdout")).stdout, "out\n");
+    const one = await system.forage(["logs", pod, "-n", "e2e", "--stream", "stderr"]);
+    assert.notEqual(one.exitCode, 0);
+    assert.match(one.stderr, /forage\.dev\/log-streams: separate/);
+    const wrong = await system.forage(["apply", "-f", "-"], manifest.replace('"separate"', '"split"'));
+    assert.match(wrong.stderr, /annotations\["forage\.dev\/log-streams"\]: must be combined or separate/);
+
+    const [apart] = (await system.forage(["get", "pods", "-n", "e2e", "-o", "name"])).stdout
+      .split("\n")
+      .filter((line) => line.includes("apart"));
+    const name = apart?.split("/").at(-1) ?? "";
+    const { child, said } = start(["logs", "-f", name, "-n", "e2e", "--stream", "stderr"]);
+    t.after(() => child.kill("SIGKILL"));
+    const shows = (text: string) =>
+      waitFor(() => said().includes(text), { what: text, limitMs: 60_000, explain: said });
+    await shows("err\n");
+    await system.agent.kill();
+    reader.kill("SIGKILL");
+    await reader.exited;
+    await startReader();
+    system.agent.start();
+    await waitForNode(system);
+    const write = ["exec", name, "-n", "e2e", "--", "sh", "-c", "echo no; echo after >/proc/1/fd/2"];
+    await waitFor(async () => (await system.forage(write)).exitCode === 0, {
+      what: "exec works again",
+      limitMs: 60_000,
+    });
+    await shows("after\n");
+    assert.deepEqual(
+      said()
+        .split("\n")
+        .filter((line) => /^(out|err|no|after)$/.test(line)),
+      ["err", "after"],
     );
   });
 

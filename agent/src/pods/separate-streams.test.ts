@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { separateStreams } from "./separate-streams.ts";
+
+const says = (streams: string) => ({ annotations: { "forage.dev/log-streams": streams } });
+
+for (const [what, pod, container, byDefault, expected] of [
+  ["nothing said", {}, {}, false, false],
+  ["the host's default", {}, {}, true, true],
+  ["asked for", says("separate"), {}, false, true],
+  ["asked for one log where the default is two", says("combined"), {}, true, false],
+  ["a terminal", says("separate"), { tty: true }, true, false],
+  ["a runtime that is a program, by default", {}, { ociRuntime: "/usr/bin/crun" }, true, true],
+  ["a runtime that is none, by default", {}, { ociRuntime: "io.containerd.kata.v2" }, true, false],
+  // Refused when the container starts.
+  [
+    "a runtime that is none, asked for",
+    says("separate"),
+    { ociRuntime: "io.containerd.kata.v2" },
+    false,
+    true,
+  ],
+] as const) {
+  test(`streams are ${expected ? "apart" : "together"}: ${what}`, () => {
+    assert.equal(separateStreams(pod, container, byDefault), expected);
+  });
+}

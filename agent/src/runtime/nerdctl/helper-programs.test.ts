@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { execFileSync, spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { linkRuntime, needsOwnRuntime, prepareHelpers } from "./helper-programs.ts";
+
+function given(t: TestContext) {
+  const dir = mkdtempSync(join(tmpdir(), "forage-helpers-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const streamPipes = { stdout: join(dir, "a b'1"), stderr: join(dir, "2") };
+  execFileSync("mkfifo", [streamPipes.stdout, streamPipes.stderr]);
+  const home = join(dir, "home");
+  mkdirSync(home);
+  // Tells what it was called with, and how its streams are open.
+  const ociRuntime = join(dir, "it's runc");
+  const script = `#!/bin/sh\nexec 9>'${dir}/seen'; echo "$@" >&9; for fd in 0 1 2; do readlink /proc/$$/fd/$fd >&9; done\n`;
+  writeFileSync(ociRuntime, script, { mode: 0o755 });
+  const programs = join(dir, "programs");
+  const seen = () => readFileSync(join(dir, "seen"), "utf8").trimEnd().split("\n");
+  return { programs, home, ociRuntime, streamPipes, seen };
+}
+
+test("creating a container opens its pipes, at both ends: without a reader nothing waits", async (t) => {
+  const { programs, home, ociRuntime, streamPipes, seen } = given(t);
+  const { ownRuntime } = await prepareHelpers(programs, { ociRuntime, streamPipes });
+  const runtime = await linkRuntime(home, ownRuntime, streamPipes);
+  const args = ["--root", "/x y", "create", "--bundle", "/b", "id"];
+  const { status } = spawnSync(runtime, args, { timeout: 60_000, stdio: ["ignore", "pipe", "pipe"] });
+  assert.equal(status, 0);
+  assert.deepEqual(seen(), [args.join(" "), "/dev/null", streamPipes.stdout, streamPipes.stderr]);
+});
+
+test("all else of a runtime keeps its own streams", async (t) => {
+  const { programs, home, ociRuntime, streamPipes, seen } = given(t);
+  const { ownRuntime } = await prepareHelpers(programs, { ociRuntime, streamPipes });
+  const runtime = await linkRuntime(home, ownRuntime, streamPipes);
+  for (const command of ["start", "exec", "kill", "delete", "state"]) {
+    spawnSync(runtime, [command, "id"], { timeout: 60_000, stdio: ["ignore", "pipe", "pipe"] });
+    const [words, , out, err] = seen();
+    assert.equal(words, `${command} id`);
+    assert.match(`${out} ${err}`, /^(pipe|socket):\S+ (pipe|socket):\S+$/);
+  }
+});
+
+test("a container's missing pipes fail its start", async (t) => {
+  const { programs, home, ociRuntime, streamPipes } = given(t);
+  const { ownRuntime } = await prepareHelpers(programs, { ociRuntime, streamPipes });
+  const runtime = await linkRuntime(home, ownRuntime, { ...streamPipes, stdout: "/nowhere/1" });
+  assert.notEqual(spawnSync(runtime, ["create", "id"], { timeout: 60_000 }).status, 0);
+});
+
+test("each kind has a program of its own, made once, and a shim can't be called through one", async (t) => {
+  const { programs, ociRuntime, streamPipes } = given(t);
+  await prepareHelpers(programs, { ociRuntime, streamPipes });
+  await prepareHelpers(programs, { ociRuntime, streamPipes });
+  await prepareHelpers(programs, { ociRuntime, streamPipes, stdin: true });
+  await prepareHelpers(programs, { ociRuntime, stdin: true });
+  await prepareHelpers(programs, { ociRuntime });
+  assert.equal(readdirSync(programs).length, 3);
+  const shim = { ociRuntime: "io.containerd.kata.v2" };
+  await assert.rejects(
+    prepareHelpers(programs, { ...shim, streamPipes }),
+    /stdout and stderr can't be kept apart by the runtime io\.containerd\.kata\.v2/,
+  );
+  await assert.rejects(
+    prepareHelpers(programs, { ...shim, stdin: true }),
+    /stdin without tty can't be kept open/,
+  );
+  assert.equal(needsOwnRuntime({ tty: true, stdin: true, streamPipes }), false);
+  assert.equal(needsOwnRuntime({ streamPipes }), true);
+});
