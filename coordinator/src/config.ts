@@ -161,7 +161,7 @@ function settle(flags: Flags, environment: Readonly<Record<string, string | unde
   override(settings, "http", http && Object.assign({}, settings.http, http));
   override(settings, "destination", listen(flags.destination ?? environment.FORAGE_DESTINATION));
   const result = schema.safeParse(settings);
-  if (result.success) return checked(result.data);
+  if (result.success) return checked(result.data, file ?? "configuration");
   const problems = result.error.issues.map(
     ({ path, message }) => `${path.join(".") || "configuration"}: ${message}`,
   );
@@ -173,11 +173,11 @@ export function hostPort(text: string): HostPort {
   return { host: text.slice(0, colon).replace(/^\[|\]$/g, ""), port: Number(text.slice(colon + 1)) };
 }
 
-function checked(config: Config): Config {
+function checked(config: Config, file: string): Config {
   const { unreachableSeconds = Number.POSITIVE_INFINITY } = config.nodes;
   if (unreachableSeconds < 2 * config.heartbeatIntervalSeconds) {
     throw new ConfigError(
-      `nodes.unreachableSeconds: must be at least two heartbeats (${2 * config.heartbeatIntervalSeconds}), as one may be late`,
+      `${file}: nodes.unreachableSeconds: must be at least two heartbeats (${2 * config.heartbeatIntervalSeconds}), as one may be late`,
     );
   }
   if (config.destination !== "off" && !isLoopback(hostPort(config.destination.listen).host)) {
