@@ -12,6 +12,8 @@ export function describeJobStep(step: JobStep): Record<string, unknown> {
     case "stop-pod":
     case "forget-pod":
       return { step: step.type, pod: step.pod.record.name, why: step.why };
+    case "relabel-pod":
+      return { step: step.type, pod: step.pod.record.name };
     case "remove-job":
       return { step: step.type, why: step.why };
     case "forget-resource":

@@ -2,6 +2,7 @@ import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { type Container, EnvVar } from "@forage/proto/forest/v1/forage";
 import { hashMessage } from "../../model/hash.ts";
 import type { Job } from "../../model/job.ts";
+import type { Labels } from "../../model/labels.ts";
 import type { Priority } from "../../model/priority.ts";
 import type { NewPod } from "../pod-pieces.ts";
 
@@ -28,20 +29,25 @@ export function podOfJob(
 ): NewPod {
   const template = index === undefined ? job.template : indexed(job.template, index);
   const number = index === undefined ? "" : `-${index}`;
-  const labels = { ...job.labels, [nameKey]: job.name };
   return {
     namespace: job.namespace,
     workloadKind: "job",
     workloadName: job.name,
     name: named(job.name, `${number}-${suffix}`),
     uid,
-    labels: index === undefined ? labels : { ...labels, [indexKey]: String(index) },
+    labels: labelsOf(job, index),
     template,
     templateHash: hashMessage(PodTemplate, template),
     priority,
     job: { run: job.run, index, counted: "" },
     hostname: index === undefined ? "" : named(job.name, number),
   };
+}
+
+/** Of a pod of the job. */
+export function labelsOf(job: Job, index: number | undefined): Labels {
+  const labels = { ...job.labels, [nameKey]: job.name };
+  return index === undefined ? labels : { ...labels, [indexKey]: String(index) };
 }
 
 function named(name: string, suffix: string): string {

@@ -43,6 +43,13 @@ for (const [what, config, run, pods, expected] of [
     [pod("a")],
     ["create-pod"],
   ],
+  [
+    "pods follow the labels of the request",
+    {},
+    {},
+    [pod("a", { labels: { release: "1" } })],
+    ["relabel-pod a"],
+  ],
   ["none beside enough", { completions: 5, parallelism: 2 }, {}, [pod("a"), pod("b")], []],
   [
     "parallelism that shrank, those of least use first",
@@ -285,6 +292,8 @@ function describeStep(step: JobStep): string {
       return `count-pods ${step.pods.map(({ record }) => record.name).join(" ")}`;
     case "stop-pod":
       return `stop-pod ${step.pod.record.name} ${step.why}`;
+    case "relabel-pod":
+      return `relabel-pod ${step.pod.record.name}`;
     case "forget-pod":
       return `forget-pod ${step.pod.record.name}`;
     case "create-pod":
@@ -303,7 +312,12 @@ function pod(
   name: string,
   { run = "this", ...fields }: PodFields & { readonly run?: string } = {},
 ): PodEntry {
-  return aPod({ name, kind: "job", workload: "migrate", job: { run }, ...fields });
+  const index = fields.job?.index;
+  const labels = {
+    "batch.kubernetes.io/job-name": "migrate",
+    ...(index !== undefined && { "batch.kubernetes.io/job-completion-index": String(index) }),
+  };
+  return aPod({ name, kind: "job", workload: "migrate", job: { run }, labels, ...fields });
 }
 
 function indexed(name: string, index: number): PodEntry {

@@ -1,11 +1,14 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
+import { hashLabels } from "../../model/hash.ts";
 import type { Job } from "../../model/job.ts";
+import type { Labels } from "../../model/labels.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { nextPodMs } from "./back-off.ts";
 import { newStatus } from "./count.ts";
 import { parseIndexes } from "./indexes.ts";
+import { labelsOf } from "./job-pod.ts";
 import { endOf, failedRunsOf, failureOf, failureText } from "./pod-state.ts";
 
 /** What to do for one job. The same objects are executed and printed. */
@@ -16,6 +19,7 @@ export type JobStep =
   | { readonly type: "write-status"; readonly status: JobStatus; readonly why: string }
   | { readonly type: "create-pod"; readonly index: number | undefined; readonly why: string }
   | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly why: string }
+  | { readonly type: "relabel-pod"; readonly pod: PodEntry; readonly labels: Labels }
   /** Nothing of the pod is or ever was on a node: its record goes. */
   | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }
   /** It has ended long enough ago. */
@@ -170,6 +174,13 @@ function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInp
   const leaving = mine.filter((pod) => isLeaving(pod, input));
   const surplus = surplusOf(open, job, run);
   const steps: JobStep[] = surplus.map(([pod, why]) => ({ type: "stop-pod", pod, why }));
+  const going = new Set(surplus.map(([pod]) => pod));
+  steps.push(
+    ...relabel(
+      open.filter((pod) => !going.has(pod)),
+      job,
+    ),
+  );
   if (nextPodMs(run, input.nowMs) > input.nowMs || input.held) return steps;
   const missing = wantedOf(job, run, open.length) - open.length - leaving.length;
   const count = Math.min(maxCreatedAtOnce, missing);
@@ -185,6 +196,14 @@ function goOn(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInp
 function isLeaving({ record }: PodEntry, { nodeReady }: JobInput): boolean {
   const stops = record.job?.counted === "" && record.stoppingSince !== undefined;
   return stops && (record.node === "" || nodeReady(record.node));
+}
+
+/** The request's labels follow without new pods. */
+function relabel(pods: readonly PodEntry[], job: Job): JobStep[] {
+  return pods.flatMap((pod): JobStep[] => {
+    const labels = labelsOf(job, pod.record.job?.index);
+    return hashLabels(pod.record.labels) === hashLabels(labels) ? [] : [{ type: "relabel-pod", pod, labels }];
+  });
 }
 
 /** Pods at a time. */

@@ -132,6 +132,8 @@ export class JobReconciler {
         return [createPod(this.#newPod(required(look.job), step.index), nowMs)];
       case "stop-pod":
         return [stopPod(step.pod, step.why, nowMs)];
+      case "relabel-pod":
+        return [rewritePod(step.pod, { ...step.pod.record, labels: { ...step.labels } })];
       case "forget-pod":
         return [forgetPod(step.pod)];
       case "remove-job": {
