@@ -10,7 +10,7 @@ import { startWorld, type World } from "./support/world.ts";
 const limit = { timeout: 120_000 };
 const nodes = {
   unreachableSeconds: 1.5,
-  startGraceSeconds: 2,
+  startGraceSeconds: 60,
   unreachableTolerationSeconds: 1,
   notReadyTolerationSeconds: 300,
 };

@@ -11,7 +11,7 @@ export const quickLosses = {
   heartbeatIntervalSeconds: 0.5,
   nodes: {
     unreachableSeconds: 1.5,
-    startGraceSeconds: 2,
+    startGraceSeconds: 60,
     unreachableTolerationSeconds: 1,
     notReadyTolerationSeconds: 300,
   },
