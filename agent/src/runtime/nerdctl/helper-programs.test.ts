@@ -15,7 +15,7 @@ function given(t: TestContext) {
   mkdirSync(home);
   // Tells what it was called with, and how its streams are open.
   const ociRuntime = join(dir, "it's runc");
-  const script = `#!/bin/sh\nexec 9>'${dir}/seen'; echo "$@" >&9; for fd in 0 1 2; do readlink /proc/$$/fd/$fd >&9; done\n`;
+  const script = `#!/bin/sh\nfds=$(cd /proc/$$/fd && readlink 0 1 2); printf '%s\\n' "$*" "$fds" > '${dir}/seen'\n`;
   writeFileSync(ociRuntime, script, { mode: 0o755 });
   const programs = join(dir, "programs");
   const seen = () => readFileSync(join(dir, "seen"), "utf8").trimEnd().split("\n");
