@@ -45,6 +45,7 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/PutMetric": "editor",
   "/forage.operator.v1.OperatorService/ListMetrics": "viewer",
   "/forage.operator.v1.OperatorService/DeleteMetric": "editor",
+  "/forage.operator.v1.OperatorService/RunCronJob": "editor",
   "/forage.operator.v1.OperatorService/CreateJoinToken": "cluster admin",
   "/forage.operator.v1.OperatorService/CreateApiToken": "cluster admin",
   "/forage.agent.v1.EnrollmentService/Join": "anyone",
