@@ -82,6 +82,21 @@ test("what is written while no reader is there waits, also when its writer ends"
   assert.deepEqual(readdirSync(dir), ["reader.sock"]);
 });
 
+test("all is in the log by the time a sync is answered, and a drop too", async (t) => {
+  const { logFile, client, start, texts } = given(t);
+  const { reader } = await start();
+  const { stdout } = await client.begin(logFile);
+  const out = openSync(stdout, "r+");
+  // Not one turn of the loop in between.
+  writeSync(out, "one\n");
+  reader.answer({ kind: "sync", logFile });
+  assert.deepEqual(texts(), ["stdout F one", ""]);
+  writeSync(out, "two\n");
+  closeSync(out);
+  reader.answer({ kind: "drop", logFile });
+  assert.deepEqual(texts(), ["stdout F one", "stdout F two", ""]);
+});
+
 test("a reader stops by itself when both streams have ended", async (t) => {
   const { dir, logFile, client, start, texts } = given(t);
   const { reader } = await start();
