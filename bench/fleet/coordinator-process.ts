@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,7 +19,8 @@ const startLimitMs = 60_000;
 /** The coordinator as it is run, with its store on disk, in a directory that goes with it. */
 export async function startCoordinatorProcess(): Promise<CoordinatorProcess> {
   const dir = mkdtempSync(join(tmpdir(), "forage-bench-"));
-  const address = `127.0.0.1:${await freePort()}`;
+  const port = await freePort();
+  const address = `127.0.0.1:${port}`;
   const tokenFile = join(dir, "admin.token");
   const config = {
     dataDir: dir,
@@ -34,7 +35,7 @@ export async function startCoordinatorProcess(): Promise<CoordinatorProcess> {
   const child = spawn(process.execPath, [main, "--config", configFile], { stdio: "inherit" });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const deadlineMs = performance.now() + startLimitMs;
-  while (!isReady(dir, tokenFile)) {
+  while (!(await isOpen(port))) {
     if (child.exitCode !== null || performance.now() > deadlineMs)
       throw new Error("the coordinator did not start");
     await delay(100);
@@ -52,12 +53,15 @@ export async function startCoordinatorProcess(): Promise<CoordinatorProcess> {
   };
 }
 
-function isReady(dir: string, tokenFile: string): boolean {
-  try {
-    return readFileSync(join(dir, "ca.crt"), "utf8") !== "" && readFileSync(tokenFile, "utf8") !== "";
-  } catch {
-    return false;
-  }
+function isOpen(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
 }
 
 function freePort(): Promise<number> {

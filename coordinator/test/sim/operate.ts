@@ -1,4 +1,9 @@
-import { UpdateNodeRequest, UpdateRolloutRequest } from "@forage/proto/forage/operator/v1/operator";
+import {
+  DrainNodeRequest,
+  UpdateNodeRequest,
+  UpdateRolloutRequest,
+} from "@forage/proto/forage/operator/v1/operator";
+import { drainNode } from "../../src/api/operator/drain-node.ts";
 import { updateNode } from "../../src/api/operator/update-node.ts";
 import { updateRollout } from "../../src/api/operator/update-rollout.ts";
 import { namespace, type Script } from "./script.ts";
@@ -22,10 +27,10 @@ export function operate(world: World, script: Script): void {
   } else if (choice < 0.66) {
     const name = script.anyService();
     if (name !== undefined) changeRollout(world, script, name, anAction(world));
-  } else if (choice < 0.74) {
+  } else if (choice < 0.73) {
     const node = random.pick(world.nodes).name;
     changeNode(world, node, aNodeChange(world));
-  }
+  } else if (choice < 0.76) drain(world, random.pick(world.nodes).name);
 }
 
 /** Whatever was held back or kept away goes on. */
@@ -75,4 +80,13 @@ function changeNode(
   world.clients.call(name, `update of ${name}`, (coordinator) =>
     updateNode(request, coordinator.core.services.operator),
   );
+}
+
+function drain(world: World, name: string): void {
+  world.trace.add("user", `drains ${name}`);
+  const request = DrainNodeRequest.fromPartial({ name, force: world.random.chance(0.3) });
+  world.clients.call(name, `drain of ${name}`, ({ core }) => {
+    const { operator } = core.services;
+    return drainNode(request, operator);
+  });
 }

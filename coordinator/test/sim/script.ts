@@ -1,11 +1,13 @@
 import { ApplyResourcesRequest, type ForageResource } from "@forage/proto/forest/v1/forage";
 import type { Random } from "../support/random.ts";
+import { CronWish } from "./cron-wish.ts";
 import { JobWish } from "./job-wish.ts";
 import { ServiceWish } from "./service-wish.ts";
 
 /** What operators want of one workload, as they have it in their files. */
 export interface Wish {
   readonly name: string;
+  readonly words: string;
   /** Edits it; returns what was changed, in words. */
   change(): string;
   /** Makes it something that can work. */
@@ -24,9 +26,10 @@ export const namespace = "shop";
 const bundles: Readonly<Record<string, readonly string[]>> = {
   front: ["web", "api"],
   back: ["worker"],
-  tasks: ["import", "report"],
+  tasks: ["import", "report", "nightly"],
 };
 const jobs: ReadonlySet<string> = new Set(bundles.tasks);
+const cronJobs: ReadonlySet<string> = new Set(["nightly"]);
 
 /** Operators' files, changed by chance, and the requests that they make of them. */
 export class Script {
@@ -85,13 +88,18 @@ export class Script {
   #changeOne(name: string): string {
     const wish = this.#wishes.get(name);
     if (wish === undefined) {
-      const made = jobs.has(name) ? new JobWish(name, this.#random) : new ServiceWish(name, this.#random);
+      const made = this.#make(name);
       this.#wishes.set(name, made);
       return `is new: ${made.words}`;
     }
     if (!this.#random.chance(0.08)) return wish.change();
     this.#wishes.delete(name);
     return "is left out";
+  }
+
+  #make(name: string): Wish {
+    if (cronJobs.has(name)) return new CronWish(name, this.#random);
+    return jobs.has(name) ? new JobWish(name, this.#random) : new ServiceWish(name, this.#random);
   }
 
   #request(bundle: string): ApplyResourcesRequest {

@@ -29,7 +29,7 @@ export interface Outcome {
 }
 
 const keptLines = 40;
-const rounds = 24;
+const rounds = 20;
 /** Back-offs, deadlines and slow images together are shorter. */
 const calmMs = 30 * 60_000;
 const lookMs = 5_000;

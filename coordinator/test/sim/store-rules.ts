@@ -6,6 +6,7 @@ import { podSpecOf } from "../../src/model/pod-spec.ts";
 import type { Change, PodEntry, RolloutEntry } from "../../src/state/entries.ts";
 import { State } from "../../src/state/state.ts";
 import type { WatchBatch } from "../../src/store/index.ts";
+import { CronRules } from "./cron-rules.ts";
 import { JobRules } from "./job-rules.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 import type { Blame } from "./violation.ts";
@@ -21,9 +22,11 @@ export class StoreRules {
   constructor(blame: Blame) {
     this.#blame = blame;
     this.jobs = new JobRules(this.state, blame);
+    const cron = new CronRules(this.state, blame);
     this.state.subscribe((changes) => {
       this.#look(changes);
       this.jobs.look(changes);
+      cron.look(changes);
     });
   }
 
@@ -89,7 +92,10 @@ export class StoreRules {
     }
     const { workload } = resource;
     if (workload === undefined || kind !== "container_service") return;
-    const active = this.state.podsOfWorkload(key).filter(({ record }) => record.stoppingSince === undefined);
+    // What is drained stays until another serves in its place.
+    const active = this.state
+      .podsOfWorkload(key)
+      .filter(({ record }) => record.stoppingSince === undefined && record.drainingSince === undefined);
     const most = rollingLimitsOf(workload)?.maxActive ?? workload.replicas;
     if (active.length > most) this.#blame(`${key} has ${active.length} active pods, at most ${most} may be`);
   }

@@ -24,6 +24,9 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/ },
   "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./ },
   "silence-is-gone": { module: "coordinator/src/link/reports.ts", caughtBy: /record is gone/ },
+  "failures-complete": { module: `${control}/job/count.ts`, caughtBy: /have ended well/ },
+  "too-many-at-a-time": { module: `${control}/job/plan.ts`, caughtBy: /at a time|were wanted|twice/ },
+  "forbids-nothing": { module: "coordinator/src/model/cron-job.ts", caughtBy: /was started beside/ },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
 };
 

@@ -1,0 +1,9 @@
+import { cronJobOf as real } from "../../../src/model/cron-job.ts";
+
+export * from "../../../src/model/cron-job.ts";
+
+/** Lets runs go on beside one another, whatever is asked for. */
+export const cronJobOf: typeof real = (record) => {
+  const cron = real(record);
+  return cron && { ...cron, concurrency: "Allow" };
+};
