@@ -23,9 +23,39 @@ for (const [what, status, runs, failure] of [
   ],
   [
     "it waits to run again",
-    { containers: [{ name: "main", state: waiting, restartCount: 1, lastTermination: bad }] },
-    2,
+    {
+      containers: [
+        { name: "main", state: waiting, restartCount: 0, lastTermination: bad, terminations: [bad] },
+      ],
+    },
+    1,
     text,
+  ],
+  [
+    "it starts again, which is no second failure",
+    {
+      containers: [
+        { name: "main", state: waiting, restartCount: 1, lastTermination: bad, terminations: [bad] },
+      ],
+    },
+    1,
+    text,
+  ],
+  [
+    "more ends than are told",
+    {
+      containers: [
+        { name: "main", state: running, restartCount: 9, lastTermination: bad, terminations: [bad, bad] },
+      ],
+    },
+    9,
+    text,
+  ],
+  [
+    "an init container that was done ran again",
+    { containers: [{ name: "seed", init: true, state: running, restartCount: 1, terminations: [good] }] },
+    0,
+    undefined,
   ],
   [
     "it has ended well in the end",

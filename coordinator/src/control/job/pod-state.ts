@@ -1,4 +1,8 @@
-import { type ContainerTerminated, PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import {
+  type ContainerStatus,
+  type ContainerTerminated,
+  PodPhase,
+} from "@forage/proto/forage/agent/v1/agent";
 import { JobFailure } from "@forage/proto/forage/store/v1/store";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
@@ -9,17 +13,18 @@ export function endOf({ status }: PodEntry): "succeeded" | "failed" | undefined 
   return status?.phase === PodPhase.FAILED ? "failed" : undefined;
 }
 
-/** Runs of its containers that ended badly and were or will be followed by another in the same pod. */
+/**
+ * Runs of its containers that ended badly and were or will be followed by another in the same pod. A container that starts again
+ * may be counted as restarted before it is told to run, so ends are counted, and restarts only where not all ends are told.
+ */
 export function failedRunsOf({ status }: PodEntry): number {
-  if (status === undefined || status.phase === PodPhase.FAILED) return restarts(status?.containers ?? []);
-  const waiting = status.containers.filter(
-    ({ state, lastTermination }) => state?.$case === "waiting" && lastTermination !== undefined,
-  );
-  return restarts(status.containers) + waiting.length;
+  return (status?.containers ?? []).reduce((sum, container) => sum + failedRuns(container), 0);
 }
 
-function restarts(containers: readonly { readonly restartCount: number }[]): number {
-  return containers.reduce((sum, { restartCount }) => sum + restartCount, 0);
+function failedRuns({ terminations, lastTermination, restartCount }: ContainerStatus): number {
+  const newest = lastTermination === undefined ? [] : [lastTermination];
+  const told = terminations.length > 0 ? terminations : newest;
+  return told.length < restartCount ? restartCount : told.filter(isBad).length;
 }
 
 /** The newest bad end of one of its containers, or what its node says of the pod; undefined: nothing of it has failed. */
