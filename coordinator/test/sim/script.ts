@@ -1,19 +1,9 @@
-import { ApplyResourcesRequest, type ForageResource } from "@forage/proto/forest/v1/forage";
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import type { Random } from "../support/random.ts";
 import { CronWish } from "./cron-wish.ts";
 import { JobWish } from "./job-wish.ts";
 import { ServiceWish } from "./service-wish.ts";
-
-/** What operators want of one workload, as they have it in their files. */
-export interface Wish {
-  readonly name: string;
-  readonly words: string;
-  /** Edits it; returns what was changed, in words. */
-  change(): string;
-  /** Makes it something that can work. */
-  mend(): void;
-  resource(): ForageResource;
-}
+import type { Wish } from "./wish.ts";
 
 export interface BundleRequest {
   readonly bundle: string;

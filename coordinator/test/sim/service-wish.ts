@@ -1,7 +1,7 @@
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import type { Random } from "../support/random.ts";
 import { imageOf, type ProgramKind } from "./programs.ts";
-import type { Wish } from "./script.ts";
+import type { Wish } from "./wish.ts";
 
 interface Strategy {
   readonly type: string;

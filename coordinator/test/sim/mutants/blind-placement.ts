@@ -1,6 +1,6 @@
-import { Fleet as RealFleet } from "../../../../scheduler/src/index.ts";
+import { Fleet as RealFleet } from "@forage/scheduler";
 
-export * from "../../../../scheduler/src/index.ts";
+export * from "@forage/scheduler";
 
 /** Knows of no pods but those that it has placed itself. */
 export class Fleet extends RealFleet {

@@ -1,0 +1,12 @@
+import type { ForageResource } from "@forage/proto/forest/v1/forage";
+
+/** What operators want of one workload, as they have it in their files. */
+export interface Wish {
+  readonly name: string;
+  readonly words: string;
+  /** Edits it; returns what was changed, in words. */
+  change(): string;
+  /** Makes it something that can work. */
+  mend(): void;
+  resource(): ForageResource;
+}
