@@ -140,8 +140,10 @@ describe("a canary", () => {
     play.apply("app:v1", four, canary("1"));
     play.finish();
     assert.deepEqual([count(play, "app:v1"), play.state()], [4, "SUCCEEDED"]);
-    play.apply("app:v1", { scaling: { replicas: 8 } }, canary("1"));
-    assert.deepEqual(play.settle(), ["start revision 1", "create 4 app:v1"]);
+    play.apply("app:v2", four);
+    play.finish();
+    play.apply("app:v2", { scaling: { replicas: 8 } }, canary("1"));
+    assert.deepEqual(play.settle(), ["start revision 2", "create 4 app:v2"]);
   });
 
   test("with no surge gives way first", () => {

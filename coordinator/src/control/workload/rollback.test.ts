@@ -131,6 +131,22 @@ describe("a version that fails", () => {
     assert.equal(play.state(), "ROLLED_BACK");
   });
 
+  test("isn't rolled back where it was good before and only more of it doesn't come up", () => {
+    const play = changing();
+    play.finish();
+    play.apply("app:v2", { scaling: { replicas: 3 } });
+    play.settle();
+    play.crashes(play.pods.find(({ status }) => !status?.ready)?.record.name ?? "");
+    play.finish();
+    assert.deepEqual([play.state(), play.attempt.rolledBackTo], ["SUCCEEDED", 0]);
+    play.apply("app:v2", { scaling: { replicas: 4 } });
+    play.settle();
+    play.crashes(play.pods.find(({ status }) => !status?.ready)?.record.name ?? "");
+    play.settle();
+    assert.equal(play.state(), "FAILED");
+    assert.equal(play.picture().filter((line) => line.endsWith("app:v2 ready")).length, 3);
+  });
+
   for (const [reason, expected] of [
     ["ErrImageNotFound", RolloutReason.IMAGE],
     ["ErrImageDenied", RolloutReason.IMAGE],
