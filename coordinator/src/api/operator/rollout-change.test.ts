@@ -1,0 +1,63 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { RolloutPlay } from "../../../test/support/rollout-play.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { rolloutChange } from "./rollout-change.ts";
+
+type Action = Parameters<typeof rolloutChange>[0]["action"];
+
+/** app:v1 with a canary, then app:v2, both good. */
+function twice(): RolloutPlay {
+  const play = new RolloutPlay();
+  play.apply("app:v1", { scaling: { replicas: 2 } }, { "forage.dev/canary": "1", "example.com/a": "b" });
+  play.finish();
+  play.apply("app:v2", { scaling: { replicas: 3 } });
+  play.finish();
+  return play;
+}
+
+function change(play: RolloutPlay, action: Action) {
+  const revisions = [...play.revisions].sort((a, b) => b.number - a.number);
+  const facts = { entry: play.resource, status: play.status, revisions, nowMs: play.nowMs };
+  return rolloutChange({ namespace: "shop", kind: "container_service", name: "web", action }, facts);
+}
+
+function refused(play: RolloutPlay, action: Action, code: string): void {
+  assert.throws(
+    () => change(play, action),
+    (error) => error instanceof CoordinatorError && error.code === code,
+  );
+}
+
+test("undo takes the old template, the present size, and no canary", () => {
+  const play = twice();
+  play.decide({ paused: true });
+  const { record, status, message } = change(play, { $case: "undo", value: { toRevision: 0 } });
+  const spec = record?.resource?.spec;
+  assert.ok(spec?.$case === "containerService");
+  assert.equal(spec.value.container?.image, "app:v1");
+  assert.equal(spec.value.scaling?.replicas, 3);
+  assert.deepEqual(spec.value.podConfig?.annotations, { "example.com/a": "b" });
+  assert.deepEqual([status.paused, message], [false, "undone to revision 1"]);
+  assert.notEqual(record?.specHash, play.resource.record.specHash);
+});
+
+test("what there is nothing to do for is refused", () => {
+  const play = twice();
+  refused(play, undefined, "INVALID");
+  refused(play, { $case: "undo", value: { toRevision: 2 } }, "FAILED_PRECONDITION");
+  refused(play, { $case: "undo", value: { toRevision: 9 } }, "NOT_FOUND");
+  refused(play, { $case: "resume", value: {} }, "FAILED_PRECONDITION");
+  refused(play, { $case: "promote", value: {} }, "FAILED_PRECONDITION");
+});
+
+test("restart is refused while a rollback is in force, and undo to what is in force isn't", () => {
+  const play = twice();
+  play.apply("app:v3");
+  play.settle();
+  play.crashes(play.pods.find(({ status }) => !status?.ready)?.record.name ?? "");
+  play.finish();
+  assert.equal(play.attempt.rolledBackTo, 2);
+  refused(play, { $case: "restart", value: {} }, "FAILED_PRECONDITION");
+  assert.equal(change(play, { $case: "undo", value: { toRevision: 2 } }).message, "undone to revision 2");
+});
