@@ -14,6 +14,8 @@ describeRule("cronScheduleProblem", cronScheduleProblem, {
     "5/10 * * jan,Mar-DEC sun",
     "0 0 29 2 *",
     "0 0 31 2 1",
+    // A step makes a day of the week of it.
+    "0 0 31 2 */2",
     "  0   0 * * * ",
     "@yearly",
     "@hourly",
@@ -44,7 +46,6 @@ describeRule("cronScheduleProblem", cronScheduleProblem, {
     "* * 15W * *",
     "0 0 30 2 *",
     "0 0 31 4,6,9,11 *",
-    "0 0 31 2 */2",
     "@every 5m",
     "@reboot",
     "@Hourly",
