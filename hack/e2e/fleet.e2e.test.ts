@@ -90,14 +90,22 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
   test(
     "a node that is lost: its pods are replaced, clients are led elsewhere, and it comes back without surplus",
     limit,
-    async () => {
+    async (t) => {
       const [, lost] = fleet.nodes;
       await lost?.connected(false);
+      const sinceMs = performance.now();
       const replaced = async (): Promise<boolean> => {
         const pods = await serving("web");
         return pods.length === 2 && pods.every(({ node }) => node === "n1");
       };
+      const gone = async (): Promise<boolean> =>
+        (await fleet.ask<{ name: string; ready?: boolean }[]>(["node", "ls"])).some(
+          ({ name, ready }) => name === lost?.name && ready !== true,
+        );
+      await waitFor(gone, { what: "the node is given up", limitMs });
+      t.diagnostic(`given up after ${seconds(sinceMs)} s`);
       await waitFor(replaced, { what: "both pods serve on the node that is left", limitMs });
+      t.diagnostic(`its pods were replaced after ${seconds(sinceMs)} s`);
       const names = (await serving("web")).map(({ name }) => name).sort();
       await waitFor(async () => (await answers("client-1", 30)).join() === names.join(), {
         what: "clients reach them only",
@@ -172,6 +180,10 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
 
 function isServing({ status, stopping, nodeLost }: PodJson): boolean {
   return status?.ready === true && stopping !== true && nodeLost !== true;
+}
+
+function seconds(sinceMs: number): string {
+  return ((performance.now() - sinceMs) / 1000).toFixed(1);
 }
 
 /** What is at `/`, or what went wrong. */
