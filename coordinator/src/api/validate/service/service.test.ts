@@ -1,5 +1,6 @@
 import { describeSpec } from "../../../../test/support/spec-cases.ts";
 
+const seconds = "forage.dev/session-affinity-seconds";
 const port = { name: "http", port: 80 };
 const ports = (...fields: readonly object[]) => ({
   ports: fields.map((f, index) => ({ name: `p${index}`, port: 80 + index, ...f })),
@@ -11,6 +12,9 @@ describeSpec("service", "service", [
   ["a target in another namespace", { target: "web.shop" }, ["target"]],
   ["every type", { type: "Headless" }, []],
   ["an unknown type", { type: "ExternalName" }, ["type"]],
+  ["affinity for a minute", { sessionAffinity: "ClientIP", annotations: { [seconds]: "60" } }, []],
+  ["affinity for ever", { annotations: { [seconds]: "86401" } }, [`annotations[${seconds}]`]],
+  ["affinity for no time", { annotations: { [seconds]: "0" } }, [`annotations[${seconds}]`]],
   ["an unknown affinity", { sessionAffinity: "Cookie" }, ["session_affinity"]],
   ["no ports", { ports: [] }, ["ports"]],
   ["no ports, but headless", { ports: [], type: "Headless" }, []],

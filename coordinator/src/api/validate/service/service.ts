@@ -28,7 +28,8 @@ export function validateService(spec: ServiceSpec, field: Field): void {
       .at("annotations")
       .key(affinityAnnotation)
       .invalid("must be a whole number of seconds from 1 to 86400");
-  for (const { key, problem } of readAnnotations(spec.annotations).problems)
+  const { [affinityAnnotation]: _, ...hints } = spec.annotations;
+  for (const { key, problem } of readAnnotations(hints).problems)
     field.at("annotations").key(key).invalid(problem);
   if (spec.inlineRoute !== undefined) {
     if (spec.ports.length === 0) field.at("inline_route").invalid("needs a port of the service to lead to");

@@ -116,3 +116,20 @@ describeSpec("container_service", "annotations about rollouts", [
     [`${settings}[forage.dev/canary]`],
   ],
 ]);
+
+const annotated = (key: string, value = "1") => ({ podConfig: { annotations: { [key]: value } } });
+const at = (key: string) => [`pod_config.annotations[${key}]`];
+
+describeSpec("container_service", "annotations of Forage's own", [
+  ["one that is known", annotated("forage.dev/canary"), []],
+  ["one of somebody else", annotated("example.com/canary"), []],
+  ["a slip of the pen", annotated("forage.dev/cannary"), at("forage.dev/cannary")],
+  ["one of jobs", annotated("forage.dev/backoff-limit"), at("forage.dev/backoff-limit")],
+]);
+
+describeSpec("job", "annotations of Forage's own", [
+  ["one of jobs", annotated("forage.dev/backoff-limit"), []],
+  ["one of services", annotated("forage.dev/canary"), at("forage.dev/canary")],
+  ["metrics, told once", annotated("forage.dev/metrics-port", "80"), at("forage.dev/metrics-port")],
+  ["a slip of the pen", annotated("forage.dev/depend-on"), at("forage.dev/depend-on")],
+]);

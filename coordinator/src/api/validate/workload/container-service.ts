@@ -1,6 +1,7 @@
 import type { ContainerServiceSpec } from "@forage/proto/forest/v1/forage";
 import { rolloutAnnotations, settingProblem } from "../../../model/rollout-settings.ts";
 import type { Field } from "../field.ts";
+import { checkOwnAnnotations } from "../pod/own-annotations.ts";
 import { validatePod } from "../pod/pod.ts";
 import { validateAutoscaled } from "./autoscaling.ts";
 import { validateScaling } from "./scaling.ts";
@@ -17,6 +18,7 @@ export function validateContainerService(spec: ContainerServiceSpec, field: Fiel
 
 function validateSettings({ podConfig, updateStrategy }: ContainerServiceSpec, field: Field): void {
   const annotations = podConfig?.annotations ?? {};
+  checkOwnAnnotations(annotations, "service", field);
   for (const [name, value] of Object.entries(annotations)) field.key(name).check(settingProblem(name, value));
   if (updateStrategy?.type === "Recreate" && Object.hasOwn(annotations, rolloutAnnotations.canary))
     field.key(rolloutAnnotations.canary).invalid("must not be set when the update_strategy is Recreate");

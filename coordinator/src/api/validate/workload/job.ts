@@ -1,6 +1,8 @@
 import type { Container, JobConfig, JobSpec, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
+import { metricsAnnotations } from "../../../model/autoscaling.ts";
 import { jobAnnotations } from "../../../model/job-annotations.ts";
 import type { Field } from "../field.ts";
+import { checkOwnAnnotations } from "../pod/own-annotations.ts";
 import { validatePod } from "../pod/pod.ts";
 import { countProblem, rangeProblem, secondsProblem } from "../syntax/numbers.ts";
 import { choiceProblem } from "../syntax/text.ts";
@@ -27,7 +29,10 @@ export function validateRun(
   if (spec.jobConfig !== undefined) validateJobConfig(spec.jobConfig, field.at("job_config"));
   checkRestartPolicies(spec, field);
   checkBackoffAnnotation(spec, field);
-  refuseMetricsAnnotations(spec.podConfig, field.at("pod_config").at("annotations"));
+  const annotations = field.at("pod_config").at("annotations");
+  refuseMetricsAnnotations(spec.podConfig, annotations);
+  const refused = Object.values(metricsAnnotations);
+  checkOwnAnnotations(spec.podConfig?.annotations ?? {}, "job", annotations, refused);
 }
 
 /** For no retries at all, which the contract's 0 can't say. */
