@@ -18,6 +18,8 @@ export class StoreRules {
   readonly jobs: JobRules;
   readonly #blame: Blame;
   readonly #uids = new Map<string, string>();
+  /** Pods that were ever to leave their nodes. */
+  readonly #drained = new Set<string>();
 
   constructor(blame: Blame) {
     this.#blame = blame;
@@ -41,6 +43,7 @@ export class StoreRules {
       if (change.kind === "rollout") this.#checkRollout(change.before, change.after);
       if (change.kind !== "pod") continue;
       const { before, after } = change;
+      if (after?.record.drainingSince !== undefined) this.#drained.add(after.record.uid);
       if (before === undefined && after !== undefined) {
         this.#checkNew(after);
         grown.add(after.workloadKey);
@@ -92,10 +95,10 @@ export class StoreRules {
     }
     const { workload } = resource;
     if (workload === undefined || kind !== "container_service") return;
-    // What is drained stays until another serves in its place.
+    // What is drained stays until another serves in its place, also when the drain is called off meanwhile.
     const active = this.state
       .podsOfWorkload(key)
-      .filter(({ record }) => record.stoppingSince === undefined && record.drainingSince === undefined);
+      .filter(({ record }) => record.stoppingSince === undefined && !this.#drained.has(record.uid));
     const most = rollingLimitsOf(workload)?.maxActive ?? workload.replicas;
     if (active.length > most) this.#blame(`${key} has ${active.length} active pods, at most ${most} may be`);
   }
