@@ -8,6 +8,7 @@ test("names fit the kernel's limits", () => {
   assert.deepEqual(instanceNames("a1"), {
     bridge: "fg-a1",
     table: "forage_a1",
+    servicesTable: "forage_a1_services",
     namespacePrefix: "forage-a1-",
     cniNetwork: "forage-a1",
   });
