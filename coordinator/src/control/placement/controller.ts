@@ -38,6 +38,8 @@ export interface PlacementControllerOptions {
 }
 
 const key = "fleet";
+/** Some tens of milliseconds of work; in between heartbeats are heard and calls answered. */
+const placedAtOnce = 1_000;
 
 /** Binds pods to nodes. The fleet's state follows the view, change by change. */
 export class PlacementController {
@@ -158,12 +160,14 @@ export class PlacementController {
     const open = new Set<Binding>();
     const pass: Pass = { claims: new Set(), stops: [], again: false };
     try {
-      for (const pod of waiting) {
-        const binding = this.#place(pod, pass);
-        if (binding !== undefined) open.add(binding);
-      }
-      for (const part of batches([...open])) {
-        if (await this.#write(part)) for (const binding of part) open.delete(binding);
+      for (let first = 0; first < waiting.length; first += placedAtOnce) {
+        const placed = waiting
+          .slice(first, first + placedAtOnce)
+          .flatMap((pod) => (this.#isAsItWas(pod) ? (this.#place(pod, pass) ?? []) : []));
+        for (const binding of placed) open.add(binding);
+        for (const part of batches(placed)) {
+          if (await this.#write(part)) for (const binding of part) open.delete(binding);
+        }
       }
       for (const part of batches(pass.stops)) await this.#write(part);
     } finally {
@@ -171,6 +175,11 @@ export class PlacementController {
     }
     if (open.size > 0 || pass.again) this.#loop.wake(key);
     return undefined;
+  }
+
+  /** While others were written it may have been stopped; that has woken the loop again. */
+  #isAsItWas({ revision, record }: PodEntry): boolean {
+    return this.#options.state.pod(record.namespace, record.name)?.revision === revision;
   }
 
   /** Binds the pod in the fleet's state; what writes that down is still to be done. */
