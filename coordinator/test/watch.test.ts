@@ -159,7 +159,7 @@ test("a rollout that doesn't get through in time fails at its deadline", limit, 
   world.clock.skip(60_000);
   assert.match(
     (await watching).at(-1) ?? "",
-    /FAILED 0\/2 ready after the progress deadline of 60 s; 2 ImagePull: 12 of 40 MB/,
+    /FAILED 0\/2 ready; no progress for 60 s, the progress deadline; 2 ImagePull: 12 of 40 MB/,
   );
 });
 
