@@ -22,7 +22,7 @@ import { packTar } from "../lib/tar.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { webManifest } from "../system/manifests.ts";
-import { waitForReadyPods } from "../system/pods.ts";
+import { getPods, waitForReadyPods } from "../system/pods.ts";
 import { type System, startSystem, waitForNode } from "../system/system.ts";
 import { Terminal } from "../system/terminal.ts";
 
@@ -316,7 +316,9 @@ describe("sessions with real containers", { concurrency: false }, () => {
     const image = await bareImage(host);
     const manifest = webManifest({ name: "bare", image, replicas: 1, command: ["/sleep", "100000"] });
     assert.equal((await system.forage(["apply", "-f", "-"], manifest)).exitCode, 0);
-    const bare = (await waitForReadyPods(system, 2)).find(({ name }) => name.startsWith("bare-"))?.name;
+    const ready = async () =>
+      (await getPods(system)).find(({ name, status }) => name.startsWith("bare-") && status?.ready)?.name;
+    const bare = await waitFor(ready, { what: "its pod is ready", limitMs: 60_000 });
     writeFileSync(join(host.dir, "note"), "for the bare one");
     const into = await system.forage(["cp", join(host.dir, "note"), `${bare}:/tmp/renamed`, "-n", "e2e"]);
     assert.equal(into.exitCode, 0, into.stderr);
