@@ -12,9 +12,7 @@ const address = z
   .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "has a port above 65535");
 const listener = z.strictObject({ listen: address });
 
-const ipRange = z
-  .string()
-  .refine((text) => parseIpRange(text) !== undefined, "must be an IPv4 CIDR or FIRST-LAST");
+const ipRange = z.string().refine((text) => parseIpRange(text) !== undefined, "must be an IPv4 CIDR");
 
 /** The configuration file. Times are in seconds, as their names say. */
 const schema = z.strictObject({
@@ -56,8 +54,6 @@ const schema = z.strictObject({
         .string()
         .refine((text) => portRange(text) !== undefined, "must be FIRST-LAST, such as 30000-32767")
         .default("30000-32767"),
-      /** CIDRs or FIRST-LAST, for services of type LoadBalancer. */
-      loadBalancerIps: z.array(ipRange).max(100).default([]),
     })
     .prefault({}),
   /** How much is kept of what was decided and what happened. */

@@ -153,13 +153,11 @@ function controlOptions(
 }
 
 function addressRanges({ services }: CoreOptions["config"]): AddressRanges {
-  const [virtualIps, ...loadBalancerIps] = [services.virtualIps, ...services.loadBalancerIps].map(
-    parseIpRange,
-  );
+  const virtualIps = parseIpRange(services.virtualIps);
   const nodePorts = portRange(services.nodePorts);
   if (virtualIps === undefined || nodePorts === undefined)
     throw new ConfigError("services: virtualIps and nodePorts must be ranges");
-  return { virtualIps, loadBalancerIps: loadBalancerIps.filter((range) => range !== undefined), nodePorts };
+  return { virtualIps, nodePorts };
 }
 
 function eventLimits({ events }: CoreOptions["config"]): EventLimits {

@@ -39,13 +39,12 @@ describe("where a service's clients are led to on host n1", () => {
     ["nobody", { endpoints: [] }, []],
     ["nobody: it has no address yet", { endpoints: [here], virtualIps: [] }, []],
     [
-      "the address of a load balancer and a node port, too",
+      "a node port, too",
       {
         endpoints: [there],
-        loadBalancerIp: "198.51.100.1",
         ports: [{ port: 80, protocol: "TCP", targetPort: 8080, nodePort: 30_080 }],
       },
-      ["tcp 10.96.0.5:80 198.51.100.1:80 :30080 → 192.0.2.2:20005"],
+      ["tcp 10.96.0.5:80 :30080 → 192.0.2.2:20005"],
     ],
   ] as const) {
     test(what, () => assert.deepEqual(rulesOf(aService(fields), "n1").map(told), expected));

@@ -38,8 +38,6 @@ export function serviceStateOf(state: State, namespace: string, name: string): S
     })),
     endpoints: endpointsBehind(state, entry),
     affinitySeconds: affinitySecondsOf(entry),
-    loadBalancerIp: given?.loadBalancerIp ?? "",
-    announcedBy: "",
   };
 }
 

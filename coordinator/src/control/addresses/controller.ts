@@ -15,7 +15,6 @@ import { type AddressedService, type AddressStep, nextReleaseMs, planAddresses }
 /** What addresses of services are taken from. */
 export interface AddressRanges {
   readonly virtualIps: IpRange;
-  readonly loadBalancerIps: readonly IpRange[];
   readonly nodePorts: { readonly first: number; readonly last: number };
 }
 

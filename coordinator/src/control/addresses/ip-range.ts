@@ -9,10 +9,10 @@ export interface IpRange {
   has(address: string): boolean;
 }
 
-/** A CIDR, without its first and last address, or `FIRST-LAST`. Undefined: it is neither. */
+/** A CIDR, without its first and last address. Undefined: it is none. */
 export function parseIpRange(text: string): IpRange | undefined {
-  const bounds = text.includes("-") ? boundsOfPair(text) : boundsOfCidr(text);
-  if (bounds === undefined || bounds.last < bounds.first) return undefined;
+  const bounds = boundsOfCidr(text);
+  if (bounds === undefined) return undefined;
   const { first, last } = bounds;
   return {
     text,
@@ -25,12 +25,6 @@ export function parseIpRange(text: string): IpRange | undefined {
 interface Bounds {
   readonly first: number;
   readonly last: number;
-}
-
-function boundsOfPair(text: string): Bounds | undefined {
-  const [first = "", last = "", ...rest] = text.split("-").map((part) => part.trim());
-  if (!isIPv4(first) || !isIPv4(last) || rest.length > 0) return undefined;
-  return { first: toNumber(first), last: toNumber(last) };
 }
 
 function boundsOfCidr(text: string): Bounds | undefined {

@@ -12,7 +12,6 @@ describe("ranges of addresses", () => {
   for (const [text, size, first, last] of [
     ["10.96.0.0/16", 65_534, "10.96.0.1", "10.96.255.254"],
     ["10.96.3.7/24", 254, "10.96.3.1", "10.96.3.254"],
-    ["192.0.2.10-192.0.2.12", 3, "192.0.2.10", "192.0.2.12"],
     ["192.0.2.1/32", 1, "192.0.2.1", "192.0.2.1"],
     ["192.0.2.2/31", 2, "192.0.2.2", "192.0.2.3"],
   ] as const) {
@@ -58,13 +57,13 @@ test("headless services get none, and one that becomes headless gives its addres
 });
 
 test("an address stays away from others for a while, comes back to its own service, and is then forgotten", () => {
-  const range = parseIpRange("192.0.2.1-192.0.2.1");
+  const range = parseIpRange("192.0.2.1/32");
   assert.ok(range);
   const [record] = written(plan([service("a")], [], { virtualIps: range }));
   const [released] = written(plan([], record ? [record] : [], { virtualIps: range }));
   assert.ok(released);
   assert.deepEqual(described(plan([service("b")], [released], { virtualIps: range })), [
-    "refuse b: no virtual IP is left in 192.0.2.1-192.0.2.1",
+    "refuse b: no virtual IP is left in 192.0.2.1/32",
     "write b:",
   ]);
   const [again] = written(plan([service("a")], [released], { virtualIps: range }));
@@ -97,19 +96,8 @@ test("node ports run out with a word", () => {
   assert.equal(written(steps)[0]?.nodePorts.length, 2);
 });
 
-test("load balancers get an address of the operator's, or hear that there is none", () => {
-  const pool = parseIpRange("198.51.100.1-198.51.100.1");
-  assert.ok(pool);
-  const services = [service("a", { type: "LoadBalancer" }), service("b", { type: "LoadBalancer" })];
-  const steps = plan(services, [], { loadBalancerIps: [pool] });
-  assert.equal(written(steps)[0]?.loadBalancerIp, "198.51.100.1");
-  assert.ok(described(steps).includes("refuse b: no load balancer IP is left in 198.51.100.1-198.51.100.1"));
-  assert.match(described(plan(services, []))[0] ?? "", /loadBalancerIps/);
-});
-
 interface Ranges {
   virtualIps?: ReturnType<typeof parseIpRange>;
-  loadBalancerIps?: NonNullable<ReturnType<typeof parseIpRange>>[];
   nodePorts?: { first: number; last: number };
   nowMs?: number;
 }
@@ -121,12 +109,11 @@ function plan(
 ): AddressStep[] {
   const virtualIps = given.virtualIps ?? parseIpRange("10.96.0.0/16");
   assert.ok(virtualIps);
-  const { loadBalancerIps = [], nodePorts = { first: 30_000, last: 30_099 } } = given;
+  const { nodePorts = { first: 30_000, last: 30_099 } } = given;
   return planAddresses({
     services,
     records,
     virtualIps,
-    loadBalancerIps,
     nodePorts,
     nowMs: given.nowMs ?? nowMs,
   });

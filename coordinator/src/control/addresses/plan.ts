@@ -8,7 +8,7 @@ import type { IpRange } from "./ip-range.ts";
 export interface AddressedService {
   readonly namespace: string;
   readonly name: string;
-  /** "ClusterIP", "NodePort", "LoadBalancer" or "Headless". */
+  /** "ClusterIP", "NodePort" or "Headless". */
   readonly type: string;
   readonly ports: readonly ServicePort[];
 }
@@ -17,8 +17,6 @@ export interface AddressInput {
   readonly services: readonly AddressedService[];
   readonly records: readonly ServiceAddressRecord[];
   readonly virtualIps: IpRange;
-  /** For LoadBalancer services; undefined: the operator gave none. */
-  readonly loadBalancerIps: readonly IpRange[];
   readonly nodePorts: { readonly first: number; readonly last: number };
   readonly nowMs: number;
 }
@@ -74,9 +72,8 @@ class Taken {
     for (const record of records) this.add(record);
   }
 
-  add({ namespace, name, virtualIps, nodePorts, loadBalancerIp }: ServiceAddressRecord): void {
+  add({ namespace, name, virtualIps, nodePorts }: ServiceAddressRecord): void {
     for (const ip of virtualIps) this.ips.add(ip);
-    if (loadBalancerIp !== "") this.ips.add(loadBalancerIp);
     for (const { nodePort, protocol } of nodePorts)
       this.nodePorts.set(`${nodePort}/${protocol}`, `${namespace}/${name}`);
   }
@@ -88,17 +85,12 @@ function stepsFor(
   taken: Taken,
   input: AddressInput,
 ): AddressStep[] {
-  const { namespace, name, type } = service;
+  const { namespace, name } = service;
   const refuse = (why: string): AddressStep => ({ type: "refuse", namespace, name, why });
   const steps: AddressStep[] = [];
   const seed = seedOf(`${namespace}/${name}`);
-  const ip = record?.virtualIps[0] ?? freeIp([input.virtualIps], seed, taken);
+  const ip = record?.virtualIps[0] ?? freeIp(input.virtualIps, seed, taken);
   if (ip === undefined) steps.push(refuse(`no virtual IP is left in ${input.virtualIps.text}`));
-  let loadBalancerIp = type === "LoadBalancer" ? (record?.loadBalancerIp ?? "") : "";
-  if (type === "LoadBalancer" && loadBalancerIp === "") {
-    loadBalancerIp = freeIp(input.loadBalancerIps, seed, taken) ?? "";
-    if (loadBalancerIp === "") steps.push(refuse(noLoadBalancerIp(input.loadBalancerIps)));
-  }
   const { nodePorts, problems } = nodePortsFor(service, record, taken, input);
   steps.push(...problems.map(refuse));
   const next: ServiceAddressRecord = {
@@ -107,7 +99,6 @@ function stepsFor(
     virtualIps: ip === undefined ? [] : [ip],
     nodePorts,
     releasedAt: undefined,
-    loadBalancerIp,
   };
   if (record === undefined || !sameRecord(record, next)) {
     taken.add(next);
@@ -123,7 +114,7 @@ function nodePortsFor(
   { nodePorts: { first, last } }: AddressInput,
 ): { readonly nodePorts: ServiceNodePort[]; readonly problems: readonly string[] } {
   const problems: string[] = [];
-  if (type !== "NodePort" && type !== "LoadBalancer") return { nodePorts: [], problems };
+  if (type !== "NodePort") return { nodePorts: [], problems };
   const own = `${namespace}/${name}`;
   const size = last - first + 1;
   const used = new Set<string>();
@@ -158,22 +149,14 @@ function* around(seed: number, size: number, first: number): Generator<number> {
 }
 
 /** From a place that its name gives, so that a service that is made anew has good chances to get its address again. */
-function freeIp(ranges: readonly IpRange[], seed: number, taken: Taken): string | undefined {
-  for (const range of ranges) {
-    for (let step = 0; step < range.size; step++) {
-      const ip = range.at((seed + step) % range.size);
-      if (taken.ips.has(ip)) continue;
-      taken.ips.add(ip);
-      return ip;
-    }
+function freeIp(range: IpRange, seed: number, taken: Taken): string | undefined {
+  for (let step = 0; step < range.size; step++) {
+    const ip = range.at((seed + step) % range.size);
+    if (taken.ips.has(ip)) continue;
+    taken.ips.add(ip);
+    return ip;
   }
   return undefined;
-}
-
-function noLoadBalancerIp(ranges: readonly IpRange[]): string {
-  return ranges.length === 0
-    ? "the coordinator's configuration has no services.loadBalancerIps to give to services of type LoadBalancer"
-    : `no load balancer IP is left in ${ranges.map(({ text }) => text).join(", ")}`;
 }
 
 function seedOf(text: string): number {
@@ -181,7 +164,7 @@ function seedOf(text: string): number {
 }
 
 function sameRecord(a: ServiceAddressRecord, b: ServiceAddressRecord): boolean {
-  const text = ({ virtualIps, nodePorts, releasedAt, loadBalancerIp }: ServiceAddressRecord): string =>
-    JSON.stringify([virtualIps, nodePorts, releasedAt !== undefined, loadBalancerIp]);
+  const text = ({ virtualIps, nodePorts, releasedAt }: ServiceAddressRecord): string =>
+    JSON.stringify([virtualIps, nodePorts, releasedAt !== undefined]);
   return text(a) === text(b);
 }
