@@ -59,6 +59,11 @@ test("what is wrong is named", (t) => {
     ["dataDir: /d\nrollout: { progressDeadlineSeconds: 0 }", /rollout\.progressDeadlineSeconds/],
     ["dataDir: /d\nheartbeatIntervalSeconds: 0", /heartbeatIntervalSeconds/],
     [
+      "dataDir: /d\nservices: { virtualIps: 10.0.0.1-10.0.0.9 }",
+      /services\.virtualIps: must be an IPv4 CIDR/,
+    ],
+    ["dataDir: /d\nservices: { nodePorts: 2-1 }", /services\.nodePorts: must be FIRST-LAST/],
+    [
       "dataDir: /d\nnodes: { unreachableSeconds: 4 }",
       /nodes\.unreachableSeconds: must be at least two heartbeats \(5\)/,
     ],

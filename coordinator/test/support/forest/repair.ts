@@ -75,6 +75,7 @@ const repairs: Readonly<Record<string, Repair>> = {
     service.ports = list(service.ports).map((port, index) => {
       return { ...port, name: `p${index}`, port: 80 + index, nodePort: nodePorts ? 30_080 + index : 0 };
     });
+    if (service.type === "Headless") service.sessionAffinity = "None";
     const inline = service.inlineRoute;
     if (inline !== undefined) repairRoute(message(inline));
   },

@@ -22,7 +22,13 @@ export function validateService(spec: ServiceSpec, field: Field): void {
   if (spec.ports.length > maxPorts) field.at("ports").invalid(`must be at most ${maxPorts}`);
   validatePorts(spec, field.at("ports"));
   validateAnnotations(spec.annotations, field.at("annotations"));
+  if (spec.type === "Headless" && spec.sessionAffinity === "ClientIP")
+    field
+      .at("session_affinity")
+      .invalid("must be None for Headless: its clients choose their pods themselves");
   const seconds = spec.annotations[affinityAnnotation];
+  if (seconds !== undefined && spec.sessionAffinity !== "ClientIP")
+    field.at("annotations").key(affinityAnnotation).invalid("needs session_affinity ClientIP");
   if (seconds !== undefined && !isAffinityTime(seconds))
     field
       .at("annotations")
