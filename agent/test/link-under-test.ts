@@ -31,6 +31,7 @@ export class LinkUnderTest {
   readonly link: CoordinatorLink;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
+  readonly #successors: LinkUnderTest[] = [];
 
   private constructor(dir: string, journal: Journal, port: number, clock: Clock) {
     this.dir = dir;
@@ -83,9 +84,9 @@ export class LinkUnderTest {
     t: TestContext,
     { port }: FakeCoordinator,
     token: string | undefined,
-    options: { dir?: string; clock?: Clock } = {},
+    options: { after?: LinkUnderTest; clock?: Clock } = {},
   ): Promise<LinkUnderTest> {
-    const dir = options.dir ?? (await mkdtemp(join(tmpdir(), "forage-link-")));
+    const dir = options.after?.dir ?? (await mkdtemp(join(tmpdir(), "forage-link-")));
     const { signal } = new AbortController();
     const journal = await Journal.open({
       dir: join(dir, "journal"),
@@ -94,11 +95,15 @@ export class LinkUnderTest {
     });
     if (token !== undefined) await writeFile(join(dir, "token"), token);
     const under = new LinkUnderTest(dir, journal, port, options.clock ?? systemClock);
-    t.after(async () => {
-      await under.stop();
-      await rm(dir, { recursive: true, force: true });
-    });
+    // The first removes what they share, once the last has stopped: hooks run in the order they were made.
+    if (options.after) options.after.#successors.push(under);
+    else t.after(() => under.#remove());
     return under;
+  }
+
+  async #remove(): Promise<void> {
+    for (const it of [this, ...this.#successors]) await it.stop();
+    await rm(this.dir, { recursive: true, force: true });
   }
 
   get tokenFile(): string {

@@ -42,7 +42,7 @@ test("the key is for its owner only, and outlives the process", async (t) => {
   assert.equal(first.identity.authorityPem, authorityPem);
   await first.stop();
 
-  const again = await LinkUnderTest.start(t, coordinator, undefined, { dir: first.dir });
+  const again = await LinkUnderTest.start(t, coordinator, undefined, { after: first });
   await until("connected again", () => again.link.state.kind === "connected");
   assert.equal(coordinator.joins.length, 1);
   assert.equal((await readdir(join(first.dir, "identity"))).includes("pending.json"), false);
@@ -150,7 +150,7 @@ test("an expired certificate leaves the pods alone and asks for a fresh token", 
   await first.stop();
 
   const clock = { ...systemClock, nowMs: () => Date.now() + 48 * 3_600_000 };
-  const late = await LinkUnderTest.start(t, coordinator, undefined, { dir: first.dir, clock });
+  const late = await LinkUnderTest.start(t, coordinator, undefined, { after: first, clock });
   await until("told", () => late.link.state.code === "CERTIFICATE_EXPIRED");
   assert.match(late.link.state.message ?? "", /pods keep running.*token/);
   assert.deepEqual([...late.journal.desired().keys()], ["p1"]);

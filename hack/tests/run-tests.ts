@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
+import { pathToFileURL } from "node:url";
 
 export interface TestGroup {
   /** Relative to the root. */
@@ -14,6 +15,7 @@ type TestEvent = Readonly<{ type: string; data: Readonly<Record<string, unknown>
 
 // A test that hangs fails, rather than the whole run.
 const TEST_LIMIT_MS = 10 * 60_000;
+const WATCHDOG = pathToFileURL(join(import.meta.dirname, "watchdog.ts")).href;
 
 /** Runs the groups one after the other, shows them as one run with one closing summary, and says whether all passed. */
 export async function runTests(root: string, groups: readonly TestGroup[]): Promise<boolean> {
@@ -39,6 +41,7 @@ async function* start(root: string, { files, concurrency }: TestGroup): AsyncGen
     files: files.map((path) => join(root, path)),
     concurrency,
     timeout: TEST_LIMIT_MS,
+    execArgv: ["--import", WATCHDOG],
   });
   for await (const event of stream) yield event as TestEvent;
 }
