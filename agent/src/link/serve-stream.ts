@@ -75,6 +75,8 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "services":
           options.services.take(message.value);
           break;
+        case "gateway":
+          break;
         case "welcome":
           throw new LinkError("PROTOCOL", "the coordinator said welcome twice");
         default:

@@ -196,6 +196,9 @@ async function take(
       options.sessions.heard(session);
       options.prefetches.take(session.node, message.value.images);
       return;
+    case "gateway":
+      options.sessions.heard(session);
+      return;
     case "hello":
       throw new CoordinatorError("INVALID", "hello is said once");
     case undefined:

@@ -38,6 +38,8 @@ export function serviceStateOf(state: State, namespace: string, name: string): S
     })),
     endpoints: endpointsBehind(state, entry),
     affinitySeconds: affinitySecondsOf(entry),
+    loadBalancerIps: [],
+    announcedBy: "",
   };
 }
 
