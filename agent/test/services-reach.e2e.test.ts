@@ -119,6 +119,9 @@ test(
     await set({ endpoints: [a, b], affinitySeconds: 100 });
     const [first = ""] = await asked(1);
     assert.deepEqual(new Set(await asked(12)), new Set([first]));
+    const sets = await runCommand("nft", ["list", "sets", "ip"]);
+    // The kernel bounds them by itself: what it isn't told it doesn't set room aside for.
+    assert.equal(sets.match(/set aff_\w+ \{\s+type ipv4_addr\s+size 65535/g)?.length, 4, sets);
     // Another endpoint comes: whoever has one stays.
     await set({ endpoints: [a, b, endpoints.far], affinitySeconds: 100 });
     assert.deepEqual(new Set(await asked(12)), new Set([first]));

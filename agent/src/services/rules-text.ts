@@ -196,13 +196,16 @@ interface AffinitySet {
   readonly declaration: string;
 }
 
-/** Which clients stay with which pod: one set for each endpoint. Another time makes another set. */
+/**
+ * Which clients stay with which pod: one set for each endpoint. Another time makes another set. No size is told: the kernel then
+ * takes 65,535 clients by itself, whereas for a size that it is told it sets a megabyte aside at once.
+ */
 function affinitySets(rule: ServicePortRules): AffinitySet[] {
   const { endpoints, affinitySeconds } = rule;
   if (affinitySeconds === 0) return [];
   return endpoints.map((endpoint) => {
     const name = setName(rule, endpoint.id);
-    const text = `type ipv4_addr; flags dynamic,timeout; timeout ${affinitySeconds}s; size 65535;`;
+    const text = `type ipv4_addr; flags dynamic,timeout; timeout ${affinitySeconds}s;`;
     return { name, definition: `{ ${text} }`, declaration: `set ${name} { ${text}\n  }` };
   });
 }
