@@ -6,7 +6,7 @@ import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
 const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
-const nothing = { name: "n1", setTaints: [], removeTaints: [] };
+const nothing = { name: "n1", setTaints: [], removeTaints: [], setLabels: {}, removeLabels: [] };
 
 before(async () => {
   fake = await FakeCoordinator.start();

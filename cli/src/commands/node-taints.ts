@@ -50,7 +50,7 @@ export const nodeUntaint: Command = defineCommand({
 async function update(invocation: Invocation, change: Partial<UpdateNodeRequest>): Promise<ExitCode> {
   const context = contextOf(invocation);
   const [name = ""] = invocation.operands;
-  const request = { name, setTaints: [], removeTaints: [], ...change };
+  const request = { name, setTaints: [], removeTaints: [], setLabels: {}, removeLabels: [], ...change };
   const answer = await withCoordinator(context, (coordinator) =>
     coordinator.call(operator.updateNode, request),
   );

@@ -111,7 +111,14 @@ export class Fleet {
   }
 
   async cordon(name: string, unschedulable = true): Promise<void> {
-    await this.#operator.updateNode({ name, unschedulable, setTaints: [], removeTaints: [] });
+    await this.#operator.updateNode({
+      name,
+      unschedulable,
+      setTaints: [],
+      removeTaints: [],
+      setLabels: {},
+      removeLabels: [],
+    });
   }
 
   /** Counts again and again until it is called; then the fewest ready pods that were seen. */

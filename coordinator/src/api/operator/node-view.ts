@@ -32,6 +32,7 @@ export function nodeView(state: State, node: NodeEntry): Node {
     notReadySince: lostMs === undefined ? record.notReadySince : toTimestamp(lostMs),
     drain: record.drain && drainView(record.drain),
     conditionTaints: conditionTaints(node).map(taintView),
+    gateway: undefined,
   };
 }
 

@@ -24,9 +24,18 @@ export async function updateNode(
   const node = await changeNode(request.name, options, ({ record }) => {
     const unschedulable = request.unschedulable ?? record.unschedulable;
     const drain = unschedulable ? record.drain : undefined;
-    return { ...record, unschedulable, drain, taints: changedTaints(record.taints, request, nowMs) };
+    const taints = changedTaints(record.taints, request, nowMs);
+    return { ...record, unschedulable, drain, taints, labels: changedLabels(record.labels, request) };
   });
   return { node: nodeView(options.state, node) };
+}
+
+function changedLabels(
+  labels: Readonly<Record<string, string>>,
+  { setLabels, removeLabels }: UpdateNodeRequest,
+): Record<string, string> {
+  const stay = Object.entries(labels).filter(([key]) => !removeLabels.includes(key));
+  return { ...Object.fromEntries(stay), ...setLabels };
 }
 
 /** A taint that is there already keeps the time since which it holds. */

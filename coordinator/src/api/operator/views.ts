@@ -37,6 +37,7 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
     job: jobView(state, entry, nowMs),
     cronJob: cronView(state, entry, nowMs),
     ...addressesOf(state, entry),
+    route: undefined,
     owner: record.owner === undefined ? "" : `${record.owner.kind}/${record.owner.name}`,
   };
 }

@@ -2,13 +2,16 @@ import type { Taint, UpdateNodeRequest } from "@forage/proto/forage/operator/v1/
 import { taintEffects } from "../../model/pod-rules.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
+import { validateLabels } from "./labels.ts";
 import { labelKeyProblem, labelValueProblem } from "./syntax/names.ts";
 import { choiceProblem, requiredChoiceProblem } from "./syntax/text.ts";
 
 /** Each is compared with each toleration of each pod. */
 const maxTaints = 64;
+const maxRemovedLabels = 64;
 
-export function validateUpdateNode({ name, setTaints, removeTaints }: UpdateNodeRequest): void {
+export function validateUpdateNode(update: UpdateNodeRequest): void {
+  const { name, setTaints, removeTaints, setLabels, removeLabels } = update;
   const findings = new Findings();
   const request = new Field(findings);
   if (name === "") request.at("name").invalid("must not be empty");
@@ -18,6 +21,14 @@ export function validateUpdateNode({ name, setTaints, removeTaints }: UpdateNode
   validateTaints(removeTaints, request.at("remove_taints"));
   for (const [index, { effect }] of removeTaints.entries())
     request.at("remove_taints").item(index).at("effect").check(choiceProblem(effect, taintEffects));
+  validateLabels(setLabels, request.at("set_labels"));
+  if (removeLabels.length > maxRemovedLabels)
+    request.at("remove_labels").invalid(`must be at most ${maxRemovedLabels}`);
+  for (const [index, key] of removeLabels.entries()) {
+    const at = request.at("remove_labels").item(index);
+    at.check(labelKeyProblem(key));
+    if (Object.hasOwn(setLabels, key)) at.invalid("is set by the same request");
+  }
   findings.raise();
 }
 
