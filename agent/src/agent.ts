@@ -302,6 +302,7 @@ export class Agent {
       usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs }),
       labels: config.labels,
       address,
+      addresses: [],
       abilities,
       devices: () => devices.amounts(),
       claims: () => this.#volumes.claims(),

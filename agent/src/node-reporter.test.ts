@@ -76,6 +76,7 @@ function aReporter(change: Partial<NodeReporterOptions>) {
     usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs: () => 0 }),
     labels: {},
     address: "192.0.2.1",
+    addresses: [],
     abilities: { seLinux: false, runtimeClasses: {} },
     devices: () => ({ capacity: {}, allocatable: {} }),
     claims: async () => [],

@@ -19,6 +19,8 @@ export interface NodeReporterOptions {
   /** The operator's; the host's own labels can't be overwritten. */
   readonly labels: Readonly<Record<string, string>>;
   readonly address: string;
+  /** One for each family, `address` first; empty: only that. */
+  readonly addresses: readonly string[];
   readonly abilities: Pick<HostAbilities, "seLinux" | "runtimeClasses">;
   readonly devices: () => DeviceAmounts;
   readonly claims: () => Promise<readonly ClaimState[]>;
@@ -59,6 +61,7 @@ export class NodeReporter implements NodeSource {
       allocatable: { ...texts(units.allocatable), ...allocatable },
       labels: { ...this.#options.labels, ...labels },
       address: this.#options.address,
+      addresses: [...this.#options.addresses],
       os,
       kernel,
       architecture,

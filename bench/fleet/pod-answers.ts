@@ -74,6 +74,7 @@ export function helloOf(node: string): Hello {
       allocatable,
       labels: {},
       address: "192.0.2.1",
+      addresses: [],
       os: "linux",
       kernel: "",
       architecture: "amd64",

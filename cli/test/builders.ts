@@ -38,6 +38,7 @@ export function aPodStatus(fields: Partial<PodStatus> = {}): PodStatus {
     reason: "",
     message: "",
     podIp: "10.1.0.2",
+    podIps: [],
     specHash: "",
     containers: [aContainer()],
     hostPorts: [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort: 31000 }],

@@ -69,6 +69,7 @@ function aStatus(phase: PodStatus["phase"], ready: boolean): PodStatus {
     reason: "",
     message: "",
     podIp: "",
+    podIps: [],
     containers: [container],
     hostPorts: [],
   };

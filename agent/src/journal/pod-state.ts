@@ -4,7 +4,7 @@
  */
 export interface PodState {
   /** Last known network namespace; after a reboot it no longer exists. */
-  readonly sandbox?: { readonly namespacePath: string; readonly address: string };
+  readonly sandbox?: SandboxState;
   /** Whether ports were allocated: an empty list may mean that it has none. */
   readonly portsAllocated?: boolean;
   readonly hostPorts: readonly HostPortState[];
@@ -20,6 +20,13 @@ export interface PodState {
   readonly begun?: "sidecars" | "main";
   /** Why the host ended it for good. */
   readonly failure?: ReasonState;
+}
+
+export interface SandboxState {
+  readonly namespacePath: string;
+  readonly address: string;
+  /** Of a pod with both families. */
+  readonly address6?: string;
 }
 
 export interface HostPortState {
@@ -93,11 +100,12 @@ export function decodePodState(bytes: Uint8Array): PodState {
   };
 }
 
-function sandbox(value: unknown, name: string): { namespacePath: string; address: string } {
+function sandbox(value: unknown, name: string): SandboxState {
   const from = object(value, name);
   return {
     namespacePath: text(from.namespacePath, "namespacePath"),
     address: text(from.address, "address"),
+    ...optional(from, "address6", text),
   };
 }
 

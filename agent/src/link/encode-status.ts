@@ -9,7 +9,8 @@ import type { ContainerStatus, PodStatus } from "../pods/pod-status.ts";
 import { toTimestamp } from "./timestamp.ts";
 
 export function encodeStatus(status: PodStatus): WirePodStatus {
-  const { uid, namespace, name, ready, reason, message, podIp, specHash, startedAtMs, readyAtMs } = status;
+  const { uid, namespace, name, ready, reason, message, podIp, podIps, specHash, startedAtMs, readyAtMs } =
+    status;
   return {
     uid,
     namespace,
@@ -19,6 +20,7 @@ export function encodeStatus(status: PodStatus): WirePodStatus {
     reason,
     message,
     podIp,
+    podIps: [...podIps],
     specHash,
     containers: status.containers.map(encodeContainer),
     hostPorts: status.hostPorts.map((it) => ({ ...it })),

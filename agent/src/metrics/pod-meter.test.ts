@@ -212,6 +212,7 @@ function aStatus(uid: string, startedAtMs: number, containers: readonly string[]
     reason: "",
     message: "",
     podIp: "10.1.0.2",
+    podIps: ["10.1.0.2"],
     containers: containers.map((id): ContainerStatus => {
       const state = { kind: "running", startedAtMs } as const;
       return {

@@ -42,6 +42,16 @@ export interface PodSandbox {
   /** For example `/run/netns/<name>`; `host` (the runtime's HOST_NETWORK) for the host's own. */
   readonly namespacePath: string;
   readonly address: string;
+  /** Of a pod with both families: its IPv6 address. */
+  readonly address6?: string;
+}
+
+/** All its addresses, the one that it goes by first. */
+export function addressesOf({
+  address,
+  address6,
+}: Pick<PodSandbox, "address" | "address6">): readonly string[] {
+  return address6 === undefined || address6 === address ? [address] : [address, address6];
 }
 
 /** Whether it is the host's own network, which nobody makes or loses. */

@@ -1,4 +1,4 @@
-import type { PortMapping } from "../network/network.ts";
+import { addressesOf, type PortMapping } from "../network/network.ts";
 import { hasFailed, isComplete, wantsStart } from "./container-memory.ts";
 import {
   type ImageFailure,
@@ -23,6 +23,8 @@ export interface PodStatus {
   readonly reason: string;
   readonly message: string;
   readonly podIp: string;
+  /** One for each family, `podIp` first. */
+  readonly podIps: readonly string[];
   readonly containers: readonly ContainerStatus[];
   readonly hostPorts: readonly PortMapping[];
   readonly startedAtMs?: number;
@@ -95,6 +97,7 @@ export function podStatus(view: PodView): PodStatus {
     ready,
     ...cause,
     podIp: memory.sandbox?.address ?? "",
+    podIps: memory.sandbox === undefined ? [] : addressesOf(memory.sandbox),
     containers: phase === "REMOVED" ? [] : containers,
     hostPorts: phase === "REMOVED" ? [] : (memory.ports ?? []),
     ...(memory.startedAtMs === undefined ? {} : { startedAtMs: memory.startedAtMs }),

@@ -1,11 +1,12 @@
-import type { ContainerState, PodState, TerminationState } from "../journal/pod-state.ts";
+import type { ContainerState, PodState, SandboxState, TerminationState } from "../journal/pod-state.ts";
+import type { PodSandbox } from "../network/network.ts";
 import type { ContainerMemory, PodMemory, StopCause, StopMemory, Termination } from "./pod.ts";
 
 /** The memory in the form that the journal keeps. */
 export function toPodState(memory: PodMemory): PodState {
   const { sandbox, ports, containers, startedAtMs, readyAtMs, begun, failure, removed } = memory;
   return {
-    ...(sandbox && { sandbox: { namespacePath: sandbox.namespacePath, address: sandbox.address } }),
+    ...(sandbox && { sandbox: toSandboxState(sandbox) }),
     ...(ports && { portsAllocated: true }),
     hostPorts: ports ?? [],
     containers: mapValues(containers, toContainerState),
@@ -29,6 +30,10 @@ export function fromPodState(podUid: string, state: PodState): PodMemory {
     ...(begun && { begun }),
     ...(state.failure && { failure: { ...state.failure, reason: "Evicted" } }),
   };
+}
+
+function toSandboxState({ namespacePath, address, address6 }: PodSandbox): SandboxState {
+  return { namespacePath, address, ...(address6 !== undefined && { address6 }) };
 }
 
 function toContainerState(memory: ContainerMemory): ContainerState {

@@ -81,6 +81,8 @@ function endpointOf(
     pod: record.name,
     node: node.name,
     podIp: status?.podIp ?? "",
+    podIpv6: "",
+    hostIpv6: "",
     hostIp,
     local: labelOf(node, reachabilityLabel) === "local",
     hostPorts,

@@ -310,6 +310,7 @@ export class SimNode {
       allocatable,
       labels: { ...labels },
       address: `192.0.2.${this.name.slice(1)}`,
+      addresses: [],
       os: "linux",
       kernel: "",
       architecture: "amd64",

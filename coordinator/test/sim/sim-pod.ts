@@ -138,6 +138,7 @@ export class SimPod {
       reason: container.state?.$case === "waiting" ? container.state.value.reason : "",
       message: "",
       podIp: this.#begun && !gone ? "10.0.0.1" : "",
+      podIps: [],
       specHash,
       containers: gone ? [] : [container],
       hostPorts: [],

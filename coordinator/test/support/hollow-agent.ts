@@ -104,6 +104,7 @@ export class HollowAgent {
       capacity: allocatable,
       labels: { ...options.labels },
       address: options.address ?? "127.0.0.1",
+      addresses: [],
     };
     this.#send({
       $case: "hello",
