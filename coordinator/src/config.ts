@@ -12,7 +12,9 @@ const address = z
   .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "has a port above 65535");
 const listener = z.strictObject({ listen: address });
 
-const ipRange = z.string().refine((text) => parseIpRange(text) !== undefined, "must be an IPv4 CIDR");
+const virtualIpRange = z
+  .string()
+  .refine((text) => !text.includes("-") && parseIpRange(text)?.family === 4, "must be an IPv4 CIDR");
 
 /** The configuration file. Times are in seconds, as their names say. */
 const schema = z.strictObject({
@@ -48,7 +50,7 @@ const schema = z.strictObject({
   services: z
     .strictObject({
       /** A CIDR that nothing else in reach of the hosts uses. */
-      virtualIps: ipRange.default("10.96.0.0/16"),
+      virtualIps: virtualIpRange.default("10.96.0.0/16"),
       /** Open on every host. */
       nodePorts: z
         .string()

@@ -1,47 +1,60 @@
-import { isIPv4 } from "node:net";
+import { addressBits, formatIp, type IpFamily, parseIp } from "./ip-address.ts";
 
-/** IPv4 addresses that can be given away. */
+/** Addresses that can be given away, all of one family. */
 export interface IpRange {
   readonly text: string;
+  readonly family: IpFamily;
+  /** Of a larger range only so many are given away. */
   readonly size: number;
-  /** From 0 up to `size`. */
+  /** From 0 up to `size`; as the kernel writes it. */
   at(index: number): string;
   has(address: string): boolean;
 }
 
-/** A CIDR, without its first and last address. Undefined: it is none. */
+/** More than could ever be taken, and exact as a number. */
+const maxSize = 2n ** 48n;
+
+/** A CIDR, without its first and last address, or `FIRST-LAST`, with both. Undefined: it is neither. */
 export function parseIpRange(text: string): IpRange | undefined {
-  const bounds = boundsOfCidr(text);
-  if (bounds === undefined) return undefined;
-  const { first, last } = bounds;
+  const bounds = text.includes("-") ? boundsOfPair(text) : boundsOfCidr(text);
+  if (bounds === undefined || bounds.last < bounds.first) return undefined;
+  const { family, first, last } = bounds;
+  const size = last - first + 1n;
   return {
     text,
-    size: last - first + 1,
-    at: (index) => toAddress(first + index),
-    has: (address) => isIPv4(address) && toNumber(address) >= first && toNumber(address) <= last,
+    family,
+    size: Number(size < maxSize ? size : maxSize),
+    at: (index) => formatIp({ family, value: first + BigInt(index) }),
+    has: (address) => {
+      const ip = parseIp(address);
+      return ip?.family === family && ip.value >= first && ip.value <= last;
+    },
   };
 }
 
 interface Bounds {
-  readonly first: number;
-  readonly last: number;
+  readonly family: IpFamily;
+  readonly first: bigint;
+  readonly last: bigint;
+}
+
+function boundsOfPair(text: string): Bounds | undefined {
+  const [first, last, ...rest] = text.split("-").map((part) => parseIp(part.trim()));
+  if (first === undefined || last?.family !== first.family || rest.length > 0) return undefined;
+  return { family: first.family, first: first.value, last: last.value };
 }
 
 function boundsOfCidr(text: string): Bounds | undefined {
-  const [address = "", prefixText = "32", ...rest] = text.split("/");
-  if (!isIPv4(address) || !/^\d{1,2}$/.test(prefixText) || rest.length > 0) return undefined;
-  const prefix = Number(prefixText);
-  if (prefix > 32) return undefined;
-  const size = 2 ** (32 - prefix);
-  const first = Math.floor(toNumber(address) / size) * size;
+  const [address = "", prefixText, ...rest] = text.split("/");
+  const ip = parseIp(address);
+  if (ip === undefined || rest.length > 0) return undefined;
+  const { family } = ip;
+  const bits = addressBits[family];
+  const prefix = prefixText === undefined ? bits : Number(prefixText);
+  if (!/^\d{1,3}$/.test(prefixText ?? "0") || prefix > bits) return undefined;
+  const size = 1n << BigInt(bits - prefix);
+  const first = (ip.value / size) * size;
+  const last = first + size - 1n;
   // The network's own address and that for all are of no use.
-  return size <= 2 ? { first, last: first + size - 1 } : { first: first + 1, last: first + size - 2 };
-}
-
-function toNumber(address: string): number {
-  return address.split(".").reduce((value, part) => value * 256 + Number(part), 0);
-}
-
-function toAddress(value: number): string {
-  return [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
+  return size <= 2n ? { family, first, last } : { family, first: first + 1n, last: last - 1n };
 }
