@@ -1,5 +1,6 @@
-import { ConnectResponse, ServiceState, type ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
+import { ConnectResponse, ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { addressOfNode } from "../destination/keys.ts";
+import { type Delta, DeltaLog, type Step } from "../link/delta-log.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { Change, NodeEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
@@ -18,47 +19,29 @@ export interface ServiceTableOptions {
   readonly partBytes?: number;
 }
 
-/** One step of a reader: it has been told all up to this version. */
-export interface Step {
-  readonly version: number;
-  /** Encoded ConnectResponses; those who are as far share the bytes. */
-  readonly messages: readonly Buffer[];
-}
-
-interface Known {
-  readonly key: string;
-  readonly state: ServiceState;
-  readonly bytes: Uint8Array;
-}
-
 interface Target {
   /** `namespace/name` of the service. */
   readonly key: string;
   readonly workload: string;
 }
 
-/** Well below what agents take in one message. */
-const defaultPartBytes = 512 * 1024;
-/** Who is further behind gets everything. */
-const maxRemembered = 4_096;
-const maxCached = 16;
-
 /** All services as agents see them: worked out once for all, service by service as the view changes. */
 export class ServiceTable {
   readonly #options: ServiceTableOptions;
-  readonly #known = new Map<string, Known>();
+  readonly #log: DeltaLog<ServiceState>;
   readonly #targets = new IndexMap<Target>(({ workload }) => [workload]);
   readonly #dirty = new Set<string>();
-  /** What changed with which version, oldest first. */
-  readonly #changes: { readonly version: number; readonly key: string }[] = [];
-  readonly #steps = new Map<number | undefined, readonly Buffer[]>();
   readonly #readers = new Set<() => void>();
   readonly #unsubscribe: () => void;
-  #version = 0;
   #scheduled = false;
 
   constructor(options: ServiceTableOptions) {
     this.#options = options;
+    this.#log = new DeltaLog({
+      encode: (service) => ServiceState.encode(service).finish(),
+      message: (delta) => this.#encode(delta),
+      partBytes: options.partBytes,
+    });
     for (const { record } of options.state.resources()) {
       if (record.kind === "service") this.#serviceChanged(record.namespace, record.name);
     }
@@ -74,13 +57,7 @@ export class ServiceTable {
 
   /** What leads to the present from what a reader has been told; from nothing: everything. */
   after(told: number | undefined): Step {
-    const version = this.#version;
-    if (told === version) return { version, messages: [] };
-    const known = this.#steps.get(told);
-    if (known !== undefined) return { version, messages: known };
-    const messages = this.#messages(told);
-    if (this.#steps.size < maxCached) this.#steps.set(told, messages);
-    return { version, messages };
+    return this.#log.after(told);
   }
 
   close(): void {
@@ -142,70 +119,26 @@ export class ServiceTable {
 
   /** Looks at what may have changed; gives whether anything has. */
   #settle(): boolean {
-    const version = this.#version + 1;
-    let changed = false;
     for (const key of this.#dirty) {
       const [namespace = "", name = ""] = key.split("/");
-      const state = serviceStateOf(this.#options.state, namespace, name);
-      const before = this.#known.get(key);
-      const bytes = state && ServiceState.encode(state).finish();
-      if (bytes === undefined ? before === undefined : sameBytes(before?.bytes, bytes)) continue;
-      if (state === undefined || bytes === undefined) this.#known.delete(key);
-      else this.#known.set(key, { key, state, bytes });
-      this.#changes.push({ version, key });
-      changed = true;
+      this.#log.set(key, serviceStateOf(this.#options.state, namespace, name));
     }
     this.#dirty.clear();
-    if (!changed) return false;
-    this.#version = version;
-    this.#steps.clear();
-    if (this.#changes.length > maxRemembered) this.#changes.splice(0, this.#changes.length - maxRemembered);
-    return true;
+    return this.#log.commit();
   }
 
-  #messages(told: number | undefined): readonly Buffer[] {
-    const full = told === undefined || told + 1 < (this.#changes[0]?.version ?? 0);
-    const keys = full
-      ? [...this.#known.keys()]
-      : [...new Set(this.#changes.filter(({ version }) => version > told).map(({ key }) => key))];
-    const upserts = keys.flatMap((key) => this.#known.get(key) ?? []);
-    const removals = keys
-      .filter((key) => !this.#known.has(key))
-      .map((key) => {
+  #encode({ full, upserts, removals, more }: Delta<ServiceState>): Buffer {
+    const value = {
+      full,
+      upserts: [...upserts],
+      removals: removals.map((key) => {
         const [namespace = "", name = ""] = key.split("/");
         return { namespace, name };
-      });
-    return [...this.#parts(upserts)].map(({ part, more }) =>
-      this.#encode({
-        full,
-        upserts: part.map(({ state }) => state),
-        removals: more ? [] : removals,
-        more,
-        clusterDomain: this.#options.domain,
-        virtualIpRanges: [...this.#options.virtualIpRanges],
       }),
-    );
-  }
-
-  *#parts(
-    services: readonly Known[],
-  ): Generator<{ readonly part: readonly Known[]; readonly more: boolean }> {
-    const { partBytes = defaultPartBytes } = this.#options;
-    let part: Known[] = [];
-    let bytes = 0;
-    for (const service of services) {
-      if (part.length > 0 && bytes + service.bytes.length > partBytes) {
-        yield { part, more: true };
-        part = [];
-        bytes = 0;
-      }
-      part.push(service);
-      bytes += service.bytes.length;
-    }
-    yield { part, more: false };
-  }
-
-  #encode(value: ServiceUpdate): Buffer {
+      more,
+      clusterDomain: this.#options.domain,
+      virtualIpRanges: [...this.#options.virtualIpRanges],
+    };
     return Buffer.from(ConnectResponse.encode({ message: { $case: "services", value } }).finish());
   }
 }
@@ -218,8 +151,4 @@ function concernsEndpoints(before: NodeEntry | undefined, after: NodeEntry | und
     before?.record.labels[reachabilityLabel] !== after?.record.labels[reachabilityLabel] ||
     before?.report?.report?.labels[reachabilityLabel] !== after?.report?.report?.labels[reachabilityLabel]
   );
-}
-
-function sameBytes(a: Uint8Array | undefined, b: Uint8Array): boolean {
-  return a !== undefined && Buffer.compare(a, b) === 0;
 }
