@@ -62,6 +62,7 @@ export class NodeReporter implements NodeSource {
       labels: { ...this.#options.labels, ...labels },
       address: this.#options.address,
       addresses: [...this.#options.addresses],
+      networks: [],
       os,
       kernel,
       architecture,

@@ -156,6 +156,7 @@ function aReport() {
     labels: {},
     address: "127.0.0.1",
     addresses: [],
+    networks: [],
     os: "",
     kernel: "",
     architecture: "",

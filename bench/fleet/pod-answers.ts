@@ -75,6 +75,7 @@ export function helloOf(node: string): Hello {
       labels: {},
       address: "192.0.2.1",
       addresses: [],
+      networks: [],
       os: "linux",
       kernel: "",
       architecture: "amd64",

@@ -38,8 +38,9 @@ export function serviceStateOf(state: State, namespace: string, name: string): S
     })),
     endpoints: endpointsBehind(state, entry),
     affinitySeconds: affinitySecondsOf(entry),
-    loadBalancerIps: [],
-    announcedBy: "",
+    loadBalancerIps: given?.loadBalancerIps ?? [],
+    announcedBy: given?.announcedBy ?? "",
+    announcedAlone: given?.announcedAlone ?? false,
   };
 }
 

@@ -311,6 +311,7 @@ export class SimNode {
       labels: { ...labels },
       address: `192.0.2.${this.name.slice(1)}`,
       addresses: [],
+      networks: [],
       os: "linux",
       kernel: "",
       architecture: "amd64",

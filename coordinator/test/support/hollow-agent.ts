@@ -105,6 +105,7 @@ export class HollowAgent {
       labels: { ...options.labels },
       address: options.address ?? "127.0.0.1",
       addresses: [],
+      networks: [],
     };
     this.#send({
       $case: "hello",

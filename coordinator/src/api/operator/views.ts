@@ -42,13 +42,16 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
   };
 }
 
-function addressesOf(state: State, { record }: ResourceEntry): Pick<Resource, "virtualIps" | "nodePorts"> {
+type ServiceAddresses = Pick<Resource, "virtualIps" | "nodePorts" | "loadBalancerIps" | "announcedBy">;
+
+function addressesOf(state: State, { record }: ResourceEntry): ServiceAddresses {
   const { namespace, kind, name } = record;
   const address =
     kind === "service" ? state.serviceAddresses.get(serviceAddressKey(namespace, name)) : undefined;
   if (address === undefined || address.record.releasedAt !== undefined)
-    return { virtualIps: [], nodePorts: [] };
-  return { virtualIps: address.record.virtualIps, nodePorts: address.record.nodePorts };
+    return { virtualIps: [], nodePorts: [], loadBalancerIps: [], announcedBy: "" };
+  const { virtualIps, nodePorts, loadBalancerIps, announcedBy } = address.record;
+  return { virtualIps, nodePorts, loadBalancerIps, announcedBy };
 }
 
 export function podView(state: State, { record, status }: PodEntry, unplaced: UnplacedPod | undefined): Pod {

@@ -99,6 +99,9 @@ function stepsFor(
     virtualIps: ip === undefined ? [] : [ip],
     nodePorts,
     releasedAt: undefined,
+    loadBalancerIps: [],
+    announcedBy: "",
+    announcedAlone: false,
   };
   if (record === undefined || !sameRecord(record, next)) {
     taken.add(next);
