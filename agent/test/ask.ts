@@ -2,7 +2,8 @@ import { createSocket } from "node:dgram";
 import { connect } from "node:net";
 import { argv, stdout } from "node:process";
 
-const PATIENCE_MS = 2_000;
+/** For machines that are busy: only who waits in vain waits so long. */
+const PATIENCE_MS = 8_000;
 
 /** What answers there (`answer.ts`), or "refused", "silent" or another error's code. */
 export function ask(
@@ -40,10 +41,11 @@ function askByUdp(address: string, port: number, ownPort: number): Promise<strin
     };
     const timer = setTimeout(() => done("silent"), PATIENCE_MS);
     socket.on("message", (bytes) => done(bytes.toString()));
-    socket.on("error", (error: NodeJS.ErrnoException) =>
-      done(error.code === "ECONNREFUSED" ? "refused" : "error"),
-    );
-    socket.bind(ownPort, () => socket.connect(port, address, () => socket.send("?")));
+    const failed = (error: NodeJS.ErrnoException) =>
+      done(error.code === "ECONNREFUSED" ? "refused" : (error.code ?? "error"));
+    socket.on("error", failed);
+    const sent = (error: Error | null) => error && failed(error);
+    socket.bind(ownPort, () => socket.connect(port, address, () => socket.send("?", sent)));
   });
 }
 

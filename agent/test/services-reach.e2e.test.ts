@@ -94,6 +94,7 @@ test("a service that nobody serves is refused at once, as is an address of no se
     assert.equal(await ask("TCP", address, 80), "refused");
     assert.equal(await askFrom(nameOf(a), "TCP", address, 80), "refused");
     assert.equal(await askFrom(nameOf(a), "UDP", address, 80), "refused");
+    assert.equal(await ask("UDP", address, 80), "EPERM", "the host's own socket fails as it sends");
   }
   await set({ endpoints: [endpoints.a] });
   assert.equal(await ask("TCP", VIRTUAL_IP, 81), "refused", "another port of it");
