@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { DestinationProfile } from "@forage/proto/destination";
+import { DestinationProfile } from "@forage/proto/destination";
+import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { type ClientReadableStream, type StatusObject, status } from "@grpc/grpc-js";
+import { decodeRecord } from "../src/model/codec.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { Lookup } from "./support/lookup.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { collected } from "./support/until.ts";
+import { virtualIpOf } from "./support/virtual-ip.ts";
 import { startWorld, type World } from "./support/world.ts";
 
 const limit = { timeout: 60_000 };
@@ -39,6 +42,44 @@ for (const listener of ["TLS", "plain text"] as const) {
     await apply(world, { "config.linkerd.io/opaque-ports": "80" });
     assert.equal((await profiles.next()).opaqueProtocol, true);
   });
+}
+
+for (const listener of ["TLS", "plain text"] as const) {
+  test(
+    `over ${listener} a virtual IP leads to its service for as long as it is the service's`,
+    limit,
+    async (t) => {
+      const world = await startWorld(t);
+      const destination = listener === "TLS" ? world.destination() : world.plainDestination();
+      await HollowAgent.start(world);
+      await apply(world, {});
+      const ip = await virtualIpOf(world, "web");
+      const ask = (port: number): Profiles =>
+        new Profiles(destination.getProfile({ scheme: "", path: `${ip}:${port}`, contextToken: "" }));
+      const [asked, elsewhere] = [ask(80), ask(81)];
+      const profile = await asked.next();
+      assert.equal(profile.fullyQualifiedName, fqn);
+      assert.deepEqual(
+        profile.dstOverrides.map(({ authority }) => authority),
+        [`${fqn}:80`],
+      );
+      assert.deepEqual(
+        await elsewhere.next(),
+        DestinationProfile.fromPartial({}),
+        "the service has no such port",
+      );
+      // The service stays and gives its address back, which stays on record so that nobody else gets it at once.
+      await apply(world, {}, "Headless");
+      for (const stream of [asked, elsewhere, ask(80)]) {
+        let last = await stream.next();
+        while (last.fullyQualifiedName !== "" || last.retryBudget === undefined) last = await stream.next();
+        assert.deepEqual([last.endpoint, last.dstOverrides], [undefined, []]);
+      }
+      const { records } = await world.store.range("service-addresses/");
+      const [kept] = records.map(({ key, value }) => decodeRecord(ServiceAddressRecord, key, value));
+      assert.deepEqual([kept?.virtualIps, kept?.releasedAt === undefined], [[ip], false]);
+    },
+  );
 }
 
 test("what a service says of its endpoints reaches those who look it up", limit, async (t) => {
@@ -136,8 +177,8 @@ class Profiles {
 }
 
 /** Two replicas of `web` behind a service with these annotations; waits until they run. */
-async function apply(world: World, annotations: Record<string, string>): Promise<void> {
-  const value = { target: "web", ports: [{ name: "http", port: 80, targetPort: 8080 }], annotations };
+async function apply(world: World, annotations: Record<string, string>, type = "ClusterIP"): Promise<void> {
+  const value = { target: "web", type, ports: [{ name: "http", port: 80, targetPort: 8080 }], annotations };
   const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });
   const request = aRequest(`a-${world.store.revision}`, [service, aContainerService("web")]);
   const { rolloutId } = await world.forage().applyResources(request);

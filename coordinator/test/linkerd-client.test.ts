@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { before, type TestContext, test } from "node:test";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { HollowAgent } from "./support/hollow-agent.ts";
+import { type LinkerdRequest, LinkerdStream, linkerdClient } from "./support/linkerd-client.ts";
+import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
+import { virtualIpOf } from "./support/virtual-ip.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const limit = { timeout: 120_000 };
+const fqn = "web.shop.svc.cluster.local";
+let program = "";
+
+before(
+  async () => {
+    program = await linkerdClient();
+  },
+  { timeout: 20 * 60_000 },
+);
+
+for (const listener of ["TLS", "plain text"] as const) {
+  test(
+    `over ${listener}, Linkerd's own bindings follow endpoints from nothing to the end`,
+    limit,
+    async (t) => {
+      const world = await startWorld(t);
+      const ask = await asking(t, world, listener);
+      const found = ask({ method: "get", path: `${fqn}:80`, contextToken: "{garbage" });
+      assert.deepEqual((await found.next()).noEndpoints, {}, "at once: there is no such service");
+      await apply(world, { replicas: 0 });
+      assert.deepEqual((await found.next()).noEndpoints, { exists: true });
+      const agent = await HollowAgent.start(world);
+      await apply(world, { replicas: 1, annotations: { "forage.dev/protocol": "http2" } });
+      const { add } = await found.next();
+      const [pod] = agent.assignments.values();
+      assert.deepEqual(add?.metricLabels, { namespace: "shop", service: "web" });
+      const [endpoint, ...others] = add?.addrs ?? [];
+      assert.ok(pod && endpoint && others.length === 0);
+      assert.deepEqual(
+        [endpoint.addr.ip.ipv4, endpoint.weight, endpoint.protocolHint],
+        [0x7f000001, 10_000, { h2: {} }],
+      );
+      assert.equal(endpoint.metricLabels.pod, pod.name);
+      await apply(world, { replicas: 0, annotations: { "forage.dev/protocol": "http2" } });
+      assert.deepEqual((await found.next()).noEndpoints, { exists: true });
+      const ended = found.code();
+      await world.restart();
+      assert.equal(await ended, "OK");
+    },
+  );
+
+  test(
+    `over ${listener}, Linkerd's own bindings read profiles as a proxy asks for them`,
+    limit,
+    async (t) => {
+      const world = await startWorld(t);
+      const ask = await asking(t, world, listener);
+      await HollowAgent.start(world);
+      await apply(world, { replicas: 1 });
+      const clusterIp = await virtualIpOf(world, "web");
+      const byIp = ask({ method: "getProfile", path: `${clusterIp}:80` });
+      const profile = await byIp.next();
+      assert.equal(profile.fullyQualifiedName, fqn);
+      assert.deepEqual(profile.retryBudget, { retryRatio: 0.2, minRetriesPerSecond: 10, ttl: "10s" });
+      const [to] = profile.dstOverrides ?? [];
+      assert.deepEqual([to?.authority, to && to.weight > 0], [`${fqn}:80`, true]);
+      // As a proxy goes on: with what the profile names.
+      const found = ask({ method: "get", path: to?.authority ?? "" });
+      const endpoint = (await found.next()).add?.addrs[0];
+      assert.ok(endpoint);
+      const direct = ask({ method: "getProfile", path: `127.0.0.1:${endpoint.addr.port}` });
+      assert.deepEqual((await direct.next()).endpoint?.addr, endpoint.addr);
+      const unknown = ask({ method: "getProfile", path: "192.0.2.77:81" });
+      assert.deepEqual(Object.keys(await unknown.next()), ["retryBudget"]);
+      await apply(world, { replicas: 1, annotations: { "config.linkerd.io/opaque-ports": "80" } });
+      assert.equal((await byIp.next()).opaqueProtocol, true);
+    },
+  );
+
+  test(`over ${listener}, Linkerd's own bindings are told what they got wrong`, limit, async (t) => {
+    const world = await startWorld(t);
+    const ask = await asking(t, world, listener);
+    for (const method of ["get", "getProfile"] as const) {
+      for (const path of ["", "web:80", `${fqn}:0`, "web.shop.svc.example.com:80"])
+        assert.equal(await ask({ method, path }).code(), "InvalidArgument", `${method} ${path}`);
+    }
+    assert.equal(await ask({ method: "get", path: "10.0.0.1:80" }).code(), "InvalidArgument");
+  });
+}
+
+async function asking(t: TestContext, world: World, listener: "TLS" | "plain text") {
+  const dir = mkdtempSync(join(tmpdir(), "forage-linkerd-"));
+  const caFile = join(dir, "ca.pem");
+  writeFileSync(caFile, world.caPem);
+  const bearer = await world.token("destination-reader", ["shop"]);
+  const streams: LinkerdStream[] = [];
+  t.after(() => {
+    for (const stream of streams) stream.close();
+    rmSync(dir, { recursive: true });
+  });
+  return (request: Pick<LinkerdRequest, "method" | "path" | "contextToken">): LinkerdStream => {
+    const { destination } = world.coordinator;
+    const where =
+      listener === "TLS"
+        ? { address: world.address, tls: { caFile, bearer } }
+        : { address: `127.0.0.1:${destination?.port}` };
+    const stream = new LinkerdStream({ ...request, ...where, program });
+    streams.push(stream);
+    return stream;
+  };
+}
+
+interface Applied {
+  readonly replicas: number;
+  readonly annotations?: Record<string, string>;
+}
+
+/** Pods of `web` and the service before them; waits until they run. */
+async function apply(world: World, { replicas, annotations = {} }: Applied): Promise<void> {
+  const value = { target: "web", ports: [{ name: "http", port: 80, targetPort: 8080 }], annotations };
+  const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });
+  const web = aContainerService("web", { scaling: { replicas } });
+  const { rolloutId } = await world
+    .forage()
+    .applyResources(aRequest(`a-${world.store.revision}`, [service, web]));
+  const lines = await watchToEnd(world, rolloutId);
+  assert.doesNotMatch(lines.at(-1) ?? "", /FAILED/);
+}
