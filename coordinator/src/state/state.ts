@@ -62,7 +62,7 @@ export class State {
   readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
   /** By address: the group `ip:ADDRESS`. */
   readonly serviceAddresses = new RecordView<ServiceAddressRecord>(ServiceAddressRecord, (r) =>
-    r.virtualIps.map((ip) => `ip:${ip}`),
+    [...r.virtualIps, ...r.loadBalancerIps].map((ip) => `ip:${ip}`),
   );
   readonly #tokens = new Map<string, ApiTokenEntry>();
   readonly #listeners = new Set<(changes: readonly Change[]) => void>();
