@@ -60,8 +60,8 @@ export interface AgentParts {
   readonly probe: RunProbe;
   readonly hostReader: HostReader;
   readonly abilities: HostAbilities;
-  /** Where others reach this host. */
-  readonly address: string;
+  /** Where others reach this host: one for each family, the one that it goes by first. */
+  readonly addresses: readonly string[];
   readonly log: AgentLog;
   /** Node and the agent's own program: for work that is done in a process of its own. */
   readonly ownCommand: readonly string[];
@@ -239,7 +239,7 @@ export class Agent {
   }
 
   #makeSupervisor(): PodSupervisor {
-    const { config, clock, random, runtime, network, networkFiles, devices, probe, address, log } =
+    const { config, clock, random, runtime, network, networkFiles, devices, probe, addresses, log } =
       this.#parts;
     const { backOffBaseSeconds, backOffCapSeconds } = config.restart;
     return new PodSupervisor({
@@ -255,7 +255,7 @@ export class Agent {
       probe,
       host: {
         nodeName: config.nodeName,
-        address,
+        addresses,
         allocatable: () => this.#capacity.report().allocatable,
         diskPressure: () => {
           const { pressure, message } = this.#capacity.report().diskPressure;
@@ -294,15 +294,14 @@ export class Agent {
   }
 
   #makeReporter(): NodeReporter {
-    const { config, clock, runtime, address, abilities, devices } = this.#parts;
+    const { config, clock, runtime, addresses, abilities, devices } = this.#parts;
     return new NodeReporter({
       clock,
       runtime,
       capacity: this.#capacity,
       usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs }),
       labels: config.labels,
-      address,
-      addresses: [],
+      addresses,
       abilities,
       devices: () => devices.amounts(),
       claims: () => this.#volumes.claims(),

@@ -13,10 +13,11 @@ import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
+import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
 import { HostNetworkFiles } from "./network/network-files.ts";
 import { probePort } from "./network/probe-port.ts";
 import { runCommand } from "./network/run-command.ts";
-import { ownAddress } from "./own-address.ts";
+import { ownAddresses } from "./own-address.ts";
 import { probeOver } from "./probes/run-probe.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import { HostServiceNetwork } from "./service-network.ts";
@@ -64,7 +65,7 @@ async function main(): Promise<void> {
     probe: probeOver(systemClock),
     hostReader,
     abilities: await readHostAbilities(config),
-    address: config.advertiseAddress ?? (await ownAddress(config.coordinator.host).catch(() => "127.0.0.1")),
+    addresses: await findAddresses(config),
     log,
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
@@ -72,6 +73,15 @@ async function main(): Promise<void> {
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
   // Ready means that it watches over its pods; a containerd that is away is waited for and told of, not failed on.
   notifySystemd(process.env.NOTIFY_SOCKET);
+}
+
+function findAddresses({ coordinator, advertiseAddress, advertiseAddress6, podCidr6 }: Config) {
+  return ownAddresses({
+    coordinator: coordinator.host,
+    advertised: advertiseAddress,
+    advertised6: advertiseAddress6,
+    podCidr6: podCidr6 === undefined ? undefined : parsePodCidr6(podCidr6),
+  });
 }
 
 /** systemd puts what a unit's LoadCredential= names into a directory of its own. */
@@ -100,6 +110,7 @@ function makeNetwork(config: Config, log: AgentLog): HostNetwork {
       instance: config.instance,
       dataDir: join(config.dataDir, "network"),
       podCidr: config.podCidr,
+      podCidr6: config.podCidr6,
       hostPorts: config.hostPortRange,
       cniDirectory: config.cniBinDir,
       poolSize: config.preparedSandboxes,

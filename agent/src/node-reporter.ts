@@ -18,8 +18,7 @@ export interface NodeReporterOptions {
   readonly usage: UsageMeter;
   /** The operator's; the host's own labels can't be overwritten. */
   readonly labels: Readonly<Record<string, string>>;
-  readonly address: string;
-  /** One for each family, `address` first; empty: only that. */
+  /** One for each family by which others reach the host; it goes by the first. */
   readonly addresses: readonly string[];
   readonly abilities: Pick<HostAbilities, "seLinux" | "runtimeClasses">;
   readonly devices: () => DeviceAmounts;
@@ -60,7 +59,7 @@ export class NodeReporter implements NodeSource {
       capacity: { ...texts(units.capacity), ...capacity },
       allocatable: { ...texts(units.allocatable), ...allocatable },
       labels: { ...this.#options.labels, ...labels },
-      address: this.#options.address,
+      address: this.#options.addresses[0] ?? "",
       addresses: [...this.#options.addresses],
       networks: [],
       os,

@@ -1,20 +1,57 @@
 import { createSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
+import type { IpFamily } from "./network/ip-family.ts";
+import { contains6, type Ipv6Cidr } from "./network/ipv6-cidr.ts";
 
 // Any address will do for the choice of a way out; nothing is sent.
 const SOME_PORT = 9;
+/** Of the range for documentation: the default route leads there. */
+const ANYWHERE = "2001:db8::1";
 
-/** The address from which this host talks to `host`: the way other hosts most likely reach it. Sends nothing. */
-export async function ownAddress(host: string): Promise<string> {
-  const { address } = await lookup(host, { family: 4 });
-  const socket = createSocket("udp4");
+export interface OwnAddressOptions {
+  /** Where the coordinator is: what the host talks to it from is most likely how others reach it. */
+  readonly coordinator: string;
+  /** The operator's word; undefined: found out. */
+  readonly advertised: string | undefined;
+  readonly advertised6: string | undefined;
+  /** Of pods; undefined: they have no IPv6, and the host's own is not looked for. */
+  readonly podCidr6: Ipv6Cidr | undefined;
+}
+
+/** Where others reach this host: one address for each family, the one that it goes by first. Sends nothing. */
+export async function ownAddresses(options: OwnAddressOptions): Promise<readonly [string, ...string[]]> {
+  const { coordinator, advertised, advertised6, podCidr6 } = options;
+  const first =
+    advertised ??
+    (await addressTowards(coordinator, 4)) ??
+    (await addressTowards(coordinator, 6)) ??
+    "127.0.0.1";
+  const second = advertised6 ?? (podCidr6 && (await found6(coordinator, podCidr6)));
+  return second === undefined || first.includes(":") ? [first] : [first, second];
+}
+
+async function found6(coordinator: string, podCidr6: Ipv6Cidr): Promise<string | undefined> {
+  const found = (await addressTowards(coordinator, 6)) ?? (await addressTowards(ANYWHERE, 6));
+  // The kernel takes the pods' bridge's where the link that leads there has none but its own.
+  return found === undefined || contains6(podCidr6, found) || /^(fe[89ab]|::1$)/.test(found)
+    ? undefined
+    : found;
+}
+
+async function addressTowards(host: string, family: IpFamily): Promise<string | undefined> {
   try {
-    await new Promise<void>((resolve, reject) => {
-      socket.once("error", reject);
-      socket.connect(SOME_PORT, address, resolve);
-    });
-    return socket.address().address;
-  } finally {
-    socket.close();
+    const { address } = await lookup(host, { family });
+    const socket = createSocket(family === 4 ? "udp4" : "udp6");
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once("error", reject);
+        socket.connect(SOME_PORT, address, resolve);
+      });
+      return socket.address().address;
+    } finally {
+      socket.close();
+    }
+  } catch {
+    return undefined;
   }
 }

@@ -4,6 +4,7 @@ import { parseQuantity, wholeUnitsOf } from "@forage/scheduler";
 import type { DevicePool } from "./devices/devices.ts";
 import { parsePool } from "./devices/parse-pool.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
+import { normalIpv6, parsePodCidr6 } from "./network/ipv6-cidr.ts";
 import type { PortRange } from "./network/port-allocator.ts";
 
 export interface HostPort {
@@ -23,6 +24,8 @@ export interface Settings {
   /** Names what the agent makes in the kernel and in containerd. */
   readonly instance: string;
   readonly podCidr: string;
+  /** Of IPv6; undefined: pods have none, and there are no rules for it. */
+  readonly podCidr6: string | undefined;
   readonly containerd: { readonly address: string; readonly namespace: string };
   readonly nerdctl: string;
   readonly cniBinDir: string;
@@ -31,6 +34,8 @@ export interface Settings {
   readonly hostPortRange: PortRange;
   /** Where others reach this host's pods; undefined: found out. */
   readonly advertiseAddress: string | undefined;
+  /** The same by IPv6, beside one of IPv4. */
+  readonly advertiseAddress6: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
   /** Kept back for the host itself: quantities by resource. */
   readonly reserve: Readonly<Record<string, string>>;
@@ -82,6 +87,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "nodeName", shape: "NAME", read: nodeName },
   { path: "instance", shape: "NAME", read: matching(INSTANCE, "1 to 8 lower-case letters or digits") },
   { path: "podCidr", shape: "CIDR", read: podCidr },
+  { path: "podCidr6", shape: "CIDR", read: podCidr6 },
   { path: "containerd.address", shape: "SOCKET", read: absolutePath },
   {
     path: "containerd.namespace",
@@ -93,6 +99,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "http.listen", shape: "HOST:PORT|off", read: listenAddress },
   { path: "hostPortRange", shape: "FIRST-LAST", read: portRange },
   { path: "advertiseAddress", shape: "ADDRESS", read: address },
+  { path: "advertiseAddress6", shape: "ADDRESS", read: address6 },
   { path: "labels", shape: "KEY=VALUE,…", read: textMap },
   { path: "reserve", shape: "RESOURCE=QUANTITY,…", read: quantities },
   { path: "podsMax", shape: "N", read: wholeNumber(1, 1_000) },
@@ -155,6 +162,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     nodeName: get("nodeName", hostName.toLowerCase()),
     instance,
     podCidr: get("podCidr", "10.64.0.0/16"),
+    podCidr6: get<string | undefined>("podCidr6", undefined),
     containerd: {
       address: get("containerd.address", "/run/containerd/containerd.sock"),
       namespace: get("containerd.namespace", "forage"),
@@ -164,6 +172,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     http: { listen: get<HostPort | undefined>("http.listen", { host: "127.0.0.1", port: 7602 }) },
     hostPortRange: get("hostPortRange", { first: 20_000, last: 29_999 }),
     advertiseAddress: get<string | undefined>("advertiseAddress", undefined),
+    advertiseAddress6: get<string | undefined>("advertiseAddress6", undefined),
     labels: get("labels", {}),
     reserve: get("reserve", {}),
     podsMax: get("podsMax", 110),
@@ -213,7 +222,17 @@ function listenAddress(value: unknown): HostPort | undefined {
 
 function address(value: unknown): string {
   if (typeof value === "string" && isIP(value) === 4) return value;
-  throw new Error("an IPv4 address");
+  if (typeof value === "string" && isReachable6(value)) return normalIpv6(value);
+  throw new Error("an IPv4 address, or an IPv6 address on a host that has no other");
+}
+
+function address6(value: unknown): string {
+  if (typeof value === "string" && isReachable6(value)) return normalIpv6(value);
+  throw new Error("an IPv6 address by which other hosts reach this one, not one of a link");
+}
+
+function isReachable6(text: string): boolean {
+  return isIP(text) === 6 && !/%|^(fe[89ab]|::)/i.test(text);
 }
 
 /** It becomes part of the node's certificate. */
@@ -228,6 +247,12 @@ function nodeName(value: unknown): string {
 function podCidr(value: unknown): string {
   if (typeof value !== "string") throw new Error("an address range such as 10.64.0.0/16");
   parsePodCidr(value);
+  return value;
+}
+
+function podCidr6(value: unknown): string {
+  if (typeof value !== "string") throw new Error("an IPv6 address range such as fd64::/64");
+  parsePodCidr6(value);
   return value;
 }
 

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { Cni } from "./cni.ts";
 import { instanceNames } from "./instance-names.ts";
 import { parsePodCidr } from "./ipv4-cidr.ts";
+import { parsePodCidr6 } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
 import { CommandFailed, type CommandOptions, type RunCommand } from "./run-command.ts";
 
@@ -27,6 +28,27 @@ test("add makes the bridge's link, and reads what it got", async () => {
   assert.equal(config.mtu, 1_400);
   assert.equal(config.hairpinMode, true);
   assert.deepEqual(config.ipam.ranges, [[{ subnet: "10.64.0.0/16", gateway: "10.64.0.1" }]]);
+  assert.deepEqual(config.ipam.routes, [{ dst: "0.0.0.0/0" }]);
+});
+
+test("with a second pod network there is an address of each, in whichever order they come", async () => {
+  let config: { ipam?: object } = {};
+  const answer = { ...JSON.parse(RESULT), ips: [{ address: "fd64::2/64" }, { address: "10.64.0.2/16" }] };
+  const run: RunCommand = async (_file, _args, options) => {
+    config = JSON.parse(options?.input ?? "");
+    return JSON.stringify(answer);
+  };
+  const attachment = await aCni(run, "fd64::/64").add("n");
+  assert.deepEqual(attachment, { address: "10.64.0.2", address6: "fd64::2", hostInterface: "veth12" });
+  assert.deepEqual(config.ipam, {
+    type: "host-local",
+    ranges: [
+      [{ subnet: "10.64.0.0/16", gateway: "10.64.0.1" }],
+      [{ subnet: "fd64::/64", gateway: "fd64::1" }],
+    ],
+    routes: [{ dst: "0.0.0.0/0" }, { dst: "::/0" }],
+    dataDir: "/leases",
+  });
 });
 
 for (const [code, msg] of [
@@ -53,10 +75,11 @@ test("an answer without an address is an error", async () => {
   await assert.rejects(aCni(async () => "{}").add("n"), /answered \{\}/);
 });
 
-function aCni(run: RunCommand): Cni {
+function aCni(run: RunCommand, podCidr6?: string): Cni {
   return new Cni({
     names: instanceNames("x"),
     podCidr: parsePodCidr("10.64.0.0/16"),
+    podCidr6: podCidr6 === undefined ? undefined : parsePodCidr6(podCidr6),
     pluginDir: "/plugins",
     leaseDir: "/leases",
     mtu: 1_400,

@@ -1,6 +1,8 @@
+import { isIPv4, isIPv6 } from "node:net";
 import { join } from "node:path";
 import type { InstanceNames } from "./instance-names.ts";
 import type { Ipv4Cidr } from "./ipv4-cidr.ts";
+import type { Ipv6Cidr } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
@@ -10,6 +12,8 @@ const CNI_VERSION = "1.0.0";
 export interface CniOptions {
   readonly names: InstanceNames;
   readonly podCidr: Ipv4Cidr;
+  /** Undefined: pods have no IPv6. */
+  readonly podCidr6: Ipv6Cidr | undefined;
   /** Directory of the plugins. */
   readonly pluginDir: string;
   /** Where host-local keeps its leases. */
@@ -22,6 +26,7 @@ export interface CniOptions {
 /** What the bridge plugin made. */
 export interface CniAttachment {
   readonly address: string;
+  readonly address6?: string;
   /** The host's end of the pod's link. */
   readonly hostInterface: string;
 }
@@ -36,7 +41,7 @@ export class Cni {
     this.#config = JSON.stringify(bridgeConfig(options));
   }
 
-  /** Links the namespace to the bridge and gives it an address. */
+  /** Links the namespace to the bridge and gives it its addresses. */
   async add(namespace: string): Promise<CniAttachment> {
     return readAttachment(await this.#call("ADD", namespace));
   }
@@ -63,7 +68,8 @@ export class Cni {
   }
 }
 
-function bridgeConfig({ names, podCidr, leaseDir, mtu }: CniOptions): object {
+function bridgeConfig({ names, podCidr, podCidr6, leaseDir, mtu }: CniOptions): object {
+  const cidrs = podCidr6 === undefined ? [podCidr] : [podCidr, podCidr6];
   return {
     cniVersion: CNI_VERSION,
     name: names.cniNetwork,
@@ -77,8 +83,8 @@ function bridgeConfig({ names, podCidr, leaseDir, mtu }: CniOptions): object {
     ...(mtu === undefined ? {} : { mtu }),
     ipam: {
       type: "host-local",
-      ranges: [[{ subnet: podCidr.text, gateway: podCidr.gateway }]],
-      routes: [{ dst: "0.0.0.0/0" }],
+      ranges: cidrs.map(({ text, gateway }) => [{ subnet: text, gateway }]),
+      routes: [{ dst: "0.0.0.0/0" }, ...(podCidr6 === undefined ? [] : [{ dst: "::/0" }])],
       dataDir: leaseDir,
     },
   };
@@ -90,13 +96,15 @@ function readAttachment(output: string): CniAttachment {
     ips?: { address?: string }[];
     interfaces?: { name?: string; sandbox?: string }[];
   };
-  const address = ips?.[0]?.address?.split("/")[0];
+  const addresses = ips?.map((it) => it.address?.split("/")[0] ?? "") ?? [];
+  const address = addresses.find((it) => isIPv4(it));
+  const address6 = addresses.find((it) => isIPv6(it));
   // The plugin lists the bridge, the host's end and the pod's end, in this order.
   const hostInterface = interfaces?.[1]?.name;
   if (address === undefined || hostInterface === undefined) {
     throw new NetworkError("SETUP_FAILED", `the bridge plugin answered ${output}`, { retryable: false });
   }
-  return { address, hostInterface };
+  return { address, ...(address6 !== undefined && { address6 }), hostInterface };
 }
 
 // Plugins tell errors as JSON on standard output.

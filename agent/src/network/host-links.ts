@@ -1,5 +1,8 @@
 import { createHash } from "node:crypto";
+import { writeFile } from "node:fs/promises";
+import { familyOf, type IpFamily } from "./ip-family.ts";
 import { type Ipv4Cidr, overlaps, parseIpv4Cidr } from "./ipv4-cidr.ts";
+import { type Ipv6Cidr, overlaps6, parseIpv6Cidr } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
 import type { RunCommand } from "./run-command.ts";
 
@@ -13,6 +16,7 @@ export interface Link {
     readonly family: string;
     readonly local: string;
     readonly prefixlen: number;
+    readonly scope?: string;
   }[];
 }
 
@@ -30,15 +34,15 @@ export async function listLinks(
   return JSON.parse((await run("ip", ["-json", "address", "show", ...selection])) || "[]");
 }
 
-export async function listRoutes(run: RunCommand): Promise<readonly Route[]> {
-  return JSON.parse((await run("ip", ["-json", "-4", "route", "show"])) || "[]");
+export async function listRoutes(run: RunCommand, family: IpFamily = 4): Promise<readonly Route[]> {
+  return JSON.parse((await run("ip", ["-json", `-${family}`, "route", "show"])) || "[]");
 }
 
-/** Makes the bridge with the pod network's first address and no other of IPv4. */
+/** Makes the bridge with the first addresses of the pod networks and no others, but for those that links give themselves. */
 export async function ensureBridge(
   run: RunCommand,
   bridge: string,
-  podCidr: Ipv4Cidr,
+  podCidrs: readonly (Ipv4Cidr | Ipv6Cidr)[],
   links: readonly Link[],
 ): Promise<void> {
   const present = links.find((link) => link.ifname === bridge);
@@ -46,20 +50,30 @@ export async function ensureBridge(
     // With an address of its own the bridge keeps it; else it takes its lowest port's, which comes and goes.
     await run("ip", ["link", "add", bridge, "address", hardwareAddress(bridge), "type", "bridge"]);
   }
-  const wanted = `${podCidr.gateway}/${podCidr.prefix}`;
-  const addresses = (present?.addr_info ?? []).filter((it) => it.family === "inet");
+  const wanted = podCidrs.map(({ gateway, prefix }) => `${gateway}/${prefix}`);
+  const addresses = (present?.addr_info ?? []).filter(({ scope }) => scope !== "link");
   const found = addresses.map((it) => `${it.local}/${it.prefixlen}`);
-  for (const other of found.filter((it) => it !== wanted))
+  for (const other of found.filter((it) => !wanted.includes(it)))
     await run("ip", ["address", "del", other, "dev", bridge]);
-  if (!found.includes(wanted)) await run("ip", ["address", "add", wanted, "dev", bridge]);
+  for (const missing of wanted.filter((it) => !found.includes(it))) {
+    const isIpv6 = familyOf(missing) === 6;
+    // Hosts that have it switched off for all new links.
+    if (isIpv6) await writeFile(`/proc/sys/net/ipv6/conf/${bridge}/disable_ipv6`, "0");
+    // Nobody else can have it, and until the kernel had asked around nobody could listen on it.
+    await run("ip", ["address", "add", missing, "dev", bridge, ...(isIpv6 ? ["nodad"] : [])]);
+  }
   await run("ip", ["link", "set", bridge, "up"]);
 }
 
 /** Rejects a pod network that would take addresses away from a network the host is in already. */
-export function assertNoOverlap(bridge: string, podCidr: Ipv4Cidr, routes: readonly Route[]): void {
+export function assertNoOverlap(
+  bridge: string,
+  podCidr: Ipv4Cidr | Ipv6Cidr,
+  routes: readonly Route[],
+): void {
   for (const route of routes) {
-    const other = parseIpv4Cidr(route.dst);
-    if (other === undefined || route.dev === bridge || !overlaps(podCidr, other)) continue;
+    const other = overlapping(podCidr, route.dst);
+    if (other === undefined || route.dev === bridge) continue;
     // A wide route that happens to enclose the pod network goes on working for all other addresses.
     if (other.prefix < podCidr.prefix && route.scope !== "link") continue;
     throw new NetworkError(
@@ -69,6 +83,14 @@ export function assertNoOverlap(bridge: string, podCidr: Ipv4Cidr, routes: reado
       { retryable: false },
     );
   }
+}
+
+function overlapping(podCidr: Ipv4Cidr | Ipv6Cidr, route: string): Ipv4Cidr | Ipv6Cidr | undefined {
+  const four = parseIpv4Cidr(route);
+  const six = parseIpv6Cidr(route);
+  if (typeof podCidr.first === "number")
+    return four && overlaps(podCidr as Ipv4Cidr, four) ? four : undefined;
+  return six && overlaps6(podCidr as Ipv6Cidr, six) ? six : undefined;
 }
 
 /** The MTU of the link that the default route uses, where it is below what pods have by default. */

@@ -5,10 +5,13 @@ import { Cni } from "./cni.ts";
 import { tablesDroppingForwards } from "./forward-policy.ts";
 import { assertNoOverlap, ensureBridge, listLinks, listRoutes, uplinkMtu } from "./host-links.ts";
 import { type InstanceNames, instanceNames } from "./instance-names.ts";
+import { familyOf } from "./ip-family.ts";
 import { type Ipv4Cidr, parsePodCidr } from "./ipv4-cidr.ts";
-import { IP_FORWARD, routeLocalnet, setSysctls } from "./kernel-sysctls.ts";
+import { contains6, type Ipv6Cidr, parsePodCidr6 } from "./ipv6-cidr.ts";
+import { hasIpv6, IP_FORWARD, routeLocalnet, setSysctls, sysctlsForIpv6 } from "./kernel-sysctls.ts";
 import { LeaseDirectory } from "./lease-directory.ts";
 import {
+  addressesOf,
   isHostNetwork,
   type KnownPod,
   NetworkError,
@@ -19,7 +22,8 @@ import {
 } from "./network.ts";
 import { namespacePath } from "./network-namespaces.ts";
 import { PortAllocator, type PortProbe, type PortRange } from "./port-allocator.ts";
-import { forgetConnections, PortTable } from "./port-table.ts";
+import { forgetConnections } from "./port-table.ts";
+import { PortTables } from "./port-tables.ts";
 import type { RunCommand } from "./run-command.ts";
 import { SandboxMaker } from "./sandbox-maker.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
@@ -41,6 +45,8 @@ export interface HostNetworkOptions {
   /** Of this network alone; made if missing. Must be on this host's disk, not shared. */
   readonly dataDir: string;
   readonly podCidr: string;
+  /** Of IPv6; pods then have an address of each. */
+  readonly podCidr6?: string | undefined;
   readonly hostPorts: PortRange;
   readonly cniDirectory: string;
   readonly poolSize: number;
@@ -67,9 +73,10 @@ export class HostNetwork implements PodNetwork {
   readonly #parts: HostNetworkParts;
   readonly #names: InstanceNames;
   readonly #podCidr: Ipv4Cidr;
+  readonly #podCidr6: Ipv6Cidr | undefined;
   readonly #records: SandboxRecords;
   readonly #ports: PortAllocator;
-  readonly #table: PortTable;
+  readonly #table: PortTables;
   readonly #claims = new Map<string, SandboxRecord>();
   /** What is being done for a pod; the next call for the same pod comes after it. */
   readonly #turns = new Map<string, Promise<unknown>>();
@@ -83,11 +90,12 @@ export class HostNetwork implements PodNetwork {
     this.#parts = parts;
     this.#names = instanceNames(options.instance);
     this.#podCidr = parsePodCidr(options.podCidr);
+    this.#podCidr6 = options.podCidr6 === undefined ? undefined : parsePodCidr6(options.podCidr6);
     this.#records = new SandboxRecords(join(options.dataDir, "sandboxes"));
     this.#ports = new PortAllocator(options.hostPorts, parts.probePort, parts.random);
-    this.#table = new PortTable({
+    this.#table = new PortTables({
       names: this.#names,
-      podCidr: this.#podCidr,
+      podCidrs: this.#podCidrs.map(({ text }) => text),
       run: parts.run,
       onProblem: (event, error) => this.#warn(event, error),
     });
@@ -98,15 +106,22 @@ export class HostNetwork implements PodNetwork {
     return this.#podCidr.gateway;
   }
 
+  get #podCidrs(): readonly (Ipv4Cidr | Ipv6Cidr)[] {
+    return this.#podCidr6 === undefined ? [this.#podCidr] : [this.#podCidr, this.#podCidr6];
+  }
+
   async start(known: readonly KnownPod[], signal: AbortSignal): Promise<void> {
     const maker = await this.#setUpHost(signal);
-    const records = await this.#records.load();
+    const records = (await this.#records.load()).map((record) => this.#asReachable(record));
     const intact = await maker.intact(records);
     const uids = new Set(known.map((pod) => pod.podUid));
     for (const record of intact) {
       if (record.podUid !== undefined && uids.has(record.podUid)) this.#claims.set(record.podUid, record);
     }
-    const unused = intact.filter((record) => record.podUid === undefined);
+    const isIpv6 = this.#podCidr6 !== undefined;
+    const isSpare = ({ podUid, address6 }: SandboxRecord): boolean =>
+      podUid === undefined && (address6 !== undefined) === isIpv6;
+    const unused = intact.filter(isSpare);
     const spare = unused.slice(0, this.#options.poolSize);
     const removed = await maker.removeAllBut([...this.#claims.values(), ...spare], records);
     if (signal.aborted) throw aborted("start");
@@ -170,7 +185,7 @@ export class HostNetwork implements PodNetwork {
       const record = this.#claims.get(podUid);
       if (record !== undefined) {
         await maker.remove(record.namespace);
-        await this.#forgetOwnPeers(record.address);
+        await this.#forgetOwnPeers(record);
         this.#claims.delete(podUid);
       }
       this.#ports.release(podUid);
@@ -188,7 +203,7 @@ export class HostNetwork implements PodNetwork {
   async publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void> {
     this.#started();
     if (signal.aborted) throw aborted("publish");
-    await this.#table.set(sandbox.podUid, sandbox.address, mappings);
+    await this.#table.set(sandbox.podUid, sandbox, mappings);
   }
 
   async unpublish(podUid: string, signal: AbortSignal): Promise<void> {
@@ -211,9 +226,11 @@ export class HostNetwork implements PodNetwork {
     for (const plugin of ["bridge", "host-local"]) await assertPlugin(cniDirectory, plugin);
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
     const [links, routes] = await Promise.all([listLinks(run), listRoutes(run)]);
-    assertNoOverlap(this.#names.bridge, this.#podCidr, routes);
+    await this.#assertIpv6();
+    for (const cidr of this.#podCidrs)
+      assertNoOverlap(this.#names.bridge, cidr, cidr === this.#podCidr ? routes : await listRoutes(run, 6));
     if (signal.aborted) throw aborted("start");
-    await ensureBridge(run, this.#names.bridge, this.#podCidr, links);
+    await ensureBridge(run, this.#names.bridge, this.#podCidrs, links);
     await this.#setSysctls();
     await this.#warnOfBlockedForwarding();
     const mtu = uplinkMtu(links, routes);
@@ -221,6 +238,7 @@ export class HostNetwork implements PodNetwork {
     const cni = new Cni({
       names: this.#names,
       podCidr: this.#podCidr,
+      podCidr6: this.#podCidr6,
       pluginDir: cniDirectory,
       leaseDir,
       ...(mtu === undefined ? {} : { mtu }),
@@ -237,14 +255,33 @@ export class HostNetwork implements PodNetwork {
     });
   }
 
+  async #assertIpv6(): Promise<void> {
+    if (this.#podCidr6 === undefined || (await hasIpv6())) return;
+    const message = "this host's kernel has no IPv6: switch it on, or take out podCidr6";
+    throw new NetworkError("SETUP_FAILED", message, { retryable: false });
+  }
+
+  /** Without an IPv6 address of another network than now, which leads nowhere any more: pods go on with the other one. */
+  #asReachable({ address6, ...rest }: SandboxRecord): SandboxRecord {
+    const isOurs = address6 !== undefined && this.#podCidr6 && contains6(this.#podCidr6, address6);
+    return isOurs ? { ...rest, address6 } : rest;
+  }
+
   async #warnOfBlockedForwarding(): Promise<void> {
-    const tables = await tablesDroppingForwards(this.#parts.run);
+    const families = this.#podCidrs.map(({ text }) => familyOf(text));
+    const tables = await tablesDroppingForwards(this.#parts.run, families);
     if (tables.length > 0) this.#parts.log.warn({ tables }, "firewall-drops-forwarded-traffic");
   }
 
   async #setSysctls(): Promise<void> {
-    const wanted = { [IP_FORWARD]: "1", [routeLocalnet(this.#names.bridge)]: "1" };
-    const changed = await setSysctls(this.#options.dataDir, wanted);
+    const { dataDir } = this.#options;
+    const { bridge } = this.#names;
+    const wanted = {
+      [IP_FORWARD]: "1",
+      [routeLocalnet(bridge)]: "1",
+      ...(this.#podCidr6 === undefined ? {} : await sysctlsForIpv6(dataDir, bridge)),
+    };
+    const changed = await setSysctls(dataDir, wanted);
     if (changed.length > 0) this.#parts.log.info({ changed }, "sysctls-set");
   }
 
@@ -272,7 +309,7 @@ export class HostNetwork implements PodNetwork {
     if (taken.length > 0) this.#parts.log.warn({ podUid, ports: taken }, "host-ports-held-twice");
     const record = this.#claims.get(podUid);
     const own = ports.filter((mapping) => !taken.includes(mapping));
-    if (record !== undefined) this.#table.preset(podUid, record.address, own);
+    if (record !== undefined) this.#table.preset(podUid, record, own);
   }
 
   #repairLater(): void {
@@ -290,9 +327,10 @@ export class HostNetwork implements PodNetwork {
   }
 
   /** Those that reached the pod by its UDP ports were forgotten with the ports. */
-  async #forgetOwnPeers(address: string): Promise<void> {
+  async #forgetOwnPeers(record: SandboxRecord): Promise<void> {
     try {
-      await forgetConnections(this.#parts.run, ["-p", "udp", "--orig-src", address]);
+      for (const address of addressesOf(record))
+        await forgetConnections(this.#parts.run, ["-p", "udp", "--orig-src", address], familyOf(address));
     } catch (error) {
       this.#warn("conntrack-failed", error);
     }
@@ -321,7 +359,13 @@ export class HostNetwork implements PodNetwork {
 }
 
 function sandboxOf(podUid: string, record: SandboxRecord): PodSandbox {
-  return { podUid, namespacePath: namespacePath(record.namespace), address: record.address };
+  const { namespace, address, address6 } = record;
+  return {
+    podUid,
+    namespacePath: namespacePath(namespace),
+    address,
+    ...(address6 !== undefined && { address6 }),
+  };
 }
 
 function aborted(call: string): NetworkError {

@@ -7,8 +7,9 @@ fe00::2	ip6-allrouters
 `;
 
 /** `/etc/hosts` of a pod with a network of its own: Kubernetes' entries. */
-export function podHosts(hostname: string, podIp: string): string {
-  return `# Written by Forage at each start of a container.\n${LOCAL}${podIp}	${hostname}\n`;
+export function podHosts(hostname: string, podIps: readonly string[]): string {
+  const own = podIps.map((ip) => `${ip}	${hostname}\n`).join("");
+  return `# Written by Forage at each start of a container.\n${LOCAL}${own}`;
 }
 
 /** Of a pod on the host's network: the host's own entries. */

@@ -1,4 +1,4 @@
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { access, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 /** `net/ipv4/ip_forward` and the value it had before. */
@@ -10,9 +10,58 @@ const PROC_SYS = "/proc/sys";
 /** Forwarding between pods and the world. */
 export const IP_FORWARD = "net/ipv4/ip_forward";
 
+export const IPV6_FORWARD = "net/ipv6/conf/all/forwarding";
+
 /** Lets answers to what came from 127.0.0.1 find their way back from the bridge. */
 export function routeLocalnet(bridge: string): string {
   return `net/ipv4/conf/${bridge}/route_localnet`;
+}
+
+/** The bridge's own go when it goes. */
+export function isOfBridge(name: string, bridge: string): boolean {
+  return name.includes(`/conf/${bridge}/`);
+}
+
+/** Whether the kernel has it at all. */
+export async function hasIpv6(): Promise<boolean> {
+  return access(join(PROC_SYS, IPV6_FORWARD)).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** Forwarding of pods' packets. */
+export async function sysctlsForIpv6(dataDir: string, bridge: string): Promise<ChangedSysctls> {
+  return {
+    // The host is their router, and takes no other's word for where to send what.
+    [`net/ipv6/conf/${bridge}/accept_ra`]: "0",
+    ...(await keptAdvertisements(dataDir, bridge)),
+    [IPV6_FORWARD]: "1",
+  };
+}
+
+/**
+ * A host that forwards no longer listens to routers, by which many have their address and default route: those of its
+ * links that did go on doing so, unless it has forwarded before us.
+ */
+async function keptAdvertisements(dataDir: string, bridge: string): Promise<ChangedSysctls> {
+  const conf = join(PROC_SYS, "net/ipv6/conf");
+  const forwards = (await readFile(join(PROC_SYS, IPV6_FORWARD), "utf8")).trim() !== "0";
+  const before = (await readChangedSysctls(dataDir))[IPV6_FORWARD];
+  if (forwards && before !== "0") return {};
+  const links = (await readdir(conf)).filter((name) => !["all", "default", "lo", bridge].includes(name));
+  const kept: Record<string, string> = {};
+  for (const link of links) {
+    // Ports of bridges have no addresses of their own.
+    const isPort = await access(`/sys/class/net/${link}/master`).then(
+      () => true,
+      () => false,
+    );
+    const name = `net/ipv6/conf/${link}/accept_ra`;
+    const value = await readFile(join(PROC_SYS, name), "utf8").catch(() => "");
+    if (!isPort && value.trim() === "1") kept[name] = "2";
+  }
+  return kept;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { readdir, readFile, rm } from "node:fs/promises";
-import { isIPv4 } from "node:net";
+import { isIP } from "node:net";
 import { join } from "node:path";
 
 /**
@@ -14,7 +14,7 @@ export class LeaseDirectory {
   }
 
   async holder(address: string): Promise<string | undefined> {
-    if (!isIPv4(address)) return undefined;
+    if (isIP(address) === 0) return undefined;
     try {
       return (await readFile(join(this.#dir, address), "utf8")).split(/\r?\n/)[0];
     } catch {
@@ -26,7 +26,7 @@ export class LeaseDirectory {
   async releaseAllBut(keep: ReadonlySet<string>): Promise<number> {
     const names = await readdir(this.#dir).catch(() => []);
     let released = 0;
-    for (const address of names.filter((name) => isIPv4(name))) {
+    for (const address of names.filter((name) => isIP(name) !== 0)) {
       const holder = await this.holder(address);
       if (holder !== undefined && keep.has(holder)) continue;
       await rm(join(this.#dir, address), { force: true });

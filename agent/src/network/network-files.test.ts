@@ -26,7 +26,7 @@ test("everybody may read them, whatever the umask", async (t) => {
   const umask = process.umask(0o077);
   t.after(() => process.umask(umask));
   const { files } = await aHost(t, {});
-  for (const { source } of await files.binds(POD, MAIN, "10.64.0.2")) {
+  for (const { source } of await files.binds(POD, MAIN, ["10.64.0.2"])) {
     assert.equal((await stat(source)).mode & 0o777, 0o644);
   }
 });
@@ -65,15 +65,15 @@ test("a host without these files gives pods what it can", async (t) => {
 
 test("a start leaves the files of an earlier one as they are", async (t) => {
   const { files } = await aHost(t, {});
-  const [first] = await files.binds(POD, MAIN, "10.64.0.2");
+  const [first] = await files.binds(POD, MAIN, ["10.64.0.2"]);
   const before = await stat(first?.source ?? "");
-  await files.binds(POD, MAIN, "10.64.0.3");
+  await files.binds(POD, MAIN, ["10.64.0.3"]);
   assert.notEqual((await stat(first?.source ?? "")).ino, before.ino);
 });
 
 test("a uid that is a path is refused", async (t) => {
   const { files } = await aHost(t, {});
-  await assert.rejects(files.binds({ ...POD, uid: "../u2" }, MAIN, "10.64.0.2"), /can't be a directory/);
+  await assert.rejects(files.binds({ ...POD, uid: "../u2" }, MAIN, ["10.64.0.2"]), /can't be a directory/);
 });
 
 for (const [name, make] of [
@@ -82,10 +82,10 @@ for (const [name, make] of [
 ] as const) {
   test(`${name}: two files, but not where the pod mounts its own`, async (t) => {
     const files: NetworkFiles = await make(t);
-    const targets = (await files.binds(POD, MAIN, "10.64.0.2")).map((it) => it.target);
+    const targets = (await files.binds(POD, MAIN, ["10.64.0.2"])).map((it) => it.target);
     assert.deepEqual(targets, ["/etc/hosts", "/etc/resolv.conf"]);
     const mounts = [{ volume: "v", mountPath: "/etc/hosts", subPath: "hosts", readOnly: true }];
-    const others = await files.binds(POD, { ...MAIN, mounts }, "10.64.0.2");
+    const others = await files.binds(POD, { ...MAIN, mounts }, ["10.64.0.2"]);
     assert.deepEqual(
       others.map((it) => it.target),
       ["/etc/resolv.conf"],
@@ -96,7 +96,7 @@ for (const [name, make] of [
 test("who must not write to its disk, or no more than so much, can't write to these", async (t) => {
   const { files } = await aHost(t, {});
   const isReadOnly = async (change: Parameters<NetworkFiles["binds"]>[1]) =>
-    (await files.binds(POD, change, "10.64.0.2")).map((it) => it.readOnly);
+    (await files.binds(POD, change, ["10.64.0.2"])).map((it) => it.readOnly);
   assert.deepEqual(await isReadOnly(MAIN), [false, false]);
   assert.deepEqual(await isReadOnly({ ...MAIN, rootLimitBytes: 1 }), [true, true]);
 });
@@ -113,6 +113,6 @@ async function aHost(t: TestContext, host: Readonly<Record<string, string>>) {
 }
 
 async function contentsOf(files: NetworkFiles, pod: NetworkFilesPod): Promise<readonly string[]> {
-  const binds = await files.binds(pod, MAIN, "10.64.0.2");
+  const binds = await files.binds(pod, MAIN, ["10.64.0.2"]);
   return Promise.all(binds.map(({ source }) => readFile(source, "utf8")));
 }

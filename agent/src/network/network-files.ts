@@ -15,7 +15,11 @@ import {
 /** What containers find in `/etc/hosts` and `/etc/resolv.conf`. Real one: `HostNetworkFiles`; fake: `FakeNetworkFiles`. */
 export interface NetworkFiles {
   /** Writes them anew; to be called right before each start. They go with the pod's own directory. Rejects with a {@link NetworkError}. */
-  binds(pod: NetworkFilesPod, container: NetworkFilesContainer, podIp: string): Promise<readonly FileBind[]>;
+  binds(
+    pod: NetworkFilesPod,
+    container: NetworkFilesContainer,
+    podIps: readonly string[],
+  ): Promise<readonly FileBind[]>;
 }
 
 export type NetworkFilesPod = Pick<Pod, "uid" | "namespace" | "hostname" | "network">;
@@ -68,13 +72,13 @@ export class HostNetworkFiles implements NetworkFiles {
   async binds(
     pod: NetworkFilesPod,
     container: NetworkFilesContainer,
-    podIp: string,
+    podIps: readonly string[],
   ): Promise<readonly FileBind[]> {
     const mounted = new Set((container.mounts ?? []).map(({ mountPath }) => mountPath));
     const readOnly =
       (container.security?.readOnlyRootFilesystem ?? false) || container.rootLimitBytes !== undefined;
     const texts = [
-      [HOSTS, "hosts", () => this.#hosts(pod, podIp)],
+      [HOSTS, "hosts", () => this.#hosts(pod, podIps)],
       [RESOLV_CONF, "resolv.conf", () => this.#resolvConf(pod)],
     ] as const;
     try {
@@ -95,8 +99,8 @@ export class HostNetworkFiles implements NetworkFiles {
     }
   }
 
-  async #hosts({ hostname, network }: NetworkFilesPod, podIp: string): Promise<string> {
-    if (!network?.hostNetwork) return podHosts(hostname, podIp);
+  async #hosts({ hostname, network }: NetworkFilesPod, podIps: readonly string[]): Promise<string> {
+    if (!network?.hostNetwork) return podHosts(hostname, podIps);
     return hostsOfHost(await readHostFile(join(this.#etc, "hosts")));
   }
 
@@ -138,7 +142,7 @@ export class FakeNetworkFiles implements NetworkFiles {
   async binds(
     pod: NetworkFilesPod,
     container: NetworkFilesContainer,
-    _podIp: string,
+    _podIps: readonly string[],
   ): Promise<readonly FileBind[]> {
     const mounted = new Set((container.mounts ?? []).map(({ mountPath }) => mountPath));
     return [HOSTS, RESOLV_CONF]

@@ -14,6 +14,8 @@ const PREPARE = [
   "ip link set lo up",
   "echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start",
   "echo '0 2147483647' > /proc/sys/net/ipv4/ping_group_range",
+  // Else any pod of the host could tell all others to send their packets to it.
+  "if [ -e /proc/sys/net/ipv6/conf/default/accept_ra ]; then echo 0 > /proc/sys/net/ipv6/conf/default/accept_ra; fi",
 ].join(" && ");
 
 /** One program started from here instead of three: starting one costs the agent some 3 ms of CPU time. */

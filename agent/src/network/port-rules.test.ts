@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { instanceNames } from "./instance-names.ts";
-import { parsePodCidr } from "./ipv4-cidr.ts";
+import type { PortMapping } from "./network.ts";
 import { changedUdpPorts, deltaText, portElements, tableText } from "./port-rules.ts";
 
-const names = instanceNames("x");
+const shape = { names: instanceNames("x"), podCidr: "10.64.0.0/16" };
 
 test("mappings become elements", () => {
   const mapping = { container: "web", containerPort: 80, protocol: "UDP", hostPort: 20_000 } as const;
@@ -23,11 +23,11 @@ test("a delta deletes before it adds, and leaves alone what stays", () => {
     ["udp . 4", "b . 4"],
   ]);
   assert.equal(
-    deltaText(names, from, to),
+    deltaText(shape, from, to),
     "delete element ip forage_x host_ports { tcp . 2, tcp . 3 }\n" +
       "add element ip forage_x host_ports { tcp . 2 : b . 2, udp . 4 : b . 4 }\n",
   );
-  assert.equal(deltaText(names, to, to), "");
+  assert.equal(deltaText(shape, to, to), "");
 });
 
 test("UDP ports that came, went or moved are told", () => {
@@ -46,9 +46,25 @@ test("UDP ports that came, went or moved are told", () => {
 });
 
 test("the table is replaced in one transaction, elements and all", () => {
-  const cidr = parsePodCidr("10.64.0.0/16");
-  const text = tableText(names, cidr, new Map([["tcp . 1", "10.64.0.2 . 80"]]));
+  const text = tableText(shape, new Map([["tcp . 1", "10.64.0.2 . 80"]]));
   assert.match(text, /^add table ip forage_x\ndelete table ip forage_x\ntable ip forage_x \{\n/);
   assert.match(text, /elements = \{ tcp \. 1 : 10\.64\.0\.2 \. 80 \}/);
-  assert.doesNotMatch(tableText(names, cidr, new Map()), /elements/);
+  assert.doesNotMatch(tableText(shape, new Map()), /elements/);
 });
+
+test("the table of IPv6 is one of its own, in that family's words", () => {
+  const six = { ...shape, podCidr: "fd64::/64" };
+  const text = tableText(six, new Map(portElements("fd64::2", [mappingOf(20_000)])));
+  assert.match(text, /^add table ip6 forage_x\ndelete table ip6 forage_x\ntable ip6 forage_x \{\n/);
+  assert.match(text, /: ipv6_addr \. inet_service\n {4}elements = \{ tcp \. 20000 : fd64::2 \. 80 \}/);
+  assert.match(text, /dnat ip6 to /);
+  assert.doesNotMatch(text, /\bip (saddr|daddr|to)|127\.0/);
+  assert.equal(
+    deltaText(six, new Map([["tcp . 1", "a . 1"]]), new Map()),
+    "delete element ip6 forage_x host_ports { tcp . 1 }\n",
+  );
+});
+
+function mappingOf(hostPort: number): PortMapping {
+  return { container: "web", containerPort: 80, protocol: "TCP", hostPort };
+}

@@ -1,6 +1,13 @@
 import type { InstanceNames } from "./instance-names.ts";
-import type { Ipv4Cidr } from "./ipv4-cidr.ts";
+import { FAMILY_WORDS, familyOf } from "./ip-family.ts";
 import type { PortMapping } from "./network.ts";
+
+/** There is one table for each family of addresses, that of the pods in it. */
+export interface PortTableShape {
+  readonly names: InstanceNames;
+  /** Of the pods on every host. */
+  readonly podCidr: string;
+}
 
 /** What the kernel's map holds: `tcp . 20000` to `10.64.0.2 . 80`. */
 export type PortElements = ReadonlyMap<string, string>;
@@ -8,22 +15,22 @@ export type PortElements = ReadonlyMap<string, string>;
 const MAP = "host_ports";
 
 /** The table as a whole, replaced in one transaction. */
-export function tableText(names: InstanceNames, podCidr: Ipv4Cidr, elements: PortElements): string {
+export function tableText({ names, podCidr: pods }: PortTableShape, elements: PortElements): string {
   const { table, bridge } = names;
-  const pods = podCidr.text;
-  const translate = `fib daddr type local meta l4proto { tcp, udp, sctp } dnat ip to meta l4proto . th dport map @${MAP}`;
-  return `add table ip ${table}
-delete table ip ${table}
-table ip ${table} {
+  const { ip, addressType, loopback } = FAMILY_WORDS[familyOf(pods)];
+  const translate = `fib daddr type local meta l4proto { tcp, udp, sctp } dnat ${ip} to meta l4proto . th dport map @${MAP}`;
+  return `add table ${ip} ${table}
+delete table ${ip} ${table}
+table ${ip} ${table} {
   map ${MAP} {
-    type inet_proto . inet_service : ipv4_addr . inet_service${elementsText(elements)}
+    type inet_proto . inet_service : ${addressType} . inet_service${elementsText(elements)}
   }
   # The bridge accepts loopback addresses for the sake of answers to the host itself, which still have the
   # bridge's address when they pass here. Anything else that has them is a pod reaching for the host's loopback.
   chain guard {
     type filter hook prerouting priority raw; policy accept;
-    iifname "${bridge}" ip saddr 127.0.0.0/8 drop
-    iifname "${bridge}" ip daddr 127.0.0.0/8 drop
+    iifname "${bridge}" ${ip} saddr ${loopback} drop
+    iifname "${bridge}" ${ip} daddr ${loopback} drop
   }
   # From other hosts and from pods.
   chain arriving {
@@ -38,23 +45,23 @@ table ip ${table} {
   chain leaving {
     type nat hook postrouting priority srcnat; policy accept;
     # Pod networks are the same on every host, so beyond the host a pod goes by the host's address.
-    ip saddr ${pods} ip daddr != ${pods} oifname != "${bridge}" masquerade
+    ${ip} saddr ${pods} ${ip} daddr != ${pods} oifname != "${bridge}" masquerade
     # A pod can't answer to the host's loopback.
-    ip saddr 127.0.0.0/8 oifname "${bridge}" masquerade
+    ${ip} saddr ${loopback} oifname "${bridge}" masquerade
     # Between pods, or from a pod to itself, the answer must come back this way to be translated.
-    ip saddr ${pods} ip daddr ${pods} ct status dnat masquerade
+    ${ip} saddr ${pods} ${ip} daddr ${pods} ct status dnat masquerade
   }
 }
 `;
 }
 
 /** What leads from one to the other, as one transaction; empty if nothing does. */
-export function deltaText(names: InstanceNames, from: PortElements, to: PortElements): string {
+export function deltaText(shape: PortTableShape, from: PortElements, to: PortElements): string {
   const removed = [...from].filter(([key, target]) => to.get(key) !== target).map(([key]) => key);
   const added = [...to]
     .filter(([key, target]) => from.get(key) !== target)
     .map(([key, target]) => `${key} : ${target}`);
-  return change("delete", names, removed) + change("add", names, added);
+  return change("delete", shape, removed) + change("add", shape, added);
 }
 
 /** UDP host ports whose target differs; the kernel goes on sending known peers to where the first packet went. */
@@ -79,6 +86,9 @@ function elementsText(elements: PortElements): string {
   return `\n    elements = { ${[...elements].map(([key, target]) => `${key} : ${target}`).join(", ")} }`;
 }
 
-function change(verb: "add" | "delete", names: InstanceNames, elements: readonly string[]): string {
-  return elements.length === 0 ? "" : `${verb} element ip ${names.table} ${MAP} { ${elements.join(", ")} }\n`;
+function change(verb: "add" | "delete", shape: PortTableShape, elements: readonly string[]): string {
+  const { ip } = FAMILY_WORDS[familyOf(shape.podCidr)];
+  return elements.length === 0
+    ? ""
+    : `${verb} element ${ip} ${shape.names.table} ${MAP} { ${elements.join(", ")} }\n`;
 }

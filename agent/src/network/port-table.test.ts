@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { instanceNames } from "./instance-names.ts";
-import { parsePodCidr } from "./ipv4-cidr.ts";
 import type { PortMapping } from "./network.ts";
 import { PortTable } from "./port-table.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
@@ -24,7 +23,7 @@ class FakeKernel {
   table(): PortTable {
     return new PortTable({
       names: instanceNames("x"),
-      podCidr: parsePodCidr("10.64.0.0/16"),
+      podCidr: "10.64.0.0/16",
       run: this.run,
       onProblem: (event) => this.problems.push(event),
     });

@@ -1,18 +1,22 @@
-import type { InstanceNames } from "./instance-names.ts";
-import type { Ipv4Cidr } from "./ipv4-cidr.ts";
+import { FAMILY_WORDS, familyOf, type IpFamily } from "./ip-family.ts";
 import type { PortMapping } from "./network.ts";
-import { changedUdpPorts, deltaText, type PortElements, portElements, tableText } from "./port-rules.ts";
+import {
+  changedUdpPorts,
+  deltaText,
+  type PortElements,
+  type PortTableShape,
+  portElements,
+  tableText,
+} from "./port-rules.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
-export interface PortTableParts {
-  readonly names: InstanceNames;
-  readonly podCidr: Ipv4Cidr;
+export interface PortTableParts extends PortTableShape {
   readonly run: RunCommand;
   readonly onProblem: (event: string, error: unknown) => void;
 }
 
 /**
- * The kernel's table of host ports. Changes of one turn, and all that come while a change is being made, go to
+ * The kernel's table of host ports for one family of addresses. Changes of one turn, and all that come while a change is being made, go to
  * the kernel in one transaction; if it refuses, someone else changed the table, and it is made anew as a whole.
  */
 export class PortTable {
@@ -26,6 +30,10 @@ export class PortTable {
 
   constructor(parts: PortTableParts) {
     this.#parts = parts;
+  }
+
+  get #family(): IpFamily {
+    return familyOf(this.#parts.podCidr);
   }
 
   /** Adds to what the first replacement will hold. */
@@ -50,8 +58,9 @@ export class PortTable {
 
   /** Puts the table back if someone removed it; gives whether it was missing. */
   async repair(): Promise<boolean> {
-    const tables = await this.#parts.run("nft", ["list", "tables", "ip"]);
-    if (tables.split("\n").includes(`table ip ${this.#parts.names.table}`)) return false;
+    const { ip } = FAMILY_WORDS[this.#family];
+    const tables = await this.#parts.run("nft", ["list", "tables", ip]);
+    if (tables.split("\n").includes(`table ${ip} ${this.#parts.names.table}`)) return false;
     await this.replace();
     return true;
   }
@@ -83,21 +92,20 @@ export class PortTable {
     this.#replaceNext = false;
     const wanted: PortElements = new Map([...this.#wanted.values()].flat());
     this.#present = undefined; // Until it is known that the kernel took it.
-    if (before === undefined) await this.#load(tableText(this.#parts.names, this.#parts.podCidr, wanted));
+    if (before === undefined) await this.#load(tableText(this.#parts, wanted));
     else await this.#loadDelta(before, wanted);
     this.#present = wanted;
     await this.#forgetPeers(changedUdpPorts(before ?? new Map(), wanted));
   }
 
   async #loadDelta(before: PortElements, wanted: PortElements): Promise<void> {
-    const { names, podCidr, onProblem } = this.#parts;
-    const delta = deltaText(names, before, wanted);
+    const delta = deltaText(this.#parts, before, wanted);
     if (delta === "") return;
     try {
       await this.#load(delta);
     } catch (error) {
-      onProblem("host-port-table-differs", error);
-      await this.#load(tableText(names, podCidr, wanted));
+      this.#parts.onProblem("host-port-table-differs", error);
+      await this.#load(tableText(this.#parts, wanted));
     }
   }
 
@@ -108,17 +116,22 @@ export class PortTable {
   /** Without this a UDP client that never pauses keeps reaching the pod that had the port before, or none. */
   async #forgetPeers(ports: readonly number[]): Promise<void> {
     for (const port of ports) {
-      await forgetConnections(this.#parts.run, ["-p", "udp", "--orig-port-dst", String(port)]).catch(
-        (error) => this.#parts.onProblem("conntrack-failed", error),
+      const match = ["-p", "udp", "--orig-port-dst", String(port)];
+      await forgetConnections(this.#parts.run, match, this.#family).catch((error) =>
+        this.#parts.onProblem("conntrack-failed", error),
       );
     }
   }
 }
 
-/** Deletes tracked connections of IPv4 that match; none matching is fine. */
-export async function forgetConnections(run: RunCommand, match: readonly string[]): Promise<void> {
+/** Deletes tracked connections that match; none matching is fine. */
+export async function forgetConnections(
+  run: RunCommand,
+  match: readonly string[],
+  family: IpFamily,
+): Promise<void> {
   try {
-    await run("conntrack", ["-D", "-f", "ipv4", ...match]);
+    await run("conntrack", ["-D", "-f", FAMILY_WORDS[family].conntrack, ...match]);
   } catch (error) {
     if (!(error instanceof CommandFailed && /\b0 flow entries/.test(error.stderr))) throw error;
   }

@@ -2,7 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { listLinks } from "./host-links.ts";
 import { instanceNames } from "./instance-names.ts";
-import { IP_FORWARD, readChangedSysctls } from "./kernel-sysctls.ts";
+import { isOfBridge, readChangedSysctls } from "./kernel-sysctls.ts";
 import { deleteNamespace, listNamespaces } from "./network-namespaces.ts";
 import type { RunCommand } from "./run-command.ts";
 
@@ -33,18 +33,28 @@ export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOpt
   const namespaces = await listNamespaces(namespacePrefix);
   for (const namespace of namespaces) await deleteNamespace(run, namespace);
   // Adding first makes deleting fine with a table that isn't there.
-  const input = [table, servicesTable]
-    .map((name) => `add table ip ${name}\ndelete table ip ${name}\n`)
-    .join("");
+  const tables = ["ip", "ip6"].flatMap((family) => [table, servicesTable].map((name) => `${family} ${name}`));
+  const input = tables.map((it) => `add table ${it}\ndelete table ${it}\n`).join("");
   await run("nft", ["-f", "-"], { input });
   const changed = dataDir === undefined ? {} : await readChangedSysctls(dataDir);
   const sysctls: PurgeReport["sysctls"][number][] = [];
   for (const [name, before] of Object.entries(changed)) {
     // The bridge's own went with it.
-    if (name !== IP_FORWARD) continue;
-    if (restoreSysctls) await writeFile(join("/proc/sys", name), before);
-    sysctls.push({ name, before, restored: restoreSysctls });
+    if (isOfBridge(name, bridge)) continue;
+    // Links come and go, and what was set for them with them.
+    const restored = restoreSysctls && (await restore(name, before));
+    sysctls.push({ name, before, restored });
   }
   if (dataDir !== undefined) await rm(dataDir, { recursive: true, force: true });
   return { namespaces: namespaces.length, links: ours.length, sysctls };
+}
+
+async function restore(name: string, before: string): Promise<boolean> {
+  try {
+    await writeFile(join("/proc/sys", name), before);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return false;
+    throw error;
+  }
 }

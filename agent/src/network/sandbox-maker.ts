@@ -4,6 +4,7 @@ import { listLinks } from "./host-links.ts";
 import type { InstanceNames } from "./instance-names.ts";
 import { contains, type Ipv4Cidr } from "./ipv4-cidr.ts";
 import type { LeaseDirectory } from "./lease-directory.ts";
+import { addressesOf } from "./network.ts";
 import { addNamespace, deleteNamespace, isNamespace, listNamespaces } from "./network-namespaces.ts";
 import type { RunCommand } from "./run-command.ts";
 import type { SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
@@ -63,7 +64,8 @@ export class SandboxMaker {
     for (const record of candidates) {
       const { namespace, address, hostInterface } = record;
       if (!contains(podCidr, address) || !linked.has(hostInterface)) continue;
-      if ((await leases.holder(address)) === namespace && (await isNamespace(namespace))) intact.push(record);
+      const holders = await Promise.all(addressesOf(record).map((it) => leases.holder(it)));
+      if (holders.every((it) => it === namespace) && (await isNamespace(namespace))) intact.push(record);
     }
     return intact;
   }

@@ -5,6 +5,8 @@ import { join } from "node:path";
 export interface SandboxRecord {
   readonly namespace: string;
   readonly address: string;
+  /** Where pods have IPv6. */
+  readonly address6?: string;
   /** The host's end of its link. */
   readonly hostInterface: string;
   readonly podUid?: string;
@@ -55,7 +57,7 @@ export class SandboxRecords {
 
 function isRecord(value: unknown): value is SandboxRecord {
   if (typeof value !== "object" || value === null) return false;
-  const { namespace, address, hostInterface, podUid } = value as Partial<SandboxRecord>;
-  const texts = [namespace, address, hostInterface, podUid ?? ""];
+  const { namespace, address, address6, hostInterface, podUid } = value as Partial<SandboxRecord>;
+  const texts = [namespace, address, address6 ?? "", hostInterface, podUid ?? ""];
   return texts.every((text) => typeof text === "string");
 }

@@ -1,8 +1,9 @@
 /** What is only known on the host, once the pod has its network. */
 export interface PodFacts {
   readonly nodeName: string;
-  readonly podIp: string;
-  readonly hostIp: string;
+  /** One for each family; the first is the one that it goes by. */
+  readonly podIps: readonly string[];
+  readonly hostIps: readonly string[];
   /** For limits that aren't set: what the node has to give. */
   readonly allocatable: Readonly<Record<string, string>>;
 }

@@ -9,11 +9,10 @@ const FIELDS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
   ["metadata.uid", (pod) => pod.uid],
   ["spec.nodeName", (_, facts) => facts.nodeName],
   ["spec.serviceAccountName", (pod) => pod.serviceAccount ?? ""],
-  ["status.podIP", (_, facts) => facts.podIp],
-  // Pods have one address.
-  ["status.podIPs", (_, facts) => facts.podIp],
-  ["status.hostIP", (_, facts) => facts.hostIp],
-  ["status.hostIPs", (_, facts) => facts.hostIp],
+  ["status.podIP", (_, facts) => facts.podIps[0] ?? ""],
+  ["status.podIPs", (_, facts) => facts.podIps.join(",")],
+  ["status.hostIP", (_, facts) => facts.hostIps[0] ?? ""],
+  ["status.hostIPs", (_, facts) => facts.hostIps.join(",")],
 ]);
 
 const ENTRY = /^metadata\.(labels|annotations)\['([^']+)'\]$/;

@@ -43,7 +43,8 @@ export interface PodWorld {
 export interface HostFacts {
   readonly nodeName: string;
   /** Where others reach this host. */
-  readonly address: string;
+  /** One for each family by which others reach it; it goes by the first. */
+  readonly addresses: readonly string[];
   /** Quantities by resource name. */
   readonly allocatable: () => Readonly<Record<string, string>>;
   /** Why pods that have never run here can't start now: the disk is fuller than the reserve allows. */

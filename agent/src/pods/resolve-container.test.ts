@@ -50,8 +50,8 @@ const POD: Pod = {
 
 const FACTS = {
   nodeName: "node-7",
-  podIp: "10.64.0.2",
-  hostIp: "192.0.2.1",
+  podIps: ["10.64.0.2", "fd64::2"],
+  hostIps: ["192.0.2.1", "2001:db8::1"],
   allocatable: { cpu: "3900m", memory: "1Gi", "ephemeral-storage": "10Gi" },
 };
 
@@ -80,8 +80,9 @@ const VALUES: readonly (readonly [given: EnvSource, gives: string])[] = [
   [{ field: "spec.nodeName" }, "node-7"],
   [{ field: "spec.serviceAccountName" }, "builder"],
   [{ field: "status.podIP" }, "10.64.0.2"],
-  [{ field: "status.podIPs" }, "10.64.0.2"],
+  [{ field: "status.podIPs" }, "10.64.0.2,fd64::2"],
   [{ field: "status.hostIP" }, "192.0.2.1"],
+  [{ field: "status.hostIPs" }, "192.0.2.1,2001:db8::1"],
   [{ resourceField: "requests.cpu" }, "1"],
   [{ resourceField: "limits.cpu" }, "2"],
   [{ resourceField: "requests.memory" }, String(64 * 2 ** 20)],

@@ -1,3 +1,4 @@
+import type { PodSandbox } from "../network/network.ts";
 import { HOST_NETWORK } from "../runtime/runtime.ts";
 import { adopted, inNewSandbox } from "./container-memory.ts";
 import { type ContainerMemory, memoryOf, type PodMemory, withContainer } from "./pod.ts";
@@ -71,7 +72,7 @@ async function attachSandbox(world: PodWorld, { view, signal }: StepContext): Pr
   const { pod } = view;
   const sandbox =
     pod.network?.hostNetwork === true
-      ? { podUid: pod.uid, namespacePath: HOST_NETWORK, address: world.host.address }
+      ? hostSandbox(pod.uid, world.host.addresses)
       : await world.network.attach(pod.uid, signal);
   const inits = initContainersOf(pod).map(({ name }) => name);
   return {
@@ -79,6 +80,15 @@ async function attachSandbox(world: PodWorld, { view, signal }: StepContext): Pr
     // A container in a namespace that the next agent doesn't know of would have to be ended.
     durable: true,
     published: false,
+  };
+}
+
+function hostSandbox(podUid: string, [address = "", address6]: readonly string[]): PodSandbox {
+  return {
+    podUid,
+    namespacePath: HOST_NETWORK,
+    address,
+    ...(address6 !== undefined && { address6 }),
   };
 }
 

@@ -1,4 +1,5 @@
 import { DeviceError } from "../devices/devices.ts";
+import { addressesOf } from "../network/network.ts";
 import { type ContainerSpec, type HostDevice, RuntimeError } from "../runtime/runtime.ts";
 import { type VolumeBind, VolumeError, type VolumeErrorCode } from "../volumes/volumes.ts";
 import { ended, started } from "./container-memory.ts";
@@ -145,17 +146,18 @@ async function runContainer(
   signal: AbortSignal,
 ): Promise<string> {
   const { pod } = view;
+  const podIps = view.memory.sandbox === undefined ? [] : addressesOf(view.memory.sandbox);
   const resolved = resolveContainer(pod, spec, {
     nodeName: world.host.nodeName,
-    podIp: view.memory.sandbox?.address ?? "",
-    hostIp: world.host.address,
+    podIps,
+    hostIps: world.host.addresses,
     allocatable: world.host.allocatable(),
   });
   if ("missing" in resolved) throw new StartBlockedError("CreateContainerConfigError", resolved.missing);
   const devices = await takeDevices(world, view, spec);
   const apart = separateStreams(pod, spec, world.host.separateStreams ?? false);
   const { logFile, streamPipes } = await world.files.prepare(pod.uid, spec.name, attempt, apart);
-  const networkBinds = await world.networkFiles.binds(pod, spec, view.memory.sandbox?.address ?? "");
+  const networkBinds = await world.networkFiles.binds(pod, spec, podIps);
   const name = containerName(world.instance, { podUid: pod.uid, container: spec.name, attempt });
   const { id } = await world.runtime.run(
     {

@@ -160,7 +160,7 @@ export class ServiceRules {
       const left = new Set(after?.endpoints.map(({ id }) => id));
       if (before.endpoints.every(({ id }) => left.has(id)) && after !== undefined) continue;
       for (const match of matchesOf(before)) {
-        await forgetConnections(this.#parts.run, match).catch((error) =>
+        await forgetConnections(this.#parts.run, match, 4).catch((error) =>
           this.#parts.onProblem("conntrack-failed", error),
         );
       }

@@ -54,7 +54,7 @@ export class SimAgent {
       volumes,
       files,
       probe: probeOver(host.clock),
-      host: { nodeName: "sim", address: "192.0.2.1", allocatable: () => ({}) },
+      host: { nodeName: "sim", addresses: ["192.0.2.1"], allocatable: () => ({}) },
       events: {
         remembered: (uid, memory) => this.#save(uid, memory),
         changed: (status) => {

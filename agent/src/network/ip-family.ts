@@ -1,0 +1,26 @@
+import { isIPv4, isIPv6 } from "node:net";
+
+export type IpFamily = 4 | 6;
+
+/** What nftables and conntrack call a family and its things. */
+export interface FamilyWords {
+  /** Of tables, and of matches on addresses. */
+  readonly ip: "ip" | "ip6";
+  readonly addressType: "ipv4_addr" | "ipv6_addr";
+  readonly loopback: string;
+  readonly conntrack: "ipv4" | "ipv6";
+}
+
+export const FAMILY_WORDS: Readonly<Record<IpFamily, FamilyWords>> = {
+  4: { ip: "ip", addressType: "ipv4_addr", loopback: "127.0.0.0/8", conntrack: "ipv4" },
+  6: { ip: "ip6", addressType: "ipv6_addr", loopback: "::1", conntrack: "ipv6" },
+};
+
+export function isOfFamily(address: string, family: IpFamily): boolean {
+  return family === 4 ? isIPv4(address) : isIPv6(address) && !address.includes("%");
+}
+
+/** Of a CIDR, or of an address. */
+export function familyOf(text: string): IpFamily {
+  return text.includes(":") ? 6 : 4;
+}

@@ -1,0 +1,60 @@
+import { familyOf } from "./ip-family.ts";
+import { addressesOf, type PodSandbox, type PortMapping } from "./network.ts";
+import { PortTable, type PortTableParts } from "./port-table.ts";
+
+/** A pod's addresses, one for each family. */
+type Addresses = Pick<PodSandbox, "address" | "address6">;
+
+export interface PortTablesParts extends Omit<PortTableParts, "podCidr"> {
+  /** One for each family that pods have addresses of. */
+  readonly podCidrs: readonly string[];
+}
+
+/** The kernel's tables of host ports: a port of the host leads to its pod in each family that the pod has. */
+export class PortTables {
+  readonly #tables: readonly (readonly [family: 4 | 6, table: PortTable])[];
+
+  constructor({ podCidrs, ...parts }: PortTablesParts) {
+    this.#tables = podCidrs.map((podCidr) => [familyOf(podCidr), new PortTable({ ...parts, podCidr })]);
+  }
+
+  /** Adds to what the first replacement will hold. */
+  preset(podUid: string, addresses: Addresses, mappings: readonly PortMapping[]): void {
+    for (const [table, address] of this.#matching(addresses)) table.preset(podUid, address, mappings);
+  }
+
+  /** Makes the whole tables anew, with no moment without them. */
+  async replace(): Promise<void> {
+    await this.#each((table) => table.replace());
+  }
+
+  async set(podUid: string, addresses: Addresses, mappings: readonly PortMapping[]): Promise<void> {
+    await Promise.all(
+      this.#matching(addresses).map(([table, address]) => table.set(podUid, address, mappings)),
+    );
+  }
+
+  async delete(podUid: string): Promise<void> {
+    await this.#each((table) => table.delete(podUid));
+  }
+
+  /** Puts back what someone removed; gives whether anything was missing. */
+  async repair(): Promise<boolean> {
+    return (await this.#each((table) => table.repair())).includes(true);
+  }
+
+  async settle(): Promise<void> {
+    await this.#each((table) => table.settle());
+  }
+
+  #each<Result>(run: (table: PortTable) => Promise<Result>): Promise<Result[]> {
+    return Promise.all(this.#tables.map(([, table]) => run(table)));
+  }
+
+  #matching(addresses: Addresses): (readonly [PortTable, string])[] {
+    return this.#tables.flatMap(([family, table]) => {
+      const address = addressesOf(addresses).find((it) => familyOf(it) === family);
+      return address === undefined ? [] : [[table, address] as const];
+    });
+  }
+}
