@@ -16,6 +16,10 @@ const virtualIpRange = z
   .string()
   .refine((text) => !text.includes("-") && parseIpRange(text)?.family === 4, "must be an IPv4 CIDR");
 
+const ipRange = z
+  .string()
+  .refine((text) => parseIpRange(text) !== undefined, "must be a CIDR or FIRST-LAST, of IPv4 or IPv6");
+
 /** The configuration file. Times are in seconds, as their names say. */
 const schema = z.strictObject({
   /** Everything the coordinator keeps: the store, its authority and keys. */
@@ -56,6 +60,8 @@ const schema = z.strictObject({
         .string()
         .refine((text) => portRange(text) !== undefined, "must be FIRST-LAST, such as 30000-32767")
         .default("30000-32767"),
+      /** For services of type LoadBalancer: addresses of the hosts' own networks that nothing else uses. */
+      loadBalancerIps: z.array(ipRange).max(100).default([]),
     })
     .prefault({}),
   /** How much is kept of what was decided and what happened. */

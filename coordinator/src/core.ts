@@ -155,9 +155,10 @@ function controlOptions(
 function addressRanges({ services }: CoreOptions["config"]): AddressRanges {
   const virtualIps = parseIpRange(services.virtualIps);
   const nodePorts = portRange(services.nodePorts);
+  const loadBalancerIps = services.loadBalancerIps.flatMap((text) => parseIpRange(text) ?? []);
   if (virtualIps === undefined || nodePorts === undefined)
     throw new ConfigError("services: virtualIps and nodePorts must be ranges");
-  return { virtualIps, nodePorts };
+  return { virtualIps, loadBalancerIps, nodePorts };
 }
 
 function eventLimits({ events }: CoreOptions["config"]): EventLimits {
@@ -182,10 +183,10 @@ function servicesOptions(
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
   const { randomName, randomBytes } = options;
   const { state, sessions, tunnels, metrics, control, planner, events, heartbeatIntervalMs } = parts;
-  const { nodePorts } = addressRanges(options.config);
+  const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
   return {
-    forage: { store, state, clock, randomName, rollouts, nodePorts },
+    forage: { store, state, clock, randomName, rollouts, nodePorts, loadBalancerIps },
     operator: {
       store,
       state,
@@ -205,6 +206,7 @@ function servicesOptions(
       authorityPin: authority.pin,
       planner,
       nodePorts,
+      loadBalancerIps,
       explainPlacement: control.explainPlacement,
       rolloutView: (key) => rollouts.rolloutView(key),
     },

@@ -12,6 +12,8 @@ import type { State } from "../state/state.ts";
 export const reachabilityLabel = "forage.dev/reachability";
 /** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
 export const affinityAnnotation = "forage.dev/session-affinity-seconds";
+/** An annotation of services of type LoadBalancer: the addresses that it wants, one of each family, with commas between. */
+export const loadBalancerIpAnnotation = "forage.dev/load-balancer-ip";
 /** Kubernetes' default: three hours. */
 const defaultAffinitySeconds = 10_800;
 
@@ -92,6 +94,6 @@ function endpointOf(
 }
 
 /** Labels that the operator gave come before those that the node says of itself. */
-function labelOf(node: NodeEntry, label: string): string | undefined {
+export function labelOf(node: NodeEntry, label: string): string | undefined {
   return node.record.labels[label] ?? node.report?.report?.labels[label];
 }

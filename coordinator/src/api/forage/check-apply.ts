@@ -1,7 +1,9 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import type { IpRange } from "../../control/addresses/ip-range.ts";
 import type { State } from "../../state/state.ts";
 import { validateApply } from "../validate/apply.ts";
 import { checkDependsOn } from "../validate/depends-on.ts";
+import { checkLoadBalancerIps } from "../validate/load-balancer-ips.ts";
 import { checkNodePorts, type PortRange } from "../validate/node-ports.ts";
 import { checkPriorityClasses } from "../validate/priority-classes.ts";
 
@@ -9,12 +11,18 @@ export interface CheckOptions {
   readonly state: State;
   /** Which node ports services may ask for. */
   readonly nodePorts: PortRange;
+  /** What services of type LoadBalancer get their addresses from. */
+  readonly loadBalancerIps: readonly IpRange[];
 }
 
 /** All that an apply is refused for, by itself and by what there is. Throws INVALID, UNIMPLEMENTED. */
-export function checkApply(request: ApplyResourcesRequest, { state, nodePorts }: CheckOptions): void {
+export function checkApply(
+  request: ApplyResourcesRequest,
+  { state, nodePorts, loadBalancerIps }: CheckOptions,
+): void {
   validateApply(request);
   checkPriorityClasses(request, (name) => state.objects.priorityOf(name) !== undefined);
   checkNodePorts(request, nodePorts, state);
+  checkLoadBalancerIps(request, loadBalancerIps, state);
   checkDependsOn(request, state.resources(request.namespace));
 }

@@ -171,10 +171,7 @@ const supported: Readonly<Record<string, MessageSupport>> = {
     "fs_group_change_policy",
     "seccomp_profile",
   ),
-  "forest.v1.ServiceSpec": {
-    type: ["ClusterIP", "NodePort", "Headless"],
-    ...all("target", "ports", "annotations", "session_affinity"),
-  },
+  "forest.v1.ServiceSpec": all("type", "target", "ports", "annotations", "session_affinity"),
   "forest.v1.ServicePort": all("name", "port", "target_port", "protocol", "node_port"),
 };
 

@@ -45,17 +45,6 @@ test("what says nothing, or says what happens anyway, is accepted", () => {
   assert.equal(verdictOnResource(service).code, "OK");
 });
 
-test("a value that is refused is named, with those that are not", () => {
-  const value = { target: "web", type: "LoadBalancer", ports: [{ port: 80 }] };
-  const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });
-  assert.deepEqual(verdictOnResource(service).violations, [
-    {
-      field: "resources[0].service.type",
-      description: "LoadBalancer is not supported by this version; ClusterIP, NodePort, Headless are",
-    },
-  ]);
-});
-
 function checkAlone(chain: FieldChain, value: unknown): void {
   if (isForbidden(chain)) return;
   const verdict = verdictOnResource(resourceWith(chain, value));

@@ -9,12 +9,15 @@ import type { State } from "../../state/state.ts";
 import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
+import { announcingNodes, concernsAnnouncing } from "./announcing-nodes.ts";
 import type { IpRange } from "./ip-range.ts";
 import { type AddressedService, type AddressStep, nextReleaseMs, planAddresses } from "./plan.ts";
+import { wantedIps } from "./wanted-ips.ts";
 
 /** What addresses of services are taken from. */
 export interface AddressRanges {
   readonly virtualIps: IpRange;
+  readonly loadBalancerIps: readonly IpRange[];
   readonly nodePorts: { readonly first: number; readonly last: number };
 }
 
@@ -29,13 +32,15 @@ export interface AddressControllerOptions {
 
 const key = "addresses";
 
-/** Gives services their virtual IPs and node ports. All in one place, so that no two get the same. */
+/** Gives services their addresses and node ports. All in one place, so that no two get the same. */
 export class AddressController {
   readonly #options: AddressControllerOptions;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
   /** Why a service lacks an address, as it was last told, by `namespace/name`. */
   readonly #refused = new Map<string, string>();
+  /** Whether there is a load balancer, and so what becomes of nodes matters. */
+  #announced = false;
 
   constructor(options: AddressControllerOptions) {
     this.#options = options;
@@ -46,7 +51,7 @@ export class AddressController {
       log: options.log,
     });
     this.#unsubscribe = options.state.subscribe((changes) => {
-      if (changes.some(concernsAddresses)) this.#loop.wake(key);
+      if (changes.some((change) => this.#concerns(change))) this.#loop.wake(key);
     });
     this.#loop.wake(key);
   }
@@ -64,8 +69,10 @@ export class AddressController {
       ...addresses,
       services: servicesOf(state),
       records,
+      nodes: announcingNodes(state),
       nowMs: clock.nowMs(),
     });
+    this.#announced = records.some(({ loadBalancerIps }) => loadBalancerIps.length > 0);
     this.#tell(steps);
     let reached = 0;
     for (const part of batches(steps.flatMap((step) => pieceOf(step, state) ?? []))) {
@@ -79,6 +86,12 @@ export class AddressController {
     await state.reached(reached);
     const nextMs = nextReleaseMs(records);
     return nextMs === undefined ? undefined : Math.max(1_000, nextMs - clock.nowMs());
+  }
+
+  #concerns(change: Change): boolean {
+    if (change.kind === "node") return this.#announced && concernsAnnouncing(change.before, change.after);
+    if (change.kind === "service-address") return true;
+    return change.kind === "resource" && (change.after ?? change.before)?.record.kind === "service";
   }
 
   /** Each problem once, until it is another one. */
@@ -105,18 +118,14 @@ export class AddressController {
   }
 }
 
-function concernsAddresses(change: Change): boolean {
-  if (change.kind === "service-address") return true;
-  return change.kind === "resource" && (change.after ?? change.before)?.record.kind === "service";
-}
-
 function servicesOf(state: State): AddressedService[] {
   return state.resources().flatMap(({ record }) => {
     const spec = record.resource?.spec;
     if (record.deleting || spec?.$case !== "service") return [];
     const { namespace, name } = record;
-    const { type, ports } = spec.value;
-    return [{ namespace, name, type: type === "" ? "ClusterIP" : type, ports }];
+    const { type, ports, annotations } = spec.value;
+    const loadBalancerIps = wantedIps(annotations);
+    return [{ namespace, name, type: type === "" ? "ClusterIP" : type, ports, loadBalancerIps }];
   });
 }
 

@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ServicePort } from "@forage/proto/forest/v1/forage";
 import { toTimestamp } from "../../model/timestamp.ts";
-import { parseIpRange } from "./ip-range.ts";
+import type { AnnouncingNode } from "./announcer.ts";
+import { type IpRange, parseIpRange } from "./ip-range.ts";
 import { type AddressedService, type AddressStep, keepReleasedMs, planAddresses } from "./plan.ts";
 
 const nowMs = 10_000_000;
@@ -69,6 +70,8 @@ test("node ports run out with a word", () => {
 
 interface Ranges {
   virtualIps?: ReturnType<typeof parseIpRange>;
+  loadBalancerIps?: readonly IpRange[];
+  nodes?: readonly AnnouncingNode[];
   nodePorts?: { first: number; last: number };
   nowMs?: number;
 }
@@ -80,18 +83,20 @@ function plan(
 ): AddressStep[] {
   const virtualIps = given.virtualIps ?? parseIpRange("10.96.0.0/16");
   assert.ok(virtualIps);
-  const { nodePorts = { first: 30_000, last: 30_099 } } = given;
+  const { loadBalancerIps = [], nodes = [], nodePorts = { first: 30_000, last: 30_099 } } = given;
   return planAddresses({
     services,
     records,
     virtualIps,
+    loadBalancerIps,
+    nodes,
     nodePorts,
     nowMs: given.nowMs ?? nowMs,
   });
 }
 
 function service(name: string, fields: Partial<AddressedService> = {}): AddressedService {
-  return { namespace: "shop", name, type: "ClusterIP", ports: [port(80)], ...fields };
+  return { namespace: "shop", name, type: "ClusterIP", ports: [port(80)], loadBalancerIps: [], ...fields };
 }
 
 function port(number: number, protocol = "TCP", nodePort = 0): ServicePort {

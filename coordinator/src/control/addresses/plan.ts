@@ -2,22 +2,29 @@ import { createHash } from "node:crypto";
 import type { ServiceAddressRecord, ServiceNodePort } from "@forage/proto/forage/store/v1/store";
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import { type Announcer, type AnnouncingNode, chooseAnnouncers } from "./announcer.ts";
 import type { IpRange } from "./ip-range.ts";
+import { loadBalancerIpsFor } from "./load-balancer-ips.ts";
 
 /** A service that is there. */
 export interface AddressedService {
   readonly namespace: string;
   readonly name: string;
-  /** "ClusterIP", "NodePort" or "Headless". */
+  /** "ClusterIP", "NodePort", "LoadBalancer" or "Headless". */
   readonly type: string;
   readonly ports: readonly ServicePort[];
+  /** Addresses of the load balancers' pool that it asks for, at most one of each family. */
+  readonly loadBalancerIps: readonly string[];
 }
 
 export interface AddressInput {
   readonly services: readonly AddressedService[];
   readonly records: readonly ServiceAddressRecord[];
   readonly virtualIps: IpRange;
+  readonly loadBalancerIps: readonly IpRange[];
   readonly nodePorts: { readonly first: number; readonly last: number };
+  /** Those that may announce addresses of load balancers. */
+  readonly nodes: readonly AnnouncingNode[];
   readonly nowMs: number;
 }
 
@@ -48,9 +55,16 @@ export function planAddresses(input: AddressInput): AddressStep[] {
       steps.push({ type: "write", record: { ...record, releasedAt: toTimestamp(input.nowMs) } });
     else if (releasedMs + keepReleasedMs <= input.nowMs) steps.push({ type: "forget", namespace, name });
   }
-  for (const [key, service] of services) {
-    if (service.type !== "Headless") steps.push(...stepsFor(service, records.get(key), taken, input));
-  }
+  const drafts = [...services].flatMap(([key, service]) =>
+    service.type === "Headless" ? [] : draftOf(service, records.get(key), taken, input),
+  );
+  const announcers = chooseAnnouncers(
+    drafts.flatMap(({ key, record: { loadBalancerIps: ips, announcedBy: before } }) =>
+      ips.length === 0 ? [] : { key, ips, before },
+    ),
+    input.nodes,
+  );
+  for (const draft of drafts) steps.push(...stepsOf(draft, announcers.get(draft.key)));
   return steps;
 }
 
@@ -65,50 +79,86 @@ export function nextReleaseMs(records: readonly ServiceAddressRecord[]): number 
 
 /** What is in use or was until lately. */
 class Taken {
-  readonly ips = new Set<string>();
+  /** The service that has it. */
+  readonly ips = new Map<string, string>();
   readonly nodePorts = new Map<string, string>();
 
   constructor(records: readonly ServiceAddressRecord[]) {
     for (const record of records) this.add(record);
   }
 
-  add({ namespace, name, virtualIps, nodePorts }: ServiceAddressRecord): void {
-    for (const ip of virtualIps) this.ips.add(ip);
-    for (const { nodePort, protocol } of nodePorts)
-      this.nodePorts.set(`${nodePort}/${protocol}`, `${namespace}/${name}`);
+  add({ namespace, name, virtualIps, loadBalancerIps, nodePorts }: ServiceAddressRecord): void {
+    const owner = `${namespace}/${name}`;
+    for (const ip of [...virtualIps, ...loadBalancerIps]) this.ips.set(ip, owner);
+    for (const { nodePort, protocol } of nodePorts) this.nodePorts.set(`${nodePort}/${protocol}`, owner);
+  }
+
+  /** The other service that has the address. */
+  ownerOf(ip: string, own: string): string | undefined {
+    const owner = this.ips.get(ip);
+    return owner === own ? undefined : owner;
   }
 }
 
-function stepsFor(
+/** What a service is to have, before it is known who announces it. */
+interface Draft {
+  readonly key: string;
+  readonly before: ServiceAddressRecord | undefined;
+  readonly record: ServiceAddressRecord;
+  readonly problems: readonly string[];
+}
+
+function draftOf(
   service: AddressedService,
-  record: ServiceAddressRecord | undefined,
+  before: ServiceAddressRecord | undefined,
   taken: Taken,
   input: AddressInput,
-): AddressStep[] {
+): Draft {
   const { namespace, name } = service;
-  const refuse = (why: string): AddressStep => ({ type: "refuse", namespace, name, why });
-  const steps: AddressStep[] = [];
-  const seed = seedOf(`${namespace}/${name}`);
-  const ip = record?.virtualIps[0] ?? freeIp(input.virtualIps, seed, taken);
-  if (ip === undefined) steps.push(refuse(`no virtual IP is left in ${input.virtualIps.text}`));
-  const { nodePorts, problems } = nodePortsFor(service, record, taken, input);
-  steps.push(...problems.map(refuse));
-  const next: ServiceAddressRecord = {
+  const key = `${namespace}/${name}`;
+  const seed = seedOf(key);
+  const ip = before?.virtualIps[0] ?? freeIp(input.virtualIps, seed, taken);
+  const noIp = ip === undefined ? [`no virtual IP is left in ${input.virtualIps.text}`] : [];
+  const { nodePorts, problems } = nodePortsFor(service, before, taken, input);
+  const balanced =
+    service.type === "LoadBalancer"
+      ? loadBalancerIpsFor(
+          { wanted: service.loadBalancerIps, before: before?.loadBalancerIps ?? [], seed },
+          input.loadBalancerIps,
+          (it) => taken.ownerOf(it, key),
+        )
+      : { ips: [], problems: [] };
+  const record: ServiceAddressRecord = {
     namespace,
     name,
     virtualIps: ip === undefined ? [] : [ip],
     nodePorts,
     releasedAt: undefined,
-    loadBalancerIps: [],
-    announcedBy: "",
+    loadBalancerIps: [...balanced.ips],
+    announcedBy: before?.announcedBy ?? "",
     announcedAlone: false,
   };
-  if (record === undefined || !sameRecord(record, next)) {
-    taken.add(next);
-    steps.push({ type: "write", record: next });
-  }
+  taken.add(record);
+  return { key, before, record, problems: [...noIp, ...problems, ...balanced.problems] };
+}
+
+function stepsOf({ before, record, problems }: Draft, announcer: Announcer | undefined): AddressStep[] {
+  const { namespace, name, loadBalancerIps } = record;
+  const refuse = (why: string): AddressStep => ({ type: "refuse", namespace, name, why });
+  const steps = problems.map(refuse);
+  const next = {
+    ...record,
+    announcedBy: announcer?.node ?? "",
+    announcedAlone: announcer !== undefined && announcer.node !== "" && announcer.alone,
+  };
+  if (announcer?.node === "")
+    steps.push(refuse(`no node can announce ${loadBalancerIps.join(" and ")}: ${noAnnouncer}`));
+  if (before === undefined || !sameRecord(before, next)) steps.push({ type: "write", record: next });
   return steps;
 }
+
+const noAnnouncer =
+  "none that is ready is in a network with it (see the agents' setting loadBalancer.interface for networks that they can't know of)";
 
 function nodePortsFor(
   { namespace, name, type, ports }: AddressedService,
@@ -117,7 +167,7 @@ function nodePortsFor(
   { nodePorts: { first, last } }: AddressInput,
 ): { readonly nodePorts: ServiceNodePort[]; readonly problems: readonly string[] } {
   const problems: string[] = [];
-  if (type !== "NodePort") return { nodePorts: [], problems };
+  if (type !== "NodePort" && type !== "LoadBalancer") return { nodePorts: [], problems };
   const own = `${namespace}/${name}`;
   const size = last - first + 1;
   const used = new Set<string>();
@@ -126,6 +176,8 @@ function nodePortsFor(
     return (owner === undefined || owner === own) && !used.has(`${port}/${protocol}`);
   };
   const nodePorts = ports.flatMap(({ port, protocol: given, nodePort: wanted }): ServiceNodePort[] => {
+    // Load balancers have addresses of their own: their ports are open on the hosts only where that was asked for.
+    if (type === "LoadBalancer" && wanted === 0) return [];
     const protocol = given === "" ? "TCP" : given;
     const before = record?.nodePorts.find((it) => it.port === port && it.protocol === protocol)?.nodePort;
     const seed = seedOf(`${own}/${port}/${protocol}`);
@@ -155,9 +207,7 @@ function* around(seed: number, size: number, first: number): Generator<number> {
 function freeIp(range: IpRange, seed: number, taken: Taken): string | undefined {
   for (let step = 0; step < range.size; step++) {
     const ip = range.at((seed + step) % range.size);
-    if (taken.ips.has(ip)) continue;
-    taken.ips.add(ip);
-    return ip;
+    if (!taken.ips.has(ip)) return ip;
   }
   return undefined;
 }
@@ -167,7 +217,14 @@ function seedOf(text: string): number {
 }
 
 function sameRecord(a: ServiceAddressRecord, b: ServiceAddressRecord): boolean {
-  const text = ({ virtualIps, nodePorts, releasedAt }: ServiceAddressRecord): string =>
-    JSON.stringify([virtualIps, nodePorts, releasedAt !== undefined]);
+  const text = ({ releasedAt, ...rest }: ServiceAddressRecord): string =>
+    JSON.stringify([
+      rest.virtualIps,
+      rest.nodePorts,
+      rest.loadBalancerIps,
+      rest.announcedBy,
+      rest.announcedAlone,
+      releasedAt !== undefined,
+    ]);
   return text(a) === text(b);
 }

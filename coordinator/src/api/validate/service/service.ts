@@ -1,6 +1,7 @@
 import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
+import { wantedIpsProblem } from "../../../control/addresses/wanted-ips.ts";
 import { readAnnotations } from "../../../destination/hints/annotations.ts";
-import { affinityAnnotation } from "../../../service-network/service-state.ts";
+import { affinityAnnotation, loadBalancerIpAnnotation } from "../../../service-network/service-state.ts";
 import type { Field } from "../field.ts";
 import { validateAnnotations } from "../labels.ts";
 import { validateInlineRoute } from "../route/route.ts";
@@ -34,13 +35,21 @@ export function validateService(spec: ServiceSpec, field: Field): void {
       .at("annotations")
       .key(affinityAnnotation)
       .invalid("must be a whole number of seconds from 1 to 86400");
-  const { [affinityAnnotation]: _, ...hints } = spec.annotations;
+  validateWantedIps(spec, field.at("annotations").key(loadBalancerIpAnnotation));
+  const { [affinityAnnotation]: _, [loadBalancerIpAnnotation]: __, ...hints } = spec.annotations;
   for (const { key, problem } of readAnnotations(hints).problems)
     field.at("annotations").key(key).invalid(problem);
   if (spec.inlineRoute !== undefined) {
     if (spec.ports.length === 0) field.at("inline_route").invalid("needs a port of the service to lead to");
     validateInlineRoute(spec.inlineRoute, field.at("inline_route"));
   }
+}
+
+function validateWantedIps({ type, annotations }: ServiceSpec, field: Field): void {
+  const text = annotations[loadBalancerIpAnnotation];
+  if (text === undefined) return;
+  if (type !== "LoadBalancer") field.invalid("is only for services of type LoadBalancer");
+  field.check(wantedIpsProblem(text));
 }
 
 /** As Kubernetes has it. */

@@ -1,0 +1,57 @@
+import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import type { IpRange } from "../../control/addresses/ip-range.ts";
+import { noPool } from "../../control/addresses/load-balancer-ips.ts";
+import { wantedIps } from "../../control/addresses/wanted-ips.ts";
+import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
+import type { State } from "../../state/state.ts";
+import { Field } from "./field.ts";
+import { Findings } from "./findings.ts";
+
+/** Throws INVALID with every load balancer for which there is no address, or which asks for one that it can't have. */
+export function checkLoadBalancerIps(
+  { namespace, resources }: ApplyResourcesRequest,
+  pool: readonly IpRange[],
+  state: State,
+): void {
+  const findings = new Findings();
+  const root = new Field(findings).at("resources");
+  const taken = new Map<string, string>();
+  for (const [index, { name, spec }] of resources.entries()) {
+    if (spec?.$case !== "service" || spec.value.type !== "LoadBalancer") continue;
+    const field = root.item(index).at("service");
+    if (pool.length === 0) {
+      field.at("type").invalid(noPool);
+      continue;
+    }
+    const own = `${namespace}/${name}`;
+    const annotation = field.at("annotations").key(loadBalancerIpAnnotation);
+    for (const ip of wantedIps(spec.value.annotations)) {
+      if (!pool.some((range) => range.has(ip)))
+        annotation.invalid(
+          `${ip} is not in the coordinator's pool, ${pool.map(({ text }) => text).join(", ")}`,
+        );
+      const owner = taken.get(ip) ?? ownerOf(ip, own, state);
+      if (owner !== undefined && owner !== own)
+        annotation.invalid(
+          `${ip} belongs to service ${owner}; choose another, or leave the annotation out for a free one`,
+        );
+      taken.set(ip, own);
+    }
+  }
+  findings.raise();
+}
+
+/** A service that asked for the address has it even if its record is yet to be written. */
+function ownerOf(ip: string, own: string, state: State): string | undefined {
+  for (const { record } of state.serviceAddresses.all()) {
+    const owner = `${record.namespace}/${record.name}`;
+    if (owner !== own && record.loadBalancerIps.includes(ip)) return owner;
+  }
+  for (const { record } of state.resources()) {
+    const spec = record.resource?.spec;
+    const owner = `${record.namespace}/${record.name}`;
+    if (owner === own || record.deleting || spec?.$case !== "service") continue;
+    if (spec.value.type === "LoadBalancer" && wantedIps(spec.value.annotations).includes(ip)) return owner;
+  }
+  return undefined;
+}

@@ -1,0 +1,38 @@
+import { labelOf } from "../../service-network/service-state.ts";
+import type { NodeEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
+
+/** A label of nodes that never announce addresses of load balancers. Whatever its value, as in Kubernetes, but "false". */
+export const excludeLabel = "forage.dev/exclude-from-load-balancers";
+
+export function announcingNodes(state: State): AnnouncingNode[] {
+  return state.nodes().flatMap((node) => {
+    if (!mayAnnounce(node)) return [];
+    const { record, health, report } = node;
+    return {
+      name: node.name,
+      // Not by the node's own word: an agent that starts isn't ready for a moment, while its host's kernel goes on.
+      ready: health.ready,
+      cordoned: record.unschedulable,
+      draining: record.drain !== undefined,
+      networks: (report?.report?.networks ?? []).flatMap((it) => parseNetwork(it) ?? []),
+    };
+  });
+}
+
+/** Whether what is decided by has changed. */
+export function concernsAnnouncing(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
+  return essence(before) !== essence(after);
+}
+
+function essence(node: NodeEntry | undefined): string {
+  if (node === undefined || !mayAnnounce(node)) return "";
+  const { record, health, report } = node;
+  const networks = report?.report?.networks ?? [];
+  return JSON.stringify([health.ready, record.unschedulable, record.drain !== undefined, networks]);
+}
+
+function mayAnnounce(node: NodeEntry): boolean {
+  return !node.record.revoked && (labelOf(node, excludeLabel) ?? "false") === "false";
+}

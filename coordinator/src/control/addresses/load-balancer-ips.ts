@@ -1,0 +1,69 @@
+import type { IpRange } from "./ip-range.ts";
+
+export interface LoadBalancerWish {
+  /** Addresses that the service asks for, at most one of each family, as the kernel writes them. */
+  readonly wanted: readonly string[];
+  /** Those that it has. */
+  readonly before: readonly string[];
+  /** From where the search for free ones begins. */
+  readonly seed: number;
+}
+
+export interface LoadBalancerIps {
+  readonly ips: readonly string[];
+  /** Why there are fewer than there should be. */
+  readonly problems: readonly string[];
+}
+
+/** Free ones are looked for so far only: a range of IPv6 has no end. */
+const maxTries = 65_536;
+
+/**
+ * Pure: an address of each family that the pool has. A service keeps what it has unless it asks for another one, or the operator
+ * took it out of the pool.
+ */
+export function loadBalancerIpsFor(
+  { wanted, before, seed }: LoadBalancerWish,
+  pool: readonly IpRange[],
+  ownerOf: (ip: string) => string | undefined,
+): LoadBalancerIps {
+  if (pool.length === 0) return { ips: [], problems: [noPool] };
+  const problems: string[] = [];
+  const ips = ([4, 6] as const).flatMap((family): string[] => {
+    const ranges = pool.filter((range) => range.family === family);
+    const isIn = (ip: string): boolean => ranges.some((range) => range.has(ip));
+    const kept = before.find(isIn);
+    if (ranges.length === 0) return [];
+    const wish = wanted.find(isIn);
+    const owner = wish === undefined || wish === kept ? undefined : ownerOf(wish);
+    if (owner !== undefined) problems.push(`load balancer IP ${wish} belongs to service ${owner}`);
+    else if (wish !== undefined) return [wish];
+    const ip = kept ?? firstFree(ranges, seed, ownerOf);
+    if (ip === undefined) problems.push(`no load balancer IP is left in ${textOf(ranges)}`);
+    return ip === undefined ? [] : [ip];
+  });
+  for (const ip of wanted.filter((it) => !pool.some((range) => range.has(it))))
+    problems.push(`load balancer IP ${ip} is not in ${textOf(pool)}`);
+  return { ips, problems };
+}
+
+export const noPool =
+  "there are no addresses for services of type LoadBalancer: give some as services.loadBalancerIps in the coordinator's configuration";
+
+function firstFree(
+  ranges: readonly IpRange[],
+  seed: number,
+  ownerOf: (ip: string) => string | undefined,
+): string | undefined {
+  for (const range of ranges) {
+    for (let step = 0; step < Math.min(range.size, maxTries); step++) {
+      const ip = range.at((seed + step) % range.size);
+      if (ownerOf(ip) === undefined) return ip;
+    }
+  }
+  return undefined;
+}
+
+function textOf(ranges: readonly IpRange[]): string {
+  return ranges.map(({ text }) => text).join(", ");
+}

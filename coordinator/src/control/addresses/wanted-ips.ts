@@ -1,0 +1,21 @@
+import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
+import { formatIp, parseIp } from "./ip-address.ts";
+
+/** Addresses that a service's annotation asks for, as the kernel writes them. What is none is left out. */
+export function wantedIps(annotations: Readonly<Record<string, string>>): string[] {
+  const text = annotations[loadBalancerIpAnnotation];
+  if (text === undefined) return [];
+  return text.split(",").flatMap((part) => {
+    const ip = parseIp(part.trim());
+    return ip === undefined ? [] : formatIp(ip);
+  });
+}
+
+/** What is wrong with the annotation's value; undefined: nothing. */
+export function wantedIpsProblem(text: string): string | undefined {
+  const ips = text.split(",").map((part) => parseIp(part.trim()));
+  if (ips.some((ip) => ip === undefined))
+    return "must be an IP address, or one of each family with a comma between";
+  const families = new Set(ips.map((ip) => ip?.family));
+  return families.size < ips.length ? "must be at most one address of each family" : undefined;
+}
