@@ -20,6 +20,26 @@ const ipRange = z
   .string()
   .refine((text) => parseIpRange(text) !== undefined, "must be a CIDR or FIRST-LAST, of IPv4 or IPv6");
 
+/** An authority that speaks ACME (RFC 8555). */
+const acmeSettings = z.strictObject({
+  /** Its directory, such as https://acme-v02.api.letsencrypt.org/directory. */
+  directory: z.url({ protocol: /^https$/, error: "must be an https URL" }),
+  /** Where the authority writes to when something is wrong. */
+  email: z.email({ error: "must be a mail address" }).optional(),
+  /** That the operator has read and agrees to the authority's terms of service. */
+  termsAgreed: z.boolean().default(false),
+  /** PEM with the roots for the directory's own TLS, in place of the public ones. */
+  caFile: z.string().startsWith("/").optional(),
+  /** For authorities that know their customers already. */
+  externalAccountBinding: z
+    .strictObject({
+      keyId: z.string().min(1),
+      /** The key in base64url; only the coordinator may read the file. */
+      hmacKeyFile: z.string().startsWith("/"),
+    })
+    .optional(),
+});
+
 /** The configuration file. Times are in seconds, as their names say. */
 const schema = z.strictObject({
   /** Everything the coordinator keeps: the store, its authority and keys. */
@@ -62,6 +82,13 @@ const schema = z.strictObject({
         .default("30000-32767"),
       /** For services of type LoadBalancer: addresses of the hosts' own networks that nothing else uses. */
       loadBalancerIps: z.array(ipRange).max(100).default([]),
+    })
+    .prefault({}),
+  /** Who makes certificates for routes that terminate TLS and name no secret. */
+  certificates: z
+    .strictObject({
+      issuer: z.enum(["off", "self-signed", "acme"]).default("off"),
+      acme: acmeSettings.optional(),
     })
     .prefault({}),
   /** How much is kept of what was decided and what happened. */
@@ -184,12 +211,25 @@ function checked(config: Config, file: string): Config {
       `${file}: nodes.unreachableSeconds: must be at least two heartbeats (${2 * config.heartbeatIntervalSeconds}), as one may be late`,
     );
   }
+  checkCertificates(config.certificates, file);
   if (config.destination !== "off" && !isLoopback(hostPort(config.destination.listen).host)) {
     throw new ConfigError(
       `destination.listen: ${config.destination.listen} is not a loopback address; others use the TLS port, which asks who they are`,
     );
   }
   return config;
+}
+
+function checkCertificates({ issuer, acme }: Config["certificates"], file: string): void {
+  const fail = (what: string): never => {
+    throw new ConfigError(`${file}: certificates${what}`);
+  };
+  if (issuer !== "acme" && acme !== undefined)
+    fail(`.acme: is for the issuer acme, and the issuer is ${issuer}: set certificates.issuer to acme`);
+  if (issuer !== "acme") return;
+  if (acme === undefined) fail(".acme: must name the authority's directory");
+  else if (!acme.termsAgreed)
+    fail(".acme.termsAgreed: must be true: read the authority's terms of service first");
 }
 
 function isLoopback(host: string): boolean {

@@ -18,6 +18,8 @@ export const prefixes = {
   scales: "scales/",
   events: "events/",
   serviceAddresses: "service-addresses/",
+  certificates: "certificates/",
+  certificateIssuers: "certificate-issuers/",
 } as const;
 
 export const clusterKey = "cluster";
@@ -97,4 +99,14 @@ export function eventKey(sequence: number): string {
 
 export function serviceAddressKey(namespace: string, name: string): string {
   return `${prefixes.serviceAddresses}${namespace}/${name}`;
+}
+
+/** Hostnames hold no slash. Also what the key's encryption is bound to. */
+export function certificateKey(hostname: string): string {
+  return `${prefixes.certificates}${hostname}`;
+}
+
+/** What an issuer keeps for itself: its account, its own key. Also what keys' encryption is bound to. */
+export function certificateIssuerKey(name: string): string {
+  return `${prefixes.certificateIssuers}${name}`;
 }

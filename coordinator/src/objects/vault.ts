@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { ObjectContent, type ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
+import { ObjectContent, type ObjectVersionRecord, type Sealed } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../errors.ts";
 import { hashMessage } from "../model/hash.ts";
 import { objectVersionKey } from "../model/keys.ts";
@@ -34,6 +34,16 @@ export class Vault {
       return { version, createdAt, content: { $case: "plain", value: Buffer.from(plain) } };
     const sealed = this.#ring.seal(plain, objectVersionKey(name, version));
     return { version, createdAt, content: { $case: "sealed", value: sealed } };
+  }
+
+  /** For records other than objects': `place` is the record's key. */
+  sealText(text: string, place: string): Sealed {
+    return this.#ring.seal(Buffer.from(text), place);
+  }
+
+  /** Throws INTERNAL that names the place, never what is in it. */
+  openText(sealed: Sealed, place: string): string {
+    return this.#ring.open(sealed, place).toString("utf8");
   }
 
   /** Throws INTERNAL that names the object, never what is in it. */

@@ -1,0 +1,59 @@
+import { createHash, generateKeyPairSync } from "node:crypto";
+import { AcmeAccountRecord } from "@forage/proto/forage/store/v1/store";
+import { decodeRecord, encodeRecord } from "../../model/codec.ts";
+import { certificateIssuerKey } from "../../model/keys.ts";
+import type { Vault } from "../../objects/vault.ts";
+import type { Store } from "../../store/index.ts";
+
+/** Who the coordinator is to an authority. */
+export interface Account {
+  readonly keyPem: string;
+  /** Empty: the authority doesn't know it yet. */
+  readonly url: string;
+  /** Such as "mailto:ops@example.com", as the authority was told last. */
+  readonly contacts: readonly string[];
+}
+
+export interface AccountsOptions {
+  readonly store: Store;
+  readonly vault: Vault;
+  readonly directory: string;
+}
+
+/** Keeps the account of one directory. Its key is encrypted in the store, and is there before the authority hears of it. */
+export class AccountRecords {
+  readonly #options: AccountsOptions;
+  readonly #key: string;
+
+  constructor(options: AccountsOptions) {
+    this.#options = options;
+    const hash = createHash("sha256").update(options.directory).digest("hex").slice(0, 32);
+    this.#key = certificateIssuerKey(`acme/${hash}`);
+  }
+
+  /** Made the first time. */
+  async load(): Promise<Account> {
+    const { store, vault } = this.#options;
+    const stored = await store.get(this.#key);
+    if (stored !== undefined) {
+      const { key, url, contacts } = decodeRecord(AcmeAccountRecord, this.#key, stored.value);
+      if (key !== undefined) return { keyPem: vault.openText(key, this.#key), url, contacts };
+    }
+    const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const keyPem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+    const account = { keyPem, url: "", contacts: [] };
+    await this.save(account);
+    return account;
+  }
+
+  async save({ keyPem, url, contacts }: Account): Promise<void> {
+    const { store, vault, directory } = this.#options;
+    const value = encodeRecord(AcmeAccountRecord, {
+      directory,
+      url,
+      key: vault.sealText(keyPem, this.#key),
+      contacts: [...contacts],
+    });
+    await store.txn([], [{ kind: "put", key: this.#key, value }]);
+  }
+}

@@ -1,0 +1,126 @@
+import type { Client } from "acme-client";
+import { oneLine } from "../issue-error.ts";
+import { AcmeProblem, type Problem, retryAfterMs } from "./problem.ts";
+import type { AcmeTransport } from "./transport.ts";
+
+export interface ClientOptions {
+  readonly directory: string;
+  readonly accountKeyPem: string;
+  /** Empty: the account isn't known to the authority yet. */
+  readonly accountUrl: string;
+  readonly externalAccount: ExternalAccount | undefined;
+  readonly transport: AcmeTransport;
+  readonly nowMs: () => number;
+  readonly signal: AbortSignal;
+}
+
+/** RFC 8555, section 7.3.4: what an authority gave its customer to tie the account to. */
+export interface ExternalAccount {
+  readonly keyId: string;
+  /** Base64url. */
+  readonly hmacKey: string;
+}
+
+/** The library's client, and when the authority wants to be asked next. */
+export interface AcmeClient {
+  readonly client: Client;
+  /** Of the newest answer. */
+  retryAfterMs(): number | undefined;
+}
+
+interface LibraryRequest {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly data?: unknown;
+}
+
+interface LibraryResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly data: unknown;
+}
+
+/** The one place where the library sends anything; its types don't name it, so its version is pinned and a test holds it. */
+interface Sender {
+  readonly http: {
+    request(url: string, method: string, options?: LibraryRequest): Promise<LibraryResponse>;
+  };
+}
+
+const userAgent = "forage-coordinator acme-client/5.4.0";
+
+/**
+ * The library speaks ACME: signatures, nonces, orders. What it sends goes through our transport, since by itself it would repeat
+ * requests that were turned down, with a nonce that was used. For one attempt, as its signal is. Refusals become AcmeProblem.
+ */
+export async function createClient(options: ClientOptions): Promise<AcmeClient> {
+  const { directory, accountKeyPem, accountUrl, externalAccount } = options;
+  // 40 MB that only coordinators with such an issuer need.
+  const library = await import("acme-client");
+  const client = new library.Client({
+    directoryUrl: directory,
+    accountKey: accountKeyPem,
+    ...(accountUrl !== "" && { accountUrl }),
+    ...(externalAccount !== undefined && {
+      externalAccountBinding: { kid: externalAccount.keyId, hmacKey: externalAccount.hmacKey },
+    }),
+  });
+  let newest: number | undefined;
+  const sender = client as unknown as Sender;
+  sender.http.request = async (url, method, request = {}) => {
+    const answer = await send(url, method, request, options);
+    newest = answer.retryAfterMs;
+    return answer.response;
+  };
+  return { client, retryAfterMs: () => newest };
+}
+
+async function send(
+  url: string,
+  method: string,
+  { headers, data }: LibraryRequest,
+  { transport, nowMs, signal }: ClientOptions,
+) {
+  const body = data === undefined ? undefined : JSON.stringify(data);
+  const answer = await transport(
+    {
+      url,
+      method,
+      headers: { "content-type": "application/jose+json", ...headers, "user-agent": userAgent },
+      body,
+    },
+    signal,
+  );
+  const wait = retryAfterMs(oneHeader(answer.headers["retry-after"]), nowMs());
+  const parsed = parse(answer.body, oneHeader(answer.headers["content-type"]) ?? "");
+  const { status } = answer;
+  // The library itself tries again with the nonce that comes with this one.
+  if (status >= 400 && !isBadNonce(parsed)) {
+    const problem = asProblem(parsed, answer.body);
+    throw new AcmeProblem({ status, problem, retryAfterMs: wait });
+  }
+  return { response: { status, headers: answer.headers, data: parsed }, retryAfterMs: wait };
+}
+
+function parse(body: string, contentType: string): unknown {
+  if (!contentType.includes("json")) return body;
+  try {
+    return JSON.parse(body);
+  } catch {
+    return body;
+  }
+}
+
+function asProblem(parsed: unknown, body: string): Problem {
+  if (typeof parsed === "object" && parsed !== null) return parsed;
+  const text = oneLine(body.replace(/<[^>]{0,200}>/g, " ")).slice(0, 200);
+  return text === "" ? {} : { detail: text };
+}
+
+function isBadNonce(parsed: unknown): boolean {
+  const type = typeof parsed === "object" && parsed !== null && "type" in parsed ? parsed.type : undefined;
+  return type === "urn:ietf:params:acme:error:badNonce";
+}
+
+function oneHeader(value: string | readonly string[] | undefined): string | undefined {
+  return typeof value === "string" ? value : value?.[0];
+}

@@ -1,0 +1,19 @@
+import { KeyObject, webcrypto } from "node:crypto";
+import { Pkcs10CertificateRequestGenerator, SubjectAlternativeNameExtension } from "@forage/identity/x509";
+
+/** A fresh P-256 key and a request for a certificate of the hostname, signed by it. */
+export async function createKeyAndRequest(
+  hostname: string,
+): Promise<{ readonly keyPem: string; readonly csrPem: string }> {
+  const algorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
+  const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
+  const request = await Pkcs10CertificateRequestGenerator.create({
+    // Authorities take the alternative names; a common name has 64 characters only, and is out of use.
+    name: "",
+    keys,
+    signingAlgorithm: { name: "ECDSA", hash: "SHA-256" },
+    extensions: [new SubjectAlternativeNameExtension([{ type: "dns", value: hostname }])],
+  });
+  const keyPem = KeyObject.from(keys.privateKey).export({ type: "pkcs8", format: "pem" }).toString();
+  return { keyPem, csrPem: request.toString("pem") };
+}

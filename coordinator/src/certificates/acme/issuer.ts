@@ -1,0 +1,130 @@
+import type { Clock } from "../../control/clock.ts";
+import { checkedCertificate } from "../check-certificate.ts";
+import { unnameable } from "../hostname.ts";
+import { IssueError } from "../issue-error.ts";
+import type { Issuer, NewCertificate } from "../issuer.ts";
+import type { AccountRecords } from "./account.ts";
+import { type AcmeClient, createClient, type ExternalAccount } from "./client.ts";
+import { type Challenges, runOrder } from "./order.ts";
+import { AcmeProblem } from "./problem.ts";
+import type { AcmeTransport } from "./transport.ts";
+
+export interface AcmeIssuerOptions {
+  readonly directory: string;
+  /** Empty: none is given. */
+  readonly email: string;
+  readonly externalAccount: ExternalAccount | undefined;
+  readonly accounts: AccountRecords;
+  readonly challenges: Challenges;
+  readonly transport: AcmeTransport;
+  readonly clock: Clock;
+}
+
+/** Orders at a time: authorities limit new orders, and more than a few would only wait there. */
+const atOnce = 4;
+
+/** Gets certificates from an authority that speaks ACME, and proves hostnames by HTTP-01. */
+export class AcmeIssuer implements Issuer {
+  readonly id: string;
+  readonly name: string;
+  readonly atOnce = atOnce;
+  readonly #options: AcmeIssuerOptions;
+  /** One registration at a time: two at once would make two accounts. */
+  #registering: Promise<void> = Promise.resolve();
+
+  constructor(options: AcmeIssuerOptions) {
+    this.#options = options;
+    this.id = options.directory;
+    this.name = options.directory;
+  }
+
+  refusalOf(hostname: string): string | undefined {
+    if (!hostname.startsWith("*.")) return unnameable(hostname);
+    return `${this.name} proves hostnames by HTTP-01, which can't be done for wildcards such as ${hostname}: name a secret in tls.certificate_ref, or each hostname by itself`;
+  }
+
+  async issue(hostname: string, signal: AbortSignal): Promise<NewCertificate> {
+    try {
+      return await this.#order(hostname, signal).catch(async (error: unknown) => {
+        if (!isAccountLost(error)) throw error;
+        await this.#forgetAccount();
+        return this.#order(hostname, signal);
+      });
+    } catch (error) {
+      throw asIssueError(error, signal);
+    }
+  }
+
+  async #order(hostname: string, signal: AbortSignal): Promise<NewCertificate> {
+    const { clock, challenges } = this.#options;
+    const acme = await this.#client(signal);
+    const answer = await runOrder(hostname, { acme, challenges, clock, signal });
+    return checkedCertificate(hostname, answer, clock.nowMs());
+  }
+
+  async #client(signal: AbortSignal): Promise<AcmeClient> {
+    const registered = this.#registering.then(() => this.#register(signal));
+    this.#registering = registered.then(
+      () => {},
+      () => {},
+    );
+    return registered;
+  }
+
+  /** The client of an account that the authority knows, with the contact as it is configured now. */
+  async #register(signal: AbortSignal): Promise<AcmeClient> {
+    const { directory, email, externalAccount, accounts, transport, clock } = this.#options;
+    const account = await accounts.load();
+    const acme = await createClient({
+      directory,
+      accountKeyPem: account.keyPem,
+      accountUrl: account.url,
+      externalAccount,
+      transport,
+      nowMs: clock.nowMs,
+      signal,
+    });
+    const contacts = email === "" ? [] : [`mailto:${email}`];
+    if (account.url !== "" && sameTexts(account.contacts, contacts)) return acme;
+    try {
+      if (account.url === "")
+        await acme.client.createAccount({ termsOfServiceAgreed: true, contact: contacts });
+      else await acme.client.updateAccount({ contact: contacts });
+    } catch (error) {
+      throw registrationFailed(error, signal);
+    }
+    await accounts.save({ ...account, url: acme.client.getAccountUrl(), contacts });
+    return acme;
+  }
+
+  /** The authority has lost it: the same key is registered again. */
+  async #forgetAccount(): Promise<void> {
+    const { accounts } = this.#options;
+    await accounts.save({ ...(await accounts.load()), url: "" });
+  }
+}
+
+/** Whatever is wrong with the account is no hostname's fault. */
+function registrationFailed(cause: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted || !(cause instanceof IssueError)) return cause;
+  // That the account is gone has a remedy of its own.
+  if (isAccountLost(cause)) return cause;
+  const { message, retryAfterMs } = cause;
+  const blame = cause.blame === "rate" ? "rate" : "issuer";
+  return new IssueError(`no account with the authority: ${message}`, { blame, retryAfterMs, cause });
+}
+
+function isAccountLost(error: unknown): boolean {
+  return error instanceof AcmeProblem && error.type === "accountDoesNotExist";
+}
+
+/** The library's own errors tell of answers that are no ACME. */
+function asIssueError(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted || error instanceof IssueError) return error;
+  const message = error instanceof Error ? error.message : "an unexpected answer";
+  return new IssueError(`the authority's answer is of no use: ${message}`, { blame: "issuer", cause: error });
+}
+
+function sameTexts(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((text, index) => text === b[index]);
+}

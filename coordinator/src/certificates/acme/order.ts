@@ -1,0 +1,116 @@
+import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
+import type { Authorization, Order } from "acme-client";
+import type { Clock } from "../../control/clock.ts";
+import { IssueError } from "../issue-error.ts";
+import type { AcmeClient } from "./client.ts";
+import { createKeyAndRequest } from "./csr.ts";
+import { type Problem, problemText } from "./problem.ts";
+
+/** Where answers to the authority are posted. */
+export interface Challenges {
+  post(challenge: GatewayChallenge, signal: AbortSignal): Promise<void>;
+  takeDown(token: string): void;
+}
+
+export interface OrderOptions {
+  readonly acme: AcmeClient;
+  readonly challenges: Challenges;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+}
+
+/** Validations take seconds; an authority that is busy takes minutes. */
+const pollLimitMs = 4 * 60_000;
+const firstPollMs = 500;
+const maxPollMs = 10_000;
+
+/** One order from its beginning to its certificate (RFC 8555, section 7.4). Throws IssueError. */
+export async function runOrder(
+  hostname: string,
+  options: OrderOptions,
+): Promise<{ readonly chainPem: string; readonly keyPem: string }> {
+  const { client } = options.acme;
+  const order = await client.createOrder({ identifiers: [{ type: "dns", value: hostname }] });
+  for (const authorization of await client.getAuthorizations(order))
+    if (authorization.status !== "valid") await prove(hostname, order, authorization, options);
+  const ready = await poll(options, async () =>
+    settledOrder(await client.getOrder(order), ["ready", "valid"]),
+  );
+  const { keyPem, csrPem } = await createKeyAndRequest(hostname);
+  await client.finalizeOrder(ready, csrPem);
+  const valid = await poll(options, async () => settledOrder(await client.getOrder(order), ["valid"]));
+  return { chainPem: await client.getCertificate(valid), keyPem };
+}
+
+async function prove(
+  hostname: string,
+  order: Order,
+  authorization: Authorization,
+  options: OrderOptions,
+): Promise<void> {
+  const { acme, challenges, signal } = options;
+  const challenge = authorization.challenges.find(({ type }) => type === "http-01");
+  if (challenge === undefined)
+    throw new IssueError(`the authority offers no HTTP-01 challenge for ${hostname}`, { blame: "hostname" });
+  const { token } = challenge;
+  const keyAuthorization = await acme.client.getChallengeKeyAuthorization(challenge);
+  try {
+    await challenges.post({ hostname, token, keyAuthorization }, signal);
+    await acme.client.completeChallenge(challenge);
+    await poll(options, async () => {
+      const all = await acme.client.getAuthorizations(order);
+      return settledAuthorization(all.find(({ url }) => url === authorization.url));
+    });
+  } finally {
+    challenges.takeDown(token);
+  }
+}
+
+/** Undefined: it isn't decided. Throws IssueError with what the authority found. */
+function settledAuthorization(authorization: Authorization | undefined): true | undefined {
+  if (authorization?.status === "valid") return true;
+  if (authorization?.status === "pending") return undefined;
+  const failure = authorization?.challenges.find(({ error }) => error !== undefined && error !== null);
+  const status = authorization?.status ?? "gone";
+  throw new IssueError(
+    problemText(failure?.error as Problem | undefined, `the authority's validation is ${status}`),
+    { blame: "hostname" },
+  );
+}
+
+function settledOrder(order: Order, wanted: readonly Order["status"][]): Order | undefined {
+  if (wanted.includes(order.status)) return order;
+  if (order.status !== "invalid") return undefined;
+  const text = problemText(order.error as Problem | undefined, "the authority has turned the order down");
+  throw new IssueError(text, { blame: "hostname" });
+}
+
+/** Asks until there is an answer, less and less often, and never sooner than the authority wants to be asked. */
+async function poll<T>({ acme, clock, signal }: OrderOptions, ask: () => Promise<T | undefined>): Promise<T> {
+  const untilMs = clock.monotonicMs() + pollLimitMs;
+  for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, maxPollMs)) {
+    const answer = await ask();
+    if (answer !== undefined) return answer;
+    const pauseMs = Math.max(waitMs, acme.retryAfterMs() ?? 0);
+    if (clock.monotonicMs() + pauseMs > untilMs)
+      throw new IssueError(`the authority has not decided within ${pollLimitMs / 60_000} minutes`, {
+        blame: "hostname",
+      });
+    await pause(pauseMs, clock, signal);
+  }
+}
+
+function pause(ms: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      cancel();
+      reject(signal.reason);
+    };
+    const cancel = clock.schedule(ms, () => {
+      signal.removeEventListener("abort", onAbort);
+      resolve();
+    });
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+  });
+}

@@ -1,0 +1,73 @@
+import { type Blame, IssueError } from "../issue-error.ts";
+
+/** RFC 8555, section 6.7, and RFC 7807: how an authority says no. */
+export interface Problem {
+  readonly type?: unknown;
+  readonly detail?: unknown;
+  readonly subproblems?: unknown;
+}
+
+const errorPrefix = "urn:ietf:params:acme:error:";
+
+/** The account or the authority is at fault, so another hostname would fare no better. */
+const issuerTypes: ReadonlySet<string> = new Set([
+  "serverInternal",
+  "badNonce",
+  "accountDoesNotExist",
+  "externalAccountRequired",
+  "userActionRequired",
+  "badPublicKey",
+  "badSignatureAlgorithm",
+  "invalidContact",
+  "unsupportedContact",
+]);
+
+export interface AnsweredProblem {
+  readonly status: number;
+  readonly problem: Problem;
+  readonly retryAfterMs: number | undefined;
+}
+
+/** What the authority answered in place of what was asked for. */
+export class AcmeProblem extends IssueError {
+  /** Without the prefix that they all have: "rateLimited"; empty: it gave none. */
+  readonly type: string;
+
+  constructor({ status, problem, retryAfterMs }: AnsweredProblem) {
+    const type = problemType(problem);
+    super(problemText(problem, `the authority answered with status ${status}`), {
+      blame: blameOf(type, status),
+      retryAfterMs,
+    });
+    this.type = type;
+  }
+}
+
+/** What a problem says, those of its parts included. */
+export function problemText(problem: Problem | undefined, otherwise: string): string {
+  const detail = typeof problem?.detail === "string" && problem.detail !== "" ? problem.detail : otherwise;
+  const type = problemType(problem);
+  const parts = Array.isArray(problem?.subproblems) ? problem.subproblems : [];
+  const details = parts
+    .map((part: unknown) => (part as Problem | null)?.detail)
+    .filter((text): text is string => typeof text === "string" && text !== "" && text !== detail);
+  return [type === "" ? detail : `${type}: ${detail}`, ...details].join("; ");
+}
+
+/** `Retry-After`: seconds, or a date. */
+export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
+  if (header === undefined) return undefined;
+  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
+  const atMs = Date.parse(header);
+  return Number.isNaN(atMs) ? undefined : Math.max(atMs - nowMs, 0);
+}
+
+function blameOf(type: string, status: number): Blame {
+  if (type === "rateLimited" || status === 429) return "rate";
+  return issuerTypes.has(type) || status >= 500 ? "issuer" : "hostname";
+}
+
+function problemType(problem: Problem | undefined): string {
+  const type = problem?.type;
+  return typeof type === "string" && type.startsWith(errorPrefix) ? type.slice(errorPrefix.length) : "";
+}

@@ -1,0 +1,87 @@
+import { Agent, request } from "node:https";
+import { IssueError } from "../issue-error.ts";
+
+export interface AcmeRequest {
+  readonly url: string;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+export interface AcmeResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: string;
+}
+
+/** One request to an authority. Throws IssueError when there is no answer; every status is one. */
+export type AcmeTransport = (request: AcmeRequest, signal: AbortSignal) => Promise<AcmeResponse>;
+
+/** A slow authority takes seconds; beyond this it hangs. */
+const timeoutMs = 30_000;
+/** Chains have a few kilobytes, orders less. */
+const maxBodyBytes = 1024 * 1024;
+
+/** Over TLS only; `ca`, PEM, in place of the roots that this process trusts. Redirects are not followed: ACME has none. */
+export function httpsTransport(ca: readonly string[] | undefined): {
+  readonly transport: AcmeTransport;
+  close(): void;
+} {
+  const agent = new Agent({ keepAlive: true, maxSockets: 8, ...(ca !== undefined && { ca: [...ca] }) });
+  return {
+    transport: (asked, signal) => send(asked, signal, agent),
+    close: () => agent.destroy(),
+  };
+}
+
+function send(asked: AcmeRequest, signal: AbortSignal, agent: Agent): Promise<AcmeResponse> {
+  return new Promise((resolve, reject) => {
+    const fail = (cause: Error): void =>
+      reject(signal.aborted ? signal.reason : unreachable(asked.url, cause));
+    const { url, method, headers, body } = asked;
+    if (!url.startsWith("https:")) {
+      fail(new Error("it is no https URL"));
+      return;
+    }
+    const outgoing = request(url, {
+      method: method.toUpperCase(),
+      headers,
+      agent,
+      signal,
+      timeout: timeoutMs,
+    });
+    outgoing.on("timeout", () => outgoing.destroy(new Error(`silent for ${timeoutMs / 1000} s`)));
+    outgoing.on("error", fail);
+    outgoing.on("response", (response) => {
+      const chunks: Buffer[] = [];
+      let length = 0;
+      response.on("data", (chunk: Buffer) => {
+        length += chunk.length;
+        if (length > maxBodyBytes) outgoing.destroy(new Error("it answers with more than a megabyte"));
+        else chunks.push(chunk);
+      });
+      response.on("error", fail);
+      response.on("end", () => {
+        const text = Buffer.concat(chunks).toString("utf8");
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text });
+      });
+    });
+    outgoing.end(body);
+  });
+}
+
+/** The error's own text is the system's or TLS's, and holds nothing that we have sent. */
+function unreachable(url: string, cause: Error): IssueError {
+  const place = URL.canParse(url) ? new URL(url).origin : "its URL";
+  const code = "code" in cause && typeof cause.code === "string" ? cause.code : "";
+  const text = cause.message === "" ? code : cause.message;
+  const advice = certificateCodes.test(code)
+    ? ": if the authority is your own, name its root in certificates.acme.caFile"
+    : "";
+  return new IssueError(`the authority at ${place} can't be reached: ${text}${advice}`, {
+    blame: "issuer",
+    cause,
+  });
+}
+
+const certificateCodes = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)|CERT_|ALTNAME/;

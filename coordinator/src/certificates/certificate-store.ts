@@ -1,0 +1,78 @@
+import { CertificateRecord, IssuerPauseRecord } from "@forage/proto/forage/store/v1/store";
+import type { Logger } from "pino";
+import { decodeRecord, encodeRecord } from "../model/codec.ts";
+import { certificateIssuerKey, certificateKey, prefixes } from "../model/keys.ts";
+import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
+import type { Vault } from "../objects/vault.ts";
+import type { Store } from "../store/index.ts";
+import type { Holding, Pause } from "./holding.ts";
+import { encodeHolding, holdingOf } from "./holding-record.ts";
+
+/** Records read in one piece; each holds a few kilobytes. */
+const pageSize = 100;
+const pauseKey = certificateIssuerKey("pause");
+
+/** What is kept of certificates. The only one who writes below `certificates/`. */
+export class CertificateStore {
+  readonly #store: Store;
+  readonly #vault: Vault;
+  readonly #log: Logger;
+
+  constructor(parts: { readonly store: Store; readonly vault: Vault; readonly log: Logger }) {
+    this.#store = parts.store;
+    this.#vault = parts.vault;
+    this.#log = parts.log;
+  }
+
+  /** One that can't be read is told and left out: another certificate takes its place. */
+  async load(): Promise<Map<string, Holding>> {
+    const holdings = new Map<string, Holding>();
+    for (let after: string | undefined, more = true; more; ) {
+      const options = { limit: pageSize, ...(after !== undefined && { after }) };
+      const page = await this.#store.range(prefixes.certificates, options);
+      for (const { key, value } of page.records) {
+        const holding = this.#read(key, value);
+        if (holding !== undefined) holdings.set(holding.hostname, holding);
+      }
+      after = page.records.at(-1)?.key;
+      more = page.more;
+    }
+    return holdings;
+  }
+
+  async save(holding: Holding): Promise<void> {
+    const key = certificateKey(holding.hostname);
+    await this.#store.txn([], [{ kind: "put", key, value: encodeHolding(holding, this.#vault) }]);
+  }
+
+  async forget(hostname: string): Promise<void> {
+    await this.#store.txn([], [{ kind: "delete", key: certificateKey(hostname) }]);
+  }
+
+  async loadPause(): Promise<Pause | undefined> {
+    const stored = await this.#store.get(pauseKey);
+    if (stored === undefined) return undefined;
+    const { failures, error, until } = decodeRecord(IssuerPauseRecord, pauseKey, stored.value);
+    return { failures, error, untilMs: toEpochMs(until) ?? 0 };
+  }
+
+  async savePause(pause: Pause | undefined): Promise<void> {
+    const key = pauseKey;
+    if (pause === undefined) {
+      await this.#store.txn([], [{ kind: "delete", key }]);
+      return;
+    }
+    const { failures, error, untilMs } = pause;
+    const value = encodeRecord(IssuerPauseRecord, { failures, error, until: toTimestamp(untilMs) });
+    await this.#store.txn([], [{ kind: "put", key, value }]);
+  }
+
+  #read(key: string, value: Uint8Array): Holding | undefined {
+    try {
+      return holdingOf(decodeRecord(CertificateRecord, key, value), this.#vault);
+    } catch (err) {
+      this.#log.error({ err, key }, "a certificate can't be read and will be replaced");
+      return undefined;
+    }
+  }
+}

@@ -1,0 +1,277 @@
+import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import { Loop } from "../control/loop.ts";
+import type { EventRecorder } from "../events/event.ts";
+import type { CertificateSource, SourcedCertificate } from "../gateway/certificate-source.ts";
+import { answerOf } from "./answer.ts";
+import { type BackOff, hostnameBackOff, issuerBackOff } from "./back-off.ts";
+import type { CertificateStore } from "./certificate-store.ts";
+import type { ChallengeBoard } from "./challenge-board.ts";
+import { failureEvent, issuedEvent } from "./events.ts";
+import { emptyHolding, type Holding, type Pause } from "./holding.ts";
+import { IssueError } from "./issue-error.ts";
+import type { Issuer, NewCertificate } from "./issuer.ts";
+import { failed, pauseAfter, succeeded } from "./outcome.ts";
+import { type Attempt, planCertificates } from "./plan.ts";
+
+export interface CertificateControllerOptions {
+  readonly issuer: Issuer;
+  readonly records: CertificateStore;
+  /** Where the issuer posts what gateways are to answer. */
+  readonly board: ChallengeBoard;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** From [0, 1). */
+  readonly random: () => number;
+  readonly backOffs?: { readonly hostname: BackOff; readonly issuer: BackOff };
+}
+
+export interface AttemptCounts {
+  readonly succeeded: number;
+  readonly failed: number;
+}
+
+const key = "certificates";
+/** The plan is made anew at least so often, since wall clocks are set and hosts sleep. */
+const longestWaitMs = 3_600_000;
+/** Several times what an order takes with a slow authority. */
+const attemptLimitMs = 10 * 60_000;
+
+/** Has a certificate for each hostname that is wanted, and renews it in time. The only one who asks the issuer. */
+export class CertificateController implements CertificateSource {
+  readonly #options: CertificateControllerOptions;
+  readonly #holdings: Map<string, Holding>;
+  readonly #running = new Map<string, { readonly abort: AbortController; readonly done: Promise<void> }>();
+  readonly #listeners = new Set<() => void>();
+  readonly #loop: Loop;
+  /** What has changed and is not in the store yet. */
+  readonly #unsaved = new Set<string>();
+  #pause: Pause | undefined;
+  #pauseSaved = true;
+  #wanted: ReadonlySet<string> = new Set();
+  #counts: AttemptCounts = { succeeded: 0, failed: 0 };
+  #closed = false;
+
+  static async open(options: CertificateControllerOptions): Promise<CertificateController> {
+    const { records } = options;
+    return new CertificateController(options, await records.load(), await records.loadPause());
+  }
+
+  private constructor(
+    options: CertificateControllerOptions,
+    holdings: Map<string, Holding>,
+    pause: Pause | undefined,
+  ) {
+    this.#options = options;
+    this.#holdings = holdings;
+    this.#pause = pause;
+    const { clock, log } = options;
+    this.#loop = new Loop({ name: "certificates", reconcile: () => this.#reconcile(), clock, log });
+  }
+
+  want(hostnames: ReadonlySet<string>): void {
+    this.#wanted = new Set(hostnames);
+    this.#loop.wake(key);
+  }
+
+  certificateFor(hostname: string): SourcedCertificate {
+    const { issuer, clock } = this.#options;
+    return answerOf({
+      holding: this.#holdings.get(hostname),
+      refusal: issuer.refusalOf(hostname),
+      running: this.#running.has(hostname),
+      pause: this.#pause,
+      issuerName: issuer.name,
+      nowMs: clock.nowMs(),
+    });
+  }
+
+  challenges(): readonly GatewayChallenge[] {
+    return this.#options.board.list();
+  }
+
+  served(tokens: ReadonlySet<string>): void {
+    this.#options.board.served(tokens);
+  }
+
+  subscribe(changed: () => void): () => void {
+    this.#listeners.add(changed);
+    return () => this.#listeners.delete(changed);
+  }
+
+  get wanted(): ReadonlySet<string> {
+    return this.#wanted;
+  }
+
+  get issuer(): Pick<Issuer, "id" | "name" | "refusalOf"> {
+    return this.#options.issuer;
+  }
+
+  get pause(): Pause | undefined {
+    return this.#pause;
+  }
+
+  get counts(): AttemptCounts {
+    return this.#counts;
+  }
+
+  holding(hostname: string): Holding | undefined {
+    return this.#holdings.get(hostname);
+  }
+
+  holdings(): readonly Holding[] {
+    return [...this.#holdings.values()];
+  }
+
+  isRunning(hostname: string): boolean {
+    return this.#running.has(hostname);
+  }
+
+  /** Has another certificate made before its time. What the authority asked to wait for is waited for all the same. */
+  renew(hostname: string): void {
+    const { issuer, clock } = this.#options;
+    const holding = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
+    const { retryAtMs, ...rest } = holding;
+    const renewalAskedAtMs = clock.nowMs();
+    this.#keep({ ...rest, ...(holding.retryAtAsked && { retryAtMs }), renewalAskedAtMs });
+    this.#changed();
+  }
+
+  /** Attempts in progress end; another start begins them anew. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const { abort } of this.#running.values()) abort.abort(new Error("the coordinator stops"));
+    await Promise.all([...this.#running.values()].map(({ done }) => done));
+    await this.#loop.close();
+    await this.#save().catch((err: unknown) =>
+      this.#options.log.error({ err }, "what became of certificates could not be stored"),
+    );
+    this.#listeners.clear();
+  }
+
+  async #reconcile(): Promise<number | undefined> {
+    // Nothing new is begun before the store knows of what was: else a full disk would cost certificates.
+    await this.#save();
+    const { issuer, clock, records } = this.#options;
+    const nowMs = clock.nowMs();
+    const { start, stop, forget, nextMs } = planCertificates({
+      wanted: this.#wanted,
+      holdings: this.#holdings,
+      running: new Set(this.#running.keys()),
+      issuer,
+      isRefused: (hostname) => issuer.refusalOf(hostname) !== undefined,
+      pausedUntilMs: this.#pause?.untilMs,
+      nowMs,
+    });
+    for (const hostname of stop)
+      this.#running.get(hostname)?.abort.abort(new Error(`${hostname} is no longer wanted`));
+    for (const hostname of forget) {
+      await records.forget(hostname);
+      this.#holdings.delete(hostname);
+    }
+    for (const attempt of start) this.#begin(attempt);
+    if (start.length > 0) this.#changed();
+    return nextMs === undefined ? undefined : Math.min(Math.max(nextMs - nowMs, 1), longestWaitMs);
+  }
+
+  #begin(attempt: Attempt): void {
+    if (this.#closed) return;
+    const abort = new AbortController();
+    const done = this.#attempt(attempt, abort).finally(() => {
+      this.#running.delete(attempt.hostname);
+      this.#changed();
+      this.#loop.wake(key);
+    });
+    this.#running.set(attempt.hostname, { abort, done });
+  }
+
+  async #attempt({ hostname, why }: Attempt, abort: AbortController): Promise<void> {
+    const { issuer, clock, log } = this.#options;
+    log.info({ hostname, why, issuer: issuer.name }, "asking for a certificate");
+    let tooLate = false;
+    const cancelLimit = clock.schedule(attemptLimitMs, () => {
+      tooLate = true;
+      abort.abort(new Error("the attempt took too long"));
+    });
+    try {
+      this.#succeed(hostname, await issuer.issue(hostname, abort.signal));
+    } catch (error) {
+      if (abort.signal.aborted && !tooLate) return;
+      this.#fail(hostname, tooLate ? late() : error);
+    } finally {
+      cancelLimit();
+    }
+  }
+
+  #succeed(hostname: string, certificate: NewCertificate): void {
+    const { issuer, random, events, log } = this.#options;
+    const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
+    this.#counts = { ...this.#counts, succeeded: this.#counts.succeeded + 1 };
+    this.#keep(succeeded(before, issuer.id, certificate, random()));
+    this.#setPause(undefined);
+    events.record(issuedEvent(before, certificate, issuer.name));
+    log.info({ hostname, notAfter: new Date(certificate.notAfterMs) }, "has a certificate");
+  }
+
+  #fail(hostname: string, thrown: unknown): void {
+    const { issuer, random, events, log, clock, backOffs } = this.#options;
+    const error = thrown instanceof IssueError ? thrown : unexpected(thrown);
+    // What an unexpected error says may hold anything, so it goes to the log alone.
+    log.warn({ hostname, blame: error.blame, err: thrown }, "got no certificate");
+    const context = {
+      nowMs: clock.nowMs(),
+      random: random(),
+      hostnameBackOff: backOffs?.hostname ?? hostnameBackOff,
+      issuerBackOff: backOffs?.issuer ?? issuerBackOff,
+    };
+    const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
+    const after = failed(before, error, context);
+    this.#counts = { ...this.#counts, failed: this.#counts.failed + 1 };
+    if (after !== before) this.#keep(after);
+    this.#setPause(pauseAfter(this.#pause, error, context));
+    events.record(failureEvent(hostname, error));
+  }
+
+  #keep(holding: Holding): void {
+    this.#holdings.set(holding.hostname, holding);
+    this.#unsaved.add(holding.hostname);
+    this.#loop.wake(key);
+  }
+
+  #setPause(pause: Pause | undefined): void {
+    if (pause === this.#pause) return;
+    this.#pause = pause;
+    this.#pauseSaved = false;
+  }
+
+  async #save(): Promise<void> {
+    const { records } = this.#options;
+    for (const hostname of [...this.#unsaved]) {
+      this.#unsaved.delete(hostname);
+      const holding = this.#holdings.get(hostname);
+      if (holding === undefined) continue;
+      await records.save(holding).catch((error: unknown) => {
+        this.#unsaved.add(hostname);
+        throw error;
+      });
+    }
+    if (this.#pauseSaved) return;
+    const pause = this.#pause;
+    await records.savePause(pause);
+    this.#pauseSaved = pause === this.#pause;
+  }
+
+  #changed(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+function late(): IssueError {
+  return new IssueError(`took longer than ${attemptLimitMs / 60_000} minutes`, { blame: "hostname" });
+}
+
+function unexpected(cause: unknown): IssueError {
+  return new IssueError("an unexpected error, see the coordinator's log", { blame: "hostname", cause });
+}

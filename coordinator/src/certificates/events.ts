@@ -1,0 +1,20 @@
+import type { EventInput } from "../events/event.ts";
+import type { Holding } from "./holding.ts";
+import type { IssueError } from "./issue-error.ts";
+import type { NewCertificate } from "./issuer.ts";
+
+/** Pure: the event of a certificate that came, the first of its hostname or another. */
+export function issuedEvent(before: Holding, { notAfterMs }: NewCertificate, issuerName: string): EventInput {
+  const until = new Date(notAfterMs).toISOString().slice(0, 10);
+  const reason = before.certificate === undefined ? "CertificateIssued" : "CertificateRenewed";
+  return about(before.hostname, "Normal", reason, `from ${issuerName}, good until ${until}`);
+}
+
+/** Pure: the event of an attempt that failed. */
+export function failureEvent(hostname: string, { message }: IssueError): EventInput {
+  return about(hostname, "Warning", "CertificateFailed", message);
+}
+
+function about(hostname: string, type: EventInput["type"], reason: string, message: string): EventInput {
+  return { namespace: "", kind: "certificate", name: hostname, type, reason, message };
+}

@@ -1,0 +1,39 @@
+/** What an authority says may be long and may hold anything. */
+const maxMessageLength = 500;
+
+/**
+ * Whom a failed attempt is held against:
+ * - hostname: this one waits, others go on.
+ * - issuer: nobody asks it for a while, and it is nobody's fault.
+ * - rate: the hostname waits, and the issuer is left alone for a moment.
+ */
+export type Blame = "hostname" | "issuer" | "rate";
+
+export interface IssueErrorOptions {
+  readonly blame: Blame;
+  /** How long the authority asks to be left alone. */
+  readonly retryAfterMs?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** Why an attempt failed, in the authority's own words where there are any. Never holds a key. */
+export class IssueError extends Error {
+  override readonly name = "IssueError";
+  readonly blame: Blame;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(message: string, { blame, retryAfterMs, cause }: IssueErrorOptions) {
+    super(oneLine(message), { cause });
+    this.blame = blame;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** Without line breaks, control characters and what is too much. */
+export function oneLine(text: string): string {
+  const line = text
+    .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ")
+    .replace(/ {2,}/g, " ")
+    .trim();
+  return line.length <= maxMessageLength ? line : `${line.slice(0, maxMessageLength - 1)}…`;
+}

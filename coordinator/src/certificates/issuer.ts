@@ -1,0 +1,23 @@
+/** What an issuer gave for one hostname. */
+export interface NewCertificate {
+  /** The certificate followed by its issuers, PEM. */
+  readonly chainPem: string;
+  /** PKCS #8 PEM. */
+  readonly keyPem: string;
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+}
+
+/** Where certificates are made. It is asked again only by the plan, never by itself. */
+export interface Issuer {
+  /** Certificates of another issuer are replaced by this one's. */
+  readonly id: string;
+  /** For people: "https://acme.example/directory". */
+  readonly name: string;
+  /** So many hostnames at a time. */
+  readonly atOnce: number;
+  /** Why there never will be a certificate for the hostname, and what to do; undefined: it may be asked for one. */
+  refusalOf(hostname: string): string | undefined;
+  /** One attempt. Throws IssueError; anything else is a defect. */
+  issue(hostname: string, signal: AbortSignal): Promise<NewCertificate>;
+}

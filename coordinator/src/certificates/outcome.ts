@@ -1,0 +1,74 @@
+import { renewAtMs } from "@forage/identity/renewal";
+import { type BackOff, waitMs } from "./back-off.ts";
+import type { Holding, Pause } from "./holding.ts";
+import type { IssueError } from "./issue-error.ts";
+import type { NewCertificate } from "./issuer.ts";
+
+/** No authority is obeyed for longer than that: it may be a slip of its own. */
+const maxAskedMs = 7 * 24 * 3_600_000;
+/** How long the issuer is left alone when it has had too much of one hostname. */
+const ratePauseMs = 60_000;
+const maxRatePauseMs = 600_000;
+
+export interface OutcomeContext {
+  readonly nowMs: number;
+  /** From [0, 1). */
+  readonly random: number;
+  readonly hostnameBackOff: BackOff;
+  readonly issuerBackOff: BackOff;
+}
+
+/** Pure: what is held after an attempt that succeeded. */
+export function succeeded(
+  holding: Holding,
+  issuer: string,
+  certificate: NewCertificate,
+  random: number,
+): Holding {
+  const { hostname } = holding;
+  const renewal = renewAtMs(certificate, random);
+  return { hostname, issuer, certificate, renewAtMs: renewal, failures: 0, error: "", retryAtAsked: false };
+}
+
+/** Pure: what is held after an attempt that failed. A failure of the issuer isn't held against the hostname. */
+export function failed(holding: Holding, error: IssueError, context: OutcomeContext): Holding {
+  const { nowMs, random, hostnameBackOff } = context;
+  if (error.blame === "issuer") return holding;
+  const failures = holding.failures + 1;
+  const askedMs = askedOf(error);
+  return {
+    ...holding,
+    failures,
+    error: error.message,
+    failedAtMs: nowMs,
+    retryAtMs: nowMs + waitMs(hostnameBackOff, failures, random, askedMs),
+    retryAtAsked: askedMs > 0,
+  };
+}
+
+/** Pure: whether and how long the issuer is left alone after it. Undefined: it has answered, all is well with it. */
+export function pauseAfter(
+  before: Pause | undefined,
+  error: IssueError,
+  context: OutcomeContext,
+): Pause | undefined {
+  const { nowMs, random, issuerBackOff } = context;
+  if (error.blame === "hostname") return undefined;
+  const askedMs = askedOf(error);
+  if (error.blame === "rate") {
+    const untilMs = nowMs + Math.min(askedMs || ratePauseMs, maxRatePauseMs);
+    return { failures: before?.failures ?? 0, error: error.message, untilMs };
+  }
+  // Attempts that were on their way when the first one failed tell nothing new.
+  if (before !== undefined && before.untilMs > nowMs && askedMs === 0) return before;
+  const failures = (before?.failures ?? 0) + 1;
+  return {
+    failures,
+    error: error.message,
+    untilMs: nowMs + waitMs(issuerBackOff, failures, random, askedMs),
+  };
+}
+
+function askedOf({ retryAfterMs = 0 }: IssueError): number {
+  return Math.min(Math.max(retryAfterMs, 0), maxAskedMs);
+}

@@ -1,0 +1,116 @@
+import { KeyObject, webcrypto } from "node:crypto";
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509Certificate,
+  X509CertificateGenerator,
+} from "@forage/identity/x509";
+import type { NewCertificate } from "../issuer.ts";
+
+const keyAlgorithm = { name: "ECDSA", namedCurve: "P-256" } as const;
+const signingAlgorithm = { name: "ECDSA", hash: "SHA-256" } as const;
+const dayMs = 24 * 3_600_000;
+/** People put it into trust stores by hand, so it lasts. */
+const authorityLifetimeMs = 3650 * dayMs;
+const leafLifetimeMs = 90 * dayMs;
+/** Clocks of clients run a little late. */
+const backdateMs = 5 * 60_000;
+
+export interface AuthorityPem {
+  readonly certPem: string;
+  readonly keyPem: string;
+}
+
+export interface MakeOptions {
+  readonly nowMs: number;
+  readonly randomBytes: (count: number) => Uint8Array;
+}
+
+/** A new authority for development: P-256, ten years, signs servers only. It is not the cluster's own, which nobody outside should trust. */
+export async function createAuthority(cluster: string, options: MakeOptions): Promise<AuthorityPem> {
+  const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ["sign", "verify"]);
+  const serialNumber = serialOf(options);
+  const certificate = await X509CertificateGenerator.createSelfSigned({
+    serialNumber,
+    name: [
+      { O: ["Forage"] },
+      { CN: [`Forage development CA of ${commonNamePart(cluster)} ${serialNumber.slice(0, 8)}`] },
+    ],
+    notBefore: new Date(options.nowMs - backdateMs),
+    notAfter: new Date(options.nowMs + authorityLifetimeMs),
+    keys,
+    signingAlgorithm,
+    extensions: [
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+      // Verifiers hold an authority to it: what it signs is good for servers and nothing else.
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth], false),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+    ],
+  });
+  return { certPem: pemOf(certificate), keyPem: exportKey(keys.privateKey) };
+}
+
+/** A server's certificate for the hostname with a key of its own: P-256, 90 days, never longer than its authority. */
+export async function signLeaf(
+  authority: AuthorityPem,
+  hostname: string,
+  options: MakeOptions,
+): Promise<NewCertificate> {
+  const root = new X509Certificate(authority.certPem);
+  const signingKey = await importKey(authority.keyPem);
+  const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ["sign", "verify"]);
+  const notBeforeMs = options.nowMs - backdateMs;
+  const notAfterMs = Math.min(options.nowMs + leafLifetimeMs, root.notAfter.getTime());
+  const certificate = await X509CertificateGenerator.create({
+    serialNumber: serialOf(options),
+    subject: [{ CN: [commonNamePart(hostname)] }],
+    issuer: root.subjectName,
+    notBefore: new Date(notBeforeMs),
+    notAfter: new Date(notAfterMs),
+    publicKey: keys.publicKey,
+    signingKey,
+    signingAlgorithm,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth], false),
+      new SubjectAlternativeNameExtension([{ type: "dns", value: hostname }]),
+      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+      await AuthorityKeyIdentifierExtension.create(root.publicKey),
+    ],
+  });
+  const chainPem = pemOf(certificate) + authority.certPem;
+  return { chainPem, keyPem: exportKey(keys.privateKey), notBeforeMs, notAfterMs };
+}
+
+/** X.520 gives common names 64 characters; clients go by the alternative names anyway. */
+function commonNamePart(text: string): string {
+  return text.length <= 32 ? text : `${text.slice(0, 31)}…`;
+}
+
+/** 126 random bits, always positive and always 32 digits. */
+function serialOf({ randomBytes }: MakeOptions): string {
+  const bytes = Buffer.from(randomBytes(16));
+  bytes.writeUInt8((bytes.readUInt8(0) & 0x3f) | 0x40, 0);
+  return bytes.toString("hex");
+}
+
+function importKey(keyPem: string): Promise<webcrypto.CryptoKey> {
+  const body = keyPem.replace(/-----[^-]+-----/g, "");
+  return webcrypto.subtle.importKey("pkcs8", Buffer.from(body, "base64"), keyAlgorithm, false, ["sign"]);
+}
+
+function exportKey(key: webcrypto.CryptoKey): string {
+  return KeyObject.from(key).export({ type: "pkcs8", format: "pem" }).toString();
+}
+
+function pemOf(certificate: X509Certificate): string {
+  return `${certificate.toString("pem")}\n`;
+}

@@ -1,0 +1,33 @@
+import { SigningAuthorityRecord } from "@forage/proto/forage/store/v1/store";
+import { decodeRecord, encodeRecord } from "../../model/codec.ts";
+import { certificateIssuerKey } from "../../model/keys.ts";
+import type { Vault } from "../../objects/vault.ts";
+import type { Store } from "../../store/index.ts";
+import { type AuthorityPem, createAuthority, type MakeOptions } from "./authority.ts";
+
+const key = certificateIssuerKey("self-signed");
+
+export interface KeepOptions {
+  readonly store: Store;
+  readonly vault: Vault;
+  readonly cluster: string;
+  readonly make: () => MakeOptions;
+}
+
+/** The cluster's authority for development, made the first time and the same ever after. Its key is encrypted in the store. */
+export async function keepAuthority(options: KeepOptions): Promise<AuthorityPem> {
+  const { store, vault, cluster, make } = options;
+  const stored = await store.get(key);
+  if (stored !== undefined) {
+    const record = decodeRecord(SigningAuthorityRecord, key, stored.value);
+    if (record.key !== undefined)
+      return { certPem: record.certificatePem, keyPem: vault.openText(record.key, key) };
+  }
+  const made = await createAuthority(cluster, make());
+  const value = encodeRecord(SigningAuthorityRecord, {
+    certificatePem: made.certPem,
+    key: vault.sealText(made.keyPem, key),
+  });
+  const { succeeded } = await store.txn([{ kind: "absent", key }], [{ kind: "put", key, value }]);
+  return succeeded ? made : keepAuthority(options);
+}
