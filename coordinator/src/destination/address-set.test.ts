@@ -133,6 +133,7 @@ function endpoint(number: number): Endpoint {
     zone: "a",
     workload: "web",
     protocol: "TCP",
+    opaque: undefined,
   };
 }
 

@@ -84,7 +84,7 @@ function tell(
   const addr = toTcpAddress(endpoint.address, endpoint.port);
   if (addr === undefined) return undefined;
   const labels = endpointLabels(endpoint, zoneLocality(clientZone, endpoint.zone));
-  return { endpoint, hints, wire: { ...weightedAddress(addr, labels, hints, port), addr } };
+  return { endpoint, hints, wire: { ...weightedAddress(addr, labels, hints, port, endpoint.opaque), addr } };
 }
 
 function sameTold(told: Told | undefined, endpoint: Endpoint, hints: ServiceHints): told is Told {
@@ -94,6 +94,7 @@ function sameTold(told: Told | undefined, endpoint: Endpoint, hints: ServiceHint
     known.pod === endpoint.pod &&
     known.node === endpoint.node &&
     known.zone === endpoint.zone &&
-    known.workload === endpoint.workload
+    known.workload === endpoint.workload &&
+    known.opaque === endpoint.opaque
   );
 }

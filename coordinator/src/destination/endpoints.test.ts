@@ -51,7 +51,16 @@ test("an endpoint tells where it is", async (t) => {
   const nodes = [aNode({ labels: { "topology.kubernetes.io/zone": "a" } })];
   const { state } = await aView(t, { ...base, nodes, pods: [pod("a", {})] });
   assert.deepEqual(endpointsOf(state, "shop", "web", 80), [
-    { address: "192.0.2.1", port: 20_001, pod: "a", node: "n1", zone: "a", workload: "web", protocol: "TCP" },
+    {
+      address: "192.0.2.1",
+      port: 20_001,
+      pod: "a",
+      node: "n1",
+      zone: "a",
+      workload: "web",
+      protocol: "TCP",
+      opaque: undefined,
+    },
   ]);
 });
 

@@ -4,6 +4,7 @@ import { resourceKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
+import { opaqueByPod } from "./hints/pod-opaque.ts";
 import { addressOfNode, zoneOfNode } from "./keys.ts";
 
 /** Where one ready pod answers for one port of a service: the host's address and a port of the host. */
@@ -15,6 +16,8 @@ export interface Endpoint {
   readonly zone: string;
   readonly workload: string;
   readonly protocol: string;
+  /** Whether the pod itself calls the port opaque; undefined: it doesn't say. */
+  readonly opaque: boolean | undefined;
 }
 
 export type ServiceEntry = ResourceEntry & { readonly spec: ServiceSpec };
@@ -95,5 +98,6 @@ function endpointOf(
     zone: zoneOfNode(node),
     workload: pod.record.workloadName,
     protocol,
+    opaque: opaqueByPod(pod.record.template, containerPort),
   };
 }

@@ -74,6 +74,15 @@ test("a port among the opaque ones is opaque", () => {
   assert.equal(profile.dstOverrides.length, 1, "proxies balance opaque connections only with an override");
 });
 
+test("a pod's own opaque ports are opaque, and its others aren't", () => {
+  const world = new World();
+  const podIp = "10.4.0.6";
+  const annotations = { "config.linkerd.io/opaque-ports": "8080" };
+  world.put({ pods: [pod("web-3", "n1", { podIp, hostPort: 20_006, annotations })] });
+  const opaque = (path: string) => new Client(world, path).profiles()[0]?.opaqueProtocol;
+  assert.deepEqual([`${podIp}:8080`, "192.0.2.1:20006", `${podIp}:5432`].map(opaque), [true, true, false]);
+});
+
 test("pods of several hosts with one IP are told apart by where the client is", () => {
   const world = new World();
   const podOf = (token: string) =>
@@ -245,6 +254,7 @@ function pod(
     workload = "web",
     phase = PodPhase.RUNNING,
     ready = true,
+    annotations = {},
   }: {
     podIp: string;
     hostPort: number;
@@ -252,10 +262,12 @@ function pod(
     workload?: string;
     phase?: NonNullable<PodFields["status"]>["phase"];
     ready?: boolean;
+    annotations?: PodFields["annotations"];
   },
 ): PodEntry {
   const hostPorts = [{ container: "main", containerPort, protocol: "TCP", hostPort }];
-  return aPod({ name, node: on, workload, status: { ready, podIp, hostPorts, ...(phase && { phase }) } });
+  const status = { ready, podIp, hostPorts, ...(phase && { phase }) };
+  return aPod({ name, node: on, workload, annotations, status });
 }
 
 function endpoint(ip: string, port: number, name: string, on: string, workload: string): DestinationProfile {

@@ -27,6 +27,17 @@ for (const [what, annotations, port, expected] of [
   });
 }
 
+test("what a pod says of its own port comes before lists, and after what the service says of the protocol", () => {
+  const hintOf = (annotations: Record<string, string>, port: number, byPod: boolean) => {
+    const { hints } = readAnnotations({ "forage.dev/opaque-transport-port": "4143", ...annotations });
+    return weightedAddress(address, {}, hints, { port, name: "" }, byPod).protocolHint?.protocol?.$case;
+  };
+  assert.equal(hintOf({}, 8080, true), "opaque");
+  assert.equal(hintOf({}, 5432, false), undefined);
+  assert.equal(hintOf({ "forage.dev/opaque-ports": "80" }, 80, false), undefined);
+  assert.equal(hintOf({ "forage.dev/protocol": "http2" }, 80, true), "h2");
+});
+
 test("an authority without a port gets the one that was asked for", () => {
   const override = (text: string) => {
     const { hints } = readAnnotations({ "forage.dev/authority-override": text });

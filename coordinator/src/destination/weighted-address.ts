@@ -14,6 +14,7 @@ export function weightedAddress(
   metricLabels: Record<string, string>,
   hints: ServiceHints | undefined,
   port: NamedPort,
+  opaqueByPod?: boolean,
 ): WeightedAddr {
   const authority = hints?.authorityOverride;
   return {
@@ -21,7 +22,7 @@ export function weightedAddress(
     weight,
     metricLabels,
     tlsIdentity: hints?.tlsIdentity,
-    protocolHint: hints && protocolHint(hints, port),
+    protocolHint: hints && protocolHint(hints, port, opaqueByPod),
     authorityOverride:
       authority === undefined
         ? undefined
@@ -46,8 +47,12 @@ export function endpointLabels(
 }
 
 /** Only what the service itself says: a container without a proxy in front that is spoken to as if it had one fails. */
-function protocolHint(hints: ServiceHints, port: NamedPort): ProtocolHint | undefined {
-  const opaque = isOpaque(hints, port);
+function protocolHint(
+  hints: ServiceHints,
+  port: NamedPort,
+  opaqueByPod: boolean | undefined,
+): ProtocolHint | undefined {
+  const opaque = isOpaque(hints, port, opaqueByPod);
   const inboundPort = opaque ? hints.opaqueTransportPort : 0;
   const said = protocolOfPort(hints, port);
   const protocol: ProtocolHint["protocol"] =

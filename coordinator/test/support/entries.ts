@@ -27,6 +27,8 @@ export interface PodFields {
   /** Undefined: its node has said nothing. */
   readonly status?: Parameters<typeof PodStatus.fromPartial>[0];
   readonly observedAtMs?: number;
+  /** Of its template. */
+  readonly annotations?: Readonly<Record<string, string>>;
   readonly job?: Parameters<typeof PodRecord.fromPartial>[0]["job"];
 }
 
@@ -39,7 +41,10 @@ export function aPod(fields: PodFields = {}): PodEntry {
     workloadKind: kind,
     workloadName: workload,
     labels: fields.labels ?? {},
-    template: { container: { name: "main", image: "app:v1" } },
+    template: {
+      container: { name: "main", image: "app:v1" },
+      ...(fields.annotations && { podConfig: { annotations: fields.annotations } }),
+    },
     templateHash: fields.hash ?? "v1",
     node: fields.node ?? "n1",
     stoppingSince: fields.stopping ? toTimestamp(1) : undefined,

@@ -30,9 +30,13 @@ export function protocolOfPort(hints: ServiceHints, { port, name }: NamedPort): 
   return hints.protocols.get(String(port)) ?? named ?? hints.protocols.get("");
 }
 
-/** Whether the port's bytes are passed on without looking for a protocol in them. */
-export function isOpaque(hints: ServiceHints, port: NamedPort): boolean {
+/**
+ * Whether the port's bytes are passed on without looking for a protocol in them. What the service says of the port's protocol
+ * comes first, then what the pod says of its own port, then lists of ports.
+ */
+export function isOpaque(hints: ServiceHints, port: NamedPort, byPod?: boolean): boolean {
   const protocol = protocolOfPort(hints, port);
   if (protocol !== undefined) return protocol === "opaque";
+  if (byPod !== undefined) return byPod;
   return hasPort(hints.opaquePorts ?? defaultOpaquePorts, port.port, port.name);
 }

@@ -17,15 +17,17 @@ export interface ProfiledPod {
   readonly port: NamedPort;
   /** What the service before it says of its endpoints; undefined: there is none. */
   readonly hints: ServiceHints | undefined;
+  /** Whether the pod itself calls the port opaque; undefined: it doesn't say. */
+  readonly opaque: boolean | undefined;
 }
 
 /** Pure: what proxies are told of a connection to one pod: it goes there, without balancing. */
 export function endpointProfile(pod: ProfiledPod, opaqueByDefault: ServiceHints): DestinationProfile {
   const labels = { namespace: pod.namespace, ...endpointLabels(pod, undefined) };
-  const endpoint: WeightedAddr = weightedAddress(pod.address, labels, pod.hints, pod.port);
+  const endpoint: WeightedAddr = weightedAddress(pod.address, labels, pod.hints, pod.port, pod.opaque);
   return {
     ...emptyProfile,
-    opaqueProtocol: isOpaque(pod.hints ?? opaqueByDefault, pod.port),
+    opaqueProtocol: isOpaque(pod.hints ?? opaqueByDefault, pod.port, pod.opaque),
     retryBudget: pod.hints?.retryBudget ?? defaultRetryBudget,
     // The authority is that of balanced traffic; a connection to one pod keeps its own.
     endpoint: { ...endpoint, authorityOverride: undefined },

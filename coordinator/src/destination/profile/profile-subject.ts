@@ -6,6 +6,7 @@ import type { Directory } from "../directory.ts";
 import { findService, type ServiceEntry, servicesBefore } from "../endpoints.ts";
 import { noHints } from "../hints/annotations.ts";
 import { isOpaque } from "../hints/hints-of.ts";
+import { opaqueByPod } from "../hints/pod-opaque.ts";
 import { dependency, zoneOfNode } from "../keys.ts";
 import type { AddressPath, ServicePath } from "../path.ts";
 import type { Look, Subject } from "../topic.ts";
@@ -137,6 +138,7 @@ function profileOfPod(target: Extract<Target, { kind: "pod" }>, { state, hints }
       workload: workloadName,
       port: before?.port ?? { port: containerPort, name: "" },
       hints: before && hints.of(before.entry.record),
+      opaque: opaqueByPod(pod.record.template, containerPort),
     },
     noHints,
   );

@@ -5,6 +5,12 @@ const dns = (dnsConfig: object, dnsPolicy = "") => inPodConfig({ dnsConfig, dnsP
 const at = "pod_config.tolerations[0]";
 
 describeSpec("container_service", "pod config", [
+  [
+    "opaque ports that are none",
+    inPodConfig({ annotations: { "config.linkerd.io/opaque-ports": "5432,70000" } }),
+    ["pod_config.annotations[config.linkerd.io/opaque-ports]"],
+  ],
+  ["opaque ports", inPodConfig({ annotations: { "config.linkerd.io/opaque-ports": "5432,sql" } }), []],
   ["an unknown restart policy", inPodConfig({ restartPolicy: "Sometimes" }), ["pod_config.restart_policy"]],
   ["a week of grace", inPodConfig({ terminationGracePeriodSeconds: 604_800 }), []],
   [

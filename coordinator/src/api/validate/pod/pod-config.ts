@@ -1,4 +1,6 @@
 import type { PodConfig } from "@forage/proto/forest/v1/forage";
+import { podOpaquePorts } from "../../../destination/hints/pod-opaque.ts";
+import { parsePorts } from "../../../destination/hints/ports.ts";
 import type { Field } from "../field.ts";
 import { validateAnnotations, validateLabels } from "../labels.ts";
 import { dnsSubdomainProblem } from "../syntax/names.ts";
@@ -34,6 +36,8 @@ export function validatePodConfig(config: PodConfig, field: Field): void {
     const text = config.annotations[key];
     if (text !== undefined) field.at("annotations").key(key).check(requiredChoiceProblem(text, allowed));
   }
+  const opaque = parsePorts(config.annotations[podOpaquePorts] ?? "");
+  if ("problem" in opaque) field.at("annotations").key(podOpaquePorts).invalid(opaque.problem);
   validateLabels(config.labels, field.at("labels"));
 }
 

@@ -1,0 +1,17 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { hasPort, parsePorts } from "./ports.ts";
+
+/** An annotation of pods: which of their containers' ports are opaque, by number, range or name. */
+export const podOpaquePorts = "config.linkerd.io/opaque-ports";
+
+/** Pure: what a pod itself says of one of its ports; undefined: nothing. */
+export function opaqueByPod(template: PodTemplate | undefined, containerPort: number): boolean | undefined {
+  const text = template?.podConfig?.annotations[podOpaquePorts];
+  if (text === undefined) return undefined;
+  const parsed = parsePorts(text.trim());
+  if ("problem" in parsed) return undefined;
+  const containers = [template?.container, ...(template?.sidecars ?? [])];
+  const ports = containers.flatMap((container) => container?.ports ?? []);
+  const name = ports.find((port) => port.containerPort === containerPort)?.name ?? "";
+  return hasPort(parsed.value, containerPort, name);
+}
