@@ -1,13 +1,17 @@
 import { createSocket } from "node:dgram";
+import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { argv, stdout } from "node:process";
 
 /** `answer NAME PORT`: tells everyone who asks by TCP or UDP its name and whom it sees asking. */
 const [name = "", port = "0"] = argv.slice(2);
-const udp = createSocket("udp4");
-udp.on("message", (_, from) => udp.send(`${name} ${from.address}`, from.port, from.address));
+const ipv6 = existsSync("/proc/net/if_inet6");
+const any = ipv6 ? "::" : "0.0.0.0";
+const told = (address = ""): string => `${name} ${address.replace(/^::ffff:/, "")}`;
+const udp = createSocket(ipv6 ? "udp6" : "udp4");
+udp.on("message", (_, from) => udp.send(told(from.address), from.port, from.address));
 const tcp = createServer((socket) => {
   socket.on("error", () => socket.destroy());
-  socket.end(`${name} ${socket.remoteAddress}`);
+  socket.end(told(socket.remoteAddress));
 });
-tcp.listen(Number(port), "0.0.0.0", () => udp.bind(Number(port), "0.0.0.0", () => stdout.write("ready\n")));
+tcp.listen(Number(port), any, () => udp.bind(Number(port), any, () => stdout.write("ready\n")));

@@ -1,5 +1,5 @@
 import { createSocket } from "node:dgram";
-import { connect } from "node:net";
+import { connect, isIPv6 } from "node:net";
 import { argv, stdout } from "node:process";
 
 /** For machines that are busy: only who waits in vain waits so long. */
@@ -33,7 +33,7 @@ function askByTcp(address: string, port: number): Promise<string> {
 
 function askByUdp(address: string, port: number, ownPort: number): Promise<string> {
   return new Promise((resolve) => {
-    const socket = createSocket("udp4");
+    const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
     const done = (answer: string) => {
       clearTimeout(timer);
       socket.close();

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
-import { createServer } from "node:net";
+import { createServer, isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { execPath, pid } from "node:process";
@@ -86,7 +86,10 @@ export class HostUnderTest implements NetworkHost {
   async reboot(): Promise<void> {
     for (const name of await this.namespaces()) await runCommand("ip", ["netns", "del", name]);
     await runCommand("ip", ["link", "del", `fg-${this.instance}`]);
-    await runCommand("nft", ["delete", "table", "ip", `forage_${this.instance}`]);
+    for (const family of ["ip", "ip6"]) {
+      const name = `${family} forage_${this.instance}`;
+      await runCommand("nft", ["-f", "-"], { input: `add table ${name}\ndelete table ${name}\n` });
+    }
   }
 
   async destroy(sandbox: PodSandbox): Promise<void> {
@@ -100,12 +103,14 @@ export class HostUnderTest implements NetworkHost {
 
   async leases(): Promise<string[]> {
     const names = await readdir(join(this.dataDir, "leases", `forage-${this.instance}`)).catch(() => []);
-    return names.filter((name) => /^\d+\.\d+\.\d+\.\d+$/.test(name));
+    return names.filter((name) => isIP(name) !== 0);
   }
 
   async usedSandboxes(): Promise<number> {
     const namespaces = await this.namespaces();
-    assert.equal((await this.leases()).length, namespaces.length, "one lease for each namespace");
+    const leases = await this.leases();
+    const families = leases.some((it) => it.includes(":")) ? 2 : 1;
+    assert.equal(leases.length, namespaces.length * families, "leases for each namespace");
     return namespaces.length;
   }
 

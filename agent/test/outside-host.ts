@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { pid } from "node:process";
 import type { TestContext } from "node:test";
 import { runCommand } from "../src/network/run-command.ts";
@@ -5,6 +6,8 @@ import { runCommand } from "../src/network/run-command.ts";
 /** The address of the host under test that other hosts know. */
 export const HOST_ADDRESS = "10.9.0.1";
 export const OUTSIDE_ADDRESS = "10.9.0.2";
+export const HOST_ADDRESS6 = "fd09::1";
+export const OUTSIDE_ADDRESS6 = "fd09::2";
 const UPLINK = "uplink0";
 
 /** Makes another host: a namespace beside the one the test runs in, joined by a link. Gives its name. */
@@ -21,5 +24,9 @@ export async function makeOutsideHost(t: TestContext): Promise<string> {
   await runCommand("ip", ["link", "set", UPLINK, "up"]);
   await runCommand("ip", [...inside, "address", "add", `${OUTSIDE_ADDRESS}/24`, "dev", "eth0"]);
   for (const link of ["lo", "eth0"]) await runCommand("ip", [...inside, "link", "set", link, "up"]);
+  if (existsSync("/proc/net/if_inet6")) {
+    await runCommand("ip", ["address", "add", `${HOST_ADDRESS6}/64`, "dev", UPLINK, "nodad"]);
+    await runCommand("ip", [...inside, "address", "add", `${OUTSIDE_ADDRESS6}/64`, "dev", "eth0", "nodad"]);
+  }
   return name;
 }

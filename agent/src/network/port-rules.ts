@@ -18,7 +18,9 @@ const MAP = "host_ports";
 export function tableText({ names, podCidr: pods }: PortTableShape, elements: PortElements): string {
   const { table, bridge } = names;
   const { ip, addressType, loopback } = FAMILY_WORDS[familyOf(pods)];
-  const translate = `fib daddr type local meta l4proto { tcp, udp, sctp } dnat ${ip} to meta l4proto . th dport map @${MAP}`;
+  // The kernel lets nothing from ::1 leave its link: what asks there is refused, and may ask 127.0.0.1.
+  const asked = ip === "ip6" ? "ip6 daddr != ::1 " : "";
+  const translate = `${asked}fib daddr type local meta l4proto { tcp, udp, sctp } dnat ${ip} to meta l4proto . th dport map @${MAP}`;
   return `add table ${ip} ${table}
 delete table ${ip} ${table}
 table ${ip} ${table} {
