@@ -30,6 +30,7 @@ export const TEST_TOOLS: readonly HostTool[] = [
     isThere: () => isOnPath("docker-registry"),
     unwantedUnit: "docker-registry.service",
   },
+  { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
 ];
 
 // Debian's place, then the one of upstream's archives.
