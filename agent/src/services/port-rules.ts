@@ -31,12 +31,12 @@ const PROTOCOLS = { TCP: "tcp", UDP: "udp", SCTP: "sctp" } as const;
  * addresses and ports. A port that no pod serves has no rules: what is sent to its address is refused.
  */
 export function rulesOf(service: ServiceState, node: string): ServicePortRules[] {
-  const { namespace, name, virtualIps, affinitySeconds } = service;
+  const { namespace, name, virtualIps, loadBalancerIps, affinitySeconds } = service;
   return service.ports.flatMap((port, index): ServicePortRules[] => {
     const protocol = PROTOCOLS[port.protocol as keyof typeof PROTOCOLS];
     const endpoints = service.endpoints.flatMap((endpoint) => ruleFor(endpoint, port, index, node) ?? []);
     if (protocol === undefined || endpoints.length === 0) return [];
-    const ips = virtualIps.filter((ip) => isIPv4(ip));
+    const ips = [...virtualIps, ...loadBalancerIps].filter((ip) => isIPv4(ip));
     const addresses = ips.map((ip) => `${ip} . ${protocol} . ${port.port}`);
     const nodePort = port.nodePort === 0 ? undefined : `${protocol} . ${port.nodePort}`;
     if (addresses.length === 0 && nodePort === undefined) return [];

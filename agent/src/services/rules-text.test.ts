@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { rulesOf, type ServicePortRules } from "./port-rules.ts";
-import { deltaText, fullText } from "./rules-text.ts";
+import { balancerDeltaText, deltaText, fullText } from "./rules-text.ts";
 
-const options = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"] };
+const options = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"], balancerIps: [] };
 const here = { pod: "a", node: "n1", podIp: "10.64.0.2", hostIp: "192.0.2.1", hostPorts: [20_000, 20_001] };
 const there = { pod: "b", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
 const onHost = { ...here, pod: "c", hostNetwork: true, hostPorts: [8080, 0] };
@@ -38,6 +38,16 @@ describe("where a service's clients are led to on host n1", () => {
     ["a host known by a name", { endpoints: [{ ...there, hostIp: "host-2" }] }, []],
     ["nobody", { endpoints: [] }, []],
     ["nobody: it has no address yet", { endpoints: [here], virtualIps: [] }, []],
+    [
+      "the address of a load balancer, too",
+      {
+        endpoints: [there],
+        type: "LoadBalancer",
+        loadBalancerIps: ["198.51.100.1"],
+        ports: [{ port: 80, protocol: "TCP", targetPort: 8080 }],
+      },
+      ["tcp 10.96.0.5:80 198.51.100.1:80 → 192.0.2.2:20005"],
+    ],
     [
       "a node port, too",
       {
@@ -73,6 +83,14 @@ test("a change touches nothing but what changed, and takes addresses away before
   assert.ok(text.lastIndexOf("add rule") < text.indexOf("add element"));
   assert.ok(text.indexOf("delete chain") > text.indexOf("add element"));
   assert.equal(deltaText(options, after, after), "");
+});
+
+test("addresses of load balancers come and go by themselves", () => {
+  assert.equal(balancerDeltaText("t", ["198.51.100.1"], ["198.51.100.1"]), "");
+  assert.equal(
+    balancerDeltaText("t", ["198.51.100.1", "198.51.100.2"], ["198.51.100.2", "198.51.100.3"]),
+    "delete element ip t balancer_ips { 198.51.100.1 }\nadd element ip t balancer_ips { 198.51.100.3 }\n",
+  );
 });
 
 test("with affinity a new endpoint leaves the others' sets alone", () => {

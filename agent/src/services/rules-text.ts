@@ -6,6 +6,8 @@ export interface RulesOptions {
   /** Of the pods on every host. */
   readonly podCidr: string;
   readonly virtualIpRanges: readonly string[];
+  /** Of all services, with endpoints or without: nothing but a service answers there. */
+  readonly balancerIps: readonly string[];
 }
 
 export type RulesById = ReadonlyMap<string, ServicePortRules>;
@@ -24,6 +26,9 @@ table ip ${table} {
   set virtual_ips {
     type ipv4_addr
     flags interval${elements(options.virtualIpRanges)}
+  }
+  set balancer_ips {
+    type ipv4_addr${elements(options.balancerIps)}
   }
 ${sets.join("")}${all.flatMap((rule) => chainsOf(rule, options)).join("")}  map addresses {
     type ipv4_addr . inet_proto . inet_service : verdict${elements(all.flatMap(addressElements))}
@@ -75,13 +80,25 @@ export function deltaText(options: RulesOptions, from: RulesById, to: RulesById)
   return lines.length === 0 ? "" : `${lines.join("\n")}\n`;
 }
 
+/** Pure: what leads from the addresses of load balancers that there were to those that there are; empty if nothing does. */
+export function balancerDeltaText(table: string, from: readonly string[], to: readonly string[]): string {
+  const line = (verb: string, ips: readonly string[]): string =>
+    ips.length === 0 ? "" : `${verb} element ip ${table} balancer_ips { ${ips.join(", ")} }\n`;
+  const gone = from.filter((ip) => !to.includes(ip));
+  const added = to.filter((ip) => !from.includes(ip));
+  return line("delete", gone) + line("add", added);
+}
+
 export function sameRules(a: ServicePortRules, b: ServicePortRules): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
 function baseChains({ podCidr }: RulesOptions): string {
   const look = `    ip daddr . meta l4proto . th dport vmap @addresses
-    fib daddr type local meta l4proto . th dport vmap @node_ports
+    ip daddr != @balancer_ips fib daddr type local meta l4proto . th dport vmap @node_ports
+`;
+  const refuse = (ips: string): string => `    ip daddr @${ips} meta l4proto tcp reject with tcp reset
+    ip daddr @${ips} meta l4proto != { icmp, ipv6-icmp } reject
 `;
   return `  # From other hosts and from pods; before host ports are translated.
   chain arriving {
@@ -100,12 +117,16 @@ ${look}  }
     type filter hook forward priority filter - 5; policy accept;
     ip daddr @virtual_ips meta l4proto tcp reject with tcp reset
     ip daddr @virtual_ips reject
-  }
+${refuse("balancer_ips")}  }
   chain refuse_own {
     type filter hook output priority filter - 5; policy accept;
     ip daddr @virtual_ips meta l4proto tcp reject with tcp reset
     ip daddr @virtual_ips reject
-  }
+${refuse("balancer_ips")}  }
+  # The host that announces a load balancer's address has it, but answers there for the service only, and to pings.
+  chain refuse_arriving {
+    type filter hook input priority filter - 5; policy accept;
+${refuse("balancer_ips")}  }
 `;
 }
 

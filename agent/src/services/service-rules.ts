@@ -1,10 +1,18 @@
+import { isIPv4 } from "node:net";
 import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { parseIpv4Cidr } from "../network/ipv4-cidr.ts";
 import { forgetConnections } from "../network/port-table.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "./known-services.ts";
 import { rulesOf, type ServicePortRules } from "./port-rules.ts";
-import { deltaText, fullText, type RulesById, type RulesOptions, sameRules } from "./rules-text.ts";
+import {
+  balancerDeltaText,
+  deltaText,
+  fullText,
+  type RulesById,
+  type RulesOptions,
+  sameRules,
+} from "./rules-text.ts";
 
 export interface ServiceRulesParts {
   readonly services: ServicesView;
@@ -31,6 +39,8 @@ export class ServiceRules {
   /** What the kernel has; undefined: not known, the whole table is to be replaced. */
   #present: Map<string, ServicePortRules> | undefined;
   #ranges: readonly string[] = [];
+  /** Addresses of load balancers that the kernel has. */
+  #balancerIps: readonly string[] = [];
   #working: Promise<void> | undefined;
   #again = false;
   #closed = false;
@@ -111,17 +121,21 @@ export class ServiceRules {
     const before = this.#present;
     this.#present = undefined; // Until it is known that the kernel took it.
     const wanted = withoutConflicts(this.#wanted);
+    const balancersBefore = this.#balancerIps;
+    this.#balancerIps = balancerIps(this.#parts.services);
     if (before === undefined || !sameRanges) {
       this.#ranges = ranges;
       await this.#load(fullText(this.#options(), wanted));
       await this.#setRoutes();
-    } else await this.#loadDelta(before, wanted);
+    } else await this.#loadDelta(before, wanted, balancersBefore);
     this.#present = wanted;
     if (before !== undefined) await this.#forgetPeers(without(before, wanted), wanted);
   }
 
-  async #loadDelta(before: RulesById, wanted: RulesById): Promise<void> {
-    const delta = deltaText(this.#options(), without(before, wanted), without(wanted, before));
+  async #loadDelta(before: RulesById, wanted: RulesById, balancersBefore: readonly string[]): Promise<void> {
+    const delta =
+      deltaText(this.#options(), without(before, wanted), without(wanted, before)) +
+      balancerDeltaText(this.#parts.table, balancersBefore, this.#balancerIps);
     if (delta === "") return;
     try {
       await this.#load(delta);
@@ -134,7 +148,7 @@ export class ServiceRules {
   #options(): RulesOptions {
     const { table, podCidr } = this.#parts;
     const virtualIpRanges = this.#ranges.filter((range) => parseIpv4Cidr(range) !== undefined);
-    return { table, podCidr, virtualIpRanges };
+    return { table, podCidr, virtualIpRanges, balancerIps: this.#balancerIps };
   }
 
   async #load(text: string): Promise<void> {
@@ -166,6 +180,12 @@ export class ServiceRules {
       }
     }
   }
+}
+
+/** Of all services, each once. */
+function balancerIps({ services }: ServicesView): string[] {
+  const ips = [...services.values()].flatMap(({ loadBalancerIps }) => loadBalancerIps);
+  return [...new Set(ips.filter((ip) => isIPv4(ip)))].sort();
 }
 
 function matchesOf({ addresses, nodePort }: ServicePortRules): string[][] {
