@@ -1,6 +1,7 @@
 import type { RolloutRecord } from "@forage/proto/forage/store/v1/store";
 import { dependenciesOf } from "../model/depends-on.ts";
 import { objectKey } from "../model/keys.ts";
+import { certificateRefsOf } from "../model/route-refs.ts";
 import { runRefsOf } from "../model/run-refs.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "./entries.ts";
@@ -9,7 +10,7 @@ import type { PodEntry, ResourceEntry } from "./entries.ts";
 
 export function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
   const found = [...[wanted, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
-  const refs = found.map((ref) => `ref:${objectKey(ref)}`);
+  const refs = [...found, ...certificateRefsOf(record)].map((ref) => `ref:${objectKey(ref)}`);
   const { owner } = record;
   const owners = owner === undefined ? [] : [`owner:${record.namespace}/${owner.kind}/${owner.name}`];
   const needs = dependenciesOf(record).map(

@@ -1,0 +1,99 @@
+import type { RouteFindings } from "./findings.ts";
+
+/** As Kubernetes has them. */
+export interface Condition {
+  readonly type: "Accepted" | "ResolvedRefs" | "CertificateReady" | "Conflicted" | "Programmed";
+  readonly status: boolean;
+  /** One word in CamelCase. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** One node of the route's gateway. */
+export interface GatewayNodeView {
+  readonly node: string;
+  /** It is heard of, and its proxy takes requests. */
+  readonly ready: boolean;
+  /** The route as it is now is in force there. */
+  readonly inForce: boolean;
+  readonly message: string;
+}
+
+/** Of one condition; others are counted. */
+const maxReasons = 5;
+
+/** Pure: what to tell of a route. */
+export function conditionsOf(findings: RouteFindings, nodes: readonly GatewayNodeView[]): Condition[] {
+  const { refs, conflicts, certificates, route } = findings;
+  const conditions = [accepted(findings, nodes)];
+  conditions.push(
+    refs.length === 0
+      ? { type: "ResolvedRefs", status: true, reason: "ResolvedRefs", message: "" }
+      : { type: "ResolvedRefs", status: false, ...together(refs) },
+  );
+  if (route.tls?.mode === "Terminate")
+    conditions.push(
+      certificates.length === 0
+        ? { type: "CertificateReady", status: true, reason: "Ready", message: "" }
+        : { type: "CertificateReady", status: false, ...together(certificates) },
+    );
+  if (conflicts.length > 0) conditions.push({ type: "Conflicted", status: true, ...together(conflicts) });
+  conditions.push(programmed(nodes));
+  return conditions;
+}
+
+/** All is as the route asks for. */
+export function isWell(conditions: readonly Condition[]): boolean {
+  return conditions.every(({ type, status }) => status === (type !== "Conflicted"));
+}
+
+/** One line. */
+export function conditionsText(conditions: readonly Condition[]): string {
+  const wrong = conditions.filter(({ type, status }) => status !== (type !== "Conflicted"));
+  if (wrong.length === 0) return "is in force";
+  return wrong.map(({ reason, message }) => `${reason}: ${message}`).join("; ");
+}
+
+function accepted({ route, hostnames }: RouteFindings, nodes: readonly GatewayNodeView[]): Condition {
+  const refused = { type: "Accepted", status: false } as const;
+  if (nodes.length === 0) {
+    const { gateway } = route;
+    const label = `forage.dev/gateway=${gateway}`;
+    const message = `no node is gateway "${gateway}": forage node label NODE ${label}`;
+    return { ...refused, reason: "GatewayNotFound", message };
+  }
+  if (hostnames.every(({ inForce }) => inForce === 0))
+    return {
+      ...refused,
+      reason: "Conflicted",
+      message: "nothing of it is in force: other routes come first",
+    };
+  return { type: "Accepted", status: true, reason: "Accepted", message: "" };
+}
+
+function programmed(nodes: readonly GatewayNodeView[]): Condition {
+  const type = "Programmed";
+  const reached = nodes.filter(({ ready, inForce }) => ready && inForce);
+  const lacking = nodes.filter(({ ready, inForce }) => !(ready && inForce));
+  if (nodes.length === 0)
+    return { type, status: false, reason: "GatewayNotFound", message: "nobody serves it" };
+  const rest = listed(lacking.map(({ node, message }) => `${node}: ${message}`));
+  if (lacking.length === 0) return { type, status: true, reason: "Programmed", message: "" };
+  const counts = `${reached.length} of ${nodes.length} gateways serve it as it is now`;
+  return { type, status: false, reason: "Pending", message: `${counts}; ${rest}` };
+}
+
+function together(problems: readonly { readonly reason: string; readonly message: string }[]): {
+  readonly reason: string;
+  readonly message: string;
+} {
+  return { reason: problems[0]?.reason ?? "", message: listed(problems.map(({ message }) => message)) };
+}
+
+/** Each once: under several hostnames the same is wrong. */
+function listed(messages: readonly string[]): string {
+  const different = [...new Set(messages)];
+  const more = different.length - maxReasons;
+  const shown = different.slice(0, maxReasons).join("; ");
+  return more > 0 ? `${shown}; and ${more} more` : shown;
+}

@@ -1,0 +1,108 @@
+import {
+  ConnectResponse,
+  GatewayCertificate,
+  type GatewayChallenge,
+  GatewayHost,
+  GatewayUpdate,
+} from "@forage/proto/forage/agent/v1/agent";
+import { type Delta, DeltaLog } from "../link/delta-log.ts";
+import type { Compiled } from "./compile.ts";
+
+type Item =
+  | { readonly kind: "host"; readonly host: GatewayHost }
+  | { readonly kind: "certificate"; readonly certificate: GatewayCertificate }
+  | { readonly kind: "challenges"; readonly challenges: readonly GatewayChallenge[] };
+
+/** What the nodes of one gateway are told. */
+export class GatewayLog {
+  readonly #gateway: string;
+  readonly #log: DeltaLog<Item>;
+  #challenges: readonly GatewayChallenge[] = [];
+
+  constructor(
+    gateway: string,
+    { firstVersion, partBytes }: { firstVersion: number; partBytes?: number | undefined },
+  ) {
+    this.#gateway = gateway;
+    this.#log = new DeltaLog({ encode, message: (delta) => this.#message(delta), firstVersion, partBytes });
+  }
+
+  get version(): number {
+    return this.#log.version;
+  }
+
+  after(told: number | undefined): ReturnType<DeltaLog<Item>["after"]> {
+    return this.#log.after(told);
+  }
+
+  /** With which version the name's rules, or the certificate, became as they are. */
+  versionOf(kind: "host" | "certificate", name: string): number {
+    return this.#log.versionOf(`${kind}/${name}`) ?? this.#log.version;
+  }
+
+  get challengesVersion(): number {
+    return this.#log.versionOf("challenges") ?? this.#log.version;
+  }
+
+  /** Gives whether there is anything new. */
+  set(
+    { hosts, certificates }: Pick<Compiled, "hosts" | "certificates">,
+    challenges: readonly GatewayChallenge[],
+  ): boolean {
+    this.#challenges = challenges;
+    this.#log.set("challenges", { kind: "challenges", challenges });
+    for (const key of [...this.#log.keys()]) {
+      const { kind, name } = splitKey(key);
+      if (kind === "host" && !hosts.has(name)) this.#log.set(key, undefined);
+      if (kind === "certificate" && !certificates.has(name)) this.#log.set(key, undefined);
+    }
+    for (const [id, certificate] of certificates)
+      this.#log.set(`certificate/${id}`, { kind: "certificate", certificate });
+    for (const [hostname, host] of hosts) this.#log.set(`host/${hostname}`, { kind: "host", host });
+    return this.#log.commit();
+  }
+
+  #message({ full, upserts, removals, more, version }: Delta<Item>): Buffer {
+    const removed = (kind: string): string[] =>
+      removals.flatMap((key) => (splitKey(key).kind === kind ? splitKey(key).name : []));
+    const value: GatewayUpdate = {
+      full,
+      gateway: this.#gateway,
+      hosts: upserts.flatMap((item) => (item.kind === "host" ? item.host : [])),
+      removedHosts: removed("host"),
+      certificates: upserts.flatMap((item) => (item.kind === "certificate" ? item.certificate : [])),
+      removedCertificates: removed("certificate"),
+      challenges: more ? [] : [...this.#challenges],
+      more,
+      version: BigInt(version),
+    };
+    return encodeUpdate(value);
+  }
+}
+
+/** That a node is no gateway. */
+export function noGateway(): Buffer {
+  return encodeUpdate(GatewayUpdate.fromPartial({ full: true }));
+}
+
+function encodeUpdate(value: GatewayUpdate): Buffer {
+  return Buffer.from(ConnectResponse.encode({ message: { $case: "gateway", value } }).finish());
+}
+
+function encode(item: Item): Uint8Array {
+  switch (item.kind) {
+    case "host":
+      return GatewayHost.encode(item.host).finish();
+    case "certificate":
+      return GatewayCertificate.encode(item.certificate).finish();
+    case "challenges":
+      return GatewayUpdate.encode(GatewayUpdate.fromPartial({ challenges: [...item.challenges] })).finish();
+    default:
+      return item satisfies never;
+  }
+}
+
+function splitKey(key: string): { readonly kind: string; readonly name: string } {
+  const at = key.indexOf("/");
+  return at < 0 ? { kind: key, name: "" } : { kind: key.slice(0, at), name: key.slice(at + 1) };
+}

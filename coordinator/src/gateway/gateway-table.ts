@@ -1,0 +1,270 @@
+import type { Clock } from "../control/clock.ts";
+import type { EventRecorder } from "../events/event.ts";
+import type { Vault } from "../objects/vault.ts";
+import type { Change } from "../state/entries.ts";
+import type { State } from "../state/state.ts";
+import type { CertificateSource } from "./certificate-source.ts";
+import { type Compiled, compileGateway } from "./compile.ts";
+import { type Condition, conditionsOf, type GatewayNodeView } from "./conditions.ts";
+import type { HostnameFindings, RouteFindings } from "./findings.ts";
+import { gatewayOfNode } from "./gateway-label.ts";
+import { GatewayLog } from "./gateway-log.ts";
+import { type GatewayNode, gatewayNode, viewOfNode } from "./gateway-nodes.ts";
+import { GatewayReader } from "./gateway-reader.ts";
+import { type Route, routeKey } from "./route.ts";
+import { RouteBook } from "./route-book.ts";
+import { RouteCertificates } from "./route-certificates.ts";
+import { routeEvents } from "./route-events.ts";
+
+export interface GatewayTableOptions {
+  readonly state: State;
+  readonly vault: Pick<Vault, "open">;
+  readonly source: CertificateSource;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  /** Runs later, and lets the world outside in between: `setImmediate`. */
+  readonly defer: (run: () => void) => void;
+  /** A message that has so much in it is sent, and another follows. */
+  readonly partBytes?: number;
+}
+
+/** How a route is served. */
+export interface RouteStatus {
+  readonly gateway: string;
+  readonly hostnames: readonly HostnameFindings[];
+  readonly conditions: readonly Condition[];
+  readonly nodes: readonly GatewayNodeView[];
+}
+
+/** A timer is set for no longer: the wall clock may be set meanwhile. */
+const longestWaitMs = 3_600_000;
+
+/** All routes as gateways see them: worked out once for all nodes of a gateway, whenever something that they depend on changes. */
+export class GatewayTable {
+  readonly #options: GatewayTableOptions;
+  readonly #routes: RouteBook;
+  readonly #certificates: RouteCertificates;
+  /** Names of the nodes of each gateway. */
+  readonly #members = new Map<string, string[]>();
+  readonly #logs = new Map<string, GatewayLog>();
+  readonly #findings = new Map<string, RouteFindings>();
+  /** As they were last told in events, by key of the route. */
+  readonly #told = new Map<string, readonly Condition[]>();
+  /** The newest session of each node. */
+  readonly #readers = new Map<string, GatewayReader>();
+  readonly #stops: (() => void)[];
+  #wanted: ReadonlySet<string> = new Set();
+  #served = "";
+  #started = false;
+  #dirty = true;
+  #scheduled = false;
+  #cancelTimer: () => void = () => {};
+
+  constructor(options: GatewayTableOptions) {
+    this.#options = options;
+    this.#routes = new RouteBook(options.state);
+    this.#certificates = new RouteCertificates(options);
+    this.#settle();
+    this.#started = true;
+    this.#stops = [
+      options.state.subscribe((changes) => this.#follow(changes)),
+      options.source.subscribe(() => this.#wake()),
+    ];
+  }
+
+  /** Of a route or of a service's inline route; undefined: there is none. */
+  statusOf(kind: string, namespace: string, name: string): RouteStatus | undefined {
+    this.#settle();
+    if (kind !== "route" && kind !== "service") return undefined;
+    const findings = this.#findings.get(routeKey({ kind, namespace, name }));
+    if (findings === undefined) return undefined;
+    const nodes = this.#nodesFor(findings);
+    const { route, hostnames } = findings;
+    return { gateway: route.gateway, hostnames, conditions: conditionsOf(findings, nodes), nodes };
+  }
+
+  /** Undefined: the node is no gateway. */
+  nodeState(
+    name: string,
+  ): (GatewayNode & { readonly gateway: string; readonly upToDate: boolean }) | undefined {
+    const entry = this.#options.state.node(name);
+    const gateway = gatewayOfNode(entry);
+    if (entry === undefined || gateway === undefined) return undefined;
+    this.#settle();
+    const node = gatewayNode(entry, this.#readers.get(name)?.report);
+    return { ...node, gateway, upToDate: node.version >= (this.#logs.get(gateway)?.version ?? 0) };
+  }
+
+  /** What a session of the node is to be told. Close it with the session. */
+  open(node: string, wake: () => void): { readonly reader: GatewayReader; readonly close: () => void } {
+    const reader = new GatewayReader({
+      node,
+      wake,
+      logOf: (name) => this.#logOf(name),
+      said: () => this.#tellServed(),
+    });
+    this.#readers.set(node, reader);
+    const close = (): void => {
+      if (this.#readers.get(node) !== reader) return;
+      this.#readers.delete(node);
+      this.#tellServed();
+    };
+    return { reader, close };
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+    this.#cancelTimer();
+    this.#readers.clear();
+  }
+
+  #logOf(node: string): GatewayLog | undefined {
+    const gateway = gatewayOfNode(this.#options.state.node(node));
+    if (gateway === undefined) return undefined;
+    this.#settle();
+    return this.#logs.get(gateway);
+  }
+
+  #follow(changes: readonly Change[]): void {
+    let dirty = false;
+    for (const change of changes) {
+      if (this.#routes.follow(change)) dirty = true;
+      if (change.kind !== "node") continue;
+      const { before, after } = change;
+      // A node that becomes a gateway has to be told, and so has one that no longer is.
+      if (gatewayOfNode(before) !== gatewayOfNode(after)) {
+        dirty = true;
+        this.#readers.get((after ?? before)?.name ?? "")?.wake();
+      } else if (before?.health.ready !== after?.health.ready) this.#tellServed();
+    }
+    if (dirty) this.#wake();
+  }
+
+  #wake(): void {
+    this.#dirty = true;
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#options.defer(() => {
+      this.#scheduled = false;
+      this.#settle();
+    });
+  }
+
+  /** Works out what may have changed, and wakes those who have to be told. */
+  #settle(): void {
+    if (!this.#dirty) return;
+    this.#dirty = false;
+    const { state, source } = this.#options;
+    this.#findMembers();
+    const routes = this.#routes.byGateway();
+    const gateways = new Set([...this.#members.keys(), ...routes.keys()]);
+    for (const name of this.#logs.keys()) if (!gateways.has(name)) this.#logs.delete(name);
+    this.#findings.clear();
+    const wanted = new Set<string>();
+    this.#certificates.begin();
+    const changed = new Set<string>();
+    for (const gateway of gateways) {
+      const compiled = this.#compile(routes.get(gateway) ?? []);
+      for (const [key, findings] of compiled.findings) this.#findings.set(key, findings);
+      for (const hostname of compiled.wanted) wanted.add(hostname);
+      if (this.#log(gateway).set(compiled, source.challenges())) changed.add(gateway);
+    }
+    this.#certificates.keep(this.#routes.secrets);
+    this.#want(wanted);
+    this.#wakeAt(this.#certificates.nextMs);
+    for (const reader of this.#readers.values()) {
+      const gateway = gatewayOfNode(state.node(reader.node));
+      if (gateway !== undefined && changed.has(gateway)) reader.wake();
+    }
+    this.#tellEvents();
+    this.#tellServed();
+  }
+
+  #findMembers(): void {
+    this.#members.clear();
+    for (const node of this.#options.state.nodes()) {
+      const gateway = gatewayOfNode(node);
+      if (gateway !== undefined)
+        this.#members.set(gateway, [...(this.#members.get(gateway) ?? []), node.name]);
+    }
+  }
+
+  #compile(routes: readonly Route[]): Compiled {
+    const nowMs = this.#options.clock.nowMs();
+    return compileGateway({
+      routes,
+      portsOf: (namespace, service) => this.#routes.portsOf(namespace, service),
+      certificateOf: (route, hostname) => this.#certificates.of(route, hostname, nowMs),
+    });
+  }
+
+  #log(gateway: string): GatewayLog {
+    const known = this.#logs.get(gateway);
+    if (known !== undefined) return known;
+    const { clock, partBytes } = this.#options;
+    // Higher than what a coordinator before this one has given.
+    const log = new GatewayLog(gateway, { firstVersion: clock.nowMs(), partBytes });
+    this.#logs.set(gateway, log);
+    return log;
+  }
+
+  #want(wanted: ReadonlySet<string>): void {
+    const same = wanted.size === this.#wanted.size && [...wanted].every((name) => this.#wanted.has(name));
+    if (same) return;
+    this.#wanted = wanted;
+    this.#options.source.want(wanted);
+  }
+
+  #wakeAt(atMs: number | undefined): void {
+    this.#cancelTimer();
+    this.#cancelTimer = () => {};
+    if (atMs === undefined) return;
+    const { clock } = this.#options;
+    const delayMs = Math.min(Math.max(atMs - clock.nowMs(), 1), longestWaitMs);
+    this.#cancelTimer = clock.schedule(delayMs, () => this.#wake());
+  }
+
+  #tellEvents(): void {
+    for (const key of this.#told.keys()) if (!this.#findings.has(key)) this.#told.delete(key);
+    for (const [key, findings] of this.#findings) {
+      const conditions = conditionsOf(findings, this.#nodesFor(findings));
+      const news = routeEvents(findings.route, this.#told.get(key) ?? [], conditions);
+      this.#told.set(key, conditions);
+      // What was so before this start is none.
+      if (this.#started) for (const event of news) this.#options.events.record(event);
+    }
+  }
+
+  /** Tokens of challenges that all gateways which can be heard answer. */
+  #tellServed(): void {
+    const { source } = this.#options;
+    const heard = [...this.#members].flatMap(([gateway, names]) =>
+      this.#nodes(names).map((node) => ({ node, needed: this.#logs.get(gateway)?.challengesVersion ?? 0 })),
+    );
+    const answering = heard.filter(({ node }) => node.heard);
+    const all =
+      answering.length > 0 && answering.every(({ node, needed }) => node.ready && node.version >= needed);
+    const tokens = all ? source.challenges().map(({ token }) => token) : [];
+    const served = tokens.join(" ");
+    if (served === this.#served) return;
+    this.#served = served;
+    source.served(new Set(tokens));
+  }
+
+  #nodesFor({ route, hostnames }: RouteFindings): GatewayNodeView[] {
+    const log = this.#logs.get(route.gateway);
+    const needed = hostnames.flatMap(({ hostname, certificate }) => [
+      log?.versionOf("host", hostname) ?? 0,
+      certificate === "" ? 0 : (log?.versionOf("certificate", certificate) ?? 0),
+    ]);
+    const version = needed.reduce((a, b) => Math.max(a, b), 0);
+    return this.#nodes(this.#members.get(route.gateway) ?? []).map((node) => viewOfNode(node, version));
+  }
+
+  #nodes(names: readonly string[]): GatewayNode[] {
+    return names.flatMap((name) => {
+      const entry = this.#options.state.node(name);
+      return entry === undefined ? [] : gatewayNode(entry, this.#readers.get(name)?.report);
+    });
+  }
+}

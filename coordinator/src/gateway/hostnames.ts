@@ -1,0 +1,15 @@
+import { anyHostname } from "./route.ts";
+
+/** Pure: those of the hostnames that cover this one, the nearest first. Each stands for all names below it, however deep. */
+export function coveringHostnames(hostname: string, all: ReadonlySet<string>): string[] {
+  if (hostname === anyHostname) return [];
+  const labels = (hostname.startsWith("*.") ? hostname.slice(2) : hostname).split(".");
+  const found: string[] = [];
+  // A wildcard doesn't cover itself, and "*.example.com" covers only what is below example.com.
+  for (let from = 1; from < labels.length; from++) {
+    const wildcard = `*.${labels.slice(from).join(".")}`;
+    if (all.has(wildcard)) found.push(wildcard);
+  }
+  if (all.has(anyHostname)) found.push(anyHostname);
+  return found;
+}

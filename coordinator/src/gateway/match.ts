@@ -1,0 +1,73 @@
+import type { HeaderMatch, PathMatch, RouteMatch } from "@forage/proto/forest/v1/forage";
+
+/**
+ * The same for all that matches the same requests as far as that can be seen: types written out, names in order, the path left
+ * out if it says nothing. Prefixes have no slash at their end.
+ */
+export function normalMatch(match: RouteMatch | undefined): RouteMatch {
+  if (match === undefined) return { path: undefined, headers: [], queryParams: [], method: "" };
+  return {
+    path: normalPath(match.path),
+    headers: normalNamed(match.headers.map((it) => ({ ...it, name: it.name.toLowerCase() }))),
+    queryParams: normalNamed(match.queryParams),
+    method: match.method,
+  };
+}
+
+/** Equal for matches that are. They have been made normal. */
+export function matchKey({ path, headers, queryParams, method }: RouteMatch): string {
+  const named = (list: readonly HeaderMatch[]) => list.map(({ type, name, value }) => [type, name, value]);
+  return JSON.stringify([path?.type, path?.value, named(headers), named(queryParams), method]);
+}
+
+export function matchesEverything({ path, headers, queryParams, method }: RouteMatch): boolean {
+  return path === undefined && headers.length === 0 && queryParams.length === 0 && method === "";
+}
+
+/**
+ * Which is looked at first when both may hold, as the Gateway API has it: exact paths, regular expressions, prefixes, of each
+ * the longer; then those with a method, with more headers, with more query parameters. Zero: they are equally good. They have
+ * been made normal.
+ */
+export function compareMatches(a: RouteMatch, b: RouteMatch): number {
+  const [ranksOfA, ranksOfB] = [ranksOf(a), ranksOf(b)];
+  for (const [index, rank] of ranksOfA.entries()) {
+    const difference = (ranksOfB[index] ?? 0) - rank;
+    if (difference !== 0) return difference;
+  }
+  return 0;
+}
+
+/** `PathPrefix /cart, GET, header x-canary`. */
+export function matchText(match: RouteMatch): string {
+  const { path, headers, queryParams, method } = match;
+  const parts = path === undefined ? [] : [`${path.type} ${path.value}`];
+  if (method !== "") parts.push(method);
+  parts.push(
+    ...headers.map(({ name }) => `header ${name}`),
+    ...queryParams.map(({ name }) => `query ${name}`),
+  );
+  return parts.length === 0 ? "everything" : parts.join(", ");
+}
+
+const pathRanks: Readonly<Record<string, number>> = { Exact: 3, RegularExpression: 2, PathPrefix: 1 };
+
+function ranksOf({ path, headers, queryParams, method }: RouteMatch): readonly number[] {
+  const kind = path === undefined ? 1 : (pathRanks[path.type] ?? 0);
+  const length = path?.value.length ?? 1;
+  return [kind, length, method === "" ? 0 : 1, headers.length, queryParams.length];
+}
+
+function normalPath(path: PathMatch | undefined): PathMatch | undefined {
+  if (path === undefined) return undefined;
+  const type = path.type === "" ? "PathPrefix" : path.type;
+  if (type !== "PathPrefix") return { type, value: path.value === "" ? "/" : path.value };
+  const value = path.value.replace(/\/+$/, "");
+  return value === "" ? undefined : { type, value };
+}
+
+function normalNamed(list: readonly HeaderMatch[]): HeaderMatch[] {
+  return list
+    .map(({ type, name, value }) => ({ type: type === "" ? "Exact" : type, name, value }))
+    .sort((a, b) => (a.name === b.name ? 0 : a.name < b.name ? -1 : 1));
+}

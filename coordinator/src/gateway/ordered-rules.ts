@@ -1,0 +1,109 @@
+import { GatewayRule } from "@forage/proto/forage/agent/v1/agent";
+import type { Duration } from "@forage/proto/google/protobuf/duration";
+import type { PortsOf, RefProblem } from "./backends.ts";
+import { resolveRule } from "./backends.ts";
+import { compareMatches, matchesEverything, matchKey, normalMatch } from "./match.ts";
+import { compareRoutes, type Route } from "./route.ts";
+
+/** One match of one rule of a route. */
+export interface Entry {
+  readonly route: Route;
+  readonly ruleIndex: number;
+  readonly matchIndex: number;
+  /** Equal for what matches the same. */
+  readonly key: string;
+  readonly everything: boolean;
+  readonly rule: GatewayRule;
+  readonly bytes: number;
+}
+
+export interface Shadowed {
+  readonly loser: Entry;
+  readonly winner: Entry;
+}
+
+/** What is asked of one hostname by those who name it. */
+export interface OwnRules {
+  /** In order of precedence; no two match the same. */
+  readonly entries: readonly Entry[];
+  /** Never reached, as an earlier one matches the same. */
+  readonly shadowed: readonly Shadowed[];
+}
+
+/** Pure: a route's rules, one for each match. A route that hands on encrypted streams has none. */
+export function entriesOf(
+  route: Route,
+  portsOf: PortsOf,
+): { readonly entries: readonly Entry[]; readonly problems: readonly RefProblem[] } {
+  if (route.tls?.mode === "Passthrough") return { entries: [], problems: [] };
+  const resolved = route.rules.map((rule, index) => resolveRule(route, index, rule, portsOf));
+  const entries = route.rules.flatMap((rule, ruleIndex) => {
+    const { backends = [], filters = [] } = resolved[ruleIndex] ?? {};
+    const shared = {
+      backends: [...backends],
+      filters: [...filters],
+      timeoutMs: toMs(rule.timeout),
+      route: `${route.namespace}/${route.name}`,
+    };
+    const matches = rule.matches.length === 0 ? [undefined] : rule.matches;
+    return matches.map((given, matchIndex): Entry => {
+      const match = normalMatch(given);
+      const everything = matchesEverything(match);
+      const wire = { match: everything ? undefined : match, ...shared };
+      const bytes = GatewayRule.encode(wire).finish().byteLength;
+      return { route, ruleIndex, matchIndex, key: matchKey(match), everything, rule: wire, bytes };
+    });
+  });
+  return { entries, problems: resolved.flatMap(({ problems }) => problems) };
+}
+
+/** Pure: the rules of one hostname in order. It doesn't matter in which order they are given. */
+export function orderEntries(given: readonly Entry[]): OwnRules {
+  const winners = new Map<string, Entry>();
+  const shadowed: Shadowed[] = [];
+  for (const entry of [...given].sort(compareEntries)) {
+    const winner = winners.get(entry.key);
+    if (winner === undefined) winners.set(entry.key, entry);
+    else shadowed.push({ loser: entry, winner });
+  }
+  return { entries: [...winners.values()], shadowed };
+}
+
+/** A host is one message, and of several one has to fit into what an agent takes at once. */
+export const maxHostBytes = 2 * 1024 * 1024;
+
+/**
+ * Pure: the rules of a hostname, and behind them those of names that cover it, the nearest first. What can't be reached any
+ * more is left out, and what goes beyond the limit.
+ */
+export function chainEntries(own: readonly (readonly Entry[])[]): readonly Entry[] {
+  const chained = new Map<string, Entry>();
+  let bytes = 0;
+  for (const entries of own) {
+    for (const entry of entries) {
+      if (chained.has(entry.key)) continue;
+      bytes += entry.bytes;
+      if (bytes > maxHostBytes) return [...chained.values()];
+      chained.set(entry.key, entry);
+      if (entry.everything) return [...chained.values()];
+    }
+  }
+  return [...chained.values()];
+}
+
+function compareEntries(a: Entry, b: Entry): number {
+  const emptyMatch = normalMatch(undefined);
+  return (
+    compareMatches(a.rule.match ?? emptyMatch, b.rule.match ?? emptyMatch) ||
+    compareRoutes(a.route, b.route) ||
+    a.ruleIndex - b.ruleIndex ||
+    a.matchIndex - b.matchIndex
+  );
+}
+
+function toMs(duration: Duration | undefined): bigint {
+  if (duration === undefined) return 0n;
+  // What is given at all has an effect: 0 would be none.
+  const ms = duration.seconds * 1000n + BigInt(Math.ceil(duration.nanos / 1e6));
+  return ms;
+}

@@ -1,0 +1,72 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { splitCertificates } from "@forage/identity/pem";
+
+/** A certificate with its key, as gateways can use it. */
+export interface ParsedCertificate {
+  readonly chainPem: string;
+  readonly keyPem: string;
+  readonly validFromMs: number;
+  readonly expiresMs: number;
+  covers(hostname: string): boolean;
+}
+
+/** Keys of secrets, as Kubernetes has them for the type kubernetes.io/tls. */
+export const chainKey = "tls.crt";
+export const privateKeyKey = "tls.key";
+
+/** A leaf and its issuers; nobody has more. */
+const maxCertificates = 10;
+
+/** Pure. Throws an Error whose message says what is wrong and never tells anything of the key. */
+export function parseCertificate(content: Readonly<Record<string, Uint8Array>>): ParsedCertificate {
+  const chain = textOf(content, chainKey);
+  const keyPem = textOf(content, privateKeyKey);
+  const blocks = splitCertificates(chain);
+  if (blocks.length === 0) throw new Error(`${chainKey} holds no certificate in PEM`);
+  if (blocks.length > maxCertificates)
+    throw new Error(`${chainKey} holds ${blocks.length} certificates; at most ${maxCertificates} are taken`);
+  const [leaf] = blocks.map((pem, index) => readCertificate(pem, index));
+  if (leaf === undefined || !matchesKey(leaf, keyPem))
+    throw new Error(`${privateKeyKey} is not the key of the first certificate in ${chainKey}`);
+  return {
+    chainPem: blocks.map((pem) => `${pem.trim()}\n`).join(""),
+    keyPem,
+    validFromMs: Date.parse(leaf.validFrom),
+    expiresMs: Date.parse(leaf.validTo),
+    covers: (hostname) => coversName(leaf, hostname),
+  };
+}
+
+function textOf(content: Readonly<Record<string, Uint8Array>>, key: string): string {
+  const value = content[key];
+  if (value === undefined || value.byteLength === 0)
+    throw new Error(`it has no ${key}; a certificate needs ${chainKey} and ${privateKeyKey}`);
+  return Buffer.from(value).toString("utf8");
+}
+
+function readCertificate(pem: string, index: number): X509Certificate {
+  try {
+    return new X509Certificate(pem);
+  } catch (cause) {
+    throw new Error(`certificate ${index + 1} of ${chainKey} can't be read`, { cause });
+  }
+}
+
+function matchesKey(leaf: X509Certificate, keyPem: string): boolean {
+  let key: ReturnType<typeof createPrivateKey>;
+  try {
+    key = createPrivateKey(keyPem);
+  } catch {
+    // The cause is left out: it may quote what it could not read.
+    throw new Error(`${privateKeyKey} is no private key in PEM, or is encrypted`);
+  }
+  return leaf.checkPrivateKey(key);
+}
+
+/** A wildcard hostname needs the same wildcard: it stands for what nobody can list. */
+function coversName(leaf: X509Certificate, hostname: string): boolean {
+  if (hostname === "*") return true;
+  if (!hostname.startsWith("*.")) return leaf.checkHost(hostname) !== undefined;
+  const names = (leaf.subjectAltName ?? "").split(", ");
+  return names.some((name) => name.toLowerCase() === `dns:${hostname}`);
+}

@@ -1,0 +1,42 @@
+import type { EventInput } from "../events/event.ts";
+import type { Condition } from "./conditions.ts";
+import type { Route } from "./route.ts";
+
+/** What conditions are called when they are as they should be again. */
+const recovered: Readonly<Record<Condition["type"], string>> = {
+  Accepted: "Accepted",
+  ResolvedRefs: "ResolvedRefs",
+  CertificateReady: "CertificateReady",
+  Conflicted: "ConflictOver",
+  Programmed: "Programmed",
+};
+
+/** Pure: what is news of a route. How far its gateways are isn't: that is so after each change. */
+export function routeEvents(
+  route: Route,
+  before: readonly Condition[],
+  after: readonly Condition[],
+): EventInput[] {
+  const { kind, namespace, name } = route;
+  const told = (type: EventInput["type"], reason: string, message: string): EventInput => {
+    return { namespace, kind, name, type, reason, message: message === "" ? "is well" : message };
+  };
+  const wrongBefore = wrongOf(before);
+  const wrongAfter = wrongOf(after);
+  const begun = [...wrongAfter.values()].filter(({ type, reason, message }) => {
+    const known = wrongBefore.get(type);
+    return known?.reason !== reason || known.message !== message;
+  });
+  const over = [...wrongBefore.keys()].filter((type) => !wrongAfter.has(type));
+  return [
+    ...begun.map(({ reason, message }) => told("Warning", reason, message)),
+    ...over.map((type) => told("Normal", recovered[type], "no longer so")),
+  ];
+}
+
+function wrongOf(conditions: readonly Condition[]): Map<Condition["type"], Condition> {
+  const wrong = conditions.filter(
+    ({ type, status }) => type !== "Programmed" && status !== (type !== "Conflicted"),
+  );
+  return new Map(wrong.map((condition) => [condition.type, condition]));
+}

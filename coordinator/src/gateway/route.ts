@@ -1,0 +1,104 @@
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { RouteRule } from "@forage/proto/forest/v1/forage";
+import { toEpochMs } from "../model/timestamp.ts";
+
+/** A route as gateways see it: a resource of its own, or what is declared with a service. */
+export interface Route {
+  /** "service": it is that service's inline route. */
+  readonly kind: "route" | "service";
+  readonly namespace: string;
+  readonly name: string;
+  /** The gateway's name. */
+  readonly gateway: string;
+  /** Never empty: "*" stands for all that no other route names. */
+  readonly hostnames: readonly string[];
+  /** Never empty. */
+  readonly rules: readonly RouteRule[];
+  readonly tls: RouteTls | undefined;
+  /** The service for rules that name no backend; may be empty. */
+  readonly target: string;
+  readonly priority: number;
+  readonly createdMs: number;
+}
+
+export type RouteTls =
+  | { readonly mode: "Passthrough" }
+  /** Of the route's namespace; empty: the certificate is the cluster's issuer's. */
+  | { readonly mode: "Terminate"; readonly secret: string };
+
+/** The gateway of routes that name none, and of nodes whose label names none. */
+export const defaultGateway = "default";
+/** All hostnames that no route names. */
+export const anyHostname = "*";
+
+const everything: RouteRule = { matches: [], backends: [], filters: [], timeout: undefined };
+
+/** Undefined for all that leads no requests of gateways anywhere, and for what is being removed. */
+export function routeOf(record: ResourceRecord): Route | undefined {
+  const spec = record.resource?.spec;
+  if (record.deleting || spec === undefined) return undefined;
+  const { namespace, name } = record;
+  const createdMs = toEpochMs(record.createdAt) ?? 0;
+  if (spec.$case === "route") {
+    const { gatewayRef, targetService, priority } = spec.value;
+    const gateway = gatewayRef === "" ? defaultGateway : gatewayRef;
+    const own = {
+      kind: "route",
+      namespace,
+      name,
+      gateway,
+      target: targetService,
+      priority,
+      createdMs,
+    } as const;
+    return { ...own, ...contentOf(spec.value) };
+  }
+  if (spec.$case !== "service" || spec.value.inlineRoute === undefined) return undefined;
+  const own = { kind: "service", namespace, name, target: name, priority: 0, createdMs } as const;
+  return { ...own, gateway: defaultGateway, ...contentOf(spec.value.inlineRoute) };
+}
+
+/** `route/shop/web`: no two routes have the same. */
+export function routeKey({ kind, namespace, name }: Pick<Route, "kind" | "namespace" | "name">): string {
+  return `${kind}/${namespace}/${name}`;
+}
+
+/** As people call it. */
+export function routeTitle({ kind, namespace, name }: Route): string {
+  return kind === "route" ? `route ${namespace}/${name}` : `the inline route of service ${namespace}/${name}`;
+}
+
+/** A total order of what matches equally well; the first wins. */
+export function compareRoutes(a: Route, b: Route): number {
+  if (a.priority !== b.priority) return b.priority - a.priority;
+  if (a.createdMs !== b.createdMs) return a.createdMs - b.createdMs;
+  return compareText(a.namespace, b.namespace) || compareText(a.name, b.name) || compareText(a.kind, b.kind);
+}
+
+/** By what the first comes before the second. */
+export function whyFirst(first: Route, second: Route): string {
+  if (first.priority !== second.priority) return "has the higher priority";
+  return first.createdMs !== second.createdMs ? "is older" : "comes first by name";
+}
+
+function contentOf(given: {
+  readonly hostnames: readonly string[];
+  readonly rules: readonly RouteRule[];
+  readonly tls: { readonly mode: string; readonly certificateRef: string } | undefined;
+}): Pick<Route, "hostnames" | "rules" | "tls"> {
+  const { hostnames, rules, tls } = given;
+  return {
+    hostnames: hostnames.length === 0 ? [anyHostname] : hostnames,
+    rules: rules.length === 0 ? [everything] : rules,
+    tls:
+      tls === undefined
+        ? undefined
+        : tls.mode === "Passthrough"
+          ? { mode: "Passthrough" }
+          : { mode: "Terminate", secret: tls.certificateRef },
+  };
+}
+
+function compareText(a: string, b: string): number {
+  return a === b ? 0 : a < b ? -1 : 1;
+}

@@ -1,0 +1,89 @@
+import type { GatewayBackend } from "@forage/proto/forage/agent/v1/agent";
+import { compareRoutes, type Route, routeKey, routeTitle, whyFirst } from "./route.ts";
+
+/** A certificate as it is to be had for one hostname of one route. */
+export type CertificateState =
+  | {
+      readonly kind: "ready";
+      /** `secret/shop/web` or `issued/app.example.com`; stays when the certificate is replaced by a newer one. */
+      readonly id: string;
+      readonly chainPem: string;
+      readonly keyPem: string;
+      readonly expiresMs: number | undefined;
+      /** What is wrong with it, though it is served. */
+      readonly warning: CertificateProblem | undefined;
+    }
+  | ({ readonly kind: "missing" } & CertificateProblem);
+
+export interface CertificateProblem {
+  /** One word in CamelCase. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+export type ReadyCertificate = Extract<CertificateState, { kind: "ready" }>;
+
+/** How encrypted connections of a hostname are dealt with. */
+export type HostTls =
+  | { readonly mode: "none" }
+  | { readonly mode: "Passthrough"; readonly route: Route; readonly backends: readonly GatewayBackend[] }
+  /** Without a certificate until there is one. */
+  | { readonly mode: "Terminate"; readonly certificate: ReadyCertificate | undefined };
+
+export interface TlsDecision {
+  readonly tls: HostTls;
+  /** Routes of which something isn't in force, with the reason. */
+  readonly conflicts: readonly { readonly route: Route; readonly message: string }[];
+  /** By key of the route: the certificate that it asks for. */
+  readonly certificates: ReadonlyMap<string, CertificateState>;
+}
+
+export interface TlsInput {
+  readonly hostname: string;
+  /** All that name it. */
+  readonly routes: readonly Route[];
+  readonly certificateOf: (route: Route, hostname: string) => CertificateState;
+  readonly passthroughOf: (route: Route) => readonly GatewayBackend[];
+}
+
+/** Pure: what the first route with TLS asks for holds; of several certificates the first that there is. */
+export function decideTls({ hostname, routes, certificateOf, passthroughOf }: TlsInput): TlsDecision {
+  const asking = routes.filter(({ tls }) => tls !== undefined).sort(compareRoutes);
+  const certificates = new Map(
+    asking
+      .filter(({ tls }) => tls?.mode === "Terminate")
+      .map((route) => [routeKey(route), certificateOf(route, hostname)] as const),
+  );
+  const [first] = asking;
+  if (first?.tls === undefined) return { tls: { mode: "none" }, conflicts: [], certificates };
+  if (first.tls.mode === "Passthrough") {
+    const tls = { mode: "Passthrough", route: first, backends: passthroughOf(first) } as const;
+    const what = `encrypted connections to ${hostname} are handed on unopened by ${routeTitle(first)}`;
+    const conflicts = asking.slice(1).map((route) => conflict(route, first, what));
+    return { tls, conflicts, certificates };
+  }
+  const served = asking.find((route) => certificates.get(routeKey(route))?.kind === "ready");
+  const state = served && certificates.get(routeKey(served));
+  const certificate = state?.kind === "ready" ? state : undefined;
+  const conflicts = asking.flatMap((route) => {
+    if (route.tls?.mode === "Passthrough") {
+      const what = `encrypted connections to ${hostname} are opened for ${routeTitle(first)}`;
+      return [conflict(route, first, what)];
+    }
+    if (served === undefined || askedFor(route, hostname) === askedFor(served, hostname)) return [];
+    // Whose own certificate isn't there is told so elsewhere.
+    if (certificates.get(routeKey(route))?.kind !== "ready") return [];
+    return [conflict(route, served, `${hostname} has the certificate of ${routeTitle(served)}`)];
+  });
+  return { tls: { mode: "Terminate", certificate }, conflicts, certificates };
+}
+
+/** `secret/shop/web`, or `issued/` and the hostname: where the certificate comes from. */
+export function askedFor({ namespace, tls }: Route, hostname: string): string {
+  const secret = tls?.mode === "Terminate" ? tls.secret : "";
+  return secret === "" ? `issued/${hostname}` : `secret/${namespace}/${secret}`;
+}
+
+function conflict(route: Route, winner: Route, what: string): TlsDecision["conflicts"][number] {
+  return { route, message: `${what}, which ${whyFirst(winner, route)}` };
+}
