@@ -7,7 +7,7 @@ import type { CertificateSource, SourcedCertificate } from "../gateway/certifica
 import { answerOf } from "./answer.ts";
 import { type BackOff, hostnameBackOff, issuerBackOff } from "./back-off.ts";
 import type { CertificateStore } from "./certificate-store.ts";
-import type { ChallengeBoard } from "./challenge-board.ts";
+import { ChallengeBoard } from "./challenge-board.ts";
 import { failureEvent, issuedEvent } from "./events.ts";
 import { emptyHolding, type Holding, type Pause } from "./holding.ts";
 import { IssueError } from "./issue-error.ts";
@@ -16,10 +16,9 @@ import { failed, pauseAfter, succeeded } from "./outcome.ts";
 import { type Attempt, planCertificates } from "./plan.ts";
 
 export interface CertificateControllerOptions {
-  readonly issuer: Issuer;
+  /** Given where it posts what gateways are to answer. */
+  readonly issuerOf: (board: ChallengeBoard) => Issuer;
   readonly records: CertificateStore;
-  /** Where the issuer posts what gateways are to answer. */
-  readonly board: ChallengeBoard;
   readonly events: EventRecorder;
   readonly clock: Clock;
   readonly log: Logger;
@@ -42,6 +41,8 @@ const attemptLimitMs = 10 * 60_000;
 /** Has a certificate for each hostname that is wanted, and renews it in time. The only one who asks the issuer. */
 export class CertificateController implements CertificateSource {
   readonly #options: CertificateControllerOptions;
+  readonly #issuer: Issuer;
+  readonly #board: ChallengeBoard;
   readonly #holdings: Map<string, Holding>;
   readonly #running = new Map<string, { readonly abort: AbortController; readonly done: Promise<void> }>();
   readonly #listeners = new Set<() => void>();
@@ -68,6 +69,8 @@ export class CertificateController implements CertificateSource {
     this.#holdings = holdings;
     this.#pause = pause;
     const { clock, log } = options;
+    this.#board = new ChallengeBoard(clock, () => this.#changed());
+    this.#issuer = options.issuerOf(this.#board);
     this.#loop = new Loop({ name: "certificates", reconcile: () => this.#reconcile(), clock, log });
   }
 
@@ -77,23 +80,23 @@ export class CertificateController implements CertificateSource {
   }
 
   certificateFor(hostname: string): SourcedCertificate {
-    const { issuer, clock } = this.#options;
+    const issuer = this.#issuer;
     return answerOf({
       holding: this.#holdings.get(hostname),
       refusal: issuer.refusalOf(hostname),
       running: this.#running.has(hostname),
       pause: this.#pause,
       issuerName: issuer.name,
-      nowMs: clock.nowMs(),
+      nowMs: this.#options.clock.nowMs(),
     });
   }
 
   challenges(): readonly GatewayChallenge[] {
-    return this.#options.board.list();
+    return this.#board.list();
   }
 
   served(tokens: ReadonlySet<string>): void {
-    this.#options.board.served(tokens);
+    this.#board.served(tokens);
   }
 
   subscribe(changed: () => void): () => void {
@@ -106,7 +109,7 @@ export class CertificateController implements CertificateSource {
   }
 
   get issuer(): Pick<Issuer, "id" | "name" | "refusalOf"> {
-    return this.#options.issuer;
+    return this.#issuer;
   }
 
   get pause(): Pause | undefined {
@@ -131,10 +134,9 @@ export class CertificateController implements CertificateSource {
 
   /** Has another certificate made before its time. What the authority asked to wait for is waited for all the same. */
   renew(hostname: string): void {
-    const { issuer, clock } = this.#options;
-    const holding = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
+    const holding = this.#holdings.get(hostname) ?? emptyHolding(hostname, this.#issuer.id);
     const { retryAtMs, ...rest } = holding;
-    const renewalAskedAtMs = clock.nowMs();
+    const renewalAskedAtMs = this.#options.clock.nowMs();
     this.#keep({ ...rest, ...(holding.retryAtAsked && { retryAtMs }), renewalAskedAtMs });
     this.#changed();
   }
@@ -154,7 +156,8 @@ export class CertificateController implements CertificateSource {
   async #reconcile(): Promise<number | undefined> {
     // Nothing new is begun before the store knows of what was: else a full disk would cost certificates.
     await this.#save();
-    const { issuer, clock, records } = this.#options;
+    const { clock, records } = this.#options;
+    const issuer = this.#issuer;
     const nowMs = clock.nowMs();
     const { start, stop, forget, nextMs } = planCertificates({
       wanted: this.#wanted,
@@ -188,7 +191,8 @@ export class CertificateController implements CertificateSource {
   }
 
   async #attempt({ hostname, why }: Attempt, abort: AbortController): Promise<void> {
-    const { issuer, clock, log } = this.#options;
+    const { clock, log } = this.#options;
+    const issuer = this.#issuer;
     log.info({ hostname, why, issuer: issuer.name }, "asking for a certificate");
     let tooLate = false;
     const cancelLimit = clock.schedule(attemptLimitMs, () => {
@@ -206,7 +210,8 @@ export class CertificateController implements CertificateSource {
   }
 
   #succeed(hostname: string, certificate: NewCertificate): void {
-    const { issuer, random, events, log } = this.#options;
+    const { random, events, log } = this.#options;
+    const issuer = this.#issuer;
     const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
     this.#counts = { ...this.#counts, succeeded: this.#counts.succeeded + 1 };
     this.#keep(succeeded(before, issuer.id, certificate, random()));
@@ -216,7 +221,7 @@ export class CertificateController implements CertificateSource {
   }
 
   #fail(hostname: string, thrown: unknown): void {
-    const { issuer, random, events, log, clock, backOffs } = this.#options;
+    const { random, events, log, clock, backOffs } = this.#options;
     const error = thrown instanceof IssueError ? thrown : unexpected(thrown);
     // What an unexpected error says may hold anything, so it goes to the log alone.
     log.warn({ hostname, blame: error.blame, err: thrown }, "got no certificate");
@@ -226,7 +231,7 @@ export class CertificateController implements CertificateSource {
       hostnameBackOff: backOffs?.hostname ?? hostnameBackOff,
       issuerBackOff: backOffs?.issuer ?? issuerBackOff,
     };
-    const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
+    const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, this.#issuer.id);
     const after = failed(before, error, context);
     this.#counts = { ...this.#counts, failed: this.#counts.failed + 1 };
     if (after !== before) this.#keep(after);

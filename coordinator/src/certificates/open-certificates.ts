@@ -1,0 +1,35 @@
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import type { EventRecorder } from "../events/event.ts";
+import type { Vault } from "../objects/vault.ts";
+import type { Store } from "../store/index.ts";
+import type { BackOff } from "./back-off.ts";
+import { CertificateStore } from "./certificate-store.ts";
+import { CertificateController } from "./controller.ts";
+import type { OpenedIssuer } from "./open-issuer.ts";
+
+export interface OpenCertificatesOptions {
+  readonly issuer: OpenedIssuer;
+  readonly store: Store;
+  readonly vault: Vault;
+  readonly events: EventRecorder;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** From [0, 1). */
+  readonly random: () => number;
+  readonly backOffs?: { readonly hostname: BackOff; readonly issuer: BackOff };
+}
+
+/** The controller with what it had when the coordinator last ran. */
+export function openCertificates(options: OpenCertificatesOptions): Promise<CertificateController> {
+  const { store, vault, events, clock, log, random, backOffs } = options;
+  return CertificateController.open({
+    issuerOf: (board) => options.issuer.issuer(board),
+    records: new CertificateStore({ store, vault, log }),
+    events,
+    clock,
+    log,
+    random,
+    ...(backOffs !== undefined && { backOffs }),
+  });
+}
