@@ -2,6 +2,7 @@
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { ensureEnvoy } from "./lib/envoy.ts";
 import { installMissing, TEST_TOOLS, TOOLS } from "./lib/host-tools.ts";
 import { ensureNerdctl } from "./lib/nerdctl.ts";
 import { SetupError } from "./lib/setup-error.ts";
@@ -40,6 +41,7 @@ async function prepareHost(): Promise<void> {
   const report = (step: string): void => console.error(`… ${step}`);
   await installMissing([...TOOLS, ...TEST_TOOLS], { report });
   await ensureNerdctl({ report });
+  await ensureEnvoy({ report });
 }
 
 try {

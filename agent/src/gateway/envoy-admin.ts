@@ -1,0 +1,145 @@
+import { request } from "node:http";
+
+/** What of Envoy's configuration comes from a file of its own. */
+export type Subscription = "listeners" | "clusters" | "http" | "https";
+
+export interface SubscriptionState {
+  /** Of the file's content that is in force; "" for none. */
+  readonly version: string;
+  /** How often a content was refused since Envoy started. */
+  readonly rejected: number;
+}
+
+/** Envoy's administration interface, as far as the agent needs it. Rejects when Envoy doesn't answer. */
+export interface EnvoyAdmin {
+  /** Takes requests: all that it was started with is loaded. */
+  live(): Promise<boolean>;
+  /** "1.40.0". */
+  version(): Promise<string>;
+  /** Those that Envoy has; routes only once it has a listener for them. */
+  subscriptions(): Promise<ReadonlyMap<Subscription, SubscriptionState>>;
+  /** Names of those that are bound. */
+  listeners(): Promise<ReadonlySet<string>>;
+  /** In Prometheus' text format. */
+  metrics(): Promise<string>;
+  /** Clients' connections that are open. */
+  connections(): Promise<number>;
+  reopenLogs(): Promise<void>;
+  /** Tells those who ask for its health that it goes, and lets each connection end with the request it is at. */
+  drain(): Promise<void>;
+  quit(): Promise<void>;
+}
+
+const TIMEOUT_MS = 5_000;
+const METRICS_TIMEOUT_MS = 20_000;
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+const STATS: Readonly<Record<string, Subscription>> = {
+  "listener_manager.lds": "listeners",
+  "cluster_manager.cds": "clusters",
+  "http.http.rds.http": "http",
+  "http.https.rds.https": "https",
+};
+const FILTER =
+  "^(listener_manager\\.lds|cluster_manager\\.cds|http\\.https?\\.rds\\.https?)\\.(version_text|update_rejected)$";
+
+/** Over the unix socket at `socketPath`. */
+export class EnvoyAdminSocket implements EnvoyAdmin {
+  readonly #socketPath: string;
+
+  constructor(socketPath: string) {
+    this.#socketPath = socketPath;
+  }
+
+  async live(): Promise<boolean> {
+    return (await this.#ask("GET", "/ready")).status === 200;
+  }
+
+  async version(): Promise<string> {
+    const info = JSON.parse(await this.#text("GET", "/server_info")) as { readonly version?: string };
+    // Commit, version, state of the sources, kind of build, library.
+    return info.version?.split("/")[1] ?? "";
+  }
+
+  async subscriptions(): Promise<ReadonlyMap<Subscription, SubscriptionState>> {
+    const text = await this.#text("GET", `/stats?type=All&filter=${encodeURIComponent(FILTER)}`);
+    const found = new Map<Subscription, SubscriptionState>();
+    for (const line of text.split("\n")) {
+      const match = /^(.+)\.(version_text|update_rejected): "?(.*?)"?$/.exec(line);
+      const name = STATS[match?.[1] ?? ""];
+      if (match === null || name === undefined) continue;
+      const known = found.get(name) ?? { version: "", rejected: 0 };
+      const value = match[3] ?? "";
+      found.set(
+        name,
+        match[2] === "version_text" ? { ...known, version: value } : { ...known, rejected: Number(value) },
+      );
+    }
+    return found;
+  }
+
+  async listeners(): Promise<ReadonlySet<string>> {
+    const text = await this.#text("GET", "/listeners");
+    return new Set(text.split("\n").flatMap((line) => (line === "" ? [] : (line.split("::")[0] ?? []))));
+  }
+
+  metrics(): Promise<string> {
+    return this.#text("GET", "/stats/prometheus?usedonly", METRICS_TIMEOUT_MS);
+  }
+
+  async connections(): Promise<number> {
+    const text = await this.#text("GET", "/stats?filter=^listener\\..*\\.downstream_cx_active$");
+    const counts = text
+      .split("\n")
+      .filter((line) => !line.startsWith("listener.admin."))
+      .map((line) => Number(line.split(": ")[1] ?? 0));
+    return counts.reduce((sum, count) => sum + count, 0);
+  }
+
+  async reopenLogs(): Promise<void> {
+    await this.#text("POST", "/reopen_logs");
+  }
+
+  async drain(): Promise<void> {
+    await this.#text("POST", "/healthcheck/fail");
+    await this.#text("POST", "/drain_listeners?graceful&skip_exit");
+  }
+
+  async quit(): Promise<void> {
+    await this.#text("POST", "/quitquitquit");
+  }
+
+  async #text(method: string, path: string, timeoutMs?: number): Promise<string> {
+    const { status, text } = await this.#ask(method, path, timeoutMs);
+    if (status === 200) return text;
+    throw new Error(`Envoy answered ${method} ${path} with ${status}: ${text.slice(0, 200)}`);
+  }
+
+  #ask(
+    method: string,
+    path: string,
+    timeoutMs = TIMEOUT_MS,
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    const options = {
+      ...{ socketPath: this.#socketPath, method, path, agent: false },
+      headers: { host: "envoy" },
+      signal: AbortSignal.timeout(timeoutMs),
+    };
+    return new Promise((resolve, reject) => {
+      const asking = request(options, (answer) => {
+        const parts: Buffer[] = [];
+        let bytes = 0;
+        answer.on("data", (part: Buffer) => {
+          bytes += part.length;
+          if (bytes > ANSWER_BYTES_MAX) asking.destroy(new Error("Envoy's answer is too long"));
+          parts.push(part);
+        });
+        answer.on("end", () =>
+          resolve({ status: answer.statusCode ?? 0, text: Buffer.concat(parts).toString() }),
+        );
+        answer.on("error", reject);
+      });
+      asking.on("error", reject);
+      asking.end();
+    });
+  }
+}

@@ -1,0 +1,47 @@
+import type { GatewayBackend, GatewayHost, GatewayRule } from "@forage/proto/forage/agent/v1/agent";
+import type { RequestMirror } from "@forage/proto/forest/v1/forage";
+
+/** One port of a service, which is one cluster of Envoy's. */
+export interface ServicePortRef {
+  readonly namespace: string;
+  readonly service: string;
+  readonly port: number;
+}
+
+/** Namespaces and services have no slash in their names. */
+export function clusterName({ namespace, service, port }: ServicePortRef): string {
+  return `${namespace}/${service}/${port}`;
+}
+
+/** The service that a mirror names is of its route's namespace. */
+export function mirrorTarget(rule: GatewayRule, { service, port }: RequestMirror): ServicePortRef {
+  return { namespace: rule.route.split("/")[0] ?? "", service, port };
+}
+
+/** Every port of a service that a host's rules lead to, by the name of its cluster. */
+export function backendsOf(hosts: Iterable<GatewayHost>): Map<string, ServicePortRef> {
+  const found = new Map<string, ServicePortRef>();
+  const add = (backend: ServicePortRef): void => {
+    const { namespace, service, port } = backend;
+    found.set(clusterName(backend), { namespace, service, port });
+  };
+  for (const host of hosts) {
+    host.passthrough.forEach(add);
+    for (const rule of host.rules) {
+      rule.backends.forEach(add);
+      for (const { filter } of rule.filters)
+        if (filter?.$case === "requestMirror") add(mirrorTarget(rule, filter.value));
+    }
+  }
+  return found;
+}
+
+/** Envoy's choice between clusters by weight; backends that name the same port count together. */
+export function weightsOf(backends: readonly GatewayBackend[]): { name: string; weight: number }[] {
+  const weights = new Map<string, number>();
+  for (const backend of backends) {
+    const name = clusterName(backend);
+    weights.set(name, (weights.get(name) ?? 0) + backend.weight);
+  }
+  return [...weights].map(([name, weight]) => ({ name, weight }));
+}

@@ -1,0 +1,68 @@
+import { type JsonObject, typed } from "./json.ts";
+import { fileSource, type Places } from "./places.ts";
+
+export interface BootstrapOptions {
+  readonly places: Places;
+  readonly node: string;
+  readonly instance: string;
+  /** Clients' connections at a time; more are refused. */
+  readonly connectionsMax: number;
+  /** From nine tenths of it on Envoy takes back what it can, then no more requests. */
+  readonly memoryLimitBytes: number;
+}
+
+/** Programs of regular expressions may be this large: Envoy's own limit of 100 refuses `[a-z]{100}`. */
+const REGEX_PROGRAM_MAX = 2_000;
+
+/** What Envoy is started with; all else comes from files that may change. */
+export function bootstrapOf(options: BootstrapOptions): JsonObject {
+  const { places, node, instance } = options;
+  return {
+    node: { id: node, cluster: `forage-${instance}` },
+    // A socket that only its owner may open: who can reach the interface can stop the proxy.
+    admin: { address: { pipe: { path: places.adminSocket, mode: 0o600 } } },
+    dynamic_resources: {
+      lds_config: fileSource(places.listeners),
+      cds_config: fileSource(places.clusters),
+    },
+    layered_runtime: {
+      layers: [
+        {
+          name: "forage",
+          static_layer: {
+            "re2.max_program_size.error_level": REGEX_PROGRAM_MAX,
+            "re2.max_program_size.warn_level": REGEX_PROGRAM_MAX,
+          },
+        },
+      ],
+    },
+    overload_manager: overloadManager(options),
+  };
+}
+
+function overloadManager({ connectionsMax, memoryLimitBytes }: BootstrapOptions): JsonObject {
+  const heap = "envoy.resource_monitors.fixed_heap";
+  const action = (name: string, value: number): JsonObject => ({
+    name: `envoy.overload_actions.${name}`,
+    triggers: [{ name: heap, threshold: { value } }],
+  });
+  return {
+    refresh_interval: "0.25s",
+    resource_monitors: [
+      {
+        name: heap,
+        typed_config: typed("extensions.resource_monitors.fixed_heap.v3.FixedHeapConfig", {
+          max_heap_size_bytes: memoryLimitBytes,
+        }),
+      },
+      {
+        name: "envoy.resource_monitors.global_downstream_max_connections",
+        typed_config: typed(
+          "extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig",
+          { max_active_downstream_connections: connectionsMax },
+        ),
+      },
+    ],
+    actions: [action("shrink_heap", 0.9), action("stop_accepting_requests", 0.95)],
+  };
+}

@@ -1,0 +1,75 @@
+import { accessLog } from "./access-log.ts";
+import { type JsonObject, typed } from "./json.ts";
+import { fileSource, type Places } from "./places.ts";
+
+export interface HttpManagerOptions {
+  readonly places: Places;
+  readonly accessLog: string;
+  /** Proxies in front of the gateway whose word on the client's address is believed. */
+  readonly trustedHops: number;
+}
+
+/** Where load balancers in front of the gateway may ask whether it takes requests, whatever the host. */
+export const HEALTH_PATH = "/.well-known/forage/ready";
+
+/** How requests are taken from clients that nobody vouches for: Envoy's own advice for the edge, but where it says so. */
+export function httpManager(entrance: "http" | "https", options: HttpManagerOptions): JsonObject {
+  return {
+    name: "http",
+    typed_config: typed("extensions.filters.network.http_connection_manager.v3.HttpConnectionManager", {
+      stat_prefix: entrance,
+      codec_type: "AUTO",
+      rds: { route_config_name: entrance, config_source: fileSource(options.places.routes(entrance)) },
+      http_filters: [healthFilter(), router()],
+      access_log: accessLog(options.accessLog, "request"),
+      upgrade_configs: [{ upgrade_type: "websocket" }],
+      ...whoAsks(options.trustedHops),
+      ...limits(),
+      // "/a/../b" is "/b" before any rule looks at it. Repeated and encoded slashes stay: backends may mean them.
+      normalize_path: true,
+      strip_trailing_host_dot: true,
+      server_header_transformation: "PASS_THROUGH",
+    }),
+  };
+}
+
+function whoAsks(trustedHops: number): JsonObject {
+  return {
+    use_remote_address: true,
+    xff_num_trusted_hops: trustedHops,
+    // Nobody is trusted with Envoy's own headers for being near: an empty list would mean all private addresses.
+    internal_address_config: { cidr_ranges: [{ address_prefix: "255.255.255.255", prefix_len: 32 }] },
+  };
+}
+
+function limits(): JsonObject {
+  return {
+    common_http_protocol_options: { idle_timeout: "300s" },
+    // Of a stream on which nothing moves; WebSockets and gRPC's streams may be quiet for long.
+    stream_idle_timeout: "3600s",
+    request_headers_timeout: "10s",
+    max_request_headers_kb: 64,
+    http2_protocol_options: {
+      max_concurrent_streams: 100,
+      initial_stream_window_size: 65_536,
+      initial_connection_window_size: 1_048_576,
+      // WebSockets over HTTP/2.
+      allow_connect: true,
+      connection_keepalive: { interval: "60s", timeout: "20s" },
+    },
+  };
+}
+
+function healthFilter(): JsonObject {
+  return {
+    name: "health",
+    typed_config: typed("extensions.filters.http.health_check.v3.HealthCheck", {
+      pass_through_mode: false,
+      headers: [{ name: ":path", string_match: { exact: HEALTH_PATH } }],
+    }),
+  };
+}
+
+function router(): JsonObject {
+  return { name: "router", typed_config: typed("extensions.filters.http.router.v3.Router", {}) };
+}

@@ -1,0 +1,27 @@
+import { createHash } from "node:crypto";
+
+/** What becomes Envoy's configuration: only ever by JSON.stringify, so that no text of a user's becomes structure. */
+export type Json = string | number | boolean | readonly Json[] | { readonly [key: string]: Json | undefined };
+
+export type JsonObject = { readonly [key: string]: Json | undefined };
+
+/** A message whose type Envoy can't know from where it stands. `type` is without the leading `envoy.`. */
+export function typed(type: string, fields: JsonObject): JsonObject {
+  return { "@type": `type.googleapis.com/envoy.${type}`, ...fields };
+}
+
+/** A file of Envoy's file-based discovery. Its version is its content's hash, so that it can be told which one is in force. */
+export interface ResourceFile {
+  readonly version: string;
+  readonly text: string;
+}
+
+export function resourceFile(resources: readonly JsonObject[]): ResourceFile {
+  const version = shortHash(JSON.stringify(resources));
+  return { version, text: JSON.stringify({ version_info: version, resources }) };
+}
+
+/** Letters and digits; for names of files, and to tell contents apart. */
+export function shortHash(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 20);
+}

@@ -1,0 +1,54 @@
+import { join } from "node:path";
+import type { JsonObject } from "./json.ts";
+import { shortHash } from "./json.ts";
+
+/** Where Envoy's files lie, below one directory that only it and the agent can read. */
+export class Places {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  get bootstrap(): string {
+    return join(this.dir, "bootstrap.json");
+  }
+
+  get adminSocket(): string {
+    return join(this.dir, "admin.sock");
+  }
+
+  get listeners(): string {
+    return join(this.dir, "listeners.json");
+  }
+
+  get clusters(): string {
+    return join(this.dir, "clusters.json");
+  }
+
+  /** For the plain port ("http") and the encrypted one ("https"). */
+  routes(name: "http" | "https"): string {
+    return join(this.dir, `routes-${name}.json`);
+  }
+
+  get endpointsDir(): string {
+    return join(this.dir, "endpoints");
+  }
+
+  get secretsDir(): string {
+    return join(this.dir, "secrets");
+  }
+
+  endpoints(cluster: string): string {
+    return join(this.endpointsDir, `${shortHash(cluster)}.json`);
+  }
+
+  secret(certificateId: string): string {
+    return join(this.secretsDir, `${shortHash(certificateId)}.json`);
+  }
+}
+
+/** Envoy looks at the file again whenever another one is renamed into its place. */
+export function fileSource(path: string): JsonObject {
+  return { resource_api_version: "V3", path_config_source: { path } };
+}

@@ -1,0 +1,151 @@
+import type { GatewayRule } from "@forage/proto/forage/agent/v1/agent";
+import type {
+  RequestHeaderModifier,
+  RequestRedirect,
+  RouteFilter,
+  UrlRewrite,
+} from "@forage/proto/forest/v1/forage";
+import { clusterName, mirrorTarget } from "./backends.ts";
+import type { Json, JsonObject } from "./json.ts";
+import { prefixOf } from "./route-match.ts";
+
+type FilterCase = NonNullable<RouteFilter["filter"]>["$case"];
+type FilterValue<Case extends FilterCase> = Extract<
+  NonNullable<RouteFilter["filter"]>,
+  { $case: Case }
+>["value"];
+
+/** The rule's filters of one kind. */
+export function filtersOf<const Case extends FilterCase>(rule: GatewayRule, kind: Case): FilterValue<Case>[] {
+  return rule.filters.flatMap(({ filter }) =>
+    filter?.$case === kind ? [filter.value as FilterValue<Case>] : [],
+  );
+}
+
+/** What becomes of headers, on their way to the backend and back. Goes for answers of the gateway's own, too. */
+export function headerChanges(rule: GatewayRule): JsonObject {
+  return {
+    ...changesOf("request", filtersOf(rule, "requestHeaderModifier")),
+    ...changesOf("response", filtersOf(rule, "responseHeaderModifier")),
+  };
+}
+
+/** Host and path as the backend is to see them, and who gets a copy. */
+export function rewritesOf(rule: GatewayRule): JsonObject {
+  const [rewrite] = filtersOf(rule, "urlRewrite");
+  const mirrors = filtersOf(rule, "requestMirror").map((mirror) => ({
+    cluster: clusterName(mirrorTarget(rule, mirror)),
+    // The copy is to look as the request does.
+    disable_shadow_host_suffix_append: true,
+  }));
+  const host = rewrite?.hostname || hostHeaderOf(rule);
+  return {
+    ...(rewrite?.path && pathRewrite(rule, rewrite.path)),
+    ...(host && { host_rewrite_literal: host }),
+    ...(mirrors.length > 0 && { request_mirror_policies: mirrors }),
+  };
+}
+
+const CODES = new Map([
+  [301, "MOVED_PERMANENTLY"],
+  [302, "FOUND"],
+  [303, "SEE_OTHER"],
+  [307, "TEMPORARY_REDIRECT"],
+  [308, "PERMANENT_REDIRECT"],
+]);
+
+/** Where the request came in. */
+export interface Entrance {
+  readonly scheme: "http" | "https";
+  readonly port: number;
+  /** As the routes name it, with a leading `*` if that stands for others. */
+  readonly hostname: string;
+}
+
+/** What isn't said stays as the request has it; a port that belongs to another scheme can't. */
+export function redirectOf(redirect: RequestRedirect, at: Entrance): JsonObject {
+  const { scheme, hostname, port, path, statusCode } = redirect;
+  const target = scheme || at.scheme;
+  const otherScheme = target !== at.scheme;
+  const portWanted = port || (otherScheme ? defaultPort(target) : hostname ? at.port : 0);
+  return {
+    ...(otherScheme && { scheme_redirect: target }),
+    ...authorityOf(hostname, portWanted, target, at),
+    ...(path && { path_redirect: path }),
+    response_code: CODES.get(statusCode) ?? "FOUND",
+  };
+}
+
+/** `Location` is to name no port where it goes without saying. */
+function authorityOf(hostname: string, port: number, scheme: string, at: Entrance): JsonObject {
+  if (port === 0) return {};
+  const named = hostname || (at.hostname.startsWith("*") ? "" : at.hostname);
+  if (port !== defaultPort(scheme))
+    return { ...(hostname && { host_redirect: hostname }), port_redirect: port };
+  // With a name Envoy leaves the port out. Without one it keeps the request's, but for what its old scheme means anyway.
+  if (named !== "") return { host_redirect: named };
+  return at.port === defaultPort(at.scheme) ? {} : { port_redirect: port };
+}
+
+function defaultPort(scheme: string): number {
+  return scheme === "https" ? 443 : 80;
+}
+
+function changesOf(
+  direction: "request" | "response",
+  modifiers: readonly RequestHeaderModifier[],
+): JsonObject {
+  const added: Json[] = [];
+  const removed: string[] = [];
+  for (const { set, add, remove } of modifiers) {
+    for (const [key, value] of Object.entries(set))
+      if (!isHost(key)) added.push(headerOption(key, value, "OVERWRITE_IF_EXISTS_OR_ADD"));
+    for (const [key, value] of Object.entries(add))
+      added.push(headerOption(key, value, "APPEND_IF_EXISTS_OR_ADD"));
+    removed.push(...remove);
+  }
+  return {
+    ...(added.length > 0 && { [`${direction}_headers_to_add`]: added }),
+    ...(removed.length > 0 && { [`${direction}_headers_to_remove`]: removed }),
+  };
+}
+
+function headerOption(key: string, value: string, action: string): JsonObject {
+  // Envoy fills in what stands between percent signs; two of them stand for one.
+  const literal = value.replaceAll("%", "%%");
+  return { header: { key, value: literal }, append_action: action, keep_empty_value: true };
+}
+
+/** Envoy has a way of its own to set this one. */
+function hostHeaderOf(rule: GatewayRule): string | undefined {
+  for (const { set } of filtersOf(rule, "requestHeaderModifier"))
+    for (const [key, value] of Object.entries(set)) if (isHost(key)) return value;
+  return undefined;
+}
+
+function isHost(header: string): boolean {
+  return header.toLowerCase() === "host";
+}
+
+function pathRewrite(rule: GatewayRule, path: NonNullable<UrlRewrite["path"]>): JsonObject {
+  const prefix = prefixOf(rule.match?.path);
+  const replacesPrefix = path.type === "" || path.type === "PathPrefix";
+  if (!replacesPrefix || prefix === undefined) return regexRewrite("^/.*$", path.value);
+  const replacement = path.value.replace(/\/+$/, "");
+  // "/" in place of "/foo" must not make "//bar" of "/foo/bar".
+  if (replacement === "") return regexRewrite(`^${quoted(prefix)}/*`, "/");
+  // "/foo" in place of "/" makes "/foo" of "/", and "/foo/bar" of "/bar".
+  if (prefix === "") return regexRewrite("^/?", `${replacement}/`);
+  return regexRewrite(`^${quoted(prefix)}`, replacement);
+}
+
+/** Of the path alone; the query stays. */
+function regexRewrite(regex: string, replacement: string): JsonObject {
+  return {
+    regex_rewrite: { pattern: { regex }, substitution: replacement.replaceAll("\\", "\\\\") },
+  };
+}
+
+function quoted(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+}

@@ -1,0 +1,13 @@
+import type { GatewayCertificate } from "@forage/proto/forage/agent/v1/agent";
+import { type JsonObject, typed } from "./json.ts";
+
+/** A certificate with its key, as Envoy takes it; another one in its place is used from the next handshake on. */
+export function secretOf({ id, chainPem, keyPem }: GatewayCertificate): JsonObject {
+  return typed("extensions.transport_sockets.tls.v3.Secret", {
+    name: id,
+    tls_certificate: {
+      certificate_chain: { inline_string: chainPem },
+      private_key: { inline_string: keyPem },
+    },
+  });
+}

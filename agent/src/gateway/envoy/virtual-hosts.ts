@@ -1,0 +1,87 @@
+import type { GatewayChallenge, GatewayHost } from "@forage/proto/forage/agent/v1/agent";
+import type { Json, JsonObject } from "./json.ts";
+import { redirectOf } from "./route-filters.ts";
+import { routeOf } from "./routes.ts";
+
+export interface Ports {
+  readonly http: number;
+  readonly https: number;
+}
+
+const CHALLENGE_PATH = "/.well-known/acme-challenge/";
+const KEEP = { hostname: "", port: 0, path: "" };
+
+/** What plain HTTP answers. Hosts with a certificate are asked to come back encrypted, authorities get their proofs first. */
+export function plainRoutes(
+  hosts: ReadonlyMap<string, GatewayHost>,
+  challenges: readonly GatewayChallenge[],
+  ports: Ports,
+): JsonObject {
+  const names = new Set([...hosts.keys(), ...challenges.map(({ hostname }) => hostname)]);
+  const virtualHosts = [...names].sort().map((name) => {
+    const proofs = challenges.filter(({ hostname }) => hostname === name).map(challengeRoute);
+    // A name that is only asked for a proof would else hide the "*." that serves it.
+    const host = hosts.get(name) ?? hostFor(name, hosts);
+    return virtualHost(name, [...proofs, ...(host === undefined ? [] : plainRules(host, name, ports))]);
+  });
+  return routeConfiguration("http", virtualHosts);
+}
+
+/** What HTTPS answers. */
+export function encryptedRoutes(hosts: ReadonlyMap<string, GatewayHost>, ports: Ports): JsonObject {
+  const served = [...hosts.values()].filter(endsTls).sort((a, b) => (a.hostname < b.hostname ? -1 : 1));
+  return routeConfiguration(
+    "https",
+    served.map(({ hostname, rules }) => {
+      const at = { scheme: "https", port: ports.https, hostname } as const;
+      return virtualHost(
+        hostname,
+        rules.map((rule) => routeOf(rule, at)),
+      );
+    }),
+  );
+}
+
+/** Whether the gateway itself opens what is sent encrypted to this host. */
+export function endsTls(host: GatewayHost): boolean {
+  return host.certificate !== "" && host.passthrough.length === 0;
+}
+
+function plainRules(host: GatewayHost, hostname: string, ports: Ports): JsonObject[] {
+  const at = { scheme: "http", port: ports.http, hostname } as const;
+  if (!endsTls(host)) return host.rules.map((rule) => routeOf(rule, at));
+  const port = ports.https === 443 ? 0 : ports.https;
+  const redirect = redirectOf({ ...KEEP, scheme: "https", port, statusCode: 308 }, at);
+  return [{ name: "https", match: { prefix: "/" }, redirect }];
+}
+
+function challengeRoute({ token, keyAuthorization }: GatewayChallenge): JsonObject {
+  return {
+    name: "acme",
+    match: { path: CHALLENGE_PATH + token },
+    direct_response: { status: 200, body: { inline_string: keyAuthorization } },
+  };
+}
+
+/** The host that answers for a name which none has by itself: the longest `*.` above it, or `*`. */
+function hostFor(name: string, hosts: ReadonlyMap<string, GatewayHost>): GatewayHost | undefined {
+  for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
+    const host = hosts.get(`*${name.slice(dot)}`);
+    if (host !== undefined) return host;
+  }
+  return hosts.get("*");
+}
+
+function virtualHost(hostname: string, routes: readonly JsonObject[]): JsonObject {
+  return { name: hostname, domains: [hostname], routes };
+}
+
+function routeConfiguration(name: string, virtualHosts: readonly Json[]): JsonObject {
+  return {
+    "@type": "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+    name,
+    // The port is no part of the name; it stays in the header, since backends make links of it.
+    ignore_port_in_host_matching: true,
+    virtual_hosts: virtualHosts,
+  };
+}

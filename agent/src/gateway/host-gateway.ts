@@ -1,0 +1,289 @@
+import { chmod, mkdir } from "node:fs/promises";
+import { dirname } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
+import { type Clock, pause } from "../clock.ts";
+import type { KnownServices } from "../services/known-services.ts";
+import { ConfigFiles } from "./config-files.ts";
+import { ConfigLoader } from "./config-loader.ts";
+import { type BootstrapOptions, bootstrapOf } from "./envoy/bootstrap.ts";
+import { shortHash } from "./envoy/json.ts";
+import type { EnvoyAdmin } from "./envoy-admin.ts";
+import type { Gateway } from "./gateway.ts";
+import { HostsInForce } from "./hosts-in-force.ts";
+import type { KnownGateway } from "./known-gateway.ts";
+import type { ProxyProgram } from "./proxy-program.ts";
+import { refusalIn } from "./refusal.ts";
+import type { RenderOptions } from "./render-gateway.ts";
+import { rotateLog } from "./rotate-log.ts";
+import { makeRoomToWatch } from "./watch-room.ts";
+
+export interface HostGatewayParts {
+  readonly known: KnownGateway;
+  readonly services: Pick<KnownServices, "services" | "subscribe">;
+  /** Undefined: there is none on this host. */
+  readonly proxy: ProxyProgram | undefined;
+  readonly admin: EnvoyAdmin;
+  readonly render: RenderOptions;
+  readonly bootstrap: BootstrapOptions;
+  readonly clock: Clock;
+  readonly onEvent: (event: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** How soon the death of a proxy is seen that another agent started. */
+const LOOK_EVERY_MS = 500;
+const ROTATE_EVERY_MS = 15_000;
+const ACCESS_LOG_BYTES_MAX = 64 * 1024 * 1024;
+/** A port that is taken, a proxy that doesn't start. */
+const AGAIN_MS = 1_000;
+const AGAIN_CAP_MS = 30_000;
+const LIVE_WITHIN_MS = 60_000;
+const LIVE_LOOK_MS = 20;
+const DRAIN_MAX_MS = 10_000;
+const DRAIN_LOOK_MS = 100;
+const MESSAGE_LENGTH_MAX = 2_000;
+const NO_PROXY =
+  "there is no Envoy on this host: install it as /usr/bin/envoy, or say where it is (gateway.envoy) or which image has it (gateway.image)";
+
+/** A gateway by Envoy. One loop looks at what is wanted and brings it about; everything else only wakes it. */
+export class HostGateway implements Gateway {
+  readonly #parts: HostGatewayParts;
+  readonly #closing = new AbortController();
+  readonly #listeners = new Set<(status: GatewayStatus) => void>();
+  readonly #stop: (() => void)[] = [];
+  #status: GatewayStatus | undefined;
+  #running: Promise<void> | undefined;
+  #wake: () => void = () => undefined;
+  #awake = true;
+  #viewChanged = true;
+  #servicesChanged = new Set<string>();
+  #config: { readonly loader: ConfigLoader; readonly hosts: HostsInForce } | undefined;
+  #files: ConfigFiles | undefined;
+  #problems: readonly string[] = [];
+  #proxyVersion = "";
+  #failures = 0;
+  #againAtMs = 0;
+  #rotateAtMs = 0;
+
+  constructor(parts: HostGatewayParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    const { known, services, proxy } = this.#parts;
+    this.#stop.push(
+      known.subscribe(() => {
+        this.#viewChanged = true;
+        this.#againAtMs = 0;
+        this.#rouse();
+      }),
+      services.subscribe((changed) => {
+        if (known.gateway === "") return;
+        for (const key of changed) this.#servicesChanged.add(key);
+        this.#rouse();
+      }),
+    );
+    if (proxy !== undefined) this.#stop.push(proxy.onExit(() => this.#rouse()));
+    this.#running = this.#run(this.#closing.signal);
+  }
+
+  restart(): void {
+    this.#parts.known.restart();
+  }
+
+  take(update: GatewayUpdate): void {
+    this.#parts.known.take(update);
+  }
+
+  status(): GatewayStatus | undefined {
+    return this.#status;
+  }
+
+  subscribe(listener: (status: GatewayStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async metrics(): Promise<string | undefined> {
+    if (this.#config === undefined) return undefined;
+    return this.#parts.admin.metrics().catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#rouse();
+    for (const stop of this.#stop) stop();
+    await this.#running;
+    await this.#parts.known.close();
+  }
+
+  #rouse(): void {
+    this.#awake = true;
+    this.#wake();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#awake = false;
+      try {
+        await this.#round(signal);
+      } catch (error) {
+        this.#failed(error);
+      }
+      await this.#rest(signal);
+    }
+  }
+
+  /** Until woken; a gateway looks after its proxy now and then, others sleep. */
+  async #rest(signal: AbortSignal): Promise<void> {
+    if (this.#awake || signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const cancel =
+      this.#parts.known.gateway === "" ? undefined : this.#parts.clock.after(LOOK_EVERY_MS, resolve);
+    await promise;
+    cancel?.();
+  }
+
+  async #round(signal: AbortSignal): Promise<void> {
+    const { known, proxy, clock } = this.#parts;
+    if (known.gateway === "") return this.#retire();
+    if (proxy === undefined) return this.#tell({ ready: false, message: NO_PROXY });
+    if (clock.monotonicMs() < this.#againAtMs) return;
+    const runs = await proxy.isRunning();
+    if (!runs || this.#config === undefined) await this.#attach(proxy, runs, signal);
+    if (signal.aborted) return;
+    await this.#update();
+    await this.#rotate();
+  }
+
+  /** Starts the proxy, or takes over the one that runs. */
+  async #attach(proxy: ProxyProgram, runs: boolean, signal: AbortSignal): Promise<void> {
+    const { known, services, admin, bootstrap, onEvent } = this.#parts;
+    const { places } = bootstrap;
+    this.#config = undefined;
+    this.#files ??= await ConfigFiles.open(places);
+    const config = this.#makeConfig(proxy, this.#files);
+    if (!runs) {
+      if (this.#proxyVersion !== "") onEvent("gateway-proxy-ended", { proxy: proxy.name });
+      await mkdir(dirname(this.#parts.render.accessLog), { recursive: true, mode: 0o700 });
+      await chmod(places.dir, 0o700);
+      const text = JSON.stringify(bootstrapOf(bootstrap));
+      await this.#files.put(places.bootstrap, { text, version: shortHash(text) });
+      await config.hosts.prepare(known, services.services);
+      await proxy.start();
+    }
+    await this.#live(proxy, signal);
+    this.#proxyVersion = await admin.version();
+    this.#config = config;
+    this.#viewChanged = true;
+    onEvent(runs ? "gateway-proxy-found" : "gateway-proxy-started", {
+      proxy: proxy.name,
+      version: this.#proxyVersion,
+    });
+  }
+
+  #makeConfig(proxy: ProxyProgram, files: ConfigFiles): { loader: ConfigLoader; hosts: HostsInForce } {
+    const { admin, render, clock } = this.#parts;
+    const reason = async (): Promise<string> => refusalIn(await proxy.lastWords());
+    const loader = new ConfigLoader({ admin, files, render, clock, reason, makeRoom: makeRoomToWatch });
+    return { loader, hosts: new HostsInForce(loader, render) };
+  }
+
+  /** Until it answers. It takes requests only once it has looked at all its files. */
+  async #live(proxy: ProxyProgram, signal: AbortSignal): Promise<void> {
+    const { admin, clock } = this.#parts;
+    const deadlineMs = clock.monotonicMs() + LIVE_WITHIN_MS;
+    while (!signal.aborted) {
+      if (await admin.live().catch(() => false)) return;
+      const ended = !(await proxy.isRunning());
+      if (ended || clock.monotonicMs() > deadlineMs) {
+        const words = refusalIn(await proxy.lastWords());
+        throw new Error(ended ? `Envoy ended at once: ${words}` : `Envoy does not get ready: ${words}`);
+      }
+      await pause(clock, LIVE_LOOK_MS, signal);
+    }
+  }
+
+  async #update(): Promise<void> {
+    const { known, services, admin } = this.#parts;
+    if (this.#config === undefined) return;
+    const changed = this.#servicesChanged;
+    this.#servicesChanged = new Set();
+    if (!this.#viewChanged) {
+      if (changed.size > 0) await this.#config.loader.updateServices(changed, services.services);
+      return;
+    }
+    this.#viewChanged = false;
+    const { version } = known;
+    this.#problems = await this.#config.hosts.apply(known, services.services);
+    const ready = (await admin.listeners()).has("http");
+    this.#tell({ ready, message: this.#problems.join("; "), version });
+    if (ready) this.#failures = 0;
+    if (this.#config.hosts.complete) return;
+    // A port may become free.
+    this.#viewChanged = true;
+    this.#againLater();
+  }
+
+  #failed(error: unknown): void {
+    const { onEvent } = this.#parts;
+    const message = error instanceof Error ? error.message : String(error);
+    this.#viewChanged = true;
+    this.#againLater();
+    onEvent("gateway-not-served", { err: error });
+    this.#tell({ ready: false, message });
+  }
+
+  #againLater(): void {
+    const waitMs = Math.min(AGAIN_CAP_MS, AGAIN_MS * 2 ** Math.min(10, this.#failures));
+    this.#failures++;
+    this.#againAtMs = this.#parts.clock.monotonicMs() + waitMs;
+  }
+
+  async #rotate(): Promise<void> {
+    const { clock, render, admin } = this.#parts;
+    if (clock.monotonicMs() < this.#rotateAtMs) return;
+    this.#rotateAtMs = clock.monotonicMs() + ROTATE_EVERY_MS;
+    if (await rotateLog(render.accessLog, ACCESS_LOG_BYTES_MAX)) await admin.reopenLogs();
+  }
+
+  /** The host is no gateway any more: requests under way end, then the proxy. */
+  async #retire(): Promise<void> {
+    const { proxy, admin, clock, bootstrap } = this.#parts;
+    if (!(await ConfigFiles.exist(bootstrap.places))) return this.#retired();
+    if (proxy !== undefined && (await proxy.isRunning())) {
+      await admin.drain().catch(() => undefined);
+      const deadlineMs = clock.monotonicMs() + DRAIN_MAX_MS;
+      while (clock.monotonicMs() < deadlineMs) {
+        if ((await admin.connections().catch(() => 0)) === 0) break;
+        await pause(clock, DRAIN_LOOK_MS, this.#closing.signal);
+        if (this.#closing.signal.aborted) return;
+      }
+      await proxy.kill();
+    }
+    this.#config = undefined;
+    this.#files ??= await ConfigFiles.open(bootstrap.places);
+    await this.#files.removeAll();
+    this.#files = undefined;
+    this.#retired();
+  }
+
+  #retired(): void {
+    if (this.#status !== undefined) this.#tell({ ready: false, message: "this node is no gateway" });
+  }
+
+  #tell(news: Partial<GatewayStatus>): void {
+    const version = this.#status?.version ?? 0n;
+    const { ready = false, message = "" } = news;
+    const status: GatewayStatus = {
+      ready,
+      message: message.slice(0, MESSAGE_LENGTH_MAX),
+      proxyVersion: this.#proxyVersion,
+      version: news.version ?? version,
+    };
+    if (isDeepStrictEqual(status, this.#status)) return;
+    this.#status = status;
+    for (const listener of this.#listeners) listener(status);
+  }
+}

@@ -1,0 +1,29 @@
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import type { GatewayCertificate, GatewayHost } from "@forage/proto/forage/agent/v1/agent";
+
+const HOSTNAME = /^(\*|(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)$/;
+const HOSTNAME_LENGTH_MAX = 253;
+
+/** Why this host can't be served at all; undefined: nothing is known against it. */
+export function problemOfHost({ hostname }: GatewayHost): string | undefined {
+  return hostname.length <= HOSTNAME_LENGTH_MAX && HOSTNAME.test(hostname)
+    ? undefined
+    : "it is no name of a host, in lower case";
+}
+
+/** Why nobody can be answered with this certificate; undefined: nothing is known against it. Never tells of the key itself. */
+export function problemOfCertificate({ chainPem, keyPem }: GatewayCertificate): string | undefined {
+  let certificate: X509Certificate;
+  try {
+    certificate = new X509Certificate(chainPem);
+  } catch {
+    return "its chain is no certificate in PEM";
+  }
+  try {
+    return certificate.checkPrivateKey(createPrivateKey(keyPem))
+      ? undefined
+      : "its key belongs to another certificate";
+  } catch {
+    return "its key is no private key in PEM";
+  }
+}

@@ -1,0 +1,131 @@
+import { isDeepStrictEqual } from "node:util";
+import type { GatewayCertificate, GatewayHost, ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import type { ConfigLoader, Outcome } from "./config-loader.ts";
+import { endsTls } from "./envoy/virtual-hosts.ts";
+import { problemOfCertificate, problemOfHost } from "./host-problems.ts";
+import type { GatewayView } from "./known-gateway.ts";
+import { type RenderOptions, renderGateway } from "./render-gateway.ts";
+
+type Hosts = ReadonlyMap<string, GatewayHost>;
+type Services = ReadonlyMap<string, ServiceState>;
+
+interface Wanted {
+  readonly hosts: Hosts;
+  readonly certificates: ReadonlyMap<string, GatewayCertificate>;
+  /** Told, in the order of hosts. */
+  readonly problems: readonly string[];
+}
+
+/** Beyond so many tries to find out which hosts are at fault, those left over are left as they were together. */
+const TRIES_MAX = 64;
+
+/**
+ * Which hosts Envoy has, and in which form. When it refuses a configuration, the hosts at fault are found by halves and stay as
+ * they were before, while all others go on.
+ */
+export class HostsInForce {
+  readonly #loader: ConfigLoader;
+  readonly #render: RenderOptions;
+  #accepted: Hosts = new Map();
+  /** With Envoy's reason: not tried again until they change. */
+  readonly #refused = new Map<string, { readonly host: GatewayHost; readonly reason: string }>();
+
+  /** False: something else than a host keeps Envoy from taking it all, which may change by itself. */
+  complete = true;
+
+  constructor(loader: ConfigLoader, render: RenderOptions) {
+    this.#loader = loader;
+    this.#render = render;
+  }
+
+  /** What Envoy will find when it starts. What it accepted before is not known to be accepted by this one. */
+  async prepare(view: GatewayView, services: Services): Promise<void> {
+    this.#accepted = new Map();
+    this.#refused.clear();
+    const wanted = wantedOf(view);
+    await this.#loader.prepare(renderGateway(this.#at(view, wanted), wanted.hosts, this.#render), services);
+  }
+
+  /** Brings into force what can be; gives what can't, and why. Rejects when Envoy doesn't answer. */
+  async apply(view: GatewayView, services: Services): Promise<readonly string[]> {
+    const wanted = wantedOf(view);
+    const load = (hosts: Hosts): Promise<Outcome> =>
+      this.#loader.load(renderGateway(this.#at(view, wanted), hosts, this.#render), services);
+    for (const [name, { host }] of this.#refused)
+      if (!isDeepStrictEqual(wanted.hosts.get(name), host)) this.#refused.delete(name);
+    const settled = this.#settled(wanted.hosts);
+    const news = [...wanted.hosts.values()].filter(
+      (host) => !this.#refused.has(host.hostname) && settled.get(host.hostname) !== host,
+    );
+    const outcome = await this.#join(settled, news, load);
+    const refused = [...this.#refused].map(([name, { reason }]) => `${name}: ${reason}`);
+    return [...wanted.problems, ...refused, ...outcome];
+  }
+
+  #at(view: GatewayView, { certificates }: Wanted): Pick<GatewayView, "certificates" | "challenges"> {
+    return { certificates, challenges: view.challenges };
+  }
+
+  /** Those that are still wanted, in the form that Envoy has taken; the very object of the view where that is the same. */
+  #settled(wanted: Hosts): Map<string, GatewayHost> {
+    const settled = new Map<string, GatewayHost>();
+    for (const [name, host] of wanted) {
+      const accepted = this.#accepted.get(name);
+      if (accepted !== undefined) settled.set(name, isDeepStrictEqual(accepted, host) ? host : accepted);
+    }
+    return settled;
+  }
+
+  async #join(
+    settled: Map<string, GatewayHost>,
+    news: readonly GatewayHost[],
+    load: (hosts: Hosts) => Promise<Outcome>,
+  ): Promise<string[]> {
+    let good: Hosts = settled;
+    let tries = 0;
+    const groups = [news];
+    let last: Outcome | undefined;
+    for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
+      if (last !== undefined && group.length === 0) continue;
+      const candidate = new Map([...good, ...group.map((host) => [host.hostname, host] as const)]);
+      last = await load(candidate);
+      tries++;
+      if (last.kind === "in-force" || last.subscription === "listeners") good = candidate;
+      else if (group.length === 0 || last.subscription === "clusters") break;
+      else if (group.length === 1 || tries >= TRIES_MAX)
+        for (const host of group) this.#refused.set(host.hostname, { host, reason: last.reason });
+      else groups.push(group.slice(group.length / 2), group.slice(0, group.length / 2));
+    }
+    // What is on disk is to be what is in force: Envoy may start anew from it.
+    if (last?.kind === "refused" && isOfRoutes(last)) last = await load(good);
+    this.#accepted = good;
+    this.complete = last?.kind !== "refused";
+    return last?.kind === "refused" ? [last.reason] : [];
+  }
+}
+
+/** Only these are made of what users say, host by host. */
+function isOfRoutes(outcome: Outcome): boolean {
+  return outcome.kind === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
+}
+
+function wantedOf(view: GatewayView): Wanted {
+  const problems: string[] = [];
+  const hosts = new Map<string, GatewayHost>();
+  const certificates = new Map<string, GatewayCertificate>();
+  const bad = new Map<string, string>();
+  for (const [id, certificate] of view.certificates) {
+    const problem = problemOfCertificate(certificate);
+    if (problem === undefined) certificates.set(id, certificate);
+    else bad.set(id, problem);
+  }
+  for (const [name, host] of [...view.hosts].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const problem = problemOfHost(host);
+    if (problem === undefined) hosts.set(name, host);
+    else problems.push(`${name}: ${problem}`);
+    if (!endsTls(host) || certificates.has(host.certificate)) continue;
+    const why = bad.get(host.certificate) ?? "it has not come";
+    problems.push(`${name}: no HTTPS for want of certificate ${host.certificate}: ${why}`);
+  }
+  return { hosts, certificates, problems };
+}

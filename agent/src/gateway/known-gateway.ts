@@ -1,0 +1,161 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import {
+  type GatewayCertificate,
+  type GatewayChallenge,
+  type GatewayHost,
+  GatewayUpdate,
+} from "@forage/proto/forage/agent/v1/agent";
+import type { Clock } from "../clock.ts";
+import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import type { JournalKey } from "../journal/journal-key.ts";
+
+/** What the coordinator last said of this node's gateway. */
+export interface GatewayView {
+  /** Empty: the node is none. */
+  readonly gateway: string;
+  /** By hostname. */
+  readonly hosts: ReadonlyMap<string, GatewayHost>;
+  /** By id. */
+  readonly certificates: ReadonlyMap<string, GatewayCertificate>;
+  readonly challenges: readonly GatewayChallenge[];
+  readonly version: bigint;
+}
+
+export interface KnownGatewayOptions {
+  /** Made if missing. */
+  readonly dir: string;
+  /** Certificates come with their keys, so what is kept is encrypted. */
+  readonly key: Pick<JournalKey, "seal" | "unseal">;
+  readonly clock: Clock;
+  readonly onError: (error: unknown) => void;
+}
+
+const FILE = "gateway.sealed";
+/** No pod's uid, so that no pod's record passes for it. */
+const BOUND_TO = "gateway";
+/** A wave of changes makes one write. What a crash loses of it comes again with the next connection. */
+const WRITE_AFTER_MS = 2_000;
+
+/** The gateway as the coordinator told it, kept on disk so that it comes back without the coordinator. */
+export class KnownGateway implements GatewayView {
+  readonly #options: KnownGatewayOptions;
+  readonly #hosts = new Map<string, GatewayHost>();
+  readonly #certificates = new Map<string, GatewayCertificate>();
+  readonly #listeners = new Set<() => void>();
+  #gateway = "";
+  #challenges: readonly GatewayChallenge[] = [];
+  #version = 0n;
+  #begun: GatewayUpdate | undefined;
+  #cancelWrite: (() => void) | undefined;
+  #writing: Promise<void> = Promise.resolve();
+
+  private constructor(options: KnownGatewayOptions, kept: GatewayUpdate | undefined) {
+    this.#options = options;
+    if (kept !== undefined) this.#set(kept);
+  }
+
+  /** What can't be read is left out: the coordinator tells it anew. */
+  static async open(options: KnownGatewayOptions): Promise<KnownGateway> {
+    try {
+      await makePrivateDirectory(options.dir);
+      const bytes = await readFile(join(options.dir, FILE));
+      return new KnownGateway(options, GatewayUpdate.decode(options.key.unseal(BOUND_TO, bytes)));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "ENOENT") options.onError(error);
+      return new KnownGateway(options, undefined);
+    }
+  }
+
+  get gateway(): string {
+    return this.#gateway;
+  }
+
+  get hosts(): ReadonlyMap<string, GatewayHost> {
+    return this.#hosts;
+  }
+
+  get certificates(): ReadonlyMap<string, GatewayCertificate> {
+    return this.#certificates;
+  }
+
+  get challenges(): readonly GatewayChallenge[] {
+    return this.#challenges;
+  }
+
+  get version(): bigint {
+    return this.#version;
+  }
+
+  /** Calls after each update, whether or not it changed anything. Returns how to stop. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** A new connection begins with everything: parts of an older one no longer count. */
+  restart(): void {
+    this.#begun = undefined;
+  }
+
+  take(update: GatewayUpdate): void {
+    const whole = this.#begun === undefined ? update : joined(this.#begun, update);
+    this.#begun = update.more ? whole : undefined;
+    if (update.more) return;
+    this.#set(whole);
+    this.#cancelWrite ??= this.#options.clock.after(WRITE_AFTER_MS, () => this.#write());
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Writes down what has not been written yet. */
+  async close(): Promise<void> {
+    if (this.#cancelWrite !== undefined) this.#write();
+    await this.#writing;
+  }
+
+  #set(update: GatewayUpdate): void {
+    if (update.full) {
+      this.#hosts.clear();
+      this.#certificates.clear();
+    }
+    for (const name of update.removedHosts) this.#hosts.delete(name);
+    for (const id of update.removedCertificates) this.#certificates.delete(id);
+    for (const host of update.hosts) this.#hosts.set(host.hostname, host);
+    for (const certificate of update.certificates) this.#certificates.set(certificate.id, certificate);
+    this.#gateway = update.gateway;
+    this.#challenges = update.challenges;
+    this.#version = update.version;
+  }
+
+  #write(): void {
+    this.#cancelWrite?.();
+    this.#cancelWrite = undefined;
+    const plain = GatewayUpdate.encode({
+      full: true,
+      gateway: this.#gateway,
+      hosts: [...this.#hosts.values()],
+      removedHosts: [],
+      certificates: [...this.#certificates.values()],
+      removedCertificates: [],
+      challenges: [...this.#challenges],
+      more: false,
+      version: this.#version,
+    }).finish();
+    const bytes = this.#options.key.seal(BOUND_TO, plain);
+    this.#writing = this.#writing
+      .then(() => writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]))
+      .catch(this.#options.onError);
+  }
+}
+
+/** As if both had come as one: what a later part names counts. */
+function joined(begun: GatewayUpdate, next: GatewayUpdate): GatewayUpdate {
+  return {
+    ...next,
+    full: begun.full,
+    hosts: [...begun.hosts, ...next.hosts],
+    removedHosts: [...begun.removedHosts, ...next.removedHosts],
+    certificates: [...begun.certificates, ...next.certificates],
+    removedCertificates: [...begun.removedCertificates, ...next.removedCertificates],
+  };
+}

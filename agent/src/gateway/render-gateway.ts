@@ -1,0 +1,66 @@
+import type { GatewayHost, ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { backendsOf, type ServicePortRef } from "./envoy/backends.ts";
+import { clusterOf, endpointsOf } from "./envoy/clusters.ts";
+import { type ResourceFile, resourceFile } from "./envoy/json.ts";
+import { type ListenerOptions, listenersOf } from "./envoy/listeners.ts";
+import { secretOf } from "./envoy/secret.ts";
+import { encryptedRoutes, endsTls, plainRoutes } from "./envoy/virtual-hosts.ts";
+import type { GatewayView } from "./known-gateway.ts";
+
+export interface RenderOptions extends Omit<ListenerOptions, "certificates"> {
+  /** This host's name. */
+  readonly node: string;
+}
+
+/** All that Envoy is told, as the contents of files. */
+export interface GatewayFiles {
+  readonly listeners: ResourceFile;
+  readonly routes: { readonly http: ResourceFile; readonly https: ResourceFile };
+  /** By name; the file is made of those that are needed at the time. */
+  readonly clusters: ReadonlyMap<string, ServicePortRef>;
+  /** By certificate. */
+  readonly secrets: ReadonlyMap<string, ResourceFile>;
+}
+
+type Services = ReadonlyMap<string, ServiceState>;
+
+/** Pure: what `hosts` (of the view's, those that are to be in force) ask for. */
+export function renderGateway(
+  view: Pick<GatewayView, "certificates" | "challenges">,
+  hosts: ReadonlyMap<string, GatewayHost>,
+  options: RenderOptions,
+): GatewayFiles {
+  const used = new Set([...hosts.values()].filter(endsTls).map(({ certificate }) => certificate));
+  const secrets = [...view.certificates.values()].filter(({ id }) => used.has(id));
+  const certificates = new Set(secrets.map(({ id }) => id));
+  return {
+    listeners: resourceFile(listenersOf(hosts, { ...options, certificates })),
+    routes: {
+      http: resourceFile([plainRoutes(hosts, view.challenges, options.ports)]),
+      https: resourceFile([encryptedRoutes(hosts, options.ports)]),
+    },
+    clusters: backendsOf(hosts.values()),
+    secrets: new Map(secrets.map((it) => [it.id, resourceFile([secretOf(it)])])),
+  };
+}
+
+export function clustersFile(
+  clusters: ReadonlyMap<string, ServicePortRef>,
+  services: Services,
+  { places }: RenderOptions,
+): ResourceFile {
+  const sorted = [...clusters].sort(([a], [b]) => (a < b ? -1 : 1));
+  return resourceFile(sorted.map(([, ref]) => clusterOf(ref, serviceOf(ref, services), places)));
+}
+
+export function endpointsFile(
+  ref: ServicePortRef,
+  services: Services,
+  { node }: RenderOptions,
+): ResourceFile {
+  return resourceFile([endpointsOf(ref, serviceOf(ref, services), node)]);
+}
+
+function serviceOf({ namespace, service }: ServicePortRef, services: Services): ServiceState | undefined {
+  return services.get(`${namespace}/${service}`);
+}

@@ -1,0 +1,208 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { type IncomingMessage, type RequestOptions, request, type ServerResponse } from "node:http";
+import { createServer as createTcpServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { GatewayUpdate, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
+import { ensureEnvoy } from "../../hack/lib/envoy.ts";
+import { systemClock } from "../src/clock.ts";
+import { Places } from "../src/gateway/envoy/places.ts";
+import { EnvoyAdminSocket } from "../src/gateway/envoy-admin.ts";
+import { HostGateway } from "../src/gateway/host-gateway.ts";
+import { HostProxy } from "../src/gateway/host-proxy.ts";
+import { KnownGateway } from "../src/gateway/known-gateway.ts";
+import { JournalKey } from "../src/journal/journal-key.ts";
+import { runCommand } from "../src/network/run-command.ts";
+import { KnownServices } from "../src/services/known-services.ts";
+import { until } from "./until.ts";
+
+export type Update = Parameters<typeof GatewayUpdate.fromPartial>[0];
+export type Host = NonNullable<Update["hosts"]>[number];
+export type Rule = NonNullable<Host["rules"]>[number];
+export type Service = NonNullable<Parameters<typeof ServiceUpdate.fromPartial>[0]["upserts"]>[number];
+
+/** A gateway on loopback with a real Envoy. Nothing of it is left after the test. */
+export class GatewayUnderTest {
+  readonly dir: string;
+  readonly ports: { readonly http: number; readonly https: number };
+  readonly proxy: HostProxy;
+  readonly admin: EnvoyAdminSocket;
+  readonly places: Places;
+  readonly events: string[] = [];
+  readonly #key = new JournalKey(randomBytes(32), "test");
+  gateway!: HostGateway;
+  known!: KnownGateway;
+  services!: KnownServices;
+  #version = 0n;
+
+  private constructor(dir: string, program: string, ports: { http: number; https: number }) {
+    this.dir = dir;
+    this.ports = ports;
+    this.places = new Places(join(dir, "run"));
+    this.admin = new EnvoyAdminSocket(this.places.adminSocket);
+    this.proxy = new HostProxy({
+      program,
+      bootstrap: this.places.bootstrap,
+      log: join(dir, "envoy.log"),
+      instance: "test",
+      systemd: false,
+      run: runCommand,
+      clock: systemClock,
+    });
+  }
+
+  static async start(t: TestContext): Promise<GatewayUnderTest> {
+    const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
+    const ports = { http: await freePort(), https: await freePort() };
+    const it = new GatewayUnderTest(dir, await ensureEnvoy(), ports);
+    t.after(async () => {
+      t.diagnostic((await it.proxy.lastWords()).slice(-1_000));
+      await it.gateway.close();
+      await it.services.close();
+      await it.proxy.kill();
+      await rm(dir, { recursive: true, force: true });
+    });
+    await it.startAgent();
+    return it;
+  }
+
+  /** As the agent does when it starts; what one before it left is taken over. */
+  async startAgent(): Promise<void> {
+    const onError = (error: unknown): void => assert.fail(String(error));
+    this.services = await KnownServices.open({
+      dir: join(this.dir, "services"),
+      clock: systemClock,
+      onError,
+    });
+    this.known = await KnownGateway.open({
+      ...{ dir: join(this.dir, "gateway"), clock: systemClock, onError, key: this.#key },
+    });
+    const { places, proxy, admin, known, services } = this;
+    this.gateway = new HostGateway({
+      ...{ known, services, proxy, admin, clock: systemClock },
+      render: {
+        ...{ places, node: "n1", address: "127.0.0.1", ports: this.ports, trustedHops: 0 },
+        accessLog: this.accessLog,
+      },
+      bootstrap: {
+        ...{ places, node: "n1", instance: "test", connectionsMax: 10_000, memoryLimitBytes: 1024 ** 3 },
+      },
+      onEvent: (event, fields) => this.events.push(`${event} ${fields.err ?? ""}`),
+    });
+    this.gateway.start();
+  }
+
+  async stopAgent(): Promise<void> {
+    await this.gateway.close();
+    await this.services.close();
+  }
+
+  get accessLog(): string {
+    return join(this.dir, "logs", "access.log");
+  }
+
+  /** Replaces all services. */
+  serve(...upserts: readonly Service[]): void {
+    this.services.take(ServiceUpdate.fromPartial({ full: true, upserts: [...upserts] }));
+  }
+
+  /** Without waiting for it. */
+  take(update: Update): bigint {
+    const version = ++this.#version;
+    this.gateway.take(GatewayUpdate.fromPartial({ gateway: "default", version, ...update }));
+    return version;
+  }
+
+  /** Resolves once Envoy has it, and gives what the node has to say of it. */
+  async apply(update: Update): Promise<string> {
+    const version = this.take(update);
+    await until(`version ${version} is in force`, () => this.gateway.status()?.version === version);
+    return this.gateway.status()?.message ?? "";
+  }
+
+  /** All hosts anew. */
+  async hosts(...hosts: readonly Host[]): Promise<void> {
+    assert.equal(await this.apply({ full: true, hosts: [...hosts] }), "");
+  }
+
+  ask(
+    host: string,
+    path: string,
+    options: RequestOptions & { readonly body?: string } = {},
+  ): Promise<Answer> {
+    return ask(
+      { port: this.ports.http, path, ...options, headers: { host, ...options.headers } },
+      options.body,
+    );
+  }
+
+  async accessLines(): Promise<Record<string, unknown>[]> {
+    const text = await readFile(this.accessLog, "utf8");
+    return text
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+  }
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+export function ask(options: RequestOptions, body = ""): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const asking = request({ host: "127.0.0.1", agent: false, ...options }, (answer) => {
+      const parts: Buffer[] = [];
+      answer.on("data", (part: Buffer) => parts.push(part));
+      answer.on("error", reject);
+      answer.on("end", () =>
+        resolve({
+          status: answer.statusCode ?? 0,
+          headers: answer.headers,
+          body: Buffer.concat(parts).toString(),
+        }),
+      );
+    });
+    asking.on("error", reject);
+    asking.end(body);
+  });
+}
+
+/** A service "shop/NAME" whose pods answer on these ports of loopback. */
+export function service(name: string, ports: readonly number[], fields: Partial<Service> = {}): Service {
+  return {
+    namespace: "shop",
+    name,
+    type: "ClusterIP",
+    ports: [{ name: "http", port: 80, protocol: "TCP", targetPort: 8080 }],
+    endpoints: ports.map((port, index) => ({
+      pod: `${name}-${index}`,
+      node: "n1",
+      podIp: "10.64.0.9",
+      hostIp: "127.0.0.1",
+      hostNetwork: true,
+      hostPorts: [port],
+    })),
+    ...fields,
+  };
+}
+
+export function to(serviceName: string, fields: Partial<Rule> = {}): Rule {
+  const backends = [{ namespace: "shop", service: serviceName, port: 80, weight: 1 }];
+  return { route: "shop/route", backends, ...fields };
+}
+
+export async function freePort(): Promise<number> {
+  const server = createTcpServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+export type { IncomingMessage, ServerResponse };
