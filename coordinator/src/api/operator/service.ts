@@ -5,6 +5,7 @@ import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token"
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import { type CertificateHandlerOptions, certificateHandlers } from "../../certificates/handlers.ts";
 import type { AutoscaleController } from "../../control/autoscale/controller.ts";
 import type { Unplaced } from "../../control/placement/unplaced.ts";
 import { CoordinatorError } from "../../errors.ts";
@@ -44,6 +45,7 @@ export interface OperatorOptions
     EventOptions,
     NodeOptions,
     PlanHandlerOptions,
+    CertificateHandlerOptions,
     Omit<WhyOptions, "unplaced"> {
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
@@ -85,6 +87,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     ...objectHandlers(options),
     ...metricHandlers(options.metrics.pushed),
     ...nodeHandlers(options),
+    ...certificateHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
     createApiToken: async (request) => createApiToken(request, options),
     runCronJob: (request) => runCronJob(request, options),

@@ -1,0 +1,88 @@
+import type { Certificate, OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import type { Clock } from "../control/clock.ts";
+import { CoordinatorError } from "../errors.ts";
+import type { Handlers } from "../rpc/serve.ts";
+import type { CertificateController } from "./controller.ts";
+import { certificateView } from "./view.ts";
+
+export interface CertificateHandlerOptions {
+  /** Undefined: the cluster has no issuer. */
+  readonly certificates?: CertificateController | undefined;
+  /** Of the development CA, PEM. */
+  readonly certificateRoot?: string | undefined;
+  readonly clock: Clock;
+}
+
+export type CertificateHandlers = Pick<
+  Handlers<typeof OperatorServiceService>,
+  "listCertificates" | "renewCertificate" | "getCertificateAuthority"
+>;
+
+/** What operators see of certificates and can ask for. */
+export function certificateHandlers(options: CertificateHandlerOptions): CertificateHandlers {
+  const { certificates, certificateRoot, clock } = options;
+  return {
+    listCertificates: async ({ hostname }) => {
+      if (certificates === undefined) return { certificates: [], issuer: "" };
+      const all = hostnamesOf(certificates).filter((name) => hostname === "" || name === hostname);
+      const views = all.map((name) => viewOf(name, certificates, clock));
+      return { certificates: views, issuer: certificates.issuer.name };
+    },
+    renewCertificate: async ({ hostname }) => {
+      if (certificates === undefined) throw noIssuer();
+      assertRenewable(hostname, certificates, clock);
+      certificates.renew(hostname);
+      return { certificate: viewOf(hostname, certificates, clock) };
+    },
+    getCertificateAuthority: async () => {
+      if (certificateRoot !== undefined) return { certificatePem: certificateRoot };
+      if (certificates === undefined) throw noIssuer();
+      const { name } = certificates.issuer;
+      throw new CoordinatorError(
+        "FAILED_PRECONDITION",
+        `the root of ${name} isn't kept here: only the development CA's is (certificates.issuer: self-signed)`,
+      );
+    },
+  };
+}
+
+function hostnamesOf(certificates: CertificateController): string[] {
+  const held = certificates.holdings().map(({ hostname }) => hostname);
+  return [...new Set([...certificates.wanted, ...held])].sort();
+}
+
+function viewOf(hostname: string, certificates: CertificateController, { nowMs }: Clock): Certificate {
+  return certificateView({
+    hostname,
+    holding: certificates.holding(hostname),
+    wanted: certificates.wanted.has(hostname),
+    running: certificates.isRunning(hostname),
+    refusal: certificates.issuer.refusalOf(hostname),
+    pause: certificates.pause,
+    issuerName: certificates.issuer.name,
+    nowMs: nowMs(),
+  });
+}
+
+function assertRenewable(hostname: string, certificates: CertificateController, { nowMs }: Clock): void {
+  if (!certificates.wanted.has(hostname))
+    throw new CoordinatorError(
+      "NOT_FOUND",
+      `no route asks for a certificate for "${hostname}": those that do are listed by forage certificate ls`,
+    );
+  const refusal = certificates.issuer.refusalOf(hostname);
+  if (refusal !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", refusal);
+  const { retryAtMs = 0, retryAtAsked = false } = certificates.holding(hostname) ?? {};
+  if (retryAtAsked && retryAtMs > nowMs())
+    throw new CoordinatorError(
+      "FAILED_PRECONDITION",
+      `${certificates.issuer.name} asks to be left alone about ${hostname} until ${new Date(retryAtMs).toISOString()}`,
+    );
+}
+
+function noIssuer(): CoordinatorError {
+  return new CoordinatorError(
+    "FAILED_PRECONDITION",
+    "the cluster has no issuer of certificates: set certificates.issuer in the coordinator's configuration",
+  );
+}
