@@ -1,5 +1,6 @@
 import { type ClientHttp2Session, connect } from "node:http2";
 import { GetDestination } from "@forage/proto/destination";
+import { answerLines, sendLine } from "./lines.ts";
 import type { FromClient, ToClient } from "./messages.ts";
 
 /** Bare HTTP/2 in place of a gRPC library, so that the client takes as little as possible of the machine they share. */
@@ -14,7 +15,7 @@ let startedNs = 0n;
 let complete = 0;
 let wanted = 1;
 
-process.on("message", (message: ToClient) => {
+answerLines((message: ToClient) => {
   if (message.kind === "open") void open(message);
   wanted = message.kind === "await" ? message.messages : 1;
   complete = streams.filter((stream) => stream.messages >= wanted).length;
@@ -74,6 +75,5 @@ function report(): void {
 }
 
 function send(message: FromClient): void {
-  process.send?.(message);
+  sendLine(message);
 }
-process.on("disconnect", () => process.exit(0));

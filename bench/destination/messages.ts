@@ -1,11 +1,12 @@
 /** What the benchmark asks of the server and the client, each a process of its own, and what they answer. */
-export type ToServer =
-  | { readonly kind: "usage" }
-  | { readonly kind: "change"; readonly pod: number; readonly ready: boolean };
+export interface ToServer {
+  readonly kind: "change";
+  readonly pod: number;
+  readonly ready: boolean;
+}
 
 export type FromServer =
   | { readonly kind: "up"; readonly port: number }
-  | { readonly kind: "usage"; readonly cpuUs: number; readonly residentBytes: number }
   | { readonly kind: "changed"; readonly atNs: string };
 
 export type ToClient =

@@ -5,6 +5,7 @@ import { startPlainDestination } from "../../coordinator/src/destination/plain-l
 import { loadState } from "../../coordinator/src/state/follow.ts";
 import { State } from "../../coordinator/src/state/state.ts";
 import { createMemoryStore } from "../../coordinator/src/store/index.ts";
+import { answerLines, sendLine } from "./lines.ts";
 import type { FromServer, ToServer } from "./messages.ts";
 import { nodeName, nodeOps, podOps, serviceOps, statusOps } from "./records.ts";
 
@@ -42,22 +43,16 @@ const listener = await startPlainDestination(
   { "grpc.max_concurrent_streams": 10_000, "grpc.keepalive_time_ms": 20_000 },
 );
 
-process.on("message", (message: ToServer) => void answer(message));
-process.on("disconnect", () => process.exit(0));
+answerLines((message: ToServer) => void change(message));
 send({ kind: "up", port: listener.address.port });
 
-async function answer(message: ToServer): Promise<void> {
-  if (message.kind === "usage") {
-    const { user, system } = process.cpuUsage();
-    send({ kind: "usage", cpuUs: user + system, residentBytes: process.memoryUsage.rss() });
-    return;
-  }
-  const ops = statusOps(message.pod, nodeName(message.pod % nodes), message.ready);
+async function change({ pod, ready }: ToServer): Promise<void> {
+  const ops = statusOps(pod, nodeName(pod % nodes), ready);
   const atNs = process.hrtime.bigint();
   await store.txn([], ops);
   send({ kind: "changed", atNs: String(atNs) });
 }
 
 function send(message: FromServer): void {
-  process.send?.(message);
+  sendLine(message);
 }

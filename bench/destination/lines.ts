@@ -1,0 +1,12 @@
+import { createInterface } from "node:readline";
+
+/** A benchmark's process: asked in lines of JSON on standard input, it answers on standard output and ends with the former. */
+export function answerLines<From>(answer: (message: From) => void): void {
+  const lines = createInterface(process.stdin);
+  lines.on("line", (line) => answer(JSON.parse(line) as From));
+  lines.on("close", () => process.exit(0));
+}
+
+export function sendLine(message: object): void {
+  process.stdout.write(`${JSON.stringify(message)}\n`);
+}

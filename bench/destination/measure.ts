@@ -1,0 +1,101 @@
+import type { FromClient, FromServer, ToClient, ToServer } from "./messages.ts";
+import { Peer } from "./peer.ts";
+
+const path = "web.shop.svc.cluster.local:80";
+const settleMs = 50;
+
+export interface Program {
+  readonly program: string;
+  readonly args: readonly string[];
+}
+
+export interface Sizes {
+  readonly streams: number;
+  readonly connections: number;
+  readonly endpoints: number;
+  readonly changes: number;
+}
+
+/** Of one run: how long things took, and what the server spent on them. */
+export interface Figures {
+  readonly fullP50Ms: number;
+  readonly fullMaxMs: number;
+  readonly setupCpuMs: number;
+  readonly kbPerStream: number;
+  readonly kbPerStreamAfter: number;
+  readonly receiptP50Ms: number;
+  readonly receiptP99Ms: number;
+  readonly lastStreamP50Ms: number;
+  readonly cpuUsPerMessage: number;
+}
+
+/** One server with all its streams, from the start of both to their end. */
+export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes): Promise<Figures> {
+  const { streams, connections, endpoints, changes } = sizes;
+  const server = new Peer<ToServer, FromServer>(ofServer.program, [...ofServer.args, String(endpoints)]);
+  const client = new Peer<ToClient, FromClient>(ofClient.program, ofClient.args);
+  try {
+    const { port } = await server.next("up");
+    const before = server.usage();
+    client.send({ kind: "open", port, streams, connections, path });
+    const full = await client.next("arrived");
+    const fullMs = full.atNs.map((at) => msBetween(full.startedNs, at));
+    const opened = server.usage();
+    const receipts: number[] = [];
+    const lasts: number[] = [];
+    for (let change = 0; change < changes; change++) {
+      await new Promise((resolve) => setTimeout(resolve, settleMs));
+      // Every other change brings back the pod that the one before took away, so each is one message.
+      server.send({ kind: "change", pod: Math.floor(change / 2) % endpoints, ready: change % 2 === 1 });
+      const { atNs } = await server.next("changed");
+      client.send({ kind: "await", messages: change + 2 });
+      const arrived = await client.next("arrived");
+      const times = arrived.atNs.map((at) => msBetween(atNs, at));
+      receipts.push(...times);
+      lasts.push(Math.max(...times));
+    }
+    const after = server.usage();
+    return {
+      fullP50Ms: quantile(fullMs, 0.5),
+      fullMaxMs: quantile(fullMs, 1),
+      setupCpuMs: rounded((opened.cpuUs - before.cpuUs) / 1000),
+      kbPerStream: rounded((opened.residentBytes - before.residentBytes) / streams / 1000),
+      kbPerStreamAfter: rounded((after.residentBytes - before.residentBytes) / streams / 1000),
+      receiptP50Ms: quantile(receipts, 0.5),
+      receiptP99Ms: quantile(receipts, 0.99),
+      lastStreamP50Ms: quantile(lasts, 0.5),
+      cpuUsPerMessage: rounded((after.cpuUs - opened.cpuUs) / (changes * streams)),
+    };
+  } finally {
+    await Promise.all([server.close(), client.close()]);
+  }
+}
+
+/** Figure by figure. */
+export function medians(runs: readonly Figures[]): Figures | undefined {
+  const [first] = runs;
+  if (first === undefined) return undefined;
+  const names = Object.keys(first) as (keyof Figures)[];
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      quantile(
+        runs.map((run) => run[name]),
+        0.5,
+      ),
+    ]),
+  ) as unknown as Figures;
+}
+
+function msBetween(fromNs: string, toNs: string): number {
+  return Number(BigInt(toNs) - BigInt(fromNs)) / 1e6;
+}
+
+function quantile(values: readonly number[], q: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return rounded(sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? Number.NaN);
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 10) / 10;
+}
