@@ -62,6 +62,8 @@ test("what is wrong is named", (t) => {
       "dataDir: /d\nservices: { virtualIps: 10.0.0.1-10.0.0.9 }",
       /services\.virtualIps: must be an IPv4 CIDR/,
     ],
+    ["dataDir: /d\nservices: { virtualIps6: 10.0.0.0/16 }", /services\.virtualIps6: must be an IPv6 CIDR/],
+    ["dataDir: /d\nservices: { virtualIps: 'fd96::/112' }", /services\.virtualIps: must be an IPv4 CIDR/],
     ["dataDir: /d\nservices: { nodePorts: 2-1 }", /services\.nodePorts: must be FIRST-LAST/],
     [
       "dataDir: /d\nnodes: { unreachableSeconds: 4 }",

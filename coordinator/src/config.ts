@@ -12,9 +12,13 @@ const address = z
   .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "has a port above 65535");
 const listener = z.strictObject({ listen: address });
 
-const virtualIpRange = z
-  .string()
-  .refine((text) => !text.includes("-") && parseIpRange(text)?.family === 4, "must be an IPv4 CIDR");
+const virtualIpRange = (family: 4 | 6) =>
+  z
+    .string()
+    .refine(
+      (text) => !text.includes("-") && parseIpRange(text)?.family === family,
+      `must be an IPv${family} CIDR`,
+    );
 
 const ipRange = z
   .string()
@@ -74,7 +78,9 @@ const schema = z.strictObject({
   services: z
     .strictObject({
       /** A CIDR that nothing else in reach of the hosts uses. */
-      virtualIps: virtualIpRange.default("10.96.0.0/16"),
+      virtualIps: virtualIpRange(4).default("10.96.0.0/16"),
+      /** The same for IPv6: services then have one of each. Default: none. */
+      virtualIps6: virtualIpRange(6).optional(),
       /** Open on every host. */
       nodePorts: z
         .string()

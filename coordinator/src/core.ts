@@ -2,6 +2,7 @@ import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
 import { type Config, ConfigError, portRange } from "./config.ts";
 import type { AddressRanges } from "./control/addresses/controller.ts";
+import { normalIp } from "./control/addresses/ip-address.ts";
 import { parseIpRange } from "./control/addresses/ip-range.ts";
 import type { Clock } from "./control/clock.ts";
 import { type Control, type ControlOptions, startControl } from "./control/control.ts";
@@ -153,10 +154,10 @@ function controlOptions(
 }
 
 function addressRanges({ services }: CoreOptions["config"]): AddressRanges {
-  const virtualIps = parseIpRange(services.virtualIps);
+  const virtualIps = virtualIpRanges({ services }).flatMap((text) => parseIpRange(text) ?? []);
   const nodePorts = portRange(services.nodePorts);
   const loadBalancerIps = services.loadBalancerIps.flatMap((text) => parseIpRange(text) ?? []);
-  if (virtualIps === undefined || nodePorts === undefined)
+  if (virtualIps.length === 0 || nodePorts === undefined)
     throw new ConfigError("services: virtualIps and nodePorts must be ranges");
   return { virtualIps, loadBalancerIps, nodePorts };
 }
@@ -181,6 +182,10 @@ function servicesOptions(
   },
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
+function virtualIpRanges({ services }: Pick<Config, "services">): string[] {
+  return [services.virtualIps, ...(services.virtualIps6 === undefined ? [] : [services.virtualIps6])];
+}
+
   const { randomName, randomBytes } = options;
   const { state, sessions, tunnels, metrics, control, planner, events, heartbeatIntervalMs } = parts;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
@@ -233,13 +238,13 @@ function servicesOptions(
 function directoryOf(state: State, { config, defer }: CoreOptions): Directory {
   const virtualIps = (ip: string) =>
     state.serviceAddresses
-      .group(`ip:${ip}`)
+      .group(`ip:${normalIp(ip)}`)
       .filter(({ record }) => record.releasedAt === undefined)
       .map(({ record: { namespace, name } }) => ({ namespace, service: name }));
   return new Directory({ state, domain: config.clusterDomain, virtualIps, defer });
 }
 
 function serviceTableOf(state: State, { config, defer }: CoreOptions): ServiceTable {
-  const virtualIpRanges = [config.services.virtualIps];
-  return new ServiceTable({ state, domain: config.clusterDomain, virtualIpRanges, defer });
+  const ranges = virtualIpRanges(config);
+  return new ServiceTable({ state, domain: config.clusterDomain, virtualIpRanges: ranges, defer });
 }

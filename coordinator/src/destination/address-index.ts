@@ -2,12 +2,12 @@ import type { Change, NodeEntry, PodEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
 import type { State } from "../state/state.ts";
 import { addressKey } from "./address.ts";
-import { addressOfNode } from "./keys.ts";
+import { addressesOfNode, addressesOfPod } from "./keys.ts";
 
 /** Who has which IP address. The same address can belong to pods of many hosts: each host has its own pod network. */
 export class AddressIndex {
-  readonly #pods = new IndexMap<PodEntry>(({ status }) => groupOf(status?.podIp ?? ""));
-  readonly #nodes = new IndexMap<NodeEntry>((node) => groupOf(addressOfNode(node)));
+  readonly #pods = new IndexMap<PodEntry>((pod) => groupsOf(addressesOfPod(pod)));
+  readonly #nodes = new IndexMap<NodeEntry>((node) => groupsOf(addressesOfNode(node)));
 
   constructor(state: State) {
     for (const pod of state.pods()) this.#pods.set(pod.key, pod);
@@ -35,7 +35,6 @@ export class AddressIndex {
   }
 }
 
-function groupOf(ip: string): readonly string[] {
-  const key = addressKey(ip);
-  return key === undefined ? [] : [key];
+function groupsOf(ips: readonly string[]): readonly string[] {
+  return ips.flatMap((ip) => addressKey(ip) ?? []);
 }

@@ -94,6 +94,33 @@ test("pods of several hosts with one IP are told apart by where the client is", 
   assert.equal(sink.messages.length, 0);
 });
 
+test("a pod with both families is found by either, its own or its host's", () => {
+  const world = new World();
+  const addresses = ["192.0.2.5", "2001:db8::5"];
+  const hostPorts = [{ container: "main", containerPort: 8080, protocol: "TCP", hostPort: 20_007 }];
+  const status = {
+    ready: true,
+    phase: PodPhase.RUNNING,
+    podIp: "10.4.0.30",
+    podIps: ["10.4.0.30", "fd64::30"],
+    hostPorts,
+  };
+  world.put({
+    nodes: [aNode({ name: "n5", address: "192.0.2.5", addresses })],
+    pods: [aPod({ name: "web-5", node: "n5", workload: "web", status })],
+  });
+  const clientOf = (path: string) => new Client(world, path);
+  const podOf = (path: string) => clientOf(path).profiles()[0]?.endpoint?.metricLabels.pod;
+  for (const path of ["10.4.0.30:8080", "[fd64:0::30]:8080", "192.0.2.5:20007", "[2001:db8::5]:20007"])
+    assert.equal(podOf(path), "web-5", path);
+  const before = clientOf("[2001:db8::6]:20007");
+  before.sink.take();
+  assert.equal(before.profiles()[0]?.endpoint, undefined);
+  const moved = ["192.0.2.5", "2001:db8::6"];
+  world.put({ nodes: [aNode({ name: "n5", address: "192.0.2.5", addresses: moved })] });
+  assert.equal(before.profiles()[1]?.endpoint?.metricLabels.pod, "web-5", "told as it comes");
+});
+
 test("a virtual IP of two services is refused", () => {
   const both = ["web", "db"].map((service) => ({ namespace: "shop", service }));
   const { sink } = new Client(new World(() => both), "10.96.0.1:80");

@@ -1,5 +1,5 @@
 import { resourceKey } from "../model/keys.ts";
-import type { Change, NodeEntry } from "../state/entries.ts";
+import type { Change, NodeEntry, PodEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
 import { addressKey } from "./address.ts";
 
@@ -38,9 +38,8 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
       for (const pod of [change.before, change.after]) {
         if (pod === undefined) continue;
         keys.add(dependency.workload(pod.workloadKey));
-        if (pod.status?.podIp) keys.add(dependency.address(pod.status.podIp));
-        const address = addressOfNode(state.node(pod.record.node));
-        if (address !== "") keys.add(dependency.address(address));
+        for (const ip of addressesOfPod(pod)) keys.add(dependency.address(ip));
+        for (const ip of addressesOfNode(state.node(pod.record.node))) keys.add(dependency.address(ip));
       }
       return;
     case "node":
@@ -68,8 +67,7 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
 function addNodeKeys(node: NodeEntry | undefined, state: State, keys: Set<string>): void {
   if (node === undefined) return;
   keys.add(dependency.node(node.name));
-  const address = addressOfNode(node);
-  if (address !== "") keys.add(dependency.address(address));
+  for (const ip of addressesOfNode(node)) keys.add(dependency.address(ip));
   for (const pod of state.podsOnNode(node.name)) keys.add(dependency.workload(pod.workloadKey));
 }
 
@@ -77,13 +75,28 @@ function addNodeKeys(node: NodeEntry | undefined, state: State, keys: Set<string
 function concernsPods(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
   return (
     before?.health.ready !== after?.health.ready ||
-    addressOfNode(before) !== addressOfNode(after) ||
+    addressesOfNode(before).join() !== addressesOfNode(after).join() ||
     zoneOfNode(before) !== zoneOfNode(after)
   );
 }
 
 export function addressOfNode(node: NodeEntry | undefined): string {
   return node?.report?.report?.address ?? "";
+}
+
+/** All that others reach it by: one for each family, the one that it goes by first. */
+export function addressesOfNode(node: NodeEntry | undefined): readonly string[] {
+  return allAddresses(addressOfNode(node), node?.report?.report?.addresses);
+}
+
+/** Its own: one for each family. */
+export function addressesOfPod({ status }: Pick<PodEntry, "status">): readonly string[] {
+  return allAddresses(status?.podIp ?? "", status?.podIps);
+}
+
+/** Those who have one only, or have not been upgraded, tell no others. */
+function allAddresses(first: string, all: readonly string[] = []): readonly string[] {
+  return [...new Set([first, ...all])].filter((it) => it !== "");
 }
 
 /** Labels that the operator gave come before those that the node says of itself. */

@@ -92,7 +92,7 @@ async function aFleet(t: TestContext) {
   const limits = { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 };
   const ip = parseIpRange("10.96.0.0/16");
   assert.ok(ip);
-  const addresses = { virtualIps: ip, loadBalancerIps: [], nodePorts: { first: 30_000, last: 32_767 } };
+  const addresses = { virtualIps: [ip], loadBalancerIps: [], nodePorts: { first: 30_000, last: 32_767 } };
   const fixed = { randomName, profile: "pack", limits, addresses } as const;
   const metrics = new MetricsDesk({ state, clock, intervalMs: 15_000 });
   const control = startControl({

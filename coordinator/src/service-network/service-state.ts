@@ -1,8 +1,9 @@
+import { isIPv6 } from "node:net";
 import type { ServiceEndpoint, ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
 import { isReady } from "../control/workload/readiness.ts";
 import { findService, protocolOf, type ServiceEntry, targetPortOf } from "../destination/endpoints.ts";
-import { addressOfNode } from "../destination/keys.ts";
+import { addressesOfNode, addressesOfPod, addressOfNode } from "../destination/keys.ts";
 import { serviceAddressKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
@@ -80,17 +81,23 @@ function endpointOf(
   });
   if (node === undefined || hostIp === "" || (ports.length > 0 && hostPorts.every((port) => port === 0)))
     return undefined;
+  const podIpv6 = status === undefined ? "" : ipv6Of(addressesOfPod({ status }));
   return {
     pod: record.name,
     node: node.name,
     podIp: status?.podIp ?? "",
-    podIpv6: "",
-    hostIpv6: "",
+    podIpv6,
+    // A pod that has none is not behind its host's, either.
+    hostIpv6: podIpv6 === "" ? "" : ipv6Of(addressesOfNode(node)),
     hostIp,
     local: labelOf(node, reachabilityLabel) === "local",
     hostPorts,
     hostNetwork: record.template?.podConfig?.hostNetwork ?? false,
   };
+}
+
+function ipv6Of(addresses: readonly string[]): string {
+  return addresses.find((it) => isIPv6(it)) ?? "";
 }
 
 /** Labels that the operator gave come before those that the node says of itself. */

@@ -30,6 +30,8 @@ test("a newcomer gets everything, others what changed", () => {
       local: false,
       hostPorts: [20_000],
       hostNetwork: false,
+      podIpv6: "",
+      hostIpv6: "",
     },
   ]);
   assert.deepEqual(table.after(first.version).messages, []);
@@ -42,6 +44,30 @@ test("a newcomer gets everything, others what changed", () => {
   assert.deepEqual([...told(first.version).services.keys()].sort(), ["shop/api", "shop/web"]);
   fed.remove("resources/shop/service/api");
   assert.deepEqual(told(second.version).removals, ["shop/api"]);
+});
+
+test("of pods and nodes with both families both are told, and only then", () => {
+  const dual = { ...ready(), podIps: ["10.64.0.2", "fd64::2"] };
+  const addresses = ["192.0.2.1", "2001:db8::1"];
+  const { fed, told } = start({
+    nodes: [aNode({ name: "n1", addresses }), aNode({ name: "n2", addresses }), aNode({ name: "n3" })],
+    resources: [aServiceEntry({ name: "web" })],
+    pods: [
+      aPod({ name: "web-1", node: "n1", status: dual }),
+      aPod({ name: "web-2", node: "n2", status: ready() }),
+      aPod({ name: "web-3", node: "n3", status: dual }),
+    ],
+  });
+  const first = told(undefined);
+  const sixes = (services: ReadonlyMap<string, ServiceState>) =>
+    services.get("shop/web")?.endpoints.map(({ podIpv6, hostIpv6 }) => [podIpv6, hostIpv6]);
+  assert.deepEqual(sixes(first.services), [
+    ["fd64::2", "2001:db8::1"],
+    ["", ""],
+    ["fd64::2", ""],
+  ]);
+  fed.put({ nodes: [aNode({ name: "n3", addresses: ["192.0.2.1", "2001:db8::3"] })] });
+  assert.deepEqual(sixes(told(first.version).services)?.[2], ["fd64::2", "2001:db8::3"]);
 });
 
 test("what tells nothing new wakes nobody", () => {

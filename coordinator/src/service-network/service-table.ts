@@ -1,5 +1,5 @@
 import { ConnectResponse, ServiceState } from "@forage/proto/forage/agent/v1/agent";
-import { addressOfNode } from "../destination/keys.ts";
+import { addressesOfNode } from "../destination/keys.ts";
 import { type Delta, DeltaLog, type Step } from "../link/delta-log.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { Change, NodeEntry } from "../state/entries.ts";
@@ -147,7 +147,7 @@ export class ServiceTable {
 function concernsEndpoints(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
   return (
     before?.health.ready !== after?.health.ready ||
-    addressOfNode(before) !== addressOfNode(after) ||
+    addressesOfNode(before).join() !== addressesOfNode(after).join() ||
     before?.record.labels[reachabilityLabel] !== after?.record.labels[reachabilityLabel] ||
     before?.report?.report?.labels[reachabilityLabel] !== after?.report?.report?.labels[reachabilityLabel]
   );

@@ -118,15 +118,17 @@ export function aNode(
     readonly name?: string;
     readonly ready?: boolean;
     readonly address?: string;
+    /** Where it has more than one. */
+    readonly addresses?: readonly string[];
     readonly labels?: Readonly<Record<string, string>>;
   } = {},
 ): NodeEntry {
-  const { name = "n1", ready = true, address = "192.0.2.1", labels = {} } = fields;
+  const { name = "n1", ready = true, address = "192.0.2.1", addresses = [], labels = {} } = fields;
   return {
     name,
     revision: 1,
     record: NodeRecord.fromPartial({ name, serials: ["01"], labels }),
-    report: NodeStatusRecord.fromPartial({ name, report: { address } }),
+    report: NodeStatusRecord.fromPartial({ name, report: { address, addresses: [...addresses] } }),
     health: { ready, message: ready ? "" : "gone", lastSeenMs: 1 },
   };
 }

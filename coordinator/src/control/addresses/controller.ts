@@ -16,7 +16,8 @@ import { wantedIps } from "./wanted-ips.ts";
 
 /** What addresses of services are taken from. */
 export interface AddressRanges {
-  readonly virtualIps: IpRange;
+  /** One for each family. */
+  readonly virtualIps: readonly IpRange[];
   readonly loadBalancerIps: readonly IpRange[];
   readonly nodePorts: { readonly first: number; readonly last: number };
 }

@@ -30,6 +30,21 @@ export function formatIp({ family, value }: IpNumber): string {
   return `${text.slice(0, at).join(":")}::${text.slice(at + length).join(":")}`;
 }
 
+export function familyOf(address: string): IpFamily {
+  return address.includes(":") ? 6 : 4;
+}
+
+/** One text for all ways to write an address, those of IPv4 within IPv6 included; what is none stays as it is. */
+export function normalIp(text: string): string {
+  const inner = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(text)?.[1] ?? text;
+  const ip = parseIp(inner);
+  if (ip === undefined) return text;
+  const { family, value } = ip;
+  return family === 6 && value >> 32n === 0xffffn
+    ? formatIp({ family: 4, value: value & 0xffff_ffffn })
+    : formatIp(ip);
+}
+
 function fromParts(parts: readonly string[], base: number, bits: bigint): bigint {
   return parts.reduce((value, part) => (value << bits) | BigInt(Number.parseInt(part, base)), 0n);
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { formatIp, parseIp } from "./ip-address.ts";
+import { formatIp, normalIp, parseIp } from "./ip-address.ts";
 import { parseIpRange } from "./ip-range.ts";
 
 describe("ranges of addresses", () => {
@@ -41,6 +41,14 @@ describe("ranges of addresses", () => {
   ]) {
     test(`${JSON.stringify(text)} is none`, () => assert.equal(parseIpRange(text), undefined));
   }
+});
+
+test("however an address is written, it is the same", () => {
+  for (const text of ["fd96::5", "FD96:0:0::0005", "fd96:0:0:0:0:0:0:5"])
+    assert.equal(normalIp(text), "fd96::5");
+  for (const text of ["10.96.0.5", "::ffff:10.96.0.5", "::FFFF:a60:5"])
+    assert.equal(normalIp(text), "10.96.0.5");
+  assert.equal(normalIp("nowhere"), "nowhere");
 });
 
 describe("addresses are written as the kernel does", () => {

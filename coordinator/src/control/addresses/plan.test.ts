@@ -20,6 +20,38 @@ test("each service gets an address of its own, and keeps it", () => {
   assert.ok(!records.some(({ virtualIps }) => virtualIps[0] === more[0]?.virtualIps[0]));
 });
 
+test("with a second range services have an address of each family, those that are there already, too", () => {
+  const six = parseIpRange("fd96::/112");
+  assert.ok(six);
+  const [before] = written(plan([service("a")], []));
+  assert.ok(before);
+  const [after, other] = written(plan([service("a"), service("b")], [before], { virtualIps6: [six] }));
+  assert.equal(after?.virtualIps[0], before.virtualIps[0]);
+  assert.ok(six.has(after?.virtualIps[1] ?? ""), after?.virtualIps.join());
+  assert.notEqual(other?.virtualIps[1], after?.virtualIps[1]);
+  assert.ok(after && other);
+  assert.deepEqual(plan([service("a"), service("b")], [after, other], { virtualIps6: [six] }), []);
+  // The range is taken out of the configuration: what it gave leads nowhere.
+  assert.deepEqual(
+    written(plan([service("a"), service("b")], [after, other])).map(({ virtualIps }) => virtualIps.length),
+    [1, 1],
+  );
+});
+
+test("a range of IPv6 that is used up is told, and what there is of IPv4 is given", () => {
+  const six = parseIpRange("fd96::/126");
+  assert.ok(six);
+  const services = ["a", "b", "c"].map((name) => service(name));
+  const steps = plan(services, [], { virtualIps6: [six] });
+  assert.deepEqual(
+    written(steps)
+      .map(({ virtualIps }) => virtualIps.length)
+      .sort(),
+    [1, 2, 2],
+  );
+  assert.ok(described(steps).some((it) => it.includes("no virtual IP is left in fd96::/126")));
+});
+
 test("headless services get none, and one that becomes headless gives its address up", () => {
   assert.deepEqual(plan([service("a", { type: "Headless" })], []), []);
   const [record] = written(plan([service("a")], []));
@@ -70,6 +102,7 @@ test("node ports run out with a word", () => {
 
 interface Ranges {
   virtualIps?: ReturnType<typeof parseIpRange>;
+  virtualIps6?: readonly IpRange[];
   loadBalancerIps?: readonly IpRange[];
   nodes?: readonly AnnouncingNode[];
   nodePorts?: { first: number; last: number };
@@ -87,7 +120,7 @@ function plan(
   return planAddresses({
     services,
     records,
-    virtualIps,
+    virtualIps: [virtualIps, ...(given.virtualIps6 ?? [])],
     loadBalancerIps,
     nodes,
     nodePorts,

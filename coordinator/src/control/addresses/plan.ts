@@ -3,6 +3,7 @@ import type { ServiceAddressRecord, ServiceNodePort } from "@forage/proto/forage
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import { type Announcer, type AnnouncingNode, chooseAnnouncers } from "./announcer.ts";
+import { familyOf } from "./ip-address.ts";
 import type { IpRange } from "./ip-range.ts";
 import { loadBalancerIpsFor } from "./load-balancer-ips.ts";
 
@@ -20,7 +21,8 @@ export interface AddressedService {
 export interface AddressInput {
   readonly services: readonly AddressedService[];
   readonly records: readonly ServiceAddressRecord[];
-  readonly virtualIps: IpRange;
+  /** One for each family that services have virtual IPs of. */
+  readonly virtualIps: readonly IpRange[];
   readonly loadBalancerIps: readonly IpRange[];
   readonly nodePorts: { readonly first: number; readonly last: number };
   /** Those that may announce addresses of load balancers. */
@@ -117,8 +119,13 @@ function draftOf(
   const { namespace, name } = service;
   const key = `${namespace}/${name}`;
   const seed = seedOf(key);
-  const ip = before?.virtualIps[0] ?? freeIp(input.virtualIps, seed, taken);
-  const noIp = ip === undefined ? [`no virtual IP is left in ${input.virtualIps.text}`] : [];
+  const virtualIps = input.virtualIps.flatMap(
+    (range) =>
+      before?.virtualIps.find((ip) => familyOf(ip) === range.family) ?? freeIp(range, seed, taken) ?? [],
+  );
+  const noIp = input.virtualIps
+    .filter(({ family }) => !virtualIps.some((ip) => familyOf(ip) === family))
+    .map(({ text }) => `no virtual IP is left in ${text}`);
   const { nodePorts, problems } = nodePortsFor(service, before, taken, input);
   const balanced =
     service.type === "LoadBalancer"
@@ -131,7 +138,7 @@ function draftOf(
   const record: ServiceAddressRecord = {
     namespace,
     name,
-    virtualIps: ip === undefined ? [] : [ip],
+    virtualIps,
     nodePorts,
     releasedAt: undefined,
     loadBalancerIps: [...balanced.ips],
@@ -205,7 +212,9 @@ function* around(seed: number, size: number, first: number): Generator<number> {
 
 /** From a place that its name gives, so that a service that is made anew has good chances to get its address again. */
 function freeIp(range: IpRange, seed: number, taken: Taken): string | undefined {
-  for (let step = 0; step < range.size; step++) {
+  // One of so many is free, if any is; ranges of IPv6 have no end that could be reached.
+  const tries = Math.min(range.size, taken.ips.size + 1);
+  for (let step = 0; step < tries; step++) {
     const ip = range.at((seed + step) % range.size);
     if (!taken.ips.has(ip)) return ip;
   }
