@@ -12,6 +12,8 @@ import { type Daemon, daemon, freeAddresses, waitForReady } from "./system.ts";
 export interface Fleet {
   readonly nodes: readonly FleetNode[];
   readonly coordinator: Daemon;
+  /** Every node's own address on the bridge of its pods, where their name server is. */
+  readonly podGateway: string;
   /** Runs the command; its exit code is the caller's to judge. */
   forage(args: readonly string[], input?: string): Promise<RunResult>;
   /** Runs it for what it prints as JSON; throws when it fails. */
@@ -27,6 +29,8 @@ export interface FleetNode {
   readonly agent: Daemon;
   /** Takes the node's network away, or gives it back. */
   connected(yes: boolean): Promise<void>;
+  /** Keeps everything from and to the coordinator, and nothing else, or lets it through again. */
+  hearsCoordinator(yes: boolean): Promise<void>;
 }
 
 const root = join(import.meta.dirname, "..", "..");
@@ -112,7 +116,8 @@ async function build(
     return found.length === hosts.length && found.every((node) => node.ready === true);
   };
   await waitFor(ready, { what: "all nodes are ready", limitMs: readyLimitMs });
-  return { nodes, coordinator, forage, ask };
+  const podGateway = podCidr.replace(/\.0\/\d+$/, ".1");
+  return { nodes, coordinator, podGateway, forage, ask };
 }
 
 interface NodePlaces {
@@ -165,7 +170,17 @@ async function startNode({
   const connected = async (yes: boolean): Promise<void> => {
     await run("ip", ["link", "set", link, yes ? "up" : "down"]);
   };
-  return { name, address, host, agent: daemon(host, "agent", config, network), connected };
+  const port = grpc.split(":").at(-1);
+  const hearsCoordinator = async (yes: boolean): Promise<void> => {
+    const table = `table inet cut {
+      chain in { type filter hook input priority -300; tcp sport ${port} drop; }
+      chain out { type filter hook output priority -300; tcp dport ${port} drop; }
+    }\n`;
+    const input = yes ? "delete table inet cut\n" : table;
+    await run("nsenter", [`--net=/run/netns/${network}`, "--", "nft", "-f", "-"], { input });
+  };
+  const agent = daemon(host, "agent", config, network);
+  return { name, address, host, agent, connected, hearsCoordinator };
 }
 
 function write(host: TestHost, name: string, content: unknown): string {

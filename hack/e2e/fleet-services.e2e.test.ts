@@ -1,0 +1,251 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { waitFor } from "../lib/wait-for.ts";
+import { type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
+import { distinct, FleetLab, type FleetPod, runsOf } from "../system/fleet-lab.ts";
+import { idle, onlyOn, service, spread, udpPort, web } from "../system/fleet-manifests.ts";
+import { ask, type Load, onNode, outside, type Place, startAnswering, startLoad } from "../system/places.ts";
+
+const limit = { timeout: 300_000 };
+const limitMs = 120_000;
+
+describe("services over the hosts of a fleet", { concurrency: false }, () => {
+  let fleet: Fleet;
+  let lab: FleetLab;
+  let n1: FleetNode;
+  let n2: FleetNode;
+  /** Pods that only ask, one on each node. */
+  let client1: Place;
+  let client2: Place;
+
+  before(async () => {
+    // Nobody takes the place of pods whose node is away for a while.
+    fleet = await startFleet(2, { nodes: { unreachableTolerationSeconds: 3_600 } });
+    const [first, second] = fleet.nodes;
+    assert.ok(first && second);
+    [n1, n2] = [first, second];
+    lab = new FleetLab(fleet, fleet.podGateway);
+    const ports = [{ name: "ask", port: 53, protocol: "UDP", targetPort: udpPort }];
+    await lab.apply([
+      web("1", 4),
+      service("web", { type: "NodePort" }),
+      service("pods", { target: "web", type: "Headless" }),
+      service("sticky", { target: "web", type: "NodePort", sessionAffinity: "ClientIP" }),
+      idle("client-1", onlyOn("n1")),
+      idle("client-2", onlyOn("n2")),
+      idle("udp", spread("udp"), 2),
+      service("udp", { type: "NodePort", ports }),
+    ]);
+    for (const [name, count] of Object.entries({ web: 4, "client-1": 1, "client-2": 1, udp: 2 }))
+      await lab.serving(name, count);
+    [client1, client2] = [await lab.place("client-1"), await lab.place("client-2")];
+  }, limit);
+  after(() => fleet?.close(), limit);
+
+  test("names lead to pods of other hosts: addresses, ports, and each pod by its own", limit, async () => {
+    const { ip } = await lab.addresses("web");
+    const own = "web.e2e.svc.cluster.local";
+    for (const place of [client1, client2]) {
+      assert.deepEqual(await lab.lookUp(place, own), [ip]);
+      const [srv, ...others] = await lab.servers(place, `_http._tcp.${own}`);
+      assert.deepEqual([srv?.name, srv?.port, others], [own, 80, []]);
+    }
+    const pods = await lab.pods("web");
+    const far = pods.filter(({ node }) => node === "n2");
+    assert.ok(far.length > 0 && far.length < pods.length, "pods on both nodes");
+    const addresses = await lab.lookUp(client1, "pods.e2e.svc.cluster.local");
+    const expected = pods.map(({ node, status }) => (node === "n1" ? status?.podIp : n2.address));
+    assert.deepEqual([...addresses].sort(), [...new Set(expected)].sort());
+    const servers = await lab.servers(client1, "_http._tcp.pods.e2e.svc.cluster.local");
+    assert.equal(servers.length, pods.length);
+    for (const { name, port } of servers) {
+      const [address = ""] = await lab.lookUp(client1, name);
+      const answers = await ask(client1, "tcp", address, port);
+      assert.deepEqual(answers, [`1 ${name.split(".")[0]}`], "the record leads to the very pod");
+    }
+    assert.equal(await lab.lookUp(client1, "gone.e2e.svc.cluster.local"), "ENOTFOUND");
+  });
+
+  test("a pod reaches itself by the virtual IP, and all others of all hosts", limit, async () => {
+    const { ip } = await lab.addresses("web");
+    const pods = await lab.pods("web");
+    for (const pod of pods) await lab.onlyAnswers(await lab.place(pod), ip, 80, told("1", pods));
+  });
+
+  test("with affinity each client stays with its pod, on whichever host it is", limit, async () => {
+    const { ip, nodePort } = await lab.addresses("sticky");
+    const asked = async (place: Place, address: string, port: number): Promise<void> => {
+      const answers = distinct(await ask(place, "tcp", address, port, { times: 15 }));
+      assert.equal(answers.length, 1, answers.join());
+      assert.match(answers.join(), /^1 web-/);
+    };
+    for (const place of [client1, client2, onNode(n1), onNode(n2)]) await asked(place, ip, 80);
+    for (const { address } of fleet.nodes) await asked(outside, address, nodePort);
+  });
+
+  test(
+    "UDP: over hosts, by the virtual IP and from outside, and led on when the pod goes",
+    limit,
+    async () => {
+      const { ip, nodePort } = await lab.addresses("udp");
+      const pods = await lab.pods("udp");
+      for (const pod of pods) await startAnswering(lab.nodeOf(pod), await lab.place(pod), pod.name, udpPort);
+      const names = pods.map(({ name }) => name).sort();
+      const ways = [
+        { place: client1, address: ip, port: 53 },
+        { place: client2, address: ip, port: 53 },
+        { place: outside, address: n1.address, port: nodePort },
+        { place: outside, address: n2.address, port: nodePort },
+      ];
+      for (const { place, address, port } of ways)
+        assert.deepEqual(distinct(await ask(place, "udp", address, port, { times: 24 })), names);
+
+      // Clients that never change their port have one pod for as long as it serves. This one stops, but its process answers on.
+      const gone = pods.find(({ node }) => node === "n2")?.name ?? "";
+      const kept = pods.find(({ node }) => node === "n1")?.name ?? "";
+      const askers = await Promise.all(ways.map((way) => ownPortTo(gone, way)));
+      const asked = async (): Promise<string> =>
+        distinct(
+          (await Promise.all(askers.map((it) => ask(it.place, "udp", it.address, it.port, it)))).flat(),
+        ).join();
+      assert.equal(await asked(), gone, "they stay");
+      await lab.exec(gone, ["rm", "/tmp/ready"]);
+      await waitFor(async () => (await asked()) === kept, { what: "all have been led on", limitMs });
+      await lab.exec(gone, ["touch", "/tmp/ready"]);
+      await lab.serving("udp", 2);
+    },
+  );
+
+  test(
+    "several services of one target, a renamed one, other ports, and a target that comes later",
+    limit,
+    async () => {
+      await lab.apply([service("old", { target: "web" }), service("early", { target: "late" })]);
+      const old = await lab.addresses("old");
+      const early = await lab.addresses("early");
+      await lab.answers(client2, old.ip, 80, /^1 web-/);
+      await lab.answers(client2, early.ip, 80, /^ECONNREFUSED$/);
+      const ported = (name: string, port: number) =>
+        service("new", { target: "web", ports: [{ name, port, targetPort: 8080 }] });
+      await lab.apply([ported("first", 81), web("1", 1, "late")]);
+      assert.equal((await fleet.forage(["delete", "service/old", "-n", "e2e"])).exitCode, 0);
+      const renamed = await lab.addresses("new");
+      assert.notEqual(renamed.ip, old.ip);
+      await lab.answers(client2, old.ip, 80, /^ECONNREFUSED$/);
+      await lab.answers(client2, renamed.ip, 81, /^1 web-/);
+      await lab.answers(client1, early.ip, 80, /^1 late-/);
+      const name = "new.e2e.svc.cluster.local";
+      const portOf = async (port: string) => (await lab.servers(client2, `_${port}._tcp.${name}`))[0]?.port;
+      assert.equal(await portOf("first"), 81);
+      await lab.apply([ported("second", 82)]);
+      await lab.answers(client2, renamed.ip, 82, /^1 web-/);
+      await lab.answers(client2, renamed.ip, 81, /^ECONNREFUSED$/);
+      await waitFor(async () => (await portOf("second")) === 82, { what: "the port has its name", limitMs });
+      assert.equal(await portOf("first"), undefined);
+    },
+  );
+
+  test(
+    "another version, and fewer pods, under load over hosts and from outside: no request fails",
+    limit,
+    async (t) => {
+      const { ip, nodePort } = await lab.addresses("web");
+      const loads: [string, Load][] = [];
+      for (const [what, place, address, port] of [
+        ["a pod of n1", client1, ip, 80],
+        ["a pod of n2", client2, ip, 80],
+        ["n1 itself", onNode(n1), ip, 80],
+        ["outside by n1", outside, n1.address, nodePort],
+        ["outside by n2", outside, n2.address, nodePort],
+      ] as const)
+        loads.push([what, await startLoad(n1, place, address, port, 4)]);
+      await lab.apply([web("2", 4)]);
+      await lab.serving("web", 4);
+      await lab.apply([web("2", 1)]);
+      const [last] = await lab.serving("web", 1);
+      const alone = async () => (await lab.pods("web", "all")).length === 1;
+      await waitFor(alone, { what: "the others have left", limitMs });
+      await lab.apply([web("2", 4)]);
+      await lab.serving("web", 4);
+      for (const [what, load] of loads) {
+        const { answered, answers, failed, failures, slowestMs } = await load.end();
+        t.diagnostic(`${what}: ${answered} answered, ${failed} failed, the slowest after ${slowestMs} ms`);
+        assert.deepEqual([failed, failures], [0, []], what);
+        assert.ok((answers[`2 ${last?.name}`] ?? 0) > 0, what);
+        assert.ok(Object.keys(answers).length > 4, `pods of both versions answered: ${what}`);
+      }
+    },
+  );
+
+  test(
+    "a node that doesn't hear the coordinator goes on with what it knows, and learns the rest later",
+    limit,
+    async () => {
+      const { ip, nodePort } = await lab.addresses("web");
+      const pods = await lab.pods("web");
+      const all = told("2", pods);
+      const near = told(
+        "2",
+        pods.filter(({ node }) => node === "n1"),
+      );
+      const before = runsOf([...pods, ...(await lab.pods("udp"))]);
+      await n2.hearsCoordinator(false);
+      await lab.nodeIsReady(n2, false);
+      // n1 leads to pods that are known to serve, and n2 to those that it last knew of: they still do.
+      await lab.onlyAnswers(client1, ip, 80, near);
+      await lab.apply([service("meanwhile", { target: "web" })]);
+      const meanwhile = await lab.addresses("meanwhile");
+      await lab.answers(client1, meanwhile.ip, 80, / web-/);
+      await lab.onlyAnswers(client2, ip, 80, all);
+      await lab.onlyAnswers(outside, n2.address, nodePort, all);
+      assert.deepEqual(await lab.lookUp(client2, "web.e2e.svc.cluster.local"), [ip]);
+      assert.equal(await lab.lookUp(client2, "meanwhile.e2e.svc.cluster.local"), "ENOTFOUND");
+      await n2.hearsCoordinator(true);
+      await lab.nodeIsReady(n2, true);
+      await lab.onlyAnswers(client1, ip, 80, all);
+      await lab.onlyAnswers(client2, meanwhile.ip, 80, all);
+      assert.deepEqual(await lab.lookUp(client2, "meanwhile.e2e.svc.cluster.local"), [meanwhile.ip]);
+      assert.deepEqual(runsOf([...(await lab.pods("web")), ...(await lab.pods("udp"))]), before);
+    },
+  );
+
+  test(
+    "the pods of a node that nobody reaches leave the others' tables, and are back with it",
+    limit,
+    async (t) => {
+      const { ip } = await lab.addresses("web");
+      const pods = await lab.pods("web");
+      const before = runsOf(pods);
+      const sinceMs = performance.now();
+      await n2.connected(false);
+      const near = told(
+        "2",
+        pods.filter(({ node }) => node === "n1"),
+      );
+      await lab.onlyAnswers(client1, ip, 80, near);
+      t.diagnostic(`led elsewhere after ${Math.round((performance.now() - sinceMs) / 100) / 10} s`);
+      // Names are answered on the node itself.
+      assert.deepEqual(await lab.lookUp(client2, "web.e2e.svc.cluster.local"), [ip]);
+      await n2.connected(true);
+      await lab.nodeIsReady(n2, true);
+      for (const place of [client1, client2]) await lab.onlyAnswers(place, ip, 80, told("2", pods));
+      assert.deepEqual(runsOf(await lab.pods("web")), before);
+    },
+  );
+});
+
+/** A port of one's own from which this pod is reached. */
+async function ownPortTo(
+  pod: string,
+  way: { readonly place: Place; readonly address: string; readonly port: number },
+) {
+  for (let ownPort = 40_000; ownPort < 40_100; ownPort++) {
+    const [answer] = await ask(way.place, "udp", way.address, way.port, { ownPort });
+    if (answer === pod) return { ...way, ownPort };
+  }
+  throw new Error(`${pod} never answers`);
+}
+
+function told(version: string, pods: readonly FleetPod[]): string[] {
+  return pods.map(({ name }) => `${version} ${name}`);
+}

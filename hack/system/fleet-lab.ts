@@ -1,0 +1,165 @@
+import assert from "node:assert/strict";
+import { waitFor } from "../lib/wait-for.ts";
+import type { Fleet, FleetNode } from "./fleet.ts";
+import { ask, inPod, type Place, resolve } from "./places.ts";
+
+/** What the tests read of `forage get pods -o json`. */
+export interface FleetPod {
+  readonly name: string;
+  readonly node?: string;
+  readonly stopping?: boolean;
+  readonly nodeLost?: boolean;
+  readonly workloadName: string;
+  readonly status?: {
+    readonly ready?: boolean;
+    readonly podIp?: string;
+    readonly containers?: readonly { readonly containerId?: string; readonly restartCount?: number }[];
+  };
+}
+
+interface ServiceJson {
+  readonly name: string;
+  readonly virtualIps?: readonly string[];
+  readonly nodePorts?: readonly { readonly nodePort: number }[];
+}
+
+export interface ServerRecord {
+  readonly name: string;
+  readonly port: number;
+}
+
+const limitMs = 120_000;
+const namespace = ["-n", "e2e"];
+
+/** Looks at what runs in a fleet's namespace `e2e`, from within its pods. */
+export class FleetLab {
+  readonly #fleet: Fleet;
+  /** The pods' name server, the same on every node. */
+  readonly dnsServer: string;
+
+  constructor(fleet: Fleet, dnsServer: string) {
+    this.#fleet = fleet;
+    this.dnsServer = dnsServer;
+  }
+
+  async apply(resources: readonly object[]): Promise<void> {
+    const manifest = JSON.stringify({ namespace: "e2e", resources });
+    const { exitCode, stderr } = await this.#fleet.forage(["apply", "-f", "-"], manifest);
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  async exec(pod: string, command: readonly string[]): Promise<void> {
+    const { exitCode, stderr } = await this.#fleet.forage(["exec", pod, ...namespace, "--", ...command]);
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  /** Those that serve, or all. */
+  async pods(workload: string, which: "serving" | "all" = "serving"): Promise<FleetPod[]> {
+    const pods = await this.#fleet.ask<FleetPod[]>(["get", "pods", ...namespace]);
+    return pods.filter((pod) => pod.workloadName === workload && (which === "all" || isServing(pod)));
+  }
+
+  /** Waits until exactly so many pods of the workload serve. */
+  async serving(workload: string, count: number): Promise<FleetPod[]> {
+    let seen: FleetPod[] = [];
+    await waitFor(
+      async () => {
+        seen = await this.pods(workload);
+        return seen.length === count;
+      },
+      {
+        what: `${count} pods of ${workload} serve`,
+        limitMs,
+        everyMs: 200,
+        explain: () => JSON.stringify(seen),
+      },
+    );
+    return seen;
+  }
+
+  nodeOf(pod: FleetPod | undefined): FleetNode {
+    const found = this.#fleet.nodes.find(({ name }) => name === pod?.node);
+    assert.ok(found, `${pod?.name} is on no node`);
+    return found;
+  }
+
+  async place(of: string | FleetPod): Promise<Place> {
+    const pod = typeof of === "string" ? (await this.pods(of))[0] : of;
+    return inPod(this.nodeOf(pod), pod?.status?.podIp ?? "");
+  }
+
+  /** Waits until the service has addresses. */
+  async addresses(name: string): Promise<{ readonly ip: string; readonly nodePort: number }> {
+    return waitFor(
+      async () => {
+        const services = await this.#fleet.ask<ServiceJson[]>(["get", "services", ...namespace]);
+        const found = services.find((service) => service.name === name);
+        const ip = found?.virtualIps?.[0];
+        return ip !== undefined && { ip, nodePort: found?.nodePorts?.[0]?.nodePort ?? 0 };
+      },
+      { what: `${name} has an address`, limitMs },
+    );
+  }
+
+  async nodeIsReady(node: FleetNode, ready: boolean): Promise<void> {
+    await waitFor(
+      async () => {
+        const nodes = await this.#fleet.ask<{ name: string; ready?: boolean }[]>(["node", "ls"]);
+        return nodes.some((it) => it.name === node.name && (it.ready === true) === ready);
+      },
+      { what: `${node.name} is ${ready ? "ready" : "given up"}`, limitMs },
+    );
+  }
+
+  lookUp(place: Place, name: string): Promise<string | string[]> {
+    return resolve<string[]>(place, this.dnsServer, "A", name);
+  }
+
+  /** None if there are none. */
+  async servers(place: Place, name: string): Promise<readonly ServerRecord[]> {
+    const found = await resolve<ServerRecord[]>(place, this.dnsServer, "SRV", name);
+    return typeof found === "string" ? [] : found;
+  }
+
+  /** Waits for an answer of this form, or for such an error's code. */
+  async answers(place: Place, address: string, port: number, expected: RegExp): Promise<void> {
+    let seen: string | undefined;
+    await waitFor(
+      async () => {
+        [seen] = await ask(place, "tcp", address, port);
+        return expected.test(seen ?? "");
+      },
+      { what: `${address}:${port} answers ${expected}`, limitMs, explain: () => `${seen}` },
+    );
+  }
+
+  /** Waits until these, and no others, answer over many connections. */
+  async onlyAnswers(place: Place, address: string, port: number, expected: readonly string[]): Promise<void> {
+    let seen: readonly string[] = [];
+    const wanted = [...expected].sort().join();
+    await waitFor(
+      async () => {
+        seen = distinct(await ask(place, "tcp", address, port, { times: 8 * expected.length }));
+        return seen.join() === wanted;
+      },
+      { what: `${address}:${port} is answered by ${wanted} only`, limitMs, explain: () => seen.join() },
+    );
+  }
+}
+
+export function isServing({ status, stopping, nodeLost }: FleetPod): boolean {
+  return status?.ready === true && stopping !== true && nodeLost !== true;
+}
+
+export function distinct(answers: readonly string[]): string[] {
+  return [...new Set(answers)].sort();
+}
+
+/** Other containers, or other counts of restarts, tell that something was started anew. */
+export function runsOf(pods: readonly FleetPod[]): string[] {
+  return pods
+    .flatMap(
+      ({ status }) => status?.containers?.map((it) => `${it.containerId} ${it.restartCount ?? 0}`) ?? [],
+    )
+    .sort();
+}

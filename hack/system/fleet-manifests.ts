@@ -1,0 +1,70 @@
+/** Parts of manifests of the fleet's tests: JSON is YAML too. */
+
+const hostname = "kubernetes.io/hostname";
+/** Longer than it takes until the last host knows that a pod leaves. */
+const drainSeconds = 5;
+
+/** The UDP port of `idle` workloads, on which nobody listens before the test does. */
+export const udpPort = 9_000;
+
+export function service(name: string, fields: object): object {
+  const ports = [{ name: "http", port: 80, targetPort: 8080 }];
+  return { name, service: { target: name, ports, ...fields } };
+}
+
+/** Tells version and name to all who ask on port 8080, as evenly on all nodes as can be; goes on for a while when it is to stop. */
+export function web(version: string, replicas: number, name = "web"): object {
+  const server =
+    'mkdir -p /tmp/www; echo "$VERSION $POD" > /tmp/www/index.html; httpd -f -p 8080 -h /tmp/www &';
+  return workload(name, replicas, {
+    podConfig: { terminationGracePeriodSeconds: 3 * drainSeconds, ...spread(name) },
+    container: {
+      // As process 1, a shell hears SIGTERM only if it says what to do.
+      command: ["sh", "-c", `${server} trap "kill $!; exit" TERM; wait`],
+      env: [
+        { name: "VERSION", value: version },
+        { name: "POD", fieldRef: "metadata.name" },
+      ],
+      ports: [{ name: "http", containerPort: 8080 }],
+      readinessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1 },
+      lifecycle: { preStop: { exec: { command: ["sleep", String(drainSeconds)] } } },
+    },
+  });
+}
+
+/** Ready for as long as it has the file `/tmp/ready`. */
+export function idle(name: string, podConfig: object, replicas = 1): object {
+  const probe = { exec: { command: ["test", "-e", "/tmp/ready"] }, periodSeconds: 1, failureThreshold: 1 };
+  return workload(name, replicas, {
+    podConfig: { terminationGracePeriodSeconds: 1, ...podConfig },
+    container: {
+      command: ["sh", "-c", "touch /tmp/ready; exec sleep 100000"],
+      ports: [{ name: "udp", containerPort: udpPort, protocol: "UDP" }],
+      readinessProbe: probe,
+    },
+  });
+}
+
+export function onlyOn(node: string): object {
+  return { nodeSelector: { [hostname]: node } };
+}
+
+export function spread(app: string): object {
+  const constraint = {
+    maxSkew: 1,
+    topologyKey: hostname,
+    whenUnsatisfiable: "DoNotSchedule",
+    labelSelector: { matchLabels: { app } },
+  };
+  return { labels: { app }, topologySpreadConstraints: [constraint] };
+}
+
+function workload(
+  name: string,
+  replicas: number,
+  { podConfig, container }: { readonly podConfig: object; readonly container: object },
+): object {
+  const resources = { requests: { cpu: "10m", memory: "16Mi" } };
+  const main = { name: "main", image: "localhost/forage/busybox:1", resources, ...container };
+  return { name, containerService: { scaling: { replicas }, podConfig, container: main } };
+}

@@ -1,0 +1,137 @@
+import { createSocket } from "node:dgram";
+import { Resolver } from "node:dns/promises";
+import { connect } from "node:net";
+import { argv, stdout } from "node:process";
+
+/*
+ * One end of a conversation, for running in the network namespace of a pod or a host:
+ *   ask tcp|udp ADDRESS PORT TIMES [OWN_PORT]   what was answered, as a JSON list
+ *   dns SERVER TYPE NAME                        the records, or the error's code, as JSON
+ *   load ADDRESS PORT CLIENTS                   until SIGTERM; then a `LoadResult`
+ *   answer NAME PORT                            tells its name to all who ask by UDP
+ */
+
+/** Of requests that went on until they were ended. */
+export interface LoadResult {
+  /** How often each answer came. */
+  readonly answers: Readonly<Record<string, number>>;
+  readonly answered: number;
+  readonly failed: number;
+  /** The first of them, in words. */
+  readonly failures: readonly string[];
+  readonly slowestMs: number;
+}
+
+const patienceMs = 30_000;
+/** Datagrams may get lost on their way. */
+const askAgainMs = 1_000;
+const toldFailures = 20;
+
+/** The last line of the page at `/`, on a connection of its own. Rejects if it is cut short. */
+function askByTcp(address: string, port: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = "";
+    const request = "GET / HTTP/1.0\r\n\r\n";
+    const socket = connect({ host: address, port, timeout: patienceMs }, () => socket.write(request));
+    socket.setEncoding("utf8").on("data", (chunk: string) => {
+      text += chunk;
+    });
+    socket.on("timeout", () => socket.destroy(new Error("silent")));
+    socket.on("error", reject);
+    socket.on("close", () => {
+      const [head = "", body = ""] = text.split("\r\n\r\n");
+      if (head.includes(" 200 ") && body.endsWith("\n")) resolve(body.trim());
+      else reject(new Error(`cut short: ${JSON.stringify(text)}`));
+    });
+  });
+}
+
+function askByUdp(address: string, port: number, ownPort: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = createSocket("udp4");
+    const ask = (): void => socket.send("?", (error) => error && fail(error));
+    const again = setInterval(ask, askAgainMs);
+    const end = setTimeout(() => fail(new Error("silent")), patienceMs);
+    const close = (): void => {
+      clearInterval(again);
+      clearTimeout(end);
+      socket.close();
+    };
+    const fail = (error: Error): void => {
+      close();
+      reject(error);
+    };
+    socket.once("error", fail);
+    socket.once("message", (bytes) => {
+      close();
+      resolve(bytes.toString());
+    });
+    socket.bind(ownPort, () => socket.connect(port, address, ask));
+  });
+}
+
+async function ask([protocol, address = "", port, times, ownPort]: readonly string[]): Promise<string[]> {
+  const answers: string[] = [];
+  for (let i = 0; i < Number(times); i++) {
+    const answer =
+      protocol === "udp"
+        ? askByUdp(address, Number(port), Number(ownPort ?? 0))
+        : askByTcp(address, Number(port));
+    answers.push(await answer.catch(codeOf));
+  }
+  return answers;
+}
+
+async function dns([server = "", type = "A", name = ""]: readonly string[]): Promise<unknown> {
+  const resolver = new Resolver({ timeout: 5_000, tries: 4 });
+  resolver.setServers([server]);
+  return resolver.resolve(name, type).catch(codeOf);
+}
+
+async function load([address = "", port, clients]: readonly string[]): Promise<LoadResult> {
+  const answers: Record<string, number> = {};
+  const failures: string[] = [];
+  let ended = false;
+  let failed = 0;
+  let slowestMs = 0;
+  process.once("SIGTERM", () => {
+    ended = true;
+  });
+  const client = async (): Promise<void> => {
+    while (!ended) {
+      const startMs = performance.now();
+      try {
+        const answer = await askByTcp(address, Number(port));
+        answers[answer] = (answers[answer] ?? 0) + 1;
+        slowestMs = Math.max(slowestMs, Math.round(performance.now() - startMs));
+      } catch (error) {
+        failed += 1;
+        if (failures.length < toldFailures) failures.push(`${new Date().toISOString()} ${error}`);
+      }
+    }
+  };
+  stdout.write("started\n");
+  await Promise.all(Array.from({ length: Number(clients) }, client));
+  const answered = Object.values(answers).reduce((sum, count) => sum + count, 0);
+  return { answers, answered, failed, failures, slowestMs };
+}
+
+function answer([name = "", port]: readonly string[]): void {
+  const socket = createSocket("udp4");
+  socket.on("message", (_, from) => socket.send(name, from.port, from.address));
+  socket.bind(Number(port), "0.0.0.0", () => stdout.write("started\n"));
+}
+
+function codeOf(error: NodeJS.ErrnoException): string {
+  return error.code ?? error.message;
+}
+
+if (import.meta.main) {
+  const [what, ...rest] = argv.slice(2);
+  const print = (value: unknown) => stdout.write(`${JSON.stringify(value)}\n`);
+  if (what === "ask") print(await ask(rest));
+  else if (what === "dns") print(await dns(rest));
+  else if (what === "load") print(await load(rest));
+  else if (what === "answer") answer(rest);
+  else throw new RangeError(`ask, dns, load or answer, not ${what}`);
+}
