@@ -11,6 +11,9 @@ import { readyEndpointCount } from "./destination/endpoints.ts";
 import type { EventLimits } from "./events/limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
+import { type CertificateSource, noCertificateSource } from "./gateway/certificate-source.ts";
+import { troubleText } from "./gateway/conditions.ts";
+import { GatewayTable } from "./gateway/gateway-table.ts";
 import { Assignments } from "./link/assignments.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Prefetches } from "./link/prefetches.ts";
@@ -45,6 +48,8 @@ export interface CoreOptions {
   readonly authority: CertificateAuthority;
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
+  /** Of hostnames whose routes name no secret. Default: there are none. */
+  readonly certificates?: CertificateSource;
   readonly clock: Clock;
   readonly log: Logger;
   /** That many lowercase letters and digits. */
@@ -82,7 +87,10 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
   recordChanges(state, events);
   const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
-  const controls = controlOptions(options, state, metrics, events);
+  const { vault, defer } = options;
+  const source = options.certificates ?? noCertificateSource();
+  const gateways = new GatewayTable({ state, vault, source, events, clock, defer });
+  const controls = controlOptions(options, { state, metrics, events, gateways });
   const assignments = new Assignments({ state, vault: options.vault, issuer: options.issuer, clock, log });
   const prefetches = new Prefetches({
     clock,
@@ -112,12 +120,14 @@ export async function startCore(options: CoreOptions): Promise<Core> {
       control,
       planner,
       events,
+      gateways,
       heartbeatIntervalMs,
     }),
     stopSessions: () => sessions.stop(),
     close: async () => {
       await control.close();
       metrics.close();
+      gateways.close();
       await events.close();
       over.abort();
       await following;
@@ -127,9 +137,17 @@ export async function startCore(options: CoreOptions): Promise<Core> {
 
 function controlOptions(
   { store, clock, log, config, randomName }: CoreOptions,
-  state: State,
-  metrics: MetricsDesk,
-  events: EventStore,
+  {
+    state,
+    metrics,
+    events,
+    gateways,
+  }: {
+    readonly state: State;
+    readonly metrics: MetricsDesk;
+    readonly events: EventStore;
+    readonly gateways: GatewayTable;
+  },
 ): ControlOptions {
   const { progressDeadlineSeconds, placementDeadlineSeconds, stableSeconds } = config.rollout;
   return {
@@ -150,6 +168,8 @@ function controlOptions(
     rebalance: rebalanceSchedule(config),
     addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
+    routeTrouble: (kind, namespace, name) =>
+      troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
   };
 }
 
@@ -160,6 +180,10 @@ function addressRanges({ services }: CoreOptions["config"]): AddressRanges {
   if (virtualIps.length === 0 || nodePorts === undefined)
     throw new ConfigError("services: virtualIps and nodePorts must be ranges");
   return { virtualIps, loadBalancerIps, nodePorts };
+}
+
+function virtualIpRanges({ services }: Pick<Config, "services">): string[] {
+  return [services.virtualIps, ...(services.virtualIps6 === undefined ? [] : [services.virtualIps6])];
 }
 
 function eventLimits({ events }: CoreOptions["config"]): EventLimits {
@@ -178,16 +202,14 @@ function servicesOptions(
     readonly control: Control;
     readonly planner: Planner;
     readonly events: EventStore;
+    readonly gateways: GatewayTable;
     readonly heartbeatIntervalMs: number;
   },
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
-function virtualIpRanges({ services }: Pick<Config, "services">): string[] {
-  return [services.virtualIps, ...(services.virtualIps6 === undefined ? [] : [services.virtualIps6])];
-}
-
   const { randomName, randomBytes } = options;
-  const { state, sessions, tunnels, metrics, control, planner, events, heartbeatIntervalMs } = parts;
+  const { state, sessions, tunnels, metrics, control, planner, events, gateways, heartbeatIntervalMs } =
+    parts;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
   return {
@@ -212,6 +234,7 @@ function virtualIpRanges({ services }: Pick<Config, "services">): string[] {
       planner,
       nodePorts,
       loadBalancerIps,
+      gateways,
       explainPlacement: control.explainPlacement,
       rolloutView: (key) => rollouts.rolloutView(key),
     },
@@ -221,6 +244,7 @@ function virtualIpRanges({ services }: Pick<Config, "services">): string[] {
       sessions,
       assignments: parts.assignments,
       services: serviceTableOf(state, options),
+      gateways,
       metrics,
       prefetches: parts.prefetches,
       clock,

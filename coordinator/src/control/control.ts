@@ -46,6 +46,8 @@ export interface ControlOptions {
   /** What services' addresses are taken from. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
+  /** What is wrong with a route or a service's inline route; empty: nothing. */
+  readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
 
 export interface Control {

@@ -47,10 +47,11 @@ export function isWell(conditions: readonly Condition[]): boolean {
   return conditions.every(({ type, status }) => status === (type !== "Conflicted"));
 }
 
-/** One line. */
-export function conditionsText(conditions: readonly Condition[]): string {
-  const wrong = conditions.filter(({ type, status }) => status !== (type !== "Conflicted"));
-  if (wrong.length === 0) return "is in force";
+/** One line about what is wrong with what the route asks for, whether it has reached its gateways yet or not. Empty: nothing. */
+export function troubleText(conditions: readonly Condition[]): string {
+  const wrong = conditions.filter(
+    ({ type, status }) => type !== "Programmed" && status !== (type !== "Conflicted"),
+  );
   return wrong.map(({ reason, message }) => `${reason}: ${message}`).join("; ");
 }
 

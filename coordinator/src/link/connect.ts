@@ -3,6 +3,8 @@ import { NodeStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
+import type { GatewayReader } from "../gateway/gateway-reader.ts";
+import type { GatewayTable } from "../gateway/gateway-table.ts";
 import type { MetricsDesk } from "../metrics/metrics-desk.ts";
 import { MetricsOutbox } from "../metrics/metrics-outbox.ts";
 import { encodeRecord } from "../model/codec.ts";
@@ -27,6 +29,7 @@ export interface ConnectOptions {
   readonly sessions: Sessions;
   readonly assignments: Assignments;
   readonly services: ServiceTable;
+  readonly gateways: GatewayTable;
   readonly metrics: MetricsDesk;
   readonly prefetches: Prefetches;
   readonly clock: Clock;
@@ -35,6 +38,11 @@ export interface ConnectOptions {
   /** Of the store: grows with each restore. */
   readonly epoch: number;
   readonly heartbeatIntervalMs: number;
+}
+
+/** With what one stream has of its own. */
+interface SessionOptions extends ConnectOptions {
+  readonly gateway: GatewayReader;
 }
 
 /**
@@ -52,15 +60,17 @@ export async function* connect(
   await recordReport(node, hello, options);
   const session = options.sessions.open(node, hello);
   const signal = AbortSignal.any([context.signal, session.ended.signal]);
-  const listening = listen(incoming, session, hello, options).catch((error: unknown) =>
-    session.ended.abort(error),
+  const gateway = options.gateways.open(node, () => session.wake.raise());
+  const listening = listen(incoming, session, hello, { ...options, gateway: gateway.reader }).catch(
+    (error: unknown) => session.ended.abort(error),
   );
   try {
     yield { message: { $case: "welcome", value: welcome(options) } };
-    yield* send(node, session, signal, options);
+    yield* send(node, session, signal, { ...options, gateway: gateway.reader });
     if (session.ended.signal.aborted && !context.signal.aborted) throw session.ended.signal.reason;
   } finally {
     session.ended.abort(new CoordinatorError("ABORTED", "the stream ended"));
+    gateway.close();
     options.sessions.close(session);
     void listening;
   }
@@ -87,7 +97,7 @@ async function* send(
   node: string,
   session: Session,
   signal: AbortSignal,
-  { state, epoch, assignments, services, metrics, prefetches, clock }: ConnectOptions,
+  { state, epoch, assignments, services, gateway, metrics, prefetches, clock }: SessionOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
   const measuring = new MetricsOutbox(metrics, node);
@@ -121,6 +131,7 @@ async function* send(
       const { version, messages } = services.after(told);
       told = version;
       yield* messages;
+      yield* gateway.due();
       for (const request of session.requests.splice(0))
         yield { message: { $case: "session", value: request } };
       const cancel = wakeForTokens(outbox, session, clock);
@@ -148,7 +159,7 @@ async function listen(
   incoming: AsyncIterator<ConnectRequest>,
   session: Session,
   hello: Hello,
-  options: ConnectOptions,
+  options: SessionOptions,
 ): Promise<void> {
   await recordHello(session.node, hello.pods, options);
   while (true) {
@@ -164,7 +175,7 @@ async function take(
   request: ConnectRequest,
   session: Session,
   hello: Hello,
-  options: ConnectOptions,
+  options: SessionOptions,
 ): Promise<void> {
   const { message } = request;
   switch (message?.$case) {
@@ -198,6 +209,7 @@ async function take(
       return;
     case "gateway":
       options.sessions.heard(session);
+      options.gateway.take(message.value);
       return;
     case "hello":
       throw new CoordinatorError("INVALID", "hello is said once");

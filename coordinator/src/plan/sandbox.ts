@@ -17,7 +17,7 @@ export interface SandboxOptions {
   /** Of the controllers; what a copy of the coordinator's has instead is left out. */
   readonly control: Omit<
     ControlOptions,
-    "store" | "state" | "clock" | "log" | "events" | "metrics" | "readyEndpoints"
+    "store" | "state" | "clock" | "log" | "events" | "metrics" | "readyEndpoints" | "routeTrouble"
   >;
   /** Lets everything run that can run, and others that wait for their turn. */
   readonly turn: () => Promise<void>;
@@ -97,6 +97,7 @@ export class Sandbox {
       events: { record: () => {} },
       // Nobody takes traffic here.
       readyEndpoints: () => 0,
+      routeTrouble: () => "",
     });
     this.#running = { control, metrics };
     return control;

@@ -18,6 +18,7 @@ import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import { changeNode, noSuchNode } from "./change-node.ts";
 import { drainView, nodeView } from "./node-view.ts";
+import type { GatewayStatuses } from "./route-view.ts";
 
 export interface DrainOptions {
   readonly store: Store;
@@ -25,6 +26,7 @@ export interface DrainOptions {
   readonly clock: Clock;
   readonly unplaced: Pick<Unplaced, "get">;
   readonly recorder: EventRecorder;
+  readonly gateways: GatewayStatuses;
 }
 
 /** Of a drain. */
@@ -61,7 +63,7 @@ export async function drainNode(
     reason: "DrainStarted",
     message: `its pods are to leave it${force ? ", whatever their budgets" : ""}`,
   });
-  return { node: nodeView(state, node) };
+  return { node: nodeView(state, node, options.gateways) };
 }
 
 /** Changes of pods come by the hundred; people read less often. */

@@ -17,9 +17,9 @@ export type NodeHandlers = Pick<
 >;
 
 export function nodeHandlers(options: NodeOptions): NodeHandlers {
-  const { state } = options;
+  const { state, gateways } = options;
   return {
-    listNodes: async () => ({ nodes: state.nodes().map((node) => nodeView(state, node)) }),
+    listNodes: async () => ({ nodes: state.nodes().map((node) => nodeView(state, node, gateways)) }),
     updateNode: (request) => updateNode(request, options),
     drainNode: (request) => drainNode(request, options),
     watchDrain: (request, { signal }) => watchDrain(request, signal, options),

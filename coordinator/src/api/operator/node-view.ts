@@ -8,11 +8,13 @@ import { podSpecOf } from "../../model/pod-spec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { NodeEntry, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
+import { type GatewayStatuses, gatewayView } from "./route-view.ts";
 
-export function nodeView(state: State, node: NodeEntry): Node {
+export function nodeView(state: State, node: NodeEntry, gateways: GatewayStatuses): Node {
   const { record, report, health } = node;
   const pods = state.podsOnNode(node.name);
   const problems = nodeProblems(report?.report).map(({ message }) => message);
+  const gateway = gateways.nodeState(node.name);
   const lostMs = health.ready ? undefined : health.sinceMs;
   return {
     name: node.name,
@@ -32,7 +34,7 @@ export function nodeView(state: State, node: NodeEntry): Node {
     notReadySince: lostMs === undefined ? record.notReadySince : toTimestamp(lostMs),
     drain: record.drain && drainView(record.drain),
     conditionTaints: conditionTaints(node).map(taintView),
-    gateway: undefined,
+    gateway: gateway && gatewayView(gateway),
   };
 }
 

@@ -35,6 +35,7 @@ import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
 import { type PlanHandlerOptions, plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { listRevisions } from "./revisions.ts";
+import { routeView } from "./route-view.ts";
 import { runCronJob } from "./run-cron-job.ts";
 import { updateRollout } from "./update-rollout.ts";
 import { endpointViews, podView, resourceView } from "./views.ts";
@@ -102,10 +103,12 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
   };
 }
 
-function viewOf(entry: ResourceEntry, { state, clock, autoscale }: OperatorOptions): wire.Resource {
+function viewOf(entry: ResourceEntry, options: OperatorOptions): wire.Resource {
+  const { state, clock, autoscale, gateways } = options;
   const { kind, namespace, name } = entry.record;
   const autoscaling = kind === "container_service" ? autoscale.statusOf(namespace, name) : undefined;
-  return { ...resourceView(state, entry, clock.nowMs()), autoscaling };
+  const route = gateways.statusOf(kind, namespace, name);
+  return { ...resourceView(state, entry, clock.nowMs()), autoscaling, route: route && routeView(route) };
 }
 
 function listPods(

@@ -7,11 +7,13 @@ import type { Store } from "../../store/index.ts";
 import { validateUpdateNode } from "../validate/update-node.ts";
 import { changeNode } from "./change-node.ts";
 import { nodeView } from "./node-view.ts";
+import type { GatewayStatuses } from "./route-view.ts";
 
 export interface UpdateNodeOptions {
   readonly store: Store;
   readonly state: State;
   readonly clock: Clock;
+  readonly gateways: GatewayStatuses;
 }
 
 /** Throws INVALID, NOT_FOUND, or CONFLICT when the record changes again and again. A node that takes pods again is no longer drained. */
@@ -27,7 +29,7 @@ export async function updateNode(
     const taints = changedTaints(record.taints, request, nowMs);
     return { ...record, unschedulable, drain, taints, labels: changedLabels(record.labels, request) };
   });
-  return { node: nodeView(options.state, node) };
+  return { node: nodeView(options.state, node, options.gateways) };
 }
 
 function changedLabels(

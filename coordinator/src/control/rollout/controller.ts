@@ -32,6 +32,8 @@ export interface RolloutControllerOptions {
   readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
   readonly readyEndpoints: (namespace: string, service: string) => number;
+  /** What is wrong with a route or a service's inline route; empty: nothing. */
+  readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
 
 /** Finished rollouts kept per namespace; older ones and their apply ids are forgotten. */
@@ -156,7 +158,7 @@ export class RolloutController {
   }
 
   #look(rollout: RolloutEntry): Look[] {
-    const { state, unplaced, limits, clock, readyEndpoints } = this.#options;
+    const { state, unplaced, limits, clock, readyEndpoints, routeTrouble } = this.#options;
     const { namespace, createdAt, resources } = rollout.record;
     return resources.map((target) => {
       const resource = state.resource(resourceKey(namespace, target.kind, target.name));
@@ -173,6 +175,7 @@ export class RolloutController {
         unplaced: (uid) => unplaced.get(uid),
         isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
         readyEndpoints: target.kind === "service" ? readyEndpoints(namespace, target.name) : 0,
+        routeTrouble: routeTrouble?.(target.kind, namespace, target.name) ?? "",
         nowMs: clock.nowMs(),
         limits,
       };

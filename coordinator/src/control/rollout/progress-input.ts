@@ -33,6 +33,8 @@ export interface ProgressInput {
   readonly rollout?: RolloutView | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
+  /** What is wrong with the route, or the service's inline route; empty: nothing. */
+  readonly routeTrouble?: string;
   readonly nowMs: number;
   readonly limits: ProgressLimits;
 }

@@ -156,8 +156,10 @@ function waiting(input: ProgressInput, waitsFor: readonly Waiting[]): ResourcePr
 }
 
 function serviceProgress(input: ProgressInput): ResourceProgress {
-  const { readyEndpoints } = input;
-  return done(input, readyEndpoints === 1 ? "1 endpoint ready" : `${readyEndpoints} endpoints ready`);
+  const { readyEndpoints, target, routeTrouble = "" } = input;
+  if (target.kind === "route") return done(input, routeTrouble === "" ? "accepted" : routeTrouble);
+  const endpoints = readyEndpoints === 1 ? "1 endpoint ready" : `${readyEndpoints} endpoints ready`;
+  return done(input, routeTrouble === "" ? endpoints : `${endpoints}; its route: ${routeTrouble}`);
 }
 
 function removal(input: ProgressInput): ResourceProgress {
