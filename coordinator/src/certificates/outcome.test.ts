@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptyHolding } from "./holding.ts";
+import { IssueError } from "./issue-error.ts";
+import { failed, pauseAfter, succeeded } from "./outcome.ts";
+
+const context = {
+  nowMs: 10_000,
+  random: 0,
+  hostnameBackOff: { baseMs: 100, capMs: 1_000 },
+  issuerBackOff: { baseMs: 50, capMs: 400 },
+};
+const before = emptyHolding("a", "acme");
+const hostnameError = new IssueError("dns: no such name", { blame: "hostname" });
+const issuerError = new IssueError("can't be reached", { blame: "issuer" });
+
+test("a certificate is renewed at two thirds of its life, give or take a tenth of that", () => {
+  const certificate = { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: 900 };
+  const again = { ...before, failures: 4, error: "x", retryAtMs: 5, renewalAskedAtMs: 1 };
+  const after = succeeded(again, "acme", certificate, 0.5);
+  assert.deepEqual(after, { ...before, certificate, renewAtMs: 600 });
+  assert.equal(succeeded(before, "acme", certificate, 0).renewAtMs, 540);
+  assert.equal(succeeded(before, "acme", certificate, 1).renewAtMs, 660);
+});
+
+test("each failure of a hostname makes its next wait longer", () => {
+  const once = failed(before, hostnameError, context);
+  assert.equal(once.retryAtMs, 10_100);
+  assert.equal(once.error, "dns: no such name");
+  const twice = failed(once, hostnameError, context);
+  assert.deepEqual([twice.failures, twice.retryAtMs, twice.retryAtAsked], [2, 10_200, false]);
+});
+
+test("a failed renewal keeps the certificate", () => {
+  const certificate = { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: 900 };
+  assert.equal(failed({ ...before, certificate }, hostnameError, context).certificate, certificate);
+});
+
+test("that the issuer can't be reached isn't held against the hostname", () => {
+  assert.equal(failed(before, issuerError, context), before);
+  assert.deepEqual(pauseAfter(undefined, issuerError, context), {
+    failures: 1,
+    error: "can't be reached",
+    untilMs: 10_050,
+  });
+});
+
+test("attempts that were on their way when the issuer went count once", () => {
+  const pause = pauseAfter(undefined, issuerError, context);
+  assert.equal(pauseAfter(pause, issuerError, context), pause);
+  const later = pauseAfter(pause, issuerError, { ...context, nowMs: 10_050 });
+  assert.deepEqual([later?.failures, later?.untilMs], [2, 10_150]);
+});
+
+test("an issuer that turns a hostname down is well", () => {
+  const pause = pauseAfter(undefined, issuerError, context);
+  assert.equal(pauseAfter(pause, hostnameError, context), undefined);
+});
+
+test("too many requests: the hostname waits as asked, all others for ten minutes at most", () => {
+  const error = new IssueError("rateLimited", { blame: "rate", retryAfterMs: 3_600_000 });
+  const after = failed(before, error, context);
+  assert.deepEqual([after.retryAtMs, after.retryAtAsked], [3_610_000, true]);
+  assert.equal(pauseAfter(undefined, error, context)?.untilMs, 610_000);
+});
+
+test("a slip of the authority's doesn't stop us for years", () => {
+  const error = new IssueError("busy", { blame: "rate", retryAfterMs: 1e15 });
+  assert.equal(failed(before, error, context).retryAtMs, 10_000 + 7 * 24 * 3_600_000);
+});
+
+test("messages are one line of a bounded length", () => {
+  const { message } = new IssueError(`a\n\tb\u001b[31m\u2028${"x".repeat(2_000)}`, { blame: "hostname" });
+  assert.match(message, /^a b \[31m x+…$/);
+  assert.equal(message.length, 500);
+});

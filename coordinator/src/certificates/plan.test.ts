@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { emptyHolding, type Holding } from "./holding.ts";
+import { type Plan, type PlanInput, planCertificates } from "./plan.ts";
+
+const dayMs = 24 * 3_600_000;
+const nowMs = 1_000 * dayMs;
+const issuer = { id: "acme", atOnce: 2 };
+
+/** A certificate of `issuer` that began 10 days ago, ends in 80 and is renewed in 50. */
+function held(hostname: string, changes: Partial<Holding> = {}, endsInMs = 80 * dayMs): Holding {
+  const certificate = {
+    chainPem: "chain",
+    keyPem: "key",
+    notBeforeMs: nowMs - 10 * dayMs,
+    notAfterMs: nowMs + endsInMs,
+  };
+  const renewAtMs = nowMs + 50 * dayMs;
+  return { ...emptyHolding(hostname, issuer.id), certificate, renewAtMs, ...changes };
+}
+
+function plan(
+  wanted: readonly string[],
+  holdings: readonly Holding[],
+  changes: Partial<PlanInput> = {},
+): Plan {
+  return planCertificates({
+    wanted: new Set(wanted),
+    holdings: new Map(holdings.map((holding) => [holding.hostname, holding])),
+    running: new Set(),
+    issuer,
+    isRefused: () => false,
+    nowMs,
+    ...changes,
+  });
+}
+
+const nothing: Plan = { start: [], stop: [], forget: [], nextMs: undefined };
+const start = (hostname: string, why: Plan["start"][number]["why"]) => ({ hostname, why });
+
+const cases: readonly { readonly name: string; readonly got: Plan; readonly expected: Partial<Plan> }[] = [
+  { name: "nothing wanted, nothing held", got: plan([], []), expected: {} },
+  { name: "a new hostname", got: plan(["a"], []), expected: { start: [start("a", "new")] } },
+  {
+    name: "a good certificate is left until it is due",
+    got: plan(["a"], [held("a")]),
+    expected: { nextMs: nowMs + 50 * dayMs },
+  },
+  {
+    name: "one that is due",
+    got: plan(["a"], [held("a", { renewAtMs: nowMs })]),
+    expected: { start: [start("a", "renewal")] },
+  },
+  {
+    name: "one that has ended",
+    got: plan(["a"], [held("a", { renewAtMs: nowMs - 30 * dayMs }, -dayMs)]),
+    expected: { start: [start("a", "renewal")] },
+  },
+  {
+    name: "one that someone wants renewed",
+    got: plan(["a"], [held("a", { renewalAskedAtMs: nowMs })]),
+    expected: { start: [start("a", "asked")] },
+  },
+  {
+    name: "one of another issuer",
+    got: plan(["a"], [held("a", { issuer: "self-signed" })]),
+    expected: { start: [start("a", "other-issuer")] },
+  },
+  {
+    name: "a failed attempt waits for its time",
+    got: plan(
+      ["a"],
+      [{ ...emptyHolding("a", "acme"), failures: 1, failedAtMs: nowMs, retryAtMs: nowMs + 5 }],
+    ),
+    expected: { nextMs: nowMs + 5 },
+  },
+  {
+    name: "a failed renewal waits for its time, too",
+    got: plan(["a"], [held("a", { renewAtMs: nowMs - dayMs, failures: 1, retryAtMs: nowMs + 5 })]),
+    expected: { nextMs: nowMs + 5 },
+  },
+  {
+    name: "asking for a renewal doesn't cut short what the authority asked for",
+    got: plan(["a"], [held("a", { renewalAskedAtMs: nowMs, retryAtAsked: true, retryAtMs: nowMs + 5 })]),
+    expected: { nextMs: nowMs + 5 },
+  },
+  {
+    name: "a paused issuer isn't asked",
+    got: plan(["a", "b"], [held("b")], { pausedUntilMs: nowMs + 7 }),
+    expected: { nextMs: nowMs + 7 },
+  },
+  { name: "what is refused", got: plan(["*.a"], [], { isRefused: () => true }), expected: {} },
+  { name: "one that is running", got: plan(["a"], [], { running: new Set(["a"]) }), expected: {} },
+  {
+    name: "no more than so many at once, and those without a certificate first, then those that end first",
+    got: plan(
+      ["late", "new", "soon"],
+      [held("late", { renewAtMs: nowMs }, 9 * dayMs), held("soon", { renewAtMs: nowMs }, dayMs)],
+    ),
+    expected: { start: [start("new", "new"), start("soon", "renewal")] },
+  },
+  {
+    name: "running ones take places",
+    got: plan(["a", "b", "c"], [], { running: new Set(["c"]) }),
+    expected: { start: [start("a", "new")] },
+  },
+  {
+    name: "a running one that nobody wants any more",
+    got: plan([], [], { running: new Set(["a"]) }),
+    expected: { stop: ["a"] },
+  },
+  {
+    name: "what nobody wants is kept while it is good, in case it is wanted again",
+    got: plan([], [held("a")]),
+    expected: { nextMs: nowMs + 80 * dayMs },
+  },
+  {
+    name: "what nobody wants and has ended goes",
+    got: plan([], [held("a", {}, -1)]),
+    expected: { forget: ["a"] },
+  },
+  {
+    name: "failures are remembered for a week, so that who deletes and applies a route doesn't count anew",
+    got: plan([], [{ ...emptyHolding("a", "acme"), failures: 3, failedAtMs: nowMs - dayMs }]),
+    expected: { nextMs: nowMs + 6 * dayMs },
+  },
+];
+
+for (const { name, got, expected } of cases)
+  test(name, () => assert.deepEqual(got, { ...nothing, ...expected }));
