@@ -7,6 +7,7 @@ import { type Clock, pause } from "./clock.ts";
 import type { Config } from "./config.ts";
 import type { PodDevices } from "./devices/devices.ts";
 import { DiskUpkeep } from "./disk-upkeep.ts";
+import type { Gateway } from "./gateway/gateway.ts";
 import type { HostAbilities } from "./host-abilities.ts";
 import { HostLogs } from "./host-logs.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
@@ -54,6 +55,7 @@ export interface AgentParts {
   readonly network: PodNetwork;
   readonly networkFiles: NetworkFiles;
   readonly services: ServiceNetwork;
+  readonly gateway: Gateway;
   readonly devices: PodDevices;
   readonly makeVolumes: (events: VolumeEvents) => PodVolumes;
   /** Makes probes, and the calls of hooks. */
@@ -166,6 +168,8 @@ export class Agent {
       this.#logs.diskChanged();
     });
     log.info({ pods: journal.desired().size, revision: String(journal.revision) }, "journal-loaded");
+    // Nothing of it needs containerd.
+    parts.gateway.start();
     // The link says hello with all these pods, so they must be known before it does.
     this.ready = this.#takeOver(recordedPods(journal, this.#reader));
     const { signal } = this.#closing;
@@ -204,13 +208,14 @@ export class Agent {
 
   /** Stops the agent; containers go on running. */
   async close(): Promise<void> {
-    const { network, runtime, services } = this.#parts;
+    const { network, runtime, services, gateway } = this.#parts;
     this.#closing.abort();
     this.#sessions.close();
     this.#prefetcher.close();
     this.#capacity.close();
     await Promise.all([this.#supervisor.close(), this.#http?.close(), this.#meter.close(), ...this.#running]);
     await this.#diskUpkeep.close();
+    await gateway.close();
     await services.close();
     await Promise.all([network.close(), runtime.close(), this.#volumes.close(), this.#logs.close()]);
     await Promise.all([this.#saver.close(), this.#tokens.close()]);
@@ -325,7 +330,7 @@ export class Agent {
   }
 
   #makeLink(): CoordinatorLink {
-    const { config, version, sessionId, clock, random, services, log } = this.#parts;
+    const { config, version, sessionId, clock, random, services, gateway, log } = this.#parts;
     return new CoordinatorLink({
       enroll: {
         address: config.coordinator,
@@ -346,6 +351,7 @@ export class Agent {
       meter: this.#meter,
       prefetcher: this.#prefetcher,
       services,
+      gateway,
       removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
       events: linkEvents(log),

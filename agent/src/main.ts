@@ -9,8 +9,11 @@ import { hostReader } from "./capacity/read-host.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { HostDevices } from "./devices/host-devices.ts";
+import type { HostGateway } from "./gateway/host-gateway.ts";
+import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
+import { loadJournalKey } from "./journal/journal-key.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
@@ -42,13 +45,14 @@ async function main(): Promise<void> {
   logWarnings(log);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await lockDirectory(config.dataDir);
+  const services = await openServices(config, log);
   const agent = await Agent.start({
     config,
     version: VERSION,
     clock: systemClock,
     random: Math.random,
     sessionId: randomUUID(),
-    journalKeyFile: credential(process.env.CREDENTIALS_DIRECTORY, "journal-key"),
+    journalKeyFile: journalKeyFile(),
     runtime: makeRuntime(config),
     network: makeNetwork(config, log),
     networkFiles: new HostNetworkFiles({
@@ -58,7 +62,8 @@ async function main(): Promise<void> {
         servers: config.dns ? [parsePodCidr(config.podCidr).gateway] : [],
       },
     }),
-    services: await openServices(config, log),
+    services,
+    gateway: await openNodeGateway(config, services, log),
     devices: new HostDevices({ pool: config.devices, directory: join(config.dataDir, "devices") }),
     makeVolumes: (events) =>
       new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
@@ -128,6 +133,26 @@ function openServices(config: Config, log: AgentLog): Promise<HostServiceNetwork
     run: runCommand,
     onProblem: (event, err) => log.warn({ err }, event),
   });
+}
+
+async function openNodeGateway(
+  config: Config,
+  services: HostServiceNetwork,
+  log: AgentLog,
+): Promise<HostGateway> {
+  const { dataDir, runDir, nodeName, instance, gateway: settings } = config;
+  return openGateway({
+    ...{ dataDir, runDir, nodeName, instance, settings },
+    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile() }),
+    services: services.known,
+    run: runCommand,
+    clock: systemClock,
+    onEvent: (event, fields) => log.info(fields, event),
+  });
+}
+
+function journalKeyFile(): string | undefined {
+  return credential(process.env.CREDENTIALS_DIRECTORY, "journal-key");
 }
 
 /** Node's own warnings as log entries. One comes from every TLS connection to an address without a name, and means nothing. */

@@ -81,6 +81,11 @@ export class HostServiceNetwork implements ServiceNetwork {
     return network;
   }
 
+  /** What is known of services. */
+  get known(): Pick<KnownServices, "services" | "subscribe"> {
+    return this.#services;
+  }
+
   async start(): Promise<void> {
     if (this.#closed) return;
     this.#unsubscribe = this.#services.subscribe((changed) => void this.#rules.update(changed));

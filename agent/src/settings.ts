@@ -55,7 +55,23 @@ export interface Settings {
   readonly images: { readonly unusedDays: number; readonly highPercent: number; readonly lowPercent: number };
   /** `nodeLimitBytes` undefined: a share of the disk. `streams`: of pods that don't say. */
   readonly logs: { readonly nodeLimitBytes: number | undefined; readonly streams: LogStreams };
+  readonly gateway: GatewaySettings;
   readonly logLevel: LogLevel;
+}
+
+/** Of nodes that are gateways. */
+export interface GatewaySettings {
+  /** Envoy's program; undefined: looked for. */
+  readonly envoy: string | undefined;
+  /** Undefined: all of the host's. */
+  readonly address: string | undefined;
+  readonly httpPort: number;
+  readonly httpsPort: number;
+  /** Of clients, at a time. */
+  readonly connectionsMax: number;
+  readonly memoryLimitBytes: number;
+  /** How many proxies in front of the gateway are believed when they say where a request comes from. */
+  readonly trustedProxies: number;
 }
 
 export type LogStreams = "combined" | "separate";
@@ -115,6 +131,13 @@ export const SETTINGS: readonly Setting[] = [
   { path: "images.lowPercent", shape: "PERCENT", read: wholeNumber(0, 100) },
   { path: "logs.nodeLimit", shape: "QUANTITY", read: byteQuantity },
   { path: "logs.streams", shape: LOG_STREAMS.join("|"), read: oneOf(LOG_STREAMS) },
+  { path: "gateway.envoy", shape: "FILE", read: absolutePath },
+  { path: "gateway.address", shape: "ADDRESS", read: anyAddress },
+  { path: "gateway.httpPort", shape: "PORT", read: wholeNumber(1, 65_535) },
+  { path: "gateway.httpsPort", shape: "PORT", read: wholeNumber(1, 65_535) },
+  { path: "gateway.connectionsMax", shape: "N", read: wholeNumber(10, 1_000_000) },
+  { path: "gateway.memoryLimit", shape: "QUANTITY", read: byteQuantity },
+  { path: "gateway.trustedProxies", shape: "N", read: wholeNumber(0, 10) },
   { path: "logLevel", shape: LEVELS.join("|"), read: oneOf(LEVELS) },
 ];
 
@@ -194,6 +217,15 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
       nodeLimitBytes: get<number | undefined>("logs.nodeLimit", undefined),
       streams: get<LogStreams>("logs.streams", "combined"),
     },
+    gateway: {
+      envoy: get<string | undefined>("gateway.envoy", undefined),
+      address: get<string | undefined>("gateway.address", undefined),
+      httpPort: get("gateway.httpPort", 80),
+      httpsPort: get("gateway.httpsPort", 443),
+      connectionsMax: get("gateway.connectionsMax", 50_000),
+      memoryLimitBytes: get("gateway.memoryLimit", 1024 ** 3),
+      trustedProxies: get("gateway.trustedProxies", 0),
+    },
     logLevel: get<LogLevel>("logLevel", "info"),
   };
 }
@@ -233,6 +265,11 @@ function address6(value: unknown): string {
 
 function isReachable6(text: string): boolean {
   return isIP(text) === 6 && !/%|^(fe[89ab]|::)/i.test(text);
+}
+
+function anyAddress(value: unknown): string {
+  if (typeof value === "string" && isIP(value) !== 0) return value;
+  throw new Error("an IP address");
 }
 
 /** It becomes part of the node's certificate. */

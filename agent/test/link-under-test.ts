@@ -15,6 +15,7 @@ import type { Pod } from "../src/pods/pod.ts";
 import type { PodStatus } from "../src/pods/pod-status.ts";
 import { aHost } from "./a-host.ts";
 import type { FakeCoordinator } from "./fake-coordinator.ts";
+import { NoGateway } from "./no-gateway.ts";
 import { NoServices } from "./no-services.ts";
 
 /** The link with a real journal, and pods that are only noted. */
@@ -54,6 +55,7 @@ export class LinkUnderTest {
       pods: this.#assigned(),
       reader: new AssignmentReader(aHost(), new Map(), () => this.identity.authorityPem),
       services: new NoServices(),
+      gateway: new NoGateway(),
       removeClaims: (claims) => {
         this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
       },

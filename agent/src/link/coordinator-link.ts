@@ -2,6 +2,7 @@ import { renewAtMs, renewalState } from "@forage/identity/renewal";
 import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import type { ImagePrefetcher } from "../images/image-prefetcher.ts";
 import type { Journal } from "../journal/journal.ts";
 import type { PodMeter } from "../metrics/pod-meter.ts";
@@ -39,6 +40,7 @@ export interface LinkOptions {
   /** Pulls images ahead of pods when asked to. */
   readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
   readonly services: ServiceNetwork;
+  readonly gateway: Gateway;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
   readonly events: LinkEvents;
@@ -216,7 +218,7 @@ export class CoordinatorLink {
   #streamOptions(): StreamOptions {
     const { clock, journal, pods, reader, outbox, node, services, meter, prefetcher, ...rest } =
       this.#options;
-    const { removeClaims, openSession } = rest;
+    const { gateway, removeClaims, openSession } = rest;
     return {
       clock,
       journal,
@@ -225,6 +227,7 @@ export class CoordinatorLink {
       outbox,
       node,
       services,
+      gateway,
       meter,
       prefetcher,
       removeClaims,

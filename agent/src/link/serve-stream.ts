@@ -3,11 +3,13 @@ import type {
   AssignmentDelta,
   AssignmentSnapshot,
   ClaimRef,
+  GatewayStatus,
   IdentityTokens,
   SessionRequest,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
+import type { Gateway } from "../gateway/gateway.ts";
 import type { ImagePrefetcher } from "../images/image-prefetcher.ts";
 import type { Journal } from "../journal/journal.ts";
 import { JournalError } from "../journal/journal-error.ts";
@@ -30,6 +32,7 @@ export interface StreamOptions {
   readonly outbox: StatusOutbox;
   readonly node: NodeSource;
   readonly services: ServiceNetwork;
+  readonly gateway: Gateway;
   readonly meter: Pick<PodMeter, "ask" | "ended">;
   readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
@@ -46,6 +49,8 @@ const HEARTBEAT_DEFAULT_MS = 3_000;
 export async function serveStream(connection: Connection, options: StreamOptions): Promise<void> {
   const over = new AbortController();
   options.services.restart();
+  options.gateway.restart();
+  const untell = tellOfGateway(connection, options.gateway);
   const sending = Promise.all([
     sendStatuses(connection, options, over.signal),
     beat(connection, options, over.signal),
@@ -76,6 +81,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
           options.services.take(message.value);
           break;
         case "gateway":
+          options.gateway.take(message.value);
           break;
         case "welcome":
           throw new LinkError("PROTOCOL", "the coordinator said welcome twice");
@@ -85,11 +91,20 @@ export async function serveStream(connection: Connection, options: StreamOptions
     }
   } finally {
     over.abort();
+    untell();
     options.meter.ended(connection);
     options.prefetcher.ended(connection);
     connection.close();
     await sending;
   }
+}
+
+/** As it is now, and whenever it changes, which is seldom. Returns how to stop. */
+function tellOfGateway(connection: Connection, gateway: Gateway): () => void {
+  const tell = (value: GatewayStatus): void => void connection.send({ $case: "gateway", value });
+  const status = gateway.status();
+  if (status !== undefined) tell(status);
+  return gateway.subscribe(tell);
 }
 
 async function takeAssignment(

@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { JournalKey } from "../journal/journal-key.ts";
+import type { RunCommand } from "../network/run-command.ts";
+import type { KnownServices } from "../services/known-services.ts";
+import type { GatewaySettings } from "../settings.ts";
+import { Places } from "./envoy/places.ts";
+import { EnvoyAdminSocket } from "./envoy-admin.ts";
+import { HostGateway } from "./host-gateway.ts";
+import { HostProxy } from "./host-proxy.ts";
+import { KnownGateway } from "./known-gateway.ts";
+
+export interface OpenGatewayOptions {
+  readonly settings: GatewaySettings;
+  readonly dataDir: string;
+  /** On tmpfs, where certificates' keys can't outlive the host's power. */
+  readonly runDir: string;
+  readonly nodeName: string;
+  readonly instance: string;
+  readonly key: JournalKey;
+  readonly services: Pick<KnownServices, "services" | "subscribe">;
+  readonly run: RunCommand;
+  readonly clock: Clock;
+  readonly onEvent: (event: string, fields: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Where Envoy is if nobody says; ours is put there by hand. */
+const PROGRAMS = ["/usr/lib/forage/envoy", "/usr/bin/envoy", "/usr/local/bin/envoy"];
+
+/** The gateway of a Linux host, as it was told before. */
+export async function openGateway(options: OpenGatewayOptions): Promise<HostGateway> {
+  const { settings, dataDir, runDir, nodeName: node, instance, clock, run, onEvent } = options;
+  const dir = join(dataDir, "gateway");
+  const places = new Places(join(runDir, "gateway"));
+  const known = await KnownGateway.open({
+    ...{ dir, key: options.key, clock },
+    onError: (err) => onEvent("gateway-not-kept", { err }),
+  });
+  const program = settings.envoy ?? PROGRAMS.find((path) => existsSync(path));
+  const proxy =
+    program === undefined
+      ? undefined
+      : new HostProxy({
+          ...{ program, bootstrap: places.bootstrap, log: join(dir, "envoy.log"), instance, run, clock },
+          systemd: existsSync("/run/systemd/system"),
+        });
+  const { connectionsMax, memoryLimitBytes, trustedProxies } = settings;
+  return new HostGateway({
+    ...{ known, services: options.services, proxy, clock, onEvent },
+    admin: new EnvoyAdminSocket(places.adminSocket),
+    render: {
+      ...{ places, node, trustedHops: trustedProxies, accessLog: join(dir, "access.log") },
+      address: settings.address ?? anyAddress(),
+      ports: { http: settings.httpPort, https: settings.httpsPort },
+    },
+    bootstrap: { places, node, instance, connectionsMax, memoryLimitBytes },
+  });
+}
+
+/** Every address of the host; that of IPv6 stands for both, where the kernel has it. */
+function anyAddress(): string {
+  return existsSync("/proc/net/if_inet6") ? "::" : "0.0.0.0";
+}

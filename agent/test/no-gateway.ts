@@ -1,0 +1,30 @@
+import type { GatewayStatus } from "@forage/proto/forage/agent/v1/agent";
+import type { Gateway } from "../src/gateway/gateway.ts";
+
+/** Takes everything and serves nobody: for tests in which the gateway doesn't matter. */
+export class NoGateway implements Gateway {
+  taken = 0;
+  #status: GatewayStatus | undefined;
+  readonly #listeners = new Set<(status: GatewayStatus) => void>();
+
+  start(): void {}
+  restart(): void {}
+  take(): void {
+    this.taken++;
+  }
+  status(): GatewayStatus | undefined {
+    return this.#status;
+  }
+  subscribe(listener: (status: GatewayStatus) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+  async metrics(): Promise<undefined> {}
+  async close(): Promise<void> {}
+
+  /** As if the proxy's state had changed. */
+  become(status: GatewayStatus): void {
+    this.#status = status;
+    for (const listener of this.#listeners) listener(status);
+  }
+}
