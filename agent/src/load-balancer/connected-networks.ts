@@ -1,0 +1,58 @@
+import type { networkInterfaces } from "node:os";
+import type { Link } from "../network/host-links.ts";
+import { contains, parseIpv4Cidr } from "../network/ipv4-cidr.ts";
+import { contains6, parseIpv6Cidr } from "../network/ipv6-cidr.ts";
+
+/** A subnet in which the host has an address. */
+export interface ConnectedNetwork {
+  readonly interface: string;
+  /** Normalised: `192.0.2.0/24`. */
+  readonly cidr: string;
+  readonly prefix: number;
+  has(address: string): boolean;
+}
+
+export type AddressedLink = Pick<Link, "ifname" | "addr_info">;
+
+/** Those of agents' bridges, which are the same on every host. */
+const PODS_BRIDGE = /^fg-/;
+
+/** Pure: the subnets of the host's interfaces, without loopback, pods' bridges and what reaches no further than the link. */
+export function connectedNetworks(links: readonly AddressedLink[]): ConnectedNetwork[] {
+  return links
+    .filter(({ ifname }) => ifname !== "lo" && !PODS_BRIDGE.test(ifname))
+    .flatMap(({ ifname, addr_info }) =>
+      addr_info.flatMap(({ local, prefixlen }) => networkOf(ifname, `${local}/${prefixlen}`) ?? []),
+    );
+}
+
+/** Pure: the interface on whose network the address is; undefined: on none. */
+export function interfaceFor(address: string, links: readonly AddressedLink[]): string | undefined {
+  const networks = connectedNetworks(links).filter((network) => network.has(address));
+  return networks.sort((a, b) => b.prefix - a.prefix)[0]?.interface;
+}
+
+/** What node says of the host's interfaces, in `ip`'s words: costs no process. */
+export function linksOf(interfaces: ReturnType<typeof networkInterfaces>): AddressedLink[] {
+  return Object.entries(interfaces).map(([ifname, addresses = []]) => ({
+    ifname,
+    addr_info: addresses.flatMap(({ address, cidr, family }) => {
+      const prefixlen = Number(cidr?.split("/")[1] ?? Number.NaN);
+      return Number.isNaN(prefixlen)
+        ? []
+        : [{ family: family === "IPv4" ? "inet" : "inet6", local: address, prefixlen }];
+    }),
+  }));
+}
+
+/** Single addresses, as those that we announce, are no network. */
+function networkOf(name: string, text: string): ConnectedNetwork | undefined {
+  const v4 = parseIpv4Cidr(text);
+  if (v4 !== undefined) {
+    if (v4.prefix === 32 || v4.text.startsWith("169.254.")) return undefined;
+    return { interface: name, cidr: v4.text, prefix: v4.prefix, has: (address) => contains(v4, address) };
+  }
+  const v6 = parseIpv6Cidr(text);
+  if (v6 === undefined || v6.prefix === 128 || /^fe[89ab]/.test(v6.text)) return undefined;
+  return { interface: name, cidr: v6.text, prefix: v6.prefix, has: (address) => contains6(v6, address) };
+}

@@ -1,0 +1,63 @@
+import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { join } from "node:path";
+import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import type { HeldAddress } from "./plan-holding.ts";
+
+const FILE = "held-addresses.json";
+
+/** Which of the host's addresses are ours: written down before the host gets one, so that none is ever left behind. */
+export class HeldFile {
+  readonly #dir: string;
+  #held: readonly HeldAddress[];
+
+  private constructor(dir: string, held: readonly HeldAddress[]) {
+    this.#dir = dir;
+    this.#held = held;
+  }
+
+  /** What can't be read counts as nothing; what the host still has of it the kernel drops at the end of its lease. */
+  static async open(dir: string): Promise<HeldFile> {
+    await makePrivateDirectory(dir);
+    const text = await readFile(join(dir, FILE), "utf8").catch(() => "[]");
+    return new HeldFile(dir, parse(text));
+  }
+
+  get held(): readonly HeldAddress[] {
+    return this.#held;
+  }
+
+  async add(held: HeldAddress): Promise<void> {
+    if (!this.#held.some((it) => same(it, held))) await this.#write([...this.#held, held]);
+  }
+
+  async remove(held: HeldAddress): Promise<void> {
+    await this.#write(this.#held.filter((it) => !same(it, held)));
+  }
+
+  async #write(held: readonly HeldAddress[]): Promise<void> {
+    await writeFilesDurably(this.#dir, [{ name: FILE, bytes: Buffer.from(JSON.stringify(held)) }]);
+    this.#held = held;
+  }
+}
+
+function parse(text: string): HeldAddress[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value)
+      ? value.filter(isHeld).map((it) => ({ ip: it.ip, interface: it.interface }))
+      : [];
+  } catch {
+    return [];
+  }
+}
+
+function isHeld(value: unknown): value is HeldAddress {
+  if (typeof value !== "object" || value === null || !("ip" in value) || !("interface" in value))
+    return false;
+  return typeof value.ip === "string" && isIP(value.ip) !== 0 && typeof value.interface === "string";
+}
+
+function same(a: HeldAddress, b: HeldAddress): boolean {
+  return a.ip === b.ip && a.interface === b.interface;
+}

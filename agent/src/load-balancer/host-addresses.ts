@@ -1,0 +1,58 @@
+import { familyOf } from "../network/ip-family.ts";
+import { CommandFailed, type RunCommand } from "../network/run-command.ts";
+import type { HeldAddress } from "./plan-holding.ts";
+
+/** Whether another host answers for an address; "unknown": it could not be found out. */
+export type Claim = "free" | "taken" | "unknown";
+
+/** The kernel gives it up by itself after the lease, unless that is renewed. */
+export async function putAddress(
+  run: RunCommand,
+  held: HeldAddress,
+  leaseSeconds: number | undefined,
+): Promise<void> {
+  const isIpv6 = familyOf(held.ip) === 6;
+  const lease = leaseSeconds === undefined ? "forever" : String(leaseSeconds);
+  await run("ip", [
+    ...["address", "replace", withPrefix(held.ip), "dev", held.interface],
+    // Nothing of the host's own is to be sent from it.
+    ...["valid_lft", lease, "preferred_lft", "0", "noprefixroute"],
+    // The node that had it until now may still answer, by which the kernel would take it for somebody else's.
+    ...(isIpv6 ? ["nodad"] : []),
+  ]);
+}
+
+export async function takeAddress(run: RunCommand, held: HeldAddress): Promise<void> {
+  await run("ip", ["address", "del", withPrefix(held.ip), "dev", held.interface]);
+}
+
+/** Tells all neighbours that the address is here now. */
+export async function announceAddress(run: RunCommand, { ip, interface: name }: HeldAddress): Promise<void> {
+  if (familyOf(ip) === 6) {
+    await run("ndptool", ["-t", "na", "-U", "-i", name, "-T", ip, "send"]);
+    return;
+  }
+  // Some heed only questions, some only answers.
+  for (const how of ["-U", "-A"])
+    await run("busybox", ["arping", "-q", how, "-c", "1", "-w", "1", "-I", name, "-s", ip, ip]);
+}
+
+/** Asks the network whether another host has the address. The host itself doesn't answer its own question. */
+export async function probeAddress(run: RunCommand, { ip, interface: name }: HeldAddress): Promise<Claim> {
+  try {
+    if (familyOf(ip) === 4) await run("busybox", ["arping", "-D", "-c", "2", "-w", "2", "-I", name, ip]);
+    else {
+      await run("ndisc6", ["-1", "-q", "-r", "2", "-w", "1000", ip, name]);
+      return "taken";
+    }
+    return "free";
+  } catch (error) {
+    if (!(error instanceof CommandFailed)) return "unknown";
+    if (familyOf(ip) === 4) return /reply from/i.test(error.stdout) ? "taken" : "unknown";
+    return /no response|timed out/i.test(error.stdout + error.stderr) ? "free" : "unknown";
+  }
+}
+
+function withPrefix(ip: string): string {
+  return `${ip}/${familyOf(ip) === 4 ? 32 : 128}`;
+}

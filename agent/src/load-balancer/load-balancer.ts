@@ -1,0 +1,230 @@
+import { isIP } from "node:net";
+import type { Clock } from "../clock.ts";
+import { listLinks } from "../network/host-links.ts";
+import type { RunCommand } from "../network/run-command.ts";
+import type { ServicesView } from "../services/known-services.ts";
+import { type AddressedLink, interfaceFor } from "./connected-networks.ts";
+import { HeldFile } from "./held-file.ts";
+import { announceAddress, probeAddress, putAddress, takeAddress } from "./host-addresses.ts";
+import { type HeldAddress, type HoldingStep, planHolding, type WantedAddress } from "./plan-holding.ts";
+
+export interface LoadBalancerOptions {
+  /** Of this alone; made if missing. */
+  readonly dir: string;
+  readonly services: ServicesView;
+  /** This host's name. */
+  readonly node: string;
+  /** Where addresses are announced; undefined: where their networks are. */
+  readonly interface: string | undefined;
+  readonly clock: Clock;
+  /** [0, 1). */
+  readonly random: () => number;
+  readonly run: RunCommand;
+  readonly onEvent: (event: string, fields: object) => void;
+  readonly onProblem: (event: string, error: unknown) => void;
+}
+
+/** A few times in a lease. */
+const RENEW_MS = 5_000;
+/** Neighbours are told again: what is sent to all may get lost, and a node that hasn't heard yet may answer in between. */
+const ANNOUNCE_AGAIN_MS = [250, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
+/** After giving way this node waits for up to so long before it asks whether the address is free again. */
+const YIELD_MS = 15_000;
+const PROBES_AT_ONCE = 8;
+
+const howToProbe =
+  "whether another host has taken it over can't be found out, which needs busybox (IPv4) and the package ndisc6 (IPv6)";
+
+/**
+ * Gives the host the addresses of load balancers that it is to announce. The coordinator says which; while it can't be heard, what
+ * it said last holds, until another host is found to answer for the address: that one was told later.
+ */
+export class LoadBalancer {
+  readonly #options: LoadBalancerOptions;
+  readonly #file: HeldFile;
+  /** Addresses that another host announces, with the moment from which to ask again, by the monotonic clock. */
+  readonly #yielded = new Map<string, number>();
+  readonly #announcing = new Map<string, () => void>();
+  #started = false;
+  #inCharge = false;
+  #problems: readonly string[] = [];
+  /** Addresses of which it could not be found out whether another host has them. */
+  readonly #unprobed = new Set<string>();
+  #working: Promise<void> | undefined;
+  #again = false;
+  #cancelRenewal: (() => void) | undefined;
+  #closed = false;
+
+  private constructor(options: LoadBalancerOptions, file: HeldFile) {
+    this.#options = options;
+    this.#file = file;
+  }
+
+  /** Goes on with what an agent before this one has given to the host. */
+  static async open(options: LoadBalancerOptions): Promise<LoadBalancer> {
+    const balancer = new LoadBalancer(options, await HeldFile.open(options.dir));
+    void balancer.update();
+    return balancer;
+  }
+
+  /** The kernel's rules for services are there: addresses may come. */
+  start(): Promise<void> {
+    this.#started = true;
+    return this.update();
+  }
+
+  /** Whether what is known of services is what the coordinator says now. */
+  heard(inCharge: boolean): void {
+    if (this.#inCharge === inCharge) return;
+    this.#inCharge = inCharge;
+    // Without it nothing changes for a while: it may be back at once.
+    if (inCharge) void this.update();
+  }
+
+  /** Services may have changed. Resolves when the host has what it should, or could not get it. */
+  update(): Promise<void> {
+    this.#again = true;
+    this.#working ??= this.#work().finally(() => {
+      this.#working = undefined;
+    });
+    return this.#working;
+  }
+
+  /** Empty: everything works. */
+  problems(): readonly string[] {
+    return this.#problems;
+  }
+
+  /** Addresses stay: the next agent goes on with them, or else their leases end. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelRenewal?.();
+    for (const cancel of this.#announcing.values()) cancel();
+    await this.#working;
+  }
+
+  async #work(): Promise<void> {
+    await Promise.resolve();
+    while (this.#again && !this.#closed) {
+      this.#again = false;
+      this.#cancelRenewal?.();
+      this.#cancelRenewal = undefined;
+      const wanted = this.#wanted();
+      if (wanted.length === 0 && this.#file.held.length === 0) {
+        this.#problems = [];
+        this.#yielded.clear();
+        continue;
+      }
+      try {
+        await this.#settle(wanted);
+      } catch (error) {
+        this.#options.onProblem("load-balancer-not-settled", error);
+      }
+      if (!this.#closed) this.#cancelRenewal = this.#options.clock.after(RENEW_MS, () => void this.update());
+    }
+  }
+
+  #wanted(): WantedAddress[] {
+    const { services, node } = this.#options;
+    const wanted = new Map<string, WantedAddress>();
+    for (const { loadBalancerIps, announcedBy, announcedAlone } of services.services.values()) {
+      if (announcedBy !== node) continue;
+      for (const ip of loadBalancerIps) if (isIP(ip) !== 0) wanted.set(ip, { ip, alone: announcedAlone });
+    }
+    return [...wanted.values()];
+  }
+
+  async #settle(wanted: readonly WantedAddress[]): Promise<void> {
+    const { run, interface: setting } = this.#options;
+    const links = await listLinks(run);
+    if (this.#inCharge) {
+      this.#yielded.clear();
+      this.#unprobed.clear();
+    } else await this.#lookForOthers(wanted, links);
+    const { steps, problems } = planHolding({
+      wanted,
+      links,
+      held: this.#file.held,
+      interface: setting,
+      yielded: new Set(this.#yielded.keys()),
+      started: this.#started,
+    });
+    const failures: string[] = [];
+    for (const step of steps) {
+      await this.#take(step).catch((error) => {
+        failures.push(`load balancer ${step.held.ip}: ${error instanceof Error ? error.message : error}`);
+      });
+    }
+    const unprobed = [...this.#unprobed].map((ip) => `load balancer ${ip}: ${howToProbe}`);
+    const told = [...problems, ...failures, ...unprobed];
+    for (const problem of told.filter((it) => !this.#problems.includes(it)))
+      this.#options.onProblem("load-balancer-impaired", problem);
+    this.#problems = told;
+  }
+
+  async #take(step: HoldingStep): Promise<void> {
+    const { run, onEvent } = this.#options;
+    const { held } = step;
+    if (step.type === "drop") {
+      this.#announcing.get(held.ip)?.();
+      this.#announcing.delete(held.ip);
+      if (step.present) await takeAddress(run, held);
+      await this.#file.remove(held);
+      onEvent("load-balancer-left", { ...held });
+      return;
+    }
+    await this.#file.add(held);
+    await putAddress(run, held, step.leaseSeconds);
+    if (!step.isNew) return;
+    onEvent("load-balancer-announced", { ...held });
+    await this.#announce(held, 0);
+  }
+
+  async #announce(held: HeldAddress, times: number): Promise<void> {
+    const { run, clock, onProblem } = this.#options;
+    const { ip } = held;
+    this.#announcing.get(ip)?.();
+    this.#announcing.delete(ip);
+    const waitMs = ANNOUNCE_AGAIN_MS[times];
+    if (waitMs !== undefined && !this.#closed)
+      this.#announcing.set(
+        ip,
+        clock.after(waitMs, () => void this.#announce(held, times + 1)),
+      );
+    await announceAddress(run, held).catch((error) => onProblem("load-balancer-not-told", error));
+  }
+
+  /** Nobody tells this node that it was replaced, so it looks itself. */
+  async #lookForOthers(wanted: readonly WantedAddress[], links: readonly AddressedLink[]): Promise<void> {
+    const { clock, interface: setting } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const due = wanted.flatMap(({ ip, alone }): HeldAddress[] => {
+      const name = setting ?? interfaceFor(ip, links);
+      return alone || name === undefined || (this.#yielded.get(ip) ?? nowMs) > nowMs
+        ? []
+        : [{ ip, interface: name }];
+    });
+    const waiting = [...due];
+    const workers = Array.from({ length: Math.min(PROBES_AT_ONCE, due.length) }, async () => {
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await this.#lookForOther(next);
+    });
+    await Promise.all(workers);
+  }
+
+  async #lookForOther(address: HeldAddress): Promise<void> {
+    const { run, clock, random, onEvent } = this.#options;
+    const { ip } = address;
+    const claim = await probeAddress(run, address);
+    if (claim === "unknown") this.#unprobed.add(ip);
+    else this.#unprobed.delete(ip);
+    // The coordinator may have been heard meanwhile.
+    if (this.#inCharge) return;
+    if (claim !== "taken") {
+      this.#yielded.delete(ip);
+      return;
+    }
+    if (!this.#yielded.has(ip)) onEvent("load-balancer-taken-over", { ...address });
+    // By chance, so that of two who give way to each other one is first to take it again.
+    this.#yielded.set(ip, clock.monotonicMs() + random() * YIELD_MS);
+  }
+}
