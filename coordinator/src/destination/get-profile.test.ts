@@ -161,6 +161,46 @@ test("routes and split traffic of a service are told, with where they come from"
   assert.deepEqual(client.profiles().at(-1), webService);
 });
 
+test("rules of other routes that name a service among their backends are told, but split none of its traffic", () => {
+  const world = new World();
+  const client = new Client(world, `${fqn}:80`);
+  const backends = [
+    { service: "web", port: 80, weight: 1 },
+    { service: "v2", port: 80, weight: 1 },
+  ];
+  const path = (value: string) => [{ path: { type: "Exact", value } }];
+  const rewrite = { filter: { $case: "urlRewrite", value: { path: { value: "/" } } } };
+  const rules = [
+    { matches: path("/a"), backends },
+    { matches: path("/b"), backends, filters: [rewrite] },
+    { matches: path("/c"), backends: [{ service: "v2", port: 80, weight: 1 }] },
+    { backends },
+  ];
+  const told = () => {
+    client.sink.takeAll();
+    return client.profiles().at(-1);
+  };
+  const shop = { name: "shop", spec: { target: "shop", inlineRoute: { rules } } };
+  const front = aRouteEntry({ name: "front", spec: { targetService: "", rules } });
+  for (const [entry, key] of [
+    [front, "resources/shop/route/front"],
+    [aServiceEntry(shop), "resources/shop/service/shop"],
+  ] as const) {
+    world.put({ resources: [entry] });
+    const profile = told();
+    assert.deepEqual(
+      profile?.routes.map(
+        ({ condition }) => condition?.match?.$case === "path" && condition.match.value.regex,
+      ),
+      ["/a", ".*"],
+    );
+    assert.deepEqual(profile?.dstOverrides, webService.dstOverrides);
+    assert.equal(profile?.profileRef, undefined);
+    world.remove(key);
+    assert.deepEqual(told(), webService);
+  }
+});
+
 test("a service that comes, changes and goes is told, and nothing else is", () => {
   const world = new World();
   const client = new Client(world, "late.shop.svc.cluster.local:80");

@@ -1,5 +1,5 @@
 import { resourceKey } from "../model/keys.ts";
-import type { Change, NodeEntry, PodEntry } from "../state/entries.ts";
+import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
 import { addressKey } from "./address.ts";
 
@@ -8,7 +8,7 @@ export const dependency = {
   service: (namespace: string, name: string): string => resourceKey(namespace, "service", name),
   /** Any service: who has which virtual IP, who stands before a pod. */
   services: "services",
-  /** The routes of a namespace. */
+  /** The routes of a namespace, also those declared with services. */
   routes: (namespace: string): string => `routes/${namespace}`,
   /** The pods of a workload, and the nodes that they are on. */
   workload: (key: string): string => `workload/${key}`,
@@ -31,6 +31,7 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
       const record = (change.after ?? change.before)?.record;
       if (record?.kind === "service") {
         keys.add(dependency.service(record.namespace, record.name)).add(dependency.services);
+        if ([change.before, change.after].some(hasRoute)) keys.add(dependency.routes(record.namespace));
       } else if (record?.kind === "route") keys.add(dependency.routes(record.namespace));
       return;
     }
@@ -62,6 +63,11 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
     default:
       change satisfies never;
   }
+}
+
+function hasRoute(entry: ResourceEntry | undefined): boolean {
+  const spec = entry?.record.resource?.spec;
+  return spec?.$case === "service" && spec.value.inlineRoute !== undefined;
 }
 
 function addNodeKeys(node: NodeEntry | undefined, state: State, keys: Set<string>): void {

@@ -2,8 +2,10 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { RequestMatch } from "@forage/proto/destination";
 import { RouteRule } from "@forage/proto/forest/v1/forage";
+import type { Route } from "../../gateway/route.ts";
 import { pathRegex } from "./path-regex.ts";
-import { overridesOf, profileRoutes, type ServiceRoute, splitBackends } from "./routes.ts";
+import { overridesOf, profileRoutes, splitBackends } from "./routes.ts";
+import type { ServiceRoute } from "./service-routes.ts";
 
 type Rule = Parameters<typeof RouteRule.fromPartial>[0];
 
@@ -38,7 +40,7 @@ describe("routes, in the order in which they are tried", () => {
       ["a /yy(/.*)?", "a /x(/.*)?"],
     ],
     [
-      "exact ones, then long ones, then expressions, then the rest",
+      "exact ones, then expressions, then long prefixes, then the rest",
       [
         aRoute("a", [
           {},
@@ -48,7 +50,7 @@ describe("routes, in the order in which they are tried", () => {
           { matches: [{ path: { type: "Exact", value: "/" } }] },
         ]),
       ],
-      ["a /", "a /longer(/.*)?", "a /long(/.*)?", "a /long/.*", "a .*"],
+      ["a /", "a /long/.*", "a /longer(/.*)?", "a /long(/.*)?", "a .*"],
     ],
     [
       "with a method before without",
@@ -56,7 +58,12 @@ describe("routes, in the order in which they are tried", () => {
       ["a /x(/.*)? & PUT", "a /x(/.*)?"],
     ],
     ["a method alone", [aRoute("a", [{ matches: [{ method: "PURGE" }] }])], ["a PURGE"]],
-    ["by priority where they match alike", [aRoute("a", [{}]), aRoute("b", [{}], 1)], ["b .*", "a .*"]],
+    [
+      "by priority where they match alike",
+      [aRoute("a", [{}]), aRoute("b", [{}], { priority: 1 })],
+      ["b .*", "a .*"],
+    ],
+    ["none of what passes through encrypted", [aRoute("a", [{}], { encrypted: true })], []],
     [
       "none that depends on headers or queries, which proxies can't be told",
       [
@@ -138,9 +145,15 @@ describe("backends that all traffic is split over", () => {
       "v1:1 v2:1",
     ],
     [
-      "those of the route with the higher priority",
-      [aRoute("a", [{ backends }]), aRoute("b", [{ backends: [{ service: "v3", weight: 1 }] }], 1)],
+      "those of the first route",
+      [aRoute("b", [{ backends: [{ service: "v3", weight: 1 }] }]), aRoute("a", [{ backends }])],
       "v3:1",
+    ],
+    ["none of a route of another service", [aRoute("a", [{ backends }], { own: false })], ""],
+    [
+      "those of what passes through encrypted",
+      [aRoute("a", [{ backends }], { encrypted: true })],
+      "v1:90 v2:10",
     ],
   ] as readonly (readonly [string, readonly ServiceRoute[], string])[]) {
     test(what, () =>
@@ -163,8 +176,31 @@ describe("backends that all traffic is split over", () => {
   });
 });
 
-function aRoute(name: string, rules: readonly Rule[], priority = 0): ServiceRoute {
-  return { name, ownResource: true, priority, rules: rules.map((rule) => RouteRule.fromPartial(rule)) };
+interface Fields {
+  readonly priority?: number;
+  readonly own?: boolean;
+  readonly encrypted?: boolean;
+}
+
+function aRoute(
+  name: string,
+  given: readonly Rule[],
+  { priority = 0, own = true, encrypted = false }: Fields = {},
+): ServiceRoute {
+  const rules = given.map((rule) => RouteRule.fromPartial(rule));
+  const route: Route = {
+    kind: "route",
+    namespace: "shop",
+    name,
+    gateway: "default",
+    hostnames: ["*"],
+    rules,
+    tls: encrypted ? { mode: "Passthrough" } : undefined,
+    target: own ? "web" : "other",
+    priority,
+    createdMs: 0,
+  };
+  return { route, rules, own };
 }
 
 function shown(match: RequestMatch | undefined): string {

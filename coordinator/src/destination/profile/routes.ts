@@ -1,17 +1,16 @@
-import type { RequestMatch, ResponseClass, Route, WeightedDst } from "@forage/proto/destination";
+import type {
+  Route as ProfileRoute,
+  RequestMatch,
+  ResponseClass,
+  WeightedDst,
+} from "@forage/proto/destination";
 import type { RouteBackend, RouteMatch, RouteRule } from "@forage/proto/forest/v1/forage";
 import { type HttpMethod, HttpMethod_Registered } from "@forage/proto/http_types";
+import { compareMatches, matchesEverything, normalMatch } from "../../gateway/match.ts";
+import { compareRoutes, type Route } from "../../gateway/route.ts";
 import type { Retry } from "../hints/service-hints.ts";
 import { pathRegex } from "./path-regex.ts";
-
-/** A route of a service, whether a resource of its own or declared with the service. */
-export interface ServiceRoute {
-  readonly name: string;
-  /** Of the route's resource; false: it is the service's inline route. */
-  readonly ownResource: boolean;
-  readonly priority: number;
-  readonly rules: readonly RouteRule[];
-}
+import type { ServiceRoute } from "./service-routes.ts";
 
 /** A profile is one message; nobody reads more rules than these. */
 const maxRoutes = 500;
@@ -24,37 +23,40 @@ const failures: ResponseClass = {
 
 interface Candidate {
   readonly route: Route;
-  readonly rank: readonly number[];
+  readonly rule: RouteRule;
+  readonly match: RouteMatch;
 }
 
 /**
- * Pure: the routes of a profile, in the order in which they are to be tried. Each match of a rule becomes one. A match on
- * headers or queries can't be told to proxies; it is left out, since without that condition it would take in too much.
+ * Pure: the routes of a profile, in the order in which they are to be tried, which is that of gateways. Each match of a rule
+ * becomes one. A match on headers or queries can't be told to proxies; it is left out, since without that condition it would
+ * take in too much.
  */
-export function profileRoutes(routes: readonly ServiceRoute[], retry: Retry): Route[] {
-  const candidates: Candidate[] = [];
-  for (const { name, priority, rules } of routes) {
-    for (const rule of rules) {
-      for (const match of rule.matches.length === 0 ? [anything] : rule.matches) {
-        if (match.headers.length > 0 || match.queryParams.length > 0) continue;
-        candidates.push({ route: routeOf(name, rule, match, retry), rank: [...rankOf(match), priority] });
-      }
-    }
-  }
+export function profileRoutes(routes: readonly ServiceRoute[], retry: Retry): ProfileRoute[] {
+  const candidates = routes.flatMap(candidatesOf);
   // Where nothing tells two apart they stay in order: the sort is stable.
-  candidates.sort((a, b) => compareRanks(b.rank, a.rank));
-  return candidates.slice(0, maxRoutes).map(({ route }) => route);
+  candidates.sort((a, b) => compareMatches(a.match, b.match) || compareRoutes(a.route, b.route));
+  return candidates.slice(0, maxRoutes).map((candidate) => profileRoute(candidate, retry));
 }
 
-const anything: RouteMatch = { path: undefined, headers: [], queryParams: [], method: "" };
+/** What passes through encrypted has no requests. */
+function candidatesOf({ route, rules }: ServiceRoute): Candidate[] {
+  if (route.tls?.mode === "Passthrough") return [];
+  return rules.flatMap((rule) =>
+    (rule.matches.length === 0 ? [undefined] : rule.matches)
+      .map(normalMatch)
+      .filter(({ headers, queryParams }) => headers.length === 0 && queryParams.length === 0)
+      .map((match) => ({ route, rule, match })),
+  );
+}
 
 /**
  * Pure: the backends that all of the service's traffic is split over: those of a rule that matches everything. Split traffic
  * of single paths can't be told by a profile. Empty: there are none.
  */
 export function splitBackends(routes: readonly ServiceRoute[]): readonly RouteBackend[] {
-  const rules = [...routes].sort((a, b) => b.priority - a.priority).flatMap(({ rules }) => rules);
-  const backends = rules.find((rule) => rule.backends.length > 0 && matchesAll(rule))?.backends ?? [];
+  const rules = routes.filter(({ own }) => own).flatMap(({ rules }) => rules);
+  const backends = rules.find((rule) => rule.backends.length > 0 && takesAll(rule))?.backends ?? [];
   // Without any weight all count the same.
   if (backends.every(({ weight }) => weight === 0)) return backends.map((b) => ({ ...b, weight: 1 }));
   return backends.filter(({ weight }) => weight > 0);
@@ -80,21 +82,15 @@ export function overridesOf(
   });
 }
 
-function matchesAll({ matches }: RouteRule): boolean {
-  return (
-    matches.length === 0 ||
-    matches.some((match) => {
-      const conditions = match.headers.length + match.queryParams.length;
-      return conditions === 0 && match.method === "" && pathRegex(match.path) === undefined;
-    })
-  );
+function takesAll({ matches }: RouteRule): boolean {
+  return matches.length === 0 || matches.some((match) => matchesEverything(normalMatch(match)));
 }
 
-function routeOf(name: string, rule: RouteRule, match: RouteMatch, retry: Retry): Route {
+function profileRoute({ route, rule, match }: Candidate, retry: Retry): ProfileRoute {
   return {
     condition: conditionOf(match),
     responseClasses: [failures],
-    metricsLabels: { route: name },
+    metricsLabels: { route: route.name },
     isRetryable: retry === "all" || (retry === "safe" && safeMethods.includes(match.method)),
     timeout: rule.timeout,
   };
@@ -116,19 +112,4 @@ function methodOf(method: string): HttpMethod {
   return known === undefined
     ? { type: { $case: "unregistered", value: method } }
     : { type: { $case: "registered", value: known[1] } };
-}
-
-/** Exact paths first, then longer ones before shorter, then those with a method; as the Gateway API orders them. */
-function rankOf({ path, method }: RouteMatch): readonly number[] {
-  const length = path?.value.length ?? 0;
-  const kind = path?.type === "Exact" ? 2 : path?.type === "RegularExpression" ? 0 : 1;
-  return [pathRegex(path) === undefined ? -1 : kind, length, method === "" ? 0 : 1];
-}
-
-function compareRanks(a: readonly number[], b: readonly number[]): number {
-  for (const [index, value] of a.entries()) {
-    const difference = value - (b[index] ?? 0);
-    if (difference !== 0) return difference;
-  }
-  return 0;
 }

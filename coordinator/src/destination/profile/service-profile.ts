@@ -1,7 +1,8 @@
 import type { DestinationProfile } from "@forage/proto/destination";
 import { defaultRetryBudget, type ServiceHints } from "../hints/service-hints.ts";
 import { weight } from "../weighted-address.ts";
-import { overridesOf, profileRoutes, type ServiceRoute, splitBackends } from "./routes.ts";
+import { overridesOf, profileRoutes, splitBackends } from "./routes.ts";
+import type { ServiceRoute } from "./service-routes.ts";
 
 /** One port of a service that there is. */
 export interface ProfiledService {
@@ -37,7 +38,7 @@ export function serviceProfile(
   const split = splitBackends(routes);
   // Proxies of these days balance over a service's endpoints only if a profile sends them somewhere by name: to itself.
   const backends = split.length > 0 ? split : [{ service, port, weight }];
-  const source = routes.find(({ ownResource, rules }) => ownResource && rules.length > 0);
+  const source = routes.find(({ own, route }) => own && route.kind === "route")?.route;
   return {
     fullyQualifiedName: `${service}.${namespace}.svc.${domain}`,
     opaqueProtocol: opaque,

@@ -1,19 +1,41 @@
+import type { RouteRule } from "@forage/proto/forest/v1/forage";
+import { compareRoutes, type Route, routeOf } from "../../gateway/route.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
-import { findService } from "../endpoints.ts";
-import type { ServiceRoute } from "./routes.ts";
 
-/** A service's routes: those that target it, by name, and then its inline one. */
+/** A route as far as it says something of a service's requests. */
+export interface ServiceRoute {
+  readonly route: Route;
+  readonly rules: readonly RouteRule[];
+  /** Whether it is the service's own, and may say where all that is sent to the service goes. */
+  readonly own: boolean;
+}
+
+/**
+ * Routes that target a service, its inline one among them, and of others the rules that name it among their backends; in the
+ * order in which gateways have them.
+ */
 export function routesOf(state: State, namespace: string, service: string): ServiceRoute[] {
-  const routes: ServiceRoute[] = [];
-  for (const { record } of state.resources(namespace)) {
-    const spec = record.resource?.spec;
-    if (record.deleting || spec?.$case !== "route" || spec.value.targetService !== service) continue;
-    const { priority, rules } = spec.value;
-    routes.push({ name: record.name, ownResource: true, priority, rules });
-  }
-  routes.sort((a, b) => (a.name < b.name ? -1 : 1));
-  const inline = findService(state, namespace, service)?.spec.inlineRoute;
-  if (inline !== undefined)
-    routes.push({ name: service, ownResource: false, priority: 0, rules: inline.rules });
-  return routes;
+  const found = state.resources(namespace).flatMap((entry): ServiceRoute[] => {
+    const route = routeOf(entry.record);
+    if (route === undefined) return [];
+    const own = route.target === service;
+    const rules = rulesOf(entry).filter((rule) => own || leadsTo(rule, service));
+    return rules.length === 0 ? [] : [{ route, rules, own }];
+  });
+  return found.sort((a, b) => compareRoutes(a.route, b.route));
+}
+
+function rulesOf({ record }: ResourceEntry): readonly RouteRule[] {
+  const spec = record.resource?.spec;
+  if (spec?.$case === "route") return spec.value.rules;
+  return spec?.$case === "service" ? (spec.value.inlineRoute?.rules ?? []) : [];
+}
+
+/** Rules that change the path say nothing of what the service is asked for. */
+function leadsTo({ backends, filters }: RouteRule, service: string): boolean {
+  const rewritten = filters.some(
+    ({ filter }) => filter?.$case === "urlRewrite" && filter.value.path !== undefined,
+  );
+  return !rewritten && backends.some((backend) => backend.service === service);
 }
