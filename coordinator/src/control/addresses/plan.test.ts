@@ -2,8 +2,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ServicePort } from "@forage/proto/forest/v1/forage";
+import { randomOf } from "../../../test/support/random.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import type { AnnouncingNode } from "./announcer.ts";
+import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
 import { type AddressedService, type AddressStep, keepReleasedMs, planAddresses } from "./plan.ts";
 
@@ -99,6 +100,120 @@ test("node ports run out with a word", () => {
   assert.equal(described(steps)[0], "refuse a: no node port is left in 1-2");
   assert.equal(written(steps)[0]?.nodePorts.length, 2);
 });
+
+test("load balancers get an address of each family of the pool, keep it, and hear when there is none", () => {
+  const pool = ranges("198.51.100.1-198.51.100.2", "2001:db8::1-2001:db8::1");
+  const a = service("a", { type: "LoadBalancer" });
+  const steps = plan([a], [], { loadBalancerIps: pool, nodes: [aNode("n1", "198.51.100.0/24")] });
+  const [record] = written(steps);
+  assert.ok(record);
+  assert.match(record.loadBalancerIps.join(" "), /^198\.51\.100\.[12] 2001:db8::1$/);
+  assert.deepEqual([record.announcedBy, record.announcedAlone, record.nodePorts], ["n1", true, []]);
+  const b = service("b", { type: "LoadBalancer" });
+  const c = service("c", { type: "LoadBalancer" });
+  const more = plan([a, b, c], [record], { loadBalancerIps: pool, nodes: [aNode("n1", "198.51.100.0/24")] });
+  assert.deepEqual(
+    described(more)
+      .filter((it) => it.startsWith("refuse"))
+      .sort(),
+    [
+      "refuse b: no load balancer IP is left in 2001:db8::1-2001:db8::1",
+      "refuse c: no load balancer IP is left in 198.51.100.1-198.51.100.2",
+      "refuse c: no load balancer IP is left in 2001:db8::1-2001:db8::1",
+    ],
+  );
+  assert.match(described(plan([a], [])).join(), /refuse a: .* services\.loadBalancerIps/);
+});
+
+test("a load balancer gets the address that it asks for, unless another has it, and moves when it asks for another", () => {
+  const loadBalancerIps = ranges("198.51.100.0/24");
+  const ask = (name: string, ip: string) => service(name, { type: "LoadBalancer", loadBalancerIps: [ip] });
+  const [first, ...rest] = written(
+    plan([ask("a", "198.51.100.9"), ask("b", "198.51.100.9")], [], { loadBalancerIps }),
+  );
+  assert.ok(first);
+  assert.deepEqual(first.loadBalancerIps, ["198.51.100.9"]);
+  assert.notEqual(rest[0]?.loadBalancerIps[0], "198.51.100.9");
+  const [moved] = written(plan([ask("a", "198.51.100.10")], [first], { loadBalancerIps }));
+  assert.deepEqual(moved?.loadBalancerIps, ["198.51.100.10"]);
+  const outside = described(plan([ask("a", "203.0.113.1")], [first], { loadBalancerIps }));
+  assert.deepEqual(outside, ["refuse a: load balancer IP 203.0.113.1 is not in 198.51.100.0/24", NO_NODE]);
+});
+
+test("an address that the operator took out of the pool is given up for another", () => {
+  const [record] = written(
+    plan([service("a", { type: "LoadBalancer" })], [], { loadBalancerIps: ranges("198.51.100.0/24") }),
+  );
+  assert.ok(record);
+  const moved = plan([service("a", { type: "LoadBalancer" })], [record], {
+    loadBalancerIps: ranges("203.0.113.0/24"),
+  });
+  assert.match(written(moved)[0]?.loadBalancerIps[0] ?? "", /^203\.0\.113\./);
+});
+
+test("a load balancer's address comes back to its service within the hour, and goes to nobody else", () => {
+  const loadBalancerIps = ranges("198.51.100.1-198.51.100.1");
+  const a = service("a", { type: "LoadBalancer" });
+  const [record] = written(plan([a], [], { loadBalancerIps }));
+  const [released] = written(plan([], record ? [record] : [], { loadBalancerIps }));
+  assert.ok(released);
+  const other = plan([service("b", { type: "LoadBalancer" })], [released], { loadBalancerIps });
+  assert.deepEqual(written(other)[0]?.loadBalancerIps, []);
+  assert.deepEqual(written(plan([a], [released], { loadBalancerIps }))[0]?.loadBalancerIps, ["198.51.100.1"]);
+});
+
+test("when its node is lost another announces a load balancer's address, and nothing else changes", () => {
+  const loadBalancerIps = ranges("198.51.100.0/24");
+  const web = service("web", { type: "LoadBalancer" });
+  const [n1, n2] = [aNode("n1", "198.51.100.0/24"), aNode("n2", "198.51.100.0/24")];
+  const [record] = written(plan([web], [], { loadBalancerIps, nodes: [n1, n2] }));
+  assert.ok(record);
+  const nodes = [n1, n2].map((it) => ({ ...it, ready: it.name !== record.announcedBy }));
+  const [moved] = written(plan([web], [record], { loadBalancerIps, nodes }));
+  assert.ok(moved);
+  assert.deepEqual({ ...moved, announcedBy: "" }, { ...record, announcedBy: "" });
+  assert.notEqual(moved.announcedBy, record.announcedBy);
+  assert.deepEqual(plan([web], [moved], { loadBalancerIps, nodes: [n1, n2] }), [], "it doesn't move back");
+});
+
+test("however services come, ask and go, no address has two", () => {
+  for (let seed = 1; seed <= 40; seed++) {
+    const random = randomOf(seed);
+    const loadBalancerIps = ranges("198.51.100.1-198.51.100.6", "2001:db8::1-2001:db8::9");
+    const records = new Map<string, ServiceAddressRecord>();
+    let nowMs = 0;
+    for (let step = 0; step < 60; step++) {
+      const services = Array.from({ length: 8 }, (_, index) => index)
+        .filter(() => random.chance(0.7))
+        .map((index) =>
+          service(`s${index}`, {
+            type: random.chance(0.8) ? "LoadBalancer" : "ClusterIP",
+            loadBalancerIps: random.chance(0.3) ? [`198.51.100.${1 + random.below(6)}`] : [],
+          }),
+        );
+      nowMs += random.below(keepReleasedMs);
+      for (const it of plan(services, [...records.values()], { loadBalancerIps, nowMs })) {
+        if (it.type === "write") records.set(it.record.name, it.record);
+        else if (it.type === "forget") records.delete(it.name);
+      }
+      const given = [...records.values()].flatMap((it) => it.loadBalancerIps);
+      assert.equal(new Set(given).size, given.length, `seed ${seed}, step ${step}: ${given.join(" ")}`);
+    }
+  }
+});
+
+const NO_NODE =
+  "refuse a: no node can announce 198.51.100.9: none that is ready is in a network with it (see the agents' setting loadBalancer.interface for networks that they can't know of)";
+
+function ranges(...texts: readonly string[]): IpRange[] {
+  return texts.flatMap((text) => parseIpRange(text) ?? []);
+}
+
+function aNode(name: string, network: string): AnnouncingNode {
+  const parsed = parseNetwork(network);
+  assert.ok(parsed);
+  return { name, ready: true, cordoned: false, draining: false, networks: [parsed] };
+}
 
 interface Ranges {
   virtualIps?: ReturnType<typeof parseIpRange>;

@@ -1,0 +1,116 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { randomOf } from "../../../test/support/random.ts";
+import { type Announced, type AnnouncingNode, chooseAnnouncers, parseNetwork } from "./announcer.ts";
+
+const ip = "192.0.2.50";
+const here = ["192.0.2.0/24"];
+
+describe("who announces an address", () => {
+  for (const [what, before, nodes, expected] of [
+    ["the only node", "", [node("a")], "a alone"],
+    ["any of several that are as good", "", [node("a"), node("b")], /^[ab]$/],
+    ["who did so before", "a", [node("a"), node("b"), node("c")], "a"],
+    ["another when its node is lost", "a", [node("a", { ready: false }), node("b")], "b"],
+    [
+      "another when its node is drained",
+      "a",
+      [node("a", { cordoned: true, draining: true }), node("b")],
+      "b",
+    ],
+    [
+      "who did so before, though no new pods may come to it",
+      "a",
+      [node("a", { cordoned: true }), node("b")],
+      "a",
+    ],
+    ["another than one that takes no new pods", "", [node("a", { cordoned: true }), node("b")], "b"],
+    ["one that takes no new pods if there is none other", "", [node("a", { cordoned: true })], "a alone"],
+    ["a drained node if there is no other", "a", [node("a", { cordoned: true, draining: true })], "a alone"],
+    [
+      "who did so before while no node is heard of",
+      "b",
+      [node("a", { ready: false }), node("b", { ready: false })],
+      "b",
+    ],
+    ["nobody while no node is heard of", "", [node("a", { ready: false })], ""],
+    ["nobody who is in no network with it", "", [node("a", { networks: ["198.51.100.0/24"] })], ""],
+    ["another when its node has left the network", "a", [node("a", { networks: [] }), node("b")], "b alone"],
+    ["another when its node is gone", "gone", [node("b")], "b alone"],
+    ["nobody without nodes", "a", [], ""],
+  ] as const) {
+    test(what, () => {
+      const found = told(chooseAnnouncers([{ key: "shop/web", ips: [ip], before }], nodes).get("shop/web"));
+      if (typeof expected === "string") assert.equal(found, expected);
+      else assert.match(found, expected);
+    });
+  }
+});
+
+test("a node in the networks of both addresses comes before one in that of one of them", () => {
+  const service = { key: "shop/web", ips: [ip, "2001:db8::50"], before: "a" };
+  const both = node("b", { networks: [...here, "2001:db8::/64"] });
+  assert.equal(told(chooseAnnouncers([service], [node("a"), both]).get("shop/web")), "b alone");
+  assert.equal(told(chooseAnnouncers([service], [node("a")]).get("shop/web")), "a alone");
+});
+
+for (const [cidr, address, expected] of [
+  ["192.0.2.7/24", "192.0.2.200", true],
+  ["192.0.2.7/24", "192.0.3.1", false],
+  ["0.0.0.0/0", "192.0.3.1", true],
+  ["0.0.0.0/0", "::1", false],
+  ["2001:db8::/64", "2001:db8::ffff", true],
+  ["2001:db8::/64", "2001:db8:1::ffff", false],
+] as const) {
+  test(`${address} is ${expected ? "" : "not "}in ${cidr}`, () =>
+    assert.equal(parseNetwork(cidr)?.has(address), expected));
+}
+
+for (const text of ["192.0.2.0", "192.0.2.0/x", "a/8", "192.0.2.0/24/1"]) {
+  test(`${text} is no network`, () => assert.equal(parseNetwork(text), undefined));
+}
+
+test("nodes come and go: none but a ready one has an address, none moves without need, and all have about as many", () => {
+  for (let seed = 1; seed <= 30; seed++) {
+    const random = randomOf(seed);
+    const names = Array.from({ length: 2 + random.below(5) }, (_, index) => `n${index}`);
+    let nodes = names.map((name) => node(name));
+    let services: Announced[] = Array.from({ length: 1 + random.below(20) }, (_, index) => ({
+      key: `s${index}`,
+      ips: [`192.0.2.${index + 1}`],
+      before: "",
+    }));
+    for (let step = 0; step < 20; step++) {
+      nodes = nodes.map((it) => (random.chance(0.2) ? node(it.name, { ready: !it.ready }) : it));
+      const found = chooseAnnouncers(services, nodes);
+      const isReady = (name: string): boolean => nodes.some((it) => it.name === name && it.ready);
+      const counts = new Map(nodes.filter((it) => it.ready).map(({ name }) => [name, 0]));
+      for (const { key, before } of services) {
+        const chosen = found.get(key)?.node ?? "";
+        if (isReady(before)) assert.equal(chosen, before, `seed ${seed}: ${key} moved without need`);
+        else if (counts.size > 0) assert.ok(isReady(chosen), `seed ${seed}: ${key} has no ready node`);
+        else assert.equal(chosen, before, `seed ${seed}: ${key} moved where no node is any better`);
+        if (!isReady(before) && counts.has(chosen)) counts.set(chosen, (counts.get(chosen) ?? 0) + 1);
+      }
+      if (step === 0 && counts.size > 0)
+        assert.ok(Math.max(...counts.values()) - Math.min(...counts.values()) <= 1, `seed ${seed}: uneven`);
+      services = services.map((it) => ({ ...it, before: found.get(it.key)?.node ?? "" }));
+      assert.deepEqual(chooseAnnouncers(services, nodes), found, `seed ${seed}: it doesn't come to rest`);
+    }
+  }
+});
+
+interface NodeFields extends Partial<Omit<AnnouncingNode, "networks" | "name">> {
+  readonly networks?: readonly string[];
+}
+
+function node(name: string, { networks = here, ...fields }: NodeFields = {}): AnnouncingNode {
+  const parsed = networks.flatMap((it) => parseNetwork(it) ?? []);
+  return { name, ready: true, cordoned: false, draining: false, ...fields, networks: parsed };
+}
+
+function told(found: { readonly node: string; readonly alone: boolean } | undefined): string {
+  return found === undefined
+    ? "?"
+    : [found.node, ...(found.alone && found.node !== "" ? ["alone"] : [])].join(" ");
+}
