@@ -4,6 +4,7 @@ import { DestinationProfile } from "@forage/proto/destination";
 import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { type ClientReadableStream, type StatusObject, status } from "@grpc/grpc-js";
+import { readConfig } from "../src/config.ts";
 import { decodeRecord } from "../src/model/codec.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { Lookup } from "./support/lookup.ts";
@@ -81,6 +82,16 @@ for (const listener of ["TLS", "plain text"] as const) {
     },
   );
 }
+
+test("an address of a load balancer leads to its service, too", limit, async (t) => {
+  const { services } = readConfig(["--data-dir", "/nonexistent"], {});
+  const world = await startWorld(t, {}, { services: { ...services, loadBalancerIps: ["198.51.100.7/32"] } });
+  await HollowAgent.start(world);
+  await apply(world, {}, "LoadBalancer");
+  const path = "198.51.100.7:80";
+  const profiles = new Profiles(world.destination().getProfile({ scheme: "", path, contextToken: "" }));
+  while ((await profiles.next()).fullyQualifiedName !== fqn);
+});
 
 test("what a service says of its endpoints reaches those who look it up", limit, async (t) => {
   const world = await startWorld(t);
