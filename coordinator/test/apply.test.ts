@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { BadRequest } from "@forage/proto/google/rpc/error_details";
 import { Status } from "@forage/proto/google/rpc/status";
 import { type ServiceError, status } from "@grpc/grpc-js";
@@ -24,19 +23,6 @@ test("one thing wrong with one resource stores none of them", limit, async (t) =
   assert.deepEqual((await world.operator().listResources(all)).resources, []);
   assert.equal(world.store.revision, revision);
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
-});
-
-test("what is not supported is UNIMPLEMENTED by its path, and stores nothing either", limit, async (t) => {
-  const world = await startWorld(t);
-  const route = ForageResource.fromPartial({
-    name: "front",
-    spec: { $case: "route", value: { targetService: "web", hostnames: ["shop.example"] } },
-  });
-  const bundle = [aContainerService("web"), route];
-  const error = await refused(world.forage().applyResources(aRequest("a1", bundle)));
-  assert.equal(error.code, status.UNIMPLEMENTED);
-  assert.deepEqual(fieldsOf(error), ["resources[1].route"]);
-  assert.deepEqual((await world.operator().listResources(all)).resources, []);
 });
 
 test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as fit", limit, async (t) => {

@@ -14,7 +14,7 @@ export function supportOf(message: string, field: string): Support | undefined {
  * asked for is ever quietly left out. A message without fields here may be given as long as it says nothing.
  */
 const supported: Readonly<Record<string, MessageSupport>> = {
-  "forest.v1.ForageResource": all("name", "container_service", "service", "job", "cron_job"),
+  "forest.v1.ForageResource": all("name", "container_service", "service", "route", "job", "cron_job"),
   "forest.v1.ContainerServiceSpec": all(
     "scaling",
     "container",
@@ -171,7 +171,28 @@ const supported: Readonly<Record<string, MessageSupport>> = {
     "fs_group_change_policy",
     "seccomp_profile",
   ),
-  "forest.v1.ServiceSpec": all("type", "target", "ports", "annotations", "session_affinity"),
+  "forest.v1.ServiceSpec": all("type", "target", "ports", "annotations", "session_affinity", "inline_route"),
+  "forest.v1.InlineRoute": all("hostnames", "rules", "tls"),
+  "forest.v1.RouteSpec": all("target_service", "hostnames", "rules", "tls", "gateway_ref", "priority"),
+  "forest.v1.RouteRule": all("matches", "backends", "filters", "timeout"),
+  "forest.v1.RouteMatch": all("path", "headers", "query_params", "method"),
+  "forest.v1.PathMatch": all("type", "value"),
+  "forest.v1.HeaderMatch": all("type", "name", "value"),
+  "forest.v1.QueryParamMatch": all("type", "name", "value"),
+  "forest.v1.RouteBackend": all("service", "port", "weight"),
+  "forest.v1.RouteFilter": all(
+    "request_header_modifier",
+    "response_header_modifier",
+    "request_redirect",
+    "url_rewrite",
+    "request_mirror",
+  ),
+  "forest.v1.RequestHeaderModifier": all("set", "add", "remove"),
+  "forest.v1.ResponseHeaderModifier": all("set", "add", "remove"),
+  "forest.v1.RequestRedirect": all("scheme", "hostname", "port", "path", "status_code"),
+  "forest.v1.UrlRewrite": all("hostname", "path"),
+  "forest.v1.RequestMirror": all("service", "port"),
+  "forest.v1.RouteTls": all("mode", "certificate_ref"),
   "forest.v1.ServicePort": all("name", "port", "target_port", "protocol", "node_port"),
 };
 

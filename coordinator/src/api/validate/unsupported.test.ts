@@ -10,7 +10,10 @@ import {
   valuesAt,
 } from "../../../test/support/forest/set-alone.ts";
 import { verdictOnResource } from "../../../test/support/verdict.ts";
+import { Field } from "./field.ts";
+import { Findings } from "./findings.ts";
 import { supportOf } from "./supported.ts";
+import { findUnsupported } from "./unsupported.ts";
 
 describe("every field of every message, set alone, is acted on or refused by its path", () => {
   const chains = everyField();
@@ -43,6 +46,32 @@ test("what says nothing, or says what happens anyway, is accepted", () => {
   const value = { target: "web", type: "ClusterIP", sessionAffinity: "None", ports: [{ port: 80 }] };
   const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });
   assert.equal(verdictOnResource(service).code, "OK");
+});
+
+test("what nothing acts on is refused by its path, and so is a value that nothing acts on", () => {
+  const findings = new Findings();
+  const ports = [{ port: 80 }, { port: 81, protocol: "SCTP" }];
+  const value = { target: "web", ports, sessionAffinity: "ClientIP" };
+  const service = ForageResource.fromPartial({ name: "web", spec: { $case: "service", value } });
+  findUnsupported(service, "forest.v1.ForageResource", new Field(findings), (message, field) => {
+    if (message === "forest.v1.ServiceSpec" && field === "session_affinity") return undefined;
+    return message === "forest.v1.ServicePort" && field === "protocol" ? ["TCP", "UDP"] : "all";
+  });
+  assert.throws(() => findings.raise(), {
+    code: "UNIMPLEMENTED",
+    violations: [
+      {
+        field: "service.ports[1].protocol",
+        description: "SCTP is not supported by this version; TCP, UDP are",
+      },
+      { field: "service.session_affinity", description: "is not supported by this version" },
+    ],
+  });
+});
+
+test("this version acts on every field of the contract", () => {
+  for (const { steps } of everyField())
+    for (const { type, field } of steps) assert.equal(supportOf(type, field.name), "all", field.name);
 });
 
 function checkAlone(chain: FieldChain, value: unknown): void {

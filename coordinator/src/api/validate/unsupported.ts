@@ -4,27 +4,33 @@ import { setValueOf } from "./set-value.ts";
 import { supportOf } from "./supported.ts";
 
 /** Reports each field of the message, however deep, that is set to something this version does not act on. */
-export function findUnsupported(message: object, type: string, field: Field): void {
+export function findUnsupported(
+  message: object,
+  type: string,
+  field: Field,
+  support: typeof supportOf = supportOf,
+): void {
   for (const schema of forestSchema[type]?.fields ?? []) {
     const value = setValueOf(message, schema);
     if (value === undefined) continue;
     const at = field.at(schema.name);
-    const support = supportOf(type, schema.name);
-    if (support === undefined) at.unimplemented("is not supported by this version");
-    else if (support !== "all" && !support.includes(String(value)))
+    const given = support(type, schema.name);
+    if (given === undefined) at.unimplemented("is not supported by this version");
+    else if (given !== "all" && !given.includes(String(value)))
       at.unimplemented(
-        `${shown(value)} is not supported by this version; ${support.join(", ")} ${support.length === 1 ? "is" : "are"}`,
+        `${shown(value)} is not supported by this version; ${given.join(", ")} ${given.length === 1 ? "is" : "are"}`,
       );
-    else if (schema.kind === "message") descend(value, schema, at);
+    else if (schema.kind === "message") descend(value, schema, at, support);
   }
 }
 
-function descend(value: unknown, { type }: FieldSchema, field: Field): void {
+function descend(value: unknown, { type }: FieldSchema, field: Field, support: typeof supportOf): void {
   if (!Array.isArray(value)) {
-    findUnsupported(value as object, type, field);
+    findUnsupported(value as object, type, field, support);
     return;
   }
-  for (const [index, item] of value.entries()) findUnsupported(item as object, type, field.item(index));
+  for (const [index, item] of value.entries())
+    findUnsupported(item as object, type, field.item(index), support);
 }
 
 function shown(value: unknown): string {
