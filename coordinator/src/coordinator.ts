@@ -5,6 +5,7 @@ import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import { objectHandlers } from "./api/objects/handlers.ts";
 import type { OperatorOptions } from "./api/operator/service.ts";
+import { openIssuer } from "./certificates/open-issuer.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
@@ -66,7 +67,9 @@ const maxMessageBytes = 4 * 1024 * 1024;
 /** Puts the parts together and opens the ports. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
   const { config, store, clock, log, authority } = options;
-  const core = await startCore({ ...options, randomName, randomBytes, defer: (run) => setImmediate(run) });
+  const certificateIssuer = await openCertificateIssuer(options);
+  const defer = (run: () => void): void => void setImmediate(run);
+  const core = await startCore({ ...options, certificateIssuer, randomName, randomBytes, defer });
   const { state, events, services } = core;
   const stopping = new AbortController();
   const stopSweeping = sweepExpiredTokens({ store, clock, log });
@@ -118,8 +121,14 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await Promise.all([tls.close(closeGraceMs), plain?.close(), http.close()]);
       server.forceShutdown();
       await core.close();
+      certificateIssuer?.close();
     },
   };
+}
+
+function openCertificateIssuer({ config, store, vault, clock, authority }: CoordinatorOptions) {
+  const { certificates: settings } = config;
+  return openIssuer({ settings, cluster: authority.cluster, store, vault, clock, randomBytes });
 }
 
 async function createTls(

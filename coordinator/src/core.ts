@@ -1,5 +1,8 @@
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
+import type { CertificateController } from "./certificates/controller.ts";
+import { openCertificates } from "./certificates/open-certificates.ts";
+import type { OpenedIssuer } from "./certificates/open-issuer.ts";
 import { type Config, ConfigError, portRange } from "./config.ts";
 import type { AddressRanges } from "./control/addresses/controller.ts";
 import { normalIp } from "./control/addresses/ip-address.ts";
@@ -11,7 +14,7 @@ import { readyEndpointCount } from "./destination/endpoints.ts";
 import type { EventLimits } from "./events/limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
-import { type CertificateSource, noCertificateSource } from "./gateway/certificate-source.ts";
+import { noCertificateSource } from "./gateway/certificate-source.ts";
 import { troubleText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
 import { Assignments } from "./link/assignments.ts";
@@ -48,8 +51,8 @@ export interface CoreOptions {
   readonly authority: CertificateAuthority;
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
-  /** Of hostnames whose routes name no secret. Default: there are none. */
-  readonly certificates?: CertificateSource;
+  /** Of certificates for hostnames whose routes name no secret. Undefined: there is none. */
+  readonly certificateIssuer?: OpenedIssuer | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** That many lowercase letters and digits. */
@@ -88,7 +91,8 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   recordChanges(state, events);
   const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
   const { vault, defer } = options;
-  const source = options.certificates ?? noCertificateSource();
+  const certificates = await openCertificateController(options, events);
+  const source = certificates ?? noCertificateSource();
   const gateways = new GatewayTable({ state, vault, source, events, clock, defer });
   const controls = controlOptions(options, { state, metrics, events, gateways });
   const assignments = new Assignments({ state, vault: options.vault, issuer: options.issuer, clock, log });
@@ -121,6 +125,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
       planner,
       events,
       gateways,
+      certificates,
       heartbeatIntervalMs,
     }),
     stopSessions: () => sessions.stop(),
@@ -128,6 +133,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
       await control.close();
       metrics.close();
       gateways.close();
+      await certificates?.close();
       await events.close();
       over.abort();
       await following;
@@ -203,6 +209,7 @@ function servicesOptions(
     readonly planner: Planner;
     readonly events: EventStore;
     readonly gateways: GatewayTable;
+    readonly certificates: CertificateController | undefined;
     readonly heartbeatIntervalMs: number;
   },
 ): ServicesOptions {
@@ -235,6 +242,8 @@ function servicesOptions(
       nodePorts,
       loadBalancerIps,
       gateways,
+      certificates: parts.certificates,
+      certificateRoot: options.certificateIssuer?.rootPem,
       explainPlacement: control.explainPlacement,
       rolloutView: (key) => rollouts.rolloutView(key),
     },
@@ -257,6 +266,16 @@ function servicesOptions(
     destination: { directory: directoryOf(state, options), authorize: true },
     tunnels,
   };
+}
+
+async function openCertificateController(
+  { certificateIssuer: issuer, store, vault, clock, log, randomBytes }: CoreOptions,
+  events: EventStore,
+): Promise<CertificateController | undefined> {
+  if (issuer === undefined) return undefined;
+  // From [0, 1), of the same chance as everything else here.
+  const random = (): number => Buffer.from(randomBytes(4)).readUInt32BE() / 2 ** 32;
+  return openCertificates({ issuer, store, vault, events, clock, log, random });
 }
 
 function directoryOf(state: State, { config, defer }: CoreOptions): Directory {

@@ -18,7 +18,8 @@ export function answerOf({ holding, refusal, running, pause, issuerName, nowMs }
   if (certificate !== undefined) {
     const warning = warningOf(certificate.notAfterMs, trouble, nowMs);
     const { chainPem, keyPem } = certificate;
-    return { kind: "issued", chainPem, keyPem, ...(warning !== undefined && { warning }) };
+    const expiresMs = certificate.notAfterMs;
+    return { kind: "issued", chainPem, keyPem, expiresMs, ...(warning !== undefined && { warning }) };
   }
   if (refusal !== undefined) return { kind: "pending", reason: "Refused", message: refusal };
   if (trouble !== undefined && !running) return { kind: "pending", ...trouble };

@@ -37,7 +37,7 @@ export interface CertificateSource {
   /** What gateways are to answer authorities that ask; only those of the moment. */
   challenges(): readonly GatewayChallenge[];
   /**
-   * Tokens of the challenges that all gateways which can be heard answer by now. Before its token is in it, nobody should be
+   * Tokens of the challenges that all gateways which take requests answer by now. Before its token is in it, nobody should be
    * asked to look. Empty while there is no gateway.
    */
   served(tokens: ReadonlySet<string>): void;

@@ -235,15 +235,16 @@ export class GatewayTable {
     }
   }
 
-  /** Tokens of challenges that all gateways which can be heard answer. */
+  /** Tokens of challenges that all gateways which take requests answer. */
   #tellServed(): void {
+    // Challenges that no gateway was sent yet would seem to be in force; settling comes back here.
+    if (this.#dirty) return;
     const { source } = this.#options;
-    const heard = [...this.#members].flatMap(([gateway, names]) =>
+    const nodes = [...this.#members].flatMap(([gateway, names]) =>
       this.#nodes(names).map((node) => ({ node, needed: this.#logs.get(gateway)?.challengesVersion ?? 0 })),
     );
-    const answering = heard.filter(({ node }) => node.heard);
-    const all =
-      answering.length > 0 && answering.every(({ node, needed }) => node.ready && node.version >= needed);
+    const answering = nodes.filter(({ node }) => node.heard && node.ready);
+    const all = answering.length > 0 && answering.every(({ node, needed }) => node.version >= needed);
     const tokens = all ? source.challenges().map(({ token }) => token) : [];
     const served = tokens.join(" ");
     if (served === this.#served) return;
