@@ -77,7 +77,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
 
   const names = [hostPort(config.grpc.listen).host, ...config.names];
   const tls = await createTls(options, state, names);
-  const metrics = createMetrics({ state, store, events, connections: () => tls.stats() });
+  const connections = () => tls.stats();
+  const { certificates } = services.operator;
+  const metrics = createMetrics({ state, store, events, certificates, nowMs: clock.nowMs, connections });
   const tokens: IdentifyOptions = { findToken: (id) => state.apiToken(id), nowMs: clock.nowMs };
   const serving: ServeOptions = {
     identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),

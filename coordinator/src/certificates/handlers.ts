@@ -3,6 +3,7 @@ import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
 import type { Handlers } from "../rpc/serve.ts";
 import type { CertificateController } from "./controller.ts";
+import { shownOf } from "./shown.ts";
 import { certificateView } from "./view.ts";
 
 export interface CertificateHandlerOptions {
@@ -52,16 +53,7 @@ function hostnamesOf(certificates: CertificateController): string[] {
 }
 
 function viewOf(hostname: string, certificates: CertificateController, { nowMs }: Clock): Certificate {
-  return certificateView({
-    hostname,
-    holding: certificates.holding(hostname),
-    wanted: certificates.wanted.has(hostname),
-    running: certificates.isRunning(hostname),
-    refusal: certificates.issuer.refusalOf(hostname),
-    pause: certificates.pause,
-    issuerName: certificates.issuer.name,
-    nowMs: nowMs(),
-  });
+  return certificateView(shownOf(hostname, certificates, nowMs()));
 }
 
 function assertRenewable(hostname: string, certificates: CertificateController, { nowMs }: Clock): void {

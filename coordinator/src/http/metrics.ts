@@ -1,5 +1,7 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { CertificateController } from "../certificates/controller.ts";
+import { certificateMetrics } from "../certificates/metrics.ts";
 import type { EventStats } from "../events/recorder.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
@@ -15,13 +17,17 @@ export interface MetricsSources {
   readonly state: State;
   readonly store: Store;
   readonly events: { stats(): EventStats };
+  /** Undefined: the cluster has no issuer of them. */
+  readonly certificates?: CertificateController | undefined;
+  readonly nowMs: () => number;
   readonly connections: () => { readonly open: number; readonly anonymous: number };
 }
 
 /** Milliseconds between looks at the event loop; the default of 10 wakes an idle process a hundred times a second. */
 const eventLoopMonitoringPrecision = 200;
 
-export function createMetrics({ state, store, events, connections }: MetricsSources): Metrics {
+export function createMetrics(sources: MetricsSources): Metrics {
+  const { state, store, events, connections, certificates } = sources;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision });
   const registers = [registry];
@@ -63,6 +69,7 @@ export function createMetrics({ state, store, events, connections }: MetricsSour
   gauge("forage_connections_open", "Open TLS connections.", () => connections().open);
   podsByPhase(state, registers);
   eventMetrics(events, registers);
+  if (certificates !== undefined) certificateMetrics(certificates, sources.nowMs, registers);
   return {
     render: () => registry.metrics(),
     contentType: registry.contentType,

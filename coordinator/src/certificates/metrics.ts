@@ -1,0 +1,47 @@
+import { Counter, Gauge, type Registry } from "prom-client";
+import type { CertificateController } from "./controller.ts";
+import { shownOf } from "./shown.ts";
+import { certificateView } from "./view.ts";
+
+/** Figures of certificates, by which an operator learns in time of one that isn't renewed. */
+export function certificateMetrics(
+  certificates: CertificateController,
+  nowMs: () => number,
+  registers: Registry[],
+): void {
+  new Gauge({
+    name: "forage_certificate_expiry_timestamp_seconds",
+    help: "When certificates end that routes use, in seconds since the epoch.",
+    labelNames: ["hostname"],
+    registers,
+    collect() {
+      this.reset();
+      for (const { hostname, certificate } of certificates.holdings())
+        if (certificate !== undefined && certificates.wanted.has(hostname))
+          this.set({ hostname }, certificate.notAfterMs / 1000);
+    },
+  });
+  new Gauge({
+    name: "forage_certificates",
+    help: "Hostnames that routes want certificates for, by state.",
+    labelNames: ["state"],
+    registers,
+    collect() {
+      this.reset();
+      for (const state of ["ready", "issuing", "failed", "refused", "expired"]) this.set({ state }, 0);
+      for (const hostname of certificates.wanted)
+        this.inc({ state: certificateView(shownOf(hostname, certificates, nowMs())).state });
+    },
+  });
+  new Counter({
+    name: "forage_certificate_attempts_total",
+    help: "Attempts to get a certificate that ended, by result.",
+    labelNames: ["result"],
+    registers,
+    collect() {
+      this.reset();
+      this.inc({ result: "succeeded" }, certificates.counts.succeeded);
+      this.inc({ result: "failed" }, certificates.counts.failed);
+    },
+  });
+}

@@ -1,0 +1,16 @@
+import type { CertificateController } from "./controller.ts";
+import type { Shown } from "./view.ts";
+
+/** What is known of the hostname now. */
+export function shownOf(hostname: string, certificates: CertificateController, nowMs: number): Shown {
+  return {
+    hostname,
+    holding: certificates.holding(hostname),
+    wanted: certificates.wanted.has(hostname),
+    running: certificates.isRunning(hostname),
+    refusal: certificates.issuer.refusalOf(hostname),
+    pause: certificates.pause,
+    issuerName: certificates.issuer.name,
+    nowMs,
+  };
+}
