@@ -10,10 +10,18 @@ import {
 /** What a hollow agent has been told, and what it answers: every pod runs at once, and is gone at once. */
 export class PodAnswers {
   readonly pods = new Map<string, PodAssignment>();
+  /** Ports of the host, counted up: nobody listens there. */
+  readonly #hostPorts = new Map<string, number>();
   readonly #onGiven: () => void;
 
   constructor(onGiven: () => void) {
     this.#onGiven = onGiven;
+  }
+
+  statusOf(pod: PodAssignment, ready = true): PodStatus {
+    const hostPort = this.#hostPorts.get(pod.uid) ?? firstHostPort + this.#hostPorts.size;
+    this.#hostPorts.set(pod.uid, hostPort);
+    return statusOf(pod, ready, hostPort);
   }
 
   /** Undefined: there is nothing to say. */
@@ -29,7 +37,7 @@ export class PodAnswers {
       if (!this.pods.has(pod.uid)) this.#onGiven();
       this.pods.set(pod.uid, pod);
     }
-    return given.length === 0 ? undefined : statusesOf(given.map((pod) => statusOf(pod)));
+    return given.length === 0 ? undefined : statusesOf(given.map((pod) => this.statusOf(pod)));
   }
 }
 
@@ -40,6 +48,7 @@ export function statusesOf(pods: PodStatus[]): ConnectRequest {
 export function statusOf(
   { uid, namespace, name, specHash, stopping, template }: PodAssignment,
   ready = true,
+  hostPort = firstHostPort,
 ): PodStatus {
   if (stopping) return PodStatus.fromPartial({ uid, namespace, name, phase: PodPhase.REMOVED });
   const container = {
@@ -47,6 +56,13 @@ export function statusOf(
     ready,
     state: { $case: "running", value: {} },
   } as const;
+  const ports = template?.container?.ports ?? [];
+  const hostPorts = ports.map(({ containerPort, protocol }) => ({
+    container: container.name,
+    containerPort,
+    protocol,
+    hostPort,
+  }));
   return PodStatus.fromPartial({
     uid,
     namespace,
@@ -56,12 +72,22 @@ export function statusOf(
     ready,
     podIp: "10.0.0.1",
     containers: [container],
+    hostPorts,
   });
 }
 
-export function helloOf(node: string): Hello {
-  // With room for little more than its share, so that all nodes are used.
-  const allocatable = { cpu: "16", memory: "64Gi", pods: "11", "ephemeral-storage": "100Gi" };
+export interface HollowHost {
+  readonly address: string;
+  /** It has room for. */
+  readonly pods: number;
+}
+
+/** With room for little more than its share of ten pods, so that all nodes are used. */
+const defaultHost: HollowHost = { address: "192.0.2.1", pods: 11 };
+const firstHostPort = 20_000;
+
+export function helloOf(node: string, { address, pods }: HollowHost = defaultHost): Hello {
+  const allocatable = { cpu: "16", memory: "64Gi", pods: String(pods), "ephemeral-storage": "100Gi" };
   return {
     agentVersion: "0.0.0",
     bootId: "boot",
@@ -73,7 +99,7 @@ export function helloOf(node: string): Hello {
       capacity: allocatable,
       allocatable,
       labels: {},
-      address: "192.0.2.1",
+      address,
       addresses: [],
       networks: [],
       os: "linux",

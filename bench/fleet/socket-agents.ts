@@ -7,6 +7,8 @@ import {
   type ConnectResponse,
   EnrollmentServiceClient,
   type JoinResponse,
+  type PodAssignment,
+  type ServiceUpdate,
 } from "@forage/proto/forage/agent/v1/agent";
 import {
   type CreateJoinTokenResponse,
@@ -14,18 +16,36 @@ import {
 } from "@forage/proto/forage/operator/v1/operator";
 import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import type { CoordinatorProcess } from "./coordinator-process.ts";
-import { helloOf, PodAnswers } from "./pod-answers.ts";
+import { type HollowHost, helloOf, PodAnswers, statusesOf } from "./pod-answers.ts";
 
 /** Uses that one reusable token allows. */
 const joinsPerToken = 100;
 const joinsAtOnce = 16;
-const heartbeatMs = 2_500;
+export const heartbeatMs = 2_500;
+
+export interface SocketAgentsOptions {
+  /** The host that the agent tells of. */
+  readonly host?: (node: string) => HollowHost;
+  /** Called with all that agents are told of services. */
+  readonly onServices?: (node: string, update: ServiceUpdate) => void;
+}
+
+interface HollowAgent {
+  readonly answers: PodAnswers;
+  readonly send: (request: ConnectRequest) => void;
+  readonly close: () => void;
+}
 
 /** Agents without hosts, each joined and with a channel of its own, in this process. */
 export class SocketAgents {
-  readonly #agents: { readonly close: () => void; readonly answers: PodAnswers }[] = [];
+  readonly #options: SocketAgentsOptions;
+  readonly #agents: HollowAgent[] = [];
   /** Pods that were given to agents. */
   given = 0;
+
+  constructor(options: SocketAgentsOptions = {}) {
+    this.#options = options;
+  }
 
   get connected(): number {
     return this.#agents.length;
@@ -42,58 +62,69 @@ export class SocketAgents {
     }
   }
 
+  /** One of the agent's pods, in the order in which they were given to it; undefined: it has no more. */
+  podOf(agent: number, nth: number): PodAssignment | undefined {
+    return [...(this.#agents[agent]?.answers.pods.values() ?? [])][nth];
+  }
+
+  setReady(agent: number, pod: PodAssignment, ready: boolean): void {
+    const it = this.#agents[agent];
+    it?.send(statusesOf([it.answers.statusOf(pod, ready)]));
+  }
+
   close(): void {
     for (const { close } of this.#agents) close();
   }
 
-  async #startOne({ address, caPem }: CoordinatorProcess, token: string, name: string): Promise<void> {
-    const { id, secret } = parseJoinToken(token);
-    const { keyPem, csrPem } = await createKeyAndCsr();
-    const enrolling = new EnrollmentServiceClient(address, channelCredentials({ caPem }));
-    const request = { tokenId: id, tokenSecret: secret, csr: Buffer.from(csrPem), nodeName: name };
-    const joined = await new Promise<JoinResponse>((resolve, reject) =>
-      enrolling.join(request, new Metadata(), (error, answer) => (error ? reject(error) : resolve(answer))),
-    );
-    enrolling.close();
-    const credentials = channelCredentials({ caPem, certPem: joined.certificatePem, keyPem });
-    // Channels to one address with equal options would share their sockets.
-    const client = new AgentServiceClient(address, credentials, { "grpc.use_local_subchannel_pool": 1 });
+  async #startOne(coordinator: CoordinatorProcess, token: string, name: string): Promise<void> {
+    const { client, stream } = await joinAndConnect(coordinator, token, name);
     const answers = new PodAnswers(() => this.given++);
-    const stream = client.connect();
-    await welcomed(stream, answers, name);
-    const timer = setInterval(
-      () =>
-        stream.write({
-          message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
-        }),
-      heartbeatMs,
-    );
+    const { host, onServices } = this.#options;
+    await new Promise<void>((resolve, reject) => {
+      stream.on("error", reject);
+      stream.on("data", (response: ConnectResponse) => {
+        if (response.message?.$case === "welcome") resolve();
+        if (response.message?.$case === "services") onServices?.(name, response.message.value);
+        const answer = answers.answer(response);
+        if (answer !== undefined) stream.write(answer);
+      });
+      stream.write({ message: { $case: "hello", value: helloOf(name, host?.(name)) } });
+    });
+    const timer = setInterval(() => stream.write(heartbeat), heartbeatMs);
     const close = (): void => {
       clearInterval(timer);
       stream.cancel();
       client.close();
     };
-    this.#agents.push({ close, answers });
+    this.#agents.push({ close, answers, send: (request) => void stream.write(request) });
   }
 }
 
-function welcomed(
-  stream: ClientDuplexStream<ConnectRequest, ConnectResponse>,
-  answers: PodAnswers,
+export const heartbeat: ConnectRequest = {
+  message: { $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } },
+};
+
+/** As an agent does, with a key of its own. */
+export async function joinAndConnect(
+  { address, caPem }: Pick<CoordinatorProcess, "address" | "caPem">,
+  token: string,
   name: string,
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.on("error", reject);
-    stream.on("data", (response: ConnectResponse) => {
-      if (response.message?.$case === "welcome") resolve();
-      const answer = answers.answer(response);
-      if (answer !== undefined) stream.write(answer);
-    });
-    stream.write({ message: { $case: "hello", value: helloOf(name) } });
-  });
+): Promise<{ client: AgentServiceClient; stream: ClientDuplexStream<ConnectRequest, ConnectResponse> }> {
+  const { id, secret } = parseJoinToken(token);
+  const { keyPem, csrPem } = await createKeyAndCsr();
+  const enrolling = new EnrollmentServiceClient(address, channelCredentials({ caPem }));
+  const request = { tokenId: id, tokenSecret: secret, csr: Buffer.from(csrPem), nodeName: name };
+  const joined = await new Promise<JoinResponse>((resolve, reject) =>
+    enrolling.join(request, new Metadata(), (error, answer) => (error ? reject(error) : resolve(answer))),
+  );
+  enrolling.close();
+  const credentials = channelCredentials({ caPem, certPem: joined.certificatePem, keyPem });
+  // Channels to one address with equal options would share their sockets.
+  const client = new AgentServiceClient(address, credentials, { "grpc.use_local_subchannel_pool": 1 });
+  return { client, stream: client.connect() };
 }
 
-async function joinToken({ address, caPem, token }: CoordinatorProcess): Promise<string> {
+export async function joinToken({ address, caPem, token }: CoordinatorProcess): Promise<string> {
   const operator = new OperatorServiceClient(address, channelCredentials({ caPem }));
   const request = { ttlSeconds: 600, nodeName: "", reusable: true, labels: {} };
   const answer = await new Promise<CreateJoinTokenResponse>((resolve, reject) =>

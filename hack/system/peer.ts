@@ -23,16 +23,18 @@ export interface LoadResult {
 }
 
 const patienceMs = 30_000;
+/** Of those that ask again after they were answered by nobody. */
+const shortPatienceMs = 10_000;
 /** Datagrams may get lost on their way. */
 const askAgainMs = 1_000;
 const toldFailures = 20;
 
 /** The last line of the page at `/`, on a connection of its own. Rejects if it is cut short. */
-function askByTcp(address: string, port: number): Promise<string> {
+function askByTcp(address: string, port: number, timeout: number): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = "";
     const request = "GET / HTTP/1.0\r\n\r\n";
-    const socket = connect({ host: address, port, timeout: patienceMs }, () => socket.write(request));
+    const socket = connect({ host: address, port, timeout }, () => socket.write(request));
     socket.setEncoding("utf8").on("data", (chunk: string) => {
       text += chunk;
     });
@@ -51,7 +53,7 @@ function askByUdp(address: string, port: number, ownPort: number): Promise<strin
     const socket = createSocket("udp4");
     const ask = (): void => socket.send("?", (error) => error && fail(error));
     const again = setInterval(ask, askAgainMs);
-    const end = setTimeout(() => fail(new Error("silent")), patienceMs);
+    const end = setTimeout(() => fail(new Error("silent")), shortPatienceMs);
     const close = (): void => {
       clearInterval(again);
       clearTimeout(end);
@@ -76,7 +78,7 @@ async function ask([protocol, address = "", port, times, ownPort]: readonly stri
     const answer =
       protocol === "udp"
         ? askByUdp(address, Number(port), Number(ownPort ?? 0))
-        : askByTcp(address, Number(port));
+        : askByTcp(address, Number(port), shortPatienceMs);
     answers.push(await answer.catch(codeOf));
   }
   return answers;
@@ -101,7 +103,7 @@ async function load([address = "", port, clients]: readonly string[]): Promise<L
     while (!ended) {
       const startMs = performance.now();
       try {
-        const answer = await askByTcp(address, Number(port));
+        const answer = await askByTcp(address, Number(port), patienceMs);
         answers[answer] = (answers[answer] ?? 0) + 1;
         slowestMs = Math.max(slowestMs, Math.round(performance.now() - startMs));
       } catch (error) {
