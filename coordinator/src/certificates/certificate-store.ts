@@ -1,7 +1,7 @@
 import { CertificateRecord, IssuerPauseRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
-import { certificateIssuerKey, certificateKey, prefixes } from "../model/keys.ts";
+import { certificateKey, issuerPauseKey, prefixes } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Store } from "../store/index.ts";
@@ -10,7 +10,6 @@ import { encodeHolding, holdingOf } from "./holding-record.ts";
 
 /** Records read in one piece; each holds a few kilobytes. */
 const pageSize = 100;
-const pauseKey = certificateIssuerKey("pause");
 
 /** What is kept of certificates. The only one who writes below `certificates/`. */
 export class CertificateStore {
@@ -50,14 +49,14 @@ export class CertificateStore {
   }
 
   async loadPause(): Promise<Pause | undefined> {
-    const stored = await this.#store.get(pauseKey);
+    const stored = await this.#store.get(issuerPauseKey);
     if (stored === undefined) return undefined;
-    const { failures, error, until } = decodeRecord(IssuerPauseRecord, pauseKey, stored.value);
+    const { failures, error, until } = decodeRecord(IssuerPauseRecord, issuerPauseKey, stored.value);
     return { failures, error, untilMs: toEpochMs(until) ?? 0 };
   }
 
   async savePause(pause: Pause | undefined): Promise<void> {
-    const key = pauseKey;
+    const key = issuerPauseKey;
     if (pause === undefined) {
       await this.#store.txn([], [{ kind: "delete", key }]);
       return;

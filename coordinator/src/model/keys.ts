@@ -106,7 +106,9 @@ export function certificateKey(hostname: string): string {
   return `${prefixes.certificates}${hostname}`;
 }
 
-/** What an issuer keeps for itself: its account, its own key. Also what keys' encryption is bound to. */
-export function certificateIssuerKey(name: string): string {
-  return `${prefixes.certificateIssuers}${name}`;
-}
+/** Of the authority for development. Also what its key's encryption is bound to. */
+export const signingAuthorityKey = `${prefixes.certificateIssuers}self-signed`;
+/** How long nothing is asked of the issuer. */
+export const issuerPauseKey = `${prefixes.certificateIssuers}pause`;
+/** Followed by a hash of the directory's URL. Also what the account key's encryption is bound to. */
+export const acmeAccountPrefix = `${prefixes.certificateIssuers}acme/`;

@@ -1,8 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { ObjectVersionRecord, Sealed } from "@forage/proto/forage/store/v1/store";
+import {
+  AcmeAccountRecord,
+  CertificateRecord,
+  ObjectVersionRecord,
+  Sealed,
+  SigningAuthorityRecord,
+} from "@forage/proto/forage/store/v1/store";
 import { ConfigError } from "../config.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
-import { prefixes, versionKeyKey } from "../model/keys.ts";
+import { acmeAccountPrefix, prefixes, signingAuthorityKey, versionKeyKey } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import { KEY_BYTES, KeyRing, type SecretKey } from "./key-ring.ts";
 import { Vault } from "./vault.ts";
@@ -47,17 +53,46 @@ export async function reseal(keys: readonly SecretKey[], store: Store): Promise<
   let count = 0;
   const stored = await store.get(versionKeyKey);
   if (stored !== undefined && (await rewrite(stored, resealedKey(stored, ring), store))) count++;
-  for (let after: string | undefined, more = true; more; ) {
-    const page = await store.range(prefixes.objectVersions, {
-      limit: pageSize,
-      ...(after !== undefined && { after }),
-    });
-    for (const record of page.records)
-      if (await rewrite(record, resealedVersion(record, ring), store)) count++;
-    after = page.records.at(-1)?.key;
-    more = page.more;
+  const kinds: readonly (readonly [string, typeof resealedVersion])[] = [
+    [prefixes.objectVersions, resealedVersion],
+    [prefixes.certificates, resealedCertificate],
+    [prefixes.certificateIssuers, resealedIssuer],
+  ];
+  for (const [prefix, resealed] of kinds) {
+    for (let after: string | undefined, more = true; more; ) {
+      const page = await store.range(prefix, { limit: pageSize, ...(after !== undefined && { after }) });
+      for (const record of page.records) if (await rewrite(record, resealed(record, ring), store)) count++;
+      after = page.records.at(-1)?.key;
+      more = page.more;
+    }
   }
   return count;
+}
+
+function resealedCertificate(stored: StoredRecord, ring: KeyRing): Uint8Array | undefined {
+  return resealedField(CertificateRecord, stored, ring);
+}
+
+function resealedIssuer(stored: StoredRecord, ring: KeyRing): Uint8Array | undefined {
+  const { key } = stored;
+  if (key.startsWith(acmeAccountPrefix)) return resealedField(AcmeAccountRecord, stored, ring);
+  return key === signingAuthorityKey ? resealedField(SigningAuthorityRecord, stored, ring) : undefined;
+}
+
+interface Codec<T> {
+  encode(message: T): { finish(): Uint8Array };
+  decode(bytes: Uint8Array): T;
+}
+
+/** For records that have one encrypted field among others. */
+function resealedField<T extends { key?: Sealed | undefined }>(
+  type: Codec<T>,
+  { key, value }: StoredRecord,
+  ring: KeyRing,
+): Uint8Array | undefined {
+  const record = decodeRecord(type, key, value);
+  if (record.key === undefined || record.key.keyId === ring.keyId) return undefined;
+  return encodeRecord(type, { ...record, key: ring.seal(ring.open(record.key, key), key) });
 }
 
 function resealedKey({ key, value }: StoredRecord, ring: KeyRing): Uint8Array | undefined {

@@ -1,7 +1,7 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { AcmeAccountRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord, encodeRecord } from "../../model/codec.ts";
-import { certificateIssuerKey } from "../../model/keys.ts";
+import { acmeAccountPrefix } from "../../model/keys.ts";
 import type { Vault } from "../../objects/vault.ts";
 import type { Store } from "../../store/index.ts";
 
@@ -28,7 +28,7 @@ export class AccountRecords {
   constructor(options: AccountsOptions) {
     this.#options = options;
     const hash = createHash("sha256").update(options.directory).digest("hex").slice(0, 32);
-    this.#key = certificateIssuerKey(`acme/${hash}`);
+    this.#key = `${acmeAccountPrefix}${hash}`;
   }
 
   /** Made the first time. */

@@ -1,11 +1,9 @@
 import { SigningAuthorityRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord, encodeRecord } from "../../model/codec.ts";
-import { certificateIssuerKey } from "../../model/keys.ts";
+import { signingAuthorityKey as key } from "../../model/keys.ts";
 import type { Vault } from "../../objects/vault.ts";
 import type { Store } from "../../store/index.ts";
 import { type AuthorityPem, createAuthority, type MakeOptions } from "./authority.ts";
-
-const key = certificateIssuerKey("self-signed");
 
 export interface KeepOptions {
   readonly store: Store;
