@@ -125,9 +125,9 @@ function makeNetwork(config: Config, log: AgentLog): HostNetwork {
 }
 
 function openServices(config: Config, log: AgentLog): Promise<HostServiceNetwork> {
-  const { dataDir, instance, podCidr, nodeName, clusterDomain, dns } = config;
+  const { dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns } = config;
   return HostServiceNetwork.open({
-    ...{ dataDir, instance, podCidr, nodeName, clusterDomain, dns },
+    ...{ dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns },
     random: Math.random,
     clock: systemClock,
     run: runCommand,

@@ -2,11 +2,12 @@ import { join } from "node:path";
 import type { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "./clock.ts";
 import { askOver } from "./dns/ask-server.ts";
-import { DnsServer } from "./dns/dns-server.ts";
+import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
 import { Upstreams } from "./dns/upstreams.ts";
 import { instanceNames } from "./network/instance-names.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
+import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
 import type { RunCommand } from "./network/run-command.ts";
 import { KnownServices } from "./services/known-services.ts";
 import { ServiceRules } from "./services/service-rules.ts";
@@ -15,6 +16,8 @@ export interface ServiceNetworkOptions {
   readonly dataDir: string;
   readonly instance: string;
   readonly podCidr: string;
+  /** Of IPv6; undefined: pods have none. */
+  readonly podCidr6: string | undefined;
   readonly nodeName: string;
   readonly clusterDomain: string;
   /** Whether to answer pods' DNS questions. */
@@ -40,31 +43,30 @@ export interface ServiceNetwork {
 
 /** Other programs reload the whole nftables ruleset at any time, and nothing tells us. */
 const REPAIR_INTERVAL_MS = 30_000;
-/** The bridge's address is there only once the network has been set up, after a boot. */
-const LISTEN_AGAIN_MS = 250;
-const LISTEN_AGAIN_CAP_MS = 10_000;
 const DNS_PORT = 53;
 
 /** That of a Linux host. */
 export class HostServiceNetwork implements ServiceNetwork {
   readonly #options: ServiceNetworkOptions;
   readonly #services: KnownServices;
-  readonly #rules: ServiceRules;
+  /** For each family of addresses that pods have: their network, and the host's address in it. */
+  readonly #bridges: readonly { readonly text: string; readonly gateway: string }[];
+  readonly #rules: readonly ServiceRules[];
   #cancelRepair: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
   #closed = false;
-  #dns: DnsServer | undefined;
-  #dnsProblem: string | undefined;
-  #cancelListen: (() => void) | undefined;
-  #listening: Promise<void> = Promise.resolve();
+  #dns: readonly DnsListener[] = [];
 
   private constructor(options: ServiceNetworkOptions, services: KnownServices) {
     this.#options = options;
     this.#services = services;
-    const { podCidr, nodeName: node, run, onProblem } = options;
-    const { gateway, text } = parsePodCidr(podCidr);
-    const { servicesTable: table } = instanceNames(options.instance);
-    this.#rules = new ServiceRules({ services, node, table, podCidr: text, gateway, run, onProblem });
+    const { podCidr, podCidr6, nodeName: node, run, onProblem } = options;
+    this.#bridges = [parsePodCidr(podCidr), ...(podCidr6 === undefined ? [] : [parsePodCidr6(podCidr6)])];
+    const { servicesTable: table, bridge } = instanceNames(options.instance);
+    const common = { services, node, table, bridge, run, onProblem };
+    this.#rules = this.#bridges.map(
+      ({ text, gateway }) => new ServiceRules({ ...common, podCidr: text, gateway }),
+    );
   }
 
   static async open(options: ServiceNetworkOptions): Promise<HostServiceNetwork> {
@@ -75,9 +77,7 @@ export class HostServiceNetwork implements ServiceNetwork {
       onError: (error) => onProblem("services-not-kept", error),
     });
     const network = new HostServiceNetwork(options, services);
-    // At once: after a restart pods have been asking already.
-    if (options.dns) network.#listening = network.#listen(LISTEN_AGAIN_MS);
-    await network.#listening;
+    if (options.dns) await network.#listen();
     return network;
   }
 
@@ -88,8 +88,10 @@ export class HostServiceNetwork implements ServiceNetwork {
 
   async start(): Promise<void> {
     if (this.#closed) return;
-    this.#unsubscribe = this.#services.subscribe((changed) => void this.#rules.update(changed));
-    await this.#rules.start();
+    this.#unsubscribe = this.#services.subscribe((changed) => {
+      for (const rules of this.#rules) void rules.update(changed);
+    });
+    await Promise.all(this.#rules.map((rules) => rules.start()));
     this.#repairLater();
   }
 
@@ -102,40 +104,28 @@ export class HostServiceNetwork implements ServiceNetwork {
   }
 
   problems(): readonly string[] {
-    return this.#dnsProblem === undefined ? [] : [this.#dnsProblem];
+    return this.#dns.flatMap(({ problem }) => problem ?? []);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#cancelListen?.();
-    await this.#listening;
-    await this.#dns?.close();
+    await Promise.all(this.#dns.map((it) => it.close()));
     this.#cancelRepair?.();
     this.#unsubscribe?.();
-    await this.#rules.close();
+    await Promise.all(this.#rules.map((rules) => rules.close()));
     await this.#services.close();
   }
 
-  async #listen(againMs: number): Promise<void> {
-    const { clock, nodeName: node, clusterDomain: domain, random, onProblem } = this.#options;
-    const { gateway: address } = parsePodCidr(this.#options.podCidr);
+  /** At once: after a restart pods have been asking already. */
+  async #listen(): Promise<void> {
+    const { clock, nodeName: node, clusterDomain: domain, random, onProblem, podCidr6 } = this.#options;
+    const own = this.#bridges.map(({ gateway }) => gateway);
     const monotonicMs = (): number => clock.monotonicMs();
-    const upstreams = new Upstreams({ path: "/etc/resolv.conf", own: address, monotonicMs });
+    const upstreams = new Upstreams({ path: "/etc/resolv.conf", own, monotonicMs });
     const forwarder = new Forwarder({ upstreams: () => upstreams.list(), ask: askOver(), monotonicMs });
-    const world = { view: this.#services, domain, node };
-    try {
-      this.#dns = await DnsServer.open({ address, port: DNS_PORT, world, forwarder, random });
-      this.#dnsProblem = undefined;
-    } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
-      if (againMs >= LISTEN_AGAIN_CAP_MS && this.#dnsProblem === undefined)
-        onProblem("dns-not-served", error);
-      if (againMs >= LISTEN_AGAIN_CAP_MS) this.#dnsProblem = `DNS for pods: ${why}`;
-      if (this.#closed) return;
-      this.#cancelListen = clock.after(againMs, () => {
-        this.#listening = this.#listen(Math.min(LISTEN_AGAIN_CAP_MS, againMs * 2));
-      });
-    }
+    const world = { view: this.#services, domain, node, ipv6: podCidr6 !== undefined };
+    const options = { port: DNS_PORT, world, forwarder, random, clock, onProblem };
+    this.#dns = await Promise.all(own.map((address) => DnsListener.open({ ...options, address })));
   }
 
   #repairLater(): void {
@@ -143,7 +133,8 @@ export class HostServiceNetwork implements ServiceNetwork {
     if (this.#closed) return;
     this.#cancelRepair = clock.after(REPAIR_INTERVAL_MS, async () => {
       try {
-        if (await this.#rules.repair()) onProblem("service-table-put-back", undefined);
+        for (const rules of this.#rules)
+          if (await rules.repair()) onProblem("service-table-put-back", undefined);
       } catch (error) {
         onProblem("service-rules-not-repaired", error);
       }

@@ -191,12 +191,13 @@ async function setUp(t: TestContext): Promise<Scene> {
     clock: systemClock,
     onError: (error) => onProblem("services", error),
   });
-  const { servicesTable: table } = instanceNames(host.instance);
+  const { servicesTable: table, bridge } = instanceNames(host.instance);
   const rules = new ServiceRules({
     services,
     node: "here",
     table,
     podCidr: "10.64.0.0/16",
+    bridge,
     gateway: network.gateway,
     run: runCommand,
     onProblem,

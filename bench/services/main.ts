@@ -73,6 +73,7 @@ async function measure({ services: count, endpoints, rounds }: Sizes, affinitySe
     node: "n0",
     table: "forage_bench_services",
     podCidr: "10.64.0.0/16",
+    bridge: "lo",
     gateway: "10.64.0.1",
     run: runCommand,
     onProblem,

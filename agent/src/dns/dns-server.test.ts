@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createSocket } from "node:dgram";
 import { Resolver } from "node:dns/promises";
+import { existsSync } from "node:fs";
 import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
@@ -32,6 +33,16 @@ test(
     await assert.rejects(resolver.resolve4("gone.shop.svc.cluster.local"), { code: "ENOTFOUND" });
   },
 );
+
+const skip = existsSync("/proc/net/if_inet6") ? false : "needs IPv6";
+test("by IPv6 it answers as well, and tells addresses of both families", { ...limit, skip }, async (t) => {
+  const web = service("web", { virtualIps: ["10.96.0.5", "fd96::5"] });
+  const { resolver } = await start(t, [web], { address: "::1" });
+  assert.deepEqual(await resolver.resolve4("web.shop.svc.cluster.local"), ["10.96.0.5"]);
+  assert.deepEqual(await resolver.resolve6("web.shop.svc.cluster.local"), ["fd96::5"]);
+  const reversed = `5.${"0.".repeat(27)}6.9.d.f.ip6.arpa`;
+  assert.deepEqual(await resolver.resolvePtr(reversed), ["web.shop.svc.cluster.local"]);
+});
 
 test("answers tell for how long they hold, also those that say no", limit, async (t) => {
   const { ask } = await start(t, [service("web", { virtualIps: ["10.96.0.5"] })]);
@@ -171,18 +182,21 @@ interface StartOptions {
   readonly ask?: AskServer;
   readonly upstreams?: readonly string[];
   readonly clock?: { nowMs: number };
+  /** To listen on. */
+  readonly address?: string;
 }
 
 async function start(t: TestContext, services: readonly ServiceState[], options: StartOptions = {}) {
   const { ask = async () => undefined, upstreams = ["127.0.0.1"], clock = { nowMs: 0 } } = options;
+  const { address = "127.0.0.1" } = options;
   const forwarder = new Forwarder({ upstreams: async () => upstreams, ask, monotonicMs: () => clock.nowMs });
   const byKey = new Map(services.map((it) => [`${it.namespace}/${it.name}`, it]));
   const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
-  const world = { view, domain: "cluster.local", node: "n1" };
-  const server = await DnsServer.open({ address: "127.0.0.1", port: 0, world, forwarder, random: () => 0.5 });
+  const world = { view, domain: "cluster.local", node: "n1", ipv6: true };
+  const server = await DnsServer.open({ address, port: 0, world, forwarder, random: () => 0.5 });
   t.after(() => server.close());
   const resolver = new Resolver({ timeout: 20_000, tries: 1 });
-  resolver.setServers([`127.0.0.1:${server.port}`]);
+  resolver.setServers([address.includes(":") ? `[${address}]:${server.port}` : `${address}:${server.port}`]);
   const send = (bytes: Buffer): Promise<Buffer> =>
     new Promise((resolve, reject) => {
       const socket = createSocket("udp4");

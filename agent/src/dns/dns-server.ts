@@ -1,6 +1,6 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, isIPv6, type Server, type Socket } from "node:net";
 import { framed } from "./ask-server.ts";
 import type { Forwarder } from "./forwarder.ts";
 import { domainOf, type LookupWorld, lookUp } from "./lookup.ts";
@@ -31,7 +31,7 @@ export class DnsServer {
 
   private constructor(options: DnsServerOptions) {
     this.#options = options;
-    this.#udp = createSocket("udp4");
+    this.#udp = createSocket(isIPv6(options.address) ? "udp6" : "udp4");
     this.#tcp = createServer((socket) => this.#serve(socket));
     this.#tcp.maxConnections = maxConnections;
   }

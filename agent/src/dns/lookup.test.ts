@@ -23,7 +23,7 @@ const natted = {
   hostPorts: [1, 2],
   local: true,
 };
-const services = [
+const fourOnly = [
   { namespace: "shop", name: "web", type: "ClusterIP", virtualIps: ["10.96.0.5"], ports, endpoints: [here] },
   { namespace: "shop", name: "db", type: "Headless", ports, endpoints: [here, there, natted] },
   { namespace: "shop", name: "none", type: "Headless", ports, endpoints: [] },
@@ -81,25 +81,91 @@ describe("names of the cluster", () => {
   }
 });
 
+const here6 = { ...here, podIpv6: "fd64::2", hostIpv6: "2001:db8::1" };
+const there6 = { ...there, podIpv6: "fd64::2", hostIpv6: "2001:db8::2" };
+const dual = [
+  { name: "web", virtualIps: ["10.96.0.5", "fd96::5"], endpoints: [here6] },
+  { name: "old", virtualIps: ["10.96.0.6", "fd96::6"], endpoints: [there] },
+  { name: "idle", virtualIps: ["10.96.0.7", "fd96::7"], endpoints: [] },
+  { name: "away", virtualIps: ["10.96.0.8", "fd96::8"], endpoints: [{ ...there6, local: true }] },
+  { name: "db", type: "Headless", endpoints: [here6, there6, natted] },
+].map((fields) => ServiceState.fromPartial({ namespace: "shop", type: "ClusterIP", ports, ...fields }));
+
+describe("names of the cluster where pods have IPv6", () => {
+  for (const [name, type, expected] of [
+    ["web.shop.svc.cluster.local", "A", "10.96.0.5"],
+    ["web.shop.svc.cluster.local", "AAAA", "fd96::5"],
+    ["old.shop.svc.cluster.local", "A", "10.96.0.6"],
+    // None of its pods is reached by it.
+    ["old.shop.svc.cluster.local", "AAAA", "no-data"],
+    ["idle.shop.svc.cluster.local", "AAAA", "fd96::7"],
+    ["away.shop.svc.cluster.local", "AAAA", "fd96::8"],
+    ["db.shop.svc.cluster.local", "A", "10.64.0.2 192.0.2.2"],
+    ["db.shop.svc.cluster.local", "AAAA", "fd64::2 2001:db8::2"],
+    ["web-1.db.shop.svc.cluster.local", "AAAA", "fd64::2"],
+    ["web-2.db.shop.svc.cluster.local", "AAAA", "2001:db8::2"],
+    ["web-3.db.shop.svc.cluster.local", "AAAA", "no-data"],
+    ["_http._tcp.web.shop.svc.cluster.local", "SRV", "web.shop.svc.cluster.local:80 + 10.96.0.5 fd96::5"],
+    [
+      "_dns._udp.db.shop.svc.cluster.local",
+      "SRV",
+      "web-1.db.shop.svc.cluster.local:5353 + 10.64.0.2 fd64::2",
+    ],
+    ["fd64--7.shop.pod.cluster.local", "AAAA", "fd64::7"],
+    ["fd64--7.shop.pod.cluster.local", "A", "no-data"],
+    ["fd64-7.shop.pod.cluster.local", "AAAA", "no-name"],
+    [reversed("5", "fd96"), "PTR", "web.shop.svc.cluster.local"],
+    [reversed("5", "fd96"), "AAAA", "no-data"],
+    [reversed("9", "fd96"), "PTR", "elsewhere"],
+    ["5.ip6.arpa", "PTR", "elsewhere"],
+    ["x.ip6.arpa", "PTR", "elsewhere"],
+  ] as const) {
+    test(`${name} ${type}`, () => assert.equal(told(name, type, dual, true), expected));
+  }
+
+  test("on a host whose pods have none no such address is told", () => {
+    for (const name of ["web.shop", "idle.shop", "db.shop"])
+      assert.equal(told(`${name}.svc.cluster.local`, "AAAA", dual), "no-data");
+    assert.equal(
+      told("_http._tcp.web.shop.svc.cluster.local", "SRV", dual),
+      "web.shop.svc.cluster.local:80 + 10.96.0.5",
+    );
+  });
+});
+
 test("until the coordinator was heard the host's own setting says what the cluster's domain is", () => {
   const view = { services: new Map(), clusterDomain: "", virtualIpRanges: [] };
-  assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", node: "n1" }).kind, "no-name");
   assert.equal(
-    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", node: "n1" }).kind,
+    lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", node: "n1", ipv6: false }).kind,
+    "no-name",
+  );
+  assert.equal(
+    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", node: "n1", ipv6: false }).kind,
     "elsewhere",
   );
 });
 
-function told(name: string, type: string): string {
+function told(
+  name: string,
+  type: string,
+  services: readonly ServiceState[] = fourOnly,
+  ipv6 = false,
+): string {
   const byKey = new Map(services.map((service) => [`${service.namespace}/${service.name}`, service]));
   const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
-  const found = lookUp(name, type, { view, domain: "other", node: "n1" });
+  const found = lookUp(name, type, { view, domain: "other", node: "n1", ipv6 });
   if (found.kind !== "found") return found.kind;
   const text = found.records.map((record) => {
     assert.equal(record.name, name);
-    if (record.type === "A") return record.address;
+    if ("address" in record) return record.address;
     return record.type === "SRV" ? `${record.target}:${record.port}` : record.target;
   });
-  const more = found.additionals.map((record) => (record.type === "A" ? record.address : "?"));
+  const more = found.additionals.map((record) => ("address" in record ? record.address : "?"));
   return [...text, ...(more.length === 0 ? [] : ["+", ...more])].join(" ");
+}
+
+/** `first::last`, of one digit. */
+function reversed(last: string, first: string): string {
+  const digits = `${first}${"0".repeat(27)}${last}`;
+  return `${[...digits].reverse().join(".")}.ip6.arpa`;
 }

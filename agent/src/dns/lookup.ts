@@ -1,6 +1,9 @@
-import { isIPv4 } from "node:net";
+import { isIP } from "node:net";
 import type { ServiceEndpoint, ServiceState, ServiceStatePort } from "@forage/proto/forage/agent/v1/agent";
+import { familyOf, type IpFamily, isOfFamily } from "../network/ip-family.ts";
+import { normalIpv6 } from "../network/ipv6-cidr.ts";
 import type { ServicesView } from "../services/known-services.ts";
+import { addressesIn } from "../services/port-rules.ts";
 
 /** What is known of a name. Names are in lower case, without the last dot. */
 export type Lookup =
@@ -16,7 +19,7 @@ export type Lookup =
   | { readonly kind: "elsewhere" };
 
 export type DnsRecord =
-  | { readonly type: "A"; readonly name: string; readonly address: string }
+  | { readonly type: "A" | "AAAA"; readonly name: string; readonly address: string }
   | { readonly type: "SRV"; readonly name: string; readonly target: string; readonly port: number }
   | { readonly type: "PTR"; readonly name: string; readonly target: string };
 
@@ -26,6 +29,8 @@ export interface LookupWorld {
   readonly domain: string;
   /** This host's name: its own pods are told by their own addresses. */
   readonly node: string;
+  /** Whether pods of this host have IPv6: else no such address is told, as none could be reached. */
+  readonly ipv6: boolean;
 }
 
 const noData: Lookup = { kind: "no-data" };
@@ -34,7 +39,8 @@ const noName: Lookup = { kind: "no-name" };
 /** Pure: Kubernetes' names for services and pods. `type` as in DNS: "A", "SRV", … */
 export function lookUp(name: string, type: string, world: LookupWorld): Lookup {
   const domain = domainOf(world);
-  if (name.endsWith(".in-addr.arpa")) return reverse(name, type, world, domain);
+  const reversed = reversedAddress(name);
+  if (reversed !== undefined) return reverse(name, reversed, type, world);
   if (name === domain) return noData;
   if (!name.endsWith(`.${domain}`)) return { kind: "elsewhere" };
   const labels = name.slice(0, -domain.length - 1).split(".");
@@ -62,7 +68,7 @@ function underService(name: string, labels: readonly string[], type: string, wor
   const { state } = world;
   const [first = "", second = ""] = labels;
   if (labels.length === 0) {
-    if (type === "A") return addresses(name, addressesOf(world));
+    if (isAddressType(type)) return addresses(name, type, addressesOf(world));
     return type === "SRV" ? servers(name, state.ports, world) : noData;
   }
   if (labels.length === 1 && (first === "_tcp" || first === "_udp" || first === "_sctp")) return noData;
@@ -76,24 +82,44 @@ function underService(name: string, labels: readonly string[], type: string, wor
   const endpoint =
     labels.length === 1 && isHeadless(state) ? state.endpoints.find(({ pod }) => pod === first) : undefined;
   if (endpoint === undefined) return noName;
-  return type === "A" ? addresses(name, [addressOf(endpoint, world)]) : noData;
+  return isAddressType(type) ? addresses(name, type, waysTo(endpoint, world)) : noData;
 }
 
-/** A headless service is its pods; any other has its virtual IPs. */
+function isAddressType(type: string): type is "A" | "AAAA" {
+  return type === "A" || type === "AAAA";
+}
+
+/**
+ * A headless service is its pods; any other has its virtual IPs, but for those of a family by which none of its pods is reached
+ * while there are pods: a client that takes the first address would be refused.
+ */
 function addressesOf(world: ServiceWorld): readonly string[] {
   const { state } = world;
-  if (!isHeadless(state)) return state.virtualIps;
   const reachable = state.endpoints.filter(({ local, node }) => !local || node === world.node);
-  return [...new Set(reachable.map((endpoint) => addressOf(endpoint, world)))];
+  const ways = [...new Set(reachable.flatMap((endpoint) => waysTo(endpoint, world)))];
+  if (isHeadless(state)) return ways;
+  const families = new Set(ways.map(familyOf));
+  return state.virtualIps
+    .filter((ip) => world.ipv6 || familyOf(ip) === 4)
+    .filter((ip) => families.size === 0 || families.has(familyOf(ip)));
 }
 
-/** Pods of other hosts are behind their hosts' addresses, at the ports that SRV records tell. */
-function addressOf(endpoint: ServiceEndpoint, { node }: LookupWorld): string {
-  return isHere(endpoint, node) ? endpoint.podIp : endpoint.hostIp;
+/** One address for each family at most. Pods of other hosts are behind their hosts', at the ports that SRV records tell. */
+function waysTo(endpoint: ServiceEndpoint, { node, ipv6 }: LookupWorld): string[] {
+  const families: readonly IpFamily[] = ipv6 ? [4, 6] : [4];
+  return families.flatMap((family) => {
+    const { pod, host } = addressesIn(endpoint, family);
+    const address = isHere(endpoint, node) ? pod : host;
+    return isOfFamily(address, family) ? [address] : [];
+  });
 }
 
 function isHere(endpoint: ServiceEndpoint, node: string): boolean {
   return endpoint.node === node && !endpoint.hostNetwork && endpoint.podIp !== "";
+}
+
+function recordOf(name: string, address: string): DnsRecord {
+  return { type: familyOf(address) === 4 ? "A" : "AAAA", name, address };
 }
 
 function servers(name: string, ports: readonly ServiceStatePort[], world: ServiceWorld): Lookup {
@@ -101,7 +127,7 @@ function servers(name: string, ports: readonly ServiceStatePort[], world: Servic
   const own = `${state.name}.${state.namespace}.svc.${domainOf(world)}`;
   if (!isHeadless(state)) {
     const records = ports.map(({ port }) => ({ type: "SRV", name, target: own, port }) as const);
-    const additionals = state.virtualIps.map((address) => ({ type: "A", name: own, address }) as const);
+    const additionals = addressesOf(world).map((address) => recordOf(own, address));
     return records.length === 0 ? noData : { kind: "found", records, additionals };
   }
   const records: DnsRecord[] = [];
@@ -114,36 +140,47 @@ function servers(name: string, ports: readonly ServiceStatePort[], world: Servic
       return [{ type: "SRV", name, target, port: isHere(endpoint, node) ? port.targetPort : hostPort }];
     });
     records.push(...found);
-    if (found.length > 0) additionals.push({ type: "A", name: target, address: addressOf(endpoint, world) });
+    if (found.length > 0)
+      additionals.push(...waysTo(endpoint, world).map((address) => recordOf(target, address)));
   }
   return records.length === 0 ? noData : { kind: "found", records, additionals };
 }
 
-function addresses(name: string, found: readonly string[]): Lookup {
-  const records = found.filter((ip) => isIPv4(ip)).map((address) => ({ type: "A", name, address }) as const);
+function addresses(name: string, type: "A" | "AAAA", found: readonly string[]): Lookup {
+  const records = found.map((address) => recordOf(name, address)).filter((record) => record.type === type);
   return records.length === 0 ? noData : { kind: "found", records, additionals: [] };
 }
 
-/** `10-64-0-2.shop.pod`: nothing but another way to write an address. */
+/** `10-64-0-2.shop.pod`, `fd64--2.shop.pod`: nothing but another way to write an address. */
 function podName(name: string, type: string, labels: readonly string[]): Lookup {
   const [written = ""] = labels;
   if (labels.length < 2) return noData;
-  const address = written.replaceAll("-", ".");
-  if (labels.length > 2 || !isIPv4(address)) return noName;
-  return type === "A" ? addresses(name, [address]) : noData;
+  const address = [written.replaceAll("-", "."), written.replaceAll("-", ":")].find((it) => isIP(it) !== 0);
+  if (labels.length > 2 || address === undefined) return noName;
+  return isAddressType(type) ? addresses(name, type, [address]) : noData;
 }
 
 /** Virtual IPs only: whose other addresses are is for others to say. */
-function reverse(name: string, type: string, { view }: LookupWorld, domain: string): Lookup {
-  const ip = name.slice(0, -".in-addr.arpa".length).split(".").reverse().join(".");
-  for (const state of view.services.values()) {
+function reverse(name: string, ip: string, type: string, world: LookupWorld): Lookup {
+  for (const state of world.view.services.values()) {
     if (!state.virtualIps.includes(ip)) continue;
-    const target = `${state.name}.${state.namespace}.svc.${domain}`;
+    const target = `${state.name}.${state.namespace}.svc.${domainOf(world)}`;
     return type === "PTR"
       ? { kind: "found", records: [{ type: "PTR", name, target }], additionals: [] }
       : noData;
   }
   return { kind: "elsewhere" };
+}
+
+/** The address that a name of the reverse tree is about, as the kernel writes it; undefined: it is no such name. */
+function reversedAddress(name: string): string | undefined {
+  if (name.endsWith(".in-addr.arpa"))
+    return name.slice(0, -".in-addr.arpa".length).split(".").reverse().join(".");
+  if (!name.endsWith(".ip6.arpa")) return undefined;
+  const digits = name.slice(0, -".ip6.arpa".length).split(".").reverse();
+  const groups = Array.from({ length: 8 }, (_, index) => digits.slice(index * 4, index * 4 + 4).join(""));
+  const isWhole = digits.length === 32 && digits.every((digit) => /^[0-9a-f]$/.test(digit));
+  return isWhole ? normalIpv6(groups.join(":")) : "";
 }
 
 function hasNamespace({ services }: ServicesView, namespace: string): boolean {

@@ -133,7 +133,8 @@ function toAnswer(record: DnsRecord, name: string): Answer {
   const ttl = TTL_SECONDS;
   switch (record.type) {
     case "A":
-      return { type: "A", name, ttl, data: record.address };
+    case "AAAA":
+      return { type: record.type, name, ttl, data: record.address };
     case "SRV":
       return {
         type: "SRV",

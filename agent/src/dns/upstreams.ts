@@ -4,8 +4,8 @@ import { parseResolvConf } from "../network/resolv-conf.ts";
 export interface UpstreamsOptions {
   /** `/etc/resolv.conf` of the host. */
   readonly path: string;
-  /** Our own address: asking ourselves would go on for ever. */
-  readonly own: string;
+  /** Our own addresses: asking ourselves would go on for ever. */
+  readonly own: readonly string[];
   /** Never goes back, in milliseconds. */
   readonly monotonicMs: () => number;
 }
@@ -42,7 +42,7 @@ export class Upstreams {
       const { mtimeMs } = await stat(path);
       if (mtimeMs !== this.#changedMs) {
         const { nameservers } = parseResolvConf(await readFile(path, "utf8"));
-        this.#servers = [...new Set(nameservers.filter((it) => it !== own))].slice(0, 3);
+        this.#servers = [...new Set(nameservers.filter((it) => !own.includes(it)))].slice(0, 3);
         this.#changedMs = mtimeMs;
       }
     } catch {

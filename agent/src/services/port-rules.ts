@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto";
-import { isIPv4 } from "node:net";
 import type { ServiceEndpoint, ServiceState, ServiceStatePort } from "@forage/proto/forage/agent/v1/agent";
+import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
 
-/** How the host leads clients of one port of a service to its pods. */
+/** How the host leads clients of one port of a service to its pods, by one family of addresses. */
 export interface ServicePortRules {
+  readonly family: IpFamily;
   /** Letters and digits; the same for the same namespace, name, port and protocol. */
   readonly id: string;
   readonly protocol: "tcp" | "udp" | "sctp";
@@ -27,21 +28,23 @@ export interface EndpointRule {
 const PROTOCOLS = { TCP: "tcp", UDP: "udp", SCTP: "sctp" } as const;
 
 /**
- * Pure: the rules of a service on one host. Pods of the host itself are reached by their own addresses, all others by their hosts'
+ * Pure: the rules of a service on one host for one family of addresses, which leads to endpoints of that family only. Pods of the host itself are reached by their own addresses, all others by their hosts'
  * addresses and ports. A port that no pod serves has no rules: what is sent to its address is refused.
  */
-export function rulesOf(service: ServiceState, node: string): ServicePortRules[] {
+export function rulesOf(service: ServiceState, node: string, family: IpFamily): ServicePortRules[] {
   const { namespace, name, virtualIps, loadBalancerIps, affinitySeconds } = service;
   return service.ports.flatMap((port, index): ServicePortRules[] => {
     const protocol = PROTOCOLS[port.protocol as keyof typeof PROTOCOLS];
-    const endpoints = service.endpoints.flatMap((endpoint) => ruleFor(endpoint, port, index, node) ?? []);
+    const endpoints = service.endpoints.flatMap(
+      (endpoint) => ruleFor(endpoint, port, index, { node, family }) ?? [],
+    );
     if (protocol === undefined || endpoints.length === 0) return [];
-    const ips = [...virtualIps, ...loadBalancerIps].filter((ip) => isIPv4(ip));
+    const ips = [...virtualIps, ...loadBalancerIps].filter((ip) => isOfFamily(ip, family));
     const addresses = ips.map((ip) => `${ip} . ${protocol} . ${port.port}`);
     const nodePort = port.nodePort === 0 ? undefined : `${protocol} . ${port.nodePort}`;
     if (addresses.length === 0 && nodePort === undefined) return [];
     const id = shortHash(`${namespace}/${name}/${port.port}/${protocol}`);
-    return [{ id, protocol, addresses, nodePort, endpoints: distinct(endpoints), affinitySeconds }];
+    return [{ family, id, protocol, addresses, nodePort, endpoints: distinct(endpoints), affinitySeconds }];
   });
 }
 
@@ -49,16 +52,25 @@ function ruleFor(
   endpoint: ServiceEndpoint,
   { targetPort }: ServiceStatePort,
   index: number,
-  node: string,
+  { node, family }: { readonly node: string; readonly family: IpFamily },
 ): EndpointRule | undefined {
   const hostPort = endpoint.hostPorts[index] ?? 0;
   if (hostPort === 0) return undefined;
   const here = endpoint.node === node;
   if (!here && endpoint.local) return undefined;
-  const address = here && !endpoint.hostNetwork ? endpoint.podIp : endpoint.hostIp;
+  const { pod, host } = addressesIn(endpoint, family);
+  const address = here && !endpoint.hostNetwork ? pod : host;
   const port = here && !endpoint.hostNetwork ? targetPort : hostPort;
   // Hosts known by a name only can't be told to the kernel.
-  return isIPv4(address) ? { id: shortHash(`${address}:${port}`), address, port } : undefined;
+  return isOfFamily(address, family) ? { id: shortHash(`${address}:${port}`), address, port } : undefined;
+}
+
+/** Where a pod is reached by a family of addresses; what isn't of that family is no way. */
+export function addressesIn(
+  { podIp, hostIp, podIpv6, hostIpv6 }: ServiceEndpoint,
+  family: IpFamily,
+): { readonly pod: string; readonly host: string } {
+  return family === 4 ? { pod: podIp, host: hostIp } : { pod: podIpv6, host: hostIpv6 };
 }
 
 function distinct(endpoints: readonly EndpointRule[]): EndpointRule[] {

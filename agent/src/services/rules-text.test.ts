@@ -57,14 +57,14 @@ describe("where a service's clients are led to on host n1", () => {
       ["tcp 10.96.0.5:80 :30080 → 192.0.2.2:20005"],
     ],
   ] as const) {
-    test(what, () => assert.deepEqual(rulesOf(aService(fields), "n1").map(told), expected));
+    test(what, () => assert.deepEqual(rulesOf(aService(fields), "n1", 4).map(told), expected));
   }
 });
 
 test("a rule is known by its service and port, whatever else changes", () => {
-  const [first] = rulesOf(aService({ endpoints: [here] }), "n1");
-  const [second] = rulesOf(aService({ endpoints: [there], virtualIps: ["10.96.0.6"] }), "n1");
-  const [other] = rulesOf(aService({ name: "other", endpoints: [here] }), "n1");
+  const [first] = rulesOf(aService({ endpoints: [here] }), "n1", 4);
+  const [second] = rulesOf(aService({ endpoints: [there], virtualIps: ["10.96.0.6"] }), "n1", 4);
+  const [other] = rulesOf(aService({ name: "other", endpoints: [here] }), "n1", 4);
   assert.equal(first?.id, second?.id);
   assert.notEqual(first?.id, other?.id);
 });
@@ -86,9 +86,9 @@ test("a change touches nothing but what changed, and takes addresses away before
 });
 
 test("addresses of load balancers come and go by themselves", () => {
-  assert.equal(balancerDeltaText("t", ["198.51.100.1"], ["198.51.100.1"]), "");
+  assert.equal(balancerDeltaText(options, ["198.51.100.1"], ["198.51.100.1"]), "");
   assert.equal(
-    balancerDeltaText("t", ["198.51.100.1", "198.51.100.2"], ["198.51.100.2", "198.51.100.3"]),
+    balancerDeltaText(options, ["198.51.100.1", "198.51.100.2"], ["198.51.100.2", "198.51.100.3"]),
     "delete element ip t balancer_ips { 198.51.100.1 }\nadd element ip t balancer_ips { 198.51.100.3 }\n",
   );
 });
@@ -149,7 +149,7 @@ function aService(fields: object): ServiceState {
 }
 
 function byId(...services: readonly ServiceState[]): Map<string, ServicePortRules> {
-  return new Map(services.flatMap((service) => rulesOf(service, "n1")).map((rule) => [rule.id, rule]));
+  return new Map(services.flatMap((service) => rulesOf(service, "n1", 4)).map((rule) => [rule.id, rule]));
 }
 
 function told({ protocol, addresses, nodePort, endpoints }: ServicePortRules): string {

@@ -1,6 +1,7 @@
-import type { ServicePortRules } from "./port-rules.ts";
+import { FAMILY_WORDS, type FamilyWords, familyOf } from "../network/ip-family.ts";
+import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
 
-/** What one agent's rules for services are about. */
+/** What one agent's rules for services are about, for one family of addresses: that of the pods' CIDR. */
 export interface RulesOptions {
   readonly table: string;
   /** Of the pods on every host. */
@@ -17,21 +18,22 @@ const MASQUERADE_MARK = "0x4000";
 
 /** Pure: the table as a whole, replaced in one transaction. nft takes what it refers to only if that stands before. */
 export function fullText(options: RulesOptions, rules: RulesById): string {
-  const { table } = options;
+  const table = tableOf(options);
+  const { addressType } = wordsOf(options);
   const all = [...rules.values()];
   const sets = all.flatMap(affinitySets).map((set) => `  ${set.declaration}\n`);
-  return `add table ip ${table}
-delete table ip ${table}
-table ip ${table} {
+  return `add table ${table}
+delete table ${table}
+table ${table} {
   set virtual_ips {
-    type ipv4_addr
+    type ${addressType}
     flags interval${elements(options.virtualIpRanges)}
   }
   set balancer_ips {
-    type ipv4_addr${elements(options.balancerIps)}
+    type ${addressType}${elements(options.balancerIps)}
   }
 ${sets.join("")}${all.flatMap((rule) => chainsOf(rule, options)).join("")}  map addresses {
-    type ipv4_addr . inet_proto . inet_service : verdict${elements(all.flatMap(addressElements))}
+    type ${addressType} . inet_proto . inet_service : verdict${elements(all.flatMap(addressElements))}
   }
   map node_ports {
     type inet_proto . inet_service : verdict${elements(all.flatMap(nodePortElements))}
@@ -42,7 +44,7 @@ ${baseChains(options)}}
 
 /** Pure: what leads from one to the other, as one transaction; empty if nothing does. Ids of unchanged rules may be left out of both. */
 export function deltaText(options: RulesOptions, from: RulesById, to: RulesById): string {
-  const { table } = options;
+  const table = tableOf(options);
   const removed = [...from.values()].filter((rule) => !to.has(rule.id));
   const added = [...to.values()].filter((rule) => !from.has(rule.id));
   const changed = [...to.values()].flatMap((after) => {
@@ -51,10 +53,10 @@ export function deltaText(options: RulesOptions, from: RulesById, to: RulesById)
   });
   const lines: string[] = [];
   const drop = (map: string, keys: readonly string[]): void => {
-    if (keys.length > 0) lines.push(`delete element ip ${table} ${map} { ${keys.join(", ")} }`);
+    if (keys.length > 0) lines.push(`delete element ${table} ${map} { ${keys.join(", ")} }`);
   };
   const put = (map: string, entries: readonly string[]): void => {
-    if (entries.length > 0) lines.push(`add element ip ${table} ${map} { ${entries.join(", ")} }`);
+    if (entries.length > 0) lines.push(`add element ${table} ${map} { ${entries.join(", ")} }`);
   };
   const lost = (keysOf: (rule: ServicePortRules) => readonly string[]): string[] => [
     ...removed.flatMap(keysOf),
@@ -81,9 +83,14 @@ export function deltaText(options: RulesOptions, from: RulesById, to: RulesById)
 }
 
 /** Pure: what leads from the addresses of load balancers that there were to those that there are; empty if nothing does. */
-export function balancerDeltaText(table: string, from: readonly string[], to: readonly string[]): string {
+export function balancerDeltaText(
+  options: Pick<RulesOptions, "table" | "podCidr">,
+  from: readonly string[],
+  to: readonly string[],
+): string {
+  const table = tableOf(options);
   const line = (verb: string, ips: readonly string[]): string =>
-    ips.length === 0 ? "" : `${verb} element ip ${table} balancer_ips { ${ips.join(", ")} }\n`;
+    ips.length === 0 ? "" : `${verb} element ${table} balancer_ips { ${ips.join(", ")} }\n`;
   const gone = from.filter((ip) => !to.includes(ip));
   const added = to.filter((ip) => !from.includes(ip));
   return line("delete", gone) + line("add", added);
@@ -93,12 +100,17 @@ export function sameRules(a: ServicePortRules, b: ServicePortRules): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-function baseChains({ podCidr }: RulesOptions): string {
-  const look = `    ip daddr . meta l4proto . th dport vmap @addresses
-    ip daddr != @balancer_ips fib daddr type local meta l4proto . th dport vmap @node_ports
+function baseChains(options: RulesOptions): string {
+  const { podCidr } = options;
+  const { ip } = wordsOf(options);
+  const look = `    ${ip} daddr . meta l4proto . th dport vmap @addresses
+    ${ip} daddr != @balancer_ips fib daddr type local meta l4proto . th dport vmap @node_ports
 `;
-  const refuse = (ips: string): string => `    ip daddr @${ips} meta l4proto tcp reject with tcp reset
-    ip daddr @${ips} meta l4proto != { icmp, ipv6-icmp } reject
+  const refuse = (ips: string): string => `    ${ip} daddr @${ips} meta l4proto tcp reject with tcp reset
+    ${ip} daddr @${ips} meta l4proto != { icmp, ipv6-icmp } reject
+`;
+  const refuseAll = `    ${ip} daddr @virtual_ips meta l4proto tcp reject with tcp reset
+    ${ip} daddr @virtual_ips reject
 `;
   return `  # From other hosts and from pods; before host ports are translated.
   chain arriving {
@@ -110,23 +122,30 @@ ${look}  }
 ${look}  }
   chain leaving {
     type nat hook postrouting priority srcnat - 5; policy accept;
-    meta mark & ${MASQUERADE_MARK} == ${MASQUERADE_MARK} ip daddr != ${podCidr} masquerade
+    meta mark & ${MASQUERADE_MARK} == ${MASQUERADE_MARK} ${ip} daddr != ${podCidr} masquerade
   }
   # What still has a virtual IP here belongs to no service, or to one that nobody serves.
-  chain refuse_forwarded {
+${ip === "ip6" ? refuseUnrouted(refuseAll) : ""}  chain refuse_forwarded {
     type filter hook forward priority filter - 5; policy accept;
-    ip daddr @virtual_ips meta l4proto tcp reject with tcp reset
-    ip daddr @virtual_ips reject
-${refuse("balancer_ips")}  }
+${refuseAll}${refuse("balancer_ips")}  }
   chain refuse_own {
     type filter hook output priority filter - 5; policy accept;
-    ip daddr @virtual_ips meta l4proto tcp reject with tcp reset
-    ip daddr @virtual_ips reject
-${refuse("balancer_ips")}  }
+${refuseAll}${refuse("balancer_ips")}  }
   # The host that announces a load balancer's address has it, but answers there for the service only, and to pings.
   chain refuse_arriving {
     type filter hook input priority filter - 5; policy accept;
 ${refuse("balancer_ips")}  }
+`;
+}
+
+/**
+ * Virtual IPs of IPv6 are routed to the pods' bridge, as the kernel has no routes to its loopback for others. It would tell pods
+ * that there is a shorter way before it asked the hook for what is forwarded; so they are answered before.
+ */
+function refuseUnrouted(refuseAll: string): string {
+  return `  chain refuse_unrouted {
+    type filter hook prerouting priority dstnat + 5; policy accept;
+${refuseAll}  }
 `;
 }
 
@@ -135,15 +154,15 @@ function additions(
   before: ServicePortRules | undefined,
   options: RulesOptions,
 ): string[] {
-  const { table } = options;
+  const table = tableOf(options);
   const lines: string[] = [];
   const known = new Set(before === undefined ? [] : affinitySets(before).map(({ name }) => name));
   for (const { name, definition } of affinitySets(rule)) {
-    if (!known.has(name)) lines.push(`add set ip ${table} ${name} ${definition}`);
+    if (!known.has(name)) lines.push(`add set ${table} ${name} ${definition}`);
   }
   for (const { name, rules } of chainList(rule, options)) {
-    lines.push(`add chain ip ${table} ${name}`, `flush chain ip ${table} ${name}`);
-    for (const text of rules) lines.push(`add rule ip ${table} ${name} ${text}`);
+    lines.push(`add chain ${table} ${name}`, `flush chain ${table} ${name}`);
+    for (const text of rules) lines.push(`add rule ${table} ${name} ${text}`);
   }
   return lines;
 }
@@ -157,9 +176,9 @@ function removals(rule: ServicePortRules, after: ServicePortRules | undefined, t
     .reverse();
   const goneSets = affinitySets(rule).filter(({ name }) => !sets.has(name));
   return [
-    ...goneChains.map((name) => `flush chain ip ${table} ${name}`),
-    ...goneChains.map((name) => `delete chain ip ${table} ${name}`),
-    ...goneSets.map(({ name }) => `delete set ip ${table} ${name}`),
+    ...goneChains.map((name) => `flush chain ${table} ${name}`),
+    ...goneChains.map((name) => `delete chain ${table} ${name}`),
+    ...goneSets.map(({ name }) => `delete set ${table} ${name}`),
   ];
 }
 
@@ -170,27 +189,31 @@ interface Chain {
 
 /** Those that are jumped to before those that jump. */
 function chainList(rule: ServicePortRules, { podCidr }: RulesOptions): Chain[] {
-  const { id, protocol, endpoints, affinitySeconds } = rule;
+  const { id, protocol, endpoints, affinitySeconds, family } = rule;
+  const { ip } = FAMILY_WORDS[family];
+  const to = ({ address, port }: EndpointRule): string =>
+    family === 6 ? `[${address}]:${port}` : `${address}:${port}`;
   // Answers to pods come back by themselves; to all others they must pass here again.
-  const mark = `ip saddr != ${podCidr} meta mark set meta mark or ${MASQUERADE_MARK}`;
+  const mark = `${ip} saddr != ${podCidr} meta mark set meta mark or ${MASQUERADE_MARK}`;
   const random = `numgen random mod ${endpoints.length}`;
   if (affinitySeconds === 0) {
     const [only] = endpoints;
     const target =
       endpoints.length === 1 && only !== undefined
-        ? `${only.address}:${only.port}`
+        ? to(only)
         : `${random} map { ${endpoints.map(({ address, port }, index) => `${index} : ${address} . ${port}`).join(", ")} }`;
-    return [{ name: chainName(id), rules: [mark, `meta l4proto ${protocol} dnat ip to ${target}`] }];
+    return [{ name: chainName(id), rules: [mark, `meta l4proto ${protocol} dnat ${ip} to ${target}`] }];
   }
-  const own = endpoints.map(({ id: endpoint, address, port }): Chain => {
-    const remember = `update @${setName(rule, endpoint)} { ip saddr }`;
+  const own = endpoints.map((it): Chain => {
+    const endpoint = it.id;
+    const remember = `update @${setName(rule, endpoint)} { ${ip} saddr }`;
     return {
       name: endpointChain(id, endpoint),
-      rules: [remember, `meta l4proto ${protocol} dnat ip to ${address}:${port}`],
+      rules: [remember, `meta l4proto ${protocol} dnat ${ip} to ${to(it)}`],
     };
   });
   const known = endpoints.map(
-    ({ id: endpoint }) => `ip saddr @${setName(rule, endpoint)} goto ${endpointChain(id, endpoint)}`,
+    ({ id: endpoint }) => `${ip} saddr @${setName(rule, endpoint)} goto ${endpointChain(id, endpoint)}`,
   );
   const [first] = own;
   const choice =
@@ -222,11 +245,11 @@ interface AffinitySet {
  * takes 65,535 clients by itself, whereas for a size that it is told it sets a megabyte aside at once.
  */
 function affinitySets(rule: ServicePortRules): AffinitySet[] {
-  const { endpoints, affinitySeconds } = rule;
+  const { endpoints, affinitySeconds, family } = rule;
   if (affinitySeconds === 0) return [];
   return endpoints.map((endpoint) => {
     const name = setName(rule, endpoint.id);
-    const text = `type ipv4_addr; flags dynamic,timeout; timeout ${affinitySeconds}s;`;
+    const text = `type ${FAMILY_WORDS[family].addressType}; flags dynamic,timeout; timeout ${affinitySeconds}s;`;
     return { name, definition: `{ ${text} }`, declaration: `set ${name} { ${text}\n  }` };
   });
 }
@@ -241,6 +264,15 @@ function nodePortElements({ id, nodePort }: ServicePortRules): string[] {
 
 function nodePortKeys({ nodePort }: ServicePortRules): string[] {
   return nodePort === undefined ? [] : [nodePort];
+}
+
+function wordsOf({ podCidr }: Pick<RulesOptions, "podCidr">): FamilyWords {
+  return FAMILY_WORDS[familyOf(podCidr)];
+}
+
+/** With its family, which is part of its name. */
+function tableOf(options: Pick<RulesOptions, "table" | "podCidr">): string {
+  return `${wordsOf(options).ip} ${options.table}`;
 }
 
 function elements(entries: readonly string[]): string {

@@ -1,6 +1,7 @@
-import { isIPv4 } from "node:net";
 import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { FAMILY_WORDS, familyOf, type IpFamily, isOfFamily } from "../network/ip-family.ts";
 import { parseIpv4Cidr } from "../network/ipv4-cidr.ts";
+import { parseIpv6Cidr } from "../network/ipv6-cidr.ts";
 import { forgetConnections } from "../network/port-table.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "./known-services.ts";
@@ -19,15 +20,17 @@ export interface ServiceRulesParts {
   /** This host's name. */
   readonly node: string;
   readonly table: string;
+  /** Of the family that the rules are for. */
   readonly podCidr: string;
   /** The host's address on the pods' bridge, which its own connections to virtual IPs come from. */
   readonly gateway: string;
+  readonly bridge: string;
   readonly run: RunCommand;
   readonly onProblem: (event: string, error: unknown) => void;
 }
 
 /**
- * The kernel's rules for services. What changes while a change is being made goes to the kernel together; if it refuses,
+ * The kernel's rules for services, for one family of addresses. What changes while a change is being made goes to the kernel together; if it refuses,
  * someone else changed the table, and it is made anew as a whole. The table is never listed: that takes longer than making it.
  */
 export class ServiceRules {
@@ -64,8 +67,9 @@ export class ServiceRules {
   /** Puts the table and the routes back if someone removed them; gives whether the table was missing. */
   async repair(): Promise<boolean> {
     const { run, table } = this.#parts;
-    const tables = await run("nft", ["list", "tables", "ip"]);
-    if (tables.split("\n").includes(`table ip ${table}`)) {
+    const { ip } = FAMILY_WORDS[this.#family];
+    const tables = await run("nft", ["list", "tables", ip]);
+    if (tables.split("\n").includes(`table ${ip} ${table}`)) {
       await this.#setRoutes();
       return false;
     }
@@ -80,10 +84,14 @@ export class ServiceRules {
     await this.#working;
   }
 
+  get #family(): IpFamily {
+    return familyOf(this.#parts.podCidr);
+  }
+
   #note(key: string): void {
     const { services, node } = this.#parts;
     const service: ServiceState | undefined = services.services.get(key);
-    const rules = service === undefined ? [] : rulesOf(service, node);
+    const rules = service === undefined ? [] : rulesOf(service, node, this.#family);
     for (const id of this.#idsOf.get(key) ?? []) this.#wanted.delete(id);
     if (rules.length === 0) this.#idsOf.delete(key);
     else
@@ -122,7 +130,7 @@ export class ServiceRules {
     this.#present = undefined; // Until it is known that the kernel took it.
     const wanted = withoutConflicts(this.#wanted);
     const balancersBefore = this.#balancerIps;
-    this.#balancerIps = balancerIps(this.#parts.services);
+    this.#balancerIps = balancerIps(this.#parts.services, this.#family);
     if (before === undefined || !sameRanges) {
       this.#ranges = ranges;
       await this.#load(fullText(this.#options(), wanted));
@@ -135,7 +143,7 @@ export class ServiceRules {
   async #loadDelta(before: RulesById, wanted: RulesById, balancersBefore: readonly string[]): Promise<void> {
     const delta =
       deltaText(this.#options(), without(before, wanted), without(wanted, before)) +
-      balancerDeltaText(this.#parts.table, balancersBefore, this.#balancerIps);
+      balancerDeltaText(this.#parts, balancersBefore, this.#balancerIps);
     if (delta === "") return;
     try {
       await this.#load(delta);
@@ -147,7 +155,8 @@ export class ServiceRules {
 
   #options(): RulesOptions {
     const { table, podCidr } = this.#parts;
-    const virtualIpRanges = this.#ranges.filter((range) => parseIpv4Cidr(range) !== undefined);
+    const parse = this.#family === 4 ? parseIpv4Cidr : parseIpv6Cidr;
+    const virtualIpRanges = this.#ranges.filter((range) => parse(range) !== undefined);
     return { table, podCidr, virtualIpRanges, balancerIps: this.#balancerIps };
   }
 
@@ -157,12 +166,14 @@ export class ServiceRules {
 
   /**
    * Where the host itself has no route to a virtual IP its connections fail before any rule sees them. Not by the bridge: pods
-   * would be told each time that there is a shorter way, and of such messages the kernel sends only so many.
+   * would be told each time that there is a shorter way, and of such messages the kernel sends only so many. With IPv6 it has to
+   * be the bridge, and rules see to that.
    */
   async #setRoutes(): Promise<void> {
-    const { run, gateway } = this.#parts;
+    const { run, gateway, bridge } = this.#parts;
+    const device = this.#family === 4 ? "lo" : bridge;
     for (const range of this.#options().virtualIpRanges) {
-      await run("ip", ["route", "replace", range, "dev", "lo", "src", gateway]);
+      await run("ip", [`-${this.#family}`, "route", "replace", range, "dev", device, "src", gateway]);
     }
   }
 
@@ -174,7 +185,7 @@ export class ServiceRules {
       const left = new Set(after?.endpoints.map(({ id }) => id));
       if (before.endpoints.every(({ id }) => left.has(id)) && after !== undefined) continue;
       for (const match of matchesOf(before)) {
-        await forgetConnections(this.#parts.run, match, 4).catch((error) =>
+        await forgetConnections(this.#parts.run, match, this.#family).catch((error) =>
           this.#parts.onProblem("conntrack-failed", error),
         );
       }
@@ -183,9 +194,9 @@ export class ServiceRules {
 }
 
 /** Of all services, each once. */
-function balancerIps({ services }: ServicesView): string[] {
+function balancerIps({ services }: ServicesView, family: IpFamily): string[] {
   const ips = [...services.values()].flatMap(({ loadBalancerIps }) => loadBalancerIps);
-  return [...new Set(ips.filter((ip) => isIPv4(ip)))].sort();
+  return [...new Set(ips.filter((ip) => isOfFamily(ip, family)))].sort();
 }
 
 function matchesOf({ addresses, nodePort }: ServicePortRules): string[][] {

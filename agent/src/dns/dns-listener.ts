@@ -1,0 +1,62 @@
+import type { Clock } from "../clock.ts";
+import { DnsServer, type DnsServerOptions } from "./dns-server.ts";
+
+export interface DnsListenerOptions extends DnsServerOptions {
+  readonly clock: Clock;
+  readonly onProblem: (event: string, error: unknown) => void;
+}
+
+/** The bridge's address is there only once the network has been set up, after a boot. */
+const AGAIN_MS = 250;
+const AGAIN_CAP_MS = 10_000;
+
+/** A server at an address that may not be there yet: tries again until it is. */
+export class DnsListener {
+  readonly #options: DnsListenerOptions;
+  #server: DnsServer | undefined;
+  #problem: string | undefined;
+  #cancel: (() => void) | undefined;
+  #listening: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  private constructor(options: DnsListenerOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves after the first try. */
+  static async open(options: DnsListenerOptions): Promise<DnsListener> {
+    const listener = new DnsListener(options);
+    listener.#listening = listener.#listen(AGAIN_MS);
+    await listener.#listening;
+    return listener;
+  }
+
+  /** Why nobody is answered, once that has lasted; undefined: all is well. */
+  get problem(): string | undefined {
+    return this.#problem;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancel?.();
+    await this.#listening;
+    await this.#server?.close();
+  }
+
+  async #listen(againMs: number): Promise<void> {
+    const { clock, onProblem } = this.#options;
+    try {
+      this.#server = await DnsServer.open(this.#options);
+      this.#problem = undefined;
+    } catch (error) {
+      if (againMs >= AGAIN_CAP_MS) {
+        if (this.#problem === undefined) onProblem("dns-not-served", error);
+        this.#problem = `DNS for pods: ${error instanceof Error ? error.message : error}`;
+      }
+      if (this.#closed) return;
+      this.#cancel = clock.after(againMs, () => {
+        this.#listening = this.#listen(Math.min(AGAIN_CAP_MS, againMs * 2));
+      });
+    }
+  }
+}
