@@ -90,7 +90,8 @@ function byHostname(routes: readonly Route[]): Map<string, Route[]> {
       else naming.push(route);
     }
   }
-  return found;
+  // In one order always, as findings are told in it.
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /**

@@ -1,0 +1,43 @@
+import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { ForageResource, RouteSpec } from "@forage/proto/forest/v1/forage";
+import { type Route, routeOf } from "../../../src/gateway/route.ts";
+import { toTimestamp } from "../../../src/model/timestamp.ts";
+
+export interface RouteFields {
+  readonly name?: string;
+  readonly namespace?: string;
+  readonly createdMs?: number;
+  readonly spec?: Parameters<typeof RouteSpec.fromPartial>[0];
+}
+
+/** A route resource as it is stored. Without a spec it leads everything to the service web. */
+export function aRouteRecord(fields: RouteFields = {}): ResourceRecord {
+  const { name = "front", namespace = "shop", createdMs = 1_000, spec = {} } = fields;
+  const value = { targetService: "web", ...spec };
+  return recordOf("route", namespace, name, createdMs, { $case: "route", value });
+}
+
+/** A service with an inline route as it is stored. */
+export function aServiceRecord({ name = "web", namespace = "shop", createdMs = 1_000, spec = {} } = {}) {
+  const value = { target: "web", ports: [{ name: "http", port: 80, targetPort: 8080 }], ...spec };
+  return recordOf("service", namespace, name, createdMs, { $case: "service", value });
+}
+
+export function aRoute(fields: RouteFields = {}): Route {
+  return some(routeOf(aRouteRecord(fields)));
+}
+
+export function some<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error("there is none");
+  return value;
+}
+
+function recordOf(kind: string, namespace: string, name: string, createdMs: number, spec: object) {
+  return ResourceRecord.fromPartial({
+    namespace,
+    kind,
+    name,
+    resource: { name, spec } as ForageResource,
+    createdAt: toTimestamp(createdMs),
+  });
+}
