@@ -1,5 +1,6 @@
 import { type Command, groupCommands } from "../command/definition.ts";
 import { apply } from "./apply.ts";
+import { certificate } from "./certificate.ts";
 import { claim } from "./claim.ts";
 import { completionCommand } from "./completion.ts";
 import { config } from "./config-map.ts";
@@ -77,6 +78,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   ]),
   rebalance,
   metric,
+  certificate,
   groupCommands("token", "Make tokens", [tokenCreate]),
   versionCommand,
   completionCommand(() => program),
