@@ -134,6 +134,7 @@ function endpoint(number: number): Endpoint {
     workload: "web",
     protocol: "TCP",
     opaque: undefined,
+    localOnly: false,
   };
 }
 

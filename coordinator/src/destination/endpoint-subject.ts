@@ -2,7 +2,8 @@ import { workloadKey } from "../model/workload.ts";
 import type { State } from "../state/state.ts";
 import { toTcpAddress } from "./address.ts";
 import { type AddressSet, encodeUpdates, sameSet, type Told, updatesBetween } from "./address-set.ts";
-import { type Endpoint, endpointsOf, findService } from "./endpoints.ts";
+import { type ClientPlace, placeKey, reachableFrom } from "./client-place.ts";
+import { type Endpoint, endpointsOf, findService, listedPort } from "./endpoints.ts";
 import type { HintsCache, NamedPort } from "./hints/hints-of.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
 import { dependency } from "./keys.ts";
@@ -16,23 +17,23 @@ export interface EndpointSubjectOptions {
   readonly hints: HintsCache;
 }
 
-/** The endpoints of one service port as clients in one zone should see them; "" for clients of which that isn't known. */
+/** The endpoints of one service port as clients at one place should see them. */
 export function endpointSubject(
   path: ServicePath,
-  clientZone: string,
+  place: ClientPlace,
   options: EndpointSubjectOptions,
 ): Subject<AddressSet> {
   const { namespace, service, hostname, port } = path;
   return {
-    key: `endpoints/${namespace}/${service}/${hostname}/${port}/${clientZone}`,
-    look: (previous) => lookAt(path, clientZone, options, previous),
+    key: `endpoints/${namespace}/${service}/${hostname}/${port}/${placeKey(place)}`,
+    look: (previous) => lookAt(path, place, options, previous),
     messages: (from, to) => encodeUpdates(updatesBetween(from, to)),
   };
 }
 
 function lookAt(
   path: ServicePath,
-  clientZone: string,
+  place: ClientPlace,
   { state, hints: cache }: EndpointSubjectOptions,
   previous: AddressSet | undefined,
 ): Look<AddressSet> {
@@ -45,13 +46,13 @@ function lookAt(
   if (entry !== undefined) {
     dependsOn.push(dependency.workload(workloadKey(namespace, "container_service", entry.spec.target)));
     const hints = cache.of(entry.record);
-    const named = { port, name: entry.spec.ports.find((p) => p.port === port)?.name ?? "" };
+    const named = { port, name: listedPort(entry.spec.ports, port)?.name ?? "" };
     exists = path.hostname === "" || hasHostname(state, path, entry.spec);
-    const candidates = exists ? candidatesOf(state, path) : [];
-    for (const endpoint of hints.zoneAware ? nearEndpoints(candidates, clientZone) : candidates) {
+    const candidates = exists ? reachableFrom(place, candidatesOf(state, path)) : [];
+    for (const endpoint of hints.zoneAware ? nearEndpoints(candidates, place.zone) : candidates) {
       const key = `${endpoint.address}|${endpoint.port}`;
       const known = previous?.addresses.get(key);
-      const told = sameTold(known, endpoint, hints) ? known : tell(endpoint, clientZone, hints, named);
+      const told = sameTold(known, endpoint, hints) ? known : tell(endpoint, place, hints, named);
       // Of two that claim one address the last has it. Hosts known by name only can't be told: proxies take addresses.
       if (told !== undefined) addresses.set(key, told);
     }
@@ -61,7 +62,8 @@ function lookAt(
 }
 
 function candidatesOf(state: State, { namespace, service, port, hostname }: ServicePath): Endpoint[] {
-  const endpoints = endpointsOf(state, namespace, service, port);
+  // Proxies speak TCP.
+  const endpoints = endpointsOf(state, namespace, service, port).filter((e) => e.protocol === "TCP");
   return hostname === "" ? endpoints : endpoints.filter(({ pod }) => pod === hostname);
 }
 
@@ -77,13 +79,13 @@ function hasHostname(
 
 function tell(
   endpoint: Endpoint,
-  clientZone: string,
+  { zone }: ClientPlace,
   hints: ServiceHints,
   port: NamedPort,
 ): Told | undefined {
   const addr = toTcpAddress(endpoint.address, endpoint.port);
   if (addr === undefined) return undefined;
-  const labels = endpointLabels(endpoint, zoneLocality(clientZone, endpoint.zone));
+  const labels = endpointLabels(endpoint, zoneLocality(zone, endpoint.zone));
   return { endpoint, hints, wire: { ...weightedAddress(addr, labels, hints, port, endpoint.opaque), addr } };
 }
 

@@ -60,6 +60,7 @@ test("an endpoint tells where it is", async (t) => {
       workload: "web",
       protocol: "TCP",
       opaque: undefined,
+      localOnly: false,
     },
   ]);
 });
@@ -79,6 +80,21 @@ test("a service's port leads to its target port, or to the same number", () => {
     [80, 81, 82].map((port) => targetPortOf(ports, port)),
     [8080, 81, 82],
   );
+});
+
+test("of a port for several protocols that for TCP is meant", async (t) => {
+  const ports = [
+    { name: "dns", port: 53, protocol: "UDP", targetPort: 5353 },
+    { name: "dns-tcp", port: 53, protocol: "TCP", targetPort: 8080 },
+    { name: "log", port: 514, protocol: "UDP", targetPort: 5353 },
+  ];
+  const udp = { ...http, containerPort: 5353, protocol: "UDP", hostPort: 20_002 };
+  const resources = [aServiceEntry({ spec: { ports } })];
+  const pods = [pod("a", { status: { ready: true, hostPorts: [udp, http] } })];
+  const { state } = await aView(t, { ...base, resources, pods });
+  const found = (port: number) =>
+    endpointsOf(state, "shop", "web", port).map((e) => `${e.port}/${e.protocol}`);
+  assert.deepEqual([53, 514].map(found), [["20001/TCP"], ["20002/UDP"]]);
 });
 
 test("a pod that serves several ports is counted once", async (t) => {

@@ -3,6 +3,7 @@ import { isReady } from "../control/workload/readiness.ts";
 import { resourceKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../state/entries.ts";
+import { isLocalOnly } from "../state/node-labels.ts";
 import type { State } from "../state/state.ts";
 import { opaqueByPod } from "./hints/pod-opaque.ts";
 import { addressOfNode, zoneOfNode } from "./keys.ts";
@@ -18,6 +19,8 @@ export interface Endpoint {
   readonly protocol: string;
   /** Whether the pod itself calls the port opaque; undefined: it doesn't say. */
   readonly opaque: boolean | undefined;
+  /** Whether only clients on its own node reach it. */
+  readonly localOnly: boolean;
 }
 
 export type ServiceEntry = ResourceEntry & { readonly spec: ServiceSpec };
@@ -30,9 +33,15 @@ export function findService(state: State, namespace: string, name: string): Serv
   return { ...entry, spec: spec.value };
 }
 
+/** A service's port by its number: that for TCP if there are several. */
+export function listedPort(ports: readonly ServicePort[], port: number): ServicePort | undefined {
+  const listed = ports.filter((p) => p.port === port);
+  return listed.find((p) => protocolOf(p) === "TCP") ?? listed[0];
+}
+
 /** The container port behind a service's port; a number that the service doesn't list stands for itself. */
 export function targetPortOf(ports: readonly ServicePort[], port: number): number {
-  const listed = ports.find((p) => p.port === port);
+  const listed = listedPort(ports, port);
   if (listed === undefined) return port;
   return listed.targetPort === 0 ? listed.port : listed.targetPort;
 }
@@ -42,7 +51,7 @@ export function endpointsOf(state: State, namespace: string, service: string, po
   const entry = findService(state, namespace, service);
   if (entry === undefined) return [];
   const targetPort = targetPortOf(entry.spec.ports, port);
-  const protocol = protocolOf(entry.spec.ports.find((p) => p.port === port));
+  const protocol = protocolOf(listedPort(entry.spec.ports, port));
   const found: Endpoint[] = [];
   for (const pod of state.podsOfWorkload(workloadKey(namespace, "container_service", entry.spec.target))) {
     const endpoint = endpointOf(state, pod, targetPort, protocol);
@@ -99,5 +108,6 @@ function endpointOf(
     workload: pod.record.workloadName,
     protocol,
     opaque: opaqueByPod(pod.record.template, containerPort),
+    localOnly: isLocalOnly(node),
   };
 }

@@ -132,6 +132,14 @@ test("a path that can't name anything is refused", () => {
     assert.throws(() => new Client(new World(), path), { code: "INVALID" });
 });
 
+test("a port for UDP alone is none to a proxy", () => {
+  const ports = [{ name: "log", port: 514, protocol: "UDP" }];
+  const world = new World();
+  world.put({ resources: [aServiceEntry({ name: "log", spec: { ports } })] });
+  const [profile] = new Client(world, "log.shop.svc.cluster.local:514").profiles();
+  assert.deepEqual(profile, emptyProfile);
+});
+
 test("routes and split traffic of a service are told, with where they come from", () => {
   const world = new World();
   const client = new Client(world, `${fqn}:80`);

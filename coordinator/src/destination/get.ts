@@ -2,10 +2,11 @@ import type { GetDestination } from "@forage/proto/destination";
 import { assertNamespace } from "../rpc/access.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { Sink } from "../rpc/push.ts";
+import { placeKey, placeOf } from "./client-place.ts";
 import { readContextToken } from "./context-token.ts";
 import type { Directory } from "./directory.ts";
 import { endpointSubject } from "./endpoint-subject.ts";
-import { dependency, zoneOfNode } from "./keys.ts";
+import { dependency } from "./keys.ts";
 import { parseServicePath } from "./path.ts";
 import { Reader } from "./reader.ts";
 
@@ -26,13 +27,13 @@ export function getDestination(
   const path = parseServicePath(request.path, domain);
   if (authorize) assertNamespace(caller, method, path.namespace);
   const { node } = readContextToken(request.contextToken);
-  let zone = zoneOfNode(state.node(node));
-  let subject = endpointSubject(path, zone, directory);
+  let place = placeOf(state.node(node));
+  let subject = endpointSubject(path, place, directory);
   const current = (): typeof subject => {
-    const now = zoneOfNode(state.node(node));
-    if (now !== zone) {
-      zone = now;
-      subject = endpointSubject(path, zone, directory);
+    const now = placeOf(state.node(node));
+    if (placeKey(now) !== placeKey(place)) {
+      place = now;
+      subject = endpointSubject(path, place, directory);
     }
     return subject;
   };

@@ -1,5 +1,6 @@
 import { resourceKey } from "../model/keys.ts";
 import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../state/entries.ts";
+import { isLocalOnly, labelOf } from "../state/node-labels.ts";
 import type { State } from "../state/state.ts";
 import { addressKey } from "./address.ts";
 
@@ -82,7 +83,8 @@ function concernsPods(before: NodeEntry | undefined, after: NodeEntry | undefine
   return (
     before?.health.ready !== after?.health.ready ||
     addressesOfNode(before).join() !== addressesOfNode(after).join() ||
-    zoneOfNode(before) !== zoneOfNode(after)
+    zoneOfNode(before) !== zoneOfNode(after) ||
+    isLocalOnly(before) !== isLocalOnly(after)
   );
 }
 
@@ -105,8 +107,6 @@ function allAddresses(first: string, all: readonly string[] = []): readonly stri
   return [...new Set([first, ...all])].filter((it) => it !== "");
 }
 
-/** Labels that the operator gave come before those that the node says of itself. */
 export function zoneOfNode(node: NodeEntry | undefined): string {
-  const label = "topology.kubernetes.io/zone";
-  return node?.record.labels[label] ?? node?.report?.report?.labels[label] ?? "";
+  return labelOf(node, "topology.kubernetes.io/zone") ?? "";
 }

@@ -8,6 +8,7 @@ import { type Random, randomOf } from "../../test/support/random.ts";
 import { ReplayedClient } from "../../test/support/replayed-client.ts";
 import type { State } from "../state/state.ts";
 import { Board } from "./board.ts";
+import { placeOf, reachableFrom } from "./client-place.ts";
 import { Directory } from "./directory.ts";
 import { endpointsOf, findService } from "./endpoints.ts";
 import { getDestination } from "./get.ts";
@@ -54,6 +55,28 @@ test("whatever happens to endpoints and however slowly each client reads, all en
       "nothing is left behind",
     );
   }
+});
+
+test("pods that only their own node reaches are told to clients on it and to nobody else", () => {
+  const world = new World();
+  world.fed.put({ nodes: [node(2, "a", true, true), node(3, "a", true, true)] });
+  for (const index of [1, 2, 3]) world.put(index, true);
+  const toldOn = (nodeName: string): string[] =>
+    new Client(world, nodeName)
+      .replayed()
+      .known()
+      .map((text) => text.split(" ")[1] ?? "");
+  assert.deepEqual(toldOn(""), ["web-3@n1"]);
+  assert.deepEqual(toldOn("n1"), ["web-3@n1"]);
+  assert.deepEqual(toldOn("n2"), ["web-3@n1", "web-1@n2"]);
+  assert.deepEqual(toldOn("n3"), ["web-3@n1", "web-2@n3"]);
+  const moved = new Client(world, "n2");
+  world.fed.put({ nodes: [node(2, "a"), node(3, "a")] });
+  for (let round = 0; round < 3; round++) {
+    moved.sink.takeAll();
+    world.deferred.runAll();
+  }
+  assert.equal(moved.replayed().known().length, 3, "once all are reached");
 });
 
 test("a client that stalls gets one step, and what it holds is shared", () => {
@@ -123,10 +146,14 @@ class World {
     const service = findService(this.state, "shop", "web");
     const all = endpointsOf(this.state, "shop", "web", 80);
     const aware = service !== undefined && this.#hints.of(service.record).zoneAware;
-    const zone = zoneOfNode(this.state.node(clientNode));
+    const client = this.state.node(clientNode);
+    const reached = reachableFrom(placeOf(client), all);
     // Of two at one address the last counts.
     const byAddress = new Map(
-      (aware ? nearEndpoints(all, zone) : all).map((e) => [`${e.address}:${e.port}`, `${e.pod}@${e.node}`]),
+      (aware ? nearEndpoints(reached, zoneOfNode(client)) : reached).map((e) => [
+        `${e.address}:${e.port}`,
+        `${e.pod}@${e.node}`,
+      ]),
     );
     return [...byAddress].map(([address, pod]) => `${address} ${pod}`).sort();
   }
@@ -161,6 +188,7 @@ function change(world: World, random: Random): void {
     () => world.fed.remove(`pods/shop/web-${index}`, `statuses/shop/web-${index}`),
     () => world.fed.put({ nodes: [node(1 + random.below(3), random.pick(["a", "b", ""]))] }),
     () => world.fed.put({ nodes: [node(1 + random.below(3), "a", random.chance(0.5))] }),
+    () => world.fed.put({ nodes: [node(1 + random.below(3), "a", true, random.chance(0.7))] }),
     () => world.fed.put({ resources: [aServiceEntry({ deleting: random.chance(0.5) })] }),
     () => world.fed.put({ resources: [aServiceEntry({ spec: { annotations: random.pick(annotations) } })] }),
     // Another's address, of a pod that may still be there.
@@ -174,7 +202,10 @@ function change(world: World, random: Random): void {
 
 const annotations = [{}, { "forage.dev/topology-mode": "Disabled" }, { "forage.dev/protocol": "http2" }];
 
-function node(index: number, zone: string, ready = true) {
-  const labels = zone === "" ? {} : { "topology.kubernetes.io/zone": zone };
+function node(index: number, zone: string, ready = true, local = false) {
+  const labels = {
+    ...(zone !== "" && { "topology.kubernetes.io/zone": zone }),
+    ...(local && { "forage.dev/reachability": "local" }),
+  };
   return aNode({ name: `n${index}`, address: `192.0.2.${index}`, labels, ready });
 }

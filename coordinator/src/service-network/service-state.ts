@@ -7,10 +7,9 @@ import { addressesOfNode, addressesOfPod, addressOfNode } from "../destination/k
 import { serviceAddressKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
+import { isLocalOnly } from "../state/node-labels.ts";
 import type { State } from "../state/state.ts";
 
-/** A label of nodes that others can't open connections to, such as those behind address translation: "local". */
-export const reachabilityLabel = "forage.dev/reachability";
 /** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
 export const affinityAnnotation = "forage.dev/session-affinity-seconds";
 /** An annotation of services of type LoadBalancer: the addresses that it wants, one of each family, with commas between. */
@@ -90,7 +89,7 @@ function endpointOf(
     // A pod that has none is not behind its host's, either.
     hostIpv6: podIpv6 === "" ? "" : ipv6Of(addressesOfNode(node)),
     hostIp,
-    local: labelOf(node, reachabilityLabel) === "local",
+    local: isLocalOnly(node),
     hostPorts,
     hostNetwork: record.template?.podConfig?.hostNetwork ?? false,
   };
@@ -98,9 +97,4 @@ function endpointOf(
 
 function ipv6Of(addresses: readonly string[]): string {
   return addresses.find((it) => isIPv6(it)) ?? "";
-}
-
-/** Labels that the operator gave come before those that the node says of itself. */
-export function labelOf(node: NodeEntry, label: string): string | undefined {
-  return node.record.labels[label] ?? node.report?.report?.labels[label];
 }

@@ -4,8 +4,9 @@ import { type Delta, DeltaLog, type Step } from "../link/delta-log.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { Change, NodeEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
+import { reachabilityLabel } from "../state/node-labels.ts";
 import type { State } from "../state/state.ts";
-import { reachabilityLabel, serviceStateOf } from "./service-state.ts";
+import { serviceStateOf } from "./service-state.ts";
 
 export interface ServiceTableOptions {
   readonly state: State;

@@ -1,5 +1,5 @@
-import { labelOf } from "../../service-network/service-state.ts";
 import type { NodeEntry } from "../../state/entries.ts";
+import { labelOf } from "../../state/node-labels.ts";
 import type { State } from "../../state/state.ts";
 import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
 

@@ -3,7 +3,7 @@ import { CoordinatorError } from "../../errors.ts";
 import { workloadKey } from "../../model/workload.ts";
 import { toTcpAddress } from "../address.ts";
 import type { Directory } from "../directory.ts";
-import { findService, type ServiceEntry, servicesBefore } from "../endpoints.ts";
+import { findService, listedPort, protocolOf, type ServiceEntry, servicesBefore } from "../endpoints.ts";
 import { noHints } from "../hints/annotations.ts";
 import { isOpaque } from "../hints/hints-of.ts";
 import { opaqueByPod } from "../hints/pod-opaque.ts";
@@ -106,8 +106,9 @@ function profileOf(target: Target, directory: Directory): DestinationProfile {
 
 function profileOfService(entry: ServiceEntry, port: number, { state, hints, domain }: Directory) {
   const { namespace, name } = entry.record;
-  const listed = entry.spec.ports.find((p) => p.port === port);
-  if (listed === undefined) return emptyProfile;
+  const listed = listedPort(entry.spec.ports, port);
+  // Proxies speak TCP; ports of other protocols are none to them.
+  if (listed === undefined || protocolOf(listed) !== "TCP") return emptyProfile;
   const known = hints.of(entry.record);
   return serviceProfile(
     {

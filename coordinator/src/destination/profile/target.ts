@@ -3,7 +3,7 @@ import { workloadKey } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { addressKey } from "../address.ts";
 import type { Directory } from "../directory.ts";
-import { findService, protocolOf, type ServiceEntry, targetPortOf } from "../endpoints.ts";
+import { findService, listedPort, protocolOf, type ServiceEntry, targetPortOf } from "../endpoints.ts";
 import { addressOfNode } from "../keys.ts";
 import type { AddressPath, ServicePath } from "../path.ts";
 
@@ -32,7 +32,7 @@ export function targetOfName(path: ServicePath, { state }: Directory): Target {
   const behind = workloadKey(path.namespace, "container_service", service.spec.target);
   if (service.spec.type !== "Headless" || pod?.workloadKey !== behind || !isRunning(pod)) return unknown;
   const containerPort = targetPortOf(service.spec.ports, path.port);
-  const protocol = protocolOf(service.spec.ports.find(({ port }) => port === path.port));
+  const protocol = protocolOf(listedPort(service.spec.ports, path.port));
   const port = pod.status?.hostPorts.find(
     (p) => p.containerPort === containerPort && p.protocol === protocol,
   )?.hostPort;
