@@ -56,6 +56,8 @@ export class HostGateway implements Gateway {
   #wake: () => void = () => undefined;
   #awake = true;
   #viewChanged = true;
+  /** Since the coordinator's last word: it waits for an answer, even if that is as before. */
+  #told = false;
   #servicesChanged = new Set<string>();
   #config: { readonly loader: ConfigLoader; readonly hosts: HostsInForce } | undefined;
   #files: ConfigFiles | undefined;
@@ -74,6 +76,7 @@ export class HostGateway implements Gateway {
     this.#stop.push(
       known.subscribe(() => {
         this.#viewChanged = true;
+        this.#told = false;
         this.#againAtMs = 0;
         this.#rouse();
       }),
@@ -282,7 +285,8 @@ export class HostGateway implements Gateway {
       proxyVersion: this.#proxyVersion,
       version: news.version ?? version,
     };
-    if (isDeepStrictEqual(status, this.#status)) return;
+    if (this.#told && isDeepStrictEqual(status, this.#status)) return;
+    this.#told = true;
     this.#status = status;
     for (const listener of this.#listeners) listener(status);
   }

@@ -59,7 +59,7 @@ export class HostProxy implements ProxyProgram {
     if (!existsSync(program)) throw new Error(`${program} is not there`);
     await shorten(log);
     // A signal for a file that is full would end it; ignored, only the write fails.
-    const script = `trap "" XFSZ; ulimit -f ${FILE_BLOCKS_MAX}; ulimit -n ${OPEN_FILES_MAX} || true; exec "$@"`;
+    const script = `trap "" XFSZ; ulimit -f ${FILE_BLOCKS_MAX}; ulimit -n ${OPEN_FILES_MAX} 2>/dev/null || ulimit -n "$(ulimit -H -n)"; exec "$@"`;
     const command = ["/bin/sh", "-c", script, "forage-gateway", program, ...this.#arguments()];
     if (systemd) {
       await run("systemd-run", [

@@ -27,6 +27,8 @@ export class HostsInForce {
   readonly #loader: ConfigLoader;
   readonly #render: RenderOptions;
   #accepted: Hosts = new Map();
+  /** By id: the last ones that could be used. */
+  #certificates: ReadonlyMap<string, GatewayCertificate> = new Map();
   /** With Envoy's reason: not tried again until they change. */
   readonly #refused = new Map<string, { readonly host: GatewayHost; readonly reason: string }>();
 
@@ -42,13 +44,13 @@ export class HostsInForce {
   async prepare(view: GatewayView, services: Services): Promise<void> {
     this.#accepted = new Map();
     this.#refused.clear();
-    const wanted = wantedOf(view);
+    const wanted = this.#wantedOf(view);
     await this.#loader.prepare(renderGateway(this.#at(view, wanted), wanted.hosts, this.#render), services);
   }
 
   /** Brings into force what can be; gives what can't, and why. Rejects when Envoy doesn't answer. */
   async apply(view: GatewayView, services: Services): Promise<readonly string[]> {
-    const wanted = wantedOf(view);
+    const wanted = this.#wantedOf(view);
     const load = (hosts: Hosts): Promise<Outcome> =>
       this.#loader.load(renderGateway(this.#at(view, wanted), hosts, this.#render), services);
     for (const [name, { host }] of this.#refused)
@@ -60,6 +62,12 @@ export class HostsInForce {
     const outcome = await this.#join(settled, news, load);
     const refused = [...this.#refused].map(([name, { reason }]) => `${name}: ${reason}`);
     return [...wanted.problems, ...refused, ...outcome];
+  }
+
+  #wantedOf(view: GatewayView): Wanted {
+    const wanted = wantedOf(view, this.#certificates);
+    this.#certificates = wanted.certificates;
+    return wanted;
   }
 
   #at(view: GatewayView, { certificates }: Wanted): Pick<GatewayView, "certificates" | "challenges"> {
@@ -109,23 +117,28 @@ function isOfRoutes(outcome: Outcome): boolean {
   return outcome.kind === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
 }
 
-function wantedOf(view: GatewayView): Wanted {
+function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Wanted {
   const problems: string[] = [];
   const hosts = new Map<string, GatewayHost>();
   const certificates = new Map<string, GatewayCertificate>();
   const bad = new Map<string, string>();
   for (const [id, certificate] of view.certificates) {
     const problem = problemOfCertificate(certificate);
-    if (problem === undefined) certificates.set(id, certificate);
-    else bad.set(id, problem);
+    const used = problem === undefined ? certificate : former.get(id);
+    if (used !== undefined) certificates.set(id, used);
+    if (problem !== undefined) bad.set(id, problem);
   }
   for (const [name, host] of [...view.hosts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const problem = problemOfHost(host);
     if (problem === undefined) hosts.set(name, host);
     else problems.push(`${name}: ${problem}`);
-    if (!endsTls(host) || certificates.has(host.certificate)) continue;
-    const why = bad.get(host.certificate) ?? "it has not come";
-    problems.push(`${name}: no HTTPS for want of certificate ${host.certificate}: ${why}`);
+    if (!endsTls(host)) continue;
+    const { certificate } = host;
+    const usable = certificates.has(certificate);
+    const why = bad.get(certificate) ?? (usable ? undefined : "it has not come");
+    if (why === undefined) continue;
+    const effect = usable ? "the former goes on, for" : "no HTTPS for want of";
+    problems.push(`${name}: ${effect} certificate ${certificate}: ${why}`);
   }
   return { hosts, certificates, problems };
 }

@@ -102,7 +102,8 @@ function addressOf(
   const here = endpoint.node === node;
   if (hostPort === 0 || (!here && endpoint.local)) return undefined;
   const byPod = here && !endpoint.hostNetwork;
-  const address = byPod ? endpoint.podIp : endpoint.hostIp;
+  const { podIp, podIpv6, hostIp, hostIpv6 } = endpoint;
   // Envoy takes no names here.
+  const address = (byPod ? [podIp, podIpv6] : [hostIp, hostIpv6]).find((it) => isIP(it) !== 0) ?? "";
   return isIP(address) === 0 ? undefined : { address, port_value: byPod ? targetPort : hostPort };
 }

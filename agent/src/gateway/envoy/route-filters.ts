@@ -38,10 +38,9 @@ export function rewritesOf(rule: GatewayRule): JsonObject {
     // The copy is to look as the request does.
     disable_shadow_host_suffix_append: true,
   }));
-  const host = rewrite?.hostname || hostHeaderOf(rule);
   return {
     ...(rewrite?.path && pathRewrite(rule, rewrite.path)),
-    ...(host && { host_rewrite_literal: host }),
+    ...(rewrite?.hostname && { host_rewrite_literal: rewrite.hostname }),
     ...(mirrors.length > 0 && { request_mirror_policies: mirrors }),
   };
 }
@@ -99,7 +98,7 @@ function changesOf(
   const removed: string[] = [];
   for (const { set, add, remove } of modifiers) {
     for (const [key, value] of Object.entries(set))
-      if (!isHost(key)) added.push(headerOption(key, value, "OVERWRITE_IF_EXISTS_OR_ADD"));
+      added.push(headerOption(key, value, "OVERWRITE_IF_EXISTS_OR_ADD"));
     for (const [key, value] of Object.entries(add))
       added.push(headerOption(key, value, "APPEND_IF_EXISTS_OR_ADD"));
     removed.push(...remove);
@@ -114,17 +113,6 @@ function headerOption(key: string, value: string, action: string): JsonObject {
   // Envoy fills in what stands between percent signs; two of them stand for one.
   const literal = value.replaceAll("%", "%%");
   return { header: { key, value: literal }, append_action: action, keep_empty_value: true };
-}
-
-/** Envoy has a way of its own to set this one. */
-function hostHeaderOf(rule: GatewayRule): string | undefined {
-  for (const { set } of filtersOf(rule, "requestHeaderModifier"))
-    for (const [key, value] of Object.entries(set)) if (isHost(key)) return value;
-  return undefined;
-}
-
-function isHost(header: string): boolean {
-  return header.toLowerCase() === "host";
 }
 
 function pathRewrite(rule: GatewayRule, path: NonNullable<UrlRewrite["path"]>): JsonObject {

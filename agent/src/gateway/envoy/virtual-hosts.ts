@@ -82,6 +82,7 @@ function routeConfiguration(name: string, virtualHosts: readonly Json[]): JsonOb
     name,
     // The port is no part of the name; it stays in the header, since backends make links of it.
     ignore_port_in_host_matching: true,
+    response_headers_to_remove: ["x-envoy-upstream-service-time"],
     virtual_hosts: virtualHosts,
   };
 }
