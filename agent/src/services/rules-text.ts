@@ -103,8 +103,10 @@ export function sameRules(a: ServicePortRules, b: ServicePortRules): boolean {
 function baseChains(options: RulesOptions): string {
   const { podCidr } = options;
   const { ip } = wordsOf(options);
+  // The kernel lets nothing from ::1 leave its link: what asks there is refused, and may ask 127.0.0.1.
+  const loopbackAside = ip === "ip6" ? "ip6 daddr != ::1 " : "";
   const look = `    ${ip} daddr . meta l4proto . th dport vmap @addresses
-    ${ip} daddr != @balancer_ips fib daddr type local meta l4proto . th dport vmap @node_ports
+    ${ip} daddr != @balancer_ips ${loopbackAside}fib daddr type local meta l4proto . th dport vmap @node_ports
 `;
   const refuse = (ips: string): string => `    ${ip} daddr @${ips} meta l4proto tcp reject with tcp reset
     ${ip} daddr @${ips} meta l4proto != { icmp, ipv6-icmp } reject
