@@ -37,6 +37,7 @@ export class GatewayUnderTest {
   known!: KnownGateway;
   services!: KnownServices;
   #version = 0n;
+  #hasProxy = true;
 
   private constructor(dir: string, program: string, ports: { http: number; https: number }) {
     this.dir = dir;
@@ -54,10 +55,14 @@ export class GatewayUnderTest {
     });
   }
 
-  static async start(t: TestContext): Promise<GatewayUnderTest> {
+  static async start(
+    t: TestContext,
+    options: { readonly program?: string | undefined } = {},
+  ): Promise<GatewayUnderTest> {
     const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
     const ports = { http: await freePort(), https: await freePort() };
     const it = new GatewayUnderTest(dir, await ensureEnvoy(), ports);
+    it.#hasProxy = !("program" in options) || options.program !== undefined;
     t.after(async () => {
       t.diagnostic((await it.proxy.lastWords()).slice(-1_000));
       await it.gateway.close();
@@ -80,7 +85,8 @@ export class GatewayUnderTest {
     this.known = await KnownGateway.open({
       ...{ dir: join(this.dir, "gateway"), clock: systemClock, onError, key: this.#key },
     });
-    const { places, proxy, admin, known, services } = this;
+    const { places, admin, known, services } = this;
+    const proxy = this.#hasProxy ? this.proxy : undefined;
     this.gateway = new HostGateway({
       ...{ known, services, proxy, admin, clock: systemClock },
       render: {
@@ -98,6 +104,11 @@ export class GatewayUnderTest {
   async stopAgent(): Promise<void> {
     await this.gateway.close();
     await this.services.close();
+  }
+
+  /** As a reboot does with what is on tmpfs. */
+  async forgetRunDir(): Promise<void> {
+    await rm(this.places.dir, { recursive: true });
   }
 
   get accessLog(): string {

@@ -32,7 +32,6 @@ export interface HostGatewayParts {
 
 /** How soon the death of a proxy is seen that another agent started. */
 const LOOK_EVERY_MS = 500;
-const ROTATE_EVERY_MS = 15_000;
 const ACCESS_LOG_BYTES_MAX = 64 * 1024 * 1024;
 /** A port that is taken, a proxy that doesn't start. */
 const AGAIN_MS = 1_000;
@@ -65,7 +64,6 @@ export class HostGateway implements Gateway {
   #proxyVersion = "";
   #failures = 0;
   #againAtMs = 0;
-  #rotateAtMs = 0;
 
   constructor(parts: HostGatewayParts) {
     this.#parts = parts;
@@ -245,9 +243,7 @@ export class HostGateway implements Gateway {
   }
 
   async #rotate(): Promise<void> {
-    const { clock, render, admin } = this.#parts;
-    if (clock.monotonicMs() < this.#rotateAtMs) return;
-    this.#rotateAtMs = clock.monotonicMs() + ROTATE_EVERY_MS;
+    const { render, admin } = this.#parts;
     if (await rotateLog(render.accessLog, ACCESS_LOG_BYTES_MAX)) await admin.reopenLogs();
   }
 

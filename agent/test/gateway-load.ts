@@ -1,0 +1,45 @@
+import { Agent, type RequestOptions } from "node:http";
+import { setImmediate as turn } from "node:timers/promises";
+import { ask } from "./gateway-under-test.ts";
+
+/** Clients that ask without a pause, some on connections that they keep, some on a new one each time. */
+export class Load {
+  answered = 0;
+  readonly failures: string[] = [];
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #clients: Promise<void>[];
+  #stopped = false;
+
+  constructor(options: RequestOptions & { readonly keeping: number; readonly reconnecting: number }) {
+    const { keeping, reconnecting, ...asked } = options;
+    this.#clients = [
+      ...Array.from({ length: keeping }, () => this.#run({ ...asked, agent: this.#agent })),
+      ...Array.from({ length: reconnecting }, () => this.#run({ ...asked, agent: false })),
+    ];
+  }
+
+  /** Rejects if any request failed. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#clients);
+    this.#agent.destroy();
+    const { length } = this.failures;
+    if (length > 0)
+      throw new Error(
+        `${length} of ${this.answered + length} requests failed: ${this.failures.slice(0, 5).join("; ")}`,
+      );
+  }
+
+  async #run(options: RequestOptions): Promise<void> {
+    while (!this.#stopped) {
+      try {
+        const { status, body } = await ask(options);
+        if (status === 200) this.answered++;
+        else this.failures.push(`${status} ${body}`);
+      } catch (error) {
+        this.failures.push(String(error));
+      }
+      await turn();
+    }
+  }
+}
