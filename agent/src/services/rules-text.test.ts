@@ -61,6 +61,66 @@ describe("where a service's clients are led to on host n1", () => {
   }
 });
 
+const here6 = { ...here, podIpv6: "fd64::2", hostIpv6: "2001:db8::1" };
+const there6 = { ...there, podIpv6: "fd64::2", hostIpv6: "2001:db8::2" };
+
+describe("where clients are led to by IPv6", () => {
+  for (const [what, fields, expected] of [
+    [
+      "its own pod, at its IPv6 address only",
+      { endpoints: [here6] },
+      ["tcp fd96::5:80 → fd64::2:8080", "udp fd96::5:53 → fd64::2:5353"],
+    ],
+    ["a pod of another host", { endpoints: [there6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
+    ["nobody: no pod has IPv6", { endpoints: [here, there] }, []],
+    ["those that have it, of several", { endpoints: [here, there6] }, ["tcp fd96::5:80 → 2001:db8::2:20005"]],
+    [
+      "its own pod on the host's network",
+      { endpoints: [{ ...here6, hostNetwork: true }] },
+      ["tcp fd96::5:80 → 2001:db8::1:20000", "udp fd96::5:53 → 2001:db8::1:20001"],
+    ],
+    ["nobody: the pod's host is reached by IPv4 only", { endpoints: [{ ...there6, hostIpv6: "" }] }, []],
+    [
+      "a node port, and the address of a load balancer",
+      {
+        endpoints: [there6],
+        loadBalancerIps: ["198.51.100.1", "2001:db8:1::1"],
+        ports: [{ port: 80, protocol: "TCP", targetPort: 8080, nodePort: 30_080 }],
+      },
+      ["tcp fd96::5:80 2001:db8:1::1:80 :30080 → 2001:db8::2:20005"],
+    ],
+  ] as const) {
+    const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], ...fields });
+    test(what, () => assert.deepEqual(rulesOf(service, "n1", 6).map(told), expected));
+  }
+
+  test("it costs IPv4 nothing", () => {
+    const virtualIps = ["10.96.0.5", "fd96::5"];
+    const dual = rulesOf(aService({ virtualIps, endpoints: [here6, there6] }), "n1", 4);
+    assert.deepEqual(dual, rulesOf(aService({ endpoints: [here, there] }), "n1", 4));
+  });
+
+  test("the table is one of its own, in that family's words", () => {
+    const six = { ...options, podCidr: "fd64::/64", virtualIpRanges: ["fd96::/112"] };
+    const rules = (endpoints: readonly object[], affinitySeconds = 0) => {
+      const service = aService({ virtualIps: ["fd96::5"], endpoints, affinitySeconds });
+      return new Map(rulesOf(service, "n1", 6).map((rule) => [rule.id, rule]));
+    };
+    const texts = [
+      fullText(six, rules([here6, there6])),
+      fullText(six, rules([here6, there6], 60)),
+      deltaText(six, rules([here6]), rules([there6], 60)),
+      deltaText(six, rules([here6]), new Map()),
+      balancerDeltaText(six, ["2001:db8:1::1"], []),
+    ];
+    for (const text of texts) {
+      assert.match(text, / ip6 t /);
+      assert.doesNotMatch(text, /\bip (t\b|saddr|daddr|to)|ipv4_addr/);
+    }
+    assert.match(texts[2] ?? "", /dnat ip6 to \[2001:db8::2\]:20005/);
+  });
+});
+
 test("a rule is known by its service and port, whatever else changes", () => {
   const [first] = rulesOf(aService({ endpoints: [here] }), "n1", 4);
   const [second] = rulesOf(aService({ endpoints: [there], virtualIps: ["10.96.0.6"] }), "n1", 4);
