@@ -1,0 +1,299 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { pino } from "pino";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { until } from "../../test/support/until.ts";
+import type { EventInput } from "../events/event.ts";
+import { openVault } from "../objects/open-vault.ts";
+import { createMemoryStore, type Store } from "../store/index.ts";
+import { CertificateStore } from "./certificate-store.ts";
+import { CertificateController } from "./controller.ts";
+import { IssueError } from "./issue-error.ts";
+import type { Issuer, NewCertificate } from "./issuer.ts";
+
+const dayMs = 24 * 3_600_000;
+const canary = "canary-of-a-private-key";
+
+/** An issuer that answers as it is told to, attempt by attempt. */
+class ToldIssuer implements Issuer {
+  readonly name = "the told issuer";
+  readonly asked: string[] = [];
+  readonly #clock: ManualClock;
+  readonly #waiting: { hostname: string; settle: (error?: Error) => void; signal: AbortSignal }[] = [];
+  readonly id: string;
+  readonly atOnce = 2;
+  #serial = 0;
+
+  constructor(clock: ManualClock, id = "told") {
+    this.#clock = clock;
+    this.id = id;
+  }
+
+  refusalOf(hostname: string): string | undefined {
+    return hostname.startsWith("*") ? "no wildcards here" : undefined;
+  }
+
+  issue(hostname: string, signal: AbortSignal): Promise<NewCertificate> {
+    this.asked.push(hostname);
+    return new Promise((resolve, reject) => {
+      const settle = (error?: Error): void => {
+        const nowMs = this.#clock.nowMs();
+        if (error !== undefined) reject(error);
+        else
+          resolve({
+            chainPem: `chain ${hostname} ${++this.#serial}`,
+            keyPem: canary,
+            notBeforeMs: nowMs,
+            notAfterMs: nowMs + 90 * dayMs,
+          });
+      };
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      this.#waiting.push({ hostname, settle, signal });
+    });
+  }
+
+  get running(): readonly string[] {
+    return this.#waiting.filter(({ signal }) => !signal.aborted).map(({ hostname }) => hostname);
+  }
+
+  async answer(hostname: string, error?: Error): Promise<void> {
+    await until(`${hostname} is asked for`, () => this.running.includes(hostname));
+    const at = this.#waiting.findIndex((it) => it.hostname === hostname && !it.signal.aborted);
+    this.#waiting.splice(at, 1)[0]?.settle(error);
+  }
+}
+
+interface Given {
+  readonly clock: ManualClock;
+  readonly store: Store;
+  readonly issuer: ToldIssuer;
+  readonly controller: CertificateController;
+  readonly events: EventInput[];
+  readonly lines: string[];
+  restart(issuerId?: string): Promise<Given>;
+}
+
+async function start(): Promise<Given> {
+  const clock = new ManualClock(1_700_000_000_000);
+  const store = createMemoryStore({ clock });
+  const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
+  const open = async (issuerId: string): Promise<Given> => {
+    const lines: string[] = [];
+    const log = pino({ level: "trace" }, { write: (line: string) => void lines.push(line) });
+    const events: EventInput[] = [];
+    const issuer = new ToldIssuer(clock, issuerId);
+    const controller = await CertificateController.open({
+      issuerOf: () => issuer,
+      records: new CertificateStore({ store, vault, log }),
+      events: { record: (event) => void events.push(event) },
+      clock,
+      log,
+      random: () => 0.5,
+    });
+    const restart = async (id = issuerId): Promise<Given> => {
+      await controller.close();
+      return open(id);
+    };
+    return { clock, store, issuer, controller, events, lines, restart };
+  };
+  return open("told");
+}
+
+async function kind(controller: CertificateController, hostname: string, wanted: string): Promise<void> {
+  await until(`${hostname} is ${wanted}`, () => {
+    const answer = controller.certificateFor(hostname);
+    return answer.kind === wanted || (answer.kind === "pending" && answer.reason === wanted);
+  });
+}
+
+/** Lets time go by in steps until it holds; what a step sets off has come to its end before the next. */
+async function untilLater(clock: ManualClock, stepMs: number, holds: () => boolean): Promise<void> {
+  let turns = 0;
+  await until("its time has come", () => {
+    if (holds()) return true;
+    if (++turns % 20 === 0) clock.advance(stepMs);
+    return false;
+  });
+}
+
+/** What the store holds of certificates has been written. */
+async function saved(store: Store, count: number): Promise<void> {
+  await until(`${count} are stored`, async () => {
+    const { records } = await store.range("certificates/");
+    return records.length === count;
+  });
+}
+
+test("a wanted hostname gets a certificate, others are told of it, and a restart asks for none anew", async () => {
+  const before = await start();
+  let changes = 0;
+  before.controller.subscribe(() => changes++);
+  before.controller.want(new Set(["a.test"]));
+  await kind(before.controller, "a.test", "Issuing");
+  await before.issuer.answer("a.test");
+  await kind(before.controller, "a.test", "issued");
+  assert.ok(changes >= 2);
+  assert.deepEqual(
+    before.events.map(({ reason }) => reason),
+    ["CertificateIssued"],
+  );
+
+  const after = await before.restart();
+  after.controller.want(new Set(["a.test"]));
+  const answer = after.controller.certificateFor("a.test");
+  assert.equal(answer.kind === "issued" && answer.chainPem, "chain a.test 1");
+  assert.equal(answer.kind === "issued" && answer.keyPem, canary);
+  after.controller.want(new Set(["a.test", "b.test"]));
+  await after.issuer.answer("b.test");
+  await kind(after.controller, "b.test", "issued");
+  assert.deepEqual(after.issuer.asked, ["b.test"]);
+  await after.controller.close();
+  assert.equal(after.clock.pending, 0);
+});
+
+test("keys are neither in the store in plain text nor in the log", async () => {
+  const { controller, issuer, store, lines } = await start();
+  controller.want(new Set(["a.test", "b.test"]));
+  await issuer.answer("a.test");
+  await issuer.answer("b.test", new Error(`defect with ${canary.slice(0, 6)}`));
+  await saved(store, 2);
+  for (const { value } of (await store.range("")).records) assert.ok(!Buffer.from(value).includes(canary));
+  assert.ok(lines.length > 2 && !lines.join("").includes(canary));
+  await controller.close();
+});
+
+test("it is renewed at two thirds of its life while the old one serves", async () => {
+  const { controller, issuer, clock, events } = await start();
+  controller.want(new Set(["a.test"]));
+  await issuer.answer("a.test");
+  await kind(controller, "a.test", "issued");
+  clock.advance(59 * dayMs);
+  assert.deepEqual(issuer.asked, ["a.test"]);
+  // Timers are an hour long at most, each set by the loop after the one before.
+  await untilLater(clock, 3_600_000, () => issuer.asked.length === 2);
+  assert.ok(clock.nowMs() - 1_700_000_000_000 < 61 * dayMs, "not later than needed");
+  assert.equal(controller.certificateFor("a.test").kind, "issued");
+  await issuer.answer("a.test");
+  await until("the other one serves", () => {
+    const answer = controller.certificateFor("a.test");
+    return answer.kind === "issued" && answer.chainPem === "chain a.test 2";
+  });
+  assert.deepEqual(
+    events.map(({ reason }) => reason),
+    ["CertificateIssued", "CertificateRenewed"],
+  );
+  await controller.close();
+});
+
+test("a failure waits, is told with the authority's words, and the wait outlives a restart", async () => {
+  const before = await start();
+  before.controller.want(new Set(["a.test"]));
+  await before.issuer.answer("a.test", new IssueError("dns: no such name", { blame: "hostname" }));
+  await kind(before.controller, "a.test", "IssueFailed");
+  const told = before.controller.certificateFor("a.test");
+  assert.match(told.kind === "pending" ? told.message : "", /^dns: no such name \(tried again at 2023-/);
+  assert.deepEqual(before.events.at(-1)?.reason, "CertificateFailed");
+
+  const after = await before.restart();
+  after.controller.want(new Set(["a.test"]));
+  await kind(after.controller, "a.test", "IssueFailed");
+  after.clock.advance(100_000);
+  await saved(after.store, 1);
+  assert.deepEqual(after.issuer.asked, []);
+  await untilLater(after.clock, 10_000, () => after.issuer.asked.length === 1);
+  await after.issuer.answer("a.test");
+  await kind(after.controller, "a.test", "issued");
+  await after.controller.close();
+});
+
+test("an issuer out of reach is left alone for all hostnames, also after a restart", async () => {
+  const before = await start();
+  before.controller.want(new Set(["a.test", "b.test", "c.test"]));
+  const away = new IssueError("the authority can't be reached", { blame: "issuer" });
+  await before.issuer.answer("a.test", away);
+  await before.issuer.answer("b.test", away);
+  for (const hostname of ["a.test", "b.test", "c.test"])
+    await kind(before.controller, hostname, "IssuerUnavailable");
+  assert.equal(before.issuer.asked.length, 2);
+
+  const after = await before.restart();
+  after.controller.want(new Set(["a.test"]));
+  await kind(after.controller, "a.test", "IssuerUnavailable");
+  assert.deepEqual(after.issuer.asked, []);
+  await untilLater(after.clock, 5_000, () => after.issuer.asked.length === 1);
+  await after.issuer.answer("a.test");
+  await kind(after.controller, "a.test", "issued");
+  await after.controller.close();
+});
+
+test("no more attempts at once than the issuer takes, and none for what is refused", async () => {
+  const { controller, issuer } = await start();
+  controller.want(new Set(["a.test", "b.test", "c.test", "*.d.test"]));
+  await until("two run", () => issuer.running.length === 2);
+  const refused = controller.certificateFor("*.d.test");
+  assert.deepEqual(refused, { kind: "pending", reason: "Refused", message: "no wildcards here" });
+  await issuer.answer("a.test");
+  await until("the third runs", () => issuer.running.includes("c.test"));
+  assert.deepEqual(issuer.asked, ["a.test", "b.test", "c.test"]);
+  await controller.close();
+  assert.deepEqual(issuer.running, [], "attempts end with the coordinator");
+});
+
+test("an attempt at what nobody wants any more ends, and counts for nothing", async () => {
+  const { controller, issuer, store, events } = await start();
+  controller.want(new Set(["a.test"]));
+  await until("it runs", () => issuer.running.length === 1);
+  controller.want(new Set());
+  await until("it ends", () => issuer.running.length === 0);
+  controller.want(new Set(["b.test"]));
+  await issuer.answer("b.test");
+  await saved(store, 1);
+  assert.deepEqual(
+    events.map(({ name }) => name),
+    ["b.test"],
+  );
+  await controller.close();
+});
+
+test("asked to, it renews before the time and after a failure, but not sooner than the authority asked for", async () => {
+  const { controller, issuer } = await start();
+  controller.want(new Set(["a.test"]));
+  await issuer.answer("a.test");
+  await kind(controller, "a.test", "issued");
+  controller.renew("a.test");
+  await issuer.answer("a.test", new IssueError("caa: forbidden", { blame: "hostname" }));
+  await until("the failure shows", () => controller.holding("a.test")?.failures === 1);
+  const warned = controller.certificateFor("a.test");
+  assert.match((warned.kind === "issued" && warned.warning) || "", /^it ends at .* can't be renewed: caa/);
+  controller.renew("a.test");
+  const busy = new IssueError("rateLimited: wait", { blame: "rate", retryAfterMs: dayMs });
+  await issuer.answer("a.test", busy);
+  await until("the failure shows", () => controller.holding("a.test")?.failures === 2);
+  controller.renew("a.test");
+  assert.ok(controller.holding("a.test")?.retryAtAsked);
+  assert.equal(issuer.asked.length, 3);
+  await controller.close();
+});
+
+test("certificates of another issuer serve until this one's have come", async () => {
+  const before = await start();
+  before.controller.want(new Set(["a.test"]));
+  await before.issuer.answer("a.test");
+  await kind(before.controller, "a.test", "issued");
+  const after = await before.restart("another");
+  after.controller.want(new Set(["a.test"]));
+  assert.equal(after.controller.certificateFor("a.test").kind, "issued");
+  await after.issuer.answer("a.test");
+  await until("it is replaced", () => after.controller.holding("a.test")?.issuer === "another");
+  await after.controller.close();
+});
+
+test("an attempt that never ends is given up", async () => {
+  const { controller, issuer, clock } = await start();
+  controller.want(new Set(["a.test"]));
+  await until("it runs", () => issuer.running.length === 1);
+  clock.advance(600_000);
+  await kind(controller, "a.test", "IssueFailed");
+  await controller.close();
+});
