@@ -74,6 +74,7 @@ const GOOD_RUN_MS = 600_000;
 // More gain nothing on small hosts: measured 2.9 s for 20 at 8 at a time, 3.2 s at 2.
 const STARTS_AT_ONCE = 8;
 const REMOVALS_AT_ONCE = 8;
+const NETWORKS_INTERVAL_MS = 30_000;
 const REPAIR_INTERVAL_MS = 60_000;
 // Below the time for which the coordinator believes in a node that is away; without containerd there is nothing to take over.
 const TAKE_OVER_MAX_MS = 5_000;
@@ -177,6 +178,7 @@ export class Agent {
       this.#linkOnceTakenOver(signal),
       this.#reporter.run(signal),
       this.#watchDevices(signal),
+      this.#watchNetworks(signal),
       this.ready.then(() => parts.services.start()),
       this.ready.then(() => this.#claimRemover.run(signal)),
       this.ready.then(() => this.#diskUpkeep.run(signal)),
@@ -236,6 +238,17 @@ export class Agent {
     ]);
     timeUp.abort();
     await this.#link.run(signal);
+  }
+
+  /** Interfaces come and go, as cables do. */
+  async #watchNetworks(signal: AbortSignal): Promise<void> {
+    const { clock, services } = this.#parts;
+    for (let before = services.networks().join(); !signal.aborted; ) {
+      await pause(clock, NETWORKS_INTERVAL_MS, signal);
+      const now = services.networks().join();
+      if (now !== before) this.#link.nodeChanged();
+      before = now;
+    }
   }
 
   #watchDevices(signal: AbortSignal): Promise<void> {
@@ -307,6 +320,7 @@ export class Agent {
       usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs }),
       labels: config.labels,
       addresses,
+      networks: () => this.#parts.services.networks(),
       abilities,
       devices: () => devices.amounts(),
       claims: () => this.#volumes.claims(),

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
-import { hostname } from "node:os";
+import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { Agent } from "./agent.ts";
@@ -131,6 +131,9 @@ function openServices(config: Config, log: AgentLog): Promise<HostServiceNetwork
     random: Math.random,
     clock: systemClock,
     run: runCommand,
+    balancerInterface: config.loadBalancer.interface,
+    hostInterfaces: networkInterfaces,
+    onEvent: (event, fields) => log.info(fields, event),
     onProblem: (event, err) => log.warn({ err }, event),
   });
 }

@@ -76,6 +76,7 @@ function aReporter(change: Partial<NodeReporterOptions>) {
     usage: new UsageMeter({ clock, procDir: "/proc", readBusyMs: () => 0 }),
     labels: {},
     addresses: ["192.0.2.1", "2001:db8::1"],
+    networks: () => ["192.0.2.0/24"],
     abilities: { seLinux: false, runtimeClasses: {} },
     devices: () => ({ capacity: {}, allocatable: {} }),
     claims: async () => [],

@@ -20,6 +20,8 @@ export interface NodeReporterOptions {
   readonly labels: Readonly<Record<string, string>>;
   /** One for each family by which others reach the host; it goes by the first. */
   readonly addresses: readonly string[];
+  /** Subnets in which the host can announce addresses of load balancers. */
+  readonly networks: () => readonly string[];
   readonly abilities: Pick<HostAbilities, "seLinux" | "runtimeClasses">;
   readonly devices: () => DeviceAmounts;
   readonly claims: () => Promise<readonly ClaimState[]>;
@@ -61,7 +63,7 @@ export class NodeReporter implements NodeSource {
       labels: { ...this.#options.labels, ...labels },
       address: this.#options.addresses[0] ?? "",
       addresses: [...this.#options.addresses],
-      networks: [],
+      networks: [...this.#options.networks()],
       os,
       kernel,
       architecture,

@@ -1,3 +1,4 @@
+import type { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import type { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "./clock.ts";
@@ -5,7 +6,10 @@ import { askOver } from "./dns/ask-server.ts";
 import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
 import { Upstreams } from "./dns/upstreams.ts";
+import { connectedNetworks, linksOf } from "./load-balancer/connected-networks.ts";
+import { LoadBalancer } from "./load-balancer/load-balancer.ts";
 import { instanceNames } from "./network/instance-names.ts";
+import { familyOf, type IpFamily } from "./network/ip-family.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
 import type { RunCommand } from "./network/run-command.ts";
@@ -26,6 +30,10 @@ export interface ServiceNetworkOptions {
   readonly random: () => number;
   readonly clock: Clock;
   readonly run: RunCommand;
+  /** Where addresses of load balancers are announced, whatever their network; undefined: where their network is. */
+  readonly balancerInterface: string | undefined;
+  readonly hostInterfaces: typeof networkInterfaces;
+  readonly onEvent: (event: string, fields: object) => void;
   readonly onProblem: (event: string, error: unknown) => void;
 }
 
@@ -35,8 +43,10 @@ export interface ServiceNetwork {
   start(): Promise<void>;
   /** Empty: everything works. */
   problems(): readonly string[];
-  /** A new connection tells everything anew. */
-  restart(): void;
+  /** Subnets in which the host can announce addresses of load balancers. */
+  networks(): readonly string[];
+  /** A new connection tells everything anew. Returns what to call when it ends. */
+  restart(): () => void;
   take(update: ServiceUpdate): void;
   close(): Promise<void>;
 }
@@ -52,6 +62,9 @@ export class HostServiceNetwork implements ServiceNetwork {
   /** For each family of addresses that pods have: their network, and the host's address in it. */
   readonly #bridges: readonly { readonly text: string; readonly gateway: string }[];
   readonly #rules: readonly ServiceRules[];
+  #balancer: LoadBalancer | undefined;
+  /** Counts connections: an older one may end after the next has begun. */
+  #connection = 0;
   #cancelRepair: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
   #closed = false;
@@ -77,6 +90,7 @@ export class HostServiceNetwork implements ServiceNetwork {
       onError: (error) => onProblem("services-not-kept", error),
     });
     const network = new HostServiceNetwork(options, services);
+    network.#balancer = await network.#openBalancer();
     if (options.dns) await network.#listen();
     return network;
   }
@@ -89,22 +103,40 @@ export class HostServiceNetwork implements ServiceNetwork {
   async start(): Promise<void> {
     if (this.#closed) return;
     this.#unsubscribe = this.#services.subscribe((changed) => {
-      for (const rules of this.#rules) void rules.update(changed);
+      // Addresses last: where they are announced it has to be known what they lead to.
+      const updated = Promise.all(this.#rules.map((rules) => rules.update(changed)));
+      void updated.then(() => this.#balancer?.update());
     });
     await Promise.all(this.#rules.map((rules) => rules.start()));
+    await this.#balancer?.start();
     this.#repairLater();
   }
 
-  restart(): void {
+  networks(): readonly string[] {
+    const { balancerInterface, hostInterfaces } = this.#options;
+    const all =
+      balancerInterface === undefined
+        ? connectedNetworks(linksOf(hostInterfaces())).map(({ cidr }) => cidr)
+        : ["0.0.0.0/0", "::/0"];
+    return [...new Set(all.filter((cidr) => this.#families().includes(familyOf(cidr))))].sort();
+  }
+
+  restart(): () => void {
+    const connection = ++this.#connection;
     this.#services.restart();
+    this.#balancer?.heard(false);
+    return () => {
+      if (connection === this.#connection) this.#balancer?.heard(false);
+    };
   }
 
   take(update: ServiceUpdate): void {
     this.#services.take(update);
+    if (!update.more) this.#balancer?.heard(true);
   }
 
   problems(): readonly string[] {
-    return this.#dns.flatMap(({ problem }) => problem ?? []);
+    return [...this.#dns.flatMap(({ problem }) => problem ?? []), ...(this.#balancer?.problems() ?? [])];
   }
 
   async close(): Promise<void> {
@@ -113,7 +145,31 @@ export class HostServiceNetwork implements ServiceNetwork {
     this.#cancelRepair?.();
     this.#unsubscribe?.();
     await Promise.all(this.#rules.map((rules) => rules.close()));
+    await this.#balancer?.close();
     await this.#services.close();
+  }
+
+  #families(): IpFamily[] {
+    return this.#bridges.map(({ text }) => familyOf(text));
+  }
+
+  #openBalancer(): Promise<LoadBalancer> {
+    const {
+      dataDir,
+      nodeName: node,
+      balancerInterface,
+      clock,
+      random,
+      run,
+      onEvent,
+      onProblem,
+    } = this.#options;
+    return LoadBalancer.open({
+      ...{ services: this.#services, node, clock, random, run, onEvent, onProblem },
+      dir: join(dataDir, "load-balancer"),
+      interface: balancerInterface,
+      families: this.#families(),
+    });
   }
 
   /** At once: after a restart pods have been asking already. */

@@ -55,6 +55,8 @@ export interface Settings {
   readonly images: { readonly unusedDays: number; readonly highPercent: number; readonly lowPercent: number };
   /** `nodeLimitBytes` undefined: a share of the disk. `streams`: of pods that don't say. */
   readonly logs: { readonly nodeLimitBytes: number | undefined; readonly streams: LogStreams };
+  /** Where addresses of load balancers are announced, of whatever network they are; undefined: where their network is. */
+  readonly loadBalancer: { readonly interface: string | undefined };
   readonly gateway: GatewaySettings;
   readonly logLevel: LogLevel;
 }
@@ -88,6 +90,8 @@ export interface Setting<Value = unknown> {
 
 const INSTANCE = /^[a-z0-9]{1,8}$/;
 const DOMAIN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?){0,8}$/;
+// As the kernel takes them, but none that could be taken for an option.
+const INTERFACE = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}$/;
 const RUNTIME_CLASS = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 // What nerdctl takes: a program, or the name of a shim.
 const OCI_RUNTIME = /^\/[^\s,:"\0]{1,4000}$|^io\.containerd\.[a-z0-9-]+\.v\d+$/;
@@ -131,6 +135,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "images.lowPercent", shape: "PERCENT", read: wholeNumber(0, 100) },
   { path: "logs.nodeLimit", shape: "QUANTITY", read: byteQuantity },
   { path: "logs.streams", shape: LOG_STREAMS.join("|"), read: oneOf(LOG_STREAMS) },
+  { path: "loadBalancer.interface", shape: "NAME", read: matching(INTERFACE, "the name of an interface") },
   { path: "gateway.envoy", shape: "FILE", read: absolutePath },
   { path: "gateway.address", shape: "ADDRESS", read: anyAddress },
   { path: "gateway.httpPort", shape: "PORT", read: wholeNumber(1, 65_535) },
@@ -217,6 +222,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
       nodeLimitBytes: get<number | undefined>("logs.nodeLimit", undefined),
       streams: get<LogStreams>("logs.streams", "combined"),
     },
+    loadBalancer: { interface: get<string | undefined>("loadBalancer.interface", undefined) },
     gateway: {
       envoy: get<string | undefined>("gateway.envoy", undefined),
       address: get<string | undefined>("gateway.address", undefined),

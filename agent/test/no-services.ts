@@ -8,7 +8,12 @@ export class NoServices implements ServiceNetwork {
   problems(): readonly string[] {
     return [];
   }
-  restart(): void {}
+  networks(): readonly string[] {
+    return [];
+  }
+  restart(): () => void {
+    return () => undefined;
+  }
   take(): void {
     this.taken++;
   }

@@ -48,7 +48,7 @@ const HEARTBEAT_DEFAULT_MS = 3_000;
 /** Serves a welcomed connection until it breaks (rejects with a LinkError) or is closed. */
 export async function serveStream(connection: Connection, options: StreamOptions): Promise<void> {
   const over = new AbortController();
-  options.services.restart();
+  const servicesEnded = options.services.restart();
   options.gateway.restart();
   const untell = tellOfGateway(connection, options.gateway);
   const sending = Promise.all([
@@ -91,6 +91,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
     }
   } finally {
     over.abort();
+    servicesEnded();
     untell();
     options.meter.ended(connection);
     options.prefetcher.ended(connection);

@@ -37,19 +37,37 @@ export async function announceAddress(run: RunCommand, { ip, interface: name }: 
     await run("busybox", ["arping", "-q", how, "-c", "1", "-w", "1", "-I", name, "-s", ip, ip]);
 }
 
-/** Asks the network whether another host has the address. The host itself doesn't answer its own question. */
-export async function probeAddress(run: RunCommand, { ip, interface: name }: HeldAddress): Promise<Claim> {
+/** Asks the network whether another host has the address: one with other hardware than this host's interfaces have. */
+export async function probeAddress(
+  run: RunCommand,
+  { ip, interface: name }: HeldAddress,
+  ownHardware: ReadonlySet<string>,
+): Promise<Claim> {
+  const said = await (familyOf(ip) === 4 ? probe4(run, ip, name) : probe6(run, ip, name));
+  if (said === undefined) return "unknown";
+  const other = HARDWARE.exec(said)?.[0].toLowerCase();
+  // A host with two interfaces in one network answers itself.
+  return other === undefined || ownHardware.has(other) ? "free" : "taken";
+}
+
+const HARDWARE = /\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b/i;
+
+/** What was answered, or announced meanwhile, with the hardware's address; undefined: it could not be asked. */
+async function probe4(run: RunCommand, ip: string, name: string): Promise<string | undefined> {
   try {
-    if (familyOf(ip) === 4) await run("busybox", ["arping", "-D", "-c", "2", "-w", "2", "-I", name, ip]);
-    else {
-      await run("ndisc6", ["-1", "-q", "-r", "2", "-w", "1000", ip, name]);
-      return "taken";
-    }
-    return "free";
+    await run("busybox", ["arping", "-D", "-c", "2", "-w", "2", "-I", name, ip]);
+    return "";
   } catch (error) {
-    if (!(error instanceof CommandFailed)) return "unknown";
-    if (familyOf(ip) === 4) return /reply from/i.test(error.stdout) ? "taken" : "unknown";
-    return /no response|timed out/i.test(error.stdout + error.stderr) ? "free" : "unknown";
+    const lines = error instanceof CommandFailed ? error.stdout.split("\n") : [];
+    return lines.find((line) => line.includes(` from ${ip} `));
+  }
+}
+
+async function probe6(run: RunCommand, ip: string, name: string): Promise<string | undefined> {
+  try {
+    return await run("ndisc6", ["-1", "-r", "2", "-w", "1000", ip, name]);
+  } catch (error) {
+    return error instanceof CommandFailed && error.stdout.includes("No response") ? "" : undefined;
   }
 }
 

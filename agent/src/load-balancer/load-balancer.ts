@@ -1,9 +1,9 @@
-import { isIP } from "node:net";
 import type { Clock } from "../clock.ts";
-import { listLinks } from "../network/host-links.ts";
+import { type Link, listLinks } from "../network/host-links.ts";
+import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "../services/known-services.ts";
-import { type AddressedLink, interfaceFor } from "./connected-networks.ts";
+import { interfaceFor } from "./connected-networks.ts";
 import { HeldFile } from "./held-file.ts";
 import { announceAddress, probeAddress, putAddress, takeAddress } from "./host-addresses.ts";
 import { type HeldAddress, type HoldingStep, planHolding, type WantedAddress } from "./plan-holding.ts";
@@ -16,6 +16,8 @@ export interface LoadBalancerOptions {
   readonly node: string;
   /** Where addresses are announced; undefined: where their networks are. */
   readonly interface: string | undefined;
+  /** Those of which the host leads services' clients to pods. */
+  readonly families: readonly IpFamily[];
   readonly clock: Clock;
   /** [0, 1). */
   readonly random: () => number;
@@ -125,11 +127,12 @@ export class LoadBalancer {
   }
 
   #wanted(): WantedAddress[] {
-    const { services, node } = this.#options;
+    const { services, node, families } = this.#options;
+    const isOurs = (ip: string): boolean => families.some((family) => isOfFamily(ip, family));
     const wanted = new Map<string, WantedAddress>();
     for (const { loadBalancerIps, announcedBy, announcedAlone } of services.services.values()) {
       if (announcedBy !== node) continue;
-      for (const ip of loadBalancerIps) if (isIP(ip) !== 0) wanted.set(ip, { ip, alone: announcedAlone });
+      for (const ip of loadBalancerIps.filter(isOurs)) wanted.set(ip, { ip, alone: announcedAlone });
     }
     return [...wanted.values()];
   }
@@ -195,7 +198,7 @@ export class LoadBalancer {
   }
 
   /** Nobody tells this node that it was replaced, so it looks itself. */
-  async #lookForOthers(wanted: readonly WantedAddress[], links: readonly AddressedLink[]): Promise<void> {
+  async #lookForOthers(wanted: readonly WantedAddress[], links: readonly Link[]): Promise<void> {
     const { clock, interface: setting } = this.#options;
     const nowMs = clock.monotonicMs();
     const due = wanted.flatMap(({ ip, alone }): HeldAddress[] => {
@@ -204,17 +207,19 @@ export class LoadBalancer {
         ? []
         : [{ ip, interface: name }];
     });
+    const hardware = new Set(links.flatMap(({ address }) => address?.toLowerCase() ?? []));
     const waiting = [...due];
     const workers = Array.from({ length: Math.min(PROBES_AT_ONCE, due.length) }, async () => {
-      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await this.#lookForOther(next);
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop())
+        await this.#lookForOther(next, hardware);
     });
     await Promise.all(workers);
   }
 
-  async #lookForOther(address: HeldAddress): Promise<void> {
+  async #lookForOther(address: HeldAddress, hardware: ReadonlySet<string>): Promise<void> {
     const { run, clock, random, onEvent } = this.#options;
     const { ip } = address;
-    const claim = await probeAddress(run, address);
+    const claim = await probeAddress(run, address, hardware);
     if (claim === "unknown") this.#unprobed.add(ip);
     else this.#unprobed.delete(ip);
     // The coordinator may have been heard meanwhile.

@@ -9,6 +9,8 @@ import type { RunCommand } from "./run-command.ts";
 /** An interface, as `ip -json address show` tells it. */
 export interface Link {
   readonly ifname: string;
+  /** Of the hardware; what has none lacks it. */
+  readonly address?: string;
   readonly mtu: number;
   /** The bridge it is a port of. */
   readonly master?: string;

@@ -1,0 +1,42 @@
+import { argv, exit, stdin, stdout } from "node:process";
+import { createInterface } from "node:readline";
+import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { systemClock } from "../src/clock.ts";
+import { LoadBalancer } from "../src/load-balancer/load-balancer.ts";
+import { runCommand } from "../src/network/run-command.ts";
+
+/**
+ * `balancer DIR JSON`: announces addresses in the network namespace that it is started in, as an agent does. Each line of its
+ * input, and at first the argument, says how things are: `{ ips, alone, heard, started }`. It tells its events, one a line.
+ */
+const [dir = "", first = "{}"] = argv.slice(2);
+const services = new Map<string, ServiceState>();
+const take = (text: string): { heard: boolean; started: boolean } => {
+  const { ips = [], alone = false, heard = true, started = true } = JSON.parse(text);
+  const service = { loadBalancerIps: ips, announcedBy: "here", announcedAlone: alone };
+  services.set("shop/web", ServiceState.fromPartial(service));
+  return { heard, started };
+};
+const begin = take(first);
+const balancer = await LoadBalancer.open({
+  dir,
+  services: { services, clusterDomain: "", virtualIpRanges: [] },
+  node: "here",
+  interface: undefined,
+  families: [4, 6],
+  clock: systemClock,
+  random: Math.random,
+  run: runCommand,
+  onEvent: (event, fields) => stdout.write(`${event} ${JSON.stringify(fields)}\n`),
+  onProblem: (event, error) => stdout.write(`${event} ${error}\n`),
+});
+balancer.heard(begin.heard);
+if (begin.started) await balancer.start();
+stdout.write("ready\n");
+for await (const line of createInterface(stdin)) {
+  const { heard, started } = take(line);
+  balancer.heard(heard);
+  await (started ? balancer.start() : balancer.update());
+}
+await balancer.close();
+exit(0);

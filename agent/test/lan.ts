@@ -1,0 +1,158 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { execPath, pid } from "node:process";
+import type { TestContext } from "node:test";
+import { runCommand } from "../src/network/run-command.ts";
+import { askFrom } from "./host-under-test.ts";
+
+const BRIDGE = "lan0";
+export const PORT = 8_080;
+
+/** Some hosts on a network of their own: namespaces beside the one that the test runs in, joined by a bridge. */
+export class Lan {
+  readonly #t: TestContext;
+  readonly #dir: string;
+
+  private constructor(t: TestContext, dir: string) {
+    this.#t = t;
+    this.#dir = dir;
+  }
+
+  static async make(t: TestContext): Promise<Lan> {
+    const dir = await mkdtemp(join(tmpdir(), "forage-lan-"));
+    t.after(async () => {
+      await runCommand("ip", ["link", "del", BRIDGE]);
+      await rm(dir, { recursive: true, force: true });
+    });
+    await runCommand("ip", ["link", "add", BRIDGE, "type", "bridge"]);
+    await runCommand("ip", ["link", "set", BRIDGE, "up"]);
+    return new Lan(t, dir);
+  }
+
+  /** The host N has the addresses 192.0.2.N and 2001:db8::N, and says its name to everyone who asks on port 8080. */
+  async host(number: number): Promise<LanHost> {
+    const name = `fgt-${pid}-lan${number}`;
+    const port = `lan-port${number}`;
+    const inside = ["-n", name];
+    await runCommand("ip", ["netns", "add", name]);
+    const children: ChildProcess[] = [];
+    this.#t.after(async () => {
+      for (const child of children) child.kill("SIGKILL");
+      await runCommand("ip", ["link", "del", port]); // Programs that still end there would keep it.
+      await runCommand("ip", ["netns", "del", name]);
+    });
+    await runCommand("ip", ["link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name]);
+    await runCommand("ip", ["link", "set", port, "master", BRIDGE, "up"]);
+    await runCommand("ip", [...inside, "address", "add", `192.0.2.${number}/24`, "dev", "eth0"]);
+    await runCommand("ip", [...inside, "address", "add", `2001:db8::${number}/64`, "dev", "eth0", "nodad"]);
+    for (const link of ["lo", "eth0"]) await runCommand("ip", [...inside, "link", "set", link, "up"]);
+    const start: StartScript = (script, ...args) => {
+      const command = [execPath, join(import.meta.dirname, script), ...args];
+      const child = spawn("nsenter", [`--net=/run/netns/${name}`, "--", ...command], {
+        stdio: ["pipe", "pipe", "inherit"],
+      });
+      children.push(child);
+      return child;
+    };
+    const answering = start("answer.ts", `host${number}`, String(PORT));
+    await once(answering.stdout ?? answering, "data");
+    return new LanHost(name, port, join(this.#dir, `host${number}`), start);
+  }
+}
+
+/** What is on the host's interface, as `ip` tells it. */
+interface Present {
+  readonly local: string;
+  readonly valid_life_time: number;
+}
+
+/** Runs a file of this folder on the host. */
+type StartScript = (script: string, ...args: readonly string[]) => ChildProcess;
+
+const FOREVER = 4_294_967_295;
+
+export class LanHost {
+  readonly name: string;
+  readonly events: string[] = [];
+  readonly #port: string;
+  readonly #dir: string;
+  readonly #start: StartScript;
+  #balancer: ChildProcess | undefined;
+
+  constructor(name: string, port: string, dir: string, start: StartScript) {
+    this.name = name;
+    this.#port = port;
+    this.#dir = dir;
+    this.#start = start;
+  }
+
+  /** What the host's agent is told, or knows from before; starts one if there is none. */
+  async tell(say: {
+    ips?: readonly string[];
+    alone?: boolean;
+    heard?: boolean;
+    started?: boolean;
+  }): Promise<void> {
+    const text = JSON.stringify(say);
+    if (this.#balancer !== undefined) {
+      this.#balancer.stdin?.write(`${text}\n`);
+      return;
+    }
+    const child = this.#start("balancer.ts", this.#dir, text);
+    this.#balancer = child;
+    const ready = new Promise<void>((resolve) => {
+      child.stdout?.setEncoding("utf8").on("data", (lines: string) => {
+        for (const line of lines.trim().split("\n")) this.events.push(line);
+        if (this.events.includes("ready")) resolve();
+      });
+    });
+    await ready;
+    this.events.splice(this.events.indexOf("ready"), 1);
+  }
+
+  /** The agent is killed; what the kernel has stays. */
+  async kill(): Promise<void> {
+    const child = this.#balancer;
+    if (child === undefined) return;
+    this.#balancer = undefined;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+
+  ip(...args: readonly string[]): Promise<string> {
+    return runCommand("ip", ["-n", this.name, ...args]);
+  }
+
+  /** Takes the host off the network, or gives it back. */
+  async connected(yes: boolean): Promise<void> {
+    await runCommand("ip", ["link", "set", this.#port, yes ? "up" : "down"]);
+  }
+
+  /** For how many seconds the kernel keeps the address; undefined: the host doesn't have it. */
+  async leaseOf(ip: string): Promise<number | undefined> {
+    const [link] = JSON.parse(await this.ip("-json", "address", "show", "dev", "eth0")) as {
+      addr_info: Present[];
+    }[];
+    const seconds = link?.addr_info.find(({ local }) => local === ip)?.valid_life_time;
+    return seconds === FOREVER ? Number.POSITIVE_INFINITY : seconds;
+  }
+
+  async hardwareAddress(): Promise<string> {
+    const [link] = JSON.parse(await this.ip("-json", "link", "show", "dev", "eth0"));
+    return link.address;
+  }
+
+  /** Whose address this host believes it to be. */
+  async neighbour(ip: string): Promise<string | undefined> {
+    const known = JSON.parse((await this.ip("-json", "neigh", "show", ip)) || "[]");
+    return known[0]?.lladdr;
+  }
+
+  /** Who answers there. */
+  async ask(ip: string): Promise<string> {
+    return (await askFrom(this.name, "TCP", ip, PORT)).split(" ")[0] ?? "";
+  }
+}
