@@ -21,6 +21,11 @@ export class HandFedState {
     this.#apply(keys.map((key) => ({ kind: "delete", key })));
   }
 
+  /** Records of any kind. */
+  write(...ops: readonly Op[]): void {
+    this.#apply(ops);
+  }
+
   #apply(ops: readonly Op[]): void {
     const revision = ++this.#revision;
     const events = ops.flatMap((op): WatchEvent[] => {

@@ -1,7 +1,9 @@
 import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { ForageResource, RouteSpec } from "@forage/proto/forest/v1/forage";
 import { type Route, routeOf } from "../../../src/gateway/route.ts";
+import { resourceKey } from "../../../src/model/keys.ts";
 import { toTimestamp } from "../../../src/model/timestamp.ts";
+import type { ResourceEntry } from "../../../src/state/entries.ts";
 
 export interface RouteFields {
   readonly name?: string;
@@ -25,6 +27,13 @@ export function aServiceRecord({ name = "web", namespace = "shop", createdMs = 1
 
 export function aRoute(fields: RouteFields = {}): Route {
   return some(routeOf(aRouteRecord(fields)));
+}
+
+/** As the view holds it. */
+export function entryOf(record: ResourceRecord): ResourceEntry {
+  const { namespace, kind, name } = record;
+  const key = resourceKey(namespace, kind, name);
+  return { key, revision: 1, record, workload: undefined, wanted: undefined };
 }
 
 export function some<T>(value: T | undefined): T {

@@ -1,0 +1,354 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConnectResponse, type GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
+import { aNode, aServiceEntry } from "../../test/support/entries.ts";
+import { aCertificate } from "../../test/support/gateway/a-certificate.ts";
+import {
+  aRouteRecord,
+  aServiceRecord,
+  entryOf,
+  type RouteFields,
+  some,
+} from "../../test/support/gateway/a-route.ts";
+import { secretsOf } from "../../test/support/gateway/secrets.ts";
+import { ToldGateway } from "../../test/support/gateway/told-gateway.ts";
+import { HandFedState } from "../../test/support/hand-fed-state.ts";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { randomOf } from "../../test/support/random.ts";
+import type { EventInput } from "../events/event.ts";
+import type { CertificateSource, SourcedCertificate } from "./certificate-source.ts";
+import { troubleText } from "./conditions.ts";
+import { GatewayTable } from "./gateway-table.ts";
+
+const dayMs = 24 * 3_600_000;
+
+test("a gateway gets everything, and then what changed; a node that is none hears so once", () => {
+  const { fed, session } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
+  const [gateway, other] = [session("g1"), session("n1")];
+  assert.deepEqual([gateway.told.gateway, [...gateway.told.hosts.keys()]], ["default", ["a.org"]]);
+  assert.deepEqual([other.told.gateway, other.told.count], ["", 1]);
+  fed.put({ resources: [routeEntry({ name: "b", spec: { hostnames: ["b.org"] } })] });
+  assert.deepEqual([gateway.told.count, [...gateway.told.hosts.keys()]], [2, ["a.org", "b.org"]]);
+  assert.deepEqual(
+    gateway.last?.hosts.map(({ hostname }) => hostname),
+    ["b.org"],
+  );
+  fed.remove("resources/shop/route/a");
+  assert.deepEqual([gateway.last?.removedHosts, [...gateway.told.hosts.keys()]], [["a.org"], ["b.org"]]);
+  assert.equal(other.told.count, 1);
+});
+
+test("what tells a gateway nothing new wakes none", () => {
+  const { fed, session } = start({ routes: [{ name: "a" }] });
+  const gateway = session("g1");
+  fed.put({ resources: [aServiceEntry({ name: "other" })] });
+  fed.put({ resources: [routeEntry({ name: "elsewhere", spec: { gatewayRef: "edge" } })] });
+  fed.put({ nodes: [aNode({ name: "n7", labels: { "forage.dev/gateway": "edge" } })] });
+  assert.equal(gateway.told.count, 1);
+});
+
+test("nodes become gateways and cease to be by their label, while they are connected", () => {
+  const routes = [
+    { name: "a", spec: { hostnames: ["a.org"] } },
+    { name: "edge", spec: { hostnames: ["edge.org"], gatewayRef: "lab" } },
+  ];
+  const { fed, session, status } = start({ routes });
+  const { told } = session("n1");
+  const label = (value: string) =>
+    fed.put({ nodes: [aNode({ name: "n1", labels: { "forage.dev/gateway": value } })] });
+  const seen = () => [told.gateway, [...told.hosts.keys()]];
+  assert.match(troubleText(status("route", "edge").conditions), /GatewayNotFound: no node is gateway "lab"/);
+  label("lab");
+  assert.deepEqual(seen(), ["lab", ["edge.org"]]);
+  assert.equal(troubleText(status("route", "edge").conditions), "");
+  label("true");
+  assert.deepEqual(seen(), ["default", ["a.org"]]);
+  label("false");
+  assert.deepEqual(seen(), ["", []]);
+  label("");
+  assert.deepEqual(seen(), ["default", ["a.org"]]);
+  fed.put({ nodes: [aNode({ name: "n1" })] });
+  assert.deepEqual(seen(), ["", []]);
+});
+
+test("any way through the versions leads to the same as the whole", async () => {
+  const random = randomOf(11);
+  const secrets = [await aCertificate("*.x.org"), await aCertificate("*.x.org")];
+  const { fed, table, put } = start({ partBytes: 300 });
+  const sessions = Array.from({ length: 3 }, () => new Session(table, "g1", true));
+  const hostname = () => random.pick(["a.x.org", "b.x.org", "*.x.org", "y.org"]);
+  for (let step = 0; step < 300; step++) {
+    const name = `r${random.below(8)}`;
+    const what = random.next();
+    if (what < 0.2) fed.remove(`resources/shop/route/${name}`);
+    else if (what < 0.3) fed.write(...put("x", random.pick(secrets)));
+    else if (what < 0.4)
+      fed.put({
+        resources: [aServiceEntry({ name: "web", spec: { ports: [{ port: 80 + random.below(2) }] } })],
+      });
+    else {
+      const tls = random.chance(0.5) ? { certificateRef: "x" } : undefined;
+      const rules = [{ matches: [{ path: { value: random.pick(["/a", "/b", "/"]) } }] }];
+      const spec = { hostnames: [hostname()], rules, priority: random.below(2), ...(tls && { tls }) };
+      fed.put({ resources: [routeEntry({ name, createdMs: random.below(5), spec })] });
+    }
+    for (const one of sessions) if (random.chance(0.4)) one.read();
+    if (step % 10 > 0) continue;
+    const whole = new ToldGateway();
+    for (const message of table.open("g1", () => {}).reader.due()) whole.take(updateOf(message));
+    for (const one of sessions) {
+      one.read();
+      assert.deepEqual(one.told.all, whole.all, `step ${step}`);
+    }
+  }
+});
+
+test("a certificate comes from the route's secret, to gateways that serve it alone, and is replaced without the host", async () => {
+  const [first, second] = [await aCertificate("a.org"), await aCertificate("a.org")];
+  const tls = { certificateRef: "a" };
+  const { fed, session, status, events, put } = start({
+    clock: new ManualClock(Date.now()),
+    routes: [{ name: "a", spec: { hostnames: ["a.org"], tls } }],
+  });
+  const [gateway, edge, none] = [session("g1"), session("edge1"), session("n1")];
+  assert.match(
+    troubleText(status("route", "a").conditions),
+    /^CertificateNotFound: there is no secret "a" in namespace "shop"/,
+  );
+  fed.write(...put("a", first));
+  const id = "secret/shop/a";
+  assert.equal(gateway.told.certificates.get(id)?.keyPem, first["tls.key"].toString());
+  assert.equal(gateway.told.hosts.get("a.org")?.certificate, id);
+  assert.equal(troubleText(status("route", "a").conditions), "");
+  fed.write(...put("a", second));
+  assert.equal(gateway.told.certificates.get(id)?.keyPem, second["tls.key"].toString());
+  assert.deepEqual(gateway.last?.hosts, []);
+  assert.deepEqual([edge.told.certificates.size, none.told.certificates.size], [0, 0]);
+  fed.write(...put("a", { ...first, "tls.key": second["tls.key"] }));
+  const trouble = troubleText(status("route", "a").conditions);
+  assert.equal(
+    trouble,
+    'InvalidCertificate: secret "a": tls.key is not the key of the first certificate in tls.crt',
+  );
+  assert.equal(gateway.told.certificates.size, 0);
+  const said = JSON.stringify([events, status("route", "a")]);
+  for (const { "tls.key": key } of [first, second])
+    assert.ok(!said.includes(key.toString().split("\n")[1] ?? "?"), said);
+});
+
+test("what is wrong with a certificate is told when it becomes so", async () => {
+  const clock = new ManualClock(Date.now());
+  const tls = { certificateRef: "a" };
+  const { fed, session, status, put } = start({
+    clock,
+    routes: [{ name: "a", spec: { hostnames: ["a.org"], tls } }],
+  });
+  const gateway = session("g1");
+  const trouble = () => troubleText(status("route", "a").conditions);
+  fed.write(...put("a", await aCertificate("b.org", clock.nowMs())));
+  assert.match(trouble(), /^HostnameMismatch: the certificate in secret "a" is not for a\.org/);
+  fed.write(...put("a", await aCertificate("a.org", clock.nowMs() + dayMs)));
+  assert.match(trouble(), /^CertificateNotYetValid/);
+  clock.advance(2 * dayMs);
+  assert.equal(trouble(), "");
+  clock.advance(90 * dayMs);
+  assert.match(trouble(), /^CertificateExpired/);
+  assert.equal(gateway.told.certificates.size, 1);
+});
+
+test("a route is programmed once all its gateways say that it is in force", () => {
+  const { fed, session, table, status } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
+  const gateway = session("g1");
+  const programmed = () => some(status("route", "a").conditions.find(({ type }) => type === "Programmed"));
+  const say = (version: bigint, ready = true) =>
+    gateway.reader.take({
+      ready,
+      message: ready ? "" : "can't bind port 80",
+      proxyVersion: "1.40.0",
+      version,
+    });
+  assert.match(programmed().message, /0 of 1 gateways .*; g1: its proxy has not been heard of yet/);
+  // Of an earlier life of the coordinator.
+  say(gateway.told.version + 1n);
+  assert.deepEqual([programmed().status, programmed().reason], [false, "Pending"]);
+  say(gateway.told.version, false);
+  assert.match(programmed().message, /g1: can't bind port 80/);
+  say(gateway.told.version);
+  assert.equal(programmed().status, true);
+  const first = gateway.told.version;
+  fed.put({ resources: [routeEntry({ name: "b", spec: { hostnames: ["b.org"] } })] });
+  assert.equal(programmed().status, true, "it has not changed");
+  assert.deepEqual([table.nodeState("g1")?.upToDate, table.nodeState("g1")?.proxyVersion], [false, "1.40.0"]);
+  fed.put({ resources: [routeEntry({ name: "a", spec: { hostnames: ["a.org"], rules: [on("/new")] } })] });
+  assert.match(programmed().message, /the newest routes are not in force yet/);
+  say(first);
+  assert.equal(programmed().status, false);
+  say(gateway.told.version);
+  assert.equal(programmed().status, true);
+  fed.put({ nodes: [aNode({ name: "g1", ready: false, labels: { "forage.dev/gateway": "" } })] });
+  assert.match(programmed().message, /g1: gone/);
+  assert.equal(table.nodeState("n1"), undefined);
+});
+
+test("events tell what is wrong with a route once, and that it is over", () => {
+  const { fed, events, clock } = start({ routes: [{ name: "a", spec: { targetService: "gone" } }] });
+  assert.deepEqual(events, [], "what was so before is no news");
+  const told = () =>
+    events.splice(0).map(({ type, kind, name, reason }) => `${type} ${kind}/${name} ${reason}`);
+  fed.put({ resources: [routeEntry({ name: "b", createdMs: 2_000 })] });
+  assert.deepEqual(told(), ["Warning route/b Conflicted", "Warning route/b MatchShadowed"]);
+  fed.put({ resources: [aServiceEntry({ name: "other" })] });
+  assert.deepEqual(told(), []);
+  fed.put({ resources: [aServiceEntry({ name: "gone" })] });
+  assert.deepEqual(told(), ["Normal route/a ResolvedRefs"]);
+  fed.remove("resources/shop/route/a");
+  assert.deepEqual(told(), ["Normal route/b Accepted", "Normal route/b ConflictOver"]);
+  clock.advance(dayMs);
+  assert.deepEqual(told(), []);
+});
+
+test("the issuer hears which names it is for, and which challenges every gateway answers", () => {
+  const source = new FakeSource();
+  const { fed, session, status, table } = start({
+    source,
+    routes: [{ name: "a", spec: { hostnames: ["a.org"], tls: {} } }],
+  });
+  const [one, edge] = [session("g1"), session("edge1")];
+  assert.deepEqual(source.wanted, ["a.org"]);
+  assert.match(troubleText(status("route", "a").conditions), /^Issuing: a\.org: wait/);
+  const say = (of: typeof one, ready = true) =>
+    of.reader.take({ ready, message: "", proxyVersion: "", version: of.told.version });
+  say(edge);
+  source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
+  assert.deepEqual([one.told.challenges.length, edge.told.challenges.length], [1, 1]);
+  say(one);
+  assert.deepEqual(source.servedTokens, []);
+  say(edge);
+  assert.deepEqual(source.servedTokens, ["t1"]);
+  source.set([...source.challenges(), { hostname: "b.org", token: "t2", keyAuthorization: "t2.k" }]);
+  assert.deepEqual(source.servedTokens, []);
+  say(one);
+  assert.deepEqual(source.servedTokens, []);
+  // A gateway that can't be heard holds nobody up.
+  fed.put({ nodes: [aNode({ name: "edge1", ready: false, labels: { "forage.dev/gateway": "edge" } })] });
+  assert.deepEqual(source.servedTokens, ["t1", "t2"]);
+  source.set([], { kind: "issued", chainPem: "chain", keyPem: "key", expiresMs: 5 });
+  assert.equal(one.told.certificates.get("issued/a.org")?.keyPem, "key");
+  assert.equal(status("route", "a").hostnames[0]?.expiresMs, 5);
+  fed.remove("resources/shop/route/a");
+  assert.deepEqual(source.wanted, []);
+  table.close();
+  assert.equal(source.listeners.size, 0);
+});
+
+test("a service's inline route is served as one of its own", () => {
+  const { fed, session, status } = start({});
+  const gateway = session("g1");
+  const spec = { inlineRoute: { hostnames: ["web.org"], rules: [] }, ports: [{ port: 8080 }] };
+  fed.put({ resources: [entryOf(aServiceRecord({ name: "shop", spec }))] });
+  const [rule] = gateway.told.hosts.get("web.org")?.rules ?? [];
+  assert.deepEqual([rule?.route, rule?.backends[0]?.port], ["shop/shop", 8080]);
+  assert.equal(status("service", "shop").gateway, "default");
+});
+
+class FakeSource implements CertificateSource {
+  wanted: string[] = [];
+  servedTokens: string[] = [];
+  readonly listeners = new Set<() => void>();
+  #challenges: readonly GatewayChallenge[] = [];
+  #certificate: SourcedCertificate = { kind: "pending", reason: "Issuing", message: "wait" };
+
+  set(challenges: readonly GatewayChallenge[], certificate = this.#certificate): void {
+    this.#challenges = challenges;
+    this.#certificate = certificate;
+    for (const listener of this.listeners) listener();
+  }
+
+  want(hostnames: ReadonlySet<string>): void {
+    this.wanted = [...hostnames];
+  }
+
+  certificateFor(): SourcedCertificate {
+    return this.#certificate;
+  }
+
+  challenges(): readonly GatewayChallenge[] {
+    return this.#challenges;
+  }
+
+  served(tokens: ReadonlySet<string>): void {
+    this.servedTokens = [...tokens];
+  }
+
+  subscribe(changed: () => void): () => void {
+    this.listeners.add(changed);
+    return () => this.listeners.delete(changed);
+  }
+}
+
+/** A table with the nodes g1 (gateway default), edge1 (gateway edge) and n1 (none), and the service web. */
+function start(given: {
+  readonly routes?: readonly RouteFields[];
+  readonly source?: CertificateSource;
+  readonly clock?: ManualClock;
+  readonly partBytes?: number;
+}) {
+  const { routes = [], source = new FakeSource(), clock = new ManualClock(), partBytes } = given;
+  const { vault, put } = secretsOf();
+  const label = "forage.dev/gateway";
+  const nodes = [
+    aNode({ name: "g1", labels: { [label]: "" } }),
+    aNode({ name: "edge1", labels: { [label]: "edge" } }),
+    aNode({ name: "n1" }),
+  ];
+  const fed = new HandFedState({
+    nodes,
+    resources: [aServiceEntry({ name: "web" }), ...routes.map(routeEntry)],
+  });
+  const events: EventInput[] = [];
+  const table = new GatewayTable({
+    state: fed.state,
+    vault,
+    source,
+    events: { record: (event) => events.push(event) },
+    clock,
+    defer: (run) => run(),
+    ...(partBytes !== undefined && { partBytes }),
+  });
+  const session = (node: string) => new Session(table, node);
+  const status = (kind: string, name: string) => some(table.statusOf(kind, "shop", name));
+  return { fed, table, session, status, events, clock, put };
+}
+
+/** Reads whenever it is woken; a lazy one when it is told to. */
+class Session {
+  readonly told = new ToldGateway();
+  readonly reader: ReturnType<GatewayTable["open"]>["reader"];
+  last: ReturnType<typeof updateOf> | undefined;
+
+  constructor(table: GatewayTable, node: string, lazy = false) {
+    this.reader = table.open(node, () => lazy || this.read()).reader;
+    this.read();
+  }
+
+  read(): void {
+    for (const message of this.reader.due()) {
+      this.last = updateOf(message);
+      this.told.take(this.last);
+    }
+  }
+}
+
+function updateOf(bytes: Buffer) {
+  const { message } = ConnectResponse.decode(bytes);
+  assert.equal(message?.$case, "gateway");
+  return message.value;
+}
+
+function routeEntry(fields: RouteFields) {
+  return entryOf(aRouteRecord(fields));
+}
+
+function on(path: string) {
+  return { matches: [{ path: { value: path } }] };
+}
