@@ -21,6 +21,9 @@ export const TOOLS: readonly HostTool[] = [
   { package: "nftables", isThere: () => isOnPath("nft") },
   { package: "conntrack", isThere: () => isOnPath("conntrack") },
   { package: "iproute2", isThere: () => isOnPath("ip") },
+  // Ask for and announce addresses of load balancers by IPv6.
+  { package: "ndisc6", isThere: () => isOnPath("ndisc6") },
+  { package: "libndp-tools", isThere: () => isOnPath("ndptool") },
   { package: "busybox-static", isThere: () => findStaticBusybox() !== undefined },
 ];
 
