@@ -13,8 +13,16 @@ export interface FleetPod {
   readonly status?: {
     readonly ready?: boolean;
     readonly podIp?: string;
+    readonly podIps?: readonly string[];
     readonly containers?: readonly { readonly containerId?: string; readonly restartCount?: number }[];
   };
+}
+
+export interface ServiceAddresses {
+  readonly ip: string;
+  /** Empty where services have none. */
+  readonly ip6: string;
+  readonly nodePort: number;
 }
 
 interface ServiceJson {
@@ -89,13 +97,13 @@ export class FleetLab {
   }
 
   /** Waits until the service has addresses. */
-  async addresses(name: string): Promise<{ readonly ip: string; readonly nodePort: number }> {
+  async addresses(name: string): Promise<ServiceAddresses> {
     return waitFor(
       async () => {
         const services = await this.#fleet.ask<ServiceJson[]>(["get", "services", ...namespace]);
         const found = services.find((service) => service.name === name);
-        const ip = found?.virtualIps?.[0];
-        return ip !== undefined && { ip, nodePort: found?.nodePorts?.[0]?.nodePort ?? 0 };
+        const [ip, ip6 = ""] = found?.virtualIps ?? [];
+        return ip !== undefined && { ip, ip6, nodePort: found?.nodePorts?.[0]?.nodePort ?? 0 };
       },
       { what: `${name} has an address`, limitMs },
     );

@@ -14,6 +14,8 @@ export interface Fleet {
   readonly coordinator: Daemon;
   /** Every node's own address on the bridge of its pods, where their name server is. */
   readonly podGateway: string;
+  /** The same by IPv6; empty in a fleet that has none. */
+  readonly podGateway6: string;
   /** Runs the command; its exit code is the caller's to judge. */
   forage(args: readonly string[], input?: string): Promise<RunResult>;
   /** Runs it for what it prints as JSON; throws when it fails. */
@@ -25,6 +27,8 @@ export interface FleetNode {
   readonly name: string;
   /** Where the other nodes and this machine reach it. */
   readonly address: string;
+  /** The same by IPv6; empty in a fleet that has none. */
+  readonly address6: string;
   readonly host: TestHost;
   readonly agent: Daemon;
   /** Takes the node's network away, or gives it back. */
@@ -36,9 +40,15 @@ export interface FleetNode {
 const root = join(import.meta.dirname, "..", "..");
 const readyLimitMs = 60_000;
 
+export interface FleetOptions {
+  /** Hosts and pods have IPv6, too, and agents reach the coordinator by it. */
+  readonly dualStack?: boolean;
+}
+
 export async function startFleet(
   size: number,
   coordinatorSettings: Readonly<Record<string, unknown>> = {},
+  options: FleetOptions = {},
 ): Promise<Fleet> {
   await bundlePrograms({ root, outDir: join(root, "dist"), programs: PROGRAMS });
   const hosts: TestHost[] = [];
@@ -47,7 +57,7 @@ export async function startFleet(
   };
   try {
     for (let i = 0; i < size; i++) hosts.push(await startTestHost());
-    return { ...(await build(hosts, coordinatorSettings)), close };
+    return { ...(await build(hosts, coordinatorSettings, options)), close };
   } catch (error) {
     await close();
     throw error;
@@ -57,6 +67,7 @@ export async function startFleet(
 async function build(
   hosts: readonly TestHost[],
   coordinatorSettings: Readonly<Record<string, unknown>>,
+  { dualStack = false }: FleetOptions,
 ): Promise<Omit<Fleet, "close">> {
   const [main] = hosts;
   if (main === undefined) throw new RangeError("a fleet has nodes");
@@ -66,17 +77,21 @@ async function build(
   await run("ip", ["link", "add", bridge, "type", "bridge"]);
   await run("ip", ["address", "add", `${prefix}.1/24`, "dev", bridge]);
   await run("ip", ["link", "set", bridge, "up"]);
-  const grpc = `${prefix}.1:${20_000 + (process.pid % 10_000)}`;
+  const grpcPort = 20_000 + (process.pid % 10_000);
+  const ipv6 = dualStack ? ipv6Places(process.pid) : undefined;
+  if (ipv6) await run("ip", ["address", "add", `${ipv6.hosts}1/64`, "dev", bridge, "nodad"]);
+  const grpc = ipv6 ? `[${ipv6.hosts}1]:${grpcPort}` : `${prefix}.1:${grpcPort}`;
   const [http = ""] = await freeAddresses(1);
   const podCidr = await findPodCidr(main.name);
   const data = join(main.dir, "coordinator");
   const tokenFile = join(main.dir, "admin-token");
   const coordinatorConfig = write(main, "coordinator", {
     dataDir: data,
-    grpc: { listen: grpc },
+    grpc: { listen: ipv6 ? `[::]:${grpcPort}` : grpc },
+    ...(ipv6 && { names: [`${ipv6.hosts}1`] }),
     http: { listen: http },
     adminTokenFile: tokenFile,
-    services: { virtualIps: virtualIpsBeside(podCidr) },
+    services: { virtualIps: virtualIpsBeside(podCidr), ...(ipv6 && { virtualIps6: ipv6.virtualIps }) },
     ...coordinatorSettings,
   });
   const coordinator = daemon(main, "coordinator", coordinatorConfig);
@@ -103,10 +118,12 @@ async function build(
         host,
         name: `n${index + 1}`,
         address,
+        address6: ipv6 ? `${ipv6.hosts}${index + 2}` : "",
         bridge,
         gateway: `${prefix}.1`,
         grpc,
         podCidr,
+        podCidr6: ipv6 && `${ipv6.pods}/64`,
         token,
       }),
     );
@@ -117,18 +134,31 @@ async function build(
   };
   await waitFor(ready, { what: "all nodes are ready", limitMs: readyLimitMs });
   const podGateway = podCidr.replace(/\.0\/\d+$/, ".1");
-  return { nodes, coordinator, podGateway, forage, ask };
+  return { nodes, coordinator, podGateway, podGateway6: ipv6 ? `${ipv6.pods}1` : "", forage, ask };
+}
+
+/** Private networks, others for each process. */
+function ipv6Places(pid: number): {
+  readonly hosts: string;
+  readonly pods: string;
+  readonly virtualIps: string;
+} {
+  const own = (pid % 0x1_0000).toString(16);
+  return { hosts: `fd18:${own}::`, pods: `fd64:${own}::`, virtualIps: `fd96:${own}::/112` };
 }
 
 interface NodePlaces {
   readonly host: TestHost;
   readonly name: string;
   readonly address: string;
+  /** Empty: it has none. */
+  readonly address6: string;
   readonly bridge: string;
   readonly gateway: string;
   readonly grpc: string;
   /** The same on every node, as on hosts of their own. */
   readonly podCidr: string;
+  readonly podCidr6: string | undefined;
   readonly token: string;
 }
 
@@ -136,10 +166,12 @@ async function startNode({
   host,
   name,
   address,
+  address6,
   bridge,
   gateway,
   grpc,
   podCidr,
+  podCidr6,
   token,
 }: NodePlaces): Promise<FleetNode> {
   // Found by the host's name when it is removed.
@@ -151,6 +183,8 @@ async function startNode({
   const inside = ["-n", network];
   await run("ip", [...inside, "address", "add", `${address}/24`, "dev", "eth0"]);
   for (const it of ["lo", "eth0"]) await run("ip", [...inside, "link", "set", it, "up"]);
+  if (address6 !== "")
+    await run("ip", [...inside, "address", "add", `${address6}/64`, "dev", "eth0", "nodad"]);
   await run("ip", [...inside, "route", "add", "default", "via", gateway]);
   writeFileSync(join(host.dir, "join-token"), token, { mode: 0o600 });
   const config = write(host, "agent", {
@@ -161,6 +195,8 @@ async function startNode({
     nodeName: name,
     instance: host.name,
     podCidr,
+    // Its own address of IPv6 the agent finds out.
+    ...(podCidr6 && { podCidr6 }),
     containerd: { address: host.containerd.address, namespace: host.namespace },
     nerdctl: host.nerdctlPath,
     cniBinDir: "/usr/lib/cni",
@@ -180,7 +216,7 @@ async function startNode({
     await run("nsenter", [`--net=/run/netns/${network}`, "--", "nft", "-f", "-"], { input });
   };
   const agent = daemon(host, "agent", config, network);
-  return { name, address, host, agent, connected, hearsCoordinator };
+  return { name, address, address6, host, agent, connected, hearsCoordinator };
 }
 
 function write(host: TestHost, name: string, content: unknown): string {

@@ -1,6 +1,7 @@
 import { createSocket } from "node:dgram";
 import { Resolver } from "node:dns/promises";
-import { connect } from "node:net";
+import { existsSync } from "node:fs";
+import { connect, isIPv6 } from "node:net";
 import { argv, stdout } from "node:process";
 
 /*
@@ -50,7 +51,7 @@ function askByTcp(address: string, port: number, timeout: number): Promise<strin
 
 function askByUdp(address: string, port: number, ownPort: number): Promise<string> {
   return new Promise((resolve, reject) => {
-    const socket = createSocket("udp4");
+    const socket = createSocket(isIPv6(address) ? "udp6" : "udp4");
     const ask = (): void => socket.send("?", (error) => error && fail(error));
     const again = setInterval(ask, askAgainMs);
     const end = setTimeout(() => fail(new Error("silent")), shortPatienceMs);
@@ -119,9 +120,10 @@ async function load([address = "", port, clients]: readonly string[]): Promise<L
 }
 
 function answer([name = "", port]: readonly string[]): void {
-  const socket = createSocket("udp4");
+  const ipv6 = existsSync("/proc/net/if_inet6");
+  const socket = createSocket(ipv6 ? "udp6" : "udp4");
   socket.on("message", (_, from) => socket.send(name, from.port, from.address));
-  socket.bind(Number(port), "0.0.0.0", () => stdout.write("started\n"));
+  socket.bind(Number(port), ipv6 ? "::" : "0.0.0.0", () => stdout.write("started\n"));
 }
 
 function codeOf(error: NodeJS.ErrnoException): string {
