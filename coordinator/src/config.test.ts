@@ -64,6 +64,11 @@ test("what is wrong is named", (t) => {
     ],
     ["dataDir: /d\nservices: { virtualIps6: 10.0.0.0/16 }", /services\.virtualIps6: must be an IPv6 CIDR/],
     ["dataDir: /d\nservices: { virtualIps: 'fd96::/112' }", /services\.virtualIps: must be an IPv4 CIDR/],
+    [
+      "dataDir: /d\nservices: { loadBalancerIps: [192.0.2.9-192.0.2.1] }",
+      /services\.loadBalancerIps\.0: must be a CIDR or FIRST-LAST/,
+    ],
+    ["dataDir: /d\nservices: { loadBalancerIps: [10.0.0.0/8] }", /10\.0\.0\.0\/8 overlaps the virtual IPs/],
     ["dataDir: /d\nservices: { nodePorts: 2-1 }", /services\.nodePorts: must be FIRST-LAST/],
     [
       "dataDir: /d\nnodes: { unreachableSeconds: 4 }",

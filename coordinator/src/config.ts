@@ -218,12 +218,26 @@ function checked(config: Config, file: string): Config {
     );
   }
   checkCertificates(config.certificates, file);
+  checkRanges(config.services, file);
   if (config.destination !== "off" && !isLoopback(hostPort(config.destination.listen).host)) {
     throw new ConfigError(
       `destination.listen: ${config.destination.listen} is not a loopback address; others use the TLS port, which asks who they are`,
     );
   }
   return config;
+}
+
+/** What is for outside must not be what leads nowhere there. */
+function checkRanges({ virtualIps, virtualIps6, loadBalancerIps }: Config["services"], file: string): void {
+  for (const text of loadBalancerIps) {
+    const pool = parseIpRange(text);
+    for (const other of [virtualIps, virtualIps6]) {
+      const range = other === undefined ? undefined : parseIpRange(other);
+      if (pool === undefined || range === undefined) continue;
+      if (range.has(pool.at(0)) || pool.has(range.at(0)))
+        throw new ConfigError(`${file}: services.loadBalancerIps: ${text} overlaps the virtual IPs ${other}`);
+    }
+  }
 }
 
 function checkCertificates({ issuer, acme }: Config["certificates"], file: string): void {

@@ -1,4 +1,5 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { hostAddresses } from "../../control/addresses/announcing-nodes.ts";
 import type { IpRange } from "../../control/addresses/ip-range.ts";
 import { noPool } from "../../control/addresses/load-balancer-ips.ts";
 import { wantedIps } from "../../control/addresses/wanted-ips.ts";
@@ -16,6 +17,7 @@ export function checkLoadBalancerIps(
   const findings = new Findings();
   const root = new Field(findings).at("resources");
   const taken = new Map<string, string>();
+  const hosts = hostAddresses(state);
   for (const [index, { name, spec }] of resources.entries()) {
     if (spec?.$case !== "service" || spec.value.type !== "LoadBalancer") continue;
     const field = root.item(index).at("service");
@@ -31,6 +33,8 @@ export function checkLoadBalancerIps(
           `${ip} is not in the coordinator's pool, ${pool.map(({ text }) => text).join(", ")}`,
         );
       const owner = taken.get(ip) ?? ownerOf(ip, own, state);
+      const host = hosts.get(ip);
+      if (host !== undefined) annotation.invalid(`${ip} is the address of node ${host}; choose another`);
       if (owner !== undefined && owner !== own)
         annotation.invalid(
           `${ip} belongs to service ${owner}; choose another, or leave the annotation out for a free one`,

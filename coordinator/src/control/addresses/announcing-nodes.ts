@@ -21,6 +21,16 @@ export function announcingNodes(state: State): AnnouncingNode[] {
   });
 }
 
+/** Nodes by the addresses by which others reach them: a service never gets one of these, however the operator wrote the pool. */
+export function hostAddresses(state: State): ReadonlyMap<string, string> {
+  return new Map(
+    state.nodes().flatMap(({ name, report }) => {
+      const { address = "", addresses = [] } = report?.report ?? {};
+      return [address, ...addresses].map((ip) => [ip, name] as const);
+    }),
+  );
+}
+
 /** Whether what is decided by has changed. */
 export function concernsAnnouncing(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
   return essence(before) !== essence(after);

@@ -9,7 +9,7 @@ import type { State } from "../../state/state.ts";
 import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
-import { announcingNodes, concernsAnnouncing } from "./announcing-nodes.ts";
+import { announcingNodes, concernsAnnouncing, hostAddresses } from "./announcing-nodes.ts";
 import type { IpRange } from "./ip-range.ts";
 import { type AddressedService, type AddressStep, nextReleaseMs, planAddresses } from "./plan.ts";
 import { wantedIps } from "./wanted-ips.ts";
@@ -71,6 +71,7 @@ export class AddressController {
       services: servicesOf(state),
       records,
       nodes: announcingNodes(state),
+      hosts: hostAddresses(state),
       nowMs: clock.nowMs(),
     });
     this.#announced = records.some(({ loadBalancerIps }) => loadBalancerIps.length > 0);

@@ -36,7 +36,7 @@ export function loadBalancerIpsFor(
     if (ranges.length === 0) return [];
     const wish = wanted.find(isIn);
     const owner = wish === undefined || wish === kept ? undefined : ownerOf(wish);
-    if (owner !== undefined) problems.push(`load balancer IP ${wish} belongs to service ${owner}`);
+    if (owner !== undefined) problems.push(`load balancer IP ${wish} belongs to ${owner}`);
     else if (wish !== undefined) return [wish];
     const ip = kept ?? firstFree(ranges, seed, ownerOf);
     if (ip === undefined) problems.push(`no load balancer IP is left in ${textOf(ranges)}`);

@@ -140,6 +140,15 @@ test("a load balancer gets the address that it asks for, unless another has it, 
   assert.deepEqual(outside, ["refuse a: load balancer IP 203.0.113.1 is not in 198.51.100.0/24", NO_NODE]);
 });
 
+test("no service gets the address of a host, even if it asks for it", () => {
+  const loadBalancerIps = ranges("198.51.100.1-198.51.100.2");
+  const hosts = [["198.51.100.1", "n1"]] as const;
+  const wish = service("a", { type: "LoadBalancer", loadBalancerIps: ["198.51.100.1"] });
+  const steps = plan([wish], [], { loadBalancerIps, hosts });
+  assert.deepEqual(written(steps)[0]?.loadBalancerIps, ["198.51.100.2"]);
+  assert.equal(described(steps)[0], "refuse a: load balancer IP 198.51.100.1 belongs to node n1");
+});
+
 test("an address that the operator took out of the pool is given up for another", () => {
   const [record] = written(
     plan([service("a", { type: "LoadBalancer" })], [], { loadBalancerIps: ranges("198.51.100.0/24") }),
@@ -220,6 +229,7 @@ interface Ranges {
   virtualIps6?: readonly IpRange[];
   loadBalancerIps?: readonly IpRange[];
   nodes?: readonly AnnouncingNode[];
+  hosts?: readonly (readonly [string, string])[];
   nodePorts?: { first: number; last: number };
   nowMs?: number;
 }
@@ -238,6 +248,7 @@ function plan(
     virtualIps: [virtualIps, ...(given.virtualIps6 ?? [])],
     loadBalancerIps,
     nodes,
+    hosts: new Map(given.hosts),
     nodePorts,
     nowMs: given.nowMs ?? nowMs,
   });

@@ -27,6 +27,8 @@ export interface AddressInput {
   readonly nodePorts: { readonly first: number; readonly last: number };
   /** Those that may announce addresses of load balancers. */
   readonly nodes: readonly AnnouncingNode[];
+  /** Nodes by the addresses that are their own. */
+  readonly hosts: ReadonlyMap<string, string>;
   readonly nowMs: number;
 }
 
@@ -46,7 +48,7 @@ export function planAddresses(input: AddressInput): AddressStep[] {
   const services = new Map(
     input.services.map((service) => [`${service.namespace}/${service.name}`, service]),
   );
-  const taken = new Taken(input.records);
+  const taken = new Taken(input.records, input.hosts);
   const steps: AddressStep[] = [];
   for (const [key, record] of records) {
     const service = services.get(key);
@@ -81,24 +83,25 @@ export function nextReleaseMs(records: readonly ServiceAddressRecord[]): number 
 
 /** What is in use or was until lately. */
 class Taken {
-  /** The service that has it. */
+  /** Who has it: `service NAMESPACE/NAME` or `node NAME`. */
   readonly ips = new Map<string, string>();
   readonly nodePorts = new Map<string, string>();
 
-  constructor(records: readonly ServiceAddressRecord[]) {
+  constructor(records: readonly ServiceAddressRecord[], hosts: ReadonlyMap<string, string>) {
+    for (const [ip, node] of hosts) this.ips.set(ip, `node ${node}`);
     for (const record of records) this.add(record);
   }
 
   add({ namespace, name, virtualIps, loadBalancerIps, nodePorts }: ServiceAddressRecord): void {
     const owner = `${namespace}/${name}`;
-    for (const ip of [...virtualIps, ...loadBalancerIps]) this.ips.set(ip, owner);
+    for (const ip of [...virtualIps, ...loadBalancerIps]) this.ips.set(ip, `service ${owner}`);
     for (const { nodePort, protocol } of nodePorts) this.nodePorts.set(`${nodePort}/${protocol}`, owner);
   }
 
-  /** The other service that has the address. */
+  /** Who else has the address. */
   ownerOf(ip: string, own: string): string | undefined {
     const owner = this.ips.get(ip);
-    return owner === own ? undefined : owner;
+    return owner === `service ${own}` ? undefined : owner;
   }
 }
 
