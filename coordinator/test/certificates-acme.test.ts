@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
-import { createPrivateKey, X509Certificate } from "node:crypto";
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { CertificateAuthority } from "@forage/identity/ca";
 import { splitCertificates } from "@forage/identity/pem";
 import { type Pebble, type PebbleOptions, startPebble } from "../../hack/lib/pebble.ts";
 import type { Config } from "../src/config.ts";
@@ -10,6 +14,7 @@ import {
   startCertificateWorld,
   startGatewayStandIn,
 } from "./support/certificate-world.ts";
+import { until } from "./support/until.ts";
 
 const host = "app.example.test";
 
@@ -30,6 +35,143 @@ test("a hostname gets a certificate that leads to the authority's root", async (
   assert.deepEqual(world.controller.challenges(), [], "what was asked for once is taken down");
 });
 
+test("nonces that the authority refuses cost no certificate", async (t) => {
+  const { world } = await start(t, { rejectedNonces: 40 });
+  const hostnames = ["a.example.test", "b.example.test", "c.example.test"];
+  world.controller.want(new Set(hostnames));
+  for (const hostname of hostnames) await world.issued(hostname);
+});
+
+test("an authority that is down at first is told of, and asked again by itself", async (t) => {
+  const { pebble, world } = await start(t);
+  await pebble.stop();
+  world.controller.want(new Set([host]));
+  const message = await world.pending(host, "IssuerUnavailable");
+  assert.match(message, /^the authority at https:\/\/127\.0\.0\.1:\d+ can't be reached: .*ECONNREFUSED/);
+  await until("it was asked more than once", () => (world.controller.pause?.failures ?? 0) >= 2);
+  assert.equal(world.controller.holding(host), undefined, "it is nothing to do with the hostname");
+  await pebble.start();
+  await world.issued(host);
+  assert.equal(world.controller.pause, undefined);
+});
+
+test("an authority whose root nobody knows is named as such", async (t) => {
+  const { pebble, gateway } = await start(t);
+  const world = await startCertificateWorld(t, gateway, settingsOf(pebble, await anotherRoot(t)));
+  world.controller.want(new Set([host]));
+  const message = await world.pending(host, "IssuerUnavailable");
+  assert.match(message, /name its root in certificates\.acme\.caFile/);
+});
+
+test("a challenge that is answered wrongly fails in the authority's words, waits, and heals", async (t) => {
+  const { world } = await start(t);
+  world.answer("wrongly");
+  world.controller.want(new Set([host]));
+  const message = await world.pending(host, "IssueFailed");
+  assert.match(message, /^unauthorized: .*\(tried again at \d{4}-/);
+  const { hostname, failures, retryAtMs = 0, failedAtMs = 0 } = world.controller.holding(host) ?? {};
+  assert.ok(hostname === host && failures !== undefined && failures >= 1);
+  assert.ok(retryAtMs >= failedAtMs + 300);
+  const told = world.events.filter(({ reason }) => reason === "CertificateFailed");
+  assert.match(told[0]?.message ?? "", /^unauthorized: /);
+  world.answer("rightly");
+  await world.issued(host);
+  assert.equal(world.controller.holding(host)?.failures, 0);
+});
+
+test("the authority isn't asked to look before the gateways answer", async (t) => {
+  const { world, pebble } = await start(t);
+  world.answer("never");
+  world.controller.want(new Set([host]));
+  await until("the challenge is posted", () => world.controller.challenges().length === 1);
+  const [challenge] = world.controller.challenges();
+  assert.equal(challenge?.hostname, host);
+  await until("the authority knows of the order", () =>
+    /There are now \d+ (orders|authorizations)/.test(pebble.readLog()),
+  );
+  assert.deepEqual(world.asked, []);
+  world.answer("rightly");
+  world.controller.served(new Set([challenge?.token ?? ""]));
+  await world.issued(host);
+  assert.deepEqual(new Set(world.asked), new Set([`/.well-known/acme-challenge/${challenge?.token}`]));
+});
+
+test("after a restart nothing is asked for anew, and the account is the same", async (t) => {
+  const { world, pebble } = await start(t);
+  world.controller.want(new Set([host]));
+  const { chainPem } = await world.issued(host);
+  await world.restart();
+  assert.equal((await world.issued(host)).chainPem, chainPem);
+  world.controller.want(new Set([host, "b.example.test"]));
+  await world.issued("b.example.test");
+  assert.equal(pebble.readLog().match(/There are now \d+ accounts in memory/g)?.length, 1);
+  assert.equal((await world.issued(host)).chainPem, chainPem);
+});
+
+test("an authority that has lost its accounts gets ours again", async (t) => {
+  const { world, pebble } = await start(t);
+  world.controller.want(new Set([host]));
+  const first = await world.issued(host);
+  await pebble.stop();
+  await pebble.start();
+  world.controller.renew(host);
+  const second = await world.issued(host, first);
+  const last = new X509Certificate(splitCertificates(second.chainPem).at(-1) ?? "");
+  assert.ok(last.verify(new X509Certificate(pebble.root).publicKey));
+  assert.equal(world.events.filter(({ reason }) => reason === "CertificateFailed").length, 0);
+});
+
+test("short-lived certificates are renewed in time, with another key", async (t) => {
+  const { world } = await start(t, { validitySeconds: 15 });
+  world.controller.want(new Set([host]));
+  const first = await world.issued(host);
+  const second = await world.issued(host, first);
+  assert.notEqual(second.keyPem, first.keyPem);
+  const leaf = new X509Certificate(first.chainPem);
+  assert.ok(
+    new X509Certificate(second.chainPem).validFromDate < leaf.validToDate,
+    "before the first has ended",
+  );
+});
+
+test("a wildcard is refused with why, and the authority never hears of it", async (t) => {
+  const { world, pebble } = await start(t);
+  world.controller.want(new Set(["*.example.test"]));
+  const message = await world.pending("*.example.test", "Refused");
+  assert.match(message, /HTTP-01.*wildcards.*tls\.certificate_ref/);
+  assert.doesNotMatch(pebble.readLog(), /example\.test/);
+});
+
+test("an account is tied to what the authority knows already", async (t) => {
+  const hmacKey = randomBytes(32).toString("base64url");
+  const { pebble, gateway, world } = await start(t, { externalKeys: { "customer-1": hmacKey } });
+  world.controller.want(new Set([host]));
+  const message = await world.pending(host, "IssuerUnavailable");
+  assert.match(message, /no account with the authority: externalAccountRequired/);
+  const { acme } = settingsOf(pebble);
+  const hmacKeyFile = await fileOf(t, hmacKey);
+  const bound = await startCertificateWorld(t, gateway, {
+    issuer: "acme",
+    acme: acme && { ...acme, externalAccountBinding: { keyId: "customer-1", hmacKeyFile } },
+  });
+  bound.controller.want(new Set([host]));
+  await bound.issued(host);
+  assert.ok(bound.log.length > 0 && !bound.log.join("").includes(hmacKey));
+});
+
+test("what is logged holds no key", async (t) => {
+  const { world } = await start(t);
+  world.answer("wrongly");
+  world.controller.want(new Set([host]));
+  await world.pending(host, "IssueFailed");
+  world.answer("rightly");
+  const { keyPem } = await world.issued(host);
+  const log = world.log.join("");
+  assert.ok(world.log.length >= 3);
+  assert.doesNotMatch(log, /PRIVATE KEY/);
+  for (const line of keyPem.split("\n").filter((text) => text.length > 40)) assert.ok(!log.includes(line));
+});
+
 async function start(
   t: TestContext,
   options: Omit<PebbleOptions, "httpPort"> = {},
@@ -41,6 +183,25 @@ async function start(
   return { pebble, gateway, world };
 }
 
-function settingsOf({ directory, caFile }: Pick<Pebble, "directory" | "caFile">): Config["certificates"] {
-  return { issuer: "acme", acme: { directory, caFile, email: "ops@example.com", termsAgreed: true } };
+async function fileOf(t: TestContext, text: string): Promise<string> {
+  const dir = mkdtempSync(join(tmpdir(), "forage-acme-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  writeFileSync(join(dir, "file"), text, { mode: 0o600 });
+  return join(dir, "file");
+}
+
+/** PEM file of an authority that nobody has heard of. */
+async function anotherRoot(t: TestContext): Promise<string> {
+  const { certPem } = await CertificateAuthority.create("other", { nowMs: Date.now, randomBytes });
+  return fileOf(t, certPem);
+}
+
+function settingsOf(
+  { directory, caFile }: Pick<Pebble, "directory" | "caFile">,
+  otherCaFile?: string,
+): Config["certificates"] {
+  return {
+    issuer: "acme",
+    acme: { directory, caFile: otherCaFile ?? caFile, email: "ops@example.com", termsAgreed: true },
+  };
 }

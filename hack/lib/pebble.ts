@@ -9,26 +9,27 @@ import { SetupError } from "./setup-error.ts";
 import { type Program, spawnProgram } from "./spawn-program.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** An authority that speaks ACME, for tests, on loopback. It forgets everything when it ends. */
+/** An authority that speaks ACME, for tests, on loopback. It forgets everything when it stops. */
 export interface Pebble {
   /** URL of its directory. */
   readonly directory: string;
   /** PEM file with the root of the directory's own TLS. */
   readonly caFile: string;
-  readonly port: number;
   /** The root that its certificates lead to, PEM; another one after each start. */
   readonly root: string;
   /** Where it looks for the hostname when it validates; 127.0.0.1 for all that nobody spoke of. */
   resolve(hostname: string, address: string): Promise<void>;
+  /** Of all its lives. */
   readLog(): string;
+  /** Nobody answers at its address until it is started again. */
+  stop(): Promise<void>;
+  start(): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface PebbleOptions {
   /** Where it finds the answers to its challenges. */
   readonly httpPort: number;
-  /** An earlier one's port, to bring it back. Default: any that is free. */
-  readonly port?: number;
   /** Of the certificates that it gives. Default: five years. */
   readonly validitySeconds?: number;
   /** How many of a hundred good nonces it refuses all the same. Default: 5. */
@@ -38,53 +39,66 @@ export interface PebbleOptions {
 }
 
 const startLimitMs = 60_000;
+const stopGraceMs = 1_000;
 
 /** Starts Debian's pebble with a name server of its own. */
 export async function startPebble(options: PebbleOptions): Promise<Pebble> {
   const dir = mkdtempSync(join(tmpdir(), "forage-pebble-"));
-  const programs: Program[] = [];
+  const [port = 0, management = 0, dns = 0, dnsManagement = 0] = await freePorts(4);
+  const caFile = await writeConfig(dir, port, management, options);
+  const names = spawnNames(dir, dns, dnsManagement);
+  const logPath = join(dir, "pebble.log");
+  let program: Program | undefined;
+  let root = "";
+  const stop = async (): Promise<void> => {
+    await program?.end(stopGraceMs);
+    program = undefined;
+  };
+  const start = async (): Promise<void> => {
+    const args = ["-config", join(dir, "config.json"), "-dnsserver", `127.0.0.1:${dns}`];
+    program = spawnProgram("pebble", args, { logPath, env: environmentOf(options) });
+    for (const listening of [port, management]) await listens(listening, program);
+    root = await readRoot(management, caFile);
+  };
   const close = async (): Promise<void> => {
-    await Promise.all(programs.map((program) => program.end(1_000)));
+    await Promise.all([stop(), names.end(stopGraceMs)]);
     rmSync(dir, { recursive: true, force: true });
   };
   try {
-    const [free = 0, management = 0, dns = 0, dnsManagement = 0] = await freePorts(4);
-    const port = options.port ?? free;
-    const caFile = await writeConfig(dir, port, management, options);
-    const names = `127.0.0.1:${dns}`;
-    programs.push(
-      spawnProgram(
-        "pebble-challtestsrv",
-        // Empty: none of its own answers to challenges.
-        [
-          ...["-dns01", names, "-http01", "", "-https01", "", "-tlsalpn01", ""],
-          ...["-management", `127.0.0.1:${dnsManagement}`, "-defaultIPv6", ""],
-        ],
-        { logPath: join(dir, "names.log") },
-      ),
-    );
-    const environment = {
-      PEBBLE_VA_NOSLEEP: "1",
-      ...(options.rejectedNonces !== undefined && { PEBBLE_WFE_NONCEREJECT: String(options.rejectedNonces) }),
-    };
-    const args = ["-config", join(dir, "config.json"), "-dnsserver", names];
-    const pebble = spawnProgram("pebble", args, { logPath: join(dir, "pebble.log"), env: environment });
-    programs.push(pebble);
-    for (const listening of [port, management, dnsManagement]) await listens(listening, programs);
-    const root = await readRoot(management, caFile);
-    return {
-      directory: `https://127.0.0.1:${port}/dir`,
-      caFile,
-      port,
-      root,
-      resolve: (hostname, address) => tellNames(dnsManagement, hostname, address),
-      readLog: () => pebble.readLog(),
-      close,
-    };
+    await listens(dnsManagement, names);
+    await start();
   } catch (error) {
     await close();
     throw error;
   }
+  return {
+    directory: `https://127.0.0.1:${port}/dir`,
+    caFile,
+    get root() {
+      return root;
+    },
+    resolve: (hostname, address) => tellNames(dnsManagement, hostname, address),
+    readLog: () => readFileSync(logPath, "utf8"),
+    stop,
+    start,
+    close,
+  };
+}
+
+function spawnNames(dir: string, dns: number, management: number): Program {
+  const args = [
+    ...["-dns01", `127.0.0.1:${dns}`, "-management", `127.0.0.1:${management}`, "-defaultIPv6", ""],
+    // It would answer to challenges itself.
+    ...["-http01", "", "-https01", "", "-tlsalpn01", ""],
+  ];
+  return spawnProgram("pebble-challtestsrv", args, { logPath: join(dir, "names.log") });
+}
+
+function environmentOf({ rejectedNonces }: PebbleOptions): Record<string, string> {
+  return {
+    PEBBLE_VA_NOSLEEP: "1",
+    ...(rejectedNonces !== undefined && { PEBBLE_WFE_NONCEREJECT: String(rejectedNonces) }),
+  };
 }
 
 async function writeConfig(
@@ -135,9 +149,9 @@ async function freePorts(count: number): Promise<number[]> {
   return found;
 }
 
-async function listens(port: number, programs: readonly Program[]): Promise<void> {
-  const explain = (): string => programs.map((program) => program.readLog()).join("\n");
-  await waitFor(() => accepts(port), { what: `pebble listens on ${port}`, limitMs: startLimitMs, explain });
+async function listens(port: number, program: Program): Promise<void> {
+  const what = `pebble listens on ${port}`;
+  await waitFor(() => accepts(port), { what, limitMs: startLimitMs, explain: () => program.readLog() });
 }
 
 function accepts(port: number): Promise<boolean> {

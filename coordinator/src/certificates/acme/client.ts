@@ -96,7 +96,8 @@ async function send(
   // The library itself tries again with the nonce that comes with this one.
   if (status >= 400 && !isBadNonce(parsed)) {
     const problem = asProblem(parsed, answer.body);
-    throw new AcmeProblem({ status, problem, retryAfterMs: wait });
+    const general = method.toLowerCase() !== "post";
+    throw new AcmeProblem({ status, problem, retryAfterMs: wait, general });
   }
   return { response: { status, headers: answer.headers, data: parsed }, retryAfterMs: wait };
 }

@@ -106,7 +106,7 @@ export class AcmeIssuer implements Issuer {
 
 /** Whatever is wrong with the account is no hostname's fault. */
 function registrationFailed(cause: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted || !(cause instanceof IssueError)) return cause;
+  if (signal.aborted || !(cause instanceof AcmeProblem)) return cause;
   // That the account is gone has a remedy of its own.
   if (isAccountLost(cause)) return cause;
   const { message, retryAfterMs } = cause;

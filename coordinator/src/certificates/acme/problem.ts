@@ -26,6 +26,8 @@ export interface AnsweredProblem {
   readonly status: number;
   readonly problem: Problem;
   readonly retryAfterMs: number | undefined;
+  /** What was asked for is nothing of a hostname's: the directory, a nonce. */
+  readonly general?: boolean;
 }
 
 /** What the authority answered in place of what was asked for. */
@@ -33,10 +35,10 @@ export class AcmeProblem extends IssueError {
   /** Without the prefix that they all have: "rateLimited"; empty: it gave none. */
   readonly type: string;
 
-  constructor({ status, problem, retryAfterMs }: AnsweredProblem) {
+  constructor({ status, problem, retryAfterMs, general = false }: AnsweredProblem) {
     const type = problemType(problem);
     super(problemText(problem, `the authority answered with status ${status}`), {
-      blame: blameOf(type, status),
+      blame: blameOf(type, status, general),
       retryAfterMs,
     });
     this.type = type;
@@ -62,9 +64,9 @@ export function retryAfterMs(header: string | undefined, nowMs: number): number 
   return Number.isNaN(atMs) ? undefined : Math.max(atMs - nowMs, 0);
 }
 
-function blameOf(type: string, status: number): Blame {
+function blameOf(type: string, status: number, general: boolean): Blame {
   if (type === "rateLimited" || status === 429) return "rate";
-  return issuerTypes.has(type) || status >= 500 ? "issuer" : "hostname";
+  return general || issuerTypes.has(type) || status >= 500 ? "issuer" : "hostname";
 }
 
 function problemType(problem: Problem | undefined): string {

@@ -1,0 +1,156 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { ManualClock } from "../../../test/support/manual-clock.ts";
+import { openVault } from "../../objects/open-vault.ts";
+import { createMemoryStore } from "../../store/index.ts";
+import { IssueError } from "../issue-error.ts";
+import { AccountRecords } from "./account.ts";
+import { AcmeIssuer } from "./issuer.ts";
+import type { AcmeResponse } from "./transport.ts";
+
+const base = "https://acme.test";
+const json = { "content-type": "application/json", "replay-nonce": "n1" };
+const directory = { newNonce: `${base}/nonce`, newAccount: `${base}/account`, newOrder: `${base}/order` };
+const problem = (type: string, detail: string): string =>
+  JSON.stringify({ type: `urn:ietf:params:acme:error:${type}`, detail });
+
+type Answers = Readonly<Record<string, Partial<AcmeResponse> | Error>>;
+
+/** An authority that answers well but where it is told otherwise; `/order` is where all orders end. */
+async function start(answers: Answers) {
+  const clock = new ManualClock();
+  const store = createMemoryStore({ clock });
+  const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
+  const asked: string[] = [];
+  const bodies: string[] = [];
+  const all: Answers = {
+    "/": { body: JSON.stringify(directory) },
+    "/nonce": { status: 204 },
+    "/account": { status: 201, body: "{}", headers: { ...json, location: `${base}/account/1` } },
+    ...answers,
+  };
+  const issuer = new AcmeIssuer({
+    directory: `${base}/`,
+    email: "ops@example.com",
+    externalAccount: undefined,
+    accounts: new AccountRecords({ store, vault, directory: `${base}/` }),
+    challenges: { post: async () => {}, takeDown: () => {} },
+    transport: async ({ url, method, body }) => {
+      const { pathname } = new URL(url);
+      asked.push(`${method.toLowerCase()} ${pathname}`);
+      bodies.push(body ?? "");
+      const answer = all[pathname] ?? { status: 404 };
+      if (answer instanceof Error) throw answer;
+      return { status: 200, headers: json, body: "", ...answer };
+    },
+    clock,
+  });
+  const issue = (): Promise<unknown> => issuer.issue("a.test", new AbortController().signal);
+  return { issue, asked, bodies, store };
+}
+
+async function failure(issue: () => Promise<unknown>): Promise<IssueError> {
+  try {
+    await issue();
+  } catch (error) {
+    if (error instanceof IssueError) return error;
+    throw error;
+  }
+  throw new Error("it was to fail");
+}
+
+const orders = (asked: readonly string[]): number => asked.filter((it) => it === "post /order").length;
+
+test("too many orders: told with the wait that is asked for, and not repeated", async () => {
+  const { issue, asked } = await start({
+    "/order": {
+      status: 429,
+      headers: { ...json, "retry-after": "3600" },
+      body: problem("rateLimited", "too many new orders"),
+    },
+  });
+  const error = await failure(issue);
+  assert.deepEqual(
+    [error.blame, error.retryAfterMs, error.message],
+    ["rate", 3_600_000, "rateLimited: too many new orders"],
+  );
+  assert.equal(orders(asked), 1);
+});
+
+test("an authority that is busy is asked once, and it is its own fault", async () => {
+  const { issue, asked } = await start({
+    "/order": {
+      status: 503,
+      headers: { "retry-after": "60" },
+      body: "<html><b>Service busy</b>\n<p>try later</html>",
+    },
+  });
+  const error = await failure(issue);
+  assert.deepEqual(
+    [error.blame, error.retryAfterMs, error.message],
+    ["issuer", 60_000, "Service busy try later"],
+  );
+  assert.equal(orders(asked), 1);
+});
+
+test("a hostname that the authority won't serve is the hostname's fault", async () => {
+  const { issue } = await start({
+    "/order": { status: 400, body: problem("rejectedIdentifier", "not a.test") },
+  });
+  const error = await failure(issue);
+  assert.deepEqual([error.blame, error.message], ["hostname", "rejectedIdentifier: not a.test"]);
+});
+
+test("a refused nonce is tried again with the one that came with the refusal, a few times", async () => {
+  const { issue, asked, bodies } = await start({
+    "/order": {
+      status: 400,
+      headers: { ...json, "replay-nonce": "n2" },
+      body: problem("badNonce", "no"),
+    },
+  });
+  const error = await failure(issue);
+  assert.equal(error.blame, "issuer");
+  assert.equal(orders(asked), 6);
+  const nonces = bodies.slice(-6).map((body) => {
+    const { protected: header } = JSON.parse(body) as { protected: string };
+    return (JSON.parse(Buffer.from(header, "base64url").toString()) as { nonce: string }).nonce;
+  });
+  assert.deepEqual(nonces, ["n1", "n2", "n2", "n2", "n2", "n2"]);
+});
+
+test("answers that are no ACME are the authority's fault", async () => {
+  const odd: readonly Answers[] = [
+    { "/": { body: "<html>hello</html>", headers: { "content-type": "text/html" } } },
+    { "/": { body: "{}" } },
+    { "/": { body: "" } },
+    { "/": { status: 404 } },
+    { "/nonce": { headers: {} } },
+    { "/order": { body: "[]" } },
+    { "/order": { body: "{", headers: json } },
+  ];
+  for (const answers of odd) {
+    const error = await failure((await start(answers)).issue);
+    assert.ok(error.message.length > 10 && error.message.length <= 500, JSON.stringify(answers));
+    assert.equal(error.blame, "issuer", error.message);
+  }
+});
+
+test("an account that the authority won't have is nobody's fault among the hostnames", async () => {
+  const { issue, asked } = await start({
+    "/account": { status: 403, body: problem("unauthorized", "account is deactivated") },
+  });
+  const error = await failure(issue);
+  assert.deepEqual(
+    [error.blame, error.message],
+    ["issuer", "no account with the authority: unauthorized: account is deactivated"],
+  );
+  assert.equal(orders(asked), 0);
+});
+
+test("several at once make one account", async () => {
+  const { issue, asked } = await start({ "/order": { status: 400, body: problem("dns", "no") } });
+  await Promise.all([failure(issue), failure(issue), failure(issue)]);
+  assert.equal(asked.filter((it) => it === "post /account").length, 1);
+});
