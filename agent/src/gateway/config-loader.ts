@@ -4,7 +4,7 @@ import type { ConfigFiles } from "./config-files.ts";
 import type { ServicePortRef } from "./envoy/backends.ts";
 import { speaksHttp2 } from "./envoy/clusters.ts";
 import type { ResourceFile } from "./envoy/json.ts";
-import type { EnvoyAdmin, Subscription } from "./envoy-admin.ts";
+import type { EnvoyAdmin, Subscription, SubscriptionState } from "./envoy-admin.ts";
 import { clustersFile, endpointsFile, type GatewayFiles, type RenderOptions } from "./render-gateway.ts";
 
 export interface ConfigLoaderParts {
@@ -39,6 +39,8 @@ export class ConfigLoader {
   #clusters: ReadonlyMap<string, ServicePortRef> = new Map();
   /** Those of them that Envoy speaks HTTP/2 to. */
   #http2: ReadonlySet<string> = new Set();
+  /** As Envoy told it last: each question costs it time, the more the more services there are. */
+  #known: ReadonlyMap<Subscription, SubscriptionState> | undefined;
 
   constructor(parts: ConfigLoaderParts) {
     this.#parts = parts;
@@ -115,7 +117,8 @@ export class ConfigLoader {
   async #bring(name: Subscription, file: ResourceFile): Promise<Outcome> {
     const { admin, files } = this.#parts;
     const path = this.#pathOf(name);
-    const before = (await admin.subscriptions()).get(name);
+    this.#known ??= await admin.subscriptions();
+    const before = this.#known.get(name);
     const changed = await files.put(path, file);
     // Nobody looks at routes before there is a listener for them.
     if (before === undefined || before.version === file.version) return { kind: "in-force" };
@@ -128,7 +131,8 @@ export class ConfigLoader {
     const { admin, clock, reason } = this.#parts;
     const deadlineMs = clock.monotonicMs() + ANSWER_MAX_MS;
     for (let waitMs = LOOK_AGAIN_MS; ; waitMs = Math.min(LOOK_AGAIN_CAP_MS, waitMs * 2)) {
-      const now = (await admin.subscriptions()).get(name);
+      this.#known = await admin.subscriptions();
+      const now = this.#known.get(name);
       if (now?.version === file.version) return { kind: "in-force" };
       if (now !== undefined && now.rejected > rejected)
         return { kind: "refused", subscription: name, reason: await reason() };

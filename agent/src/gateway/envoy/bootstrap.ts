@@ -36,9 +36,32 @@ export function bootstrapOf(options: BootstrapOptions): JsonObject {
         },
       ],
     },
+    stats_config: { stats_matcher: { inclusion_list: { patterns: FIGURES } } },
     overload_manager: overloadManager(options),
   };
 }
+
+/** Envoy counts a hundred and fifty things of each service. These are what an operator asks for, and what the agent has to know. */
+const FIGURES: readonly JsonObject[] = [
+  ...[
+    "listener_manager.",
+    "cluster_manager.",
+    "server.",
+    "overload.",
+    "http.",
+    "listener.",
+    "vhost.",
+    "tcp.",
+  ].map((prefix) => ({ prefix })),
+  {
+    safe_regex: {
+      regex:
+        "cluster\\..*\\.(membership_(total|healthy)|outlier_detection\\.ejections_active|update_rejected" +
+        "|upstream_cx_(total|active|connect_fail|connect_timeout|rx_bytes_total|tx_bytes_total|overflow)" +
+        "|upstream_rq_(total|active|time|timeout|retry|pending_overflow|tx_reset|rx_reset|[1-5]xx))",
+    },
+  },
+];
 
 function overloadManager({ connectionsMax, memoryLimitBytes }: BootstrapOptions): JsonObject {
   const heap = "envoy.resource_monitors.fixed_heap";
