@@ -43,6 +43,8 @@ const readyLimitMs = 60_000;
 export interface FleetOptions {
   /** Hosts and pods have IPv6, too, and agents reach the coordinator by it. */
   readonly dualStack?: boolean;
+  /** Services of type LoadBalancer get addresses of the nodes' network. */
+  readonly balancers?: boolean;
 }
 
 export async function startFleet(
@@ -67,7 +69,7 @@ export async function startFleet(
 async function build(
   hosts: readonly TestHost[],
   coordinatorSettings: Readonly<Record<string, unknown>>,
-  { dualStack = false }: FleetOptions,
+  { dualStack = false, balancers = false }: FleetOptions,
 ): Promise<Omit<Fleet, "close">> {
   const [main] = hosts;
   if (main === undefined) throw new RangeError("a fleet has nodes");
@@ -91,7 +93,13 @@ async function build(
     ...(ipv6 && { names: [`${ipv6.hosts}1`] }),
     http: { listen: http },
     adminTokenFile: tokenFile,
-    services: { virtualIps: virtualIpsBeside(podCidr), ...(ipv6 && { virtualIps6: ipv6.virtualIps }) },
+    services: {
+      virtualIps: virtualIpsBeside(podCidr),
+      ...(ipv6 && { virtualIps6: ipv6.virtualIps }),
+      ...(balancers && {
+        loadBalancerIps: [`${prefix}.200-${prefix}.209`, ...(ipv6 ? [`${ipv6.hosts}c8/125`] : [])],
+      }),
+    },
     ...coordinatorSettings,
   });
   const coordinator = daemon(main, "coordinator", coordinatorConfig);
