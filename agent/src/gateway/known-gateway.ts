@@ -150,12 +150,14 @@ export class KnownGateway implements GatewayView {
 
 /** As if both had come as one: what a later part names counts. */
 function joined(begun: GatewayUpdate, next: GatewayUpdate): GatewayUpdate {
+  const goneHosts = new Set(next.removedHosts);
+  const goneCertificates = new Set(next.removedCertificates);
   return {
     ...next,
     full: begun.full,
-    hosts: [...begun.hosts, ...next.hosts],
+    hosts: [...begun.hosts.filter(({ hostname }) => !goneHosts.has(hostname)), ...next.hosts],
     removedHosts: [...begun.removedHosts, ...next.removedHosts],
-    certificates: [...begun.certificates, ...next.certificates],
+    certificates: [...begun.certificates.filter(({ id }) => !goneCertificates.has(id)), ...next.certificates],
     removedCertificates: [...begun.removedCertificates, ...next.removedCertificates],
   };
 }
