@@ -22,9 +22,9 @@ async function offers(line: string): Promise<string[]> {
 
 describe("completion in bash", () => {
   const cases: Record<string, readonly string[]> = {
-    "forage ro": ["rollout"],
+    "forage ro": ["route", "rollout"],
     "forage token ": ["create"],
-    "forage -n shop node ": ["ls", "cordon", "uncordon", "drain", "taint", "untaint", "forget"],
+    "forage -n shop node ": ["ls", "cordon", "uncordon", "drain", "taint", "untaint", "label", "forget"],
     "forage get po": ["pods"],
     "forage get pods -o ": ["table", "wide", "json", "yaml", "name"],
     "forage token create --role v": ["viewer"],

@@ -5,6 +5,7 @@ import { type Command, defineCommand } from "../command/definition.ts";
 import { contextOf, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
+import { parseLabels } from "./labels.ts";
 import { printNodes } from "./node-ls.ts";
 
 const node = { name: "NODE", required: true, help: "name of the node" } as const;
@@ -45,6 +46,30 @@ export const nodeUntaint: Command = defineCommand({
     },
   ],
   run: (invocation) => update(invocation, { removeTaints: invocation.operands.slice(1).map(parseRemoval) }),
+});
+
+export const nodeLabel: Command = defineCommand({
+  name: "label",
+  summary: "Set labels of a node, and take them off",
+  details: `Labels that are set here come before those that the node says of itself. KEY- takes one off: what the node says is in force again.
+forage.dev/gateway=NAME makes the node serve the gateway NAME.`,
+  operands: [
+    node,
+    { name: "KEY=VALUE", required: true, repeated: true, help: "labels to set; KEY- takes one off" },
+  ],
+  run: (invocation) => {
+    const given = invocation.operands.slice(1);
+    const removed = given.filter((text) => !text.includes("="));
+    for (const text of removed)
+      if (!/^[^=]+-$/.test(text)) throw new CliError("USAGE", `"${text}" is not KEY=VALUE or KEY-`);
+    return update(invocation, {
+      setLabels: parseLabels(
+        "KEY=VALUE",
+        given.filter((text) => text.includes("=")),
+      ),
+      removeLabels: removed.map((text) => text.slice(0, -1)),
+    });
+  },
 });
 
 async function update(invocation: Invocation, change: Partial<UpdateNodeRequest>): Promise<ExitCode> {

@@ -18,7 +18,7 @@ import { metric } from "./metric.ts";
 import { nodeDrain } from "./node-drain.ts";
 import { nodeForget } from "./node-forget.ts";
 import { nodeLs } from "./node-ls.ts";
-import { nodeCordon, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
+import { nodeCordon, nodeLabel, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
 import { plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { priorityClass } from "./priority-class.ts";
@@ -33,6 +33,7 @@ import {
   rolloutResume,
   rolloutUndo,
 } from "./rollout-update.ts";
+import { routeLs } from "./route-ls.ts";
 import { secret } from "./secret.ts";
 import { tokenCreate } from "./token-create.ts";
 import { validate } from "./validate.ts";
@@ -48,6 +49,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
   events,
   why,
   groupCommands("job", "Look at jobs, and run those of cron jobs", [jobLs, jobRun]),
+  groupCommands("route", "Look at routes", [routeLs]),
   groupCommands("rollout", "Look at rollouts, hold them and go back", [
     rolloutStatus,
     rolloutHistory,
@@ -74,6 +76,7 @@ export const program: Command = groupCommands("forage", "Run containers on a fle
     nodeDrain,
     nodeTaint,
     nodeUntaint,
+    nodeLabel,
     nodeForget,
   ]),
   rebalance,

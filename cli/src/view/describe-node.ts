@@ -5,6 +5,7 @@ import { renderTable } from "../output/table.ts";
 import { labelText, nodeState, nodeTrouble } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
 import { shortQuantity } from "./quantity.ts";
+import { gatewayText } from "./routes.ts";
 import { age, dateTime } from "./timestamp.ts";
 
 export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, paint: Paint): string {
@@ -16,6 +17,7 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
       ["Why", nodeTrouble(node, nowMs)],
       ["Address", report?.address ?? ""],
       ["Labels", labelText(node.labels)],
+      ["Gateway", gatewayText(node.gateway)],
       ["Taints", node.taints.map(taintText).join(", ")],
       ["By its state", node.conditionTaints.map(taintText).join(", ")],
       [

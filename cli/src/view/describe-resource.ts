@@ -12,6 +12,7 @@ import { describeCronJob, describeJob } from "./jobs.ts";
 import { labelText } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
 import { readiness } from "./resources.ts";
+import { describeRoute } from "./routes.ts";
 import { age, dateTime } from "./timestamp.ts";
 
 /** A resource and what belongs to it. */
@@ -55,6 +56,7 @@ export function describeResource(
     renderSection("Job", describeJob(resource, nowMs, paint), paint) +
     renderSection("Cron job", describeCronJob(resource.cronJob, paint), paint) +
     renderSection("Autoscaling", describeAutoscaling(resource.autoscaling, nowMs, paint), paint) +
+    describeRoute(resource.route, paint) +
     renderSection("Pods", pods.length === 0 ? "" : podTable, paint) +
     renderSection("Endpoints", endpoints.length === 0 ? "" : endpointTable, paint) +
     renderSection("Spec", spec, paint)

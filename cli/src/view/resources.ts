@@ -3,6 +3,7 @@ import type { Style } from "../output/paint.ts";
 import type { Column } from "../output/table.ts";
 import { completions, jobStyle } from "./jobs.ts";
 import { labelText } from "./nodes.ts";
+import { hostnamesText, routeStyle, routeWord } from "./routes.ts";
 import { age } from "./timestamp.ts";
 
 export function resourceColumns({
@@ -23,7 +24,7 @@ export function resourceColumns({
       value: ({ kind, updatedReplicas }) => (kind === "container_service" ? String(updatedReplicas) : ""),
       alignRight: true,
     },
-    { title: "ADDRESS", value: serviceAddress, whenFilled: true },
+    { title: "ADDRESS", value: addressText, whenFilled: true },
     { title: "AGE", value: ({ createdAt }) => age(createdAt, nowMs), alignRight: true },
     { title: "CHANGED", value: ({ updatedAt }) => age(updatedAt, nowMs), alignRight: true, wide: true },
     { title: "GENERATION", value: ({ generation }) => String(generation), alignRight: true, wide: true },
@@ -34,12 +35,12 @@ export function resourceColumns({
   ];
 }
 
-/** `2/3` of a workload's pods, the number of a service's endpoints, or that it is going away. */
+/** `2/3` of a workload's pods, the number of a service's endpoints, how a route is served, or that it is going away. */
 export function readiness(resource: Resource): string {
   if (resource.deleting) return "deleting";
   if (resource.kind === "container_service") return `${resource.readyReplicas}/${resource.replicas}`;
   if (resource.job !== undefined) return completions(resource.job);
-  return resource.kind === "service" ? String(resource.readyEndpoints) : "";
+  return resource.kind === "service" ? String(resource.readyEndpoints) : routeWord(resource);
 }
 
 /** The image of a workload, the target and ports of a service. */
@@ -55,8 +56,10 @@ export function specDetail({ spec }: Resource): string {
   return `${chosen.value.target}:${ports.join(",")}`;
 }
 
-/** `10.96.3.7`, with the ports that are open on every host: `10.96.3.7 80:30080`. */
-function serviceAddress({ virtualIps, nodePorts }: Resource): string {
+/** `10.96.3.7`, with the ports that are open on every host: `10.96.3.7 80:30080`; of a route its hostnames. */
+function addressText(resource: Resource): string {
+  const { virtualIps, nodePorts } = resource;
+  if (resource.kind === "route") return hostnamesText(resource);
   return [...virtualIps, ...nodePorts.map(({ port, nodePort }) => `${port}:${nodePort}`)].join(" ");
 }
 
@@ -65,5 +68,6 @@ function readinessStyle(resource: Resource): Style | undefined {
   if (resource.kind === "container_service")
     return resource.readyReplicas >= resource.replicas ? "good" : "busy";
   if (resource.job !== undefined) return jobStyle(resource);
+  if (resource.kind === "route") return routeStyle(resource);
   return resource.kind === "service" && resource.readyEndpoints === 0 ? "busy" : undefined;
 }

@@ -1,0 +1,38 @@
+import { Resource } from "@forage/proto/forage/operator/v1/operator";
+import { operator } from "../client/coordinator.ts";
+import { defineCommand } from "../command/definition.ts";
+import { contextOf, printListing, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import { routeColumns } from "../view/routes.ts";
+import { labelsFlag, parseLabels } from "./labels.ts";
+
+export const routeLs = defineCommand({
+  name: "ls",
+  summary: "List routes, those of services included, and whether gateways serve them",
+  details:
+    "forage describe route/NAME tells all that is known of one: conditions, hostnames, certificates, gateways.",
+  flags: {
+    "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
+    label: labelsFlag,
+  },
+  run: async (invocation) => {
+    const { flags } = invocation;
+    const context = contextOf(invocation);
+    if (flags["all-namespaces"] && flags.namespace !== undefined)
+      throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
+    const namespace = flags["all-namespaces"] ? "" : context.settings.namespace;
+    const labels = parseLabels("--label", flags.label);
+    await withCoordinator(context, async (coordinator) => {
+      const { resources } = await coordinator.call(operator.listResources, { namespace, labels });
+      printListing(context, {
+        columns: routeColumns(context.world.nowMs(), namespace === ""),
+        rows: resources.filter(({ route }) => route !== undefined),
+        json: Resource.toJSON,
+        name: ({ kind, name }) => `${kind}/${name}`,
+        none: namespace === "" ? "no routes in any namespace" : `no routes in namespace "${namespace}"`,
+      });
+    });
+    return EXIT.ok;
+  },
+});
