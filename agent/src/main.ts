@@ -15,6 +15,7 @@ import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
 import { HostNetwork } from "./network/host-network.ts";
+import { familyOf } from "./network/ip-family.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
 import { HostNetworkFiles } from "./network/network-files.ts";
@@ -45,7 +46,8 @@ async function main(): Promise<void> {
   logWarnings(log);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await lockDirectory(config.dataDir);
-  const services = await openServices(config, log);
+  const addresses = await findAddresses(config);
+  const services = await openServices(config, addresses, log);
   const agent = await Agent.start({
     config,
     version: VERSION,
@@ -70,7 +72,7 @@ async function main(): Promise<void> {
     probe: probeOver(systemClock),
     hostReader,
     abilities: await readHostAbilities(config),
-    addresses: await findAddresses(config),
+    addresses,
     log,
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
@@ -124,10 +126,15 @@ function makeNetwork(config: Config, log: AgentLog): HostNetwork {
   );
 }
 
-function openServices(config: Config, log: AgentLog): Promise<HostServiceNetwork> {
+function openServices(
+  config: Config,
+  addresses: readonly string[],
+  log: AgentLog,
+): Promise<HostServiceNetwork> {
   const { dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns } = config;
   return HostServiceNetwork.open({
     ...{ dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns },
+    reach: addresses.map(familyOf),
     random: Math.random,
     clock: systemClock,
     run: runCommand,

@@ -14,6 +14,7 @@ import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
 import type { RunCommand } from "./network/run-command.ts";
 import { KnownServices } from "./services/known-services.ts";
+import type { Viewpoint } from "./services/port-rules.ts";
 import { ServiceRules } from "./services/service-rules.ts";
 
 export interface ServiceNetworkOptions {
@@ -23,6 +24,8 @@ export interface ServiceNetworkOptions {
   /** Of IPv6; undefined: pods have none. */
   readonly podCidr6: string | undefined;
   readonly nodeName: string;
+  /** Families of addresses by which this host and others reach each other. */
+  readonly reach: readonly IpFamily[];
   readonly clusterDomain: string;
   /** Whether to answer pods' DNS questions. */
   readonly dns: boolean;
@@ -73,10 +76,10 @@ export class HostServiceNetwork implements ServiceNetwork {
   private constructor(options: ServiceNetworkOptions, services: KnownServices) {
     this.#options = options;
     this.#services = services;
-    const { podCidr, podCidr6, nodeName: node, run, onProblem } = options;
+    const { podCidr, podCidr6, run, onProblem } = options;
     this.#bridges = [parsePodCidr(podCidr), ...(podCidr6 === undefined ? [] : [parsePodCidr6(podCidr6)])];
     const { servicesTable: table, bridge } = instanceNames(options.instance);
-    const common = { services, node, table, bridge, run, onProblem };
+    const common = { services, viewpoint: viewpointOf(options), table, bridge, run, onProblem };
     this.#rules = this.#bridges.map(
       ({ text, gateway }) => new ServiceRules({ ...common, podCidr: text, gateway }),
     );
@@ -174,12 +177,13 @@ export class HostServiceNetwork implements ServiceNetwork {
 
   /** At once: after a restart pods have been asking already. */
   async #listen(): Promise<void> {
-    const { clock, nodeName: node, clusterDomain: domain, random, onProblem, podCidr6 } = this.#options;
+    const { clock, clusterDomain: domain, random, onProblem } = this.#options;
     const own = this.#bridges.map(({ gateway }) => gateway);
     const monotonicMs = (): number => clock.monotonicMs();
     const upstreams = new Upstreams({ path: "/etc/resolv.conf", own, monotonicMs });
     const forwarder = new Forwarder({ upstreams: () => upstreams.list(), ask: askOver(), monotonicMs });
-    const world = { view: this.#services, domain, node, ipv6: podCidr6 !== undefined };
+    const viewpoint = viewpointOf(this.#options);
+    const world = { view: this.#services, domain, viewpoint, families: this.#families() };
     const options = { port: DNS_PORT, world, forwarder, random, clock, onProblem };
     this.#dns = await Promise.all(own.map((address) => DnsListener.open({ ...options, address })));
   }
@@ -197,4 +201,8 @@ export class HostServiceNetwork implements ServiceNetwork {
       this.#repairLater();
     });
   }
+}
+
+function viewpointOf({ nodeName, reach }: ServiceNetworkOptions): Viewpoint {
+  return { node: nodeName, reach };
 }

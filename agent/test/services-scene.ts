@@ -111,7 +111,7 @@ export async function setUpScene(t: TestContext, number: number, places: Places)
   const { servicesTable: table, bridge } = instanceNames(host.instance);
   const rules = new ServiceRules({
     services,
-    node: "here",
+    viewpoint: { node: "here", reach: [4, 6] },
     table,
     podCidr,
     bridge,

@@ -50,7 +50,7 @@ async function main(): Promise<void> {
     runCommand("nsenter", [`--net=/run/netns/${network}`, "--", file, ...args], options);
   const rules = new ServiceRules({
     services,
-    node: name,
+    viewpoint: { node: name, reach: [4, 6] },
     table: "forage_bench_services",
     podCidr: "10.64.0.0/16",
     gateway: "10.64.0.1",

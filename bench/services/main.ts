@@ -70,7 +70,7 @@ async function measure({ services: count, endpoints, rounds }: Sizes, affinitySe
   known.take(update({ full: true, upserts: all }));
   const rules = new ServiceRules({
     services: known,
-    node: "n0",
+    viewpoint: { node: "n0", reach: [4, 6] },
     table: "forage_bench_services",
     podCidr: "10.64.0.0/16",
     bridge: "lo",

@@ -192,7 +192,12 @@ async function start(t: TestContext, services: readonly ServiceState[], options:
   const forwarder = new Forwarder({ upstreams: async () => upstreams, ask, monotonicMs: () => clock.nowMs });
   const byKey = new Map(services.map((it) => [`${it.namespace}/${it.name}`, it]));
   const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
-  const world = { view, domain: "cluster.local", node: "n1", ipv6: true };
+  const world = {
+    view,
+    domain: "cluster.local",
+    viewpoint: { node: "n1", reach: [4, 6] },
+    families: [4, 6],
+  } as const;
   const server = await DnsServer.open({ address, port: 0, world, forwarder, random: () => 0.5 });
   t.after(() => server.close());
   const resolver = new Resolver({ timeout: 20_000, tries: 1 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import type { IpFamily } from "../network/ip-family.ts";
 import { lookUp } from "./lookup.ts";
 
 const ports = [
@@ -88,6 +89,7 @@ const dual = [
   { name: "old", virtualIps: ["10.96.0.6", "fd96::6"], endpoints: [there] },
   { name: "idle", virtualIps: ["10.96.0.7", "fd96::7"], endpoints: [] },
   { name: "away", virtualIps: ["10.96.0.8", "fd96::8"], endpoints: [{ ...there6, local: true }] },
+  { name: "far", virtualIps: ["10.96.0.9", "fd96::9"], endpoints: [there6] },
   { name: "db", type: "Headless", endpoints: [here6, there6, natted] },
 ].map((fields) => ServiceState.fromPartial({ namespace: "shop", type: "ClusterIP", ports, ...fields }));
 
@@ -116,12 +118,23 @@ describe("names of the cluster where pods have IPv6", () => {
     ["fd64-7.shop.pod.cluster.local", "AAAA", "no-name"],
     [reversed("5", "fd96"), "PTR", "web.shop.svc.cluster.local"],
     [reversed("5", "fd96"), "AAAA", "no-data"],
-    [reversed("9", "fd96"), "PTR", "elsewhere"],
+    [reversed("a", "fd96"), "PTR", "elsewhere"],
     ["5.ip6.arpa", "PTR", "elsewhere"],
     ["x.ip6.arpa", "PTR", "elsewhere"],
   ] as const) {
-    test(`${name} ${type}`, () => assert.equal(told(name, type, dual, true), expected));
+    test(`${name} ${type}`, () => assert.equal(told(name, type, dual, [4, 6]), expected));
   }
+
+  test("of hosts that can't be reached by a family no such address is told", () => {
+    const asked = (name: string, type: string, reach: readonly IpFamily[]) =>
+      told(`${name}.shop.svc.cluster.local`, type, dual, [4, 6], reach);
+    assert.equal(asked("db", "AAAA", [4]), "fd64::2");
+    assert.equal(asked("db", "A", [6]), "10.64.0.2");
+    assert.equal(asked("far", "AAAA", [4]), "no-data");
+    assert.equal(asked("far", "A", [4]), "10.96.0.9");
+    assert.equal(asked("far", "A", [6]), "no-data");
+    assert.equal(asked("far", "AAAA", [6]), "fd96::9");
+  });
 
   test("on a host whose pods have none no such address is told", () => {
     for (const name of ["web.shop", "idle.shop", "db.shop"])
@@ -133,14 +146,13 @@ describe("names of the cluster where pods have IPv6", () => {
   });
 });
 
+const asFour = { viewpoint: { node: "n1", reach: [4] }, families: [4] } as const;
+
 test("until the coordinator was heard the host's own setting says what the cluster's domain is", () => {
   const view = { services: new Map(), clusterDomain: "", virtualIpRanges: [] };
+  assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", ...asFour }).kind, "no-name");
   assert.equal(
-    lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", node: "n1", ipv6: false }).kind,
-    "no-name",
-  );
-  assert.equal(
-    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", node: "n1", ipv6: false }).kind,
+    lookUp("a.b.svc.cluster.local", "A", { view, domain: "my.site", ...asFour }).kind,
     "elsewhere",
   );
 });
@@ -149,11 +161,12 @@ function told(
   name: string,
   type: string,
   services: readonly ServiceState[] = fourOnly,
-  ipv6 = false,
+  families: readonly IpFamily[] = [4],
+  reach: readonly IpFamily[] = [4, 6],
 ): string {
   const byKey = new Map(services.map((service) => [`${service.namespace}/${service.name}`, service]));
   const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
-  const found = lookUp(name, type, { view, domain: "other", node: "n1", ipv6 });
+  const found = lookUp(name, type, { view, domain: "other", viewpoint: { node: "n1", reach }, families });
   if (found.kind !== "found") return found.kind;
   const text = found.records.map((record) => {
     assert.equal(record.name, name);

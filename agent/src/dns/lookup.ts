@@ -3,7 +3,7 @@ import type { ServiceEndpoint, ServiceState, ServiceStatePort } from "@forage/pr
 import { familyOf, type IpFamily, isOfFamily } from "../network/ip-family.ts";
 import { normalIpv6 } from "../network/ipv6-cidr.ts";
 import type { ServicesView } from "../services/known-services.ts";
-import { addressesIn } from "../services/port-rules.ts";
+import { addressesIn, isWithinReach, type Viewpoint } from "../services/port-rules.ts";
 
 /** What is known of a name. Names are in lower case, without the last dot. */
 export type Lookup =
@@ -27,10 +27,10 @@ export interface LookupWorld {
   readonly view: ServicesView;
   /** Where the coordinator has said nothing yet. */
   readonly domain: string;
-  /** This host's name: its own pods are told by their own addresses. */
-  readonly node: string;
-  /** Whether pods of this host have IPv6: else no such address is told, as none could be reached. */
-  readonly ipv6: boolean;
+  /** This host: its own pods are told by their own addresses. */
+  readonly viewpoint: Viewpoint;
+  /** Those that pods of this host have addresses of; others are not told, as none could be reached. */
+  readonly families: readonly IpFamily[];
 }
 
 const noData: Lookup = { kind: "no-data" };
@@ -95,21 +95,20 @@ function isAddressType(type: string): type is "A" | "AAAA" {
  */
 function addressesOf(world: ServiceWorld): readonly string[] {
   const { state } = world;
-  const reachable = state.endpoints.filter(({ local, node }) => !local || node === world.node);
-  const ways = [...new Set(reachable.flatMap((endpoint) => waysTo(endpoint, world)))];
+  const ways = [...new Set(state.endpoints.flatMap((endpoint) => waysTo(endpoint, world)))];
   if (isHeadless(state)) return ways;
-  const families = new Set(ways.map(familyOf));
+  const served = new Set(ways.map(familyOf));
   return state.virtualIps
-    .filter((ip) => world.ipv6 || familyOf(ip) === 4)
-    .filter((ip) => families.size === 0 || families.has(familyOf(ip)));
+    .filter((ip) => world.families.includes(familyOf(ip)))
+    .filter((ip) => served.size === 0 || served.has(familyOf(ip)));
 }
 
 /** One address for each family at most. Pods of other hosts are behind their hosts', at the ports that SRV records tell. */
-function waysTo(endpoint: ServiceEndpoint, { node, ipv6 }: LookupWorld): string[] {
-  const families: readonly IpFamily[] = ipv6 ? [4, 6] : [4];
+function waysTo(endpoint: ServiceEndpoint, { viewpoint, families }: LookupWorld): string[] {
   return families.flatMap((family) => {
+    if (!isWithinReach(endpoint, viewpoint, family)) return [];
     const { pod, host } = addressesIn(endpoint, family);
-    const address = isHere(endpoint, node) ? pod : host;
+    const address = isHere(endpoint, viewpoint.node) ? pod : host;
     return isOfFamily(address, family) ? [address] : [];
   });
 }
@@ -123,7 +122,8 @@ function recordOf(name: string, address: string): DnsRecord {
 }
 
 function servers(name: string, ports: readonly ServiceStatePort[], world: ServiceWorld): Lookup {
-  const { state, node } = world;
+  const { state, viewpoint } = world;
+  const { node } = viewpoint;
   const own = `${state.name}.${state.namespace}.svc.${domainOf(world)}`;
   if (!isHeadless(state)) {
     const records = ports.map(({ port }) => ({ type: "SRV", name, target: own, port }) as const);

@@ -2,6 +2,14 @@ import { createHash } from "node:crypto";
 import type { ServiceEndpoint, ServiceState, ServiceStatePort } from "@forage/proto/forage/agent/v1/agent";
 import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
 
+/** The host from which services are looked at. */
+export interface Viewpoint {
+  /** Its name. */
+  readonly node: string;
+  /** Families of addresses by which it reaches other hosts. */
+  readonly reach: readonly IpFamily[];
+}
+
 /** How the host leads clients of one port of a service to its pods, by one family of addresses. */
 export interface ServicePortRules {
   readonly family: IpFamily;
@@ -28,15 +36,16 @@ export interface EndpointRule {
 const PROTOCOLS = { TCP: "tcp", UDP: "udp", SCTP: "sctp" } as const;
 
 /**
- * Pure: the rules of a service on one host for one family of addresses, which leads to endpoints of that family only. Pods of the host itself are reached by their own addresses, all others by their hosts'
- * addresses and ports. A port that no pod serves has no rules: what is sent to its address is refused.
+ * Pure: the rules of a service on one host for one family of addresses, which leads to endpoints of that family only. Pods of the
+ * host itself are reached by their own addresses, all others by their hosts' addresses and ports. A port that no pod serves has no
+ * rules: what is sent to its address is refused.
  */
-export function rulesOf(service: ServiceState, node: string, family: IpFamily): ServicePortRules[] {
+export function rulesOf(service: ServiceState, viewpoint: Viewpoint, family: IpFamily): ServicePortRules[] {
   const { namespace, name, virtualIps, loadBalancerIps, affinitySeconds } = service;
   return service.ports.flatMap((port, index): ServicePortRules[] => {
     const protocol = PROTOCOLS[port.protocol as keyof typeof PROTOCOLS];
     const endpoints = service.endpoints.flatMap(
-      (endpoint) => ruleFor(endpoint, port, index, { node, family }) ?? [],
+      (endpoint) => ruleFor(endpoint, { port, index, viewpoint, family }) ?? [],
     );
     if (protocol === undefined || endpoints.length === 0) return [];
     const ips = [...virtualIps, ...loadBalancerIps].filter((ip) => isOfFamily(ip, family));
@@ -48,21 +57,35 @@ export function rulesOf(service: ServiceState, node: string, family: IpFamily): 
   });
 }
 
+interface PortOfService {
+  readonly port: ServiceStatePort;
+  /** Among the service's ports. */
+  readonly index: number;
+  readonly viewpoint: Viewpoint;
+  readonly family: IpFamily;
+}
+
 function ruleFor(
   endpoint: ServiceEndpoint,
-  { targetPort }: ServiceStatePort,
-  index: number,
-  { node, family }: { readonly node: string; readonly family: IpFamily },
+  { port: { targetPort }, index, viewpoint, family }: PortOfService,
 ): EndpointRule | undefined {
   const hostPort = endpoint.hostPorts[index] ?? 0;
-  if (hostPort === 0) return undefined;
-  const here = endpoint.node === node;
-  if (!here && endpoint.local) return undefined;
+  if (hostPort === 0 || !isWithinReach(endpoint, viewpoint, family)) return undefined;
   const { pod, host } = addressesIn(endpoint, family);
+  const here = endpoint.node === viewpoint.node;
   const address = here && !endpoint.hostNetwork ? pod : host;
   const port = here && !endpoint.hostNetwork ? targetPort : hostPort;
   // Hosts known by a name only can't be told to the kernel.
   return isOfFamily(address, family) ? { id: shortHash(`${address}:${port}`), address, port } : undefined;
+}
+
+/** Its own pods; of others those that let others in, by a family that this host has an address of. */
+export function isWithinReach(
+  { node, local }: Pick<ServiceEndpoint, "node" | "local">,
+  viewpoint: Viewpoint,
+  family: IpFamily,
+): boolean {
+  return node === viewpoint.node || (!local && viewpoint.reach.includes(family));
 }
 
 /** Where a pod is reached by a family of addresses; what isn't of that family is no way. */

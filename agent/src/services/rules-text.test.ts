@@ -5,6 +5,7 @@ import { rulesOf, type ServicePortRules } from "./port-rules.ts";
 import { balancerDeltaText, deltaText, fullText } from "./rules-text.ts";
 
 const options = { table: "t", podCidr: "10.64.0.0/16", virtualIpRanges: ["10.96.0.0/16"], balancerIps: [] };
+const n1 = { node: "n1", reach: [4, 6] } as const;
 const here = { pod: "a", node: "n1", podIp: "10.64.0.2", hostIp: "192.0.2.1", hostPorts: [20_000, 20_001] };
 const there = { pod: "b", node: "n2", podIp: "10.64.0.2", hostIp: "192.0.2.2", hostPorts: [20_005, 0] };
 const onHost = { ...here, pod: "c", hostNetwork: true, hostPorts: [8080, 0] };
@@ -57,7 +58,7 @@ describe("where a service's clients are led to on host n1", () => {
       ["tcp 10.96.0.5:80 :30080 → 192.0.2.2:20005"],
     ],
   ] as const) {
-    test(what, () => assert.deepEqual(rulesOf(aService(fields), "n1", 4).map(told), expected));
+    test(what, () => assert.deepEqual(rulesOf(aService(fields), n1, 4).map(told), expected));
   }
 });
 
@@ -91,20 +92,30 @@ describe("where clients are led to by IPv6", () => {
     ],
   ] as const) {
     const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], ...fields });
-    test(what, () => assert.deepEqual(rulesOf(service, "n1", 6).map(told), expected));
+    test(what, () => assert.deepEqual(rulesOf(service, n1, 6).map(told), expected));
   }
+
+  test("a host without an address of the family leads to its own pods only", () => {
+    const inReach = (reach: readonly (4 | 6)[], family: 4 | 6) => {
+      const service = aService({ virtualIps: ["10.96.0.5", "fd96::5"], endpoints: [here6, there6] });
+      return rulesOf(service, { node: "n1", reach }, family).map(told)[0];
+    };
+    assert.equal(inReach([4], 6), "tcp fd96::5:80 → fd64::2:8080");
+    assert.equal(inReach([6], 4), "tcp 10.96.0.5:80 → 10.64.0.2:8080");
+    assert.equal(inReach([4], 4), "tcp 10.96.0.5:80 → 10.64.0.2:8080 192.0.2.2:20005");
+  });
 
   test("it costs IPv4 nothing", () => {
     const virtualIps = ["10.96.0.5", "fd96::5"];
-    const dual = rulesOf(aService({ virtualIps, endpoints: [here6, there6] }), "n1", 4);
-    assert.deepEqual(dual, rulesOf(aService({ endpoints: [here, there] }), "n1", 4));
+    const dual = rulesOf(aService({ virtualIps, endpoints: [here6, there6] }), n1, 4);
+    assert.deepEqual(dual, rulesOf(aService({ endpoints: [here, there] }), n1, 4));
   });
 
   test("the table is one of its own, in that family's words", () => {
     const six = { ...options, podCidr: "fd64::/64", virtualIpRanges: ["fd96::/112"] };
     const rules = (endpoints: readonly object[], affinitySeconds = 0) => {
       const service = aService({ virtualIps: ["fd96::5"], endpoints, affinitySeconds });
-      return new Map(rulesOf(service, "n1", 6).map((rule) => [rule.id, rule]));
+      return new Map(rulesOf(service, n1, 6).map((rule) => [rule.id, rule]));
     };
     const texts = [
       fullText(six, rules([here6, there6])),
@@ -122,9 +133,9 @@ describe("where clients are led to by IPv6", () => {
 });
 
 test("a rule is known by its service and port, whatever else changes", () => {
-  const [first] = rulesOf(aService({ endpoints: [here] }), "n1", 4);
-  const [second] = rulesOf(aService({ endpoints: [there], virtualIps: ["10.96.0.6"] }), "n1", 4);
-  const [other] = rulesOf(aService({ name: "other", endpoints: [here] }), "n1", 4);
+  const [first] = rulesOf(aService({ endpoints: [here] }), n1, 4);
+  const [second] = rulesOf(aService({ endpoints: [there], virtualIps: ["10.96.0.6"] }), n1, 4);
+  const [other] = rulesOf(aService({ name: "other", endpoints: [here] }), n1, 4);
   assert.equal(first?.id, second?.id);
   assert.notEqual(first?.id, other?.id);
 });
@@ -209,7 +220,7 @@ function aService(fields: object): ServiceState {
 }
 
 function byId(...services: readonly ServiceState[]): Map<string, ServicePortRules> {
-  return new Map(services.flatMap((service) => rulesOf(service, "n1", 4)).map((rule) => [rule.id, rule]));
+  return new Map(services.flatMap((service) => rulesOf(service, n1, 4)).map((rule) => [rule.id, rule]));
 }
 
 function told({ protocol, addresses, nodePort, endpoints }: ServicePortRules): string {

@@ -5,7 +5,7 @@ import { parseIpv6Cidr } from "../network/ipv6-cidr.ts";
 import { forgetConnections } from "../network/port-table.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "./known-services.ts";
-import { rulesOf, type ServicePortRules } from "./port-rules.ts";
+import { rulesOf, type ServicePortRules, type Viewpoint } from "./port-rules.ts";
 import {
   balancerDeltaText,
   deltaText,
@@ -17,8 +17,8 @@ import {
 
 export interface ServiceRulesParts {
   readonly services: ServicesView;
-  /** This host's name. */
-  readonly node: string;
+  /** This host. */
+  readonly viewpoint: Viewpoint;
   readonly table: string;
   /** Of the family that the rules are for. */
   readonly podCidr: string;
@@ -89,9 +89,9 @@ export class ServiceRules {
   }
 
   #note(key: string): void {
-    const { services, node } = this.#parts;
+    const { services, viewpoint } = this.#parts;
     const service: ServiceState | undefined = services.services.get(key);
-    const rules = service === undefined ? [] : rulesOf(service, node, this.#family);
+    const rules = service === undefined ? [] : rulesOf(service, viewpoint, this.#family);
     for (const id of this.#idsOf.get(key) ?? []) this.#wanted.delete(id);
     if (rules.length === 0) this.#idsOf.delete(key);
     else
