@@ -9,16 +9,17 @@ export function certificateMetrics(
   nowMs: () => number,
   registers: Registry[],
 ): void {
+  // Whoever reads figures isn't asked who they are, so none has a hostname in it.
   new Gauge({
-    name: "forage_certificate_expiry_timestamp_seconds",
-    help: "When certificates end that routes use, in seconds since the epoch.",
-    labelNames: ["hostname"],
+    name: "forage_certificates_first_expiry_timestamp_seconds",
+    help: "When the first of the certificates in use ends, in seconds since the epoch; 0 when there is none.",
     registers,
     collect() {
-      this.reset();
-      for (const { hostname, certificate } of certificates.holdings())
-        if (certificate !== undefined && certificates.wanted.has(hostname))
-          this.set({ hostname }, certificate.notAfterMs / 1000);
+      const ends = certificates
+        .holdings()
+        .filter(({ hostname }) => certificates.wanted.has(hostname))
+        .flatMap(({ certificate }) => (certificate === undefined ? [] : [certificate.notAfterMs]));
+      this.set(ends.length === 0 ? 0 : ends.reduce((a, b) => Math.min(a, b)) / 1000);
     },
   });
   new Gauge({

@@ -1,0 +1,102 @@
+import assert from "node:assert/strict";
+import { X509Certificate } from "node:crypto";
+import { test } from "node:test";
+import { splitCertificates } from "@forage/identity/pem";
+import type { Certificate } from "@forage/proto/forage/operator/v1/operator";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { status } from "@grpc/grpc-js";
+import { aContainerService, aRequest, aService } from "./support/requests.ts";
+import { until } from "./support/until.ts";
+import { startWorld, type World } from "./support/world.ts";
+
+const host = "shop.example.test";
+
+test("a route that terminates TLS and names no secret gets a certificate of the development CA", async (t) => {
+  const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
+  await applyRoute(world, [host, "*.example.test"]);
+  const { chainPem } = await inState(world, host, "ready");
+  await inState(world, "*.example.test", "ready");
+  const { certificatePem } = await world.operator().getCertificateAuthority({});
+  const root = new X509Certificate(certificatePem);
+  const [leaf = ""] = splitCertificates(chainPem);
+  assert.ok(new X509Certificate(leaf).verify(root.publicKey));
+
+  const { events } = await world
+    .operator()
+    .listEvents({ namespace: "", filter: undefined, limit: 0, after: 0n });
+  assert.ok(events.some(({ reason, name }) => reason === "CertificateIssued" && name === host));
+
+  const metrics = await (await fetch(`http://127.0.0.1:${world.coordinator.http.port}/metrics`)).text();
+  assert.match(metrics, /^forage_certificates_first_expiry_timestamp_seconds \d{10}/m);
+  assert.doesNotMatch(metrics, /example\.test/);
+  assert.match(metrics, /forage_certificates\{state="ready"\} 2/);
+  assert.match(metrics, /forage_certificate_attempts_total\{result="succeeded"\} 2/);
+
+  await world.restart();
+  assert.equal((await inState(world, host, "ready")).chainPem, chainPem, "it outlives a restart");
+  assert.equal((await world.operator().getCertificateAuthority({})).certificatePem, certificatePem);
+
+  await world.operator().renewCertificate({ hostname: host });
+  await until("another one has come", async () => (await certificateOf(world, host))?.chainPem !== chainPem);
+});
+
+test("the certificate shows in the route's conditions", async (t) => {
+  const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
+  await applyRoute(world, [host]);
+  await inState(world, host, "ready");
+  await until("the route says so", async () => (await conditionOf(world))?.status === true);
+});
+
+test("without an issuer the route says what to set, and nothing can be renewed", async (t) => {
+  const world = await startWorld(t);
+  await applyRoute(world, [host]);
+  const condition = await conditionOf(world);
+  assert.deepEqual([condition?.status, condition?.reason], [false, "IssuerNotConfigured"]);
+  assert.deepEqual(await world.operator().listCertificates({ hostname: "" }), {
+    certificates: [],
+    issuer: "",
+  });
+  const refused = { code: status.FAILED_PRECONDITION, details: /certificates\.issuer/ };
+  await assert.rejects(world.operator().renewCertificate({ hostname: host }), refused);
+  await assert.rejects(world.operator().getCertificateAuthority({}), refused);
+});
+
+test("who may only see doesn't renew, and what no route asks for can't be renewed", async (t) => {
+  const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
+  const viewer = world.operator(await world.token("viewer"));
+  await assert.rejects(viewer.renewCertificate({ hostname: host }), { code: status.PERMISSION_DENIED });
+  assert.deepEqual((await viewer.listCertificates({ hostname: "" })).certificates, []);
+  await assert.rejects(world.operator().renewCertificate({ hostname: host }), {
+    code: status.NOT_FOUND,
+    details: /no route asks/,
+  });
+});
+
+async function applyRoute(world: World, hostnames: readonly string[]): Promise<void> {
+  const route = ForageResource.fromPartial({
+    name: "shop",
+    spec: { $case: "route", value: { targetService: "web", hostnames: [...hostnames], tls: {} } },
+  });
+  const request = aRequest("a1", [aContainerService("web"), aService("web", "web"), route]);
+  await world.forage().applyResources(request);
+}
+
+async function certificateOf(world: World, hostname: string): Promise<Certificate | undefined> {
+  return (await world.operator().listCertificates({ hostname })).certificates[0];
+}
+
+async function inState(world: World, hostname: string, state: string): Promise<Certificate> {
+  let found: Certificate | undefined;
+  await until(`${hostname} is ${state}`, async () => {
+    found = await certificateOf(world, hostname);
+    return found?.state === state;
+  });
+  if (found === undefined) throw new Error("unreachable");
+  return found;
+}
+
+async function conditionOf(world: World) {
+  const { resources } = await world.operator().listResources({ namespace: "shop", labels: {} });
+  const route = resources.find(({ kind }) => kind === "route")?.route;
+  return route?.conditions.find(({ type }) => type === "CertificateReady");
+}
