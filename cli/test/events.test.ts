@@ -55,12 +55,13 @@ describe("events", () => {
   test("nodes belong to no namespace, and with -A everything is asked for", async () => {
     fake.answers.listEvents = () => ({ events: [anEvent({ namespace: "shop" })], sequence: 0n });
     await forage("events --for node/n1 -n shop");
+    await forage("events --for certificate/*.example.org -n shop");
     const { stdout } = await forage("events -A");
     assert.match(stdout, /^LAST {2}NAMESPACE .*\n2h2m {2}shop /);
     const namespaces = fake
       .requests("listEvents")
       .map((request) => (request as { namespace: string }).namespace);
-    assert.deepEqual(namespaces, ["", ""]);
+    assert.deepEqual(namespaces, ["", "", ""]);
   });
 
   test("what makes no sense is refused before anything is sent", async () => {

@@ -35,7 +35,7 @@ With --watch and -o json there is one JSON object a line.`,
     for: {
       kind: "text",
       hint: "KIND/NAME",
-      help: "only what is about this: a resource and its pods, pod/NAME, node/NAME, secret/NAME and the like",
+      help: "only what is about this: a resource and its pods, pod/NAME, node/NAME, secret/NAME, certificate/HOSTNAME and the like",
     },
     type: { kind: "text", hint: "TYPE", choices: ["Normal", "Warning"], help: "only of this type" },
     reason: { kind: "text", hint: "REASON", help: "only with this reason, such as RolledBack" },
@@ -51,7 +51,7 @@ With --watch and -o json there is one JSON object a line.`,
     const about = flags.for === undefined ? { kind: "", name: "" } : parseAbout(flags.for);
     const sinceMs = flags.since === undefined ? undefined : durationFlag("--since", flags.since);
     const query: Query = {
-      // Nodes and priority classes belong to no namespace.
+      // Nodes, certificates and priority classes belong to no namespace.
       namespace: flags["all-namespaces"] || isOfCluster(about.kind) ? "" : context.settings.namespace,
       filter: eventFilter({
         ...about,
@@ -124,6 +124,9 @@ function print({ format, world, paint }: Context, { namespace }: Query, event: E
 }
 
 function parseAbout(text: string): { readonly kind: string; readonly name: string } {
+  // Nothing else is done with a certificate by such a name.
+  const certificate = /^certificates?\/([^/]+)$/.exec(text)?.[1];
+  if (certificate !== undefined) return { kind: "certificate", name: certificate };
   const object = parseObjectReference(text);
   if (object !== undefined) return object;
   const reference = parseReference(text);
@@ -136,7 +139,7 @@ function parseAbout(text: string): { readonly kind: string; readonly name: strin
 }
 
 function isOfCluster(kind: string): boolean {
-  return kind === "node" || kind === "priority_class";
+  return kind === "node" || kind === "priority_class" || kind === "certificate";
 }
 
 function parseLimit(text: string): number {
