@@ -38,6 +38,7 @@ export function describeResource(
       [kind === "service" ? "Endpoints" : "Ready", readiness(resource)],
       ["Virtual IP", resource.virtualIps.join(", ")],
       ["Node ports", nodePortsText(resource)],
+      ["Load balancer", balancerText(resource)],
       ["Owner", resource.owner],
       ["Message", resource.message],
       ["Generation", String(resource.generation)],
@@ -61,6 +62,11 @@ export function describeResource(
     renderSection("Endpoints", endpoints.length === 0 ? "" : endpointTable, paint) +
     renderSection("Spec", spec, paint)
   );
+}
+
+function balancerText({ loadBalancerIps, announcedBy }: Resource): string {
+  if (loadBalancerIps.length === 0) return "";
+  return `${loadBalancerIps.join(", ")}, ${announcedBy === "" ? "announced by no node" : `announced by ${announcedBy}`}`;
 }
 
 function nodePortsText({ nodePorts }: Resource): string {

@@ -56,11 +56,15 @@ export function specDetail({ spec }: Resource): string {
   return `${chosen.value.target}:${ports.join(",")}`;
 }
 
-/** `10.96.3.7`, with the ports that are open on every host: `10.96.3.7 80:30080`; of a route its hostnames. */
+/**
+ * `10.96.3.7`, with the ports that are open on every host: `10.96.3.7 80:30080`, or what it is reached by from outside:
+ * `10.96.3.7 outside:192.0.2.50`; of a route its hostnames.
+ */
 function addressText(resource: Resource): string {
-  const { virtualIps, nodePorts } = resource;
+  const { virtualIps, nodePorts, loadBalancerIps } = resource;
   if (resource.kind === "route") return hostnamesText(resource);
-  return [...virtualIps, ...nodePorts.map(({ port, nodePort }) => `${port}:${nodePort}`)].join(" ");
+  const open = nodePorts.map(({ port, nodePort }) => `${port}:${nodePort}`);
+  return [...virtualIps, ...open, ...loadBalancerIps.map((ip) => `outside:${ip}`)].join(" ");
 }
 
 function readinessStyle(resource: Resource): Style | undefined {

@@ -33,13 +33,22 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
     readyEndpoints: kind === "service" ? readyEndpointCount(state, namespace, name) : 0,
     rolloutId: record.rolloutId,
     autoscaling: undefined,
-    message: rolloutMessage(state, entry),
+    message: kind === "service" ? addressMessage(state, entry) : rolloutMessage(state, entry),
     job: jobView(state, entry, nowMs),
     cronJob: cronView(state, entry, nowMs),
     ...addressesOf(state, entry),
     route: undefined,
     owner: record.owner === undefined ? "" : `${record.owner.kind}/${record.owner.name}`,
   };
+}
+
+/** What keeps a load balancer from being reached; why, its last event tells. */
+function addressMessage(state: State, entry: ResourceEntry): string {
+  const spec = entry.record.resource?.spec;
+  if (spec?.$case !== "service" || spec.value.type !== "LoadBalancer" || entry.record.deleting) return "";
+  const { loadBalancerIps, announcedBy } = addressesOf(state, entry);
+  if (loadBalancerIps.length === 0) return "it has no address for its load balancer: see its events";
+  return announcedBy === "" ? `no node announces ${loadBalancerIps.join(", ")}: see its events` : "";
 }
 
 type ServiceAddresses = Pick<Resource, "virtualIps" | "nodePorts" | "loadBalancerIps" | "announcedBy">;
