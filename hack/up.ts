@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { bringUp } from "./instance/bring-up.ts";
 import { parseUpFlags } from "./instance/flags.ts";
-import { instancePaths } from "./instance/instance.ts";
+import { type InstanceGateway, instancePaths } from "./instance/instance.ts";
 import { describeFailure, showProgress } from "./instance/progress.ts";
 import { SetupError } from "./lib/setup-error.ts";
 
@@ -21,11 +21,15 @@ try {
   const { instance, example } = await bringUp({ root, flags, progress, signal: stop.signal });
   const paths = instancePaths(instance.dataDir);
   if (flags.json) {
-    const { grpc, http, destination, nodeName } = instance;
+    const { grpc, http, destination, nodeName, gateway } = instance;
     const answer = {
       grpc,
       http,
       destination,
+      ...(gateway && {
+        gateway: `127.0.0.1:${gateway.httpPort}`,
+        gatewayTls: `127.0.0.1:${gateway.httpsPort}`,
+      }),
       ca: paths.ca,
       token: paths.adminToken,
       node: nodeName,
@@ -34,7 +38,7 @@ try {
     console.log(JSON.stringify(answer));
   } else {
     console.log(`
-Forage runs here: gRPC ${instance.grpc}, HTTP http://${instance.http}, Destination ${instance.destination}
+Forage runs here: gRPC ${instance.grpc}, HTTP http://${instance.http}, Destination ${instance.destination}${gatewayText(instance.gateway)}
 ${example ? `\n  curl http://${example.address}\n  ${example.answer}\n` : ""}
   export FORAGE_CONFIG=${paths.cliConfig}
   ${join(root, "hack", "forage")} ${example ? "get pods --namespace hello" : "node ls"}
@@ -44,6 +48,11 @@ Logs are in ${paths.logs}. Remove it all: sudo ${join(root, "hack", "down")}${da
 } catch (error) {
   console.error(describeFailure(error));
   process.exitCode = error instanceof SetupError && error.code === "BAD_USAGE" ? 2 : 1;
+}
+
+function gatewayText(gateway: InstanceGateway | undefined): string {
+  if (gateway === undefined) return "";
+  return `\nRoutes are served on 127.0.0.1, port ${gateway.httpPort} and, with a certificate, ${gateway.httpsPort}`;
 }
 
 function dataFlag(dataDir: string): string {

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
 import { containerdPlaces, waitForContainerd, writeContainerdConfig } from "../lib/containerd.ts";
+import { ensureEnvoy } from "../lib/envoy.ts";
 import { installMissing, TOOLS } from "../lib/host-tools.ts";
 import { ensureNerdctl } from "../lib/nerdctl.ts";
 import { SetupError } from "../lib/setup-error.ts";
@@ -38,8 +39,9 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
   const { step } = progress;
   await step("Debian packages", (report) => installMissing(TOOLS, { report, signal }));
   const nerdctl = await step("nerdctl", (report) => ensureNerdctl({ report, signal }));
+  const envoy = await step("Envoy", (report) => envoyIfThereIsOne(report, signal));
   await step("programs bundled", () => bundleAll(root));
-  let instance = await step("settings", () => settleInstance(flags, nerdctl));
+  let instance = await step("settings", () => settleInstance(flags, nerdctl, envoy));
   writeInstance(instance);
   const configs = writeConfigFiles(instance);
   const paths = instancePaths(instance.dataDir);
@@ -70,6 +72,20 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
   instance = { ...instance, example: digest };
   writeInstance(instance);
   return { instance, example };
+}
+
+/** Without one the node is no gateway, and all else works. */
+async function envoyIfThereIsOne(
+  report: (step: string) => void,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    return await ensureEnvoy({ report, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    report(`no gateway: ${error instanceof SetupError ? error.advice : error}`);
+    return undefined;
+  }
 }
 
 async function bundleAll(root: string): Promise<void> {

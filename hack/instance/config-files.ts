@@ -34,6 +34,10 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
     http: { listen: instance.agentHttp },
     hostPortRange: instance.hostPortRange,
     advertiseAddress: instance.advertiseAddress,
+    ...(instance.gateway && {
+      gateway: { address: "127.0.0.1", ...instance.gateway },
+      labels: { "forage.dev/gateway": "default" },
+    }),
   });
   const cli = stringify({ server: instance.grpc, caFile: paths.ca, tokenFile: paths.adminToken });
   writeIfChanged(paths.coordinatorConfig, coordinator, 0o644);

@@ -20,9 +20,19 @@ export interface Instance {
   readonly advertiseAddress: string;
   readonly containerd: { readonly address: string; readonly own: boolean };
   readonly nerdctl: string;
+  /** Undefined: this node is no gateway. */
+  readonly gateway?: InstanceGateway;
   readonly cniBinDir: string;
   /** What of the example was deployed, so that a second run needn't. */
   readonly example?: string;
+}
+
+/** Where routes are served, on loopback. */
+export interface InstanceGateway {
+  /** Envoy's program. */
+  readonly envoy: string;
+  readonly httpPort: number;
+  readonly httpsPort: number;
 }
 
 /** Where things lie below an instance's data directory. */

@@ -4,16 +4,27 @@ import { findCniBinDir } from "../lib/host-tools.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import type { UpFlags } from "./flags.ts";
 import { assertContainerd, findHostContainerd } from "./host-containerd.ts";
-import { type Instance, instancePaths, instanceRunDir, newInstanceId, readInstance } from "./instance.ts";
+import {
+  type Instance,
+  type InstanceGateway,
+  instancePaths,
+  instanceRunDir,
+  newInstanceId,
+  readInstance,
+} from "./instance.ts";
 import { findPodCidr } from "./pod-cidr.ts";
 import { claimPorts, releasePorts } from "./port-claim.ts";
-import { assertPortFree } from "./port-holder.ts";
+import { assertPortFree, isPortFree } from "./port-holder.ts";
 import { readRunning } from "./program.ts";
 
 const DEFAULTS = { grpc: "127.0.0.1:7600", http: "127.0.0.1:7601", destination: "127.0.0.1:8086" } as const;
 
 /** What the instance in the flags' data directory is or, on the first run, shall be. */
-export async function settleInstance(flags: UpFlags, nerdctl: string): Promise<Instance> {
+export async function settleInstance(
+  flags: UpFlags,
+  nerdctl: string,
+  envoy: string | undefined,
+): Promise<Instance> {
   const before = readInstance(flags.dataDir);
   const cniBinDir = findCniBinDir();
   if (!cniBinDir) {
@@ -21,13 +32,15 @@ export async function settleInstance(flags: UpFlags, nerdctl: string): Promise<I
     throw new SetupError("MISSING_TOOL", "there are no CNI plugins", advice);
   }
   const fixed = before ?? (await newInstance(flags));
-  const instance = {
+  const gateway = envoy === undefined ? undefined : await settleGateway(envoy, before ?? fixed);
+  const instance: Instance = {
     ...fixed,
     grpc: flags.grpc ?? fixed.grpc,
     http: flags.http ?? fixed.http,
     destination: flags.destination ?? fixed.destination,
     advertiseAddress: findOwnAddress(),
     nerdctl,
+    ...(gateway && { gateway }),
     cniBinDir,
   };
   try {
@@ -38,6 +51,19 @@ export async function settleInstance(flags: UpFlags, nerdctl: string): Promise<I
     throw error;
   }
   return instance;
+}
+
+/** The usual ports if nobody has them, else two of the instance's own; they stay for as long as it is there. */
+async function settleGateway(
+  envoy: string,
+  { gateway, hostPortRange }: Pick<Instance, "gateway" | "hostPortRange">,
+): Promise<InstanceGateway> {
+  if (gateway !== undefined) return { ...gateway, envoy };
+  const usual = await Promise.all([80, 443].map((port) => isPortFree("127.0.0.1", port)));
+  if (usual.every((free) => free)) return { envoy, httpPort: 80, httpsPort: 443 };
+  // The range's first ports are the agent's and the gateway's own.
+  const first = Number(hostPortRange.split("-")[0]);
+  return { envoy, httpPort: first - 2, httpsPort: first - 1 };
 }
 
 async function assertContainerdUsable({ dataDir, containerd }: Instance, flags: UpFlags): Promise<void> {
@@ -60,9 +86,9 @@ async function newInstance(flags: UpFlags): Promise<Omit<Instance, "nerdctl" | "
     id,
     dataDir: flags.dataDir,
     ...DEFAULTS,
-    // The range's first port is the agent's own.
+    // The range's first ports are the agent's and the gateway's own.
     agentHttp: `127.0.0.1:${first}`,
-    hostPortRange: `${first + 1}-${last}`,
+    hostPortRange: `${first + 3}-${last}`,
     podCidr: await findPodCidr(id),
     nodeName: nodeNameOf(hostname()),
     advertiseAddress: "",

@@ -1,6 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { containerdPlaces, removeContainerdRemains } from "../lib/containerd.ts";
 import { removeEmptyPlaces } from "../lib/containerd-tasks.ts";
+import { endProxies } from "../lib/gateway-remains.ts";
 import { unmountBelow } from "../lib/mounts.ts";
 import { removeNetworkRemains } from "../lib/network-remains.ts";
 import { clearNamespace } from "./clear-namespace.ts";
@@ -33,7 +34,10 @@ async function removeInstance(instance: Instance, dataDir: string, progress: Pro
   const paths = instancePaths(dataDir);
   const namespace = containerdNamespace(instance.id);
   const runDir = instanceRunDir(instance.id);
-  await progress.step("agent and coordinator stopped", () => endPrograms(paths.programs));
+  await progress.step("agent and coordinator stopped", async () => {
+    await endPrograms(paths.programs);
+    await endProxies(runDir);
+  });
   await progress.step("containers removed", async () => {
     if (instance.containerd.own) await removeContainerdRemains(containerdPlaces(paths.containerd, runDir));
     else await clearNamespace(instance.containerd.address, namespace);

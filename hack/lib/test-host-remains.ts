@@ -14,6 +14,7 @@ import { showProgress } from "../instance/progress.ts";
 import { takeDown } from "../instance/take-down.ts";
 import { stopContainerd } from "./containerd.ts";
 import { removeEmptyPlaces } from "./containerd-tasks.ts";
+import { endProxies } from "./gateway-remains.ts";
 import { unmountBelow } from "./mounts.ts";
 import { removeNetworkRemains } from "./network-remains.ts";
 import { endProcess, identify, isAlive, type ProcessIdentity } from "./process-identity.ts";
@@ -56,6 +57,7 @@ export async function removeTestHost(name: string): Promise<void> {
   for (const entry of existsSync(dir) ? readdirSync(dir) : []) {
     if (existsSync(instancePaths(join(dir, entry)).record)) await takeDown(join(dir, entry), SILENT);
   }
+  for (const place of [dir, join(AGENT_RUN_DIRS, `agent-${name}`)]) await endProxies(place);
   await stopContainerd(join(dir, "c"));
   await removeNetworkRemains(name);
   await unmountBelow(dir);
