@@ -24,6 +24,7 @@ import {
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import { type Calls, callsOf } from "./calls.ts";
+import { ToldGateway } from "./gateway/told-gateway.ts";
 import type { World } from "./world.ts";
 
 /** What a hollow agent says of a pod that it was given; undefined: nothing. */
@@ -61,6 +62,10 @@ export class HollowAgent {
   pull: (image: ImagePrefetch) => Parameters<typeof ImagePull.fromPartial>[0] | undefined = () => ({
     present: true,
   });
+  /** What it was told as a gateway, and the last of it. */
+  readonly gateway = new ToldGateway();
+  /** Whether it says at once that all it is told is in force. */
+  takesRoutes = true;
   /** What it was asked to pull last. */
   prefetches: readonly ImagePrefetch[] = [];
   behaviour: Behaviour;
@@ -172,6 +177,12 @@ export class HollowAgent {
     if (images.length > 0) this.#send({ $case: "imagePulls", value: { images } });
   }
 
+  /** That what it was told is in force. */
+  tellGateway(ready = true, message = ""): void {
+    const { version } = this.gateway;
+    this.#send({ $case: "gateway", value: { ready, message, proxyVersion: "1.40.0", version } });
+  }
+
   #tellMetrics(): void {
     const { measure } = this;
     if (measure === undefined || this.metricsRequests.length === 0) return;
@@ -196,6 +207,10 @@ export class HollowAgent {
       for (const uid of message.value.removals) this.assignments.delete(uid);
       this.claimRemovals.push(...message.value.claimRemovals);
       this.#assign(message.value.upserts);
+    }
+    if (message?.$case === "gateway") {
+      this.gateway.take(message.value);
+      if (this.takesRoutes && this.gateway.gateway !== "" && !message.value.more) this.tellGateway();
     }
     if (message?.$case === "podMetrics") this.metricsRequests = message.value.pods;
     if (message?.$case === "imagePrefetches") {

@@ -3,6 +3,7 @@ import {
   ForageResource,
   type RolloutEvent,
   RolloutStatus,
+  type RouteSpec,
 } from "@forage/proto/forest/v1/forage";
 import type { World } from "./world.ts";
 
@@ -31,6 +32,11 @@ export function aJob(name: string, overrides: object = {}): ForageResource {
 export function aService(name: string, target: string): ForageResource {
   const value = { target, ports: [{ name: "http", port: 80, targetPort: 8080 }] };
   return ForageResource.fromPartial({ name, spec: { $case: "service", value } });
+}
+
+export function aRoute(name: string, spec: Parameters<typeof RouteSpec.fromPartial>[0] = {}): ForageResource {
+  const value = { targetService: "web", ...spec };
+  return ForageResource.fromPartial({ name, spec: { $case: "route", value } } as object);
 }
 
 export function aRequest(

@@ -5,17 +5,20 @@ import { CoordinatorError } from "../../errors.ts";
 import type { EventLog } from "../../events/event-log.ts";
 import { newestEvents } from "../../events/query.ts";
 import { resourceKey } from "../../model/keys.ts";
-import { cause, type Explained } from "../../why/cause.ts";
+import { type Cause, cause, type Explained } from "../../why/cause.ts";
 import { type LookOptions, nodeInput, podInput, workloadInput } from "../../why/look.ts";
 import { explainNode } from "../../why/node.ts";
 import { explainPod } from "../../why/pod.ts";
+import { explainRoute, routeCauses } from "../../why/route.ts";
 import { explainWorkload } from "../../why/workload.ts";
 import { eventView } from "./events.ts";
 import { findPod } from "./find.ts";
+import type { GatewayStatuses } from "./route-view.ts";
 
 export interface WhyOptions extends Omit<LookOptions, "nowMs"> {
   readonly clock: Clock;
   readonly events: EventLog;
+  readonly gateways: GatewayStatuses;
 }
 
 /** What is told of what happened last. */
@@ -38,7 +41,10 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
   };
 }
 
-function explain({ namespace, kind, name }: WhyRequest, look: LookOptions): Explained {
+function explain(
+  { namespace, kind, name }: WhyRequest,
+  look: LookOptions & Pick<WhyOptions, "gateways">,
+): Explained {
   const { state } = look;
   if (kind === "pod") return explainPod(podInput(findPod(state, namespace, name), look));
   if (kind === "node") {
@@ -50,14 +56,29 @@ function explain({ namespace, kind, name }: WhyRequest, look: LookOptions): Expl
   if (entry === undefined)
     throw new CoordinatorError("NOT_FOUND", `namespace "${namespace}" has no ${kind}/${name}`);
   const spec = entry.record.resource?.spec;
+  const route = look.gateways.statusOf(kind, namespace, name);
+  if (spec?.$case === "route") return explainRoute(name, namespace, route);
   if (spec?.$case !== "service") return explainWorkload(workloadInput(entry, look));
-  return explainService(name, spec.value.target, readyEndpointCount(state, namespace, name));
+  const causes = route === undefined ? [] : routeCauses(namespace, route);
+  return explainService(name, spec.value.target, readyEndpointCount(state, namespace, name), causes);
 }
 
-function explainService(name: string, target: string, ready: number): Explained {
+function explainService(
+  name: string,
+  target: string,
+  ready: number,
+  routeCauses: readonly Cause[],
+): Explained {
+  const [wrong] = routeCauses;
+  const trouble = wrong === undefined ? "" : `; its route: ${wrong.message}`;
   if (ready > 0)
-    return { summary: `service/${name} has ${ready} ready endpoints`, healthy: true, causes: [] };
+    return {
+      summary: `service/${name} has ${ready} ready endpoints${trouble}`,
+      healthy: wrong === undefined,
+      causes: routeCauses,
+    };
   const message = `none of the pods of container_service/${target} is ready`;
-  const causes = [cause("NoEndpoints", message, `forage why container_service/${target}`)];
-  return { summary: `service/${name} has no ready endpoints: ${message}`, healthy: false, causes };
+  const none = cause("NoEndpoints", message, `forage why container_service/${target}`);
+  const summary = `service/${name} has no ready endpoints: ${message}`;
+  return { summary, healthy: false, causes: [none, ...routeCauses] };
 }
