@@ -193,7 +193,10 @@ export class Agent {
     const { listen } = config.http;
     if (listen) {
       const problems = () => agent.problems();
-      agent.#http = await startHttpServer({ listen, problems, metrics: agent.#metrics });
+      agent.#http = await startHttpServer({
+        ...{ listen, problems, metrics: agent.#metrics },
+        gatewayMetrics: () => parts.gateway.metrics(),
+      });
     }
     return agent;
   }
@@ -373,8 +376,9 @@ export class Agent {
   }
 
   #makeMetrics(): Metrics {
-    const { clock, config, hostReader, runtime } = this.#parts;
+    const { clock, config, hostReader, runtime, gateway } = this.#parts;
     return new Metrics({
+      gatewayReady: () => gateway.status()?.ready,
       statuses: () => this.#supervisor.statuses(),
       usage: (containerId) => runtime.usage(containerId),
       link: () => this.#link.state,

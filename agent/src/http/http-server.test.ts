@@ -5,6 +5,7 @@ import { startHttpServer } from "./http-server.ts";
 import { Metrics } from "./metrics.ts";
 
 test("health, readiness with reasons, and metrics", async (t) => {
+  let figures: string | undefined;
   const problems: string[] = ["coordinator: connecting"];
   const metrics = new Metrics({
     statuses: () => [aStatus("RUNNING", true), aStatus("PENDING", false)],
@@ -12,6 +13,7 @@ test("health, readiness with reasons, and metrics", async (t) => {
     link: () => ({ kind: "connected", sinceMs: 0, certificateEndsMs: 60_000 }),
     assignmentRevision: () => 7n,
     sessions: () => 2,
+    gatewayReady: () => true,
     disk: async () => ({ totalBytes: 100, availableBytes: 40 }),
     nowMs: () => 0,
   });
@@ -21,6 +23,7 @@ test("health, readiness with reasons, and metrics", async (t) => {
     listen: { host: "127.0.0.1", port: 0 },
     problems: () => problems,
     metrics,
+    gatewayMetrics: async () => figures,
   });
   t.after(() => server.close());
   const ask = (path: string) => fetch(`http://127.0.0.1:${server.address.port}${path}`);
@@ -32,6 +35,9 @@ test("health, readiness with reasons, and metrics", async (t) => {
   problems.length = 0;
   assert.equal((await ask("/readyz")).status, 200);
   assert.equal((await ask("/elsewhere")).status, 404);
+  assert.equal((await ask("/gateway/metrics")).status, 503);
+  figures = "envoy_x 1\n";
+  assert.equal(await (await ask("/gateway/metrics")).text(), figures);
 
   const text = await (await ask("/metrics")).text();
   for (const line of [
@@ -46,6 +52,7 @@ test("health, readiness with reasons, and metrics", async (t) => {
     "forage_agent_certificate_seconds 60",
     "forage_agent_assignment_revision 7",
     "forage_agent_sessions 2",
+    "forage_agent_gateway_ready 1",
     "forage_agent_journal_write_failures_total 1",
     'forage_agent_disk_bytes{what="available"} 40',
     'forage_agent_pod_step_seconds_count{step="attachSandbox",outcome="ok"} 1',

@@ -7,6 +7,8 @@ export interface HttpServerOptions {
   /** What is missing for the agent to do its work; empty: nothing. */
   readonly problems: () => readonly string[];
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
+  /** Those of the gateway's proxy; undefined: it doesn't run. */
+  readonly gatewayMetrics: () => Promise<string | undefined>;
 }
 
 export interface HttpServer {
@@ -53,7 +55,7 @@ interface Answer {
 }
 
 async function answer(
-  { problems, metrics }: HttpServerOptions,
+  { problems, metrics, gatewayMetrics }: HttpServerOptions,
   method: string,
   url: string,
 ): Promise<Answer> {
@@ -72,8 +74,14 @@ async function answer(
     }
     case "/metrics":
       return { type: metrics.contentType, body: await metrics.render() };
+    case "/gateway/metrics": {
+      const text = await gatewayMetrics();
+      return text === undefined
+        ? { status: 503, body: "no gateway's proxy runs here\n" }
+        : { type: metrics.contentType, body: text };
+    }
     default:
-      return { status: 404, body: "not found: /healthz, /readyz and /metrics are here\n" };
+      return { status: 404, body: "not found: /healthz, /readyz, /metrics and /gateway/metrics are here\n" };
   }
 }
 

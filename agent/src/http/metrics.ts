@@ -9,6 +9,8 @@ export interface MetricSources extends ContainerMetricSources {
   readonly link: () => LinkState;
   readonly assignmentRevision: () => bigint;
   readonly sessions: () => number;
+  /** Whether its proxy takes requests; undefined: the host is no gateway. */
+  readonly gatewayReady: () => boolean | undefined;
   readonly disk: () => Promise<{ readonly totalBytes: number; readonly availableBytes: number }>;
   readonly nowMs: () => number;
 }
@@ -89,8 +91,18 @@ export class Metrics {
     });
   }
 
-  #addLink({ link, assignmentRevision, sessions, nowMs }: MetricSources): void {
+  #addLink({ link, assignmentRevision, sessions, gatewayReady, nowMs }: MetricSources): void {
     const registers = [this.#registry];
+    new Gauge({
+      name: "forage_agent_gateway_ready",
+      help: "1 while the gateway takes requests; only of hosts that are one.",
+      registers,
+      collect() {
+        const ready = gatewayReady();
+        if (ready === undefined) this.remove();
+        else this.set(ready ? 1 : 0);
+      },
+    });
     new Gauge({
       name: "forage_agent_connected",
       help: "1 while the agent is connected to its coordinator.",
