@@ -108,8 +108,10 @@ function baseChains(options: RulesOptions): string {
   const look = `    ${ip} daddr . meta l4proto . th dport vmap @addresses
     ${ip} daddr != @balancer_ips ${loopbackAside}fib daddr type local meta l4proto . th dport vmap @node_ports
 `;
-  const refuse = (ips: string): string => `    ${ip} daddr @${ips} meta l4proto tcp reject with tcp reset
-    ${ip} daddr @${ips} meta l4proto != { icmp, ipv6-icmp } reject
+  // Answers are let through: what the host that has the address asks there itself comes from it, too.
+  const balanced = `${ip} daddr @balancer_ips ct direction original`;
+  const refuseBalanced = `    ${balanced} meta l4proto tcp reject with tcp reset
+    ${balanced} meta l4proto != { icmp, ipv6-icmp } reject
 `;
   const refuseAll = `    ${ip} daddr @virtual_ips meta l4proto tcp reject with tcp reset
     ${ip} daddr @virtual_ips reject
@@ -129,14 +131,14 @@ ${look}  }
   # What still has a virtual IP here belongs to no service, or to one that nobody serves.
 ${ip === "ip6" ? refuseUnrouted(refuseAll) : ""}  chain refuse_forwarded {
     type filter hook forward priority filter - 5; policy accept;
-${refuseAll}${refuse("balancer_ips")}  }
+${refuseAll}${refuseBalanced}  }
   chain refuse_own {
     type filter hook output priority filter - 5; policy accept;
-${refuseAll}${refuse("balancer_ips")}  }
+${refuseAll}${refuseBalanced}  }
   # The host that announces a load balancer's address has it, but answers there for the service only, and to pings.
   chain refuse_arriving {
     type filter hook input priority filter - 5; policy accept;
-${refuse("balancer_ips")}  }
+${refuseBalanced}  }
 `;
 }
 
