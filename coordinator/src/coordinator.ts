@@ -5,6 +5,7 @@ import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import { objectHandlers } from "./api/objects/handlers.ts";
 import type { OperatorOptions } from "./api/operator/service.ts";
+import { certificateHandlers } from "./certificates/handlers.ts";
 import { openIssuer } from "./certificates/open-issuer.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
@@ -13,6 +14,7 @@ import { watchStore } from "./control/store-watchdog.ts";
 import { startCore } from "./core.ts";
 import { startPlainDestination } from "./destination/plain-listener.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
+import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
 import { addMetricRoutes } from "./http/api/metric-routes.ts";
 import { addObjectRoutes } from "./http/api/object-routes.ts";
@@ -120,7 +122,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       stopSweeping();
       stopWatching();
       core.stopSessions();
-      await Promise.all([tls.close(closeGraceMs), plain?.close(), http.close()]);
+      await Promise.all([tls.close(closeGraceMs), plain?.close(closeGraceMs), http.close()]);
       server.forceShutdown();
       await core.close();
       certificateIssuer?.close();
@@ -165,6 +167,7 @@ function openHttp(
       addIdentityRoutes(app, issuer);
       // Before the routes of objects, which take any plural.
       addEventRoutes(app, { ...calls, events: operator.events, schedule: clock.schedule, stopping });
+      addCertificateRoutes(app, { ...calls, handlers: certificateHandlers(operator) });
       addMetricRoutes(app, { ...calls, handlers: metricHandlers(operator.metrics.pushed) });
       addPlanRoutes(app, { ...calls, ...operator });
       addObjectRoutes(app, { ...calls, handlers: objectHandlers(operator) });

@@ -40,6 +40,32 @@ test("a route that terminates TLS and names no secret gets a certificate of the 
   await until("another one has come", async () => (await certificateOf(world, host))?.chainPem !== chainPem);
 });
 
+test("the same by HTTP, for holders of the same tokens", async (t) => {
+  const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
+  await applyRoute(world, [host]);
+  const { chainPem } = await inState(world, host, "ready");
+  const call = async (path: string, role: "admin" | "viewer", method = "GET") => {
+    const url = `http://127.0.0.1:${world.coordinator.http.port}/api/v1/${path}`;
+    const headers = { authorization: `Bearer ${await world.token(role)}` };
+    const response = await fetch(url, { method, headers });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  const all = await call("certificates", "viewer");
+  assert.deepEqual([all.status, all.body.issuer], [200, "the cluster's development CA"]);
+  const one = await call(`certificates/${host}`, "viewer");
+  assert.deepEqual([one.body.state, one.body.chainPem], ["ready", chainPem]);
+  assert.match(String(one.body.notAfter), /^\d{4}-.*Z$/);
+  assert.doesNotMatch(JSON.stringify([all.body, one.body]), /PRIVATE/);
+  assert.equal((await call("certificates/none.test", "viewer")).status, 404);
+  assert.match(
+    String((await call("certificateauthority", "viewer")).body.certificatePem),
+    /BEGIN CERTIFICATE/,
+  );
+  assert.equal((await call(`certificates/${host}/renew`, "viewer", "POST")).status, 403);
+  assert.equal((await call(`certificates/${host}/renew`, "admin", "POST")).status, 200);
+  await until("another one has come", async () => (await certificateOf(world, host))?.chainPem !== chainPem);
+});
+
 test("the certificate shows in the route's conditions", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
   await applyRoute(world, [host]);
