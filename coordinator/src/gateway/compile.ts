@@ -1,10 +1,10 @@
-import type { GatewayBackend, GatewayCertificate, GatewayHost } from "@forage/proto/forage/agent/v1/agent";
-import type { PortsOf, RefProblem } from "./backends.ts";
-import { resolveRule } from "./backends.ts";
+import type { GatewayCertificate, GatewayHost } from "@forage/proto/forage/agent/v1/agent";
+import type { PortsOf } from "./backends.ts";
 import { Findings, type RouteFindings } from "./findings.ts";
 import { coveringHostnames } from "./hostnames.ts";
-import { chainEntries, type Entry, entriesOf, type OwnRules, orderEntries } from "./ordered-rules.ts";
+import { chainEntries, type Entry, type OwnRules, orderEntries } from "./ordered-rules.ts";
 import { type Route, routeKey } from "./route.ts";
+import { routeParts } from "./route-parts.ts";
 import { askedFor, type CertificateState, decideTls, type HostTls, type TlsDecision } from "./tls.ts";
 
 export interface CompileInput {
@@ -12,6 +12,8 @@ export interface CompileInput {
   readonly routes: readonly Route[];
   readonly portsOf: PortsOf;
   readonly certificateOf: (route: Route, hostname: string) => CertificateState;
+  /** Default: works them out each time. */
+  readonly partsOf?: typeof routeParts;
 }
 
 /** What one gateway is to do. */
@@ -34,16 +36,11 @@ interface Own {
 }
 
 /** Pure: all routes of a gateway together. In which order they are given doesn't matter. */
-export function compileGateway({ routes, portsOf, certificateOf }: CompileInput): Compiled {
+export function compileGateway(input: CompileInput): Compiled {
+  const { routes, portsOf, certificateOf, partsOf = routeParts } = input;
   const findings = new Findings(routes);
-  const parts = new Map(
-    routes.map((route) => {
-      const { entries, problems } = entriesOf(route, portsOf);
-      const passthrough = passthroughOf(route, portsOf);
-      findings.refs(route, [...problems, ...passthrough.problems]);
-      return [routeKey(route), { entries, passthrough: passthrough.backends }];
-    }),
-  );
+  const parts = new Map(routes.map((route) => [routeKey(route), partsOf(route, portsOf)] as const));
+  for (const route of routes) findings.refs(route, parts.get(routeKey(route))?.problems ?? []);
   const own = new Map<string, Own>();
   for (const [hostname, naming] of byHostname(routes)) {
     const entries = naming.flatMap((route) => parts.get(routeKey(route))?.entries ?? []);
@@ -111,22 +108,6 @@ function tlsInForce(own: HostTls, covering: readonly Own[]): HostTls {
 function ruleOf({ route, rule }: Entry, encrypted: boolean): GatewayHost["rules"][number] {
   if (route.tls === undefined || encrypted) return rule;
   return { ...rule, backends: [], filters: [], timeoutMs: 0n };
-}
-
-/** The one rule that a route has whose requests can't be looked into. */
-function passthroughOf(
-  route: Route,
-  portsOf: PortsOf,
-): { readonly backends: readonly GatewayBackend[]; readonly problems: readonly RefProblem[] } {
-  const [rule] = route.rules;
-  if (route.tls?.mode !== "Passthrough" || rule === undefined) return { backends: [], problems: [] };
-  const { backends, problems } = resolveRule(route, 0, rule, portsOf);
-  if (backends.length > 0) return { backends, problems };
-  // None at all would mean that it isn't handed on, and another's certificate would be shown.
-  return {
-    backends: [{ namespace: route.namespace, service: route.target, port: 443, weight: 1 }],
-    problems,
-  };
 }
 
 function wantedOf(own: ReadonlyMap<string, Own>): ReadonlySet<string> {

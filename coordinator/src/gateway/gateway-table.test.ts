@@ -74,7 +74,7 @@ test("nodes become gateways and cease to be by their label, while they are conne
 test("any way through the versions leads to the same as the whole", async () => {
   const random = randomOf(11);
   const secrets = [await aCertificate("*.x.org"), await aCertificate("*.x.org")];
-  const { fed, table, put } = start({ partBytes: 300 });
+  const { fed, table, put, another } = start({ partBytes: 300 });
   const sessions = Array.from({ length: 3 }, () => new Session(table, "g1", true));
   const hostname = () => random.pick(["a.x.org", "b.x.org", "*.x.org", "y.org"]);
   for (let step = 0; step < 300; step++) {
@@ -94,8 +94,11 @@ test("any way through the versions leads to the same as the whole", async () => 
     }
     for (const one of sessions) if (random.chance(0.4)) one.read();
     if (step % 10 > 0) continue;
+    // Another table, which remembers nothing of what was before.
+    const fresh = another();
     const whole = new ToldGateway();
-    for (const message of table.open("g1", () => {}).reader.due()) whole.take(updateOf(message));
+    for (const message of fresh.open("g1", () => {}).reader.due()) whole.take(updateOf(message));
+    fresh.close();
     for (const one of sessions) {
       one.read();
       assert.deepEqual(one.told.all, whole.all, `step ${step}`);
@@ -306,18 +309,20 @@ function start(given: {
     resources: [aServiceEntry({ name: "web" }), ...routes.map(routeEntry)],
   });
   const events: EventInput[] = [];
-  const table = new GatewayTable({
-    state: fed.state,
-    vault,
-    source,
-    events: { record: (event) => events.push(event) },
-    clock,
-    defer: (run) => run(),
-    ...(partBytes !== undefined && { partBytes }),
-  });
+  const another = () =>
+    new GatewayTable({
+      state: fed.state,
+      vault,
+      source,
+      events: { record: (event) => events.push(event) },
+      clock,
+      defer: (run) => run(),
+      ...(partBytes !== undefined && { partBytes }),
+    });
+  const table = another();
   const session = (node: string) => new Session(table, node);
   const status = (kind: string, name: string) => some(table.statusOf(kind, "shop", name));
-  return { fed, table, session, status, events, clock, put };
+  return { fed, table, another, session, status, events, clock, put };
 }
 
 /** Reads whenever it is woken; a lazy one when it is told to. */

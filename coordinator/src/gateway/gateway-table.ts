@@ -15,6 +15,7 @@ import { type Route, routeKey } from "./route.ts";
 import { RouteBook } from "./route-book.ts";
 import { RouteCertificates } from "./route-certificates.ts";
 import { routeEvents } from "./route-events.ts";
+import { RoutePartsCache } from "./route-parts.ts";
 
 export interface GatewayTableOptions {
   readonly state: State;
@@ -43,6 +44,7 @@ const longestWaitMs = 3_600_000;
 export class GatewayTable {
   readonly #options: GatewayTableOptions;
   readonly #routes: RouteBook;
+  readonly #parts = new RoutePartsCache();
   readonly #certificates: RouteCertificates;
   /** Names of the nodes of each gateway. */
   readonly #members = new Map<string, string[]>();
@@ -193,6 +195,7 @@ export class GatewayTable {
     const nowMs = this.#options.clock.nowMs();
     return compileGateway({
       routes,
+      partsOf: (route, portsOf) => this.#parts.of(route, portsOf),
       portsOf: (namespace, service) => this.#routes.portsOf(namespace, service),
       certificateOf: (route, hostname) => this.#certificates.of(route, hostname, nowMs),
     });

@@ -30,9 +30,13 @@ export function matchesEverything({ path, headers, queryParams, method }: RouteM
  * been made normal.
  */
 export function compareMatches(a: RouteMatch, b: RouteMatch): number {
-  const [ranksOfA, ranksOfB] = [ranksOf(a), ranksOf(b)];
-  for (const [index, rank] of ranksOfA.entries()) {
-    const difference = (ranksOfB[index] ?? 0) - rank;
+  return compareRanks(ranksOf(a), ranksOf(b));
+}
+
+/** What `compareMatches` goes by, for those who compare often. */
+export function compareRanks(a: readonly number[], b: readonly number[]): number {
+  for (let index = 0; index < a.length; index++) {
+    const difference = (b[index] ?? 0) - (a[index] ?? 0);
     if (difference !== 0) return difference;
   }
   return 0;
@@ -52,7 +56,8 @@ export function matchText(match: RouteMatch): string {
 
 const pathRanks: Readonly<Record<string, number>> = { Exact: 3, RegularExpression: 2, PathPrefix: 1 };
 
-function ranksOf({ path, headers, queryParams, method }: RouteMatch): readonly number[] {
+/** The higher the better, the first number first. */
+export function ranksOf({ path, headers, queryParams, method }: RouteMatch): readonly number[] {
   const kind = path === undefined ? 1 : (pathRanks[path.type] ?? 0);
   const length = path?.value.length ?? 1;
   return [kind, length, method === "" ? 0 : 1, headers.length, queryParams.length];

@@ -1,8 +1,7 @@
 import { GatewayRule } from "@forage/proto/forage/agent/v1/agent";
 import type { Duration } from "@forage/proto/google/protobuf/duration";
-import type { PortsOf, RefProblem } from "./backends.ts";
-import { resolveRule } from "./backends.ts";
-import { compareMatches, matchesEverything, matchKey, normalMatch } from "./match.ts";
+import { type PortsOf, type RefProblem, resolveRule } from "./backends.ts";
+import { compareRanks, matchesEverything, matchKey, normalMatch, ranksOf } from "./match.ts";
 import { compareRoutes, type Route } from "./route.ts";
 
 /** One match of one rule of a route. */
@@ -13,6 +12,8 @@ export interface Entry {
   /** Equal for what matches the same. */
   readonly key: string;
   readonly everything: boolean;
+  /** Of its match: who comes first. */
+  readonly ranks: readonly number[];
   readonly rule: GatewayRule;
   readonly bytes: number;
 }
@@ -51,7 +52,8 @@ export function entriesOf(
       const everything = matchesEverything(match);
       const wire = { match: everything ? undefined : match, ...shared };
       const bytes = GatewayRule.encode(wire).finish().byteLength;
-      return { route, ruleIndex, matchIndex, key: matchKey(match), everything, rule: wire, bytes };
+      const ranks = ranksOf(match);
+      return { route, ruleIndex, matchIndex, key: matchKey(match), everything, ranks, rule: wire, bytes };
     });
   });
   return { entries, problems: resolved.flatMap(({ problems }) => problems) };
@@ -92,9 +94,8 @@ export function chainEntries(own: readonly (readonly Entry[])[]): readonly Entry
 }
 
 function compareEntries(a: Entry, b: Entry): number {
-  const emptyMatch = normalMatch(undefined);
   return (
-    compareMatches(a.rule.match ?? emptyMatch, b.rule.match ?? emptyMatch) ||
+    compareRanks(a.ranks, b.ranks) ||
     compareRoutes(a.route, b.route) ||
     a.ruleIndex - b.ruleIndex ||
     a.matchIndex - b.matchIndex
@@ -104,6 +105,5 @@ function compareEntries(a: Entry, b: Entry): number {
 function toMs(duration: Duration | undefined): bigint {
   if (duration === undefined) return 0n;
   // What is given at all has an effect: 0 would be none.
-  const ms = duration.seconds * 1000n + BigInt(Math.ceil(duration.nanos / 1e6));
-  return ms;
+  return duration.seconds * 1000n + BigInt(Math.ceil(duration.nanos / 1e6));
 }

@@ -1,0 +1,66 @@
+import type { GatewayBackend } from "@forage/proto/forage/agent/v1/agent";
+import type { ServicePort } from "@forage/proto/forest/v1/forage";
+import { type PortsOf, type RefProblem, resolveRule } from "./backends.ts";
+import { type Entry, entriesOf } from "./ordered-rules.ts";
+import type { Route } from "./route.ts";
+
+/** What a route asks of its gateway, whatever others ask. */
+export interface RouteParts {
+  readonly entries: readonly Entry[];
+  /** Of a route that hands streams on, where they go; else empty. */
+  readonly passthrough: readonly GatewayBackend[];
+  readonly problems: readonly RefProblem[];
+}
+
+interface Known {
+  /** What was looked up, and what was found. */
+  readonly ports: ReadonlyMap<string, readonly ServicePort[] | undefined>;
+  readonly parts: RouteParts;
+}
+
+/** Pure. */
+export function routeParts(route: Route, portsOf: PortsOf): RouteParts {
+  const { entries, problems } = entriesOf(route, portsOf);
+  const handedOn = passthroughOf(route, portsOf);
+  return { entries, passthrough: handedOn.backends, problems: [...problems, ...handedOn.problems] };
+}
+
+/** The same as `routeParts`, for routes and ports of services that are the same objects as long as they don't change. */
+export class RoutePartsCache {
+  readonly #known = new WeakMap<Route, Known>();
+
+  of(route: Route, portsOf: PortsOf): RouteParts {
+    const known = this.#known.get(route);
+    if (known !== undefined && isSame(route, known, portsOf)) return known.parts;
+    const ports = new Map<string, readonly ServicePort[] | undefined>();
+    const parts = routeParts(route, (namespace, service) => {
+      const found = portsOf(namespace, service);
+      ports.set(service, found);
+      return found;
+    });
+    this.#known.set(route, { ports, parts });
+    return parts;
+  }
+}
+
+/** All services that a route names are of its namespace. */
+function isSame({ namespace }: Route, { ports }: Known, portsOf: PortsOf): boolean {
+  for (const [service, found] of ports) if (portsOf(namespace, service) !== found) return false;
+  return true;
+}
+
+/** By the one rule that a route has whose requests can't be looked into. */
+function passthroughOf(
+  route: Route,
+  portsOf: PortsOf,
+): { readonly backends: readonly GatewayBackend[]; readonly problems: readonly RefProblem[] } {
+  const [rule] = route.rules;
+  if (route.tls?.mode !== "Passthrough" || rule === undefined) return { backends: [], problems: [] };
+  const { backends, problems } = resolveRule(route, 0, rule, portsOf);
+  if (backends.length > 0) return { backends, problems };
+  // None at all would mean that it isn't handed on, and another's certificate would be shown.
+  return {
+    backends: [{ namespace: route.namespace, service: route.target, port: 443, weight: 1 }],
+    problems,
+  };
+}
