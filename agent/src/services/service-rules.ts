@@ -14,6 +14,7 @@ import {
   type RulesOptions,
   sameRules,
 } from "./rules-text.ts";
+import { staleConnections } from "./stale-connections.ts";
 
 export interface ServiceRulesParts {
   readonly services: ServicesView;
@@ -177,18 +178,11 @@ export class ServiceRules {
     }
   }
 
-  /** Without this a UDP client that never pauses keeps reaching a pod that no longer serves. */
   async #forgetPeers(from: RulesById, wanted: RulesById): Promise<void> {
-    for (const before of from.values()) {
-      if (before.protocol !== "udp") continue;
-      const after = wanted.get(before.id);
-      const left = new Set(after?.endpoints.map(({ id }) => id));
-      if (before.endpoints.every(({ id }) => left.has(id)) && after !== undefined) continue;
-      for (const match of matchesOf(before)) {
-        await forgetConnections(this.#parts.run, match, this.#family).catch((error) =>
-          this.#parts.onProblem("conntrack-failed", error),
-        );
-      }
+    for (const match of staleConnections(from, wanted)) {
+      await forgetConnections(this.#parts.run, match, this.#family).catch((error) =>
+        this.#parts.onProblem("conntrack-failed", error),
+      );
     }
   }
 }
@@ -197,15 +191,6 @@ export class ServiceRules {
 function balancerIps({ services }: ServicesView, family: IpFamily): string[] {
   const ips = [...services.values()].flatMap(({ loadBalancerIps }) => loadBalancerIps);
   return [...new Set(ips.filter((ip) => isOfFamily(ip, family)))].sort();
-}
-
-function matchesOf({ addresses, nodePort }: ServicePortRules): string[][] {
-  const matches = addresses.map((key) => {
-    const [ip = "", , port = ""] = key.split(" . ");
-    return ["-p", "udp", "--orig-dst", ip, "--orig-port-dst", port];
-  });
-  const port = nodePort?.split(" . ")[1];
-  return port === undefined ? matches : [...matches, ["-p", "udp", "--orig-port-dst", port]];
 }
 
 /** While an address moves from one service to another both may have it for a moment; the kernel takes it once. */

@@ -1,0 +1,45 @@
+import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
+import type { RulesById } from "./rules-text.ts";
+
+/** Each costs a process and a walk over all tracked connections; of more addresses, one for all. */
+const maxAddresses = 8;
+const halfOpen = ["-p", "tcp", "--state", "SYN_SENT"] as const;
+
+/**
+ * Pure: options of conntrack for what is to be forgotten after a change of rules, so that the next packet is led anew. UDP clients
+ * that never pause would keep reaching a pod that no longer serves; TCP clients whose pod doesn't answer would go on knocking there.
+ * Of `from`, rules that are the same in `wanted` may be left out.
+ */
+export function staleConnections(from: RulesById, wanted: RulesById): string[][] {
+  const lost = [...from.values()].map((before) => ({ before, endpoints: lostEndpoints(before, wanted) }));
+  const changed = lost.filter(({ endpoints }) => endpoints.length > 0);
+  const udp = changed.flatMap(({ before }) => (before.protocol === "udp" ? waysTo(before) : []));
+  const tcp = changed.flatMap(({ before, endpoints }) => (before.protocol === "tcp" ? endpoints : []));
+  return [...udp, ...knocking(tcp)];
+}
+
+function lostEndpoints({ id, endpoints }: ServicePortRules, wanted: RulesById): EndpointRule[] {
+  const left = new Set(wanted.get(id)?.endpoints.map((endpoint) => endpoint.id));
+  return endpoints.filter((endpoint) => !left.has(endpoint.id));
+}
+
+function waysTo({ addresses, nodePort }: ServicePortRules): string[][] {
+  const matches = addresses.map((key) => {
+    const [ip = "", , port = ""] = key.split(" . ");
+    return ["-p", "udp", "--orig-dst", ip, "--orig-port-dst", port];
+  });
+  const port = nodePort?.split(" . ")[1];
+  return port === undefined ? matches : [...matches, ["-p", "udp", "--orig-port-dst", port]];
+}
+
+/** A host that is lost has many endpoints with one address. */
+function knocking(endpoints: readonly EndpointRule[]): string[][] {
+  const portsOf = new Map<string, Set<number>>();
+  for (const { address, port } of endpoints)
+    portsOf.set(address, (portsOf.get(address) ?? new Set()).add(port));
+  if (portsOf.size > maxAddresses) return [[...halfOpen, "--dst-nat"]];
+  return [...portsOf].map(([address, [port, ...others]]) => {
+    const ports = others.length === 0 ? ["--reply-port-src", String(port)] : [];
+    return [...halfOpen, "--reply-src", address, ...ports];
+  });
+}

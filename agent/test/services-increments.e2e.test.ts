@@ -1,0 +1,144 @@
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
+import { systemClock } from "../src/clock.ts";
+import { runCommand } from "../src/network/run-command.ts";
+import { KnownServices } from "../src/services/known-services.ts";
+import { ServiceRules } from "../src/services/service-rules.ts";
+import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
+import { seededRandom } from "./sim/seeded-random.ts";
+
+const obstacle = whyNoOwnNetwork();
+if (obstacle === undefined) enterOwnNetwork();
+const skip = obstacle ?? false;
+
+const steps = 60;
+const compareEvery = 6;
+const bridge = "bridge0";
+const names = ["a", "b", "c", "d", "e", "f"];
+const families = [
+  { family: "ip", podCidr: "10.64.0.0/16", gateway: "10.64.0.1", nodad: [] },
+  { family: "ip6", podCidr: "fd64::/64", gateway: "fd64::1", nodad: ["nodad"] },
+] as const;
+
+for (const { family, podCidr, gateway, nodad } of families) {
+  test(`whatever way services changed, the kernel's rules are those of a new start: ${family}`, {
+    skip,
+    timeout: 300_000,
+  }, async (t) => {
+    const dir = mkdtempSync(join(tmpdir(), "forage-increments-"));
+    const problems: string[] = [];
+    const onProblem = (event: string, error: unknown): number => problems.push(`${event}: ${error}`);
+    const services = await KnownServices.open({ dir, clock: systemClock, onError: () => undefined });
+    const rulesIn = (table: string): ServiceRules =>
+      new ServiceRules({
+        services,
+        viewpoint: { node: "n0", reach: [4, 6] },
+        table,
+        podCidr,
+        gateway,
+        bridge,
+        run: runCommand,
+        onProblem,
+      });
+    const rules = rulesIn("changed");
+    t.after(async () => {
+      await rules.close();
+      await services.close();
+      rmSync(dir, { recursive: true });
+      await runCommand("ip", ["link", "del", bridge]);
+    });
+    await runCommand("ip", ["link", "add", bridge, "type", "bridge"]);
+    await runCommand("ip", [
+      "address",
+      "add",
+      `${gateway}/${podCidr.split("/")[1]}`,
+      "dev",
+      bridge,
+      ...nodad,
+    ]);
+    await runCommand("ip", ["link", "set", bridge, "up"]);
+    await rules.start();
+    let changed: ReadonlySet<string> = new Set();
+    services.subscribe((keys) => {
+      changed = keys;
+    });
+    const random = seededRandom(11);
+    for (let step = 1; step <= steps; step++) {
+      services.take(aChange(random));
+      await rules.update(changed);
+      assert.deepEqual(problems, [], `step ${step}`);
+      if (step % compareEvery !== 0) continue;
+      const fresh = rulesIn("fresh");
+      await fresh.start();
+      assert.deepEqual(await listed(family, "changed"), await listed(family, "fresh"), `step ${step}`);
+      await runCommand("nft", ["delete", "table", family, "fresh"]);
+    }
+  });
+}
+
+/** Some services come, go or change, at the same time. */
+function aChange(random: () => number): ServiceUpdate {
+  const below = (count: number): number => Math.floor(random() * count);
+  const touched = names.filter(() => random() < 0.4);
+  const gone = touched.filter(() => random() < 0.25);
+  const present = touched.filter((name) => !gone.includes(name));
+  // No two have one address; one may get what another has just had.
+  const places = new Map(names.map((name, index) => [name, index]));
+  return ServiceUpdate.fromPartial({
+    clusterDomain: "cluster.local",
+    virtualIpRanges: ["10.96.0.0/16", "fd96::/112"],
+    removals: gone.map((name) => ({ namespace: "shop", name })),
+    upserts: present.map((name) => aService(name, places.get(name) ?? 0, below)),
+  });
+}
+
+function aService(name: string, place: number, below: (count: number) => number): ServiceState {
+  const moved = below(2) * names.length + place;
+  const ports = (["TCP", "UDP", "SCTP"] as const)
+    .filter(() => below(3) > 0)
+    .map((protocol, index) => ({
+      name: protocol.toLowerCase(),
+      port: 80 + below(2),
+      protocol,
+      targetPort: 8080,
+      nodePort: below(2) * (30_000 + 10 * place + index),
+    }));
+  return ServiceState.fromPartial({
+    namespace: "shop",
+    name,
+    type: "LoadBalancer",
+    virtualIps: [`10.96.0.${moved}`, `fd96::${moved.toString(16)}`],
+    loadBalancerIps: below(3) === 0 ? [`192.0.2.${moved}`, `2001:db8::${moved.toString(16)}`] : [],
+    ports,
+    affinitySeconds: [0, 0, 60, 90][below(4)] ?? 0,
+    endpoints: Array.from({ length: below(4) }, () => {
+      const pod = below(5);
+      return {
+        pod: `p${pod}`,
+        node: `n${pod % 3}`,
+        podIp: `10.64.0.${10 + pod}`,
+        podIpv6: `fd64::${10 + pod}`,
+        hostIp: `198.51.100.${pod}`,
+        hostIpv6: `2001:db8:1::${pod}`,
+        hostPorts: ports.map((_, index) => 21_000 + 10 * pod + index),
+      };
+    }),
+  });
+}
+
+/** What the kernel has, in an order that doesn't depend on when it came there. */
+async function listed(family: string, table: string): Promise<string[]> {
+  const text = await runCommand("nft", ["list", "table", family, table]);
+  const sorted = (whole: string, list: string): string =>
+    list.includes("flags") ? whole : `{ ${list.split(",").map(trimmed).sort().join(", ")} }`;
+  const flat = text.replaceAll(table, "TABLE").replace(/\{([^{};]*,[^{};]*)\}/g, sorted);
+  return flat.split(/^\t}$/m).map(trimmed).sort();
+}
+
+function trimmed(text: string): string {
+  return text.replace(/\s+/g, " ").trim();
+}
