@@ -6,7 +6,17 @@ import { runCommand } from "../src/network/run-command.ts";
 import { ask } from "./ask.ts";
 import { askFrom } from "./host-under-test.ts";
 import { enterOwnNetwork, whyNoOwnIpv6, whyNoOwnNetwork } from "./own-network.ts";
-import { NODE_PORT, nameOf, PLACES, type Places, type Scene, setUpScene, who } from "./services-scene.ts";
+import {
+  NODE_PORT,
+  nameOf,
+  OUTSIDE_PORT,
+  PLACES,
+  type Places,
+  type Scene,
+  setUpScene,
+  who,
+} from "./services-scene.ts";
+import { until } from "./until.ts";
 
 const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();
@@ -144,6 +154,21 @@ function testChoice(check: Check): void {
       assert.equal(who(await ask("UDP", virtualIp, 80, from)), "a");
       await set({ endpoints: [endpoints.b] });
       assert.equal(who(await ask("UDP", virtualIp, 80, from)), "b");
+    },
+  );
+
+  check(
+    "a TCP client whose pod doesn't answer is led on when that is no endpoint any more",
+    async ({ set, endpoints, outside }, { family, virtualIp }) => {
+      const { ip, conntrack } = FAMILY_WORDS[family];
+      const silent = `table ${ip} silent { chain in { type filter hook input priority 0; tcp dport ${OUTSIDE_PORT} drop; }; }\n`;
+      await runCommand("ip", ["netns", "exec", outside, "nft", "-f", "-"], { input: silent });
+      await set({ endpoints: [endpoints.far] });
+      const answer = ask("TCP", virtualIp, 80);
+      const knocking = ["-L", "-f", conntrack, "-p", "tcp", "--state", "SYN_SENT", "--orig-dst", virtualIp];
+      await until("it knocks", async () => (await runCommand("conntrack", knocking)).includes("SYN_SENT"));
+      await set({ endpoints: [endpoints.a] });
+      assert.equal(who(await answer), "a");
     },
   );
 }

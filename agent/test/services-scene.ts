@@ -83,7 +83,7 @@ export interface Scene {
 }
 
 export const NODE_PORT = 30_080;
-const OUTSIDE_PORT = 21_500;
+export const OUTSIDE_PORT = 21_500;
 const signal = new AbortController().signal;
 
 /** The number tells hosts of one test file apart. */
