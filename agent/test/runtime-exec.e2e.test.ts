@@ -79,13 +79,13 @@ test("giving up kills what runs inside, with all it started, and nothing else", 
   const bystander = exec(sh("exec sleep 4321"), signal);
   await waitFor(async () => (await processes()).includes("sleep 4321"), {
     what: "the bystander runs",
-    limitMs: 20_000,
+    limitMs: 90_000,
   });
   const giveUp = new AbortController();
   const stubborn = exec(sh("trap '' TERM HUP INT; sleep 1234 & sleep 1235; wait"), giveUp.signal);
   await waitFor(async () => (await processes()).includes("sleep 1235"), {
     what: "the command runs",
-    limitMs: 20_000,
+    limitMs: 90_000,
   });
   giveUp.abort();
   await rejectsWith("ABORTED", stubborn.exitCode);
@@ -102,7 +102,7 @@ test("giving up at once, or as it starts, leaves nothing", async ({ signal }) =>
   await Promise.all(calls);
   await waitFor(async () => !(await processes()).some((line) => line === "sleep 777"), {
     what: "all are gone",
-    limitMs: 20_000,
+    limitMs: 90_000,
   });
 });
 
@@ -116,7 +116,7 @@ test("a slow reader slows the command, and gets every byte", async ({ signal }) 
     written = await writtenBy("tr");
     return written === before;
   };
-  await waitFor(stalled, { what: "the command waits", limitMs: 20_000, everyMs: 200 });
+  await waitFor(stalled, { what: "the command waits", limitMs: 90_000, everyMs: 200 });
   assert.ok(written < 2_000_000, `${written} bytes are on their way`);
   let bytes = first.value?.data.length ?? 0;
   for (let next = await reader.next(); !next.done; next = await reader.next())
@@ -159,7 +159,7 @@ test("a terminal: its size, changes of it, input, and no words of nerdctl's", as
       screen += Buffer.from(data).toString();
     }
   })();
-  await waitFor(() => screen.includes("30 100"), { what: "the first size", limitMs: 20_000 });
+  await waitFor(() => screen.includes("30 100"), { what: "the first size", limitMs: 90_000 });
   running.resize(120, 40);
   running.resize(0, 0);
   // The new size reaches the container through two processes; asked for again and again it must come.
@@ -168,7 +168,7 @@ test("a terminal: its size, changes of it, input, and no words of nerdctl's", as
       const { stdout } = await outputOf(exec(sh("for t in /dev/pts/[0-9]*; do stty size <$t; done"), signal));
       return stdout.includes("40 120") ? stdout : undefined;
     },
-    { what: "the new size", limitMs: 20_000 },
+    { what: "the new size", limitMs: 90_000 },
   );
   assert.ok(sizes);
   await running.write(Buffer.from("hello\r"));
@@ -184,7 +184,7 @@ test("giving up a terminal kills what runs in it", async ({ signal }) => {
     tty: true,
     stdin: true,
   });
-  await waitFor(async () => (await processes()).includes("sleep 555"), { what: "it runs", limitMs: 20_000 });
+  await waitFor(async () => (await processes()).includes("sleep 555"), { what: "it runs", limitMs: 90_000 });
   giveUp.abort();
   await rejectsWith("ABORTED", running.exitCode);
   assert.equal((await processes()).includes("sleep 555"), false);

@@ -59,7 +59,7 @@ test("a run that another agent began and still goes on keeps its name", async (t
   const failure = rejectsWith("ABORTED", hanging);
   // `sleep` takes the shell's place, so what is left of the call doesn't show its arguments: keep one that does.
   const stand = join(it.options.stateDir, "containers", spec.name);
-  await waitFor(() => existsSync(stand), { what: "the other agent has begun", limitMs: 20_000 });
+  await waitFor(() => existsSync(stand), { what: "the other agent has begun", limitMs: 90_000 });
   const { spawn } = await import("node:child_process");
   const orphan = spawn("/bin/sh", ["-c", "read x", `--cidfile=${join(stand, "id")}`], {
     stdio: ["pipe", "ignore", "ignore"],
@@ -100,7 +100,7 @@ test("whatever is started around the moment of listening is in the list or among
   const missing = () => started.filter((id) => !told.has(id) && !listed?.includes(id));
   await waitFor(() => missing().length === 0, {
     what: "all are known",
-    limitMs: 20_000,
+    limitMs: 90_000,
     explain: () => JSON.stringify(missing()),
   });
   stop.abort();
@@ -127,7 +127,7 @@ test("the event helper is killed: the events end with UNAVAILABLE, and can be ha
   await events.next();
   stop.abort();
   assert.equal((await events.next()).done, true);
-  await waitFor(() => helper().length === 0, { what: "no helper is left", limitMs: 20_000 });
+  await waitFor(() => helper().length === 0, { what: "no helper is left", limitMs: 90_000 });
 });
 
 test("containerd goes and comes back: UNAVAILABLE meanwhile, the same containers afterwards", async (t) => {
@@ -187,7 +187,7 @@ test("a removed container leaves nothing: no snapshot, no bundle, no file, no cg
   );
   await waitFor(async () => (await snapshots()) === before, {
     what: "the snapshots are gone",
-    limitMs: 20_000,
+    limitMs: 90_000,
   });
   for (const root of ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"]) {
     for (const id of ids) assert.equal(existsSync(join(root, it.host.namespace, id)), false);

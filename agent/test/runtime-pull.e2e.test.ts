@@ -75,7 +75,7 @@ test("callers share one pull; it ends when the last gives up", async ({ signal }
     it.runtime.pull(image("shared"), AbortSignal.any([signal, caller.signal])),
   );
   const failures = pulls.map((pull) => rejectsWith("ABORTED", pull));
-  await waitFor(() => registry.requests.length > before, { what: "it asks the registry", limitMs: 20_000 });
+  await waitFor(() => registry.requests.length > before, { what: "it asks the registry", limitMs: 90_000 });
   assert.equal(pulling().length, 1);
   callers[0]?.abort();
   callers[1]?.abort();
@@ -83,7 +83,7 @@ test("callers share one pull; it ends when the last gives up", async ({ signal }
   assert.equal(pulling().length, 1);
   callers[2]?.abort();
   await failures[2];
-  await waitFor(() => pulling().length === 0, { what: "its nerdctl is gone", limitMs: 20_000 });
+  await waitFor(() => pulling().length === 0, { what: "its nerdctl is gone", limitMs: 90_000 });
   assert.equal(registry.requests.length, before + 1);
 });
 

@@ -9,7 +9,7 @@ import { aContainerService, aRequest, aService, describeEvent, watchToEnd } from
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 const all = { namespace: "shop", labels: {} };
 
 test("one thing wrong with one resource stores none of them", limit, async (t) => {

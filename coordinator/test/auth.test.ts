@@ -6,7 +6,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { collected, until } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 const inShop = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };
 
 test("without a token nothing is answered but why", limit, async (t) => {

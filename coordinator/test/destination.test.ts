@@ -9,7 +9,7 @@ import { aContainerService, aRequest, aService, watchToEnd } from "./support/req
 import { collected } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 const web = "web.shop.svc.cluster.local:80";
 
 for (const listener of ["TLS", "plain text"] as const) {

@@ -4,7 +4,7 @@ import { networkInterfaces } from "node:os";
 import { test } from "node:test";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 const secret = "/api/v1/namespaces/shop/secrets/db";
 const canary = "hunter2-canary";
 

@@ -4,7 +4,7 @@ import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 
 test("it says that it lives and that it can work", limit, async (t) => {
   const world = await startWorld(t);

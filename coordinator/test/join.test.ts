@@ -9,7 +9,7 @@ import { HollowAgent, join } from "./support/hollow-agent.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 const denied = { code: status.PERMISSION_DENIED };
 
 async function tokenFor(world: World, nodeName = "", reusable = false): Promise<string> {

@@ -7,7 +7,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 /** So that time can be skipped without every stream counting as silent. */
 const calm = { heartbeatIntervalSeconds: 60 };
 

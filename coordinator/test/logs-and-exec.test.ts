@@ -13,7 +13,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { collected, settled, until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 const options = LogOptions.fromPartial({ follow: true, tailLines: 5 });
 
 test("logs go from the agent to the client until the agent ends them", limit, async (t) => {

@@ -5,7 +5,7 @@ import { aContainerService, aRequest, aService, watchToEnd } from "./support/req
 import { startWorld } from "./support/world.ts";
 
 test("a coordinator that starts anew knows the endpoints before any node is back", {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);

@@ -6,7 +6,7 @@ import { HollowAgent, waitingPod } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, aService, watchToEnd } from "./support/requests.ts";
 import { startWorld } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 /** For pods that have to wait for their node to come, however long that takes here. */
 const patient = { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 };
 

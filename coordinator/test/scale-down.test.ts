@@ -5,7 +5,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { startWorld } from "./support/world.ts";
 
 test("replicas are spread over nodes, and scaling down keeps the rest spread", {
-  timeout: 30_000,
+  timeout: 120_000,
 }, async (t) => {
   const world = await startWorld(t);
   const agents = await Promise.all(["n1", "n2", "n3"].map((name) => HollowAgent.start(world, { name })));

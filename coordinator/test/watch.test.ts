@@ -7,7 +7,7 @@ import { aContainerService, aRequest, aService, describeEvent, watchToEnd } from
 import { collected, settled, until } from "./support/until.ts";
 import { startWorld } from "./support/world.ts";
 
-const limit = { timeout: 30_000 };
+const limit = { timeout: 120_000 };
 const patient = { rollout: { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 } };
 
 test(

@@ -116,7 +116,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await host.nerdctl(["kill", "--signal", "KILL", id]);
     await waitFor(async () => restarts(await getPods(system)) === 1, {
       what: "the restart is told",
-      limitMs: 20_000,
+      limitMs: 90_000,
     });
     await waitForReadyPods(system, 4);
   });

@@ -38,7 +38,7 @@ export interface Containerd {
 // sun_path holds 108 bytes with the closing zero.
 const MAX_SOCKET_PATH_BYTES = 107;
 // Ready in under a second when idle; a loaded machine gets time.
-const READY_LIMIT_MS = 30_000;
+const READY_LIMIT_MS = 60_000;
 const STOP_GRACE_MS = 5_000;
 
 /** Starts one in `dir`, or takes over the one that runs there already. */

@@ -34,7 +34,7 @@ export async function aNode(
 }
 
 /** Waits until `condition` holds, looking every few milliseconds; fails after `limitMs`. */
-export async function until(condition: () => boolean, what: string, limitMs = 30_000): Promise<void> {
+export async function until(condition: () => boolean, what: string, limitMs = 90_000): Promise<void> {
   const deadline = performance.now() + limitMs;
   while (!condition()) {
     if (performance.now() > deadline) throw new Error(`not within ${limitMs} ms: ${what}`);
