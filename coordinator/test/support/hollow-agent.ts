@@ -19,6 +19,7 @@ import {
   PodPhase,
   PodStatus,
   type RenewResponse,
+  type ServiceState,
   type SessionRequest,
 } from "@forage/proto/forage/agent/v1/agent";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
@@ -40,6 +41,8 @@ export interface HollowAgentOptions {
   /** Default: they are sent. */
   readonly heartbeats?: boolean;
   readonly labels?: Readonly<Record<string, string>>;
+  /** Where it can announce addresses of load balancers. */
+  readonly networks?: readonly string[];
 }
 
 export interface KeyPair {
@@ -52,6 +55,8 @@ export class HollowAgent {
   readonly name: string;
   readonly assignments = new Map<string, PodAssignment>();
   readonly sessions: SessionRequest[] = [];
+  /** What it was told of services, by `namespace/name`. */
+  readonly services = new Map<string, ServiceState>();
   readonly claimRemovals: ClaimRef[] = [];
   readonly identityTokens: Record<string, IdentityToken>[] = [];
   /** What it was asked to measure last. */
@@ -110,7 +115,7 @@ export class HollowAgent {
       labels: { ...options.labels },
       address: options.address ?? "127.0.0.1",
       addresses: [],
-      networks: [],
+      networks: [...(options.networks ?? [])],
     };
     this.#send({
       $case: "hello",
@@ -207,6 +212,11 @@ export class HollowAgent {
       for (const uid of message.value.removals) this.assignments.delete(uid);
       this.claimRemovals.push(...message.value.claimRemovals);
       this.#assign(message.value.upserts);
+    }
+    if (message?.$case === "services") {
+      for (const { namespace, name } of message.value.removals) this.services.delete(`${namespace}/${name}`);
+      for (const service of message.value.upserts)
+        this.services.set(`${service.namespace}/${service.name}`, service);
     }
     if (message?.$case === "gateway") {
       this.gateway.take(message.value);
