@@ -80,6 +80,43 @@ for (const listener of ["TLS", "plain text"] as const) {
     },
   );
 
+  test(`over ${listener}, Linkerd's own bindings read routes and split traffic`, limit, async (t) => {
+    const world = await startWorld(t);
+    const ask = await asking(t, world, listener);
+    const service = (name: string) => {
+      const value = { target: name, ports: [{ name: "http", port: 80 }] };
+      return ForageResource.fromPartial({ name, spec: { $case: "service", value } });
+    };
+    const rules = [
+      { matches: [{ path: { type: "Exact", value: "/cart" }, method: "GET" }], timeout: { seconds: 3n } },
+      {
+        backends: [
+          { service: "v1", port: 80, weight: 90 },
+          { service: "v2", port: 80, weight: 10 },
+        ],
+      },
+    ];
+    const value = { targetService: "web", hostnames: ["web.example.com"], rules };
+    const route = ForageResource.fromPartial({ name: "canary", spec: { $case: "route", value } });
+    const resources = [service("web"), service("v1"), service("v2"), route];
+    await world.forage().applyResources(aRequest("a-1", resources));
+    const profiles = ask({ method: "getProfile", path: `${fqn}:80` });
+    let profile = await profiles.next();
+    while (!profile.routes?.length) profile = await profiles.next();
+    assert.deepEqual(profile.routes[0], {
+      condition: { all: { matches: [{ path: { regex: "/cart" } }, { method: { registered: "GET" } }] } },
+      responseClasses: [{ condition: { status: { min: 500, max: 599 } }, isFailure: true }],
+      metricsLabels: { route: "canary" },
+      timeout: "3s",
+    });
+    assert.deepEqual(
+      profile.dstOverrides?.map(({ authority, weight }) => `${authority} ${weight}`),
+      ["v1.shop.svc.cluster.local:80 90", "v2.shop.svc.cluster.local:80 10"],
+    );
+    const ref = { group: "forest.v1", kind: "Route", name: "canary", namespace: "shop" };
+    assert.deepEqual(profile.profileRef, { resource: ref });
+  });
+
   test(`over ${listener}, Linkerd's own bindings are told what they got wrong`, limit, async (t) => {
     const world = await startWorld(t);
     const ask = await asking(t, world, listener);

@@ -37,6 +37,7 @@ export interface LinkerdMessage {
   readonly routes?: readonly object[];
   readonly endpoint?: { readonly addr: LinkerdAddress; readonly metricLabels: object };
   readonly parentRef?: object;
+  readonly profileRef?: object;
 }
 
 interface LinkerdAddress {
