@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { ensureEnvoy } from "../lib/envoy.ts";
+import { type Pebble, startPebble } from "../lib/pebble.ts";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { waitFor } from "../lib/wait-for.ts";
+import { webManifest } from "../system/manifests.ts";
+import { waitForReadyPods } from "../system/pods.ts";
+import { freeAddresses, type System, startSystem, waitForReady } from "../system/system.ts";
+import { plainGet, SteadyClient, secureGet } from "../system/tls-client.ts";
+
+const limit = { timeout: 240_000 };
+const hostname = "shop.example.test";
+const lost = "lost.example.test";
+
+interface CertificateJson {
+  readonly hostname: string;
+  readonly state: string;
+  readonly message?: string;
+  readonly chainPem?: string;
+}
+
+interface RouteJson {
+  readonly name: string;
+  readonly kind: string;
+  readonly route?: {
+    readonly conditions?: readonly {
+      readonly type: string;
+      readonly status?: boolean;
+      readonly reason?: string;
+      readonly message?: string;
+    }[];
+  };
+}
+
+describe("certificates of an authority, by ACME through a real gateway", { concurrency: false }, () => {
+  let host: TestHost;
+  let system: System;
+  let pebble: Pebble;
+  let httpPort = 0;
+  let httpsPort = 0;
+
+  before(async () => {
+    const envoy = await ensureEnvoy();
+    host = await startTestHost();
+    const ports = (await freeAddresses(2)).map((address) => Number(address.split(":")[1]));
+    [httpPort = 0, httpsPort = 0] = ports;
+    pebble = await startPebble({ httpPort });
+    // Nobody answers there.
+    await pebble.resolve(lost, "127.0.0.9");
+    const { directory, caFile } = pebble;
+    system = await startSystem(host, {
+      coordinator: {
+        certificates: {
+          issuer: "acme",
+          acme: { directory, caFile, email: "ops@example.com", termsAgreed: true },
+        },
+      },
+      agent: {
+        labels: { "forage.dev/gateway": "" },
+        gateway: { envoy, address: "127.0.0.1", httpPort, httpsPort },
+      },
+    });
+    const applied = await system.forage(
+      ["apply", "--detach", "-f", "-"],
+      webManifest({ image: host.image, replicas: 1 }),
+    );
+    assert.equal(applied.exitCode, 0, applied.stderr);
+    await waitForReadyPods(system, 1);
+  }, limit);
+  after(async () => {
+    await host?.close();
+    await pebble?.close();
+  }, limit);
+
+  test(
+    "a route with tls and nothing else answers by HTTPS with the authority's certificate",
+    limit,
+    async () => {
+      await applyRoute("shop", hostname);
+      await certificate(hostname, ({ state }) => state === "ready");
+      const answer = await served();
+      assert.deepEqual([answer.status, answer.body.trim()], [200, "hello"]);
+      const plain = await plainGet(hostname, httpPort);
+      assert.equal(plain.status, 308);
+      assert.match(plain.location, /^https:\/\/shop\.example\.test/);
+      const condition = await conditionOf("shop");
+      assert.deepEqual([condition?.status, condition?.message ?? ""], [true, ""]);
+    },
+  );
+
+  test("another certificate takes its place without a connection or a request lost", limit, async () => {
+    const before = await served();
+    const client = await SteadyClient.start({ hostname, port: httpsPort, ca: pebble.root });
+    try {
+      await client.answered(5);
+      const { exitCode, stderr } = await system.forage(["certificate", "renew", hostname]);
+      assert.equal(exitCode, 0, stderr);
+      await waitFor(async () => (await served()).serial !== before.serial, {
+        what: "the gateway shows the other certificate",
+        limitMs: 90_000,
+        everyMs: 100,
+      });
+      await client.answered(5);
+    } finally {
+      client.stop();
+    }
+    assert.deepEqual(client.failures, []);
+    assert.equal(client.serial, before.serial, "the connection that was open is the one from before");
+  });
+
+  test("it outlives a kill -9 of the coordinator, and nothing is asked for anew", limit, async () => {
+    const before = await served();
+    const orders = ordersOf(pebble);
+    await system.coordinator.kill();
+    assert.equal((await served()).serial, before.serial, "the gateway needs no coordinator");
+    system.coordinator.start();
+    await waitForReady(system.http, system.coordinator);
+    await certificate(hostname, ({ state }) => state === "ready");
+    await applyRoute("second", "second.example.test");
+    await certificate("second.example.test", ({ state }) => state === "ready");
+    assert.equal((await served()).serial, before.serial);
+    assert.equal(ordersOf(pebble), orders + 1);
+  });
+
+  test(
+    "a hostname that the authority can't reach says so on its route, and others go on",
+    limit,
+    async () => {
+      await applyRoute("lost", lost);
+      const { message } = await certificate(lost, ({ state }) => state === "failed");
+      assert.match(message ?? "", /connection.*refused.*\(tried again at/i);
+      const condition = await conditionOf("lost");
+      assert.deepEqual([condition?.status ?? false, condition?.reason], [false, "IssueFailed"]);
+      assert.match(condition?.message ?? "", /lost\.example\.test: .*refused/i);
+      const events = await system.ask<{ reason: string }[]>(["events", "--for", `certificate/${lost}`]);
+      assert.ok(events.some(({ reason }) => reason === "CertificateFailed"));
+      assert.equal((await served()).status, 200);
+    },
+  );
+
+  async function applyRoute(name: string, host: string): Promise<void> {
+    const resources = [{ name, route: { targetService: "web", hostnames: [host], tls: {} } }];
+    const manifest = JSON.stringify({ namespace: "e2e", resources });
+    const { exitCode, stderr } = await system.forage(["apply", "--detach", "-f", "-"], manifest);
+    assert.equal(exitCode, 0, stderr);
+  }
+
+  function certificate(name: string, holds: (found: CertificateJson) => boolean): Promise<CertificateJson> {
+    let all: CertificateJson[] = [];
+    return waitFor(
+      async () => {
+        all = await system.ask<CertificateJson[]>(["certificate", "ls"]);
+        return all.find((found) => found.hostname === name && holds(found));
+      },
+      { what: `${name} is as expected`, limitMs: 150_000, everyMs: 200, explain: () => JSON.stringify(all) },
+    );
+  }
+
+  /** Once the gateway shows a certificate for it at all. */
+  function served() {
+    const get = () => secureGet({ hostname, port: httpsPort, ca: pebble.root }).catch(() => undefined);
+    return waitFor(get, { what: `${hostname} answers by HTTPS`, limitMs: 90_000, everyMs: 100 });
+  }
+
+  async function conditionOf(name: string) {
+    const routes = await system.ask<RouteJson[]>(["get", "routes", "-n", "e2e"]);
+    const conditions = routes.find((route) => route.name === name)?.route?.conditions ?? [];
+    return conditions.find(({ type }) => type === "CertificateReady");
+  }
+});
+
+function ordersOf({ readLog }: Pebble): number {
+  return readLog().match(/Added order/g)?.length ?? 0;
+}
