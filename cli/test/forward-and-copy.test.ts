@@ -15,7 +15,7 @@ import { type Result, runCommand } from "./run-command.ts";
 
 let fake: FakeCoordinator;
 let dir: string;
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 
 before(async () => {
   fake = await FakeCoordinator.start();

@@ -67,7 +67,7 @@ async function until(condition: () => boolean, what: string): Promise<void> {
 }
 
 /** A command that does not end fails its test instead of holding up all others. */
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 
 describe("a process", limit, () => {
   test("SIGINT while a rollout is followed: 130, and how to follow it on", async () => {

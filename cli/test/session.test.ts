@@ -35,7 +35,7 @@ function finish(call: ExecCall, exitCode: number): void {
 }
 
 /** A command that does not end fails its test instead of holding up all others. */
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 
 describe("exec", limit, () => {
   test("passes on the command as it is, the output by kind, and the exit code", async () => {

@@ -157,7 +157,7 @@ test("one apply_id sent by many at once is one rollout, or a conflict of content
     if (result.status === "rejected") assert.equal(result.reason.code, status.ALREADY_EXISTS);
 });
 
-test("a thousand pods are made, placed and reported", { timeout: 60_000 }, async (t) => {
+test("a thousand pods are made, placed and reported", { timeout: 180_000 }, async (t) => {
   const world = await startWorld(
     t,
     {},

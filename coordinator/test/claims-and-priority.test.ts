@@ -7,7 +7,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const one = { scaling: { replicas: 1 } };
 const claimRef = { namespace: "shop", kind: "claim", name: "data" };
 

@@ -6,7 +6,7 @@ import { aContainerService, aJob, aRequest, watchToEnd } from "./support/request
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const after = (names: string, extra: object = {}) => ({
   podConfig: { annotations: { "forage.dev/depends-on": names } },
   ...extra,

@@ -13,7 +13,7 @@ import { collected } from "./support/until.ts";
 import { virtualIpOf } from "./support/virtual-ip.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const fqn = "web.shop.svc.cluster.local";
 
 for (const listener of ["TLS", "plain text"] as const) {

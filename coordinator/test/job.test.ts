@@ -7,7 +7,7 @@ import { aJob, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 
 test("a job runs until its completions are reached, and its rollout says so", limit, async (t) => {
   const world = await startWorld(t);

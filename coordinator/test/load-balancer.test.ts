@@ -12,7 +12,7 @@ import { aRequest } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const networks = ["192.0.2.0/24"];
 const excluded = "forage.dev/exclude-from-load-balancers";
 const wished = "forage.dev/load-balancer-ip";

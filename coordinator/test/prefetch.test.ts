@@ -5,7 +5,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const recreate = { type: "Recreate" };
 
 async function apply(world: World, image: string, overrides: object = {}): Promise<string> {

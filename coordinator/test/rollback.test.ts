@@ -11,7 +11,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const service = { namespace: "shop", kind: "container_service", name: "web" };
 
 /** Pods of the image do as told, all others run. */

@@ -6,7 +6,7 @@ import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
 import { startWorld, type World } from "./support/world.ts";
 
-const limit = { timeout: 60_000 };
+const limit = { timeout: 180_000 };
 const change = { name: "n1", setTaints: [], removeTaints: [], setLabels: {}, removeLabels: [] };
 const taint = (effect: string, value = "") => ({ key: "example.com/broken", value, effect });
 

@@ -140,7 +140,7 @@ describe("services by name and address with real containers", { concurrency: fal
         (addresses) => addresses[0] === webIp,
         () => false,
       );
-    assert.ok(await answered());
+    await waitFor(answered, { what: "it answers", limitMs });
     await system.agent.kill();
     const killedMs = performance.now();
     system.agent.start();

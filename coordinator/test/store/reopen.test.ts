@@ -137,7 +137,7 @@ test("what is written in one turn shares a sync", async (t) => {
 /** What a writer says that is started in a network namespace of its own; killed if it starts writing. */
 async function complaintApart(dir: string): Promise<string> {
   const run = promisify(execFile)("unshare", ["--net", process.execPath, WRITER, dir, "1"], {
-    timeout: 10_000,
+    timeout: 60_000,
   });
   const outcome: unknown = await run.catch((error: unknown) => error);
   return outcome instanceof Error && "stderr" in outcome ? String(outcome.stderr) : "it did not fail";

@@ -10,7 +10,7 @@ import { toTimestamp } from "../../model/timestamp.ts";
 import { EvictionController } from "./controller.ts";
 
 test("what is left of a job's ended pod stays for its logs, whatever sends others away", {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async (t) => {
   const node = aNode({ name: "n1" });
   node.record.taints = [NodeTaint.fromPartial({ key: "gpu", effect: "NoExecute", addedAt: toTimestamp(1) })];

@@ -62,7 +62,7 @@ test("who says nothing of a node's loss stays for as long as is configured, and 
 });
 
 test("pods leave when their time is over, with the reason, and not before", {
-  timeout: 20_000,
+  timeout: 120_000,
 }, async (t) => {
   const { state, clock } = await start(t);
   const stopped = (name: string) => state.pod("shop", name)?.record.stoppingSince !== undefined;

@@ -9,7 +9,7 @@ import { type Store, StoreError } from "../../store/index.ts";
 import { PlacementController } from "./controller.ts";
 import { Unplaced } from "./unplaced.ts";
 
-const limit = { timeout: 20_000 };
+const limit = { timeout: 120_000 };
 
 test(
   "pods without a node are bound, the oldest first, and a full fleet says why it takes no more",

@@ -11,7 +11,7 @@ import { Unplaced } from "./unplaced.ts";
 
 /** Each field of a pod that says where it may run, on two nodes: the one it has to choose is always the second. */
 
-const limit = { timeout: 20_000 };
+const limit = { timeout: 120_000 };
 const zones = [node("a", { labels: { zone: "east" } }), node("b", { labels: { zone: "west" } })];
 const web = { matchLabels: { app: "web" } };
 const inWest = { key: "zone", operator: "In", values: ["west"] };

@@ -7,7 +7,7 @@ import { settled, until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
 import { WorkloadController } from "./controller.ts";
 
-const limit = { timeout: 20_000 };
+const limit = { timeout: 120_000 };
 
 test("replicas too long for one transaction are made all the same, once each", limit, async (t) => {
   const env = Array.from({ length: 10 }, (_, index) => {
