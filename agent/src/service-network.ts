@@ -117,10 +117,9 @@ export class HostServiceNetwork implements ServiceNetwork {
 
   networks(): readonly string[] {
     const { balancerInterface, hostInterfaces } = this.#options;
-    const all =
-      balancerInterface === undefined
-        ? connectedNetworks(linksOf(hostInterfaces())).map(({ cidr }) => cidr)
-        : ["0.0.0.0/0", "::/0"];
+    const links = linksOf(hostInterfaces());
+    const named = links.some(({ ifname }) => ifname === balancerInterface) ? ["0.0.0.0/0", "::/0"] : [];
+    const all = balancerInterface === undefined ? connectedNetworks(links).map(({ cidr }) => cidr) : named;
     return [...new Set(all.filter((cidr) => this.#families().includes(familyOf(cidr))))].sort();
   }
 

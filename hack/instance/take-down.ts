@@ -5,6 +5,7 @@ import { endProxies } from "../lib/gateway-remains.ts";
 import { unmountBelow } from "../lib/mounts.ts";
 import { removeNetworkRemains } from "../lib/network-remains.ts";
 import { clearNamespace } from "./clear-namespace.ts";
+import { dropHeldAddresses } from "./drop-held-addresses.ts";
 import {
   containerdNamespace,
   type Instance,
@@ -43,7 +44,10 @@ async function removeInstance(instance: Instance, dataDir: string, progress: Pro
     else await clearNamespace(instance.containerd.address, namespace);
     removeEmptyPlaces(namespace);
   });
-  await progress.step("networks removed", () => removeNetworkRemains(instance.id));
+  await progress.step("networks removed", async () => {
+    await dropHeldAddresses(paths.agentData);
+    await removeNetworkRemains(instance.id);
+  });
   await progress.step("files removed", async () => {
     await unmountBelow(paths.agentData);
     await unmountBelow(runDir);
