@@ -63,12 +63,14 @@ test("it is there again after a restart, unreadable to others, and a file that c
 
 async function open(t: TestContext, at?: string) {
   const dir = at ?? (await mkdtemp(join(tmpdir(), "forage-gateway-")));
-  if (at === undefined) t.after(() => rm(dir, { recursive: true }));
   const errors: unknown[] = [];
   const known = await KnownGateway.open({ dir, key, clock: systemClock, onError: (it) => errors.push(it) });
   let count = 0;
   known.subscribe(() => count++);
-  t.after(() => known.close());
+  t.after(async () => {
+    await known.close();
+    if (at === undefined) await rm(dir, { recursive: true });
+  });
   const take = (update: Update): void =>
     known.take(GatewayUpdate.fromPartial({ gateway: "default", ...update }));
   const told = (): number => {

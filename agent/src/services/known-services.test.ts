@@ -56,14 +56,16 @@ test("it is there again after a restart, and a file that can't be read is as goo
 
 async function open(t: TestContext, at?: string) {
   const dir = at ?? (await mkdtemp(join(tmpdir(), "forage-services-")));
-  if (at === undefined) t.after(() => rm(dir, { recursive: true }));
   const errors: unknown[] = [];
   const services = await KnownServices.open({
     dir,
     clock: systemClock,
     onError: (error) => errors.push(error),
   });
-  t.after(() => services.close());
+  t.after(async () => {
+    await services.close();
+    if (at === undefined) await rm(dir, { recursive: true });
+  });
   const changed: string[] = [];
   services.subscribe((keys) => changed.push(...keys));
   const take = (update: Update): void => services.take(ServiceUpdate.fromPartial(update));
