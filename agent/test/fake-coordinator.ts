@@ -10,6 +10,8 @@ import {
   type ConnectRequest,
   type ConnectResponse,
   EnrollmentServiceService,
+  type GatewayStatus,
+  type GatewayUpdate,
   type Hello,
   type NodeReport,
   type PodAssignment,
@@ -54,6 +56,8 @@ export class FakeCoordinator {
   readonly joins: string[] = [];
   /** The newest report. */
   node: NodeReport | undefined;
+  /** How the node said it is as a gateway, first to last. */
+  readonly gateway: GatewayStatus[] = [];
   readonly claimsRemoved: ClaimRef[] = [];
   /** In the order they came. */
   readonly metrics: PodMetricsSample[] = [];
@@ -155,6 +159,11 @@ export class FakeCoordinator {
     );
     const message = { $case: "identityTokens", value: { byPodUid } } as const;
     for (const stream of this.#streams) stream.write({ message });
+  }
+
+  /** What the node is to serve as a gateway. */
+  sendGateway(value: GatewayUpdate): void {
+    for (const stream of this.#streams) stream.write({ message: { $case: "gateway", value } });
   }
 
   /** Which pods are to be measured. */
@@ -283,6 +292,9 @@ export class FakeCoordinator {
         return;
       case "podMetrics":
         this.metrics.push(...message.value.pods);
+        return;
+      case "gateway":
+        this.gateway.push(message.value);
         return;
       case "claimsRemoved":
         this.claimsRemoved.push(...message.value.claims);

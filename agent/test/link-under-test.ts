@@ -29,6 +29,7 @@ export class LinkUnderTest {
   readonly states: LinkState[] = [];
   /** What it was asked to measure; undefined: by nobody any more. */
   readonly asked: (PodMetricsRequests | undefined)[] = [];
+  readonly gateway = new NoGateway();
   readonly link: CoordinatorLink;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
@@ -55,7 +56,7 @@ export class LinkUnderTest {
       pods: this.#assigned(),
       reader: new AssignmentReader(aHost(), new Map(), () => this.identity.authorityPem),
       services: new NoServices(),
-      gateway: new NoGateway(),
+      gateway: this.gateway,
       removeClaims: (claims) => {
         this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
       },

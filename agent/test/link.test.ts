@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
+import { GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { systemClock } from "../src/clock.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
@@ -247,6 +247,25 @@ test("pods are measured as the coordinator asks, for as long as it is there", as
   await coordinator.close();
   await until("nobody asks any more", () => agent.asked.length === 2);
   assert.equal(agent.asked[1], undefined);
+});
+
+test("what a gateway serves is handed on, and how it does is told, anew on each connection", async (t) => {
+  const coordinator = await startCoordinator(t);
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
+  const update = GatewayUpdate.fromPartial({ full: true, gateway: "default", version: 3n });
+  coordinator.sendGateway(update);
+  await until("it is handed on", () => agent.gateway.taken.length === 1);
+  assert.deepEqual(agent.gateway.taken, [update]);
+  assert.deepEqual(coordinator.gateway, [], "nothing is said of what nobody knows yet");
+  const status = { ready: true, message: "", proxyVersion: "1", version: 3n };
+  agent.gateway.become(status);
+  await until("it is told", () => coordinator.gateway.length === 1);
+  await coordinator.close();
+  const { authority, port } = coordinator;
+  const again = await startCoordinator(t, { authority, port });
+  await until("it is told to the next", () => again.gateway.length === 1);
+  assert.deepEqual([coordinator.gateway, again.gateway], [[status], [status]]);
 });
 
 test("claims to be removed are handed on, and their removal is told", async (t) => {

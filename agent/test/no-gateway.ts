@@ -1,16 +1,16 @@
-import type { GatewayStatus } from "@forage/proto/forage/agent/v1/agent";
+import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Gateway } from "../src/gateway/gateway.ts";
 
 /** Takes everything and serves nobody: for tests in which the gateway doesn't matter. */
 export class NoGateway implements Gateway {
-  taken = 0;
+  readonly taken: GatewayUpdate[] = [];
   #status: GatewayStatus | undefined;
   readonly #listeners = new Set<(status: GatewayStatus) => void>();
 
   start(): void {}
   restart(): void {}
-  take(): void {
-    this.taken++;
+  take(update: GatewayUpdate): void {
+    this.taken.push(update);
   }
   status(): GatewayStatus | undefined {
     return this.#status;

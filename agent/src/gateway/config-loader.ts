@@ -65,13 +65,13 @@ export class ConfigLoader {
     this.#clusters = new Map([...this.#clusters, ...next.clusters]);
     const clusters = await this.#bring("clusters", this.#clustersFile(services));
     if (clusters.kind === "refused") return clusters;
-    for (const name of ["http", "https"] as const) {
-      const routes = await this.#bring(name, next.routes[name]);
-      if (routes.kind === "refused") return routes;
-    }
+    // Nobody is sent to a port, or to a name on it, that isn't served yet.
+    const encrypted = await this.#bring("https", next.routes.https);
+    if (encrypted.kind === "refused") return encrypted;
     // One that can't be bound is no reason to leave the others as they were.
     const listeners = await this.#bring("listeners", next.listeners);
-    for (const name of ["http", "https"] as const) {
+    // With the first listener comes the first look at its routes.
+    for (const name of ["https", "http"] as const) {
       const routes = await this.#bring(name, next.routes[name]);
       if (routes.kind === "refused") return routes;
     }

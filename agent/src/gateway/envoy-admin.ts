@@ -4,7 +4,7 @@ import { request } from "node:http";
 export type Subscription = "listeners" | "clusters" | "http" | "https";
 
 export interface SubscriptionState {
-  /** Of the file's content that is in force; "" for none. */
+  /** Of the file's content that is in force; "" for none, and while it is still being prepared. */
   readonly version: string;
   /** How often a content was refused since Envoy started. */
   readonly rejected: number;
@@ -40,7 +40,12 @@ const STATS: Readonly<Record<string, Subscription>> = {
   "http.https.rds.https": "https",
 };
 const FILTER =
-  "^(listener_manager\\.lds|cluster_manager\\.cds|http\\.https?\\.rds\\.https?)\\.(version_text|update_rejected)$";
+  "^(listener_manager\\.(lds|total_listeners_warming)|cluster_manager\\.(cds|warming_clusters)|http\\.https?\\.rds\\.https?)(\\.version_text|\\.update_rejected)?$";
+/** Accepted, but waiting for a certificate or for endpoints: requests still go the old way. */
+const WARMING: Readonly<Record<string, Subscription>> = {
+  "listener_manager.total_listeners_warming": "listeners",
+  "cluster_manager.warming_clusters": "clusters",
+};
 
 /** Over the unix socket at `socketPath`. */
 export class EnvoyAdminSocket implements EnvoyAdmin {
@@ -63,7 +68,11 @@ export class EnvoyAdminSocket implements EnvoyAdmin {
   async subscriptions(): Promise<ReadonlyMap<Subscription, SubscriptionState>> {
     const text = await this.#text("GET", `/stats?type=All&filter=${encodeURIComponent(FILTER)}`);
     const found = new Map<Subscription, SubscriptionState>();
+    const warming = new Set<Subscription>();
     for (const line of text.split("\n")) {
+      const [gauge = "", count] = line.split(": ");
+      const prepared = WARMING[gauge];
+      if (prepared !== undefined && count !== "0") warming.add(prepared);
       const match = /^(.+)\.(version_text|update_rejected): "?(.*?)"?$/.exec(line);
       const name = STATS[match?.[1] ?? ""];
       if (match === null || name === undefined) continue;
@@ -73,6 +82,10 @@ export class EnvoyAdminSocket implements EnvoyAdmin {
         name,
         match[2] === "version_text" ? { ...known, version: value } : { ...known, rejected: Number(value) },
       );
+    }
+    for (const name of warming) {
+      const state = found.get(name);
+      if (state !== undefined) found.set(name, { ...state, version: "" });
     }
     return found;
   }
