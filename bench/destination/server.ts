@@ -2,6 +2,7 @@ import { pino } from "pino";
 import { systemClock } from "../../coordinator/src/control/clock.ts";
 import { Directory } from "../../coordinator/src/destination/directory.ts";
 import { startPlainDestination } from "../../coordinator/src/destination/plain-listener.ts";
+import { serverOptions } from "../../coordinator/src/rpc/server-options.ts";
 import { loadState } from "../../coordinator/src/state/follow.ts";
 import { State } from "../../coordinator/src/state/state.ts";
 import { createMemoryStore } from "../../coordinator/src/store/index.ts";
@@ -40,7 +41,7 @@ const listener = await startPlainDestination(
     stopping: running.signal,
     monotonicMs: clock.monotonicMs,
   },
-  { "grpc.max_concurrent_streams": 10_000, "grpc.keepalive_time_ms": 20_000 },
+  serverOptions,
 );
 
 answerLines((message: ToServer) => void change(message));

@@ -29,6 +29,7 @@ import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
+import { serverOptions } from "./rpc/server-options.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import type { State } from "./state/state.ts";
 import type { Store } from "./store/index.ts";
@@ -62,9 +63,6 @@ export interface Coordinator {
 const renewServerCertificateMs = 15 * 24 * 3600 * 1000;
 /** Time for clients to take in the end of their streams. */
 const closeGraceMs = 1_000;
-/** Proxies hold two streams per service, so the usual 100 would cap them at 50 services. */
-const maxStreamsPerConnection = 10_000;
-const maxMessageBytes = 4 * 1024 * 1024;
 
 /** Puts the parts together and opens the ports. */
 export async function startCoordinator(options: CoordinatorOptions): Promise<Coordinator> {
@@ -184,13 +182,6 @@ function openPlainDestination({ destination }: Config, services: ServicesOptions
     serverOptions,
   );
 }
-
-const serverOptions = {
-  "grpc.max_concurrent_streams": maxStreamsPerConnection,
-  "grpc.max_receive_message_length": maxMessageBytes,
-  "grpc.keepalive_time_ms": 20_000,
-  "grpc.keepalive_timeout_ms": 10_000,
-};
 
 function renewMaterial(
   reload: (material: TlsMaterial) => void,
