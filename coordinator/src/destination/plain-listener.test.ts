@@ -1,14 +1,46 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { connect } from "node:http2";
-import { test } from "node:test";
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type IncomingHttpHeaders,
+  type Settings,
+} from "node:http2";
+import { type TestContext, test } from "node:test";
 import { GetDestination } from "@forage/proto/destination";
+import { status } from "@grpc/grpc-js";
 import { pino } from "pino";
 import { State } from "../state/state.ts";
 import { Directory } from "./directory.ts";
-import { startPlainDestination } from "./plain-listener.ts";
+import { type PlainDestination, startPlainDestination } from "./plain-listener.ts";
 
 test("a client that has stopped reading doesn't hold up the end", { timeout: 60_000 }, async (t) => {
+  const { directory, listener, stopping } = await started(t);
+  const session = connectTo(t, listener, { initialWindowSize: 0 });
+  const call = callOf(session, "io.linkerd.proxy.destination.Destination/Get");
+  const request = { scheme: "", path: "web.shop.svc.cluster.local", contextToken: "" };
+  call.end(framed(GetDestination.encode(request).finish()));
+  await once(call, "response");
+  const gone = new Promise((resolve) => session.once("close", resolve));
+  stopping.abort();
+  await listener.close(50);
+  await gone;
+  assert.equal(directory.board.size.readers, 0);
+});
+
+// Proxies go on by profiles where there are no policies, but only after just this answer.
+for (const method of ["outbound.OutboundPolicies/Watch", "inbound.InboundServerPolicies/WatchPort"]) {
+  test(`${method} is said to be unimplemented`, { timeout: 60_000 }, async (t) => {
+    const { listener } = await started(t);
+    const call = callOf(connectTo(t, listener), `io.linkerd.proxy.${method}`);
+    call.end(framed(Buffer.alloc(0)));
+    const [headers] = (await once(call, "response")) as [IncomingHttpHeaders];
+    assert.equal(headers["grpc-status"], String(status.UNIMPLEMENTED));
+  });
+}
+
+async function started(t: TestContext) {
   const directory = new Directory({
     state: new State(),
     domain: "cluster.local",
@@ -27,28 +59,39 @@ test("a client that has stopped reading doesn't hold up the end", { timeout: 60_
     },
     {},
   );
-  const session = connect(`http://127.0.0.1:${listener.address.port}`, {
-    settings: { initialWindowSize: 0 },
+  t.after(async () => {
+    await listener.close(0);
+    directory.close();
   });
+  return { directory, listener, stopping };
+}
+
+function connectTo(
+  t: TestContext,
+  { address }: PlainDestination,
+  settings: Settings = {},
+): ClientHttp2Session {
+  const session = connect(`http://127.0.0.1:${address.port}`, { settings });
   session.on("error", () => undefined);
   t.after(() => session.destroy());
-  const call = session.request({
+  return session;
+}
+
+function callOf(session: ClientHttp2Session, method: string): ClientHttp2Stream {
+  const headers = {
     ":method": "POST",
-    ":path": "/io.linkerd.proxy.destination.Destination/Get",
+    ":path": `/${method}`,
     "content-type": "application/grpc",
     te: "trailers",
-  });
+  };
+  const call = session.request(headers);
   call.on("error", () => undefined);
-  const request = { scheme: "", path: "web.shop.svc.cluster.local", contextToken: "" };
-  const bytes = GetDestination.encode(request).finish();
+  return call;
+}
+
+/** As gRPC sends a message. */
+function framed(bytes: Uint8Array): Buffer {
   const header = Buffer.alloc(5);
   header.writeUInt32BE(bytes.length, 1);
-  call.end(Buffer.concat([header, bytes]));
-  await once(call, "response");
-  const gone = new Promise((resolve) => session.once("close", resolve));
-  stopping.abort();
-  await listener.close(50);
-  await gone;
-  assert.equal(directory.board.size.readers, 0);
-  directory.close();
-});
+  return Buffer.concat([header, bytes]);
+}
