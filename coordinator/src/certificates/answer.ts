@@ -49,9 +49,15 @@ export function troubleOf(
     const { error, retryAtMs = nowMs } = holding;
     return { reason: "IssueFailed", message: `${error} (${again(retryAtMs, nowMs)})` };
   }
-  if (pause !== undefined && pause.untilMs > nowMs)
+  if (pause !== undefined && pause.untilMs > nowMs && isNeeded(holding, nowMs))
     return { reason: "IssuerUnavailable", message: `${pause.error} (${again(pause.untilMs, nowMs)})` };
   return undefined;
+}
+
+/** That nothing is asked of the issuer matters to those alone who need something of it. */
+function isNeeded(holding: Holding | undefined, nowMs: number): boolean {
+  if (holding?.certificate === undefined || holding.renewalAskedAtMs !== undefined) return true;
+  return (holding.renewAtMs ?? 0) <= nowMs;
 }
 
 function warningOf(notAfterMs: number, trouble: Trouble | undefined, nowMs: number): string | undefined {

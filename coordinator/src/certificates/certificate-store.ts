@@ -51,8 +51,8 @@ export class CertificateStore {
   async loadPause(): Promise<Pause | undefined> {
     const stored = await this.#store.get(issuerPauseKey);
     if (stored === undefined) return undefined;
-    const { failures, error, until } = decodeRecord(IssuerPauseRecord, issuerPauseKey, stored.value);
-    return { failures, error, untilMs: toEpochMs(until) ?? 0 };
+    const { failures, error, until, asked } = decodeRecord(IssuerPauseRecord, issuerPauseKey, stored.value);
+    return { failures, error, untilMs: toEpochMs(until) ?? 0, asked };
   }
 
   async savePause(pause: Pause | undefined): Promise<void> {
@@ -61,8 +61,8 @@ export class CertificateStore {
       await this.#store.txn([], [{ kind: "delete", key }]);
       return;
     }
-    const { failures, error, untilMs } = pause;
-    const value = encodeRecord(IssuerPauseRecord, { failures, error, until: toTimestamp(untilMs) });
+    const { failures, error, untilMs, asked } = pause;
+    const value = encodeRecord(IssuerPauseRecord, { failures, error, until: toTimestamp(untilMs), asked });
     await this.#store.txn([], [{ kind: "put", key, value }]);
   }
 

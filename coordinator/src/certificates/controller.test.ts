@@ -276,6 +276,20 @@ test("asked to, it renews before the time and after a failure, but not sooner th
   await controller.close();
 });
 
+test("asked to, it doesn't wait for an issuer that was out of reach, but for one that asked for it", async () => {
+  const { controller, issuer } = await start();
+  controller.want(new Set(["a.test"]));
+  await issuer.answer("a.test", new IssueError("can't be reached", { blame: "issuer" }));
+  await kind(controller, "a.test", "IssuerUnavailable");
+  controller.renew("a.test");
+  await issuer.answer("a.test", new IssueError("busy", { blame: "issuer", retryAfterMs: 60_000 }));
+  await until("it is left alone again", () => controller.pause?.asked === true);
+  controller.renew("a.test");
+  await kind(controller, "a.test", "IssuerUnavailable");
+  assert.equal(issuer.asked.length, 2);
+  await controller.close();
+});
+
 test("certificates of another issuer serve until this one's have come", async () => {
   const before = await start();
   before.controller.want(new Set(["a.test"]));

@@ -138,6 +138,8 @@ export class CertificateController implements CertificateSource {
     const { retryAtMs, ...rest } = holding;
     const renewalAskedAtMs = this.#options.clock.nowMs();
     this.#keep({ ...rest, ...(holding.retryAtAsked && { retryAtMs }), renewalAskedAtMs });
+    if (this.#pause !== undefined && !this.#pause.asked)
+      this.#setPause({ ...this.#pause, untilMs: renewalAskedAtMs });
     this.#changed();
   }
 
@@ -210,11 +212,11 @@ export class CertificateController implements CertificateSource {
   }
 
   #succeed(hostname: string, certificate: NewCertificate): void {
-    const { random, events, log } = this.#options;
+    const { random, events, log, clock } = this.#options;
     const issuer = this.#issuer;
     const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
     this.#counts = { ...this.#counts, succeeded: this.#counts.succeeded + 1 };
-    this.#keep(succeeded(before, issuer.id, certificate, random()));
+    this.#keep(succeeded(before, issuer.id, certificate, { nowMs: clock.nowMs(), random: random() }));
     this.#setPause(undefined);
     events.record(issuedEvent(before, certificate, issuer.name));
     log.info({ hostname, notAfter: new Date(certificate.notAfterMs) }, "has a certificate");

@@ -26,6 +26,8 @@ export interface Pause {
   readonly failures: number;
   readonly error: string;
   readonly untilMs: number;
+  /** The issuer has asked for that wait. */
+  readonly asked: boolean;
 }
 
 export function emptyHolding(hostname: string, issuer: string): Holding {

@@ -15,12 +15,21 @@ const hostnameError = new IssueError("dns: no such name", { blame: "hostname" })
 const issuerError = new IssueError("can't be reached", { blame: "issuer" });
 
 test("a certificate is renewed at two thirds of its life, give or take a tenth of that", () => {
-  const certificate = { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: 900 };
+  const certificate = { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: 9_000_000 };
   const again = { ...before, failures: 4, error: "x", retryAtMs: 5, renewalAskedAtMs: 1 };
-  const after = succeeded(again, "acme", certificate, 0.5);
-  assert.deepEqual(after, { ...before, certificate, renewAtMs: 600 });
-  assert.equal(succeeded(before, "acme", certificate, 0).renewAtMs, 540);
-  assert.equal(succeeded(before, "acme", certificate, 1).renewAtMs, 660);
+  const after = succeeded(again, "acme", certificate, { nowMs: 0, random: 0.5 });
+  assert.deepEqual(after, { ...before, certificate, renewAtMs: 6_000_000 });
+  assert.equal(succeeded(before, "acme", certificate, { nowMs: 0, random: 0 }).renewAtMs, 5_400_000);
+  assert.equal(succeeded(before, "acme", certificate, { nowMs: 0, random: 1 }).renewAtMs, 6_600_000);
+});
+
+test("one that is due as it comes, because a clock is wrong, is asked for a day later at the most", () => {
+  const dayMs = 24 * 3_600_000;
+  const certificate = { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: 90 * dayMs };
+  const nowMs = 85 * dayMs;
+  assert.equal(succeeded(before, "acme", certificate, { nowMs, random: 0.5 }).renewAtMs, 86 * dayMs);
+  const short = { ...certificate, notAfterMs: 15_000 };
+  assert.equal(succeeded(before, "acme", short, { nowMs: 14_000, random: 0.5 }).renewAtMs, 19_000);
 });
 
 test("each failure of a hostname makes its next wait longer", () => {
@@ -42,6 +51,7 @@ test("that the issuer can't be reached isn't held against the hostname", () => {
     failures: 1,
     error: "can't be reached",
     untilMs: 10_050,
+    asked: false,
   });
 });
 
@@ -61,7 +71,8 @@ test("too many requests: the hostname waits as asked, all others for ten minutes
   const error = new IssueError("rateLimited", { blame: "rate", retryAfterMs: 3_600_000 });
   const after = failed(before, error, context);
   assert.deepEqual([after.retryAtMs, after.retryAtAsked], [3_610_000, true]);
-  assert.equal(pauseAfter(undefined, error, context)?.untilMs, 610_000);
+  const pause = pauseAfter(undefined, error, context);
+  assert.deepEqual([pause?.untilMs, pause?.asked], [610_000, true]);
 });
 
 test("a slip of the authority's doesn't stop us for years", () => {

@@ -10,6 +10,9 @@ const maxAskedMs = 7 * 24 * 3_600_000;
 const ratePauseMs = 60_000;
 const maxRatePauseMs = 600_000;
 
+/** One that seems to be due as it comes, since a clock is wrong, isn't asked for again and again. */
+const maxGapMs = 24 * 3_600_000;
+
 export interface OutcomeContext {
   readonly nowMs: number;
   /** From [0, 1). */
@@ -23,10 +26,11 @@ export function succeeded(
   holding: Holding,
   issuer: string,
   certificate: NewCertificate,
-  random: number,
+  { nowMs, random }: Pick<OutcomeContext, "nowMs" | "random">,
 ): Holding {
   const { hostname } = holding;
-  const renewal = renewAtMs(certificate, random);
+  const gapMs = Math.min(Math.max((certificate.notAfterMs - certificate.notBeforeMs) / 3, 1_000), maxGapMs);
+  const renewal = Math.max(renewAtMs(certificate, random), nowMs + gapMs);
   return { hostname, issuer, certificate, renewAtMs: renewal, failures: 0, error: "", retryAtAsked: false };
 }
 
@@ -57,7 +61,7 @@ export function pauseAfter(
   const askedMs = askedOf(error);
   if (error.blame === "rate") {
     const untilMs = nowMs + Math.min(askedMs || ratePauseMs, maxRatePauseMs);
-    return { failures: before?.failures ?? 0, error: error.message, untilMs };
+    return { failures: before?.failures ?? 0, error: error.message, untilMs, asked: true };
   }
   // Attempts that were on their way when the first one failed tell nothing new.
   if (before !== undefined && before.untilMs > nowMs && askedMs === 0) return before;
@@ -66,6 +70,7 @@ export function pauseAfter(
     failures,
     error: error.message,
     untilMs: nowMs + waitMs(issuerBackOff, failures, random, askedMs),
+    asked: askedMs > 0,
   };
 }
 

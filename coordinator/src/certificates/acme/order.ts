@@ -53,6 +53,9 @@ async function prove(
   if (challenge === undefined)
     throw new IssueError(`the authority offers no HTTP-01 challenge for ${hostname}`, { blame: "hostname" });
   const { token } = challenge;
+  // It becomes a part of a path.
+  if (!/^[A-Za-z0-9_-]{1,256}$/.test(token))
+    throw new IssueError("the authority's token is no token", { blame: "issuer" });
   const keyAuthorization = await acme.client.getChallengeKeyAuthorization(challenge);
   try {
     await challenges.post({ hostname, token, keyAuthorization }, signal);
