@@ -1,6 +1,6 @@
 import { createSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
-import type { IpFamily } from "./network/ip-family.ts";
+import { familyOf, type IpFamily } from "./network/ip-family.ts";
 import { contains6, type Ipv6Cidr } from "./network/ipv6-cidr.ts";
 
 // Any address will do for the choice of a way out; nothing is sent.
@@ -40,7 +40,9 @@ async function found6(coordinator: string, podCidr6: Ipv6Cidr): Promise<string |
 
 async function addressTowards(host: string, family: IpFamily): Promise<string | undefined> {
   try {
+    // An address is given back as it is, of whatever family.
     const { address } = await lookup(host, { family });
+    if (familyOf(address) !== family) return undefined;
     const socket = createSocket(family === 4 ? "udp4" : "udp6");
     try {
       await new Promise<void>((resolve, reject) => {
