@@ -28,6 +28,8 @@ export class HostUnderTest implements NetworkHost {
   readonly warnings: string[] = [];
   readonly #options: Partial<HostNetworkOptions>;
   readonly #t: TestContext;
+  readonly #networks: HostNetwork[] = [];
+  readonly #children: ChildProcess[] = [];
 
   private constructor(
     t: TestContext,
@@ -52,6 +54,8 @@ export class HostUnderTest implements NetworkHost {
     const root = await mkdtemp(join(tmpdir(), `forage-${instance}-network-`));
     const host = new HostUnderTest(t, instance, join(root, "network"), options);
     t.after(async () => {
+      for (const child of host.#children) child.kill("SIGKILL");
+      await Promise.all(host.#networks.map((network) => network.close()));
       await purge({ instance, dataDir: host.dataDir, restoreSysctls: false, run: runCommand });
       await rm(root, { recursive: true, force: true });
     });
@@ -59,7 +63,7 @@ export class HostUnderTest implements NetworkHost {
   }
 
   open(clock: Clock = systemClock, options: Partial<HostNetworkOptions> = {}): HostNetwork {
-    return new HostNetwork(
+    const network = new HostNetwork(
       {
         instance: this.instance,
         dataDir: this.dataDir,
@@ -81,6 +85,8 @@ export class HostUnderTest implements NetworkHost {
         },
       },
     );
+    this.#networks.push(network);
+    return network;
   }
 
   async reboot(): Promise<void> {
@@ -152,7 +158,7 @@ export class HostUnderTest implements NetworkHost {
       String(port),
     ];
     const child = spawn("ip", args, { stdio: ["ignore", "pipe", "inherit"] });
-    this.#t.after(() => child.kill("SIGKILL"));
+    this.#children.push(child);
     await once(child.stdout, "data");
     return child;
   }

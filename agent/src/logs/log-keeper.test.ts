@@ -20,12 +20,15 @@ function given(t: TestContext, options: Partial<LogKeeperOptions> & { dir?: stri
   const dir = mkdtempSync(join(options.dir ?? tmpdir(), "forage-keeper-"));
   const errors: unknown[] = [];
   const keeper = new LogKeeper({ clock: systemClock, onError: (_, error) => errors.push(error), ...options });
+  /** Of what writes and reads there beside the keeper, called before the directory goes. */
+  const stops: (() => unknown)[] = [];
   t.after(async () => {
+    for (const stop of stops) await stop();
     await keeper.close();
     rmSync(dir, { recursive: true });
     assert.deepEqual(errors, []);
   });
-  return { path: join(dir, "a.log"), keeper };
+  return { path: join(dir, "a.log"), keeper, stops };
 }
 
 const lines = (from: number, count: number) =>
@@ -46,7 +49,11 @@ async function readAll(source: AsyncIterable<Uint8Array>): Promise<string> {
 }
 
 /** A process that appends numbered lines as fast as it can, or as it is told to, like a shim does. */
-function startWriter(t: TestContext, path: string, count: number, batch: number) {
+function startWriter(
+  { path, stops }: Pick<ReturnType<typeof given>, "path" | "stops">,
+  count: number,
+  batch: number,
+) {
   const script = `const fs = require("node:fs");
     const fd = fs.openSync(process.argv[1], "a");
     let n = 0;
@@ -62,8 +69,11 @@ function startWriter(t: TestContext, path: string, count: number, batch: number)
     const child = spawn(process.execPath, ["-e", script, path, mode], {
       stdio: [mode === "free" ? "ignore" : "pipe", "ignore", "inherit"],
     });
-    t.after(() => child.kill("SIGKILL"));
     const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+    stops.push(() => {
+      child.kill("SIGKILL");
+      return ended;
+    });
     return { ended, more: () => void child.stdin?.write("x") };
   };
 }
@@ -73,11 +83,11 @@ for (const [where, dir] of [
   ["on tmpfs", "/dev/shm"],
 ] as const) {
   test(`a writer at full speed loses no line while its log is trimmed, ${where}`, async (t) => {
-    const { path } = given(t, { dir });
+    const { path, stops } = given(t, { dir });
     const file = new LogFile(path);
     const count = 3_000_000;
     writeFileSync(path, "");
-    const writer = startWriter(t, path, count, 50)("free");
+    const writer = startWriter({ path, stops }, count, 50)("free");
     let ended = false;
     void writer.ended.then(() => {
       ended = true;
@@ -99,10 +109,10 @@ for (const [where, dir] of [
 
 test("a log is kept within bounds", async (t) => {
   const trimmed: string[] = [];
-  const { path, keeper } = given(t, { maxBytes: 300_000, onTrim: (it) => trimmed.push(it) });
+  const { path, keeper, stops } = given(t, { maxBytes: 300_000, onTrim: (it) => trimmed.push(it) });
   writeFileSync(path, "");
   keeper.keep(path);
-  const writer = startWriter(t, path, 3_000_000, 50)("free");
+  const writer = startWriter({ path, stops }, 3_000_000, 50)("free");
   await writer.ended;
   const bounded = () => trimmed.length > 0 && statSync(path).blocks * 512 < 350_000;
   await waitUntil(bounded);
@@ -117,12 +127,12 @@ async function waitUntil(holds: () => boolean): Promise<void> {
 }
 
 test("a follower gets every line across rotations, and ends with its writer", async (t) => {
-  const { path, keeper } = given(t, { maxBytes: 100_000 });
+  const { path, keeper, stops } = given(t, { maxBytes: 100_000 });
   writeFileSync(path, "");
   keeper.keep(path);
   const count = 100_000;
   const ended = new AbortController();
-  const writer = startWriter(t, path, count, 1_000)("told");
+  const writer = startWriter({ path, stops }, count, 1_000)("told");
   void writer.ended.then(() => ended.abort());
   writer.more();
   let seen = 0;
@@ -149,7 +159,7 @@ test("a follower gets every line across rotations, and ends with its writer", as
 });
 
 test("a tail begins with the last lines, with all, or with what comes", async (t) => {
-  const { path, keeper } = given(t);
+  const { path, keeper, stops } = given(t);
   writeFileSync(path, lines(0, 100));
   const { signal } = new AbortController();
   assert.equal(await readAll(keeper.tail(path, { follow: false, signal })), lines(0, 100));
@@ -158,7 +168,7 @@ test("a tail begins with the last lines, with all, or with what comes", async (t
   const following = keeper.tail(path, { follow: true, signal, lines: 0 });
   // Where it begins is settled a little after the call: what is written before that doesn't come.
   const writing = setInterval(() => appendFileSync(path, "new\n"), 20);
-  t.after(() => clearInterval(writing));
+  stops.push(() => clearInterval(writing));
   const first = Buffer.from((await following.next()).value ?? []).toString();
   clearInterval(writing);
   assert.match(first, /^(new\n)+$/);
@@ -251,7 +261,7 @@ test("lines show when they came, and those of before a time are left out, also t
 });
 
 test("lines that came while no keeper was there show an interval", async (t) => {
-  const { path, keeper } = given(t);
+  const { path, keeper, stops } = given(t);
   const { signal } = new AbortController();
   writeFileSync(path, "watched\n");
   keeper.keep(path);
@@ -261,7 +271,7 @@ test("lines that came while no keeper was there show an interval", async (t) => 
   const laterMs = watchedMs + 3_600_000;
   utimesSync(path, laterMs / 1_000, laterMs / 1_000);
   const next = new LogKeeper({ clock: systemClock });
-  t.after(() => next.close());
+  stops.push(() => next.close());
   next.keep(path);
   await next.check();
   const text = await readAll(next.tail(path, { follow: false, signal, timestamps: true }));
@@ -273,12 +283,12 @@ test("lines that came while no keeper was there show an interval", async (t) => 
 });
 
 test("a follower with timestamps gets each line with its time, across rotations", async (t) => {
-  const { path, keeper } = given(t, { maxBytes: 100_000 });
+  const { path, keeper, stops } = given(t, { maxBytes: 100_000 });
   writeFileSync(path, "");
   keeper.keep(path);
   const count = 30_000;
   const ended = new AbortController();
-  const writer = startWriter(t, path, count, 1_000)("told");
+  const writer = startWriter({ path, stops }, count, 1_000)("told");
   void writer.ended.then(() => ended.abort());
   const beganMs = Date.now() - 1_000;
   writer.more();
