@@ -8,34 +8,37 @@ import type { TestContext } from "node:test";
 import { runCommand } from "../src/network/run-command.ts";
 import { askFrom } from "./host-under-test.ts";
 
-const BRIDGE = "lan0";
 export const PORT = 8_080;
 
 /** Some hosts on a network of their own: namespaces beside the one that the test runs in, joined by a bridge. */
 export class Lan {
   readonly #t: TestContext;
   readonly #dir: string;
+  readonly #name: string;
 
-  private constructor(t: TestContext, dir: string) {
+  private constructor(t: TestContext, dir: string, name: string) {
     this.#t = t;
     this.#dir = dir;
+    this.#name = name;
   }
 
-  static async make(t: TestContext): Promise<Lan> {
+  /** The number tells networks of one test file apart. */
+  static async make(t: TestContext, number: number): Promise<Lan> {
+    const name = `lan${number}`;
     const dir = await mkdtemp(join(tmpdir(), "forage-lan-"));
     t.after(async () => {
-      await runCommand("ip", ["link", "del", BRIDGE]);
+      await runCommand("ip", ["link", "del", name]);
       await rm(dir, { recursive: true, force: true });
     });
-    await runCommand("ip", ["link", "add", BRIDGE, "type", "bridge"]);
-    await runCommand("ip", ["link", "set", BRIDGE, "up"]);
-    return new Lan(t, dir);
+    await runCommand("ip", ["link", "add", name, "type", "bridge"]);
+    await runCommand("ip", ["link", "set", name, "up"]);
+    return new Lan(t, dir, name);
   }
 
   /** The host N has the addresses 192.0.2.N and 2001:db8::N, and says its name to everyone who asks on port 8080. */
   async host(number: number): Promise<LanHost> {
-    const name = `fgt-${pid}-lan${number}`;
-    const port = `lan-port${number}`;
+    const name = `fgt-${pid}-${this.#name}-${number}`;
+    const port = `${this.#name}-${number}`;
     const inside = ["-n", name];
     await runCommand("ip", ["netns", "add", name]);
     const children: ChildProcess[] = [];
@@ -45,7 +48,7 @@ export class Lan {
       await runCommand("ip", ["netns", "del", name]);
     });
     await runCommand("ip", ["link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", name]);
-    await runCommand("ip", ["link", "set", port, "master", BRIDGE, "up"]);
+    await runCommand("ip", ["link", "set", port, "master", this.#name, "up"]);
     await runCommand("ip", [...inside, "address", "add", `192.0.2.${number}/24`, "dev", "eth0"]);
     await runCommand("ip", [...inside, "address", "add", `2001:db8::${number}/64`, "dev", "eth0", "nodad"]);
     for (const link of ["lo", "eth0"]) await runCommand("ip", [...inside, "link", "set", link, "up"]);

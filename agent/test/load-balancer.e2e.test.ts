@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { type TestContext, test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
 import { Lan, type LanHost } from "./lan.ts";
 import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
 import { until } from "./until.ts";
@@ -9,139 +9,151 @@ const obstacle = whyNoOwnNetwork() ?? whyNoTools();
 if (obstacle === undefined) enterOwnNetwork();
 const limit = { skip: obstacle ?? false, timeout: 180_000 };
 
+let networks = 0;
+
 const V4 = "192.0.2.50";
 const V6 = "2001:db8::50";
 
-for (const ip of [V4, V6]) {
-  test(`who has asked for ${ip} before hears at once that another host has it now`, limit, async (t) => {
-    const { one, two, client } = await setUp(t);
-    await one.tell({ ips: [ip] });
-    assert.equal(await client.ask(ip), "host1");
-    assert.equal(await client.neighbour(ip), await one.hardwareAddress());
-    // The host that had it until now doesn't know yet.
-    await two.tell({ ips: [ip] });
-    await until(
-      "the client has heard",
-      async () => (await client.neighbour(ip)) === (await two.hardwareAddress()),
+// They mostly wait: for leases to end, and by chance.
+describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
+  for (const ip of [V4, V6]) {
+    test(`who has asked for ${ip} before hears at once that another host has it now`, limit, async (t) => {
+      const { one, two, client } = await setUp(t);
+      await one.tell({ ips: [ip] });
+      assert.equal(await client.ask(ip), "host1");
+      assert.equal(await client.neighbour(ip), await one.hardwareAddress());
+      // The host that had it until now doesn't know yet.
+      await two.tell({ ips: [ip] });
+      await until(
+        "the client has heard",
+        async () => (await client.neighbour(ip)) === (await two.hardwareAddress()),
+      );
+      assert.equal(await client.ask(ip), "host2");
+      await one.tell({ ips: [] });
+      await until("the host gives it up", async () => (await one.leaseOf(ip)) === undefined);
+      assert.equal(await client.ask(ip), "host2");
+    });
+
+    test(
+      `a host that hears nothing gives ${ip} up when another has it, and takes it again when nobody has`,
+      limit,
+      async (t) => {
+        const { one, two, client } = await setUp(t);
+        await one.tell({ ips: [ip] });
+        await one.tell({ ips: [ip], heard: false });
+        await two.tell({ ips: [ip] });
+        await until("the host gives way", async () => (await one.leaseOf(ip)) === undefined);
+        assert.equal(await client.ask(ip), "host2");
+        await two.kill();
+        await two.ip("address", "flush", "to", ip);
+        await until("the host takes it again", async () => (await one.leaseOf(ip)) !== undefined);
+        await until("it is reached there", async () => (await client.ask(ip)) === "host1");
+        const told = one.events.map((line) => line.split(" ")[0]);
+        assert.deepEqual(told, [
+          "load-balancer-announced",
+          "load-balancer-taken-over",
+          "load-balancer-left",
+          "load-balancer-announced",
+        ]);
+      },
     );
-    assert.equal(await client.ask(ip), "host2");
-    await one.tell({ ips: [] });
-    await until("the host gives it up", async () => (await one.leaseOf(ip)) === undefined);
-    assert.equal(await client.ask(ip), "host2");
-  });
+  }
 
   test(
-    `a host that hears nothing gives ${ip} up when another has it, and takes it again when nobody has`,
+    "of two hosts that hear nothing and both believe that they have it, one keeps it",
     limit,
     async (t) => {
       const { one, two, client } = await setUp(t);
-      await one.tell({ ips: [ip] });
-      await one.tell({ ips: [ip], heard: false });
-      await two.tell({ ips: [ip] });
-      await until("the host gives way", async () => (await one.leaseOf(ip)) === undefined);
-      assert.equal(await client.ask(ip), "host2");
-      await two.kill();
-      await two.ip("address", "flush", "to", ip);
-      await until("the host takes it again", async () => (await one.leaseOf(ip)) !== undefined);
-      await until("it is reached there", async () => (await client.ask(ip)) === "host1");
-      const told = one.events.map((line) => line.split(" ")[0]);
-      assert.deepEqual(told, [
-        "load-balancer-announced",
-        "load-balancer-taken-over",
-        "load-balancer-left",
-        "load-balancer-announced",
-      ]);
+      await two.connected(false);
+      await one.tell({ ips: [V4], heard: false });
+      await two.tell({ ips: [V4], heard: false });
+      for (const host of [one, two])
+        await until("each has it by itself", async () => (await host.leaseOf(V4)) !== undefined);
+      await two.connected(true);
+      const holders = async (): Promise<number> =>
+        (await Promise.all([one, two].map((host) => host.leaseOf(V4)))).filter((it) => it !== undefined)
+          .length;
+      await until("one of them gives way", async () => (await holders()) < 2);
+      await until(
+        "one of them has it",
+        async () => (await holders()) === 1 && /host[12]/.test(await client.ask(V4)),
+      );
     },
   );
-}
 
-test("of two hosts that hear nothing and both believe that they have it, one keeps it", limit, async (t) => {
-  const { one, two, client } = await setUp(t);
-  await two.connected(false);
-  await one.tell({ ips: [V4], heard: false });
-  await two.tell({ ips: [V4], heard: false });
-  for (const host of [one, two])
-    await until("each has it by itself", async () => (await host.leaseOf(V4)) !== undefined);
-  await two.connected(true);
-  const holders = async (): Promise<number> =>
-    (await Promise.all([one, two].map((host) => host.leaseOf(V4)))).filter((it) => it !== undefined).length;
-  await until("one of them gives way", async () => (await holders()) < 2);
-  await until(
-    "one of them has it",
-    async () => (await holders()) === 1 && /host[12]/.test(await client.ask(V4)),
+  test(
+    "without its coordinator a host goes on, and one without its agent until the end of the lease",
+    limit,
+    async (t) => {
+      const { one, client } = await setUp(t);
+      await one.tell({ ips: [V4, V6] });
+      await one.tell({ ips: [V4, V6], heard: false });
+      for (const ip of [V4, V6]) {
+        await until("some of the lease is over", async () => ((await one.leaseOf(ip)) ?? 20) < 18);
+        await until("it is renewed", async () => ((await one.leaseOf(ip)) ?? 0) > 18);
+      }
+      assert.equal(await client.ask(V4), "host1");
+      await one.kill();
+      for (const ip of [V4, V6])
+        await until("the kernel drops it", async () => (await one.leaseOf(ip)) === undefined);
+    },
   );
-});
 
-test(
-  "without its coordinator a host goes on, and one without its agent until the end of the lease",
-  limit,
-  async (t) => {
-    const { one, client } = await setUp(t);
-    await one.tell({ ips: [V4, V6] });
-    await one.tell({ ips: [V4, V6], heard: false });
-    for (const ip of [V4, V6]) {
-      await until("some of the lease is over", async () => ((await one.leaseOf(ip)) ?? 20) < 18);
-      await until("it is renewed", async () => ((await one.leaseOf(ip)) ?? 0) > 18);
-    }
-    await one.kill();
-    assert.equal(await client.ask(V4), "host1");
-    for (const ip of [V4, V6])
-      await until("the kernel drops it", async () => (await one.leaseOf(ip)) === undefined);
-  },
-);
-
-test("the only host that can announce an address keeps it without its agent", limit, async (t) => {
-  const { one } = await setUp(t);
-  await one.tell({ ips: [V4, V6], alone: true });
-  assert.deepEqual(
-    [await one.leaseOf(V4), await one.leaseOf(V6)],
-    [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
-  );
-  await one.tell({ ips: [V4, V6] });
-  for (const ip of [V4, V6]) await until("it has a lease", async () => ((await one.leaseOf(ip)) ?? 99) <= 20);
-});
-
-test(
-  "a new agent goes on with the addresses, and after a reboot announces them again without its coordinator",
-  limit,
-  async (t) => {
-    const { one, client } = await setUp(t);
-    await one.tell({ ips: [V4] });
-    await one.kill();
-    await one.tell({ ips: [V4], heard: false, started: false });
-    await until("it is renewed", async () => ((await one.leaseOf(V4)) ?? 0) > 18);
-    assert.deepEqual(one.events, [one.events[0]], "it was announced once");
-    await one.kill();
-    await one.ip("address", "flush", "to", V4);
-    await one.tell({ ips: [V4], heard: false, started: false });
-    assert.equal(await one.leaseOf(V4), undefined, "services have no rules yet");
-    await one.tell({ ips: [V4], heard: false });
-    await until("it is there again", async () => (await one.leaseOf(V4)) !== undefined);
-    assert.equal(await client.ask(V4), "host1");
-  },
-);
-
-test(
-  "what an agent before it has left is taken away, and what is the host's own is left alone",
-  limit,
-  async (t) => {
+  test("the only host that can announce an address keeps it without its agent", limit, async (t) => {
     const { one } = await setUp(t);
+    await one.tell({ ips: [V4, V6], alone: true });
+    assert.deepEqual(
+      [await one.leaseOf(V4), await one.leaseOf(V6)],
+      [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+    );
     await one.tell({ ips: [V4, V6] });
-    await one.kill();
-    await one.tell({ ips: [] });
-    for (const ip of [V4, V6]) await until("it is gone", async () => (await one.leaseOf(ip)) === undefined);
-    await one.ip("address", "add", `${V4}/32`, "dev", "eth0");
-    await one.tell({ ips: [V4] });
-    await until("it says so", () => one.events.some((line) => /by itself/.test(line)));
-    await one.tell({ ips: [] });
-    await one.tell({ ips: [V6] });
-    await until("the next is there", async () => (await one.leaseOf(V6)) !== undefined);
-    assert.equal(await one.leaseOf(V4), Number.POSITIVE_INFINITY);
-  },
-);
+    for (const ip of [V4, V6])
+      await until("it has a lease", async () => ((await one.leaseOf(ip)) ?? 99) <= 20);
+  });
+
+  test(
+    "a new agent goes on with the addresses, and after a reboot announces them again without its coordinator",
+    limit,
+    async (t) => {
+      const { one, client } = await setUp(t);
+      // Without an end, so that nothing of this depends on how long an agent takes to start.
+      await one.tell({ ips: [V4], alone: true });
+      await one.kill();
+      await one.tell({ ips: [V4], heard: false, started: false });
+      await until("the new agent has it", async () => ((await one.leaseOf(V4)) ?? 99) <= 20);
+      assert.deepEqual(one.events, [one.events[0]], "it was announced once");
+      await one.kill();
+      await one.ip("address", "flush", "to", V4);
+      await one.tell({ ips: [V4], heard: false, started: false });
+      assert.equal(await one.leaseOf(V4), undefined, "services have no rules yet");
+      await one.tell({ ips: [V4], heard: false });
+      await until("it is there again", async () => (await one.leaseOf(V4)) !== undefined);
+      assert.equal(await client.ask(V4), "host1");
+    },
+  );
+
+  test(
+    "what an agent before it has left is taken away, and what is the host's own is left alone",
+    limit,
+    async (t) => {
+      const { one } = await setUp(t);
+      await one.tell({ ips: [V4, V6], alone: true });
+      await one.kill();
+      await one.tell({ ips: [] });
+      for (const ip of [V4, V6]) await until("it is gone", async () => (await one.leaseOf(ip)) === undefined);
+      await one.ip("address", "add", `${V4}/32`, "dev", "eth0");
+      await one.tell({ ips: [V4] });
+      await until("it says so", () => one.events.some((line) => /by itself/.test(line)));
+      await one.tell({ ips: [] });
+      await one.tell({ ips: [V6] });
+      await until("the next is there", async () => (await one.leaseOf(V6)) !== undefined);
+      assert.equal(await one.leaseOf(V4), Number.POSITIVE_INFINITY);
+    },
+  );
+});
 
 async function setUp(t: TestContext): Promise<{ one: LanHost; two: LanHost; client: LanHost }> {
-  const lan = await Lan.make(t);
+  const lan = await Lan.make(t, networks++);
   return { one: await lan.host(1), two: await lan.host(2), client: await lan.host(3) };
 }
 
