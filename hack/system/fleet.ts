@@ -25,7 +25,7 @@ export interface Fleet {
 
 export interface FleetNode {
   readonly name: string;
-  /** Where the other nodes and this machine reach it. */
+  /** Where the other nodes and this machine reach it by IPv4; empty where it has none. */
   readonly address: string;
   /** The same by IPv6; empty in a fleet that has none. */
   readonly address6: string;
@@ -43,6 +43,8 @@ const readyLimitMs = 60_000;
 export interface FleetOptions {
   /** Hosts and pods have IPv6, too, and agents reach the coordinator by it. */
   readonly dualStack?: boolean;
+  /** So many of a fleet with both families, the last ones, have hosts without IPv4. */
+  readonly ipv6Only?: number;
   /** Services of type LoadBalancer get addresses of the nodes' network. */
   readonly balancers?: boolean;
 }
@@ -69,7 +71,7 @@ export async function startFleet(
 async function build(
   hosts: readonly TestHost[],
   coordinatorSettings: Readonly<Record<string, unknown>>,
-  { dualStack = false, balancers = false }: FleetOptions,
+  { dualStack = false, ipv6Only = 0, balancers = false }: FleetOptions,
 ): Promise<Omit<Fleet, "close">> {
   const [main] = hosts;
   if (main === undefined) throw new RangeError("a fleet has nodes");
@@ -125,7 +127,7 @@ async function build(
       await startNode({
         host,
         name: `n${index + 1}`,
-        address,
+        address: index < hosts.length - ipv6Only ? address : "",
         address6: ipv6 ? `${ipv6.hosts}${index + 2}` : "",
         bridge,
         gateway: `${prefix}.1`,
@@ -159,7 +161,7 @@ interface NodePlaces {
   readonly host: TestHost;
   readonly name: string;
   readonly address: string;
-  /** Empty: it has none. */
+  /** Empty where it has none, as `address`. */
   readonly address6: string;
   readonly bridge: string;
   readonly gateway: string;
@@ -189,11 +191,11 @@ async function startNode({
   await run("ip", ["link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", network]);
   await run("ip", ["link", "set", link, "master", bridge, "up"]);
   const inside = ["-n", network];
-  await run("ip", [...inside, "address", "add", `${address}/24`, "dev", "eth0"]);
+  if (address !== "") await run("ip", [...inside, "address", "add", `${address}/24`, "dev", "eth0"]);
   for (const it of ["lo", "eth0"]) await run("ip", [...inside, "link", "set", it, "up"]);
   if (address6 !== "")
     await run("ip", [...inside, "address", "add", `${address6}/64`, "dev", "eth0", "nodad"]);
-  await run("ip", [...inside, "route", "add", "default", "via", gateway]);
+  if (address !== "") await run("ip", [...inside, "route", "add", "default", "via", gateway]);
   writeFileSync(join(host.dir, "join-token"), token, { mode: 0o600 });
   const config = write(host, "agent", {
     dataDir: join(host.dir, "agent"),
@@ -209,7 +211,7 @@ async function startNode({
     nerdctl: host.nerdctlPath,
     cniBinDir: "/usr/lib/cni",
     http: { listen: "127.0.0.1:7602" },
-    advertiseAddress: address,
+    ...(address !== "" && { advertiseAddress: address }),
   });
   const connected = async (yes: boolean): Promise<void> => {
     await run("ip", ["link", "set", link, yes ? "up" : "down"]);
