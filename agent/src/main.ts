@@ -48,6 +48,7 @@ async function main(): Promise<void> {
   await lockDirectory(config.dataDir);
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log);
+  const runtime = makeRuntime(config);
   const agent = await Agent.start({
     config,
     version: VERSION,
@@ -55,7 +56,7 @@ async function main(): Promise<void> {
     random: Math.random,
     sessionId: randomUUID(),
     journalKeyFile: journalKeyFile(),
-    runtime: makeRuntime(config),
+    runtime,
     network: makeNetwork(config, log),
     networkFiles: new HostNetworkFiles({
       podsDir: join(config.dataDir, "pods"),
@@ -65,7 +66,7 @@ async function main(): Promise<void> {
       },
     }),
     services,
-    gateway: await openNodeGateway(config, services, log),
+    gateway: await openNodeGateway(config, services, runtime, log),
     devices: new HostDevices({ pool: config.devices, directory: join(config.dataDir, "devices") }),
     makeVolumes: (events) =>
       new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
@@ -148,6 +149,7 @@ function openServices(
 async function openNodeGateway(
   config: Config,
   services: HostServiceNetwork,
+  runtime: NerdctlRuntime,
   log: AgentLog,
 ): Promise<HostGateway> {
   const { dataDir, runDir, nodeName, instance, gateway: settings } = config;
@@ -155,6 +157,7 @@ async function openNodeGateway(
     ...{ dataDir, runDir, nodeName, instance, settings },
     key: await loadJournalKey({ dir: dataDir, file: journalKeyFile() }),
     services: services.known,
+    runtime,
     run: runCommand,
     clock: systemClock,
     onEvent: (event, fields) => log.info(fields, event),

@@ -65,6 +65,8 @@ export interface Settings {
 export interface GatewaySettings {
   /** Envoy's program; undefined: looked for. */
   readonly envoy: string | undefined;
+  /** Has Envoy for hosts that haven't. */
+  readonly image: string | undefined;
   /** Undefined: all of the host's. */
   readonly address: string | undefined;
   readonly httpPort: number;
@@ -89,6 +91,7 @@ export interface Setting<Value = unknown> {
 }
 
 const INSTANCE = /^[a-z0-9]{1,8}$/;
+const IMAGE = /^[a-zA-Z0-9][a-zA-Z0-9._/:@-]{0,499}$/;
 const DOMAIN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?){0,8}$/;
 // As the kernel takes them, but none that could be taken for an option.
 const INTERFACE = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}$/;
@@ -137,6 +140,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "logs.streams", shape: LOG_STREAMS.join("|"), read: oneOf(LOG_STREAMS) },
   { path: "loadBalancer.interface", shape: "NAME", read: matching(INTERFACE, "the name of an interface") },
   { path: "gateway.envoy", shape: "FILE", read: absolutePath },
+  { path: "gateway.image", shape: "IMAGE", read: matching(IMAGE, "an image's reference") },
   { path: "gateway.address", shape: "ADDRESS", read: anyAddress },
   { path: "gateway.httpPort", shape: "PORT", read: wholeNumber(1, 65_535) },
   { path: "gateway.httpsPort", shape: "PORT", read: wholeNumber(1, 65_535) },
@@ -225,6 +229,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     loadBalancer: { interface: get<string | undefined>("loadBalancer.interface", undefined) },
     gateway: {
       envoy: get<string | undefined>("gateway.envoy", undefined),
+      image: get<string | undefined>("gateway.image", undefined),
       address: get<string | undefined>("gateway.address", undefined),
       httpPort: get("gateway.httpPort", 80),
       httpsPort: get("gateway.httpsPort", 443),

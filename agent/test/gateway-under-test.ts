@@ -11,9 +11,10 @@ import { ensureEnvoy } from "../../hack/lib/envoy.ts";
 import { systemClock } from "../src/clock.ts";
 import { Places } from "../src/gateway/envoy/places.ts";
 import { EnvoyAdminSocket } from "../src/gateway/envoy-admin.ts";
+import { EnvoyProxy, type Launcher } from "../src/gateway/envoy-proxy.ts";
 import { HostGateway } from "../src/gateway/host-gateway.ts";
-import { HostProxy } from "../src/gateway/host-proxy.ts";
 import { KnownGateway } from "../src/gateway/known-gateway.ts";
+import { ProgramLauncher } from "../src/gateway/launch-program.ts";
 import { JournalKey } from "../src/journal/journal-key.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { KnownServices } from "../src/services/known-services.ts";
@@ -24,11 +25,14 @@ export type Host = NonNullable<Update["hosts"]>[number];
 export type Rule = NonNullable<Host["rules"]>[number];
 export type Service = NonNullable<Parameters<typeof ServiceUpdate.fromPartial>[0]["upserts"]>[number];
 
+/** Of a proxy that needs these directories. */
+export type MakeLauncher = (...directories: readonly string[]) => Launcher;
+
 /** A gateway on loopback with a real Envoy. Nothing of it is left after the test. */
 export class GatewayUnderTest {
   readonly dir: string;
   readonly ports: { readonly http: number; readonly https: number };
-  readonly proxy: HostProxy;
+  readonly proxy: EnvoyProxy;
   readonly admin: EnvoyAdminSocket;
   readonly places: Places;
   readonly events: string[] = [];
@@ -39,30 +43,30 @@ export class GatewayUnderTest {
   #version = 0n;
   #hasProxy = true;
 
-  private constructor(dir: string, program: string, ports: { http: number; https: number }) {
+  private constructor(dir: string, launcher: MakeLauncher, ports: { http: number; https: number }) {
     this.dir = dir;
     this.ports = ports;
     this.places = new Places(join(dir, "run"));
     this.admin = new EnvoyAdminSocket(this.places.adminSocket);
-    this.proxy = new HostProxy({
-      program,
+    this.proxy = new EnvoyProxy({
+      launcher: launcher(this.places.dir, dir),
       bootstrap: this.places.bootstrap,
       log: join(dir, "envoy.log"),
-      instance: "test",
-      systemd: false,
-      run: runCommand,
       clock: systemClock,
     });
   }
 
   static async start(
     t: TestContext,
-    options: { readonly program?: string | undefined } = {},
+    options: { readonly launcher?: MakeLauncher; readonly without?: boolean } = {},
   ): Promise<GatewayUnderTest> {
     const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
     const ports = { http: await freePort(), https: await freePort() };
-    const it = new GatewayUnderTest(dir, await ensureEnvoy(), ports);
-    it.#hasProxy = !("program" in options) || options.program !== undefined;
+    const program = await ensureEnvoy();
+    const fromHost = () =>
+      new ProgramLauncher({ program, instance: "test", systemd: false, run: runCommand });
+    const it = new GatewayUnderTest(dir, options.launcher ?? fromHost, ports);
+    it.#hasProxy = options.without !== true;
     t.after(async () => {
       t.diagnostic((await it.proxy.lastWords()).slice(-1_000));
       await it.gateway.close();

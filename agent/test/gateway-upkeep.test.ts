@@ -286,7 +286,7 @@ test("the access log is rotated, and goes on in a new file", async (t) => {
 });
 
 test("without Envoy, the node says what to do", async (t) => {
-  const gateway = await GatewayUnderTest.start(t, { program: undefined });
+  const gateway = await GatewayUnderTest.start(t, { without: true });
   gateway.take({ full: true });
   await until("it is told", () => gateway.gateway.status() !== undefined);
   const { ready, message } = gateway.gateway.status() ?? {};

@@ -10,7 +10,7 @@ import { type BootstrapOptions, bootstrapOf } from "./envoy/bootstrap.ts";
 import { shortHash } from "./envoy/json.ts";
 import type { EnvoyAdmin } from "./envoy-admin.ts";
 import type { Gateway } from "./gateway.ts";
-import { HostsInForce } from "./hosts-in-force.ts";
+import { HostsInForce, type Problem } from "./hosts-in-force.ts";
 import type { KnownGateway } from "./known-gateway.ts";
 import type { ProxyProgram } from "./proxy-program.ts";
 import { refusalIn } from "./refusal.ts";
@@ -60,7 +60,6 @@ export class HostGateway implements Gateway {
   #servicesChanged = new Set<string>();
   #config: { readonly loader: ConfigLoader; readonly hosts: HostsInForce } | undefined;
   #files: ConfigFiles | undefined;
-  #problems: readonly string[] = [];
   #proxyVersion = "";
   #failures = 0;
   #againAtMs = 0;
@@ -217,9 +216,9 @@ export class HostGateway implements Gateway {
     }
     this.#viewChanged = false;
     const { version } = known;
-    this.#problems = await this.#config.hosts.apply(known, services.services);
+    const found = await this.#config.hosts.apply(known, services.services);
     const ready = (await admin.listeners()).has("http");
-    this.#tell({ ready, message: this.#problems.join("; "), version });
+    this.#tell({ ready, message: found.map(problemText).join("; "), version, problems: problemsOfHosts(found) });
     if (ready) this.#failures = 0;
     if (this.#config.hosts.complete) return;
     // A port may become free.
@@ -274,16 +273,31 @@ export class HostGateway implements Gateway {
 
   #tell(news: Partial<GatewayStatus>): void {
     const version = this.#status?.version ?? 0n;
-    const { ready = false, message = "" } = news;
+    const { ready = false, message = "", problems = [] } = news;
     const status: GatewayStatus = {
       ready,
       message: message.slice(0, MESSAGE_LENGTH_MAX),
       proxyVersion: this.#proxyVersion,
       version: news.version ?? version,
+      problems,
     };
     if (this.#told && isDeepStrictEqual(status, this.#status)) return;
     this.#told = true;
     this.#status = status;
     for (const listener of this.#listeners) listener(status);
   }
+}
+
+/** Of more the message tells, as far as it goes. */
+const PROBLEMS_MAX = 200;
+
+function problemsOfHosts(problems: readonly Problem[]): GatewayHostProblem[] {
+  return problems
+    .filter(({ hostname }) => hostname !== "")
+    .slice(0, PROBLEMS_MAX)
+    .map(({ hostname, message }) => ({ hostname, message: message.slice(0, MESSAGE_LENGTH_MAX) }));
+}
+
+function problemText({ hostname, message }: Problem): string {
+  return hostname === "" ? message : `${hostname}: ${message}`;
 }

@@ -9,11 +9,18 @@ import { type RenderOptions, renderGateway } from "./render-gateway.ts";
 type Hosts = ReadonlyMap<string, GatewayHost>;
 type Services = ReadonlyMap<string, ServiceState>;
 
+/** What isn't in force as it is wanted. */
+export interface Problem {
+  /** Empty: it isn't one host's. */
+  readonly hostname: string;
+  readonly message: string;
+}
+
 interface Wanted {
   readonly hosts: Hosts;
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
   /** Told, in the order of hosts. */
-  readonly problems: readonly string[];
+  readonly problems: readonly Problem[];
 }
 
 /** Beyond so many tries to find out which hosts are at fault, those left over are left as they were together. */
@@ -49,7 +56,7 @@ export class HostsInForce {
   }
 
   /** Brings into force what can be; gives what can't, and why. Rejects when Envoy doesn't answer. */
-  async apply(view: GatewayView, services: Services): Promise<readonly string[]> {
+  async apply(view: GatewayView, services: Services): Promise<readonly Problem[]> {
     const wanted = this.#wantedOf(view);
     const load = (hosts: Hosts): Promise<Outcome> =>
       this.#loader.load(renderGateway(this.#at(view, wanted), hosts, this.#render), services);
@@ -60,7 +67,10 @@ export class HostsInForce {
       (host) => !this.#refused.has(host.hostname) && settled.get(host.hostname) !== host,
     );
     const outcome = await this.#join(settled, news, load);
-    const refused = [...this.#refused].map(([name, { reason }]) => `${name}: ${reason}`);
+    const refused = [...this.#refused].map(([hostname, { reason }]) => ({
+      hostname,
+      message: reason,
+    }));
     return [...wanted.problems, ...refused, ...outcome];
   }
 
@@ -88,7 +98,7 @@ export class HostsInForce {
     settled: Map<string, GatewayHost>,
     news: readonly GatewayHost[],
     load: (hosts: Hosts) => Promise<Outcome>,
-  ): Promise<string[]> {
+  ): Promise<Problem[]> {
     let good: Hosts = settled;
     let tries = 0;
     const groups = [news];
@@ -108,7 +118,7 @@ export class HostsInForce {
     if (last?.kind === "refused" && isOfRoutes(last)) last = await load(good);
     this.#accepted = good;
     this.complete = last?.kind !== "refused";
-    return last?.kind === "refused" ? [last.reason] : [];
+    return last?.kind === "refused" ? [{ hostname: "", message: last.reason }] : [];
   }
 }
 
@@ -118,7 +128,7 @@ function isOfRoutes(outcome: Outcome): boolean {
 }
 
 function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Wanted {
-  const problems: string[] = [];
+  const problems: Problem[] = [];
   const hosts = new Map<string, GatewayHost>();
   const certificates = new Map<string, GatewayCertificate>();
   const bad = new Map<string, string>();
@@ -131,14 +141,14 @@ function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertific
   for (const [name, host] of [...view.hosts].sort(([a], [b]) => (a < b ? -1 : 1))) {
     const problem = problemOfHost(host);
     if (problem === undefined) hosts.set(name, host);
-    else problems.push(`${name}: ${problem}`);
+    else problems.push({ hostname: name, message: problem });
     if (!endsTls(host)) continue;
     const { certificate } = host;
     const usable = certificates.has(certificate);
     const why = bad.get(certificate) ?? (usable ? undefined : "it has not come");
     if (why === undefined) continue;
     const effect = usable ? "the former goes on, for" : "no HTTPS for want of";
-    problems.push(`${name}: ${effect} certificate ${certificate}: ${why}`);
+    problems.push({ hostname: name, message: `${effect} certificate ${certificate}: ${why}` });
   }
   return { hosts, certificates, problems };
 }

@@ -3,13 +3,16 @@ import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { JournalKey } from "../journal/journal-key.ts";
 import type { RunCommand } from "../network/run-command.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { KnownServices } from "../services/known-services.ts";
 import type { GatewaySettings } from "../settings.ts";
 import { Places } from "./envoy/places.ts";
 import { EnvoyAdminSocket } from "./envoy-admin.ts";
+import { EnvoyProxy, type Launcher } from "./envoy-proxy.ts";
 import { HostGateway } from "./host-gateway.ts";
-import { HostProxy } from "./host-proxy.ts";
 import { KnownGateway } from "./known-gateway.ts";
+import { ContainerLauncher } from "./launch-container.ts";
+import { ProgramLauncher } from "./launch-program.ts";
 
 export interface OpenGatewayOptions {
   readonly settings: GatewaySettings;
@@ -21,6 +24,7 @@ export interface OpenGatewayOptions {
   readonly key: JournalKey;
   readonly services: Pick<KnownServices, "services" | "subscribe">;
   readonly run: RunCommand;
+  readonly runtime: ContainerRuntime;
   readonly clock: Clock;
   readonly onEvent: (event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
@@ -30,7 +34,7 @@ const PROGRAMS = ["/usr/lib/forage/envoy", "/usr/bin/envoy", "/usr/local/bin/env
 
 /** The gateway of a Linux host, as it was told before. */
 export async function openGateway(options: OpenGatewayOptions): Promise<HostGateway> {
-  const { settings, dataDir, runDir, nodeName: node, instance, clock, run, onEvent } = options;
+  const { settings, dataDir, runDir, nodeName: node, instance, clock, onEvent } = options;
   const dir = join(dataDir, "gateway");
   const places = new Places(join(runDir, "gateway"));
   const known = await KnownGateway.open({
@@ -38,13 +42,9 @@ export async function openGateway(options: OpenGatewayOptions): Promise<HostGate
     onError: (err) => onEvent("gateway-not-kept", { err }),
   });
   const program = settings.envoy ?? PROGRAMS.find((path) => existsSync(path));
-  const proxy =
-    program === undefined
-      ? undefined
-      : new HostProxy({
-          ...{ program, bootstrap: places.bootstrap, log: join(dir, "envoy.log"), instance, run, clock },
-          systemd: existsSync("/run/systemd/system"),
-        });
+  const launcher = launcherOf(program, [dir, places.dir], options);
+  const { bootstrap } = places;
+  const proxy = launcher && new EnvoyProxy({ launcher, bootstrap, log: join(dir, "envoy.log"), clock });
   const { connectionsMax, memoryLimitBytes, trustedProxies } = settings;
   return new HostGateway({
     ...{ known, services: options.services, proxy, clock, onEvent },
@@ -56,6 +56,19 @@ export async function openGateway(options: OpenGatewayOptions): Promise<HostGate
     },
     bootstrap: { places, node, instance, connectionsMax, memoryLimitBytes },
   });
+}
+
+/** The host's own goes before an image. */
+function launcherOf(
+  program: string | undefined,
+  directories: readonly string[],
+  { settings, instance, run, runtime, clock }: OpenGatewayOptions,
+): Launcher | undefined {
+  const systemd = existsSync("/run/systemd/system");
+  if (program !== undefined) return new ProgramLauncher({ program, instance, run, systemd });
+  const { image } = settings;
+  if (image === undefined) return undefined;
+  return new ContainerLauncher({ image, instance, runtime, directories, clock });
 }
 
 /** Every address of the host; that of IPv6 stands for both, where the kernel has it. */

@@ -1,0 +1,125 @@
+import { open, readdir, readFile, truncate } from "node:fs/promises";
+import { type Clock, pause } from "../clock.ts";
+import type { ProxyProgram } from "./proxy-program.ts";
+
+/** How Envoy's process is started; it must neither end with the agent nor be restarted by anyone else. */
+export interface Launcher {
+  /** For messages: the program's path, or the image. */
+  readonly name: string;
+  /** Its output is appended to `log`. Calls `ended` when it ends, if that is seen. Rejects with an Error that says what to do. */
+  start(args: readonly string[], log: string, ended: () => void): Promise<void>;
+  /** Removes what is left of it once it has ended. */
+  remove(): Promise<void>;
+}
+
+export interface EnvoyProxyOptions {
+  readonly launcher: Launcher;
+  readonly bootstrap: string;
+  /** Where its own messages go. */
+  readonly log: string;
+  readonly clock: Clock;
+}
+
+const LOG_KEPT_BYTES = 1024 * 1024;
+const WORDS_BYTES_MAX = 16 * 1024;
+const GONE_WITHIN_MS = 15_000;
+const LOOK_AGAIN_MS = 20;
+
+/**
+ * Envoy as a process of this host. Which one it is stands nowhere: the one whose command names our configuration. So there is no
+ * record that could be lost or be about another process.
+ */
+export class EnvoyProxy implements ProxyProgram {
+  readonly #options: EnvoyProxyOptions;
+  readonly #listeners = new Set<() => void>();
+  #pid: number | undefined;
+
+  constructor(options: EnvoyProxyOptions) {
+    this.#options = options;
+  }
+
+  get name(): string {
+    return this.#options.launcher.name;
+  }
+
+  async isRunning(): Promise<boolean> {
+    if (this.#pid !== undefined && (await this.#isOurs(this.#pid))) return true;
+    const [first, ...others] = await this.#find();
+    // Two of them would answer by turns, one with what was true once.
+    for (const pid of others) kill(pid);
+    this.#pid = first;
+    return first !== undefined;
+  }
+
+  async start(): Promise<void> {
+    const { launcher, bootstrap, log } = this.#options;
+    await shorten(log);
+    const args = [
+      ...["--config-path", bootstrap],
+      ...["--log-level", "warning", "--file-flush-interval-msec", "1000"],
+      // Restarts of that kind share memory by a number that is the same for all of a host.
+      "--disable-hot-restart",
+    ];
+    await launcher.start(args, log, () => {
+      for (const listener of this.#listeners) listener();
+    });
+  }
+
+  async kill(): Promise<void> {
+    const { clock, launcher } = this.#options;
+    const deadlineMs = clock.monotonicMs() + GONE_WITHIN_MS;
+    while (await this.isRunning()) {
+      for (const pid of await this.#find()) kill(pid);
+      if (clock.monotonicMs() > deadlineMs) throw new Error("Envoy can't be ended");
+      await pause(clock, LOOK_AGAIN_MS, new AbortController().signal);
+    }
+    await launcher.remove();
+  }
+
+  async lastWords(): Promise<string> {
+    const file = await open(this.#options.log, "r").catch(() => undefined);
+    if (file === undefined) return "";
+    try {
+      const { size } = await file.stat();
+      const length = Math.min(size, WORDS_BYTES_MAX);
+      const { buffer } = await file.read(Buffer.alloc(length), 0, length, size - length);
+      return buffer.toString();
+    } finally {
+      await file.close();
+    }
+  }
+
+  onExit(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  async #find(): Promise<number[]> {
+    const pids = (await readdir("/proc")).map(Number).filter((pid) => Number.isInteger(pid));
+    const found: number[] = [];
+    for (const pid of pids) if (await this.#isOurs(pid)) found.push(pid);
+    return found;
+  }
+
+  /** The shell that becomes Envoy counts, one that has ended doesn't. */
+  async #isOurs(pid: number): Promise<boolean> {
+    const line = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+    const words = line.split("\0");
+    const at = words.indexOf("--config-path");
+    return at > 0 && words[at + 1] === this.#options.bootstrap;
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has gone by itself.
+  }
+}
+
+/** Messages are few; those of long ago make room. */
+async function shorten(log: string): Promise<void> {
+  const kept = await readFile(log).catch(() => undefined);
+  if (kept !== undefined && kept.length > LOG_KEPT_BYTES) await truncate(log, 0);
+}
