@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { decodePodState, encodePodState, type PodState } from "./pod-state.ts";
 
 const FULL: PodState = {
-  sandbox: { namespacePath: "/run/netns/x", address: "10.0.0.2" },
+  sandbox: { namespacePath: "/run/netns/x", address: "10.0.0.2", address6: "fd64::2" },
   hostPorts: [{ container: "web", containerPort: 80, protocol: "UDP", hostPort: 20_000 }],
   containers: { web: { attempt: 2, restartCount: 1 } },
   outcome: "FAILED",
@@ -29,6 +29,7 @@ for (const [field, broken] of [
   ["attempt", { ...FULL, containers: { web: { attempt: -1, restartCount: 0 } } }],
   ["outcome", { ...FULL, outcome: "MAYBE" }],
   ["address", { ...FULL, sandbox: { namespacePath: "x" } }],
+  ["address6", { ...FULL, sandbox: { namespacePath: "x", address: "a", address6: 6 } }],
   [
     "message",
     {

@@ -56,6 +56,7 @@ test("a pod that runs, with its ports published, is ready and has nothing to exp
   assert.deepEqual([status.reason, status.message], ["", ""]);
   assert.deepEqual(status.containers[0]?.state, { kind: "running", startedAtMs: 5 });
   assert.equal(status.podIp, "10.0.0.2");
+  assert.deepEqual(status.podIps, ["10.0.0.2", "fd64::2"]);
 });
 
 test("without its ports it is not ready yet", () => {
@@ -314,7 +315,7 @@ function aView(shape: Shape): PodView {
     underWay: new Set(),
     images: shape.images ?? new Map([["main", { kind: "present" }]]),
     memory: {
-      sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2" },
+      sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2", address6: "fd64::2" },
       ports: [],
       containers: shape.memory === undefined ? {} : { main: shape.memory },
       removed,

@@ -5,7 +5,7 @@ import { EMPTY_MEMORY, type PodMemory } from "./pod.ts";
 import { fromPodState, toPodState } from "./stored-memory.ts";
 
 const FULL: PodMemory = {
-  sandbox: { podUid: "p", namespacePath: "/run/netns/x", address: "10.0.0.2" },
+  sandbox: { podUid: "p", namespacePath: "/run/netns/x", address: "10.0.0.2", address6: "fd64::2" },
   ports: [{ container: "main", containerPort: 80, protocol: "TCP", hostPort: 20_000 }],
   containers: {
     main: {

@@ -2,6 +2,7 @@ import type { Node, Pod, Taint } from "@forage/proto/forage/operator/v1/operator
 import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
+import { allAddresses } from "./addresses.ts";
 import { labelText, nodeState, nodeTrouble } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
 import { shortQuantity } from "./quantity.ts";
@@ -15,7 +16,7 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
       ["Node", node.name],
       ["Status", nodeState(node)],
       ["Why", nodeTrouble(node, nowMs)],
-      ["Address", report?.address ?? ""],
+      ["Address", allAddresses(report?.address ?? "", report?.addresses)],
       ["Labels", labelText(node.labels)],
       ["Gateway", gatewayText(node.gateway)],
       ["Taints", node.taints.map(taintText).join(", ")],

@@ -4,6 +4,7 @@ import type { ForageResource } from "@forage/proto/forest/v1/forage";
 import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
+import { allAddresses } from "./addresses.ts";
 import { labelText } from "./nodes.ts";
 import { hostPorts, podState, podTrouble } from "./pods.ts";
 import { age, dateTime, toMs, type WireTime } from "./timestamp.ts";
@@ -31,7 +32,7 @@ export function describePod(
         "Node",
         pod.nodeLost ? `${pod.node} (not heard of; what follows is the last that is known)` : pod.node,
       ],
-      ["Pod IP", status?.podIp ?? ""],
+      ["Pod IP", allAddresses(status?.podIp ?? "", status?.podIps)],
       ["Host ports", hostPorts(pod)],
       ["Labels", labelText(pod.labels)],
       ["Created", since(pod.createdAt)],
