@@ -41,6 +41,27 @@ test("maps come from the file as maps, from elsewhere as pairs", async () => {
   assert.deepEqual(other.labels, { zone: "b", rack: "2" });
 });
 
+test("a gateway's settings are a group of their own", async () => {
+  const { gateway } = await read(MINIMAL);
+  assert.deepEqual([gateway.httpPort, gateway.httpsPort, gateway.address], [80, 443, undefined]);
+  const other = await read(`${MINIMAL}gateway: { httpPort: 8080, address: "::1" }\n`, [
+    ...["--gateway-https-port", "8443", "--gateway-memory-limit", "2Gi"],
+    ...["--gateway-image", "registry.example:5000/envoy@sha256:0", "--gateway-envoy", "/opt/envoy"],
+  ]);
+  assert.deepEqual(other.gateway, {
+    ...{ httpPort: 8080, httpsPort: 8443, address: "::1", memoryLimitBytes: 2 ** 31, connectionsMax: 50_000 },
+    ...{ image: "registry.example:5000/envoy@sha256:0", envoy: "/opt/envoy", trustedProxies: 0 },
+  });
+  for (const bad of [
+    "address: example.com",
+    "httpPort: 0",
+    'image: "a b"',
+    "envoy: envoy",
+    "trustedProxies: 11",
+  ])
+    await assert.rejects(read(`${MINIMAL}gateway: { ${bad} }\n`), /gateway\./);
+});
+
 test("devices and runtime classes come from the file, or as text", async () => {
   const config = await read(`${MINIMAL}devices:
   example.com/fuse: [/dev/fuse]

@@ -23,6 +23,7 @@ export async function startBackend(
   t: TestContext,
   name: string,
   answer?: (seen: Seen, response: ServerResponse, request: IncomingMessage) => void,
+  address = "127.0.0.1",
 ): Promise<Backend> {
   const asked: Seen[] = [];
   const server = createServer((request, response) => {
@@ -37,7 +38,7 @@ export async function startBackend(
       response.end(JSON.stringify(seen));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => server.listen(0, address, resolve));
   t.after(
     () =>
       new Promise<void>((resolve) => {

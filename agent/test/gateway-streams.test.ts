@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { connect as connectHttp2, constants } from "node:http2";
 import { type TestContext, test } from "node:test";
 import {
@@ -44,6 +45,20 @@ test("WebSockets go through, over HTTP/1.1 and over HTTP/2", async (t) => {
   const [part] = await new Promise<[Buffer]>((resolve) => stream.once("data", (it: Buffer) => resolve([it])));
   assert.equal(part.toString(), "over h2");
   stream.close();
+});
+
+test("IPv6 and IPv4 come to the same port, and pods may have either", {
+  skip: existsSync("/proc/net/if_inet6") ? false : "the kernel has no IPv6",
+}, async (t) => {
+  const gateway = await GatewayUnderTest.start(t, { address: "::" });
+  const six = await startBackend(t, "six", undefined, "::1");
+  const endpoint = { pod: "p", node: "n2", hostIpv6: "::1", hostPorts: [six.port] };
+  gateway.serve(service("six", [], { endpoints: [endpoint] }));
+  await gateway.hosts({ hostname: HOST, rules: [to("six")] });
+  for (const host of ["127.0.0.1", "::1"]) {
+    const answer = await gateway.ask(HOST, "/", { host });
+    assert.equal(JSON.parse(answer.body).backend, "six");
+  }
 });
 
 test("bodies go through piece by piece, in both directions, however large", async (t) => {

@@ -42,6 +42,7 @@ export class GatewayUnderTest {
   services!: KnownServices;
   #version = 0n;
   #hasProxy = true;
+  #address = "127.0.0.1";
 
   private constructor(dir: string, launcher: MakeLauncher, ports: { http: number; https: number }) {
     this.dir = dir;
@@ -58,7 +59,7 @@ export class GatewayUnderTest {
 
   static async start(
     t: TestContext,
-    options: { readonly launcher?: MakeLauncher; readonly without?: boolean } = {},
+    options: { readonly launcher?: MakeLauncher; readonly without?: boolean; readonly address?: string } = {},
   ): Promise<GatewayUnderTest> {
     const dir = await mkdtemp(join(tmpdir(), "forage-gateway-"));
     const ports = { http: await freePort(), https: await freePort() };
@@ -67,6 +68,7 @@ export class GatewayUnderTest {
       new ProgramLauncher({ program, instance: "test", systemd: false, run: runCommand });
     const it = new GatewayUnderTest(dir, options.launcher ?? fromHost, ports);
     it.#hasProxy = options.without !== true;
+    it.#address = options.address ?? "127.0.0.1";
     t.after(async () => {
       t.diagnostic((await it.proxy.lastWords()).slice(-1_000));
       await it.gateway.close();
@@ -94,7 +96,7 @@ export class GatewayUnderTest {
     this.gateway = new HostGateway({
       ...{ known, services, proxy, admin, clock: systemClock },
       render: {
-        ...{ places, node: "n1", address: "127.0.0.1", ports: this.ports, trustedHops: 0 },
+        ...{ places, node: "n1", address: this.#address, ports: this.ports, trustedHops: 0 },
         accessLog: this.accessLog,
       },
       bootstrap: {

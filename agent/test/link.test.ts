@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
+import { GatewayStatus, GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { systemClock } from "../src/clock.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
@@ -258,7 +258,7 @@ test("what a gateway serves is handed on, and how it does is told, anew on each 
   await until("it is handed on", () => agent.gateway.taken.length === 1);
   assert.deepEqual(agent.gateway.taken, [update]);
   assert.deepEqual(coordinator.gateway, [], "nothing is said of what nobody knows yet");
-  const status = { ready: true, message: "", proxyVersion: "1", version: 3n };
+  const status = GatewayStatus.fromPartial({ ready: true, proxyVersion: "1", version: 3n });
   agent.gateway.become(status);
   await until("it is told", () => coordinator.gateway.length === 1);
   await coordinator.close();
