@@ -3,6 +3,8 @@
 const hostname = "kubernetes.io/hostname";
 /** Longer than it takes until the last host knows that a pod leaves. */
 const drainSeconds = 5;
+/** A machine that is busy makes no pod unready. */
+const timeoutSeconds = 30;
 
 /** The UDP port of `idle` workloads, on which nobody listens before the test does. */
 export const udpPort = 9_000;
@@ -26,7 +28,7 @@ export function web(version: string, replicas: number, name = "web"): object {
         { name: "POD", fieldRef: "metadata.name" },
       ],
       ports: [{ name: "http", containerPort: 8080 }],
-      readinessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1 },
+      readinessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1, timeoutSeconds },
       lifecycle: { preStop: { exec: { command: ["sleep", String(drainSeconds)] } } },
     },
   });
@@ -34,7 +36,8 @@ export function web(version: string, replicas: number, name = "web"): object {
 
 /** Ready for as long as it has the file `/tmp/ready`. */
 export function idle(name: string, podConfig: object, replicas = 1): object {
-  const probe = { exec: { command: ["test", "-e", "/tmp/ready"] }, periodSeconds: 1, failureThreshold: 1 };
+  const exec = { command: ["test", "-e", "/tmp/ready"] };
+  const probe = { exec, periodSeconds: 1, timeoutSeconds, failureThreshold: 1 };
   return workload(name, replicas, {
     podConfig: { terminationGracePeriodSeconds: 1, ...podConfig },
     container: {
