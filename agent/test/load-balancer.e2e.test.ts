@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, type TestContext, test } from "node:test";
+import { LEASE_SECONDS } from "../src/load-balancer/plan-holding.ts";
 import { Lan, type LanHost } from "./lan.ts";
 import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
 import { until } from "./until.ts";
@@ -19,11 +20,12 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
   for (const ip of [V4, V6]) {
     test(`who has asked for ${ip} before hears at once that another host has it now`, limit, async (t) => {
       const { one, two, client } = await setUp(t);
-      await one.tell({ ips: [ip] });
+      // Without an end: nothing of this depends on how busy the machine is.
+      await one.tell({ ips: [ip], alone: true });
       assert.equal(await client.ask(ip), "host1");
       assert.equal(await client.neighbour(ip), await one.hardwareAddress());
       // The host that had it until now doesn't know yet.
-      await two.tell({ ips: [ip] });
+      await two.tell({ ips: [ip], alone: true });
       await until(
         "the client has heard",
         async () => (await client.neighbour(ip)) === (await two.hardwareAddress()),
@@ -41,7 +43,7 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
         const { one, two, client } = await setUp(t);
         await one.tell({ ips: [ip] });
         await one.tell({ ips: [ip], heard: false });
-        await two.tell({ ips: [ip] });
+        await two.tell({ ips: [ip], alone: true });
         await until("the host gives way", async () => (await one.leaseOf(ip)) === undefined);
         assert.equal(await client.ask(ip), "host2");
         await two.kill();
@@ -49,12 +51,7 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
         await until("the host takes it again", async () => (await one.leaseOf(ip)) !== undefined);
         await until("it is reached there", async () => (await client.ask(ip)) === "host1");
         const told = one.events.map((line) => line.split(" ")[0]);
-        assert.deepEqual(told, [
-          "load-balancer-announced",
-          "load-balancer-taken-over",
-          "load-balancer-left",
-          "load-balancer-announced",
-        ]);
+        assert.match(told.join(), /announced.*taken-over.*left.*announced/);
       },
     );
   }
@@ -89,10 +86,13 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
       await one.tell({ ips: [V4, V6] });
       await one.tell({ ips: [V4, V6], heard: false });
       for (const ip of [V4, V6]) {
-        await until("some of the lease is over", async () => ((await one.leaseOf(ip)) ?? 20) < 18);
-        await until("it is renewed", async () => ((await one.leaseOf(ip)) ?? 0) > 18);
+        await until(
+          "some of the lease is over",
+          async () => ((await one.leaseOf(ip)) ?? LEASE_SECONDS) < LEASE_SECONDS - 2,
+        );
+        await until("it is renewed", async () => ((await one.leaseOf(ip)) ?? 0) > LEASE_SECONDS - 2);
       }
-      assert.equal(await client.ask(V4), "host1");
+      await until("it is reached there", async () => (await client.ask(V4)) === "host1");
       await one.kill();
       for (const ip of [V4, V6])
         await until("the kernel drops it", async () => (await one.leaseOf(ip)) === undefined);
@@ -108,7 +108,7 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
     );
     await one.tell({ ips: [V4, V6] });
     for (const ip of [V4, V6])
-      await until("it has a lease", async () => ((await one.leaseOf(ip)) ?? 99) <= 20);
+      await until("it has a lease", async () => ((await one.leaseOf(ip)) ?? 99) <= LEASE_SECONDS);
   });
 
   test(
@@ -120,7 +120,7 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
       await one.tell({ ips: [V4], alone: true });
       await one.kill();
       await one.tell({ ips: [V4], heard: false, started: false });
-      await until("the new agent has it", async () => ((await one.leaseOf(V4)) ?? 99) <= 20);
+      await until("the new agent has it", async () => ((await one.leaseOf(V4)) ?? 99) <= LEASE_SECONDS);
       assert.deepEqual(one.events, [one.events[0]], "it was announced once");
       await one.kill();
       await one.ip("address", "flush", "to", V4);
@@ -128,7 +128,7 @@ describe("addresses of load balancers on a network", { concurrency: 3 }, () => {
       assert.equal(await one.leaseOf(V4), undefined, "services have no rules yet");
       await one.tell({ ips: [V4], heard: false });
       await until("it is there again", async () => (await one.leaseOf(V4)) !== undefined);
-      assert.equal(await client.ask(V4), "host1");
+      await until("it is reached there", async () => (await client.ask(V4)) === "host1");
     },
   );
 

@@ -43,6 +43,29 @@ describe("get", () => {
     ]);
   });
 
+  test("where a load balancer is reached, and by which node", async () => {
+    const service = {
+      kind: "service",
+      name: "web",
+      virtualIps: ["10.96.0.5"],
+      loadBalancerIps: ["192.0.2.50", "2001:db8::50"],
+    };
+    fake.answers.listResources = () => ({ resources: [aResource({ ...service, announcedBy: "n1" })] });
+    assert.match(
+      (await forage("get services")).stdout,
+      / 10\.96\.0\.5 outside:192\.0\.2\.50 outside:2001:db8::50 /,
+    );
+    fake.answers.listEndpoints = () => ({ endpoints: [] });
+    fake.answers.listPods = () => ({ pods: [] });
+    fake.answers.getRollout = () => aRollout([]);
+    assert.match(
+      (await forage("describe service/web")).stdout,
+      /Load balancer: +192\.0\.2\.50, 2001:db8::50, announced by n1\n/,
+    );
+    fake.answers.listResources = () => ({ resources: [aResource(service)] });
+    assert.match((await forage("describe service/web")).stdout, /2001:db8::50, announced by no node\n/);
+  });
+
   test("all namespaces", async () => {
     fake.answers.listResources = () => ({ resources: [aResource({ namespace: "shop" })] });
     const { stdout } = await forage("get -A -o wide");

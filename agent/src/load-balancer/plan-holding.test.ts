@@ -12,10 +12,10 @@ const held = [{ ip, interface: "eth0" }];
 describe("what a host does about the addresses that it announces", () => {
   for (const [what, fields, expected, problem] of [
     ["none", {}, []],
-    ["a new one", { wanted }, [`hold ${ip} eth0 for 20 s, new`]],
+    ["a new one", { wanted }, [`hold ${ip} eth0 for 30 s, new`]],
     ["a new one that no other node could take", { wanted: [{ ip, alone: true }] }, [`hold ${ip} eth0, new`]],
-    ["one that it has", { wanted, held, links: holding }, [`hold ${ip} eth0 for 20 s`]],
-    ["one that someone took off the interface", { wanted, held }, [`hold ${ip} eth0 for 20 s, new`]],
+    ["one that it has", { wanted, held, links: holding }, [`hold ${ip} eth0 for 30 s`]],
+    ["one that someone took off the interface", { wanted, held }, [`hold ${ip} eth0 for 30 s, new`]],
     ["one that goes elsewhere", { held, links: holding }, [`drop ${ip} eth0`]],
     ["one that is gone already", { held }, [`forget ${ip} eth0`]],
     [
@@ -26,7 +26,7 @@ describe("what a host does about the addresses that it announces", () => {
     [
       "one for which the operator names another interface",
       { wanted, held, links: holding, interface: "eth1" },
-      [`drop ${ip} eth0`, `hold ${ip} eth1 for 20 s, new`],
+      [`drop ${ip} eth0`, `hold ${ip} eth1 for 30 s, new`],
     ],
     [
       "one of no network of its own",
@@ -39,7 +39,7 @@ describe("what a host does about the addresses that it announces", () => {
     [
       "one that it has, before that",
       { wanted, held, links: holding, started: false },
-      [`hold ${ip} eth0 for 20 s`],
+      [`hold ${ip} eth0 for 30 s`],
     ],
     ["one that it had before a reboot, before that", { wanted, held, started: false }, []],
     ["one that went elsewhere, before that", { held, links: holding, started: false }, [`drop ${ip} eth0`]],

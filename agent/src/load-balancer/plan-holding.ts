@@ -42,9 +42,9 @@ export interface HoldingPlan {
 
 /**
  * The kernel drops an address that was not renewed for so long: a host whose agent is dead can't be told that another node took over.
- * Several times the renewals' interval, and longer than an agent takes to start anew.
+ * Several times the renewals' interval, and longer than an agent takes to start anew on a busy host.
  */
-export const LEASE_SECONDS = 20;
+export const LEASE_SECONDS = 30;
 
 /** Pure: what leads from the addresses that the host has to those that it is to have. The host's own are never touched. */
 export function planHolding(input: HoldingInput): HoldingPlan {
