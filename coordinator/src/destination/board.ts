@@ -17,6 +17,9 @@ const defaultMaxReaders = 50_000;
 /** Readers woken in one go. The first have their message on the way before the last are looked at. */
 const wakeAtOnce = 64;
 
+/** Topics looked at in one go: of thousands that one change concerns, none holds up all else. */
+const lookAtOnce = 128;
+
 /** All topics that have readers. A change is looked at once per topic that it concerns, however many streams there are. */
 export class Board {
   readonly #options: Required<BoardOptions>;
@@ -91,7 +94,10 @@ export class Board {
   }
 
   #run(): void {
+    let looks = lookAtOnce;
     for (const topic of this.#dirty) {
+      if (looks-- === 0) break;
+      this.#dirty.delete(topic);
       const before = topic.dependsOn;
       const isNew = topic.refresh();
       if (!sameKeys(before, topic.dependsOn)) {
@@ -100,14 +106,13 @@ export class Board {
       }
       if (isNew) for (const wake of topic.readers) this.#toWake.add(wake);
     }
-    this.#dirty.clear();
     let left = wakeAtOnce;
     for (const wake of this.#toWake) {
       if (left-- === 0) break;
       this.#toWake.delete(wake);
       wake();
     }
-    if (this.#toWake.size > 0) this.#schedule();
+    if (this.#dirty.size > 0 || this.#toWake.size > 0) this.#schedule();
   }
 
   #depend(dependent: Topic<unknown> | (() => void), keys: readonly string[]): void {

@@ -13,7 +13,7 @@ export interface DirectoryOptions {
   readonly state: State;
   /** For example `cluster.local`. */
   readonly domain: string;
-  /** Looked at again whenever a service changes. */
+  /** Looked at again whenever an address of a service changes, or a service that had one. */
   readonly virtualIps: VirtualIpLookup;
   /** Runs later, and lets the world outside in between: `setImmediate`. */
   readonly defer: (run: () => void) => void;

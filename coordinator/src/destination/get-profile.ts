@@ -22,11 +22,11 @@ export function getProfile(
   const path = parseProfilePath(request.path, directory.domain);
   if (authorize && path.kind === "service") assertNamespace(context.caller, context.method, path.namespace);
   const { node } = readContextToken(request.contextToken);
-  const subject = profileSubject(path, path.kind === "address" ? node : "", directory);
+  const subject = () => profileSubject(path, node, directory);
   // Whose an address is turns out only now, and can change; what others have there is as good as unknown.
   const instead = ({ namespace }: ToldProfile): readonly Buffer[] | undefined =>
     namespace === undefined || !authorize || mayRead(context, namespace) ? undefined : [nothingKnown()];
-  const reader = new Reader(directory.board, { subject: () => subject, instead }, sink);
+  const reader = new Reader(directory.board, { subject, instead }, sink);
   return () => reader.close();
 }
 

@@ -7,13 +7,13 @@ import { addressKey } from "./address.ts";
 /** What topics depend on, by name. */
 export const dependency = {
   service: (namespace: string, name: string): string => resourceKey(namespace, "service", name),
-  /** Any service: who has which virtual IP, who stands before a pod. */
-  services: "services",
+  /** Any service of a namespace: who stands before a pod. */
+  services: (namespace: string): string => `services/${namespace}`,
   /** The routes of a namespace, also those declared with services. */
   routes: (namespace: string): string => `routes/${namespace}`,
   /** The pods of a workload, and the nodes that they are on. */
   workload: (key: string): string => `workload/${key}`,
-  /** What answers at an IP address: a pod's own or its node's. */
+  /** What answers at an IP address: a service's, a pod's own or its node's. */
   address: (ip: string): string => `address/${addressKey(ip) ?? ip}`,
   /** What is known of where a client is. */
   node: (name: string): string => `node/${name}`,
@@ -31,7 +31,8 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
     case "resource": {
       const record = (change.after ?? change.before)?.record;
       if (record?.kind === "service") {
-        keys.add(dependency.service(record.namespace, record.name)).add(dependency.services);
+        keys.add(dependency.service(record.namespace, record.name));
+        keys.add(dependency.services(record.namespace));
         if ([change.before, change.after].some(hasRoute)) keys.add(dependency.routes(record.namespace));
       } else if (record?.kind === "route") keys.add(dependency.routes(record.namespace));
       return;
@@ -55,12 +56,10 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
     case "workload-status":
     case "scale":
       return;
-    case "service-address": {
-      const record = (change.after ?? change.before)?.record;
-      if (record !== undefined) keys.add(dependency.service(record.namespace, record.name));
-      keys.add(dependency.services);
+    case "service-address":
+      for (const { record } of [change.before, change.after].filter((entry) => entry !== undefined))
+        for (const ip of [...record.virtualIps, ...record.loadBalancerIps]) keys.add(dependency.address(ip));
       return;
-    }
     default:
       change satisfies never;
   }

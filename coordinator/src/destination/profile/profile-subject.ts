@@ -24,26 +24,32 @@ export interface ToldProfile {
   readonly problem: string | undefined;
 }
 
-/** The profile of a service or of the one pod that a path leads to. */
+/** The profile of a service or of the one pod that a path leads to. Its key can change with what is at an address. */
 export function profileSubject(
   path: ServicePath | AddressPath,
   clientNode: string,
   directory: Directory,
 ): Subject<ToldProfile> {
+  const node = path.kind === "address" && nodeDecides(path, directory) ? clientNode : "";
   return {
-    key: keyOf(path, clientNode),
+    key: keyOf(path, node),
     look: (previous) => {
       const target =
-        path.kind === "service"
-          ? targetOfName(path, directory)
-          : targetOfAddress(path, clientNode, directory);
+        path.kind === "service" ? targetOfName(path, directory) : targetOfAddress(path, node, directory);
       return lookAt(target, path, directory, previous);
     },
-    messages: (_from, to) => {
+    messages: (from, to) => {
+      // A reader may have come from another topic, to be told the same.
+      if (from !== undefined && sameProfile(from, to)) return [];
       if (to.problem !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", to.problem);
       return [to.bytes];
     },
   };
+}
+
+/** Each host has its own pod network, so a pod's IP means another pod elsewhere. All else is the same to everybody. */
+function nodeDecides({ ip }: AddressPath, { virtualIps, addresses }: Directory): boolean {
+  return virtualIps(ip).length === 0 && addresses.podsAt(ip).length > 0;
 }
 
 function keyOf(path: ServicePath | AddressPath, clientNode: string): string {
@@ -60,16 +66,26 @@ function lookAt(
   const namespace = namespaceOf(target);
   const problem = target.kind === "ambiguous" ? target.problem : undefined;
   const bytes = Buffer.from(DestinationProfile.encode(profileOf(target, directory)).finish());
-  const same =
-    previous?.namespace === namespace && previous?.problem === problem && previous?.bytes.equals(bytes);
-  const state = same && previous !== undefined ? previous : { namespace, problem, bytes };
+  const next = { namespace, problem, bytes };
+  const state = previous !== undefined && sameProfile(previous, next) ? previous : next;
   return { state, dependsOn: dependenciesOf(target, path, directory) };
 }
 
-function dependenciesOf(target: Target, path: ServicePath | AddressPath, { state }: Directory): string[] {
+function sameProfile(a: ToldProfile, b: ToldProfile): boolean {
+  return a.namespace === b.namespace && a.problem === b.problem && a.bytes.equals(b.bytes);
+}
+
+function dependenciesOf(
+  target: Target,
+  path: ServicePath | AddressPath,
+  { state, virtualIps }: Directory,
+): string[] {
   const keys: string[] = [];
-  if (path.kind === "address") keys.push(dependency.services, dependency.address(path.ip));
-  else {
+  if (path.kind === "address") {
+    keys.push(dependency.address(path.ip));
+    for (const { namespace, service } of virtualIps(path.ip))
+      keys.push(dependency.service(namespace, service));
+  } else {
     keys.push(dependency.service(path.namespace, path.service));
     const service = findService(state, path.namespace, path.service);
     if (path.hostname !== "" && service !== undefined) {
@@ -79,7 +95,7 @@ function dependenciesOf(target: Target, path: ServicePath | AddressPath, { state
   if (target.kind === "service") keys.push(dependency.routes(target.service.record.namespace));
   // Another service may come to stand before the pod, and the node's zone may change.
   if (target.kind === "pod") {
-    keys.push(dependency.services, dependency.node(target.pod.record.node));
+    keys.push(dependency.services(target.pod.record.namespace), dependency.node(target.pod.record.node));
     keys.push(dependency.workload(target.pod.workloadKey));
   }
   return keys;
