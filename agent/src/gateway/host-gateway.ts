@@ -1,7 +1,7 @@
 import { chmod, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
+import type { GatewayHostProblem, GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "../clock.ts";
 import type { KnownServices } from "../services/known-services.ts";
 import { ConfigFiles } from "./config-files.ts";
@@ -218,7 +218,12 @@ export class HostGateway implements Gateway {
     const { version } = known;
     const found = await this.#config.hosts.apply(known, services.services);
     const ready = (await admin.listeners()).has("http");
-    this.#tell({ ready, message: found.map(problemText).join("; "), version, problems: problemsOfHosts(found) });
+    this.#tell({
+      ready,
+      message: found.map(problemText).join("; "),
+      version,
+      problems: shownProblems(found),
+    });
     if (ready) this.#failures = 0;
     if (this.#config.hosts.complete) return;
     // A port may become free.
@@ -291,9 +296,8 @@ export class HostGateway implements Gateway {
 /** Of more the message tells, as far as it goes. */
 const PROBLEMS_MAX = 200;
 
-function problemsOfHosts(problems: readonly Problem[]): GatewayHostProblem[] {
+function shownProblems(problems: readonly Problem[]): GatewayHostProblem[] {
   return problems
-    .filter(({ hostname }) => hostname !== "")
     .slice(0, PROBLEMS_MAX)
     .map(({ hostname, message }) => ({ hostname, message: message.slice(0, MESSAGE_LENGTH_MAX) }));
 }

@@ -12,23 +12,36 @@ export interface GatewayNode {
   /** What is in force there; 0: nothing that is known. */
   readonly version: number;
   readonly proxyVersion: string;
+  /** By hostname, or "" for all: what isn't in force though the version is. */
+  readonly problems: ReadonlyMap<string, string>;
   /** Why it isn't ready, or what the node says. */
   readonly message: string;
 }
 
 /** Pure: from what is heard of a node and what it says. */
 export function gatewayNode({ name, health }: NodeEntry, report: GatewayReport | undefined): GatewayNode {
-  const { version = 0, proxyVersion = "" } = report ?? {};
-  const base = { node: name, heard: health.ready, version, proxyVersion };
+  const { version = 0, proxyVersion = "", problems = new Map<string, string>() } = report ?? {};
+  const base = { node: name, heard: health.ready, version, proxyVersion, problems };
   if (!health.ready) return { ...base, ready: false, message: health.message || "can't be heard" };
   if (report === undefined) return { ...base, ready: false, message: "its proxy has not been heard of yet" };
   if (report.ready) return { ...base, ready: true, message: report.message };
   return { ...base, ready: false, message: report.message || "its proxy takes no requests yet" };
 }
 
-/** Pure: whether what became as it is with the version is in force on the node. */
-export function viewOfNode({ node, ready, version, message }: GatewayNode, needed: number): GatewayNodeView {
-  const inForce = version >= needed;
-  const late = "the newest routes are not in force yet";
-  return { node, ready, inForce, message: message || (inForce ? "" : late) };
+/** Pure: whether the hostnames are in force on the node as they became with the version. */
+export function viewOfNode(
+  gateway: GatewayNode,
+  hostnames: readonly string[],
+  needed: number,
+): GatewayNodeView {
+  const { node, ready, version, problems, message } = gateway;
+  if (!ready) return { node, ready, inForce: false, message };
+  if (version < needed)
+    return { node, ready, inForce: false, message: message || "the newest routes are not in force yet" };
+  const wrong = ["", ...hostnames].flatMap((hostname) => {
+    const problem = problems.get(hostname);
+    if (problem === undefined) return [];
+    return hostname === "" ? problem : `${hostname}: ${problem}`;
+  });
+  return { node, ready, inForce: wrong.length === 0, message: wrong.join("; ") };
 }

@@ -9,6 +9,8 @@ export interface GatewayReport {
   readonly proxyVersion: string;
   /** All changes up to this version are in force. */
   readonly version: number;
+  /** By hostname, or "" for all: what isn't, though it belongs to that version. */
+  readonly problems: ReadonlyMap<string, string>;
 }
 
 export interface GatewayReaderOptions {
@@ -23,6 +25,7 @@ export interface GatewayReaderOptions {
 
 /** Longer ones are cut: they are kept in memory and shown. */
 const maxTextLength = 1_024;
+const maxProblems = 1_000;
 
 /** What one session of a node has been told as a gateway, and what it says. */
 export class GatewayReader {
@@ -61,14 +64,17 @@ export class GatewayReader {
     return messages;
   }
 
-  take({ ready, message, proxyVersion, version }: GatewayStatus): void {
+  take({ ready, message, proxyVersion, version, problems }: GatewayStatus): void {
     // What is in force of an earlier stream says nothing of what was told on this one.
     const believed = this.#told !== undefined && version <= BigInt(this.#told);
     this.#report = {
       ready,
-      message: message.slice(0, maxTextLength).toWellFormed(),
-      proxyVersion: proxyVersion.slice(0, maxTextLength).toWellFormed(),
+      message: bounded(message),
+      proxyVersion: bounded(proxyVersion),
       version: believed ? Number(version) : 0,
+      problems: new Map(
+        problems.slice(0, maxProblems).map((it) => [bounded(it.hostname), bounded(it.message)] as const),
+      ),
     };
     this.#options.said();
   }
@@ -83,4 +89,8 @@ export class GatewayReader {
     this.#told = undefined;
     this.#report = undefined;
   }
+}
+
+function bounded(text: string): string {
+  return text.slice(0, maxTextLength).toWellFormed();
 }

@@ -163,12 +163,13 @@ test("a route is programmed once all its gateways say that it is in force", () =
   const { fed, session, table, status } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
   const gateway = session("g1");
   const programmed = () => some(status("route", "a").conditions.find(({ type }) => type === "Programmed"));
-  const say = (version: bigint, ready = true) =>
+  const say = (version: bigint, ready = true, refused = "") =>
     gateway.reader.take({
       ready,
       message: ready ? "" : "can't bind port 80",
       proxyVersion: "1.40.0",
       version,
+      problems: refused === "" ? [] : [{ hostname: refused, message: "Envoy refused it" }],
     });
   assert.match(programmed().message, /0 of 1 gateways .*; g1: its proxy has not been heard of yet/);
   // Of an earlier life of the coordinator.
@@ -188,6 +189,10 @@ test("a route is programmed once all its gateways say that it is in force", () =
   assert.equal(programmed().status, false);
   say(gateway.told.version);
   assert.equal(programmed().status, true);
+  say(gateway.told.version, true, "b.org");
+  assert.equal(programmed().status, true, "it is another's");
+  say(gateway.told.version, true, "a.org");
+  assert.match(programmed().message, /0 of 1 gateways .*; g1: a\.org: Envoy refused it/);
   fed.put({ nodes: [aNode({ name: "g1", ready: false, labels: { "forage.dev/gateway": "" } })] });
   assert.match(programmed().message, /g1: gone/);
   assert.equal(table.nodeState("n1"), undefined);
@@ -220,7 +225,7 @@ test("the issuer hears which names it is for, and which challenges every gateway
   assert.deepEqual(source.wanted, ["a.org"]);
   assert.match(troubleText(status("route", "a").conditions), /^Issuing: a\.org: wait/);
   const say = (of: typeof one, ready = true) =>
-    of.reader.take({ ready, message: "", proxyVersion: "", version: of.told.version });
+    of.reader.take({ ready, message: "", proxyVersion: "", version: of.told.version, problems: [] });
   say(edge);
   source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
   assert.deepEqual([one.told.challenges.length, edge.told.challenges.length], [1, 1]);

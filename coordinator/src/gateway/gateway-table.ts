@@ -262,7 +262,10 @@ export class GatewayTable {
       certificate === "" ? 0 : (log?.versionOf("certificate", certificate) ?? 0),
     ]);
     const version = needed.reduce((a, b) => Math.max(a, b), 0);
-    return this.#nodes(this.#members.get(route.gateway) ?? []).map((node) => viewOfNode(node, version));
+    const names = hostnames.map(({ hostname }) => hostname);
+    return this.#nodes(this.#members.get(route.gateway) ?? []).map((node) =>
+      viewOfNode(node, names, version),
+    );
   }
 
   #nodes(names: readonly string[]): GatewayNode[] {

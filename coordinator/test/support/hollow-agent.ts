@@ -185,7 +185,10 @@ export class HollowAgent {
   /** That what it was told is in force. */
   tellGateway(ready = true, message = ""): void {
     const { version } = this.gateway;
-    this.#send({ $case: "gateway", value: { ready, message, proxyVersion: "1.40.0", version } });
+    this.#send({
+      $case: "gateway",
+      value: { ready, message, proxyVersion: "1.40.0", version, problems: [] },
+    });
   }
 
   #tellMetrics(): void {
