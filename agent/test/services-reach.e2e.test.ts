@@ -193,6 +193,26 @@ function testChanges(check: Check): void {
   );
 
   check(
+    "which client stays with which pod outlives the agent, unless services changed while it was away",
+    async ({ set, endpoints, restarted }, { family, virtualIp }) => {
+      const remembered = async (): Promise<number> => {
+        const sets = await runCommand("nft", ["list", "sets", FAMILY_WORDS[family].ip]);
+        return sets.match(/ expires /g)?.length ?? 0;
+      };
+      const { a, b } = endpoints;
+      await set({ endpoints: [a, b], affinitySeconds: 1_000 });
+      assert.match(await ask("TCP", virtualIp, 80), /^[ab] /);
+      assert.equal(await remembered(), 1);
+      await restarted();
+      assert.equal(await remembered(), 1);
+      await set({ endpoints: [b], affinitySeconds: 1_000 });
+      await restarted();
+      assert.equal(await remembered(), 0);
+      assert.equal(who(await ask("TCP", virtualIp, 80)), "b");
+    },
+  );
+
+  check(
     "two services that have one address for a moment don't hold up all others",
     async ({ set, endpoints, problems }, { virtualIp }) => {
       await set({ endpoints: [endpoints.a] }, { name: "other", endpoints: [endpoints.b] });

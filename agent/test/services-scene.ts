@@ -72,6 +72,8 @@ export interface Scene {
   readonly a: PodSandbox;
   readonly b: PodSandbox;
   readonly rules: ServiceRules;
+  /** Another agent on the same host, in place of the one before, which knows no more of changes. */
+  restarted(): Promise<void>;
   readonly problems: string[];
   /** Behind the service are a and b of this host, and the other host. */
   readonly endpoints: {
@@ -109,19 +111,26 @@ export async function setUpScene(t: TestContext, number: number, places: Places)
     onError: (error) => onProblem("services", error),
   });
   const { servicesTable: table, bridge } = instanceNames(host.instance);
-  const rules = new ServiceRules({
+  const parts = {
     services,
-    viewpoint: { node: "here", reach: [4, 6] },
+    viewpoint: { node: "here", reach: [4, 6] as const },
     table,
     podCidr,
     bridge,
     gateway,
     run: runCommand,
     onProblem,
-  });
-  await rules.start();
+  };
+  const started: ServiceRules[] = [];
+  const start = async (): Promise<ServiceRules> => {
+    const rules = new ServiceRules(parts);
+    started.push(rules);
+    await rules.start();
+    return rules;
+  };
+  const rules = await start();
   t.after(async () => {
-    await rules.close();
+    for (const it of started) await it.close();
     await services.close();
   });
   const podIp = ({ address, address6 }: PodSandbox): object =>
@@ -140,6 +149,10 @@ export async function setUpScene(t: TestContext, number: number, places: Places)
     a,
     b,
     rules,
+    restarted: async () => {
+      for (const it of started) await it.close();
+      await start();
+    },
     problems,
     endpoints: {
       a: endpoint("a", podIp(a)),

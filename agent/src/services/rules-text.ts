@@ -96,6 +96,18 @@ export function balancerDeltaText(
   return line("delete", gone) + line("add", added);
 }
 
+/** Pure: exchanges one chain without rules for another; undefined: there is none. */
+export function markText(
+  options: Pick<RulesOptions, "table" | "podCidr">,
+  from: string | undefined,
+  to: string | undefined,
+): string {
+  if (from === to) return "";
+  const table = tableOf(options);
+  const gone = from === undefined ? "" : `delete chain ${table} ${from}\n`;
+  return to === undefined ? gone : `${gone}add chain ${table} ${to}\n`;
+}
+
 export function sameRules(a: ServicePortRules, b: ServicePortRules): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }

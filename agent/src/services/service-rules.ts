@@ -6,10 +6,12 @@ import { forgetConnections } from "../network/port-table.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "./known-services.ts";
 import { rulesOf, type ServicePortRules, type Viewpoint } from "./port-rules.ts";
+import { RulesMark } from "./rules-mark.ts";
 import {
   balancerDeltaText,
   deltaText,
   fullText,
+  markText,
   type RulesById,
   type RulesOptions,
   sameRules,
@@ -45,6 +47,11 @@ export class ServiceRules {
   #ranges: readonly string[] = [];
   /** Addresses of load balancers that the kernel has. */
   #balancerIps: readonly string[] = [];
+  /** Chain of the kernel's table that names its content; undefined: not known. */
+  #mark: string | undefined;
+  readonly #marks = new RulesMark();
+  /** Until the first change: an agent before this one may have left the table just as it is to be. */
+  #mayBeThere = true;
   #working: Promise<void> | undefined;
   #again = false;
   #closed = false;
@@ -134,7 +141,7 @@ export class ServiceRules {
     this.#balancerIps = balancerIps(this.#parts.services, this.#family);
     if (before === undefined || !sameRanges) {
       this.#ranges = ranges;
-      await this.#load(fullText(this.#options(), wanted));
+      if (!(await this.#isThere(wanted))) await this.#loadWhole(wanted);
       await this.#setRoutes();
     } else await this.#loadDelta(before, wanted, balancersBefore);
     this.#present = wanted;
@@ -146,12 +153,36 @@ export class ServiceRules {
       deltaText(this.#options(), without(before, wanted), without(wanted, before)) +
       balancerDeltaText(this.#parts, balancersBefore, this.#balancerIps);
     if (delta === "") return;
+    const mark = this.#marks.of(this.#options(), wanted);
     try {
-      await this.#load(delta);
+      await this.#load(delta + markText(this.#parts, this.#mark, mark));
+      this.#mark = mark;
     } catch (error) {
       this.#parts.onProblem("service-table-differs", error);
-      await this.#load(fullText(this.#options(), wanted));
+      await this.#loadWhole(wanted);
     }
+  }
+
+  /** Which client stays with which pod is known to the kernel only: it outlives agents that find all as it should be. */
+  async #isThere(wanted: RulesById): Promise<boolean> {
+    if (!this.#mayBeThere) return false;
+    this.#mayBeThere = false;
+    const mark = this.#marks.of(this.#options(), wanted);
+    try {
+      // Listing would read the whole table.
+      await this.#load(markText(this.#parts, mark, undefined) + markText(this.#parts, undefined, mark));
+    } catch {
+      return false;
+    }
+    this.#mark = mark;
+    return true;
+  }
+
+  async #loadWhole(wanted: RulesById): Promise<void> {
+    const options = this.#options();
+    const mark = this.#marks.of(options, wanted);
+    await this.#load(fullText(options, wanted) + markText(options, undefined, mark));
+    this.#mark = mark;
   }
 
   #options(): RulesOptions {
