@@ -1,5 +1,6 @@
 import { CertificateRecord, IssuerPauseRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
+import { CoordinatorError } from "../errors.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { certificateKey, issuerPauseKey, prefixes } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
@@ -68,7 +69,9 @@ export class CertificateStore {
 
   #read(key: string, value: Uint8Array): Holding | undefined {
     try {
-      return holdingOf(decodeRecord(CertificateRecord, key, value), this.#vault);
+      const holding = holdingOf(decodeRecord(CertificateRecord, key, value), this.#vault);
+      if (certificateKey(holding.hostname) === key) return holding;
+      throw new CoordinatorError("INTERNAL", `${key} holds what is of ${holding.hostname}`);
     } catch (err) {
       this.#log.error({ err, key }, "a certificate can't be read and will be replaced");
       return undefined;

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ManualClock } from "../../test/support/manual-clock.ts";
+import { settled } from "../../test/support/until.ts";
 import { ChallengeBoard } from "./challenge-board.ts";
 
 const challenge = { hostname: "a.test", token: "t1", keyAuthorization: "t1.print" };
@@ -14,9 +15,14 @@ function start() {
 
 test("a challenge is posted at once, and it is over when the gateways answer it", async () => {
   const { board, changes, abort, clock } = start();
-  const posted = board.post(challenge, abort.signal);
+  let answered = false;
+  const posted = board.post(challenge, abort.signal).then(() => {
+    answered = true;
+  });
   assert.deepEqual(board.list(), [challenge]);
   board.served(new Set(["other"]));
+  await settled();
+  assert.equal(answered, false, "another one is answered");
   board.served(new Set(["t1"]));
   await posted;
   assert.deepEqual(board.list(), [challenge], "the authority has yet to look");

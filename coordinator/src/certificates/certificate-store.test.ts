@@ -1,0 +1,94 @@
+import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
+import { test } from "node:test";
+import { pino } from "pino";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { openVault, reseal } from "../objects/open-vault.ts";
+import { createMemoryStore, type Store } from "../store/index.ts";
+import { AccountRecords } from "./acme/account.ts";
+import { CertificateStore } from "./certificate-store.ts";
+import { emptyHolding, type Holding } from "./holding.ts";
+import { keepAuthority } from "./self-signed/keep-authority.ts";
+
+const old = { id: "old", bytes: randomBytes(32) };
+const fresh = { id: "fresh", bytes: randomBytes(32) };
+const directory = "https://acme.test/";
+const log = pino({ level: "silent" });
+
+const full: Holding = {
+  hostname: "*.a.test",
+  issuer: directory,
+  certificate: { chainPem: "chain", keyPem: "key", notBeforeMs: 1_000, notAfterMs: 9_000 },
+  renewAtMs: 6_000,
+  failures: 3,
+  error: "dns: no",
+  failedAtMs: 7_000,
+  retryAtMs: 8_000,
+  retryAtAsked: true,
+  renewalAskedAtMs: 6_500,
+};
+
+async function start() {
+  const store = createMemoryStore({ clock: new ManualClock() });
+  const vault = await openVault([old], store);
+  return { store, vault, records: new CertificateStore({ store, vault, log }) };
+}
+
+test("what is held comes back as it was, however much of it there is", async () => {
+  const { records } = await start();
+  const many = Array.from({ length: 250 }, (_, i) => ({ ...full, hostname: `h${i}.test` }));
+  for (const holding of [full, emptyHolding("b.test", "x"), ...many]) await records.save(holding);
+  const loaded = await records.load();
+  assert.equal(loaded.size, 252);
+  assert.deepEqual(loaded.get("*.a.test"), full);
+  assert.deepEqual(loaded.get("h249.test"), { ...full, hostname: "h249.test" });
+  const bare = Object.entries(loaded.get("b.test") ?? {}).filter(([, value]) => value !== undefined);
+  assert.deepEqual(Object.fromEntries(bare), emptyHolding("b.test", "x"));
+  await records.forget("b.test");
+  assert.equal((await records.load()).size, 251);
+});
+
+test("the issuer's pause comes back, and goes", async () => {
+  const { records } = await start();
+  const pause = { failures: 2, error: "away", untilMs: 5_000, asked: true };
+  assert.equal(await records.loadPause(), undefined);
+  await records.savePause(pause);
+  assert.deepEqual(await records.loadPause(), pause);
+  await records.savePause(undefined);
+  assert.equal(await records.loadPause(), undefined);
+});
+
+test("one that can't be read is left out, and the others are there", async () => {
+  const { store, records } = await start();
+  await records.save(full);
+  await records.save({ ...full, hostname: "b.test" });
+  // As one that was moved to another hostname.
+  const stored = await store.get("certificates/b.test");
+  await put(store, "certificates/c.test", stored?.value ?? new Uint8Array());
+  await put(store, "certificates/d.test", Uint8Array.of(1, 255, 255, 255));
+  await put(store, "certificates/b.test", Uint8Array.of(9));
+  assert.deepEqual([...(await records.load()).keys()], ["*.a.test"]);
+});
+
+test("a new first key takes over all keys that issuers and certificates have", async () => {
+  const { store, vault, records } = await start();
+  await records.save(full);
+  await records.save(emptyHolding("none.test", "x"));
+  await records.savePause({ failures: 1, error: "away", untilMs: 1, asked: false });
+  const account = await new AccountRecords({ store, vault, directory }).load();
+  const keep = (from: typeof vault) =>
+    keepAuthority({ store, vault: from, cluster: "test", make: () => ({ nowMs: 0, randomBytes }) });
+  const authority = await keep(vault);
+  assert.equal(await reseal([fresh, old], store), 4, "and the key for versions");
+  assert.equal(await reseal([fresh, old], store), 0);
+  const after = await openVault([fresh], store);
+  const loaded = await new CertificateStore({ store, vault: after, log }).load();
+  assert.equal(loaded.get("*.a.test")?.certificate?.keyPem, "key");
+  assert.equal(loaded.size, 2);
+  assert.deepEqual(await new AccountRecords({ store, vault: after, directory }).load(), account);
+  assert.deepEqual(await keep(after), authority);
+});
+
+async function put(store: Store, key: string, value: Uint8Array): Promise<void> {
+  await store.txn([], [{ kind: "put", key, value }]);
+}
