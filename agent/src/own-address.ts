@@ -24,18 +24,22 @@ export async function ownAddresses(options: OwnAddressOptions): Promise<readonly
   const first =
     advertised ??
     (await addressTowards(coordinator, 4)) ??
-    (await addressTowards(coordinator, 6)) ??
+    reachable6(await addressTowards(coordinator, 6), podCidr6) ??
     "127.0.0.1";
   const second = advertised6 ?? (podCidr6 && (await found6(coordinator, podCidr6)));
   return second === undefined || first.includes(":") ? [first] : [first, second];
 }
 
 async function found6(coordinator: string, podCidr6: Ipv6Cidr): Promise<string | undefined> {
-  const found = (await addressTowards(coordinator, 6)) ?? (await addressTowards(ANYWHERE, 6));
-  // The kernel takes the pods' bridge's where the link that leads there has none but its own.
-  return found === undefined || contains6(podCidr6, found) || /^(fe[89ab]|::1$)/.test(found)
-    ? undefined
-    : found;
+  const towards = reachable6(await addressTowards(coordinator, 6), podCidr6);
+  return towards ?? reachable6(await addressTowards(ANYWHERE, 6), podCidr6);
+}
+
+/** Only one that means something to other hosts. */
+function reachable6(address: string | undefined, podCidr6: Ipv6Cidr | undefined): string | undefined {
+  if (address === undefined || /^(fe[89ab]|::1?$)/.test(address)) return undefined;
+  // The kernel takes that of the pods' bridge where the link that leads there has none but its own.
+  return podCidr6 !== undefined && contains6(podCidr6, address) ? undefined : address;
 }
 
 async function addressTowards(host: string, family: IpFamily): Promise<string | undefined> {

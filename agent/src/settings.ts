@@ -175,6 +175,8 @@ export function checkSettings(
       problems.push(`${where}: ${path}: must be ${error instanceof Error ? error.message : error}`);
     }
   }
+  if (isIP(String(read.get("advertiseAddress"))) === 6 && read.has("advertiseAddress6"))
+    problems.push("advertiseAddress6: goes beside an IPv4 address, and advertiseAddress is of IPv6");
   for (const path of ["dataDir", "coordinator"]) {
     if (!given.has(path)) problems.push(`${path}: must be set`);
   }

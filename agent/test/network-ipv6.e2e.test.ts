@@ -16,6 +16,7 @@ import {
   OUTSIDE_ADDRESS6,
 } from "./outside-host.ts";
 import { enterOwnNetwork, whyNoOwnIpv6 } from "./own-network.ts";
+import { until } from "./until.ts";
 
 const obstacle = whyNoOwnIpv6();
 if (obstacle === undefined) enterOwnNetwork();
@@ -95,6 +96,25 @@ test("pods that had no IPv6 go on without, and new ones have it; and back again"
   assert.deepEqual(await again.attach("b", signal), fourOnly);
   assert.deepEqual(await again.findLost([a, b]), [], "what runs is not taken for lost");
   assert.equal((await again.attach("c", signal)).address6, undefined);
+});
+
+test("a bridge that was down for a moment is as it was", limit, async (t) => {
+  const { host } = await setUp(t);
+  for (const state of ["down", "up"]) await runCommand("ip", ["link", "set", `fg-${host.instance}`, state]);
+  // Its ports take a while until they are used again.
+  await until("the pod answers", async () => (await ask("TCP", HOST_ADDRESS6, A_PORT)).startsWith("a "));
+});
+
+test("the host listens to no pod that calls itself a router, with IPv6 or without", limit, async (t) => {
+  for (const podCidr6 of [undefined, "fd64::/64"]) {
+    const host = await HostUnderTest.setUp(t, hosts++, { podCidr6 });
+    const network = host.open();
+    await network.start([], signal);
+    const accept = `/proc/sys/net/ipv6/conf/fg-${host.instance}/accept_ra`;
+    assert.equal((await readFile(accept, "utf8")).trim(), "0");
+    await network.close();
+    await runCommand("ip", ["link", "del", `fg-${host.instance}`]);
+  }
 });
 
 test("links that listened to routers go on doing so, and pods never do", limit, async (t) => {

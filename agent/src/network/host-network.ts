@@ -8,7 +8,14 @@ import { type InstanceNames, instanceNames } from "./instance-names.ts";
 import { familyOf } from "./ip-family.ts";
 import { type Ipv4Cidr, parsePodCidr } from "./ipv4-cidr.ts";
 import { contains6, type Ipv6Cidr, parsePodCidr6 } from "./ipv6-cidr.ts";
-import { hasIpv6, IP_FORWARD, routeLocalnet, setSysctls, sysctlsForIpv6 } from "./kernel-sysctls.ts";
+import {
+  hasIpv6,
+  IP_FORWARD,
+  routeLocalnet,
+  setSysctls,
+  sysctlsAgainstRouters,
+  sysctlsForIpv6,
+} from "./kernel-sysctls.ts";
 import { LeaseDirectory } from "./lease-directory.ts";
 import {
   addressesOf,
@@ -279,6 +286,7 @@ export class HostNetwork implements PodNetwork {
     const wanted = {
       [IP_FORWARD]: "1",
       [routeLocalnet(bridge)]: "1",
+      ...(await sysctlsAgainstRouters(bridge)),
       ...(this.#podCidr6 === undefined ? {} : await sysctlsForIpv6(dataDir, bridge)),
     };
     const changed = await setSysctls(dataDir, wanted);

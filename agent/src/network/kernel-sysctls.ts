@@ -30,11 +30,16 @@ export async function hasIpv6(): Promise<boolean> {
   );
 }
 
+/** The host is the pods' router, and takes none of their words for where to send what, whether they have addresses of IPv6 or not. */
+export async function sysctlsAgainstRouters(bridge: string): Promise<ChangedSysctls> {
+  return (await hasIpv6()) ? { [`net/ipv6/conf/${bridge}/accept_ra`]: "0" } : {};
+}
+
 /** Forwarding of pods' packets. */
 export async function sysctlsForIpv6(dataDir: string, bridge: string): Promise<ChangedSysctls> {
   return {
-    // The host is their router, and takes no other's word for where to send what.
-    [`net/ipv6/conf/${bridge}/accept_ra`]: "0",
+    // Else a bridge that is down for a moment loses its address, which one of IPv4 keeps.
+    [`net/ipv6/conf/${bridge}/keep_addr_on_down`]: "1",
     ...(await keptAdvertisements(dataDir, bridge)),
     [IPV6_FORWARD]: "1",
   };
