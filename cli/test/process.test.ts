@@ -59,7 +59,7 @@ function start(argv: readonly string[]): Running {
 }
 
 async function until(condition: () => boolean, what: string): Promise<void> {
-  const deadline = performance.now() + 20_000;
+  const deadline = performance.now() + 90_000;
   while (!condition()) {
     assert.ok(performance.now() < deadline, `in vain: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));

@@ -120,7 +120,7 @@ test("a log is kept within bounds", async (t) => {
 });
 
 async function waitUntil(holds: () => boolean): Promise<void> {
-  for (const end = performance.now() + 20_000; !holds(); ) {
+  for (const end = performance.now() + 90_000; !holds(); ) {
     assert.ok(performance.now() < end, "waited in vain");
     await new Promise((resolve) => setTimeout(resolve, 20));
   }

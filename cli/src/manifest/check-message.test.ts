@@ -178,7 +178,7 @@ describe("manifests made to exhaust us", () => {
     const startedMs = performance.now();
     const { problems } = check(`by_name:\n${levels.join("\n")}`);
     assert.match(problems.join("\n"), /stands for more than/);
-    assert.ok(performance.now() - startedMs < 5_000);
+    assert.ok(performance.now() - startedMs < 30_000);
   });
 });
 
