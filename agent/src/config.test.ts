@@ -75,6 +75,14 @@ runtimeClasses: { gvisor: /usr/bin/runsc, kata: io.containerd.kata.v2 }
   assert.deepEqual((await read(MINIMAL)).devices, {});
 });
 
+test("IPv6 is off until it is asked for; addresses are written in one way", async () => {
+  const { podCidr6, advertiseAddress6 } = await read(MINIMAL);
+  assert.deepEqual([podCidr6, advertiseAddress6], [undefined, undefined]);
+  const other = await read(`${MINIMAL}podCidr6: fd64::/64\nadvertiseAddress6: "2001:DB8:0::1"\n`);
+  assert.deepEqual([other.podCidr6, other.advertiseAddress6], ["fd64::/64", "2001:db8::1"]);
+  assert.equal((await read(`${MINIMAL}advertiseAddress: "2001:db8::1"\n`)).advertiseAddress, "2001:db8::1");
+});
+
 test("http may be off, and only listens on loopback", async () => {
   assert.equal((await read(`${MINIMAL}http: { listen: "off" }\n`)).http.listen, undefined);
   await assert.rejects(
@@ -100,6 +108,14 @@ for (const [what, file, message] of [
   ["a device that is none", `${MINIMAL}devices: { a.b/c: [x] }\n`, /devices: must be a\.b\/c: with absolute/],
   ["a runtime that is an option", `${MINIMAL}runtimeClasses: { a: --x }\n`, /runtimeClasses: must be names/],
   ["a domain that is none", `${MINIMAL}clusterDomain: "a b"\n`, /clusterDomain: must be a domain/],
+  ["pods' IPv6 that is public", `${MINIMAL}podCidr6: "2001:db8::/64"\n`, /podCidr6: .* private range/],
+  ["an address of a link", `${MINIMAL}advertiseAddress6: "fe80::1"\n`, /advertiseAddress6: must be an IPv6/],
+  ["IPv4 as IPv6", `${MINIMAL}advertiseAddress6: 192.0.2.1\n`, /advertiseAddress6: must be an IPv6/],
+  [
+    "two addresses of IPv6",
+    `${MINIMAL}advertiseAddress: "2001:db8::1"\nadvertiseAddress6: "2001:db8::2"\n`,
+    /advertiseAddress6: goes beside an IPv4 address/,
+  ],
   ["YAML that is none", "a: [", /agent\.yaml: /],
   ["a file that is no map", "- a\n", /must hold settings/],
 ] as const) {
