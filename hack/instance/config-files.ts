@@ -19,6 +19,8 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
     destination: { listen: instance.destination },
     adminTokenFile: paths.adminToken,
     services: { virtualIps: virtualIpsBeside(instance.podCidr) },
+    // So that routes with TLS work at once, for who trusts `forage certificate ca`.
+    ...(instance.gateway && { certificates: { issuer: "self-signed" } }),
   });
   const agent = stringify({
     dataDir: paths.agentData,
