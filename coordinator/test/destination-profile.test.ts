@@ -93,6 +93,19 @@ test("an address of a load balancer leads to its service, too", limit, async (t)
   while ((await profiles.next()).fullyQualifiedName !== fqn);
 });
 
+test("a virtual IP of IPv6 leads to its service, however it is written", limit, async (t) => {
+  const { services } = readConfig(["--data-dir", "/nonexistent"], {});
+  const world = await startWorld(t, {}, { services: { ...services, virtualIps6: "fd96::7/128" } });
+  await HollowAgent.start(world);
+  await apply(world, {});
+  assert.match(await virtualIpOf(world, "web"), /^10\.96\./, "that of IPv4 comes first");
+  for (const path of ["[fd96::7]:80", "[FD96:0:0::0007]:80"]) {
+    const profiles = new Profiles(world.destination().getProfile({ scheme: "", path, contextToken: "" }));
+    while ((await profiles.next()).fullyQualifiedName !== fqn);
+    profiles.close();
+  }
+});
+
 test("what a service says of its endpoints reaches those who look it up", limit, async (t) => {
   const world = await startWorld(t);
   const zone = { "topology.kubernetes.io/zone": "a" };
