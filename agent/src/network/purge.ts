@@ -2,7 +2,7 @@ import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { listLinks } from "./host-links.ts";
 import { instanceNames } from "./instance-names.ts";
-import { isOfBridge, readChangedSysctls } from "./kernel-sysctls.ts";
+import { hasIpv6, isOfBridge, readChangedSysctls } from "./kernel-sysctls.ts";
 import { deleteNamespace, listNamespaces } from "./network-namespaces.ts";
 import type { RunCommand } from "./run-command.ts";
 
@@ -33,7 +33,8 @@ export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOpt
   const namespaces = await listNamespaces(namespacePrefix);
   for (const namespace of namespaces) await deleteNamespace(run, namespace);
   // Adding first makes deleting fine with a table that isn't there.
-  const tables = ["ip", "ip6"].flatMap((family) => [table, servicesTable].map((name) => `${family} ${name}`));
+  const families = (await hasIpv6()) ? ["ip", "ip6"] : ["ip"];
+  const tables = families.flatMap((family) => [table, servicesTable].map((name) => `${family} ${name}`));
   const input = tables.map((it) => `add table ${it}\ndelete table ${it}\n`).join("");
   await run("nft", ["-f", "-"], { input });
   const changed = dataDir === undefined ? {} : await readChangedSysctls(dataDir);
