@@ -7,6 +7,7 @@ import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
 import { Upstreams } from "./dns/upstreams.ts";
 import { connectedNetworks, linksOf } from "./load-balancer/connected-networks.ts";
+import { HeldFile } from "./load-balancer/held-file.ts";
 import { LoadBalancer } from "./load-balancer/load-balancer.ts";
 import { instanceNames } from "./network/instance-names.ts";
 import { familyOf, type IpFamily } from "./network/ip-family.ts";
@@ -155,7 +156,7 @@ export class HostServiceNetwork implements ServiceNetwork {
     return this.#bridges.map(({ text }) => familyOf(text));
   }
 
-  #openBalancer(): Promise<LoadBalancer> {
+  async #openBalancer(): Promise<LoadBalancer> {
     const {
       dataDir,
       nodeName: node,
@@ -166,9 +167,9 @@ export class HostServiceNetwork implements ServiceNetwork {
       onEvent,
       onProblem,
     } = this.#options;
-    return LoadBalancer.open({
+    return new LoadBalancer({
       ...{ services: this.#services, node, clock, random, run, onEvent, onProblem },
-      dir: join(dataDir, "load-balancer"),
+      held: await HeldFile.open(join(dataDir, "load-balancer")),
       interface: balancerInterface,
       families: this.#families(),
     });

@@ -2,6 +2,7 @@ import { argv, exit, stdin, stdout } from "node:process";
 import { createInterface } from "node:readline";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { systemClock } from "../src/clock.ts";
+import { HeldFile } from "../src/load-balancer/held-file.ts";
 import { LoadBalancer } from "../src/load-balancer/load-balancer.ts";
 import { runCommand } from "../src/network/run-command.ts";
 
@@ -18,8 +19,8 @@ const take = (text: string): { heard: boolean; started: boolean } => {
   return { heard, started };
 };
 const begin = take(first);
-const balancer = await LoadBalancer.open({
-  dir,
+const balancer = new LoadBalancer({
+  held: await HeldFile.open(dir),
   services: { services, clusterDomain: "", virtualIpRanges: [] },
   node: "here",
   interface: undefined,

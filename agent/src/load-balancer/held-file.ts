@@ -6,8 +6,15 @@ import type { HeldAddress } from "./plan-holding.ts";
 
 const FILE = "held-addresses.json";
 
+export interface HeldRecords {
+  readonly held: readonly HeldAddress[];
+  has(held: HeldAddress): boolean;
+  add(held: readonly HeldAddress[]): Promise<void>;
+  remove(held: HeldAddress): Promise<void>;
+}
+
 /** Which of the host's addresses are ours: written down before the host gets one, so that none is ever left behind. */
-export class HeldFile {
+export class HeldFile implements HeldRecords {
   readonly #dir: string;
   #held: readonly HeldAddress[];
 
@@ -27,8 +34,13 @@ export class HeldFile {
     return this.#held;
   }
 
-  async add(held: HeldAddress): Promise<void> {
-    if (!this.#held.some((it) => same(it, held))) await this.#write([...this.#held, held]);
+  has(held: HeldAddress): boolean {
+    return this.#held.some((it) => same(it, held));
+  }
+
+  async add(held: readonly HeldAddress[]): Promise<void> {
+    const added = held.filter((it) => !this.has(it));
+    if (added.length > 0) await this.#write([...this.#held, ...added]);
   }
 
   async remove(held: HeldAddress): Promise<void> {

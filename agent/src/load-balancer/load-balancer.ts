@@ -4,13 +4,13 @@ import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "../services/known-services.ts";
 import { interfaceFor } from "./connected-networks.ts";
-import { HeldFile } from "./held-file.ts";
+import type { HeldRecords } from "./held-file.ts";
 import { announceAddress, probeAddress, putAddress, takeAddress } from "./host-addresses.ts";
 import { type HeldAddress, type HoldingStep, planHolding, type WantedAddress } from "./plan-holding.ts";
 
 export interface LoadBalancerOptions {
-  /** Of this alone; made if missing. */
-  readonly dir: string;
+  /** What of the host's addresses is this agent's, or that of one before it. */
+  readonly held: HeldRecords;
   readonly services: ServicesView;
   /** This host's name. */
   readonly node: string;
@@ -29,10 +29,11 @@ export interface LoadBalancerOptions {
 /** A few times in a lease. */
 const RENEW_MS = 5_000;
 /** Neighbours are told again: what is sent to all may get lost, and a node that hasn't heard yet may answer in between. */
-const ANNOUNCE_AGAIN_MS = [250, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000];
+const ANNOUNCE_AGAIN_MS = [250, 1_000, 2_000, 4_000, 8_000, 16_000, 28_000];
 /** After giving way this node waits for up to so long before it asks whether the address is free again. */
 const YIELD_MS = 15_000;
-const PROBES_AT_ONCE = 8;
+/** Each takes two seconds, and all of them must fit into a lease. */
+const PROBES_AT_ONCE = 32;
 
 const howToProbe =
   "whether another host has taken it over can't be found out, which needs busybox (IPv4) and the package ndisc6 (IPv6)";
@@ -43,7 +44,6 @@ const howToProbe =
  */
 export class LoadBalancer {
   readonly #options: LoadBalancerOptions;
-  readonly #file: HeldFile;
   /** Addresses that another host announces, with the moment from which to ask again, by the monotonic clock. */
   readonly #yielded = new Map<string, number>();
   readonly #announcing = new Map<string, () => void>();
@@ -57,16 +57,10 @@ export class LoadBalancer {
   #cancelRenewal: (() => void) | undefined;
   #closed = false;
 
-  private constructor(options: LoadBalancerOptions, file: HeldFile) {
+  /** Goes on at once with what an agent before this one has given to the host. */
+  constructor(options: LoadBalancerOptions) {
     this.#options = options;
-    this.#file = file;
-  }
-
-  /** Goes on with what an agent before this one has given to the host. */
-  static async open(options: LoadBalancerOptions): Promise<LoadBalancer> {
-    const balancer = new LoadBalancer(options, await HeldFile.open(options.dir));
-    void balancer.update();
-    return balancer;
+    void this.update();
   }
 
   /** The kernel's rules for services are there: addresses may come. */
@@ -111,14 +105,13 @@ export class LoadBalancer {
       this.#again = false;
       this.#cancelRenewal?.();
       this.#cancelRenewal = undefined;
-      const wanted = this.#wanted();
-      if (wanted.length === 0 && this.#file.held.length === 0) {
+      if (this.#wanted().length === 0 && this.#options.held.held.length === 0) {
         this.#problems = [];
         this.#yielded.clear();
         continue;
       }
       try {
-        await this.#settle(wanted);
+        await this.#settle();
       } catch (error) {
         this.#options.onProblem("load-balancer-not-settled", error);
       }
@@ -137,27 +130,22 @@ export class LoadBalancer {
     return [...wanted.values()];
   }
 
-  async #settle(wanted: readonly WantedAddress[]): Promise<void> {
+  async #settle(): Promise<void> {
     const { run, interface: setting } = this.#options;
     const links = await listLinks(run);
     if (this.#inCharge) {
       this.#yielded.clear();
       this.#unprobed.clear();
-    } else await this.#lookForOthers(wanted, links);
+    } else await this.#lookForOthers(this.#wanted(), links);
     const { steps, problems } = planHolding({
-      wanted,
+      wanted: this.#wanted(),
       links,
-      held: this.#file.held,
+      held: this.#options.held.held,
       interface: setting,
       yielded: new Set(this.#yielded.keys()),
       started: this.#started,
     });
-    const failures: string[] = [];
-    for (const step of steps) {
-      await this.#take(step).catch((error) => {
-        failures.push(`load balancer ${step.held.ip}: ${error instanceof Error ? error.message : error}`);
-      });
-    }
+    const failures = await this.#takeAll(steps);
     const unprobed = [...this.#unprobed].map((ip) => `load balancer ${ip}: ${howToProbe}`);
     const told = [...problems, ...failures, ...unprobed];
     for (const problem of told.filter((it) => !this.#problems.includes(it)))
@@ -165,22 +153,42 @@ export class LoadBalancer {
     this.#problems = told;
   }
 
+  /** Gives what went wrong. What fails is tried again with the next renewal. */
+  async #takeAll(steps: readonly HoldingStep[]): Promise<string[]> {
+    const failures: string[] = [];
+    const fresh: HeldAddress[] = [];
+    const holds = steps.flatMap((step) => (step.type === "hold" ? [step.held] : []));
+    await this.#options.held.add(holds).catch((error) => failures.push(`load balancer: ${wordsOf(error)}`));
+    for (const step of steps) {
+      // What couldn't be written down isn't taken on; what the host has already goes on.
+      if (step.type === "hold" && !this.#options.held.has(step.held)) continue;
+      try {
+        await this.#take(step);
+        if (step.type === "hold" && step.isNew) fresh.push(step.held);
+      } catch (error) {
+        failures.push(`load balancer ${step.held.ip}: ${wordsOf(error)}`);
+      }
+    }
+    // Once all are there: who asks is answered already.
+    for (const held of fresh) {
+      this.#options.onEvent("load-balancer-announced", { ...held });
+      await this.#announce(held, 0);
+    }
+    return failures;
+  }
+
   async #take(step: HoldingStep): Promise<void> {
     const { run, onEvent } = this.#options;
     const { held } = step;
-    if (step.type === "drop") {
-      this.#announcing.get(held.ip)?.();
-      this.#announcing.delete(held.ip);
-      if (step.present) await takeAddress(run, held);
-      await this.#file.remove(held);
-      onEvent("load-balancer-left", { ...held });
+    if (step.type === "hold") {
+      await putAddress(run, held, step.leaseSeconds);
       return;
     }
-    await this.#file.add(held);
-    await putAddress(run, held, step.leaseSeconds);
-    if (!step.isNew) return;
-    onEvent("load-balancer-announced", { ...held });
-    await this.#announce(held, 0);
+    this.#announcing.get(held.ip)?.();
+    this.#announcing.delete(held.ip);
+    if (step.present) await takeAddress(run, held);
+    await this.#options.held.remove(held);
+    onEvent("load-balancer-left", { ...held });
   }
 
   async #announce(held: HeldAddress, times: number): Promise<void> {
@@ -232,4 +240,8 @@ export class LoadBalancer {
     // By chance, so that of two who give way to each other one is first to take it again.
     this.#yielded.set(ip, clock.monotonicMs() + random() * YIELD_MS);
   }
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,0 +1,181 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import type { Clock } from "../clock.ts";
+import { CommandFailed, type RunCommand } from "../network/run-command.ts";
+import type { HeldRecords } from "./held-file.ts";
+import { LoadBalancer } from "./load-balancer.ts";
+import type { HeldAddress } from "./plan-holding.ts";
+
+const ips = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
+
+test("all addresses are there before the first is announced, and each is announced seven times more", async (t) => {
+  const { balancer, host, clock } = setUp(t);
+  host.wanted(ips);
+  balancer.heard(true);
+  await balancer.start();
+  const kinds = host.calls.map((call) =>
+    call.includes("arping") ? "announce" : call.split(" ").slice(0, 3).join(" "),
+  );
+  assert.deepEqual(kinds.slice(-9), [
+    ...ips.map(() => "ip address replace"),
+    ...ips.flatMap(() => ["announce", "announce"]),
+  ]);
+  host.calls.length = 0;
+  await clock.pass(60_000);
+  const announced = host.calls.filter((call) => call.includes("arping") && call.includes("-U"));
+  assert.equal(announced.length, 7 * ips.length);
+});
+
+test("leases are renewed several times before they end, and nothing runs where nothing is announced", async (t) => {
+  const { balancer, host, clock } = setUp(t);
+  balancer.heard(true);
+  await balancer.start();
+  await clock.pass(60_000);
+  assert.equal(host.calls.length, 0, host.calls.join());
+  host.wanted(ips.slice(0, 1));
+  await balancer.update();
+  host.calls.length = 0;
+  await clock.pass(30_000);
+  const renewals = host.calls.filter((call) =>
+    call.startsWith("ip address replace 192.0.2.50/32 dev eth0 valid_lft 30"),
+  );
+  assert.ok(renewals.length >= 5, `${renewals.length}`);
+});
+
+test("two that hear nothing and see each other don't stay without: who asks first when nobody has it takes it", async (t) => {
+  const { balancer, host, clock } = setUp(t);
+  host.wanted(ips.slice(0, 1));
+  await balancer.start();
+  assert.ok(host.has.has("192.0.2.50"), "nobody else had it");
+  host.taken = true;
+  await clock.pass(10_000);
+  assert.ok(!host.has.has("192.0.2.50"), "it gives way");
+  await clock.pass(60_000);
+  assert.ok(!host.has.has("192.0.2.50"));
+  host.taken = false;
+  await clock.pass(25_000);
+  assert.ok(host.has.has("192.0.2.50"));
+  host.taken = true;
+  balancer.heard(true);
+  await balancer.update();
+  await clock.pass(20_000);
+  assert.ok(host.has.has("192.0.2.50"), "the coordinator's word counts more");
+});
+
+test("what can't be found out changes nothing, and is told", async (t) => {
+  const { balancer, host, clock } = setUp(t);
+  host.wanted(ips.slice(0, 1));
+  host.taken = undefined;
+  await balancer.start();
+  await clock.pass(20_000);
+  assert.ok(host.has.has("192.0.2.50"));
+  assert.match(balancer.problems().join(), /can't be found out/);
+});
+
+function setUp(t: TestContext) {
+  const host = new FakeHost();
+  const clock = new StepClock();
+  const balancer = new LoadBalancer({
+    held: new HeldInMemory(),
+    services: { services: host.services, clusterDomain: "", virtualIpRanges: [] },
+    node: "here",
+    interface: undefined,
+    families: [4],
+    clock,
+    random: () => 0.5,
+    run: host.run,
+    onEvent: () => undefined,
+    onProblem: () => undefined,
+  });
+  t.after(() => balancer.close());
+  return { balancer, host, clock };
+}
+
+class HeldInMemory implements HeldRecords {
+  held: readonly HeldAddress[] = [];
+
+  has(held: HeldAddress): boolean {
+    return this.held.some((it) => it.ip === held.ip && it.interface === held.interface);
+  }
+
+  async add(held: readonly HeldAddress[]): Promise<void> {
+    this.held = [...this.held, ...held.filter((it) => !this.has(it))];
+  }
+
+  async remove({ ip, interface: name }: HeldAddress): Promise<void> {
+    this.held = this.held.filter((it) => it.ip !== ip || it.interface !== name);
+  }
+}
+
+/** Interfaces and neighbours, as far as the commands go that are used. */
+class FakeHost {
+  readonly services = new Map<string, ServiceState>();
+  readonly calls: string[] = [];
+  readonly has = new Set<string>();
+  /** Whether another host answers for the addresses; undefined: nobody can ask. */
+  taken: boolean | undefined = false;
+
+  wanted(loadBalancerIps: readonly string[]): void {
+    const service = { loadBalancerIps: [...loadBalancerIps], announcedBy: "here" };
+    this.services.set("shop/web", ServiceState.fromPartial(service));
+  }
+
+  readonly run: RunCommand = async (file, args) => {
+    const call = [file, ...args].join(" ");
+    this.calls.push(call);
+    const ip = /(192\.0\.2\.\d+)/.exec(call)?.[1] ?? "";
+    if (call.includes("arping -D")) return this.#probe(ip);
+    if (call.startsWith("ip address replace")) this.has.add(ip);
+    if (call.startsWith("ip address del")) this.has.delete(ip);
+    if (!call.includes("-json")) return "";
+    const local = [...this.has].map((it) => ({ family: "inet", local: it, prefixlen: 32 }));
+    const addr_info = [{ family: "inet", local: "192.0.2.7", prefixlen: 24 }, ...local];
+    return JSON.stringify([{ ifname: "eth0", address: "02:00:00:00:00:07", mtu: 1_500, addr_info }]);
+  };
+
+  #probe(ip: string): string {
+    if (this.taken === undefined) throw new CommandFailed("busybox", "", "arping: applet not found");
+    if (this.taken)
+      throw new CommandFailed("busybox", `Unicast reply from ${ip} [02:00:00:00:00:09] 0.1ms`, "");
+    return "";
+  }
+}
+
+/** Moves only when told to, and lets everything that was woken come to rest. */
+class StepClock implements Clock {
+  #now = 0;
+  readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
+
+  nowMs(): number {
+    return this.#now;
+  }
+
+  monotonicMs(): number {
+    return this.#now;
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    const timer = { atMs: this.#now + delayMs, run };
+    this.#timers.add(timer);
+    return () => this.#timers.delete(timer);
+  }
+
+  async pass(ms: number): Promise<void> {
+    const end = this.#now + ms;
+    for (;;) {
+      await settled();
+      const next = [...this.#timers].sort((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > end) break;
+      this.#now = next.atMs;
+      this.#timers.delete(next);
+      next.run();
+    }
+    this.#now = end;
+  }
+}
+
+/** Nothing here waits for anything but turns of the event loop: many more than a look at all addresses takes. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
+}
