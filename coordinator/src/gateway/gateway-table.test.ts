@@ -224,8 +224,6 @@ test("the issuer hears which names it is for, and which challenges every gateway
   const [one, edge] = [session("g1"), session("edge1")];
   assert.deepEqual(source.wanted, ["a.org"]);
   assert.match(troubleText(status("route", "a").conditions), /^Issuing: a\.org: wait/);
-  const say = (of: typeof one, ready = true) =>
-    of.reader.take({ ready, message: "", proxyVersion: "", version: of.told.version, problems: [] });
   say(edge);
   source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
   assert.deepEqual([one.told.challenges.length, edge.told.challenges.length], [1, 1]);
@@ -247,6 +245,33 @@ test("the issuer hears which names it is for, and which challenges every gateway
   assert.deepEqual(source.wanted, []);
   table.close();
   assert.equal(source.listeners.size, 0);
+});
+
+test("a challenge that is on its way to gateways doesn't count as answered, whatever they say meanwhile", () => {
+  const source = new FakeSource();
+  const later: (() => void)[] = [];
+  const { session } = start({ source, defer: (run) => void later.push(run) });
+  const [one, edge] = [session("g1"), session("edge1")];
+  for (const of of [one, edge]) say(of);
+  source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
+  for (const ready of [true, false, true]) for (const of of [one, edge]) say(of, ready);
+  assert.deepEqual(source.servedTokens, []);
+  for (const run of later.splice(0)) run();
+  assert.deepEqual(source.servedTokens, []);
+  for (const of of [one, edge]) say(of);
+  assert.deepEqual(source.servedTokens, ["t1"]);
+});
+
+test("a gateway that takes no requests holds no challenge up, and alone answers none", () => {
+  const source = new FakeSource();
+  const { session } = start({ source });
+  const [one, edge] = [session("g1"), session("edge1")];
+  source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
+  say(edge, false);
+  say(one, false);
+  assert.deepEqual(source.servedTokens, []);
+  say(one, true);
+  assert.deepEqual(source.servedTokens, ["t1"]);
 });
 
 test("a service's inline route is served as one of its own", () => {
@@ -300,8 +325,10 @@ function start(given: {
   readonly source?: CertificateSource;
   readonly clock?: ManualClock;
   readonly partBytes?: number;
+  readonly defer?: (run: () => void) => void;
 }) {
   const { routes = [], source = new FakeSource(), clock = new ManualClock(), partBytes } = given;
+  const { defer = (run: () => void) => run() } = given;
   const { vault, put } = secretsOf();
   const label = "forage.dev/gateway";
   const nodes = [
@@ -321,7 +348,7 @@ function start(given: {
       source,
       events: { record: (event) => events.push(event) },
       clock,
-      defer: (run) => run(),
+      defer,
       ...(partBytes !== undefined && { partBytes }),
     });
   const table = another();
@@ -347,6 +374,11 @@ class Session {
       this.told.take(this.last);
     }
   }
+}
+
+/** What it was told is in force. */
+function say({ reader, told }: Session, ready = true): void {
+  reader.take({ ready, message: "", proxyVersion: "", version: told.version, problems: [] });
 }
 
 function updateOf(bytes: Buffer) {
