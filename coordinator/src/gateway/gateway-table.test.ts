@@ -252,13 +252,13 @@ test("a challenge that is on its way to gateways doesn't count as answered, what
   const later: (() => void)[] = [];
   const { session } = start({ source, defer: (run) => void later.push(run) });
   const [one, edge] = [session("g1"), session("edge1")];
-  for (const of of [one, edge]) say(of);
+  for (const gateway of [one, edge]) say(gateway);
   source.set([{ hostname: "a.org", token: "t1", keyAuthorization: "t1.k" }]);
-  for (const ready of [true, false, true]) for (const of of [one, edge]) say(of, ready);
+  for (const ready of [true, false, true]) for (const gateway of [one, edge]) say(gateway, ready);
   assert.deepEqual(source.servedTokens, []);
   for (const run of later.splice(0)) run();
   assert.deepEqual(source.servedTokens, []);
-  for (const of of [one, edge]) say(of);
+  for (const gateway of [one, edge]) say(gateway);
   assert.deepEqual(source.servedTokens, ["t1"]);
 });
 
