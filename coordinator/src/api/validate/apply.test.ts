@@ -18,7 +18,7 @@ test("random requests of all fields are valid, and their unsupported fields are 
   }
 });
 
-test("whatever one changes, the answer is INVALID or UNIMPLEMENTED at paths that exist, or the request is fine", () => {
+test("whatever one changes, the answer is INVALID at paths that exist, or the request is fine", () => {
   const codes = new Set<string>();
   for (let seed = 0; seed < seeds; seed++) {
     const random = randomOf(seed);
@@ -38,7 +38,8 @@ test("whatever one changes, the answer is INVALID or UNIMPLEMENTED at paths that
       }
     }
   }
-  assert.deepEqual([...codes].sort(), ["INVALID", "OK", "UNIMPLEMENTED"]);
+  // Every field of the contract is acted on by now.
+  assert.deepEqual([...codes].sort(), ["INVALID", "OK"]);
 });
 
 const web = aContainerService("web");
