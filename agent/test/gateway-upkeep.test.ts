@@ -238,6 +238,19 @@ test("what Envoy refuses is told with its host, which stays as it was, and all o
   assert.equal(await from("h9"), "a");
   assert.equal(await gateway.apply({ hosts: [host("one", {})], removedHosts: ["bad.example.com"] }), "");
 
+  // The next agent takes over what is in force, with what was held back and why.
+  const held = { hostname: "two.example.com", rules: [bad("(")] };
+  assert.match(await gateway.apply({ hosts: [held] }), /two\.example/);
+  const load = new Load({
+    ...{ port: gateway.ports.http, headers: { host: "h0.example.com" }, path: "/" },
+    ...{ keeping: 2, reconnecting: 2 },
+  });
+  await gateway.stopAgent();
+  await gateway.startAgent();
+  await until("it is taken over", () => /two\.example/.test(gateway.gateway.status()?.message ?? ""));
+  assert.equal(await from("two"), "b");
+  await load.stop();
+
   // Envoy starts from what is good, whatever it was told last.
   await gateway.apply({ hosts: [{ hostname: "two.example.com", rules: [bad("(")] }] });
   await gateway.proxy.kill();

@@ -1,7 +1,8 @@
+import { readFile } from "node:fs/promises";
 import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "../clock.ts";
 import type { ConfigFiles } from "./config-files.ts";
-import type { ServicePortRef } from "./envoy/backends.ts";
+import { clusterName, type ServicePortRef } from "./envoy/backends.ts";
 import { speaksHttp2 } from "./envoy/clusters.ts";
 import type { ResourceFile } from "./envoy/json.ts";
 import type { EnvoyAdmin, Subscription, SubscriptionState } from "./envoy-admin.ts";
@@ -44,6 +45,18 @@ export class ConfigLoader {
 
   constructor(parts: ConfigLoaderParts) {
     this.#parts = parts;
+  }
+
+  /** Of a proxy that an agent before this one has configured: what its routes lead to stays until they are others. */
+  async adopt(): Promise<void> {
+    const text = await readFile(this.#parts.render.places.clusters, "utf8").catch(() => "");
+    const names = [...text.matchAll(/"name":"([^"/\\]+)\/([^"/\\]+)\/(\d+)"/g)];
+    this.#clusters = new Map(
+      names.map(([, namespace = "", service = "", port = ""]) => {
+        const ref = { namespace, service, port: Number(port) };
+        return [clusterName(ref), ref];
+      }),
+    );
   }
 
   /** Of a proxy that doesn't run yet: what it will find. */
@@ -105,7 +118,8 @@ export class ConfigLoader {
   async #putDependencies(next: GatewayFiles, services: Services): Promise<void> {
     const { files, render, makeRoom } = this.#parts;
     await makeRoom(this.#clusters.size + next.clusters.size + next.secrets.size);
-    for (const [name, ref] of next.clusters) await this.#putEndpoints(name, ref, services);
+    for (const [name, ref] of new Map([...this.#clusters, ...next.clusters]))
+      await this.#putEndpoints(name, ref, services);
     for (const [id, secret] of next.secrets) await files.put(render.places.secret(id), secret);
   }
 

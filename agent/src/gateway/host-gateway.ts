@@ -172,7 +172,7 @@ export class HostGateway implements Gateway {
       await this.#files.put(places.bootstrap, { text, version: shortHash(text) });
       await config.hosts.prepare(known, services.services);
       await proxy.start();
-    }
+    } else await config.hosts.adopt();
     await this.#live(proxy, signal);
     this.#proxyVersion = await admin.version();
     this.#config = config;

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { GatewayCertificate, GatewayHost, ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import type { ConfigLoader, Outcome } from "./config-loader.ts";
 import { endsTls } from "./envoy/virtual-hosts.ts";
+import { readHeldBack, writeHeldBack } from "./held-back.ts";
 import { problemOfCertificate, problemOfHost } from "./host-problems.ts";
 import type { GatewayView } from "./known-gateway.ts";
 import { type RenderOptions, renderGateway } from "./render-gateway.ts";
@@ -34,6 +35,8 @@ export class HostsInForce {
   readonly #loader: ConfigLoader;
   readonly #render: RenderOptions;
   #accepted: Hosts = new Map();
+  /** Names of those on disk. */
+  #heldBack = "";
   /** By id: the last ones that could be used. */
   #certificates: ReadonlyMap<string, GatewayCertificate> = new Map();
   /** With Envoy's reason: not tried again until they change. */
@@ -45,6 +48,18 @@ export class HostsInForce {
   constructor(loader: ConfigLoader, render: RenderOptions) {
     this.#loader = loader;
     this.#render = render;
+  }
+
+  /** Of a proxy that an agent before this one has configured: what that one held back isn't tried anew, and stays as it was. */
+  async adopt(): Promise<void> {
+    const accepted = new Map<string, GatewayHost>();
+    for (const { host, reason, former } of await readHeldBack(this.#render.places.heldBack)) {
+      this.#refused.set(host.hostname, { host, reason });
+      if (former !== undefined) accepted.set(host.hostname, former);
+    }
+    this.#accepted = accepted;
+    this.#heldBack = [...this.#refused.keys()].join();
+    await this.#loader.adopt();
   }
 
   /** What Envoy will find when it starts. What it accepted before is not known to be accepted by this one. */
@@ -67,11 +82,21 @@ export class HostsInForce {
       (host) => !this.#refused.has(host.hostname) && settled.get(host.hostname) !== host,
     );
     const outcome = await this.#join(settled, news, load);
+    await this.#keepHeldBack();
     const refused = [...this.#refused].map(([hostname, { reason }]) => ({
       hostname,
       message: reason,
     }));
     return [...wanted.problems, ...refused, ...outcome];
+  }
+
+  async #keepHeldBack(): Promise<void> {
+    const held = [...this.#refused.values()].map((it) => {
+      return { ...it, former: this.#accepted.get(it.host.hostname) };
+    });
+    if (held.length === 0 && this.#heldBack === "") return;
+    this.#heldBack = [...this.#refused.keys()].join();
+    await writeHeldBack(this.#render.places.heldBack, held);
   }
 
   #wantedOf(view: GatewayView): Wanted {

@@ -35,7 +35,7 @@ const FILE = "gateway.sealed";
 /** No pod's uid, so that no pod's record passes for it. */
 const BOUND_TO = "gateway";
 /** A wave of changes makes one write. What a crash loses of it comes again with the next connection. */
-const WRITE_AFTER_MS = 2_000;
+const WRITE_AFTER_MS = 200;
 
 /** The gateway as the coordinator told it, kept on disk so that it comes back without the coordinator. */
 export class KnownGateway implements GatewayView {

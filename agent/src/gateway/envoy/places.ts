@@ -26,6 +26,11 @@ export class Places {
     return join(this.dir, "clusters.json");
   }
 
+  /** What Envoy refused, for the agent that comes after this one. */
+  get heldBack(): string {
+    return join(this.dir, "held-back.json");
+  }
+
   /** For the plain port ("http") and the encrypted one ("https"). */
   routes(name: "http" | "https"): string {
     return join(this.dir, `routes-${name}.json`);
