@@ -66,30 +66,26 @@ test("pods with claims, pinned ones and those that tolerate it stay on a lost no
   await apply(world, "a1", aContainerService("pinned", { ...one, podConfig: { nodeSelector } }));
   await apply(world, "a2", aContainerService("db", { ...one, volumes, podConfig: { nodeSelector } }));
   for (const name of ["n2", "n3"])
-    await world
-      .operator()
-      .updateNode({
-        name,
-        unschedulable: true,
-        setTaints: [],
-        removeTaints: [],
-        setLabels: {},
-        removeLabels: [],
-      });
+    await world.operator().updateNode({
+      name,
+      unschedulable: true,
+      setTaints: [],
+      removeTaints: [],
+      setLabels: {},
+      removeLabels: [],
+    });
   await apply(world, "a3", aContainerService("data", { ...one, volumes }));
   await apply(world, "a4", aContainerService("patient", { ...one, podConfig: { tolerations } }));
   await apply(world, "a5", aContainerService("web", one));
   for (const name of ["n2", "n3"])
-    await world
-      .operator()
-      .updateNode({
-        name,
-        unschedulable: false,
-        setTaints: [],
-        removeTaints: [],
-        setLabels: {},
-        removeLabels: [],
-      });
+    await world.operator().updateNode({
+      name,
+      unschedulable: false,
+      setTaints: [],
+      removeTaints: [],
+      setLabels: {},
+      removeLabels: [],
+    });
   agents[0]?.close();
   await until("the one that may go has gone", async () =>
     (await podsOf(world)).some(({ workloadName, node }) => workloadName === "web" && node !== "n1"),

@@ -1,4 +1,4 @@
-import { open, readdir, readFile, truncate } from "node:fs/promises";
+import { open, readdir, readFile, readlink, stat, truncate } from "node:fs/promises";
 import { type Clock, pause } from "../clock.ts";
 import type { ProxyProgram } from "./proxy-program.ts";
 
@@ -106,7 +106,21 @@ export class EnvoyProxy implements ProxyProgram {
     const line = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
     const words = line.split("\0");
     const at = words.indexOf("--config-path");
-    return at > 0 && words[at + 1] === this.#options.bootstrap;
+    return at > 0 && words[at + 1] === this.#options.bootstrap && (await isOfThisHost(pid));
+  }
+}
+
+/** Any user, and any pod, can give a command such words; but not as our user in the host's network. */
+async function isOfThisHost(pid: number): Promise<boolean> {
+  try {
+    const { uid } = await stat(`/proc/${pid}`);
+    const [theirs, ours] = await Promise.all(
+      [String(pid), "self"].map((process) => readlink(`/proc/${process}/ns/net`)),
+    );
+    return uid === process.getuid?.() && theirs === ours;
+  } catch {
+    // It has ended meanwhile.
+    return false;
   }
 }
 
