@@ -21,10 +21,13 @@ test("a route that terminates TLS and names no secret gets a certificate of the 
   const [leaf = ""] = splitCertificates(chainPem);
   assert.ok(new X509Certificate(leaf).verify(root.publicKey));
 
-  const { events } = await world
-    .operator()
-    .listEvents({ namespace: "", filter: undefined, limit: 0, after: 0n });
-  assert.ok(events.some(({ reason, name }) => reason === "CertificateIssued" && name === host));
+  // Events are written a moment after what they tell of.
+  await until("an event tells of it", async () => {
+    const { events } = await world
+      .operator()
+      .listEvents({ namespace: "", filter: undefined, limit: 0, after: 0n });
+    return events.some(({ reason, name }) => reason === "CertificateIssued" && name === host);
+  });
 
   const metrics = await (await fetch(`http://127.0.0.1:${world.coordinator.http.port}/metrics`)).text();
   assert.match(metrics, /^forage_certificates_first_expiry_timestamp_seconds \d{10}/m);
