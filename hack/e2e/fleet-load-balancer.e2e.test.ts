@@ -92,6 +92,9 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
     limit,
     async (t) => {
       const lost = await announcer("web");
+      // It held them alone while the other was away, for as long as it would.
+      for (const ip of ips)
+        await waitFor(() => leased(lost, ip), { what: "they are on a lease again", limitMs });
       await lost.agent.kill();
       const sinceMs = performance.now();
       await waitFor(async () => (await announcer("web")).name !== lost.name, {
@@ -207,6 +210,12 @@ async function hardwareOf({ host }: FleetNode): Promise<string | undefined> {
 async function has({ host }: FleetNode, ip: string): Promise<boolean> {
   const { stdout } = await run("ip", ["-n", `net-${host.name}`, "-o", "address", "show", "to", ip]);
   return stdout.trim() !== "";
+}
+
+/** Whether the kernel drops it by itself. */
+async function leased({ host }: FleetNode, ip: string): Promise<boolean> {
+  const { stdout } = await run("ip", ["-n", `net-${host.name}`, "-o", "address", "show", "to", ip]);
+  return /valid_lft \d+sec/.test(stdout);
 }
 
 function seconds(sinceMs: number): string {
