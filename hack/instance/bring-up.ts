@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
 import { containerdPlaces, waitForContainerd, writeContainerdConfig } from "../lib/containerd.ts";
 import { ensureEnvoy } from "../lib/envoy.ts";
-import { installMissing, TOOLS } from "../lib/host-tools.ts";
+import { ENVOY_TOOLS, installMissing, TOOLS } from "../lib/host-tools.ts";
 import { ensureNerdctl } from "../lib/nerdctl.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import { writeConfigFiles } from "./config-files.ts";
@@ -80,6 +80,7 @@ async function envoyIfThereIsOne(
   signal: AbortSignal,
 ): Promise<string | undefined> {
   try {
+    await installMissing(ENVOY_TOOLS, { report, signal });
     return await ensureEnvoy({ report, signal });
   } catch (error) {
     signal.throwIfAborted();

