@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile, stat, truncate } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { startBackend } from "./backend.ts";
 import { Load } from "./gateway-load.ts";
 import { freePort, GatewayUnderTest, type Host, service, to } from "./gateway-under-test.ts";
@@ -100,17 +100,10 @@ test("endpoints come and go under load without a failed request, and nothing but
 
 test("a request that is under way ends though its route and service go", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
-  let answer: (() => void) | undefined;
-  const slow = await startBackend(t, "slow", (_, response) => {
-    answer = () => response.end("done");
-  });
-  gateway.serve(service("slow", [slow.port]));
-  await gateway.hosts({ hostname: HOST, rules: [to("slow")] });
-  const asking = gateway.ask(HOST, "/");
-  await until("it is under way", () => answer !== undefined);
+  const { answer, asking } = await aRequestUnderWay(t, gateway);
   gateway.serve();
   await gateway.hosts();
-  answer?.();
+  answer();
   assert.equal((await asking).body, "done");
   assert.equal((await gateway.ask(HOST, "/")).status, 404);
 });
@@ -177,16 +170,9 @@ test("a gateway comes back after a reboot, without a coordinator and without its
 
 test("a node that is no gateway any more lets requests end, then stops the proxy and leaves nothing", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
-  let answer: (() => void) | undefined;
-  const slow = await startBackend(t, "slow", (_, response) => {
-    answer = () => response.end("done");
-  });
-  gateway.serve(service("slow", [slow.port]));
-  await gateway.hosts({ hostname: HOST, rules: [to("slow")] });
-  const asking = gateway.ask(HOST, "/");
-  await until("it is under way", () => answer !== undefined);
+  const { answer, asking } = await aRequestUnderWay(t, gateway);
   gateway.take({ full: true, gateway: "" });
-  answer?.();
+  answer();
   assert.equal((await asking).body, "done");
   await until("the proxy is gone", async () => !(await gateway.proxy.isRunning()));
   await until(
@@ -316,4 +302,22 @@ async function filesOf({ places }: GatewayUnderTest): Promise<Map<string, string
     if (text !== undefined) found.set(name, text);
   }
   return found;
+}
+
+/** To a service `slow` under HOST, which answers when it is told to. */
+async function aRequestUnderWay(t: TestContext, gateway: GatewayUnderTest) {
+  const waiting: (() => void)[] = [];
+  const slow = await startBackend(t, "slow", (_, response) => {
+    waiting.push(() => response.end("done"));
+  });
+  gateway.serve(service("slow", [slow.port]));
+  await gateway.hosts({ hostname: HOST, rules: [to("slow")] });
+  const asking = gateway.ask(HOST, "/");
+  await until("it is under way", () => waiting.length > 0);
+  return {
+    asking,
+    answer: () => {
+      for (const end of waiting) end();
+    },
+  };
 }
