@@ -84,6 +84,7 @@ async function openCore(store: Store): Promise<Core> {
     },
     store,
     epoch: 1,
+    lineage: "lineage-1",
     clusterId: "bench",
     authority: await CertificateAuthority.create("bench", { nowMs: clock.nowMs, randomBytes }),
     vault: await openVault([{ id: "bench", bytes: randomBytes(32) }], store),

@@ -39,6 +39,8 @@ export interface CoordinatorOptions {
   readonly store: Store;
   /** Grows with each restore of the store. */
   readonly epoch: number;
+  /** The random id of the store's history, see LevelStore. */
+  readonly lineage: string;
   readonly clusterId: string;
   readonly authority: CertificateAuthority;
   /** Encrypts secrets. */

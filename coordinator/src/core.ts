@@ -47,6 +47,7 @@ export interface CoreOptions {
   >;
   readonly store: Store;
   readonly epoch: number;
+  readonly lineage: string;
   readonly clusterId: string;
   readonly authority: CertificateAuthority;
   readonly vault: Vault;
@@ -213,7 +214,7 @@ function servicesOptions(
     readonly heartbeatIntervalMs: number;
   },
 ): ServicesOptions {
-  const { store, clock, log, authority, clusterId, epoch, vault } = options;
+  const { store, clock, log, authority, clusterId, epoch, lineage, vault } = options;
   const { randomName, randomBytes } = options;
   const { state, sessions, tunnels, metrics, control, planner, events, gateways, heartbeatIntervalMs } =
     parts;
@@ -260,6 +261,7 @@ function servicesOptions(
       log,
       clusterId,
       epoch,
+      lineage,
       heartbeatIntervalMs,
     },
     enroll: { store, state, clock, log, authority, clusterId },

@@ -52,6 +52,7 @@ async function serve(config: Config): Promise<void> {
     config,
     store,
     epoch: store.epoch,
+    lineage: store.lineage,
     clusterId: store.id,
     authority,
     vault,

@@ -37,6 +37,8 @@ export interface ConnectOptions {
   readonly clusterId: string;
   /** Of the store: grows with each restore. */
   readonly epoch: number;
+  /** Of the store: new with each restore, kept by a snapshot that is put back. */
+  readonly lineage: string;
   readonly heartbeatIntervalMs: number;
 }
 
@@ -89,8 +91,8 @@ async function firstHello(incoming: AsyncIterator<ConnectRequest>): Promise<Hell
   return first.value.message.value;
 }
 
-function welcome({ clusterId, heartbeatIntervalMs }: ConnectOptions) {
-  return { clusterId, heartbeatIntervalMs };
+function welcome({ clusterId, heartbeatIntervalMs, lineage }: ConnectOptions) {
+  return { clusterId, heartbeatIntervalMs, lineage };
 }
 
 async function* send(

@@ -140,6 +140,7 @@ export class SimCoordinator {
       config,
       store: this.#store,
       epoch: 1,
+      lineage: "lineage-1",
       clusterId: "sim",
       authority,
       vault: await secrets.vaultOf(durable),

@@ -46,6 +46,7 @@ test("a backup made while others write is one revision, and restores to just tha
     then.records.map((record) => ({ ...record, value: Buffer.from(record.value).toString() })),
   );
   assert.deepEqual([restored.id, restored.epoch, restored.revision], [store.id, 2, result.revision]);
+  assert.notEqual(restored.lineage, store.lineage);
   assert.equal((await restored.get("leased"))?.lease, lease.id);
   await (await restored.findLease(lease.id)).revoke();
   await rejectsWith(

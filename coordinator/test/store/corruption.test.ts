@@ -111,11 +111,13 @@ for (const kind of ["killed", "closed"] as const) {
     let root = "";
     let sample = "";
     let contents: Contents;
+    let lineage = "";
 
     before(async () => {
       root = mkdtempSync(join(tmpdir(), "forage-corruption-"));
       sample = join(root, "sample");
       contents = await makeSample(sample, kind);
+      lineage = await lineageOf(copy("lineage"));
     });
     after(() => rmSync(root, { recursive: true, force: true }));
 
@@ -143,7 +145,7 @@ for (const kind of ["killed", "closed"] as const) {
           assert.match(error.message, /Restore a backup/);
           assert.deepEqual(fingerprint(dir), found);
         }
-        if (name !== "the database is gone") await checkSalvage(dir, contents, lost);
+        if (name !== "the database is gone") await checkSalvage(dir, { contents, lineage }, lost);
       });
     }
 
@@ -192,6 +194,12 @@ for (const kind of ["killed", "closed"] as const) {
 /** A sample of the positions; each costs an opening. */
 const FLIPS = 30;
 
+async function lineageOf(dir: string): Promise<string> {
+  const store = await openSample(dir);
+  await store.close();
+  return store.lineage;
+}
+
 async function refusal(dir: string): Promise<StoreError> {
   const store = await openSample(dir).catch((error: unknown) => error);
   assert.ok(store instanceof StoreError, `it was opened: ${String(store)}`);
@@ -217,12 +225,22 @@ async function checkRefusedOrWhole(dir: string, contents: Contents): Promise<num
 }
 
 /** What was not damaged is still there; and if the report says that nothing is lost, the history goes on. */
-async function checkSalvage(dir: string, contents: Contents, lost: number): Promise<void> {
+async function checkSalvage(
+  dir: string,
+  { contents, lineage }: { readonly contents: Contents; readonly lineage: string },
+  lost: number,
+): Promise<void> {
   const report = await salvageLevelStore({ dir });
   const store = await openSample(dir);
   const salvaged = await contentsOf(store);
   assert.equal(salvaged.revision, report.revision);
   assert.equal(store.epoch, report.epoch);
+  const lossless = report.problems.length === 0;
+  assert.equal(
+    store.lineage === lineage,
+    lossless,
+    "the lineage changes with a lossy salvage, and only then",
+  );
   if (report.problems.length === 0) assert.deepEqual(salvaged, contents);
   else assert.ok(salvaged.revision > contents.revision);
   const keys = new Set([...contents.values.keys(), ...salvaged.values.keys()]);

@@ -24,6 +24,8 @@ test("a reopened store goes on where it was, with its history", async (t) => {
   const second = await open(dir);
   assert.equal(second.id, first.id);
   assert.equal(second.epoch, 1);
+  assert.equal(second.lineage, first.lineage);
+  assert.notEqual(second.lineage, second.id);
   assert.deepEqual([second.compactRevision, second.revision], [10, 31]);
   assert.deepEqual(
     [...(await contentsOf(second)).values],

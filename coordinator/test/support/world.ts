@@ -68,7 +68,19 @@ export async function startWorld(
     throw error;
   };
   const start = () =>
-    startCoordinator({ config, store, epoch: 1, clusterId, authority, vault, issuer, clock, log, onFatal });
+    startCoordinator({
+      config,
+      store,
+      epoch: 1,
+      lineage: "lineage-1",
+      clusterId,
+      authority,
+      vault,
+      issuer,
+      clock,
+      log,
+      onFatal,
+    });
   let coordinator = await start();
   const closers: (() => void)[] = [];
   t.after(async () => {

@@ -34,7 +34,7 @@ export interface LevelStoreOptions {
   readonly ballastBytes?: number;
   /** Revisions of history to keep; HISTORY_REVISIONS by default. */
   readonly historyRevisions?: number;
-  /** The id of a store that is made anew. */
+  /** Makes the random ids of a new store: its id and its lineage. */
   readonly newId?: () => string;
 }
 
@@ -43,6 +43,8 @@ export interface LevelStore extends Store {
   readonly id: string;
   /** One more with each restore or salvage. With the revision it tells histories apart: (epoch, revision) never goes back. */
   readonly epoch: number;
+  /** A random id of this history: new with each restore or lossy salvage, kept by a copy of the files. */
+  readonly lineage: string;
   /** Writes the state as of one revision to a new file, while serving; the file is complete or absent. */
   backup(file: string): Promise<BackupInfo>;
   /** Reads everything on disk again, while serving; CORRUPT unless it is what was written. Takes as much memory again. */
@@ -80,7 +82,8 @@ async function openOwned(
   const evidence = Evidence.keep(files.database);
   const { db, rebuilt } = await openSound(options, files, evidence);
   try {
-    const meta = { ...rebuilt.meta, opens: rebuilt.meta.opens + 1 };
+    const lineage = rebuilt.meta.lineage ?? (options.newId ?? randomUUID)();
+    const meta = { ...rebuilt.meta, lineage, opens: rebuilt.meta.opens + 1 };
     const headFile = HeadFile.open(files.head, headOf(rebuilt));
     await db.put(STORE_KEY, encodeStoreMeta(meta), { sync: true });
     evidence.discard();
@@ -97,7 +100,7 @@ async function openOwned(
       openJournal: (listener: JournalListener) => new LevelJournal(journalParts, listener),
       ...(historyRevisions !== undefined && { historyRevisions }),
     };
-    return new LevelStoreEngine(engineParts, { db, meta, ownership });
+    return new LevelStoreEngine(engineParts, { db, meta, lineage, ownership });
   } catch (error) {
     await db.close();
     throw error;
@@ -107,16 +110,21 @@ async function openOwned(
 class LevelStoreEngine extends StoreEngine implements LevelStore {
   readonly id: string;
   readonly epoch: number;
+  readonly lineage: string;
   readonly #db: Database;
   readonly #ownership: Ownership;
   #released: Promise<void> | undefined;
 
-  constructor(parts: StoreEngineParts, own: { db: Database; meta: StoreMeta; ownership: Ownership }) {
+  constructor(
+    parts: StoreEngineParts,
+    own: { db: Database; meta: StoreMeta; lineage: string; ownership: Ownership },
+  ) {
     super(parts);
     this.#db = own.db;
     this.#ownership = own.ownership;
     this.id = own.meta.id;
     this.epoch = own.meta.epoch;
+    this.lineage = own.lineage;
   }
 
   async backup(file: string): Promise<BackupInfo> {
@@ -173,7 +181,7 @@ async function readSound(db: Database, head: Head | undefined, newId: () => stri
       "the HEAD file is missing: it can't be told whether the end of the log is",
     ]);
   }
-  const meta = { id: newId(), epoch: 1, opens: 0 };
+  const meta = { id: newId(), epoch: 1, opens: 0, lineage: newId() };
   const base = { revision: 0, chain: CHAIN_START, count: 0, sum: 0 };
   await db
     .batch()

@@ -14,6 +14,12 @@ export interface StoreMeta {
   readonly id: string;
   /** One more with each restore or salvage: what happened after is another history. */
   readonly epoch: number;
+  /**
+   * Random, new with each restore or lossy salvage: a snapshot of the files that is put back keeps it, so that a node
+   * which has seen a later revision of the same lineage proves that the store went back. Absent in a store that an
+   * older version wrote; the next opening adds it.
+   */
+  readonly lineage?: string;
   /** How often it was opened. */
   readonly opens: number;
 }
@@ -35,10 +41,10 @@ export function encodeStoreMeta(meta: StoreMeta): Buffer {
 }
 
 export function decodeStoreMeta(value: Buffer): StoreMeta {
-  const { id, epoch, opens } = decode(STORE_KEY, value);
+  const { id, epoch, opens, lineage } = decode(STORE_KEY, value);
   if (typeof id !== "string" || typeof epoch !== "number" || typeof opens !== "number")
     throw unreadable(STORE_KEY);
-  return { id, epoch, opens };
+  return { id, epoch, opens, ...(typeof lineage === "string" && { lineage }) };
 }
 
 export function encodeBase(base: Base): Buffer {

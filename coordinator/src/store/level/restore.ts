@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
@@ -48,7 +49,12 @@ export async function restoreLevelStore(options: RestoreOptions): Promise<Restor
   const ownership = await Ownership.take(dir);
   try {
     const revision = info.revision + RESTORE_REVISION_GAP;
-    await writeDatabase(files.database, { id: info.store, epoch, opens: 0 }, revision, records);
+    await writeDatabase(
+      files.database,
+      { id: info.store, epoch, opens: 0, lineage: randomUUID() },
+      revision,
+      records,
+    );
     HeadFile.open(files.head, { store: info.store, revision, chain: CHAIN_START }).close();
     return { backup: info, revision, epoch };
   } catch (error) {

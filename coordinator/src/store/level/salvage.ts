@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { cpSync, existsSync, renameSync, rmSync } from "node:fs";
 import type { Version } from "../core/timeline.ts";
 import type { Revision } from "../store.ts";
@@ -77,7 +78,8 @@ async function salvageOwned(
   const epoch = (meta?.epoch ?? 1) + 1;
   const made = `${files.database}.salvaged`;
   rmSync(made, { recursive: true, force: true });
-  await writeDatabase(made, { id, epoch, opens: meta?.opens ?? 0 }, revision, records);
+  const changed = { id, epoch, opens: meta?.opens ?? 0, lineage: randomUUID() };
+  await writeDatabase(made, changed, revision, records);
   replace(files.database, damaged, made);
   HeadFile.open(files.head, { store: id, revision, chain: CHAIN_START }).close();
   return { problems, records: records.length, revision, epoch, damaged };
