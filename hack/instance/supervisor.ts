@@ -39,20 +39,26 @@ function keepRunning(dir: string, spec: ProgramSpec, signal: AbortSignal, delayM
     if (signal.aborted) return;
     const nextMs =
       performance.now() - startedMs > STEADY_MS ? FIRST_DELAY_MS : Math.min(delayMs * 2, MAX_DELAY_MS);
-    const timer = setTimeout(() => keepRunning(dir, spec, signal, nextMs), delayMs);
-    signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    const cancel = (): void => clearTimeout(timer);
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", cancel);
+      keepRunning(dir, spec, signal, nextMs);
+    }, delayMs);
+    signal.addEventListener("abort", cancel, { once: true });
   };
   const running = readRunning(dir, spec.name);
   if (!running) {
     start(dir, spec, again);
     return;
   }
+  const stopLooking = (): void => clearInterval(look);
   const look = setInterval(() => {
     if (isAlive(running.identity)) return;
-    clearInterval(look);
+    stopLooking();
+    signal.removeEventListener("abort", stopLooking);
     again();
   }, LOOK_EVERY_MS);
-  signal.addEventListener("abort", () => clearInterval(look), { once: true });
+  signal.addEventListener("abort", stopLooking, { once: true });
 }
 
 function start(dir: string, spec: ProgramSpec, onEnd: () => void): void {

@@ -33,8 +33,11 @@ export class StatusOutbox {
     if (this.#pending.size > 0 || signal.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
-    signal.addEventListener("abort", () => resolve(), { once: true });
+    const stop = () => resolve();
+    signal.addEventListener("abort", stop, { once: true });
     await promise;
+    // The signal lives as long as the connection, and a wait as long as the time between two statuses.
+    signal.removeEventListener("abort", stop);
     if (this.#wake === resolve) this.#wake = undefined;
   }
 }

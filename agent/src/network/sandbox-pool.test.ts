@@ -83,6 +83,20 @@ test("preparing stops while pods start", async () => {
   assert.equal(pool.spareCount, 8);
 });
 
+test("a pool that starts full is refilled after sandboxes are taken", async () => {
+  const { clock, pool, made } = aPool(1);
+  pool.start([{ namespace: "kept", address: "10.64.0.9", hostInterface: "veth9" }]);
+  clock.fire();
+  await settled();
+  assert.equal(made.length, 0, "nothing was missing");
+
+  await pool.take();
+  clock.fire();
+  await settled();
+
+  assert.equal(pool.spareCount, 1);
+});
+
 test("a failure is told, and tried again later", async () => {
   const scene = aPool(2);
   scene.failNext = true;

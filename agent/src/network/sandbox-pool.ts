@@ -59,7 +59,10 @@ export class SandboxPool {
     if (this.#closed) return;
     this.#cancelTimer = this.#parts.clock.after(delayMs, () => {
       this.#cancelTimer = undefined;
-      this.#making ??= this.#refill();
+      // Cleared here and not in the refill: one that finds the pool full ends before it is assigned.
+      this.#making ??= this.#refill().finally(() => {
+        this.#making = undefined;
+      });
     });
   }
 
@@ -72,8 +75,6 @@ export class SandboxPool {
     } catch (error) {
       this.#parts.onError(error);
       this.#refillAfter(RETRY_MS);
-    } finally {
-      this.#making = undefined;
     }
   }
 }

@@ -112,12 +112,15 @@ function follow(child: ChildProcess, signal: AbortSignal): Copy {
   };
   signal.addEventListener("abort", kill, { once: true });
   if (signal.aborted) kill();
+  let giveUp = (): void => {};
   const done = new Promise<void>((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (exitCode) => (exitCode === 0 ? resolve() : reject(new Error(reason))));
-    signal.addEventListener("abort", () => reject(new Error("given up")), { once: true });
+    giveUp = () => reject(new Error("given up"));
+    signal.addEventListener("abort", giveUp, { once: true });
   }).finally(() => {
     signal.removeEventListener("abort", kill);
+    signal.removeEventListener("abort", giveUp);
     output.end();
   });
   done.catch(() => undefined);

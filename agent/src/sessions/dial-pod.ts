@@ -67,13 +67,14 @@ export class PodDialer {
       stdio: ["ignore", "ignore", "pipe", "pipe"],
     });
     child.once("error", () => undefined);
-    child.once("close", () => {
-      this.#relays -= 1;
-    });
     const connection = child.stdio[3] as Socket;
     connection.allowHalfOpen = true;
     connection.on("error", () => undefined);
     const kill = () => void child.kill("SIGKILL");
+    child.once("close", () => {
+      this.#relays -= 1;
+      signal.removeEventListener("abort", kill);
+    });
     connection.once("close", kill);
     signal.addEventListener("abort", kill, { once: true });
     if (signal.aborted) kill();

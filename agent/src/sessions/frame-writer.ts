@@ -27,8 +27,12 @@ export class FrameWriter {
   async send(frame: Frame): Promise<void> {
     if (this.#signal.aborted || this.#stream.write({ frame })) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#stream.once("drain", resolve);
-    this.#signal.addEventListener("abort", () => resolve(), { once: true });
+    const go = () => resolve();
+    this.#stream.once("drain", go);
+    this.#signal.addEventListener("abort", go, { once: true });
     await promise;
+    // A session waits once for each frame that fills the stream's buffer.
+    this.#stream.off("drain", go);
+    this.#signal.removeEventListener("abort", go);
   }
 }

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  findKeptAbortListeners,
+  findKeptPromises,
+  type Offence,
+  readProgramSources,
+} from "./source-rules.ts";
+
+const SOURCES = readProgramSources(join(import.meta.dirname, "..", ".."));
+
+/** Files that may add a listener for an abort for good, with the reason. */
+const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
+  "agent/src/runtime/fake-exec.ts": "a fake for tests, whose signal ends with the test",
+  "cli/src/commands/confirm.ts": "asked once in a command's life",
+  "cli/src/commands/port-forward.ts": "added once in a command's life",
+  "coordinator/src/link/tunnels.ts": "the signal is the client's call's own",
+  "coordinator/src/rpc/serve.ts": "one listener for each method of the server, for its whole life",
+};
+
+/** Methods that reach an `await` before they clear the field, or that are never called twice. */
+const SELF_CLEARING_WORK: Readonly<Record<string, string>> = {
+  "agent/src/journal/state-files.ts":
+    "a change is always waiting when it begins, and it awaits before it ends",
+  "agent/src/network/port-table.ts": "awaits first",
+  "coordinator/src/control/loop.ts": "awaits first",
+  "coordinator/src/store/level/level-journal.ts":
+    "called with something to write, and awaits before it writes",
+  "coordinator/src/store/core/store-engine.ts": "closing happens once and is never cleared",
+};
+
+test("each listener for an abort is removed where it is added", () => {
+  const offences = SOURCES.flatMap(findKeptAbortListeners);
+  assertOnlyListed(offences, LASTING_ABORT_LISTENERS);
+});
+
+test("no field keeps the promise of work that ended before it was assigned", () => {
+  const offences = SOURCES.flatMap(findKeptPromises);
+  assertOnlyListed(offences, SELF_CLEARING_WORK);
+});
+
+test("finds a listener that is never removed", () => {
+  const text = 'signal.addEventListener("abort", () => resolve(), { once: true });\n';
+
+  assert.equal(findKeptAbortListeners({ path: "a.ts", text }).length, 1);
+  const removed = `${text}signal.removeEventListener("abort", stop);\n`;
+  assert.deepEqual(findKeptAbortListeners({ path: "a.ts", text: removed }), []);
+});
+
+test("finds work that clears its own field", () => {
+  assert.equal(findKeptPromises({ path: "a.ts", text: "this.#making ??= this.#refill();" }).length, 1);
+  const cleared = "this.#making ??= this.#refill().finally(() => {\n";
+  assert.deepEqual(findKeptPromises({ path: "a.ts", text: cleared }), []);
+});
+
+/** Fails for offences that are not listed, and for entries that nothing needs any more. */
+function assertOnlyListed(offences: readonly Offence[], listed: Readonly<Record<string, string>>): void {
+  const unlisted = offences.filter(({ path }) => !(path in listed));
+  assert.deepEqual(
+    unlisted.map(({ path, line, text }) => `${path}:${line}: ${text}`),
+    [],
+  );
+  const found = new Set(offences.map(({ path }) => path));
+  assert.deepEqual(
+    Object.keys(listed).filter((path) => !found.has(path)),
+    [],
+    "listed, but not found any more",
+  );
+}

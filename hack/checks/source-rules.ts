@@ -1,0 +1,51 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** A line of a source file that breaks a rule. */
+export interface Offence {
+  /** Relative to the root. */
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+}
+
+export interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** The folders whose code runs in Forage's programs. */
+const PROGRAM_FOLDERS = ["identity", "archive", "coordinator", "agent", "cli", "scheduler"] as const;
+
+/** Reads the sources of Forage's programs, without tests and generated code. */
+export function readProgramSources(root: string): readonly SourceFile[] {
+  return PROGRAM_FOLDERS.flatMap((folder) => globSync(`${folder}/src/**/*.ts`, { cwd: root }))
+    .filter((path) => !path.endsWith(".test.ts"))
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+}
+
+/**
+ * Returns the listeners for an abort that a file adds but never removes. A signal that outlives its listener's purpose
+ * keeps all of them, and each makes adding the next one slower.
+ */
+export function findKeptAbortListeners({ path, text }: SourceFile): readonly Offence[] {
+  const added = matchingLines(path, text, /addEventListener\("abort"/);
+  const removed = matchingLines(path, text, /removeEventListener\("abort"/);
+  return removed.length >= added.length ? [] : added;
+}
+
+/**
+ * Returns assignments like `this.#work ??= this.#doWork()`, where the method clears the field itself. A method that ends
+ * before its first `await` clears the field before it is assigned, and then nothing ever starts the work again.
+ */
+export function findKeptPromises({ path, text }: SourceFile): readonly Offence[] {
+  return matchingLines(path, text, /this\.#\w+ \?\?= this\.#\w+\(.*\);$/);
+}
+
+function matchingLines(path: string, text: string, pattern: RegExp): readonly Offence[] {
+  return text
+    .split("\n")
+    .map((line, index) => ({ path, line: index + 1, text: line.trim() }))
+    .filter((offence) => pattern.test(offence.text));
+}
