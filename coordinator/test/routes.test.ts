@@ -22,7 +22,7 @@ const gatewayLabel = "forage.dev/gateway";
 test("a route goes to the gateway's node, and is programmed once it is in force there", limit, async (t) => {
   const world = await startWorld(t);
   const [gateway, other] = [
-    await HollowAgent.start(world, { name: "g1", labels: { [gatewayLabel]: "" } }),
+    await HollowAgent.start(world, { name: "g1", tokenLabels: { [gatewayLabel]: "" } }),
     await HollowAgent.start(world, { name: "n1" }),
   ];
   gateway.takesRoutes = false;
@@ -75,7 +75,6 @@ test("an operator makes a connected node a gateway, and makes it none", limit, a
     () => agent.gateway.gateway === "default" && agent.gateway.hosts.size === 1,
   );
   await until("all is well", async () => (await why(world, "front")).healthy);
-  // What it says of itself counts again once the operator's label is gone.
   await label(world, { removeLabels: [gatewayLabel] });
   await until("it is none any more", () => agent.gateway.gateway === "" && agent.gateway.hosts.size === 0);
   await label(world, { setLabels: { [gatewayLabel]: "" } });
@@ -89,7 +88,7 @@ test("an operator makes a connected node a gateway, and makes it none", limit, a
 
 test("what a route names may come later, and may be taken away; events tell of both", limit, async (t) => {
   const world = await startWorld(t);
-  await HollowAgent.start(world, { labels: { [gatewayLabel]: "" } });
+  await HollowAgent.start(world, { tokenLabels: { [gatewayLabel]: "" } });
   const lines = await apply(world, "a1", aRoute("front"));
   assert.ok(
     lines.some((line) => /^route\/front SUCCEEDED BackendNotFound: .*no service "web"/.test(line)),
@@ -119,7 +118,7 @@ test(
   limit,
   async (t) => {
     const world = await startWorld(t);
-    const gateway = await HollowAgent.start(world, { name: "g1", labels: { [gatewayLabel]: "" } });
+    const gateway = await HollowAgent.start(world, { name: "g1", tokenLabels: { [gatewayLabel]: "" } });
     const other = await HollowAgent.start(world, { name: "n1" });
     const inlineRoute = { hostnames: ["shop.example"], rules: [], tls: { certificateRef: "web" } };
     const value = { target: "web", ports: [{ port: 80, targetPort: 8080 }], inlineRoute };

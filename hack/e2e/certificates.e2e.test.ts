@@ -57,10 +57,11 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
         },
       },
       agent: {
-        labels: { "forage.dev/gateway": "" },
         gateway: { envoy, address: "127.0.0.1", httpPort, httpsPort },
       },
     });
+    const labelled = await system.forage(["node", "label", "n1", "forage.dev/gateway=default"]);
+    assert.equal(labelled.exitCode, 0, labelled.stderr);
     const applied = await system.forage(
       ["apply", "--detach", "-f", "-"],
       webManifest({ image: host.image, replicas: 1 }),

@@ -15,7 +15,7 @@ import { withLock } from "./lock.ts";
 import { readProgramRecord } from "./program.ts";
 import { runPrograms } from "./programs.ts";
 import type { Progress } from "./progress.ts";
-import { giveJoinToken, waitForCoordinator, waitForNode } from "./readiness.ts";
+import { giveJoinToken, makeGateway, waitForCoordinator, waitForNode } from "./readiness.ts";
 import { settleInstance } from "./settle.ts";
 
 export interface BringUpOptions {
@@ -64,6 +64,7 @@ async function bringUpLocked({ root, flags, progress, signal }: BringUpOptions):
     await giveJoinToken(instance, forage);
     await runPrograms(programs, specs);
     await waitForNode(instance, forage, signal);
+    if (instance.gateway) await makeGateway(instance, forage);
   });
   if (!flags.example) return { instance, example: undefined };
   const { example, digest } = await step("example deployed", (report) =>

@@ -36,10 +36,7 @@ export function writeConfigFiles(instance: Instance): { coordinator: string; age
     http: { listen: instance.agentHttp },
     hostPortRange: instance.hostPortRange,
     advertiseAddress: instance.advertiseAddress,
-    ...(instance.gateway && {
-      gateway: { address: "127.0.0.1", ...instance.gateway },
-      labels: { "forage.dev/gateway": "default" },
-    }),
+    ...(instance.gateway && { gateway: { address: "127.0.0.1", ...instance.gateway } }),
   });
   const cli = stringify({ server: instance.grpc, caFile: paths.ca, tokenFile: paths.adminToken });
   writeIfChanged(paths.coordinatorConfig, coordinator, 0o644);

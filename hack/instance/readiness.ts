@@ -41,6 +41,11 @@ export async function giveJoinToken(instance: Instance, forage: ForageCommand): 
   writeFileSync(paths.joinToken, `${token}\n`, { mode: 0o600 });
 }
 
+/** An agent can't make its own node a gateway, because gateways receive the private keys of routes. */
+export async function makeGateway(instance: Instance, forage: ForageCommand): Promise<void> {
+  await askForage(forage, ["node", "label", instance.nodeName, "forage.dev/gateway=default"]);
+}
+
 export async function waitForNode(
   instance: Instance,
   forage: ForageCommand,

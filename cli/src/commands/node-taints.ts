@@ -52,7 +52,7 @@ export const nodeLabel: Command = defineCommand({
   name: "label",
   summary: "Set labels of a node, and take them off",
   details: `Labels that are set here come before those that the node says of itself. KEY- takes one off: what the node says is in force again.
-forage.dev/gateway=NAME makes the node serve the gateway NAME.`,
+forage.dev/gateway=NAME makes the node serve the gateway NAME. A node can't set labels of forage.dev and kubernetes.io itself.`,
   operands: [
     node,
     { name: "KEY=VALUE", required: true, repeated: true, help: "labels to set; KEY- takes one off" },

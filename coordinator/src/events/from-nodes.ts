@@ -1,6 +1,7 @@
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import { nodeProblems } from "../model/node-conditions.ts";
 import type { NodeEntry } from "../state/entries.ts";
+import { refusedLabels, refusedLabelsMessage } from "../state/node-labels.ts";
 import type { EventInput } from "./event.ts";
 
 /** Pure: what happened to a node. */
@@ -26,6 +27,7 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
     tell("Warning", "Revoked", "its certificates are refused from now on");
   events.push(...taintEvents(before.record.taints, record.taints, told));
   events.push(...problemEvents(before, after, told));
+  events.push(...labelEvents(before, after, told));
   const earlier = before.report;
   if (earlier === undefined || report === undefined) return events;
   if (earlier.bootId !== "" && earlier.bootId !== report.bootId)
@@ -55,6 +57,13 @@ function sameTaint(a: NodeTaint, b: NodeTaint): boolean {
 
 function words({ key, value, effect }: NodeTaint): string {
   return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
+}
+
+function labelEvents(before: NodeEntry, after: NodeEntry, told: Told): EventInput[] {
+  if (before.report === after.report) return [];
+  const refused = refusedLabels(after);
+  if (refused.length === 0 || refused.join() === refusedLabels(before).join()) return [];
+  return [told("Warning", "LabelsRefused", refusedLabelsMessage(after.name, refused))];
 }
 
 /** By its taint: the words of a problem hold numbers that change all the time. */

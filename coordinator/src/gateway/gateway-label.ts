@@ -4,9 +4,12 @@ import { defaultGateway } from "./route.ts";
 /** A label of nodes that serve a gateway. Its value is the gateway's name. */
 export const gatewayLabel = "forage.dev/gateway";
 
-/** Pure: the name of the gateway that the node serves; undefined: none. What operators say comes before what the node says of itself. */
+/**
+ * Pure: the name of the gateway that the node serves; undefined: none. Gateways receive the private keys of routes, so only the
+ * operator and the join token can set the label; what the agent reports doesn't count.
+ */
 export function gatewayOfNode(node: NodeEntry | undefined): string | undefined {
-  const value = node?.record.labels[gatewayLabel] ?? node?.report?.report?.labels[gatewayLabel];
+  const value = node?.record.labels[gatewayLabel];
   if (value === undefined || value === "false") return undefined;
   return value === "" || value === "true" ? defaultGateway : value;
 }

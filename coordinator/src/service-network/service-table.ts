@@ -4,7 +4,7 @@ import { type Delta, DeltaLog, type Step } from "../link/delta-log.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { Change, NodeEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
-import { reachabilityLabel } from "../state/node-labels.ts";
+import { isLocalOnly } from "../state/node-labels.ts";
 import type { State } from "../state/state.ts";
 import { serviceStateOf } from "./service-state.ts";
 
@@ -149,7 +149,6 @@ function concernsEndpoints(before: NodeEntry | undefined, after: NodeEntry | und
   return (
     before?.health.ready !== after?.health.ready ||
     addressesOfNode(before).join() !== addressesOfNode(after).join() ||
-    before?.record.labels[reachabilityLabel] !== after?.record.labels[reachabilityLabel] ||
-    before?.report?.report?.labels[reachabilityLabel] !== after?.report?.report?.labels[reachabilityLabel]
+    isLocalOnly(before) !== isLocalOnly(after)
   );
 }

@@ -2,13 +2,81 @@ import type { NodeEntry } from "./entries.ts";
 
 /** A label of nodes that others can't open connections to, such as those behind address translation: "local". */
 export const reachabilityLabel = "forage.dev/reachability";
+/** Its value is the node's name, always: it comes from the node's certificate. */
+export const hostnameLabel = "kubernetes.io/hostname";
 
-/** Labels that the operator gave come before those that the node says of itself. */
+/**
+ * Labels below the reserved prefixes that an agent may report about its own host: facts, as Kubernetes' NodeRestriction allows
+ * them, and labels that only take something away from the host. Values that the operator sets take precedence.
+ */
+const reportable: ReadonlySet<string> = new Set([
+  "kubernetes.io/os",
+  "kubernetes.io/arch",
+  "beta.kubernetes.io/os",
+  "beta.kubernetes.io/arch",
+  "beta.kubernetes.io/instance-type",
+  "node.kubernetes.io/instance-type",
+  "topology.kubernetes.io/zone",
+  "topology.kubernetes.io/region",
+  "failure-domain.beta.kubernetes.io/zone",
+  "failure-domain.beta.kubernetes.io/region",
+  reachabilityLabel,
+  "forage.dev/exclude-from-load-balancers",
+]);
+/** Keys that stand for the node's identity. `hostname` is a short form that the scheduler understands. */
+const identity: ReadonlySet<string> = new Set([hostnameLabel, "hostname"]);
+const reservedDomains = ["kubernetes.io", "k8s.io", "forage.dev"];
+
+/**
+ * Pure: whether the label counts when the node's agent reports it. Labels of reserved domains decide which node receives pods and
+ * keys, so an agent can't give them to its own node; only the operator and the join token can.
+ */
+export function mayReport(node: string, key: string, value: string): boolean {
+  if (identity.has(key)) return value === node;
+  return !isReserved(key) || reportable.has(key);
+}
+
+/** Pure: the labels that the agent reports and that don't count, sorted. */
+export function refusedLabels({ name, report }: NodeEntry): string[] {
+  return Object.entries(report?.report?.labels ?? {})
+    .filter(([key, value]) => !mayReport(name, key, value))
+    .map(([key, value]) => `${key}=${value}`)
+    .sort();
+}
+
+/** What to do about refused labels, for a condition or an event. */
+export function refusedLabelsMessage(node: string, refused: readonly string[]): string {
+  const shown = refused.slice(0, 5).map((label) => label.slice(0, 200));
+  const more = refused.length > shown.length ? ` and ${refused.length - shown.length} more` : "";
+  return `the agent's configuration sets ${shown.join(", ")}${more}, which only operators can set: remove it there, and use \`forage node label ${node} KEY=VALUE\` or a join token`;
+}
+
+/** Pure: all labels of a node: its identity, then what the operator or the join token set, then what its agent may report. */
+export function labelsOf({ name, record, report }: NodeEntry): Record<string, string> {
+  const reported = Object.entries(report?.report?.labels ?? {}).filter(([key, value]) =>
+    mayReport(name, key, value),
+  );
+  return { ...Object.fromEntries(reported), ...record.labels, [hostnameLabel]: name };
+}
+
+/** One label out of `labelsOf`. */
 export function labelOf(node: NodeEntry | undefined, label: string): string | undefined {
-  return node?.record.labels[label] ?? node?.report?.report?.labels[label];
+  if (node === undefined) return undefined;
+  if (label === hostnameLabel) return node.name;
+  const operators = node.record.labels[label];
+  if (operators !== undefined) return operators;
+  const reported = node.report?.report?.labels[label];
+  return reported !== undefined && mayReport(node.name, label, reported) ? reported : undefined;
 }
 
 /** Whether the pods of a node can be reached from that node alone. */
 export function isLocalOnly(node: NodeEntry | undefined): boolean {
   return labelOf(node, reachabilityLabel) === "local";
+}
+
+function isReserved(key: string): boolean {
+  const slash = key.indexOf("/");
+  if (slash < 0) return false;
+  const domain = key.slice(0, slash);
+  return reservedDomains.some((reserved) => domain === reserved || domain.endsWith(`.${reserved}`));
 }

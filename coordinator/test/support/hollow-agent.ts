@@ -40,7 +40,10 @@ export interface HollowAgentOptions {
   readonly address?: string;
   /** Default: they are sent. */
   readonly heartbeats?: boolean;
+  /** What it reports of itself. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** What its join token gives it. */
+  readonly tokenLabels?: Readonly<Record<string, string>>;
   /** Where it can announce addresses of load balancers. */
   readonly networks?: readonly string[];
 }
@@ -88,9 +91,12 @@ export class HollowAgent {
 
   static async start(world: World, options: HollowAgentOptions = {}): Promise<HollowAgent> {
     const name = options.name ?? "n1";
-    const { token } = await world
-      .operator()
-      .createJoinToken({ ttlSeconds: 0, nodeName: name, reusable: false, labels: {} });
+    const { token } = await world.operator().createJoinToken({
+      ttlSeconds: 0,
+      nodeName: name,
+      reusable: false,
+      labels: { ...options.tokenLabels },
+    });
     const { keyPem, response } = await join(world, token, name);
     return new HollowAgent(world, name, { certPem: response.certificatePem, keyPem }, options);
   }

@@ -1,3 +1,4 @@
+import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import type { Drain, Node } from "@forage/proto/forage/operator/v1/operator";
 import type { DrainRecord, NodeTaint } from "@forage/proto/forage/store/v1/store";
 import { formatBytes, formatMilliCpu, podRequests } from "@forage/scheduler";
@@ -7,6 +8,7 @@ import { conditionTaints } from "../../model/node-taints.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { NodeEntry, PodEntry } from "../../state/entries.ts";
+import { labelsOf, refusedLabels, refusedLabelsMessage } from "../../state/node-labels.ts";
 import type { State } from "../../state/state.ts";
 import { type GatewayStatuses, gatewayView } from "./route-view.ts";
 
@@ -21,8 +23,8 @@ export function nodeView(state: State, node: NodeEntry, gateways: GatewayStatuse
     ready: health.ready && problems.length === 0,
     message: [health.message, ...problems].filter((text) => text !== "").join("; "),
     unschedulable: record.unschedulable,
-    labels: { ...report?.report?.labels, ...record.labels },
-    report: report?.report,
+    labels: labelsOf(node),
+    report: report?.report && withRefusedLabels(report.report, node),
     joinedAt: record.joinedAt,
     lastSeenAt: health.lastSeenMs === undefined ? undefined : toTimestamp(health.lastSeenMs),
     agentVersion: report?.agentVersion ?? "",
@@ -36,6 +38,15 @@ export function nodeView(state: State, node: NodeEntry, gateways: GatewayStatuse
     conditionTaints: conditionTaints(node).map(taintView),
     gateway: gateway && gatewayView(gateway),
   };
+}
+
+/** Labels that don't count are shown as a condition of the node, so that an operator sees what to set instead. */
+function withRefusedLabels(report: NodeReport, node: NodeEntry): NodeReport {
+  const refused = refusedLabels(node);
+  if (refused.length === 0) return report;
+  const message = refusedLabelsMessage(node.name, refused);
+  const condition = { type: "LabelsRefused", status: true, reason: "ReservedForOperators", message };
+  return { ...report, conditions: [...report.conditions, condition] };
 }
 
 export function drainView(record: DrainRecord): Drain {

@@ -2,6 +2,7 @@ import type {
   CreateApiTokenRequest,
   CreateJoinTokenRequest,
 } from "@forage/proto/forage/operator/v1/operator";
+import { hostnameLabel } from "../../state/node-labels.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 import { validateLabels } from "./labels.ts";
@@ -13,9 +14,14 @@ const maxDescriptionBytes = 1024;
 const maxNamespaces = 100;
 
 /** The labels become the node's; the rest is checked where tokens are made. */
-export function validateJoinToken({ labels }: CreateJoinTokenRequest): void {
+export function validateJoinToken({ labels, nodeName }: CreateJoinTokenRequest): void {
   const findings = new Findings();
-  validateLabels(labels, new Field(findings).at("labels"));
+  const field = new Field(findings).at("labels");
+  validateLabels(labels, field);
+  for (const key of [hostnameLabel, "hostname"]) {
+    if (Object.hasOwn(labels, key) && labels[key] !== nodeName)
+      field.key(key).invalid("is always the node's name, which its certificate proves");
+  }
   findings.raise();
 }
 

@@ -1,5 +1,6 @@
 import type { Taint, UpdateNodeRequest } from "@forage/proto/forage/operator/v1/operator";
 import { taintEffects } from "../../model/pod-rules.ts";
+import { hostnameLabel } from "../../state/node-labels.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 import { validateLabels } from "./labels.ts";
@@ -22,6 +23,10 @@ export function validateUpdateNode(update: UpdateNodeRequest): void {
   for (const [index, { effect }] of removeTaints.entries())
     request.at("remove_taints").item(index).at("effect").check(choiceProblem(effect, taintEffects));
   validateLabels(setLabels, request.at("set_labels"));
+  for (const key of [hostnameLabel, "hostname"]) {
+    if (Object.hasOwn(setLabels, key) && setLabels[key] !== name)
+      request.at("set_labels").key(key).invalid("is always the node's name, which its certificate proves");
+  }
   if (removeLabels.length > maxRemovedLabels)
     request.at("remove_labels").invalid(`must be at most ${maxRemovedLabels}`);
   for (const [index, key] of removeLabels.entries()) {

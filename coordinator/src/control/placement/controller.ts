@@ -18,6 +18,7 @@ import { taintsFrom } from "../../model/pod-rules.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
+import { labelsOf } from "../../state/node-labels.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
@@ -300,7 +301,7 @@ function nodeSpecOf(node: NodeEntry): NodeSpec {
   const report = node.report?.report;
   return {
     name: node.name,
-    labels: { "kubernetes.io/hostname": node.name, ...report?.labels, ...node.record.labels },
+    labels: labelsOf(node),
     allocatable: report?.allocatable ?? {},
     runtimeClasses: report?.runtimeClasses ?? [],
     unschedulable: node.record.unschedulable,
