@@ -50,7 +50,7 @@ export async function canUseImages(
   await makeEmpty(file, BLOCK_BYTES);
   try {
     const device = await attachLoopDevice(file, children, signal);
-    await detachLoopDevice(device, children, signal);
+    await detachLoopDevice({ device, file }, children, signal);
     return true;
   } catch (error) {
     if (error instanceof VolumeError && error.code === "HOST_FAILED") return false;
@@ -101,7 +101,7 @@ export async function mountImage(
     await mounts.mount({ type: "ext4", source: device, target, options }, signal);
   } finally {
     // From now on the device goes with its mount, even if nobody is left to free it.
-    await detachLoopDevice(device, children, new AbortController().signal);
+    await detachLoopDevice({ device, file }, children, new AbortController().signal);
   }
   await openUp(target);
   return true;

@@ -1,5 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
-import type { ChildRunner } from "./run-child.ts";
+import { basename } from "node:path";
+import { type ChildRunner, wordsOf } from "./run-child.ts";
+import { VolumeError } from "./volumes.ts";
 
 const SYS_BLOCK = "/sys/block";
 
@@ -13,14 +15,18 @@ export async function listLoopDevices(): Promise<readonly LoopDevice[]> {
   const names = (await readdir(SYS_BLOCK)).filter((name) => /^loop\d+$/.test(name));
   const found = await Promise.all(
     names.map(async (name) => {
-      const file = await readFile(`${SYS_BLOCK}/${name}/loop/backing_file`, "utf8").catch(() => undefined);
-      // The kernel marks files that are deleted.
-      return file === undefined
-        ? []
-        : [{ device: `/dev/${name}`, file: file.trimEnd().replace(/ \(deleted\)$/, "") }];
+      const file = await backingFileOf(name);
+      return file === undefined ? [] : [{ device: `/dev/${name}`, file }];
     }),
   );
   return found.flat();
+}
+
+/** Returns the file behind the loop device, or undefined when the device is free. */
+async function backingFileOf(name: string): Promise<string | undefined> {
+  const file = await readFile(`${SYS_BLOCK}/${name}/loop/backing_file`, "utf8").catch(() => undefined);
+  // The kernel marks files that are deleted.
+  return file?.trimEnd().replace(/ \(deleted\)$/, "");
 }
 
 /**
@@ -39,13 +45,19 @@ export async function attachLoopDevice(
   return device.trim();
 }
 
-/** Frees the device now, or as soon as nobody has it mounted any more. */
+/**
+ * Detaches the file from the device now, or when the last mount of the device ends. A device that the kernel detached
+ * by itself in the meantime, after its last unmount, counts as detached.
+ */
 export async function detachLoopDevice(
-  device: string,
+  { device, file }: LoopDevice,
   children: ChildRunner,
   signal: AbortSignal,
+  readBackingFile = backingFileOf,
 ): Promise<void> {
-  await children.must("losetup", ["--detach", device], { signal });
+  const result = await children.run("losetup", ["--detach", device], { signal });
+  if (result.exitCode === 0 || (await readBackingFile(basename(device))) !== file) return;
+  throw new VolumeError("HOST_FAILED", `losetup: ${wordsOf(result)}`);
 }
 
 /** Frees what is attached to files in the directory. */
@@ -54,7 +66,7 @@ export async function detachLoopDevicesOf(
   children: ChildRunner,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const { device, file } of await listLoopDevices()) {
-    if (file.startsWith(`${directory}/`)) await detachLoopDevice(device, children, signal);
+  for (const device of await listLoopDevices()) {
+    if (device.file.startsWith(`${directory}/`)) await detachLoopDevice(device, children, signal);
   }
 }
