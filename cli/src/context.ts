@@ -3,8 +3,7 @@ import type { Invocation } from "./command/definition.ts";
 import type { Flags } from "./command/flag.ts";
 import type { OutputFormat } from "./command/global-flags.ts";
 import { resolveSettings, type Settings } from "./config/settings.ts";
-import { parseDurationMs } from "./duration.ts";
-import { CliError } from "./errors.ts";
+import { timeoutOf } from "./duration-flag.ts";
 import { renderDocument } from "./output/document.ts";
 import { type Paint, paintFor } from "./output/paint.ts";
 import { type Column, renderTable } from "./output/table.ts";
@@ -15,9 +14,9 @@ export interface Context {
   readonly world: World;
   readonly settings: Settings;
   readonly format: OutputFormat;
-  /** What `--timeout` says. */
+  /** The value of `--timeout`. */
   readonly timeoutMs: number | undefined;
-  /** Ctrl-C and the like; and the time-out, if there is one. */
+  /** Aborted by Ctrl-C and the like, and when the time given by `--timeout` is over. */
   readonly signal: AbortSignal;
   /** For standard output and for standard error. */
   readonly paint: Paint;
@@ -25,14 +24,12 @@ export interface Context {
 }
 
 export function contextOf<F extends Flags>({ flags, world }: Invocation<F>): Context {
-  const timeoutMs = flags.timeout === undefined ? undefined : durationFlag("--timeout", flags.timeout);
   return {
     world,
     settings: resolveSettings(flags, world),
     format: outputFormat(flags.output),
-    timeoutMs,
-    signal:
-      timeoutMs === undefined ? world.interrupted : AbortSignal.any([world.interrupted, timeOut(timeoutMs)]),
+    timeoutMs: timeoutOf(flags.timeout),
+    signal: world.interrupted,
     paint: paintFor(world.stdout, world.env, flags["no-color"]),
     paintError: paintFor(world.stderr, world.env, flags["no-color"]),
   };
@@ -94,22 +91,7 @@ export function printOne(context: Context, json: () => unknown, text: () => stri
   world.stdout.write(format === "json" || format === "yaml" ? renderDocument(format, json()) : text());
 }
 
-export function durationFlag(flag: string, text: string): number {
-  const ms = parseDurationMs(text);
-  if (ms === undefined)
-    throw new CliError("USAGE", `${flag}: "${text}" is no duration such as 30s, 5m or 1h30m`);
-  return ms;
-}
-
 function outputFormat(given: string | undefined): OutputFormat {
   // The parser has checked it against the choices.
   return (given as OutputFormat | undefined) ?? "table";
-}
-
-function timeOut(timeoutMs: number): AbortSignal {
-  const controller = new AbortController();
-  const fire = (): void => controller.abort(new CliError("TIMED_OUT", "the time given by --timeout is over"));
-  // A process that has nothing else to do need not wait for it.
-  setTimeout(fire, timeoutMs).unref();
-  return controller.signal;
 }

@@ -18,24 +18,14 @@ async function main(): Promise<void> {
   const interrupt = new AbortController();
   for (const [name, exitCode] of signals) {
     process.on(name, () => {
-      // Who asks twice doesn't want to wait for a tidy end.
+      // A second signal ends the process at once.
       if (interrupt.signal.aborted) process.exit(exitCode);
       interrupt.abort(new CliError("INTERRUPTED", "interrupted", { exitCode }));
     });
   }
-  let ended = false;
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      const failure = explainLoss(error);
-      interrupt.abort(failure);
-      if (!ended) return;
-      // What was written last fails only after the command has ended.
-      process.exitCode = failure.exitCode;
-      if (failure.code === "OUTPUT_LOST" && stream === process.stdout)
-        process.stderr.write(`forage: ${failure.message}\n`);
-    });
-  }
-  process.exitCode = await run(program, process.argv.slice(2), {
+  for (const stream of [process.stdout, process.stderr])
+    stream.on("error", (error: NodeJS.ErrnoException) => interrupt.abort(explainLoss(error)));
+  const exitCode = await run(program, process.argv.slice(2), {
     env: process.env,
     homeDir: homedir(),
     stdin: process.stdin,
@@ -46,7 +36,8 @@ async function main(): Promise<void> {
     random: Math.random,
     interrupted: interrupt.signal,
   });
-  ended = true;
+  // A connection that is still being made, or a pipe that stays open, would keep the process alive.
+  process.exit(exitCode);
 }
 
 function explainLoss(error: NodeJS.ErrnoException): CliError {

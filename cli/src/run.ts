@@ -1,25 +1,52 @@
+import type { Writable } from "node:stream";
 import type { Command } from "./command/definition.ts";
-import { parseLine } from "./command/parse.ts";
+import { type ParsedLine, parseLine } from "./command/parse.ts";
 import { renderUsage } from "./command/usage.ts";
+import { timeoutOf } from "./duration-flag.ts";
 import { CliError } from "./errors.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { plainText } from "./output/plain-text.ts";
+import { withTimeLimit } from "./time-limit.ts";
 import type { World } from "./world.ts";
 
-/** Runs one command line. Never throws: what goes wrong is told on standard error and by the exit code. */
+/**
+ * Runs one command line, and returns when its output has been read. Never throws: failures go to standard error and into the exit code.
+ * What the command has left open may keep the process alive: the caller exits.
+ */
 export async function run(root: Command, argv: readonly string[], world: World): Promise<ExitCode> {
   try {
-    const { command, path, flags, operands, afterDashes } = parseLine(root, argv);
-    if (flags.help === true || command.run === undefined) {
-      const asked = flags.help === true || (command === root && argv.length === 0);
-      (asked ? world.stdout : world.stderr).write(renderUsage(path));
-      return asked ? EXIT.ok : EXIT.failed;
-    }
-    // The parser has given every declared flag a value of its kind.
-    return await command.run({ flags: flags as never, operands, afterDashes, world });
+    const line = parseLine(root, argv);
+    const limits = { interrupted: world.interrupted, timeoutMs: timeoutOf(line.flags.timeout) };
+    return await withTimeLimit(limits, async (signal) => {
+      const exitCode = await start(line, argv.length === 0, { ...world, interrupted: signal });
+      await written(world.stdout);
+      if (signal.aborted) throw signal.reason;
+      return exitCode;
+    });
   } catch (error) {
     return report(error, world);
   }
+}
+
+async function start(
+  { command, path, flags, operands, afterDashes }: ParsedLine,
+  isBare: boolean,
+  world: World,
+): Promise<ExitCode> {
+  if (flags.help === true || command.run === undefined) {
+    const asked = flags.help === true || isBare;
+    (asked ? world.stdout : world.stderr).write(renderUsage(path));
+    return asked ? EXIT.ok : EXIT.failed;
+  }
+  // The parser has given every declared flag a value of its kind.
+  return command.run({ flags: flags as never, operands, afterDashes, world });
+}
+
+/** Resolves when the stream has passed on everything, or has failed: that is what its error event says. */
+function written(stream: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    stream.write("", (error) => (error ? setImmediate(resolve) : resolve()));
+  });
 }
 
 function report(error: unknown, { stderr, env }: World): ExitCode {

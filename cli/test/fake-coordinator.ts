@@ -90,12 +90,9 @@ export class FakeCoordinator {
 
   /** Opens the port, the same one each time. */
   async listen(): Promise<void> {
-    const { chainPem, keyPem } = await this.#authority.issueServer({
-      dnsNames: ["localhost"],
-      ipAddresses: ["127.0.0.1"],
-    });
+    const { cert, key } = await this.issueServer();
     const credentials = ServerCredentials.createSsl(null, [
-      { cert_chain: Buffer.from(chainPem), private_key: Buffer.from(keyPem) },
+      { cert_chain: Buffer.from(cert), private_key: Buffer.from(key) },
     ]);
     const server = new Server();
     for (const definition of [OperatorServiceService, ForageServiceService]) {
@@ -105,6 +102,15 @@ export class FakeCoordinator {
       server.bindAsync(this.address, credentials, (error, port) => (error ? reject(error) : resolve(port)));
     });
     this.#server = server;
+  }
+
+  /** A certificate that the command accepts from a server on loopback. */
+  async issueServer(): Promise<{ readonly cert: string; readonly key: string }> {
+    const { chainPem, keyPem } = await this.#authority.issueServer({
+      dnsNames: ["localhost"],
+      ipAddresses: ["127.0.0.1"],
+    });
+    return { cert: chainPem, key: keyPem };
   }
 
   /** Cuts every connection, as a kill would. */

@@ -12,6 +12,8 @@ export interface Result {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly stdin?: string;
+  /** In place of `stdin`. */
+  readonly input?: Readable;
   readonly signal?: AbortSignal;
   /** Called with each piece written to standard output. */
   readonly onOutput?: (text: string) => void;
@@ -27,7 +29,7 @@ export async function runCommand(argv: readonly string[], options: RunOptions = 
     // The machine's own configuration must not reach the test.
     env: { FORAGE_CONFIG: "/dev/null", ...options.env },
     homeDir: "/nonexistent",
-    stdin: Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
+    stdin: options.input ?? Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
     stdout: stdout.stream,
     stderr: stderr.stream,
     nowMs: Date.now,

@@ -92,6 +92,9 @@ export function duplex<Request, Response>(
   );
 }
 
+/** What fits the timers of the other side, which keeps the deadline, too: a longer one would be over at once there. */
+const maxDeadlineMs = 24 * 86_400_000;
+
 function callOptions({ timeoutMs, nowMs }: CallLimits): CallOptions {
-  return timeoutMs === undefined ? {} : { deadline: nowMs() + timeoutMs };
+  return timeoutMs === undefined ? {} : { deadline: nowMs() + Math.min(timeoutMs, maxDeadlineMs) };
 }

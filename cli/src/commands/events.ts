@@ -2,7 +2,8 @@ import { Event, type EventFilter } from "@forage/proto/forage/operator/v1/operat
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { CallError } from "../client/explain.ts";
 import { defineCommand } from "../command/definition.ts";
-import { type Context, contextOf, durationFlag, printListing, withCoordinator } from "../context.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { durationFlag } from "../duration-flag.ts";
 import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { renderDocument } from "../output/document.ts";

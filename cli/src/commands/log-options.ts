@@ -1,6 +1,6 @@
 import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { FlagValues } from "../command/flag.ts";
-import { durationFlag } from "../context.ts";
+import { durationFlag } from "../duration-flag.ts";
 import { CliError } from "../errors.ts";
 
 export const logFlags = {

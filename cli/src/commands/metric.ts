@@ -1,8 +1,9 @@
 import { PushedMetric } from "@forage/proto/forage/operator/v1/operator";
 import { operator } from "../client/coordinator.ts";
 import { defineCommand, groupCommands } from "../command/definition.ts";
-import { type Context, contextOf, durationFlag, printListing, withCoordinator } from "../context.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
 import { formatAge } from "../duration.ts";
+import { durationFlag } from "../duration-flag.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import type { Column } from "../output/table.ts";

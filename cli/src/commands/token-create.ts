@@ -2,7 +2,8 @@ import { CreateApiTokenResponse, CreateJoinTokenResponse } from "@forage/proto/f
 import { operator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
 import type { FlagValues } from "../command/flag.ts";
-import { type Context, contextOf, durationFlag, printOne, withCoordinator } from "../context.ts";
+import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
+import { durationFlag } from "../duration-flag.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { parseLabels } from "./labels.ts";

@@ -1,0 +1,226 @@
+import assert from "node:assert/strict";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { after, before, describe, test } from "node:test";
+import { createServer as createTlsServer } from "node:tls";
+import type { Command } from "../src/command/definition.ts";
+import { program } from "../src/commands/program.ts";
+import { FakeCoordinator } from "./fake-coordinator.ts";
+import { hello } from "./rollout.ts";
+import { runCommand } from "./run-command.ts";
+
+/** What each command is called with; `undefined` for those that ask no coordinator. */
+const LINES: Readonly<Record<string, string | undefined>> = {
+  "forage apply": "-f MANIFEST",
+  "forage validate": undefined,
+  "forage plan": "-f MANIFEST",
+  "forage get": "pods",
+  "forage describe": "pod/a",
+  "forage events": "-w",
+  "forage why": "a",
+  "forage job ls": "",
+  "forage job run": "--from-cron a --wait",
+  "forage route ls": "",
+  "forage rollout status": "r-1 --watch",
+  "forage rollout history": "container_service/a",
+  "forage rollout undo": "container_service/a",
+  "forage rollout restart": "container_service/a",
+  "forage rollout pause": "container_service/a",
+  "forage rollout resume": "container_service/a",
+  "forage rollout promote": "container_service/a",
+  "forage logs": "-f a",
+  "forage exec": "-i a -- sh",
+  "forage port-forward": "a :80",
+  "forage cp": "MANIFEST a:/b",
+  "forage delete": "container_service/a --wait",
+  "forage secret create": "a --from-file MANIFEST",
+  "forage secret set": "a --from-file MANIFEST",
+  "forage secret get": "a",
+  "forage secret list": "",
+  "forage secret delete": "a",
+  "forage config create": "a --from-file MANIFEST",
+  "forage config set": "a --from-file MANIFEST",
+  "forage config get": "a",
+  "forage config list": "",
+  "forage config delete": "a",
+  "forage registry set": "a b --username c --password-file MANIFEST",
+  "forage registry get": "a",
+  "forage registry list": "",
+  "forage registry delete": "a",
+  "forage claim create": "a --capacity 1Gi",
+  "forage claim get": "a",
+  "forage claim list": "",
+  "forage claim delete": "a",
+  "forage priority-class set": "a --value 1",
+  "forage priority-class get": "a",
+  "forage priority-class list": "",
+  "forage priority-class delete": "a",
+  "forage node ls": "",
+  "forage node cordon": "a",
+  "forage node uncordon": "a",
+  "forage node drain": "a --wait",
+  "forage node taint": "a b:NoSchedule",
+  "forage node untaint": "a b",
+  "forage node label": "a b=c",
+  "forage node forget": "a",
+  "forage rebalance": "",
+  "forage metric set": "a 1",
+  "forage metric ls": "",
+  "forage metric delete": "a",
+  "forage certificate ls": "",
+  "forage certificate describe": "a",
+  "forage certificate renew": "a",
+  "forage certificate ca": "",
+  "forage token create": "",
+  "forage version": undefined,
+  "forage completion": undefined,
+  "forage help": undefined,
+};
+
+let dir: string;
+let coordinator: FakeCoordinator;
+const servers: Server[] = [];
+const sockets = new Set<Socket>();
+const children: ChildProcess[] = [];
+/** Addresses of a server that accepts connections and says nothing, and of one that does so after the TLS handshake. */
+let silent: readonly string[];
+
+before(async () => {
+  coordinator = await FakeCoordinator.start();
+  dir = mkdtempSync(join(tmpdir(), "forage-time-limit-"));
+  writeFileSync(join(dir, "hello.yaml"), hello);
+  const tls = await coordinator.issueServer();
+  silent = await Promise.all(
+    [createTcpServer(), createTlsServer({ ...tls, ALPNProtocols: ["h2"] })].map(async (server) => {
+      servers.push(server);
+      server.on("connection", (socket: Socket) => {
+        sockets.add(socket);
+        socket.on("error", () => {});
+      });
+      server.on("tlsClientError", () => {});
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+    }),
+  );
+});
+
+after(() => {
+  for (const child of children) child.kill("SIGKILL");
+  for (const socket of sockets) socket.destroy();
+  for (const server of servers) server.close();
+  coordinator.close();
+  rmSync(dir, { recursive: true });
+});
+
+function words(path: string, operands: string): string[] {
+  const line = operands.replaceAll("MANIFEST", join(dir, "hello.yaml"));
+  return [...path.split(" ").slice(1), ...line.split(" ").filter(Boolean)];
+}
+
+describe("a coordinator that accepts and never answers", { concurrency: 8 }, () => {
+  for (const path of leavesOf(program)) {
+    const operands = LINES[path];
+    test(`${path} ends when the time given by --timeout is over`, async () => {
+      assert.ok(path in LINES, `${path} has no line in this test`);
+      if (operands === undefined) return;
+      for (const server of silent) {
+        const started = performance.now();
+        const argv: readonly string[] = ["--timeout", "50ms", ...words(path, operands)];
+        const env = { ...coordinator.env, FORAGE_SERVER: server };
+        const { exitCode, stderr } = await runCommand(argv, { env });
+        assert.deepEqual([exitCode, stderr !== ""], [4, true], `${argv.join(" ")}: ${stderr}`);
+        // Far from the 30 s that a request may take without --timeout.
+        assert.ok(performance.now() - started < 15_000, argv.join(" "));
+      }
+    });
+  }
+});
+
+test("a command that waits for standard input ends when the time is over, and when it is interrupted", async () => {
+  const open = new PassThrough();
+  const slow = await runCommand(["--timeout", "20ms", "validate", "-f", "-"], { input: open });
+  assert.deepEqual([slow.exitCode, slow.stderr], [4, "forage: the time given by --timeout is over\n"]);
+  const signal = AbortSignal.abort(new Error("stop"));
+  assert.equal((await runCommand(["apply", "-f", "-"], { input: open, signal })).exitCode, 1);
+});
+
+test("--timeout is checked by every command", async () => {
+  const { exitCode, stderr } = await runCommand(["version", "--timeout", "soon"]);
+  assert.equal(exitCode, 1);
+  assert.match(stderr, /--timeout: "soon" is no duration/);
+});
+
+test("a time-out beyond the longest timer of node does not fire at once", async () => {
+  const { exitCode } = await runCommand(["--timeout", "40d", "get", "pods"], {
+    env: coordinator.env,
+    signal: AbortSignal.timeout(200),
+  });
+  assert.notEqual(exitCode, 4);
+});
+
+describe("the process", { timeout: 120_000 }, () => {
+  for (const argv of [
+    ["get", "pods"],
+    ["logs", "-f", "a"],
+  ]) {
+    test(`forage ${argv.join(" ")} exits when the time is over, and on the first SIGTERM`, async () => {
+      for (const server of silent) {
+        const timed = start(["--timeout", "100ms", ...argv], server);
+        assert.equal(await timed.ended, 4, timed.stderr());
+        const asked = connected();
+        const terminated = start(argv, server);
+        await asked;
+        terminated.child.kill("SIGTERM");
+        assert.equal(await terminated.ended, 143, terminated.stderr());
+      }
+    });
+  }
+
+  test("forage apply -f - exits on the first SIGTERM while its standard input is open", async () => {
+    const { child, ended, stderr } = start(["apply", "-f", "-"], silent[0] ?? "");
+    // More than a pipe holds: once it is written, the command reads.
+    await new Promise((resolve) => child.stdin?.write(Buffer.alloc(1_000_000, " "), resolve));
+    child.kill("SIGTERM");
+    assert.equal(await ended, 143, stderr());
+  });
+});
+
+/** Resolves when one of the silent servers gets a connection. */
+function connected(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const server of servers) server.once("connection", () => resolve());
+  });
+}
+
+function leavesOf(command: Command, path = command.name): string[] {
+  if (command.subcommands.length === 0) return [path];
+  return command.subcommands.flatMap((each) => leavesOf(each, `${path} ${each.name}`));
+}
+
+function start(argv: readonly string[], server: string) {
+  const main = join(import.meta.dirname, "../src/main.ts");
+  const env = {
+    PATH: process.env.PATH ?? "",
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "",
+    FORAGE_CONFIG: "/dev/null",
+    ...coordinator.env,
+    FORAGE_SERVER: server,
+  };
+  const child = spawn(process.execPath, [main, ...argv], { env, stdio: "pipe" });
+  children.push(child);
+  let stderr = "";
+  child.stderr.on("data", (text) => {
+    stderr += text;
+  });
+  child.stdin.on("error", () => {});
+  child.stdout.resume();
+  return {
+    child,
+    stderr: () => stderr,
+    ended: new Promise<number | null>((resolve) => child.on("close", (code) => resolve(code))),
+  };
+}
