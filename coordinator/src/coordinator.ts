@@ -71,7 +71,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const { config, store, clock, log, authority } = options;
   const certificateIssuer = await openCertificateIssuer(options);
   const defer = (run: () => void): void => void setImmediate(run);
-  const core = await startCore({ ...options, certificateIssuer, randomName, randomBytes, defer });
+  const listening = Promise.withResolvers<void>();
+  const core = await startCore({
+    ...options,
+    certificateIssuer,
+    started: listening.promise,
+    randomName,
+    randomBytes,
+    defer,
+  });
   const { state, events, services } = core;
   const stopping = new AbortController();
   const stopSweeping = sweepExpiredTokens({ store, clock, log });
@@ -107,6 +115,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     http.reload(material);
   };
   const cancelRenewal = renewMaterial(reload, authority, [...httpNames, ...names], clock, log);
+  listening.resolve();
   log.info(
     { grpc, http: http.address, destination: plain?.address, revision: store.revision },
     "coordinator is up",

@@ -56,6 +56,8 @@ export interface CoreOptions {
   readonly certificateIssuer?: OpenedIssuer | undefined;
   readonly clock: Clock;
   readonly log: Logger;
+  /** No pods and runs are made, and none placed, before it resolves: a workload that is too much for the coordinator can be deleted. */
+  readonly started?: Promise<void> | undefined;
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly randomBytes: (count: number) => Uint8Array;
@@ -143,7 +145,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
 }
 
 function controlOptions(
-  { store, clock, log, config, randomName }: CoreOptions,
+  { store, clock, log, config, randomName, started }: CoreOptions,
   {
     state,
     metrics,
@@ -162,6 +164,7 @@ function controlOptions(
     state,
     clock,
     log,
+    started,
     randomName,
     profile: config.profile,
     metrics,

@@ -30,6 +30,8 @@ export interface ControlOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  /** No pods and runs are made, and none placed, before it resolves. Default: at once. */
+  readonly started?: Promise<void> | undefined;
   readonly randomName: (length: number) => string;
   readonly profile: Profile;
   readonly limits: ProgressLimits;

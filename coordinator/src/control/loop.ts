@@ -7,6 +7,8 @@ export interface LoopOptions {
   readonly reconcile: (key: string) => Promise<number | undefined>;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Nothing is reconciled before it resolves. Default: at once. */
+  readonly started?: Promise<void> | undefined;
 }
 
 /** First pause after a failure; doubles up to the second. Long enough to not spin, short enough to not be noticed. */
@@ -45,7 +47,7 @@ export class Loop {
   }
 
   async #run(): Promise<void> {
-    await Promise.resolve();
+    await (this.#options.started ?? Promise.resolve());
     for (const key of this.#due) {
       this.#due.delete(key);
       this.#timers.get(key)?.();

@@ -1,10 +1,12 @@
-import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import { type JobPod, PodRecord } from "@forage/proto/forage/store/v1/store";
+import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { type JobPod, PodRecord, PodTemplateRecord } from "@forage/proto/forage/store/v1/store";
 import type { Piece } from "../model/batches.ts";
-import { encodeRecord } from "../model/codec.ts";
-import { podKey, statusKey } from "../model/keys.ts";
+import { encodePod, encodeRecord } from "../model/codec.ts";
+import { hashMessage } from "../model/hash.ts";
+import { podKey, podTemplateKey, statusKey } from "../model/keys.ts";
 import type { Priority } from "../model/priority.ts";
 import { toTimestamp } from "../model/timestamp.ts";
+import { workloadKey } from "../model/workload.ts";
 import type { PodEntry } from "../state/entries.ts";
 import type { Compare } from "../store/index.ts";
 
@@ -16,7 +18,8 @@ export interface NewPod {
   readonly name: string;
   readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
-  readonly template: PodTemplate;
+  /** Of the template that `templatePiece` stores. */
+  readonly templateRef: string;
   readonly templateHash: string;
   /** Of its priority class. */
   readonly priority: Priority | undefined;
@@ -24,6 +27,26 @@ export interface NewPod {
   readonly job?: JobPod;
   /** Default: its name. */
   readonly hostname?: string;
+}
+
+/** A template that pods of a workload share. */
+export interface SharedTemplate {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly template: PodTemplate;
+}
+
+/** Returns the name under which a workload keeps the template: a hash of its content. */
+export function templateRefOf(template: PodTemplate): string {
+  return hashMessage(PodTemplate, template);
+}
+
+/** Stores a template, before the first pod that refers to it. */
+export function templatePiece({ namespace, kind, name, template }: SharedTemplate, ref: string): Piece {
+  const record = { namespace, workloadKind: kind, workloadName: name, template };
+  const key = podTemplateKey(workloadKey(namespace, kind, name), ref);
+  return { compares: [], ops: [{ kind: "put", key, value: encodeRecord(PodTemplateRecord, record) }] };
 }
 
 /** Writes its record, unless there is one of that name. */
@@ -39,7 +62,7 @@ export function createPod(pod: NewPod, nowMs: number): Piece {
   });
   return {
     compares: [{ kind: "absent", key }],
-    ops: [{ kind: "put", key, value: encodeRecord(PodRecord, record) }],
+    ops: [{ kind: "put", key, value: encodePod(record) }],
   };
 }
 
@@ -51,7 +74,7 @@ export function stopPod(pod: PodEntry, why: string, nowMs: number): Piece {
 export function rewritePod(pod: PodEntry, record: PodRecord): Piece {
   return {
     compares: [unchanged(pod)],
-    ops: [{ kind: "put", key: pod.key, value: encodeRecord(PodRecord, record) }],
+    ops: [{ kind: "put", key: pod.key, value: encodePod(record) }],
   };
 }
 

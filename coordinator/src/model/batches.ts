@@ -12,27 +12,43 @@ const reservedCompares = 2;
 const reservedBytes = 4096;
 
 /** Pure: the pieces in their order, as many in a batch as the store takes in one transaction. */
-export function batches<T extends Piece>(pieces: readonly T[]): T[][] {
-  const found: T[][] = [];
-  let room = { compares: 0, ops: 0, bytes: 0 };
+export function batches<T extends Piece>(pieces: Iterable<T>): T[][] {
+  return [...eachBatch(pieces)];
+}
+
+/** The same, one batch after another: pieces that are made one by one are never all in memory. */
+export function* eachBatch<T extends Piece>(pieces: Iterable<T>): Generator<T[]> {
+  let batch: T[] = [];
+  let room: Room = emptyRoom;
   for (const piece of pieces) {
     const size = { compares: piece.compares.length, ops: piece.ops.length, bytes: bytesOf(piece) };
     const fits = size.compares <= room.compares && size.ops <= room.ops && size.bytes <= room.bytes;
     if (!fits) {
-      found.push([]);
-      room = {
-        compares: TXN_OPS_MAX - reservedCompares,
-        ops: TXN_OPS_MAX,
-        bytes: TXN_BYTES_MAX - reservedBytes,
-      };
+      if (batch.length > 0) yield batch;
+      batch = [];
+      room = emptyRoom;
     }
-    found.at(-1)?.push(piece);
-    room.compares -= size.compares;
-    room.ops -= size.ops;
-    room.bytes -= size.bytes;
+    batch.push(piece);
+    room = {
+      compares: room.compares - size.compares,
+      ops: room.ops - size.ops,
+      bytes: room.bytes - size.bytes,
+    };
   }
-  return found;
+  if (batch.length > 0) yield batch;
 }
+
+interface Room {
+  readonly compares: number;
+  readonly ops: number;
+  readonly bytes: number;
+}
+
+const emptyRoom: Room = {
+  compares: TXN_OPS_MAX - reservedCompares,
+  ops: TXN_OPS_MAX,
+  bytes: TXN_BYTES_MAX - reservedBytes,
+};
 
 /** As the store counts, or a little more. */
 export function bytesOf({ compares, ops }: Piece): number {

@@ -1,3 +1,4 @@
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../errors.ts";
 
 interface Encoder<T> {
@@ -17,6 +18,11 @@ export function encodeRecord<T>(type: Encoder<T>, message: T): Uint8Array {
   value[0] = layoutVersion;
   value.set(body, 1);
   return value;
+}
+
+/** Leaves the template out where it is kept in a record of its own. */
+export function encodePod(pod: PodRecord): Uint8Array {
+  return encodeRecord(PodRecord, pod.templateRef === "" ? pod : { ...pod, template: undefined });
 }
 
 /** @throws CoordinatorError INTERNAL that names the record. */

@@ -3,6 +3,8 @@ import type { ObjectName } from "./object-name.ts";
 /** Where each record lies in the store. Names are checked before they get here and never hold a slash. */
 export const prefixes = {
   resources: "resources/",
+  /** Sorts before `pods/`, so that a view that is filled in the order of keys has templates before the pods that refer to them. */
+  podTemplates: "pod-templates/",
   pods: "pods/",
   statuses: "statuses/",
   nodes: "nodes/",
@@ -35,6 +37,11 @@ export function resourceKey(namespace: string, kind: string, name: string): stri
 
 export function podKey(namespace: string, name: string): string {
   return `${prefixes.pods}${namespace}/${name}`;
+}
+
+/** Of a workload, by its key `namespace/kind/name`; `ref` is a hash of the template. */
+export function podTemplateKey(workload: string, ref: string): string {
+  return `${prefixes.podTemplates}${workload}/${ref}`;
 }
 
 export function statusKey(namespace: string, podName: string): string {

@@ -7,6 +7,7 @@ const copied = [
   prefixes.nodes,
   prefixes.reports,
   prefixes.resources,
+  prefixes.podTemplates,
   prefixes.pods,
   prefixes.statuses,
   prefixes.objects,

@@ -1,6 +1,6 @@
 import type { RolloutRecord } from "@forage/proto/forage/store/v1/store";
 import { dependenciesOf } from "../model/depends-on.ts";
-import { objectKey } from "../model/keys.ts";
+import { objectKey, podTemplateKey } from "../model/keys.ts";
 import { certificateRefsOf } from "../model/route-refs.ts";
 import { runRefsOf } from "../model/run-refs.ts";
 import { workloadKey } from "../model/workload.ts";
@@ -22,11 +22,17 @@ export function resourceGroups({ record, workload, wanted }: ResourceEntry): str
 export function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {
   const groups = [`ns:${record.namespace}`, `uid:${record.uid}`, `workload:${workload}`];
   for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
+  if (record.templateRef !== "") groups.push(templateGroup(podTemplateKey(workload, record.templateRef)));
   if (record.node !== "") groups.push(`node:${record.node}`);
   else if (record.stoppingSince === undefined) groups.push("unbound");
   if (record.drainingSince !== undefined && record.stoppingSince === undefined)
     groups.push("draining", `draining:${workload}`);
   return groups;
+}
+
+/** Of pods whose template is kept under the key. */
+export function templateGroup(key: string): string {
+  return `template:${key}`;
 }
 
 export function rolloutGroups(record: RolloutRecord): string[] {

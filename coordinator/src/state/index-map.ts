@@ -30,6 +30,10 @@ export class IndexMap<V> {
     return found;
   }
 
+  hasGroup(name: string): boolean {
+    return this.#groups.has(name);
+  }
+
   /** Sets or, with undefined, removes; returns what was there. */
   set(key: string, value: V | undefined): V | undefined {
     const before = this.#values.get(key);

@@ -1,17 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { PodPhase, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod, aRollout, aServiceEntry, aWorkloadEntry } from "../../test/support/entries.ts";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { type Random, randomOf } from "../../test/support/random.ts";
 import { settled } from "../../test/support/until.ts";
 import { aView, opsOf } from "../../test/support/view.ts";
+import { rewritePod, templatePiece } from "../control/pod-pieces.ts";
 import { CoordinatorError } from "../errors.ts";
+import { encodePod } from "../model/codec.ts";
+import { indexedTemplate } from "../model/indexed-template.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import { createMemoryStore, type Op } from "../store/index.ts";
 import type { Change } from "./entries.ts";
 import { loadState } from "./follow.ts";
 import { State } from "./state.ts";
+
+const secretA = { $case: "secretRef", value: { secretName: "a", key: "k" } } as const;
 
 test("followed change by change, the view is the same as one that is read at the end", async () => {
   for (let seed = 0; seed < 40; seed++) {
@@ -72,6 +77,49 @@ test("rollouts of a resource come oldest first, however they were read", async (
     state.rolloutsOf("shop", "service", "web").map(({ id }) => id),
     ids,
   );
+});
+
+test("pods get the template that their record refers to, and those of Indexed jobs their index", async (t) => {
+  const { store, state } = await aView(t);
+  const template = PodTemplate.fromPartial({
+    container: { name: "main", image: "app:v1", env: [{ name: "A", valueSource: secretA }] },
+    podConfig: {},
+  });
+  const shared = { namespace: "shop", kind: "job", name: "web", template };
+  const job = (index: number) => ({ run: "r", index, counted: "" });
+  const made = [0, 1].map((index) => aPod({ name: `p${index}`, kind: "job", job: job(index) }));
+  const records = made.map(({ record }) => ({ ...record, templateRef: "t1" }));
+  const { revision } = await store.txn(
+    [],
+    [
+      ...templatePiece(shared, "t1").ops,
+      ...records.map((it): Op => ({ kind: "put", key: `pods/shop/${it.name}`, value: encodePod(it) })),
+    ],
+  );
+  await state.reached(revision);
+  for (const index of [0, 1]) {
+    const pod = state.pod("shop", `p${index}`);
+    assert.deepEqual(pod?.record.template, indexedTemplate(template, index));
+    assert.deepEqual(namesOf(state.podsReferring({ namespace: "shop", kind: "secret", name: "a" })), [
+      "p0",
+      "p1",
+    ]);
+  }
+  const read = new State();
+  await loadState(store, read);
+  assert.deepEqual(contentsOf(read), contentsOf(state), "also when it is read at the start");
+});
+
+test("a pod's record of an earlier version holds its template itself", async (t) => {
+  const { state, store } = await aView(t, { pods: [aPod({ name: "a", annotations: { old: "yes" } })] });
+  const pod = state.pod("shop", "a");
+  assert.deepEqual(pod?.record.template?.podConfig?.annotations, { old: "yes" });
+  assert.ok(pod);
+  const [op] = rewritePod(pod, { ...pod.record, node: "n2" }).ops;
+  assert.ok(op);
+  const { revision } = await store.txn([], [op]);
+  await state.reached(revision);
+  assert.deepEqual(state.pod("shop", "a")?.record.template?.podConfig?.annotations, { old: "yes" });
 });
 
 test("a status that comes before its pod is kept for it", async (t) => {

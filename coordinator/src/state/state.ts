@@ -22,7 +22,6 @@ import {
   workloadStatusKey,
 } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
-import { refsOf } from "../model/pod-refs.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { workloadKey, workloadOf } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
@@ -35,9 +34,10 @@ import type {
   ResourceEntry,
   RolloutEntry,
 } from "./entries.ts";
-import { podGroups, resourceGroups, rolloutGroups } from "./groups.ts";
+import { podGroups, resourceGroups, rolloutGroups, templateGroup } from "./groups.ts";
 import { IndexMap } from "./index-map.ts";
 import { ObjectsView } from "./objects-view.ts";
+import { PodTemplates } from "./pod-templates.ts";
 import { RecordView } from "./record-view.ts";
 
 /**
@@ -51,6 +51,7 @@ export class State {
   readonly #nodes = new IndexMap<NodeEntry>();
   readonly #reports = new Map<string, NodeStatusRecord>();
   readonly #rollouts = new IndexMap<RolloutEntry>((r) => rolloutGroups(r.record));
+  readonly podTemplates = new PodTemplates();
   /** Secrets, config maps and the like. */
   readonly objects = new ObjectsView();
   /** By workload: the group `workload:KEY`; and by the objects that they are pinned to: `pin:NAMESPACE/KIND/NAME`. */
@@ -116,6 +117,11 @@ export class State {
 
   podsOfWorkload(key: string): PodEntry[] {
     return this.#pods.group(`workload:${key}`);
+  }
+
+  /** Templates of the workload that no pod was made from, or none that is left. */
+  unusedTemplates(key: string): { readonly key: string; readonly revision: number }[] {
+    return this.podTemplates.ofWorkload(key).filter((it) => !this.#pods.hasGroup(templateGroup(it.key)));
   }
 
   podsOnNode(name: string): PodEntry[] {
@@ -214,7 +220,8 @@ export class State {
   #applyEvent(event: WatchEvent, changes: Change[]): void {
     const key = event.kind === "put" ? event.record.key : event.key;
     const record = event.kind === "put" ? event.record : undefined;
-    if (key.startsWith(prefixes.pods)) this.#applyPod(key, record, changes);
+    if (key.startsWith(prefixes.podTemplates)) this.podTemplates.apply(key, record);
+    else if (key.startsWith(prefixes.pods)) this.#applyPod(key, record, changes);
     else if (key.startsWith(prefixes.statuses)) this.#applyStatus(key, record, changes);
     else if (key.startsWith(prefixes.resources)) this.#applyResource(key, record, changes);
     else if (key.startsWith(prefixes.nodes)) this.#applyNode(key, record, changes);
@@ -299,13 +306,12 @@ export class State {
   }
 
   #applyPod(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
-    const record = stored && decodeRecord(PodRecord, key, stored.value);
-    const after = record && {
+    const found = stored && this.podTemplates.resolve(decodeRecord(PodRecord, key, stored.value));
+    const after = found && {
       key,
       revision: stored.modRevision,
-      record,
-      workloadKey: workloadKey(record.namespace, record.workloadKind, record.workloadName),
-      refs: refsOf(record.namespace, record.template),
+      ...found,
+      workloadKey: workloadKey(found.record.namespace, found.record.workloadKind, found.record.workloadName),
       ...statusOf(this.#statuses.get(key.slice(prefixes.pods.length))),
     };
     changes.push({ kind: "pod", before: this.#pods.set(key, after), after });

@@ -6,6 +6,7 @@ import { validateResource } from "./resource.ts";
 import { dnsLabelProblem } from "./syntax/names.ts";
 import { lengthProblem } from "./syntax/text.ts";
 import { findUnsupported } from "./unsupported.ts";
+import { checkReplicatedSize } from "./workload/replicated-size.ts";
 
 /** One transaction holds the whole request, the records of removed resources and its bookkeeping. */
 const maxResources = 100;
@@ -32,6 +33,7 @@ export function validateApply(request: ApplyResourcesRequest): void {
   checkNames(request, field);
   for (const [index, resource] of resources.slice(0, maxResources).entries()) {
     validateResource(resource, field.item(index));
+    checkReplicatedSize(resource, labels, field.item(index));
     findUnsupported(resource, "forest.v1.ForageResource", field.item(index));
   }
   findings.raise();

@@ -26,6 +26,8 @@ export interface CronControllerOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Nothing is reconciled before it resolves. Default: at once. */
+  readonly started?: Promise<void> | undefined;
   readonly events: EventRecorder;
 }
 
@@ -47,6 +49,7 @@ export class CronController {
       reconcile: (key) => this.#reconcile(key),
       clock: options.clock,
       log: options.log,
+      started: options.started,
     });
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const entry of options.state.resources()) this.#wakeForResource(entry);

@@ -49,6 +49,16 @@ for (const [what, given, expected] of [
     [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
   ],
   [
+    "not while 100 runs go on",
+    { runs: Array.from({ length: 100 }, (_, index) => run(`a${index}`)) },
+    ["skip-run the run of 2026-02-01T12:00:00.000Z is not started: 100 runs still go on, which is the most"],
+  ],
+  [
+    "while 99 go on",
+    { runs: Array.from({ length: 99 }, (_, index) => run(`a${index}`)) },
+    [`start-run ${noonName} it was due at 2026-02-01T12:00:00.000Z`],
+  ],
+  [
     "Forbid doesn't",
     { runs: [run("a")], spec: { concurrencyPolicy: "Forbid" } },
     ["skip-run the run of 2026-02-01T12:00:00.000Z is not started: a still goes on"],

@@ -45,6 +45,8 @@ export type CronStep =
 
 /** A clock that goes back this far was wrong before: what was decided by it doesn't hold up what is due now. */
 const clockJumpMs = 3_600_000;
+/** Each is a job with its pods: a schedule whose runs take longer than their interval must not fill the store. */
+const MAX_ACTIVE_RUNS = 100;
 /** Times that were missed are counted no further. */
 const maxCounted = 100;
 
@@ -130,6 +132,10 @@ function decide(
   const active = runs.filter(isActive);
   if (active.length > 0 && cron.concurrency === "Forbid") {
     const why = `the run of ${time} is not started: ${active[0]?.entry.record.name} still goes on`;
+    return [{ type: "skip-run", status: decided, why }];
+  }
+  if (active.length >= MAX_ACTIVE_RUNS) {
+    const why = `the run of ${time} is not started: ${active.length} runs still go on, which is the most`;
     return [{ type: "skip-run", status: decided, why }];
   }
   if (cron.concurrency === "Replace" && (active.length > 0 || runs.some(({ stopping }) => stopping)))

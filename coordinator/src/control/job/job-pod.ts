@@ -1,14 +1,11 @@
-import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import { type Container, EnvVar } from "@forage/proto/forest/v1/forage";
-import { hashMessage } from "../../model/hash.ts";
+import { createHash } from "node:crypto";
+import { indexKey } from "../../model/indexed-template.ts";
 import type { Job } from "../../model/job.ts";
 import type { Labels } from "../../model/labels.ts";
 import type { Priority } from "../../model/priority.ts";
 import type { NewPod } from "../pod-pieces.ts";
 
-/** Kubernetes' names. */
-const indexVariable = "JOB_COMPLETION_INDEX";
-const indexKey = "batch.kubernetes.io/job-completion-index";
+/** Kubernetes' name. */
 const nameKey = "batch.kubernetes.io/job-name";
 
 /** Pods' names are DNS labels. */
@@ -26,8 +23,8 @@ export function podOfJob(
   index: number | undefined,
   { uid, suffix }: JobPodNames,
   priority: Priority | undefined,
+  templateRef: string,
 ): NewPod {
-  const template = index === undefined ? job.template : indexed(job.template, index);
   const number = index === undefined ? "" : `-${index}`;
   return {
     namespace: job.namespace,
@@ -36,12 +33,17 @@ export function podOfJob(
     name: named(job.name, `${number}-${suffix}`),
     uid,
     labels: labelsOf(job, index),
-    template,
-    templateHash: hashMessage(PodTemplate, template),
+    templateRef,
+    templateHash: index === undefined ? templateRef : indexedHash(templateRef, index),
     priority,
     job: { run: job.run, index, counted: "" },
     hostname: index === undefined ? "" : named(job.name, number),
   };
+}
+
+/** What a pod is made from besides its template is its index. The template itself may be large, and is hashed once for all pods. */
+function indexedHash(templateRef: string, index: number): string {
+  return createHash("sha256").update(`${templateRef} ${index}`).digest("hex");
 }
 
 /** Of a pod of the job. */
@@ -52,24 +54,4 @@ export function labelsOf(job: Job, index: number | undefined): Labels {
 
 function named(name: string, suffix: string): string {
   return name.slice(0, maxNameLength - suffix.length).replace(/-+$/, "") + suffix;
-}
-
-function indexed(template: PodTemplate, index: number): PodTemplate {
-  const withIndex = (container: Container): Container => {
-    if (container.env.some(({ name }) => name === indexVariable)) return container;
-    const variable = EnvVar.fromPartial({
-      name: indexVariable,
-      valueSource: { $case: "value", value: String(index) },
-    });
-    return { ...container, env: [variable, ...container.env] };
-  };
-  const { podConfig, container } = template;
-  return {
-    ...template,
-    container: container && withIndex(container),
-    podConfig: podConfig && {
-      ...podConfig,
-      annotations: { ...podConfig.annotations, [indexKey]: String(index) },
-    },
-  };
 }

@@ -2,16 +2,17 @@ import { JobStatus, ResourceRecord, WorkloadStatusRecord } from "@forage/proto/f
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventRecorder } from "../../events/event.ts";
-import { batches, type Piece } from "../../model/batches.ts";
+import { batches, eachBatch, type Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import type { Job } from "../../model/job.ts";
-import { workloadStatusKey } from "../../model/keys.ts";
+import { podTemplateKey, workloadStatusKey } from "../../model/keys.ts";
+import { workloadKey } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
 import type { State } from "../../state/state.ts";
 import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
-import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
+import { createPod, forgetPod, rewritePod, stopPod, templatePiece, templateRefOf } from "../pod-pieces.ts";
 import { countPods } from "./count.ts";
 import { describeJobStep } from "./describe-step.ts";
 import { eventOf } from "./events.ts";
@@ -77,9 +78,7 @@ export class JobReconciler {
     const { store, state, events } = this.#options;
     const [first] = steps;
     const parts =
-      first?.type === "count-pods"
-        ? [this.#count(look, first)]
-        : batches(steps.flatMap((step) => this.#pieces(look, step)));
+      first?.type === "count-pods" ? [this.#count(look, first)] : eachBatch(this.#eachPiece(look, steps));
     // Nothing is decided by a status or a resource that is no longer so.
     let statusRevision = look.entry?.revision ?? 0;
     for (const part of parts) {
@@ -121,7 +120,20 @@ export class JobReconciler {
     return [statusPiece(look, status), ...pieces];
   }
 
-  #pieces(look: Look, step: JobStep): Piece[] {
+  *#eachPiece(look: Look, steps: readonly JobStep[]): Generator<Piece> {
+    const makes = steps.some(({ type }) => type === "create-pod");
+    const ref = makes ? templateRefOf(required(look.job).template) : "";
+    if (makes) yield* this.#templatePieces(required(look.job), ref);
+    for (const step of steps) yield* this.#pieces(look, step, ref);
+  }
+
+  #templatePieces({ namespace, name, template }: Job, ref: string): Piece[] {
+    const key = podTemplateKey(workloadKey(namespace, "job", name), ref);
+    if (this.#options.state.podTemplates.has(key)) return [];
+    return [templatePiece({ namespace, kind: "job", name, template }, ref)];
+  }
+
+  #pieces(look: Look, step: JobStep, templateRef: string): Piece[] {
     const nowMs = this.#options.clock.nowMs();
     switch (step.type) {
       case "count-pods":
@@ -129,7 +141,7 @@ export class JobReconciler {
       case "write-status":
         return [statusPiece(look, step.status)];
       case "create-pod":
-        return [createPod(this.#newPod(required(look.job), step.index), nowMs)];
+        return [createPod(this.#newPod(required(look.job), step.index, templateRef), nowMs)];
       case "stop-pod":
         return [stopPod(step.pod, step.why, nowMs)];
       case "relabel-pod":
@@ -156,11 +168,11 @@ export class JobReconciler {
     }
   }
 
-  #newPod(job: Job, index: number | undefined) {
+  #newPod(job: Job, index: number | undefined, templateRef: string) {
     const { randomName, state } = this.#options;
     const className = job.template.podConfig?.priorityClassName ?? "";
     const names = { uid: randomName(12), suffix: randomName(5) };
-    return podOfJob(job, index, names, state.objects.priorityOf(className));
+    return podOfJob(job, index, names, state.objects.priorityOf(className), templateRef);
   }
 }
 

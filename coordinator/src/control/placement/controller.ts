@@ -1,4 +1,3 @@
-import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import {
   type Explanation,
   Fleet,
@@ -12,7 +11,7 @@ import {
 } from "@forage/scheduler";
 import type { Logger } from "pino";
 import { batches, type Piece } from "../../model/batches.ts";
-import { encodeRecord } from "../../model/codec.ts";
+import { encodePod } from "../../model/codec.ts";
 import { conditionTaints } from "../../model/node-taints.ts";
 import { taintsFrom } from "../../model/pod-rules.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
@@ -33,6 +32,8 @@ export interface PlacementControllerOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Nothing is reconciled before it resolves. Default: at once. */
+  readonly started?: Promise<void> | undefined;
   readonly profile: Profile;
   /** Takes note of why pods are not placed. */
   readonly unplaced: Unplaced;
@@ -63,6 +64,7 @@ export class PlacementController {
       reconcile: () => this.#placeAll(),
       clock: options.clock,
       log: options.log,
+      started: options.started,
     });
     for (const node of options.state.nodes()) this.#describe(node);
     // In the order in which they were bound, so that a coordinator that starts anew chooses as the one before it.
@@ -207,7 +209,7 @@ export class PlacementController {
     this.#nominations.forget(pod.record.uid);
     unplaced.clear(pod.record.uid);
     for (const claim of ties.unbound) pass.claims.add(claim.key);
-    const value = encodeRecord(PodRecord, { ...pod.record, node, boundAt: toTimestamp(clock.nowMs()) });
+    const value = encodePod({ ...pod.record, node, boundAt: toTimestamp(clock.nowMs()) });
     const claims = bindClaims(ties, node);
     return {
       pod,

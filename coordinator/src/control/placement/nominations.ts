@@ -1,7 +1,6 @@
-import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { type Fleet, podKey as fleetKey, type PodSpec } from "@forage/scheduler";
 import type { Piece } from "../../model/batches.ts";
-import { encodeRecord } from "../../model/codec.ts";
+import { encodePod } from "../../model/codec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
@@ -85,7 +84,7 @@ export class Nominations {
     };
     return {
       compares: [{ kind: "modRevision", key, revision }],
-      ops: [{ kind: "put", key, value: encodeRecord(PodRecord, stopped) }],
+      ops: [{ kind: "put", key, value: encodePod(stopped) }],
     };
   }
 }

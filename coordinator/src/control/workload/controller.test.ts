@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
 import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { settled, until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
+import { decodeRecord } from "../../model/codec.ts";
 import { WorkloadController } from "./controller.ts";
 
 const limit = { timeout: 120_000 };
@@ -20,6 +22,72 @@ test("replicas too long for one transaction are made all the same, once each", l
   await settled();
   assert.equal(state.pods().length, 120);
   assert.equal(new Set(state.pods().map(({ record }) => record.uid)).size, 120);
+});
+
+test("pods of a revision share one stored template, which goes with the last of them", limit, async (t) => {
+  const value = "x".repeat(400_000);
+  const env = [{ name: "LARGE", valueSource: { $case: "value", value } }];
+  const spec = { scaling: { replicas: 300 }, container: { name: "main", image: "app:v1", env } };
+  const { state, store } = await start(t, { resources: [aWorkloadEntry({ spec })] });
+  await until("all are made", () => state.pods().length >= 300);
+  const { records: pods } = await store.range("pods/", {});
+  assert.ok(pods.every((record) => record.value.byteLength < 1_000));
+  const { records: templates } = await store.range("pod-templates/", {});
+  assert.equal(templates.length, 1);
+  const [first] = state.pods();
+  assert.deepEqual(first?.record.template?.container?.env[0]?.valueSource, { $case: "value", value });
+  assert.ok(state.pods().every(({ record }) => record.template === first?.record.template));
+  await store.txn([], opsOf({ resources: [aWorkloadEntry({ spec, deleting: true })] }));
+  await until("all is gone", () => state.pods().length === 0 && state.resources().length === 0);
+  await until(
+    "the template is gone",
+    () => state.podTemplates.ofWorkload("shop/container_service/web").length === 0,
+  );
+  assert.deepEqual((await store.range("pod-templates/", {})).records, []);
+});
+
+test(
+  "a new revision's pods get their own template, and the old one goes with the old pods",
+  limit,
+  async (t) => {
+    const spec = { scaling: { replicas: 2 }, updateStrategy: { type: "Recreate" } };
+    const { state, store } = await start(t, { resources: [aWorkloadEntry({ spec })], nodes: [aNode()] });
+    await until("two are made", () => state.pods().length === 2);
+    const [before] = state.podTemplates.ofWorkload("shop/container_service/web");
+    const container = { name: "main", image: "app:v2" };
+    await store.txn([], opsOf({ resources: [aWorkloadEntry({ spec: { ...spec, container } })] }));
+    const image = () => state.pods().map(({ record }) => record.template?.container?.image);
+    await until("they are new", () => image().join() === "app:v2,app:v2");
+    await until(
+      "one is left",
+      () => state.podTemplates.ofWorkload("shop/container_service/web").length === 1,
+    );
+    assert.notEqual(state.podTemplates.ofWorkload("shop/container_service/web")[0]?.key, before?.key);
+  },
+);
+
+test("a pod that is rewritten keeps referring to its template", limit, async (t) => {
+  const { state, store } = await start(t, {
+    resources: [aWorkloadEntry({ spec: { scaling: { replicas: 1 } } })],
+  });
+  await until("it is made", () => state.pods().length === 1);
+  const relabelled = aWorkloadEntry({ spec: { scaling: { replicas: 1 } }, labels: { release: "2" } });
+  await store.txn([], opsOf({ resources: [relabelled] }));
+  await until("it has the label", () => state.pods()[0]?.record.labels.release === "2");
+  const stored = (await store.range("pods/", {})).records[0];
+  const record = decodeRecord(PodRecord, "pods/x", stored?.value ?? new Uint8Array());
+  assert.equal(record.template, undefined);
+  assert.equal(record.templateRef, state.pods()[0]?.record.templateRef);
+  assert.equal(state.pods()[0]?.record.template?.container?.image, "app:v1");
+});
+
+test("makes no pods before the coordinator has started", limit, async (t) => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { state } = await start(t, { resources: [aWorkloadEntry()] }, promise);
+  await settled();
+  assert.equal(state.pods().length, 0);
+  resolve();
+  await until("they are made", () => state.pods().length === 2);
 });
 
 test("scaling down while the labels change stops some and relabels the rest", limit, async (t) => {
@@ -65,11 +133,12 @@ test("a deleted workload goes with the last of its pods", limit, async (t) => {
   await until("the record is gone", () => state.resources().length === 0);
 });
 
-async function start(t: TestContext, contents: Contents) {
+async function start(t: TestContext, contents: Contents, started?: Promise<void>) {
   const view = await aView(t, contents);
   let names = 0;
   const controller = new WorkloadController({
     ...view,
+    started,
     log: pino({ level: "silent" }),
     randomName: (length) => `${names++}`.padStart(length, "x"),
     pickVictims: (pods, count) => pods.slice(0, count),

@@ -2,7 +2,7 @@ import type { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventRecorder } from "../../events/event.ts";
-import { batches } from "../../model/batches.ts";
+import { eachBatch, type Piece } from "../../model/batches.ts";
 import { prefixes } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
@@ -18,7 +18,7 @@ import type { ProgressLimits } from "../rollout/progress-limits.ts";
 import { prefetchWish } from "./images-ahead.ts";
 import { nextLookMs, planWorkload } from "./plan.ts";
 import { stepEvents } from "./step-events.ts";
-import { stepPieces } from "./step-pieces.ts";
+import { eachPiece } from "./step-pieces.ts";
 import { workloadInput } from "./view-input.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import { describeStep, type WorkloadStep } from "./workload-step.ts";
@@ -28,6 +28,8 @@ export interface WorkloadControllerOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Nothing is reconciled before it resolves. Default: at once. */
+  readonly started?: Promise<void> | undefined;
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
@@ -55,6 +57,7 @@ export class WorkloadController {
       reconcile: (key) => this.#reconcile(key),
       clock: options.clock,
       log: options.log,
+      started: options.started,
     });
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const { record } of options.state.resources())
@@ -106,7 +109,32 @@ export class WorkloadController {
   async #reconcile(key: string): Promise<number | undefined> {
     const [, itsKind = ""] = key.split("/");
     const other = this.#options.ofKind?.[itsKind];
-    if (other !== undefined) return other(key);
+    const againMs = await (other === undefined ? this.#reconcileService(key) : other(key));
+    await this.#forgetTemplates(key);
+    return againMs;
+  }
+
+  /** Only this loop makes pods of the workload, so none can be made of a template that is being removed. */
+  async #forgetTemplates(key: string): Promise<void> {
+    const { store, state } = this.#options;
+    const pieces = state.unusedTemplates(key).map((template): Piece => {
+      const { key: unused, revision } = template;
+      return {
+        compares: [{ kind: "modRevision", key: unused, revision }],
+        ops: [{ kind: "delete", key: unused }],
+      };
+    });
+    for (const part of eachBatch(pieces)) {
+      const compares = part.flatMap((piece) => piece.compares);
+      const { revision } = await store.txn(
+        compares,
+        part.flatMap(({ ops }) => ops),
+      );
+      await state.reached(revision);
+    }
+  }
+
+  async #reconcileService(key: string): Promise<number | undefined> {
     const { log, clock, events } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
     this.#options.prefetcher?.want(key, prefetchWish(input));
@@ -127,11 +155,11 @@ export class WorkloadController {
     const priorityOf = (name: string) => state.objects.priorityOf(name);
     const statusKey = prefixes.workloadStatuses + key;
     const status = state.workloadStatuses.get(statusKey);
-    const context = { resource, status: status?.record, nowMs, randomName, priorityOf };
-    const pieces = steps.flatMap((step) => stepPieces(step, context));
+    const hasTemplate = (template: string) => state.podTemplates.has(template);
+    const context = { resource, status: status?.record, nowMs, randomName, priorityOf, hasTemplate };
     let statusRevision = status?.revision ?? 0;
     let reached = 0;
-    for (const part of batches(pieces)) {
+    for (const part of eachBatch(eachPiece(steps, context))) {
       const compares = part.flatMap((p) => p.compares);
       const ops = part.flatMap((p) => p.ops);
       if (resource !== undefined)

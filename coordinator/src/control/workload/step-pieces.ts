@@ -6,12 +6,12 @@ import {
 import { CoordinatorError } from "../../errors.ts";
 import type { Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
-import { prefixes, revisionKey, scaleKey, workloadStatusKey } from "../../model/keys.ts";
+import { podTemplateKey, prefixes, revisionKey, scaleKey, workloadStatusKey } from "../../model/keys.ts";
 import type { Priority } from "../../model/priority.ts";
-import type { Workload } from "../../model/workload.ts";
+import { type Workload, workloadKey } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { Op } from "../../store/index.ts";
-import { createPod, forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
+import { createPod, forgetPod, rewritePod, stopPod, templatePiece, templateRefOf } from "../pod-pieces.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
 export interface StepContext {
@@ -21,10 +21,30 @@ export interface StepContext {
   readonly nowMs: number;
   readonly randomName: (length: number) => string;
   readonly priorityOf: (className: string) => Priority | undefined;
+  /** Whether the template with this key is stored. */
+  readonly hasTemplate: (key: string) => boolean;
 }
 
-/** What is written for a step; a piece is written as a whole or not at all. */
-export function stepPieces(step: WorkloadStep, context: StepContext): Piece[] {
+/** What is written for the steps, made one by one; a piece is written as a whole or not at all. */
+export function* eachPiece(steps: readonly WorkloadStep[], context: StepContext): Generator<Piece> {
+  const stored = new Set<string>();
+  for (const step of steps) {
+    if (step.type !== "create-pods") {
+      yield* stepPieces(step, context);
+      continue;
+    }
+    const { of, count } = step;
+    const ref = templateRefOf(of.template);
+    const key = podTemplateKey(workloadKey(of.namespace, of.kind, of.name), ref);
+    if (!stored.has(key) && !context.hasTemplate(key)) yield templatePiece(of, ref);
+    stored.add(key);
+    for (let made = 0; made < count; made++) yield create(of, ref, context);
+  }
+}
+
+type OtherStep = Exclude<WorkloadStep, { readonly type: "create-pods" }>;
+
+function stepPieces(step: OtherStep, context: StepContext): Piece[] {
   const { resource, nowMs } = context;
   switch (step.type) {
     case "start-rollout":
@@ -34,8 +54,6 @@ export function stepPieces(step: WorkloadStep, context: StepContext): Piece[] {
       if (step.good !== undefined) ops.push(putRevision({ ...step.good, good: true }));
       return [{ compares: [], ops }];
     }
-    case "create-pods":
-      return Array.from({ length: step.count }, () => create(step.of, context));
     case "stop-pod":
       return [stopPod(step.pod, step.why, nowMs)];
     case "relabel-pod": {
@@ -81,7 +99,11 @@ function putRevision(revision: RevisionRecord): Op {
   return { kind: "put", key: revisionKey(namespace, kind, name, number), value };
 }
 
-function create(workload: Workload, { randomName, nowMs, priorityOf }: StepContext): Piece {
+function create(
+  workload: Workload,
+  templateRef: string,
+  { randomName, nowMs, priorityOf }: StepContext,
+): Piece {
   const pod = {
     namespace: workload.namespace,
     workloadKind: workload.kind,
@@ -89,7 +111,7 @@ function create(workload: Workload, { randomName, nowMs, priorityOf }: StepConte
     name: `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`,
     uid: randomName(12),
     labels: workload.labels,
-    template: workload.template,
+    templateRef,
     templateHash: workload.templateHash,
     priority: priorityOf(workload.template.podConfig?.priorityClassName ?? ""),
   };

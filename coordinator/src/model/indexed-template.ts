@@ -1,0 +1,27 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { type Container, EnvVar } from "@forage/proto/forest/v1/forage";
+
+/** Kubernetes' names. */
+const indexVariable = "JOB_COMPLETION_INDEX";
+export const indexKey = "batch.kubernetes.io/job-completion-index";
+
+/** Returns the template of the pod with this index of an Indexed job. All that doesn't depend on the index is shared with `template`. */
+export function indexedTemplate(template: PodTemplate, index: number): PodTemplate {
+  const withIndex = (container: Container): Container => {
+    if (container.env.some(({ name }) => name === indexVariable)) return container;
+    const variable = EnvVar.fromPartial({
+      name: indexVariable,
+      valueSource: { $case: "value", value: String(index) },
+    });
+    return { ...container, env: [variable, ...container.env] };
+  };
+  const { podConfig, container } = template;
+  return {
+    ...template,
+    container: container && withIndex(container),
+    podConfig: podConfig && {
+      ...podConfig,
+      annotations: { ...podConfig.annotations, [indexKey]: String(index) },
+    },
+  };
+}

@@ -1,0 +1,62 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { type PodRecord, PodTemplateRecord } from "@forage/proto/forage/store/v1/store";
+import { decodeRecord } from "../model/codec.ts";
+import { indexedTemplate } from "../model/indexed-template.ts";
+import { podTemplateKey } from "../model/keys.ts";
+import { type PodRef, refsOf } from "../model/pod-refs.ts";
+import { workloadKey } from "../model/workload.ts";
+import type { StoredRecord } from "../store/index.ts";
+import { IndexMap } from "./index-map.ts";
+
+interface PodTemplateEntry {
+  readonly key: string;
+  readonly revision: number;
+  readonly workload: string;
+  readonly template: PodTemplate;
+  /** The objects that pods of the template refer to. */
+  readonly refs: readonly PodRef[];
+}
+
+/** Templates that pods share. Each is in memory once, however many pods were made from it. */
+export class PodTemplates {
+  readonly #entries = new IndexMap<PodTemplateEntry>(({ workload }) => [workload]);
+
+  /** Returns the templates of the workload with the key `namespace/kind/name`. */
+  ofWorkload(key: string): { readonly key: string; readonly revision: number }[] {
+    return this.#entries.group(key);
+  }
+
+  has(key: string): boolean {
+    return this.#entries.get(key) !== undefined;
+  }
+
+  apply(key: string, stored: StoredRecord | undefined): void {
+    this.#entries.set(key, stored && entryOf(key, stored));
+  }
+
+  /** Returns the record with its template in place, and what it refers to. Records of earlier versions hold their own templates. */
+  resolve(record: PodRecord): { readonly record: PodRecord; readonly refs: readonly PodRef[] } {
+    const { namespace, workloadKind, workloadName, templateRef, job } = record;
+    const workload = workloadKey(namespace, workloadKind, workloadName);
+    const entry = this.#entries.get(podTemplateKey(workload, templateRef));
+    if (templateRef === "" || entry === undefined)
+      return { record, refs: refsOf(namespace, record.template) };
+    const { template, refs } = entry;
+    const own = job?.index === undefined ? template : indexedTemplate(template, job.index);
+    return { record: { ...record, template: own }, refs };
+  }
+}
+
+function entryOf(key: string, stored: StoredRecord): PodTemplateEntry {
+  const record = decodeRecord(PodTemplateRecord, key, stored.value);
+  const { namespace, workloadKind, workloadName } = record;
+  const template = record.template;
+  if (template === undefined) throw new TypeError(`record ${key} holds no template`);
+  return {
+    key,
+    revision: stored.modRevision,
+    workload: workloadKey(namespace, workloadKind, workloadName),
+    template,
+    refs: refsOf(namespace, template),
+  };
+}
