@@ -2,7 +2,6 @@ import { pino } from "pino";
 import { systemClock } from "../../coordinator/src/control/clock.ts";
 import { Directory } from "../../coordinator/src/destination/directory.ts";
 import { startPlainDestination } from "../../coordinator/src/destination/plain-listener.ts";
-import { serverOptions } from "../../coordinator/src/rpc/server-options.ts";
 import { loadState } from "../../coordinator/src/state/follow.ts";
 import { State } from "../../coordinator/src/state/state.ts";
 import { createMemoryStore } from "../../coordinator/src/store/index.ts";
@@ -40,8 +39,8 @@ const listener = await startPlainDestination(
     log: pino({ level: "silent" }),
     stopping: running.signal,
     monotonicMs: clock.monotonicMs,
+    schedule: clock.schedule,
   },
-  serverOptions,
 );
 
 answerLines((message: ToServer) => void change(message));

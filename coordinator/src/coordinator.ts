@@ -12,7 +12,7 @@ import type { Clock } from "./control/clock.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
 import { startCore } from "./core.ts";
-import { startPlainDestination } from "./destination/plain-listener.ts";
+import { type PlainListenerOptions, startPlainDestination } from "./destination/plain-listener.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
 import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
 import { addEventRoutes } from "./http/api/event-routes.ts";
@@ -27,9 +27,10 @@ import { isRevoked } from "./link/enroll.ts";
 import { metricHandlers } from "./metrics/metric-handlers.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import { Admission } from "./rpc/admission.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
-import { serverOptions } from "./rpc/server-options.ts";
+import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import type { State } from "./state/state.ts";
 import type { Store } from "./store/index.ts";
@@ -98,7 +99,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     observe: metrics.observeCall,
     monotonicMs: clock.monotonicMs,
   };
-  const server = new Server(serverOptions);
+  const admission = new Admission({
+    identify: serving.identify,
+    onProven: (call) => tls.prove(call),
+    observe: metrics.observeCall,
+    schedule: clock.schedule,
+  });
+  const server = new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
   addServices(server, services, serving);
   const httpNames = [hostPort(config.http.listen).host, ...names];
   const http = await openHttp(options, {
@@ -108,7 +115,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs },
     stopping: stopping.signal,
   });
-  const plain = await openPlainDestination(config, services, serving);
+  const plain = await openPlainDestination(config, services, { ...serving, schedule: clock.schedule });
   const grpc = await tls.listen(server, hostPort(config.grpc.listen));
   const reload = (material: TlsMaterial): void => {
     tls.reload(material);
@@ -184,13 +191,16 @@ function openHttp(
   });
 }
 
-function openPlainDestination({ destination }: Config, services: ServicesOptions, serving: ServeOptions) {
+function openPlainDestination(
+  { destination }: Config,
+  services: ServicesOptions,
+  options: PlainListenerOptions,
+) {
   if (destination === "off") return undefined;
   return startPlainDestination(
     hostPort(destination.listen),
     { ...services.destination, authorize: false },
-    serving,
-    serverOptions,
+    options,
   );
 }
 

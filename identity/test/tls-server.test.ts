@@ -1,20 +1,21 @@
 import assert from "node:assert/strict";
-import { type AddressInfo, connect as connectTcp, type Socket } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { afterEach, before, describe, it } from "node:test";
 import { connect as connectTls, createServer } from "node:tls";
 import * as grpc from "@grpc/grpc-js";
 import type { CertificateAuthority } from "../src/ca.ts";
 import { bearerMetadata, channelCredentials, withBearer } from "../src/credentials.ts";
 import type { PeerIdentity } from "../src/peer-identity.ts";
-import { TlsServer, type TlsServerEvent, type TlsServerOptions } from "../src/tls-server/tls-server.ts";
+import { TlsServer, type TlsServerOptions } from "../src/tls-server/tls-server.ts";
 import { aNode, anAuthority, aServer, atAnotherTime, type Pair, until } from "./cluster.ts";
-import { anEchoServer, EchoClient, type Talks } from "./echo.ts";
+import { EchoClient } from "./echo.ts";
+import { type Cleanups, startTls } from "./started-tls.ts";
 
 const DAY_MS = 86_400_000;
 
 describe("TlsServer", { timeout: 60_000 }, () => {
   let ca: CertificateAuthority;
-  const cleanups: (() => void | Promise<void>)[] = [];
+  const cleanups: Cleanups = [];
 
   before(async () => {
     ca = await anAuthority();
@@ -24,34 +25,7 @@ describe("TlsServer", { timeout: 60_000 }, () => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   });
 
-  async function start(options: Partial<TlsServerOptions> = {}) {
-    const talks: Talks = { started: 0, ended: 0 };
-    const events: TlsServerEvent[] = [];
-    const material = await aServer(ca);
-    const tls = new TlsServer({
-      material,
-      nowMs: Date.now,
-      onEvent: (event) => events.push(event),
-      ...options,
-    });
-    const server = anEchoServer(() => tls, talks);
-    const { port } = await tls.listen(server, { host: "127.0.0.1", port: 0 });
-    cleanups.push(async () => {
-      await tls.close();
-      server.forceShutdown();
-    });
-    const client = (pair?: Pair, host?: string, caPem = ca.certPem) => {
-      const made = new EchoClient(port, channelCredentials({ caPem, ...pair }), host);
-      cleanups.push(() => made.close());
-      return made;
-    };
-    const tcp = () => {
-      const socket = connectTcp(port, "127.0.0.1").on("error", () => {});
-      cleanups.push(() => void socket.destroy());
-      return socket;
-    };
-    return { tls, port, client, tcp, talks, events, material };
-  }
+  const start = (options: Partial<TlsServerOptions> = {}) => startTls(ca, cleanups, options);
 
   it("takes a client without certificate as anonymous and passes its token", async () => {
     const { client } = await start();
@@ -338,14 +312,6 @@ describe("TlsServer", { timeout: 60_000 }, () => {
       ["CONNECTIONS"],
     );
     assert.equal(tls.stats().open, 1);
-  });
-
-  it("limits anonymous connections without shutting out nodes", async () => {
-    const { client, tls } = await start({ limits: { maxAnonymous: 1 } });
-    await client().who();
-    await assert.rejects(client().who(undefined, 1_000), { code: grpc.status.UNAVAILABLE });
-    assert.equal((await client(await aNode(ca)).who()).peer.kind, "authenticated");
-    assert.deepEqual(tls.stats(), { open: 2, anonymous: 1, handshaking: 0, waiting: 0 });
   });
 
   it("forgets connections that close", async () => {

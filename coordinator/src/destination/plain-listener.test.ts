@@ -11,6 +11,7 @@ import { type TestContext, test } from "node:test";
 import { GetDestination } from "@forage/proto/destination";
 import { status } from "@grpc/grpc-js";
 import { pino } from "pino";
+import { systemClock } from "../control/clock.ts";
 import { State } from "../state/state.ts";
 import { Directory } from "./directory.ts";
 import { type PlainDestination, startPlainDestination } from "./plain-listener.ts";
@@ -53,11 +54,11 @@ async function started(t: TestContext) {
     { directory, authorize: false },
     {
       identify: () => ({ kind: "anonymous" }),
+      schedule: systemClock().schedule,
       log: pino({ level: "silent" }),
       stopping: stopping.signal,
       monotonicMs: () => 0,
     },
-    {},
   );
   t.after(async () => {
     await listener.close(0);

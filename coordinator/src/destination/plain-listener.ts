@@ -1,6 +1,10 @@
-import { type ChannelOptions, Server, ServerCredentials } from "@grpc/grpc-js";
+import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
 import type { HostPort } from "../config.ts";
+import { Admission } from "../rpc/admission.ts";
+import type { Caller } from "../rpc/caller.ts";
 import { type ServeOptions, serve } from "../rpc/serve.ts";
+import { PROVEN_STREAMS, serverOptions } from "../rpc/server-options.ts";
 import type { DestinationOptions } from "./get.ts";
 import { destinationService, SharedDestinationService } from "./service.ts";
 
@@ -10,34 +14,65 @@ export interface PlainDestination {
   close(graceMs: number): Promise<void>;
 }
 
+export interface PlainListenerOptions extends ServeOptions {
+  readonly schedule: (delayMs: number, run: () => void) => () => void;
+  /** For tests. */
+  readonly maxCallsPerClient?: number;
+}
+
+/** About 40 KB each. Every proxy of a host has one connection; processes of the host's network have a few more. */
+const MAX_CONNECTIONS = 4_096;
+/** Of the 50,000 streams that the coordinator follows; the others are for nodes and tokens on the TLS port. */
+const MAX_CALLS = 30_000;
+
+/** Every process that reaches a loopback address of this host may look up where services answer, and nothing else. */
+const NEIGHBOUR: Caller = {
+  kind: "user",
+  name: "neighbour",
+  grants: [{ role: "destination-reader", namespaces: "*" }],
+};
+
 /** Destination in plain text, as proxies expect of a neighbour on their own host. The configuration allows loopback only. */
 export async function startPlainDestination(
-  { host, port }: HostPort,
+  listen: HostPort,
   options: DestinationOptions,
-  serving: ServeOptions,
-  serverOptions: ChannelOptions,
+  { schedule, maxCallsPerClient, ...serving }: PlainListenerOptions,
 ): Promise<PlainDestination> {
-  const server = new Server(serverOptions);
-  // Whoever reaches a loopback address of this host may look up where services answer, and nothing else.
-  const neighbour = {
-    kind: "user",
-    name: "neighbour",
-    grants: [{ role: "destination-reader", namespaces: "*" }],
-  } as const;
-  serve(server, SharedDestinationService, destinationService(options), {
-    ...serving,
-    identify: () => neighbour,
+  const identify = () => NEIGHBOUR;
+  const admission = new Admission({
+    identify,
+    // There are no names here, so each connection is a client of its own.
+    clientOf: (_caller, peer) => `the connection from ${peer}`,
+    schedule,
+    limits: { maxCalls: MAX_CALLS, ...(maxCallsPerClient && { maxCallsPerClient }) },
   });
-  const bound = await new Promise<number>((resolve, reject) => {
-    const target = host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-    server.bindAsync(target, ServerCredentials.createInsecure(), (error, boundPort) =>
-      error === null ? resolve(boundPort) : reject(error),
-    );
+  const server = new Server(serverOptions(PROVEN_STREAMS, [admission.interceptor]));
+  serve(server, SharedDestinationService, destinationService(options), { ...serving, identify });
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const net = createServer({ noDelay: true }, (socket) => {
+    socket.on("error", () => {});
+    injector.injectConnection(socket);
   });
+  net.maxConnections = MAX_CONNECTIONS;
+  const address = await listening(net, listen);
   return {
-    address: { host, port: bound },
-    close: (graceMs) => shutDown(server, graceMs),
+    address,
+    close: async (graceMs) => {
+      net.close();
+      injector.destroy();
+      await shutDown(server, graceMs);
+    },
   };
+}
+
+function listening(net: NetServer, { host, port }: HostPort): Promise<HostPort> {
+  return new Promise((resolve, reject) => {
+    net.once("error", reject);
+    net.listen(port, host, () => {
+      net.removeListener("error", reject).on("error", () => {});
+      resolve({ host, port: (net.address() as AddressInfo).port });
+    });
+  });
 }
 
 /** The library waits for clients that stopped reading, and at times for one that has just gone; neither may hold up the end. */

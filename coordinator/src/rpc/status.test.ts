@@ -20,6 +20,7 @@ const codes: Readonly<Record<CoordinatorErrorCode, status>> = {
   OUT_OF_RANGE: status.OUT_OF_RANGE,
   UNAVAILABLE: status.UNAVAILABLE,
   ABORTED: status.ABORTED,
+  DEADLINE_EXCEEDED: status.DEADLINE_EXCEEDED,
   INTERNAL: status.INTERNAL,
 };
 

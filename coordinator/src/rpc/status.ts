@@ -33,6 +33,7 @@ const statusOf: Readonly<Record<CoordinatorErrorCode, status>> = {
   OUT_OF_RANGE: status.OUT_OF_RANGE,
   UNAVAILABLE: status.UNAVAILABLE,
   ABORTED: status.ABORTED,
+  DEADLINE_EXCEEDED: status.DEADLINE_EXCEEDED,
   INTERNAL: status.INTERNAL,
 };
 

@@ -3,7 +3,12 @@ import { describe, it } from "node:test";
 import { HandshakeGate } from "./handshake-gate.ts";
 
 function aGate(maxHandshakes: number, maxHandshakesPerAddress = maxHandshakes, maxWaiting = 100) {
-  return new HandshakeGate<string>({ maxHandshakes, maxHandshakesPerAddress, maxWaiting });
+  return new HandshakeGate<string>({
+    maxHandshakes,
+    maxHandshakesPerAddress,
+    maxWaiting,
+    maxWaitingPerAddress: maxWaiting,
+  });
 }
 
 describe("HandshakeGate", () => {
@@ -43,6 +48,17 @@ describe("HandshakeGate", () => {
       ["a", "b", "c"].map((item) => gate.add(item, "10.0.0.1")),
       [true, true, false],
     );
+  });
+
+  it("keeps room in the queue for other addresses, and counts only what waits", () => {
+    const limits = { maxHandshakes: 1, maxHandshakesPerAddress: 1, maxWaiting: 10, maxWaitingPerAddress: 2 };
+    const gate = new HandshakeGate<string>(limits);
+    const add = (item: string) => gate.add(item, item.startsWith("a") ? "10.0.0.1" : "10.0.0.2");
+    assert.deepEqual(["a1", "a2", "a3", "b1"].map(add), [true, true, false, true]);
+    assert.deepEqual(gate.next(), ["a1"]);
+    assert.deepEqual(["a4", "a5"].map(add), [true, false]);
+    gate.remove("a2");
+    assert.deepEqual(["a6", "a7"].map(add), [true, false]);
   });
 
   it("forgets what left, from the queue or from a place, also twice", () => {

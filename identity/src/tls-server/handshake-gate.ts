@@ -1,8 +1,11 @@
+import { addressGroup } from "./address-group.ts";
+
 /** Limits of `HandshakeGate`; see `DEFAULT_TLS_LIMITS` for the reasons of the numbers. */
 export type HandshakeLimits = {
   readonly maxHandshakes: number;
   readonly maxHandshakesPerAddress: number;
   readonly maxWaiting: number;
+  readonly maxWaitingPerAddress: number;
 };
 
 type Waiting<T> = { readonly item: T; readonly address: string };
@@ -16,6 +19,7 @@ export class HandshakeGate<T> {
   readonly #limits: HandshakeLimits;
   readonly #running = new Map<T, string>();
   readonly #perAddress = new Map<string, number>();
+  readonly #waitingOf = new Map<string, number>();
   #waiting: Waiting<T>[] = [];
 
   constructor(limits: HandshakeLimits) {
@@ -30,10 +34,13 @@ export class HandshakeGate<T> {
     return this.#waiting.length;
   }
 
-  /** Queues a connection; false when the queue is full and the connection must be dropped. */
-  add(item: T, address: string): boolean {
+  /** Queues a connection; false when the queue, or the address' share of it, is full and the connection must be dropped. */
+  add(item: T, remoteAddress: string): boolean {
     if (this.#waiting.length >= this.#limits.maxWaiting) return false;
-    this.#waiting.push({ item, address: addressGroup(address) });
+    const address = addressGroup(remoteAddress);
+    if ((this.#waitingOf.get(address) ?? 0) >= this.#limits.maxWaitingPerAddress) return false;
+    this.#waiting.push({ item, address });
+    count(this.#waitingOf, address, 1);
     return true;
   }
 
@@ -50,7 +57,8 @@ export class HandshakeGate<T> {
         continue;
       }
       this.#running.set(entry.item, entry.address);
-      this.#perAddress.set(entry.address, ofAddress + 1);
+      count(this.#perAddress, entry.address, 1);
+      count(this.#waitingOf, entry.address, -1);
       started.push(entry.item);
     }
     if (started.length > 0) this.#waiting = kept;
@@ -62,23 +70,17 @@ export class HandshakeGate<T> {
     const address = this.#running.get(item);
     if (address === undefined) {
       const index = this.#waiting.findIndex((entry) => entry.item === item);
-      if (index >= 0) this.#waiting.splice(index, 1);
+      const [left] = index >= 0 ? this.#waiting.splice(index, 1) : [];
+      if (left !== undefined) count(this.#waitingOf, left.address, -1);
       return;
     }
     this.#running.delete(item);
-    const left = (this.#perAddress.get(address) ?? 1) - 1;
-    if (left === 0) this.#perAddress.delete(address);
-    else this.#perAddress.set(address, left);
+    count(this.#perAddress, address, -1);
   }
 }
 
-/** One host usually owns a whole IPv6 /64, so its addresses count as one. */
-function addressGroup(address: string): string {
-  if (!address.includes(":") || address.startsWith("::ffff:")) return address;
-  const [head = "", tail] = address.split("::");
-  const groups = head.split(":").filter((part) => part !== "");
-  if (tail === undefined) return groups.slice(0, 4).join(":");
-  const after = tail.split(":").filter((part) => part !== "");
-  const zeros = Array.from({ length: Math.max(0, 8 - groups.length - after.length) }, () => "0");
-  return [...groups, ...zeros, ...after].slice(0, 4).join(":");
+function count(counts: Map<string, number>, address: string, change: 1 | -1): void {
+  const now = (counts.get(address) ?? 0) + change;
+  if (now <= 0) counts.delete(address);
+  else counts.set(address, now);
 }

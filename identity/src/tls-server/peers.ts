@@ -44,7 +44,7 @@ export class Peers {
   readonly #isRevoked: (identity: PeerIdentity) => boolean;
   readonly #cluster: string | undefined;
   readonly #nowMs: () => number;
-  #anonymous = 0;
+  readonly #anonymous = new Map<string, Connection>();
 
   constructor(options: {
     readonly isRevoked: (identity: PeerIdentity) => boolean;
@@ -60,8 +60,9 @@ export class Peers {
     return this.#connections.size;
   }
 
-  get anonymous(): number {
-    return this.#anonymous;
+  /** Returns the connection without an accepted certificate on which a call is made. */
+  anonymousConnection(call: Pick<PeeredCall, "getPeer">): Connection | undefined {
+    return this.#anonymous.get(call.getPeer());
   }
 
   /** Enters a connection whose handshake is done; it leaves by itself when it closes. */
@@ -80,7 +81,7 @@ export class Peers {
       socket.getPeerCertificate = (() => certificate) as TLSSocket["getPeerCertificate"];
       this.#byCertificate.set(certificate, peer);
     } else {
-      this.#anonymous += 1;
+      this.#anonymous.set(remoteAddress, connection);
       // grpc-js asks this flag before it shows a certificate to a handler.
       socket.authorized = false;
       if (peer.certificateProblem !== undefined) this.#problems.set(remoteAddress, peer.certificateProblem);
@@ -142,7 +143,7 @@ export class Peers {
   #forget(connection: Connection): void {
     this.#connections.delete(connection);
     if (connection.peer.kind === "anonymous") {
-      this.#anonymous -= 1;
+      this.#anonymous.delete(connection.peer.remoteAddress);
       this.#problems.delete(connection.peer.remoteAddress);
     }
   }

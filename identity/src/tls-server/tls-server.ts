@@ -8,19 +8,25 @@ import { createServer as createTlsServer, type Server as RawTlsServer, type TLSS
 import { type ConnectionInjector, type Server as GrpcServer, ServerCredentials } from "@grpc/grpc-js";
 import { IdentityError } from "../error.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
+import { addressGroup } from "./address-group.ts";
+import { AnonymousShare } from "./anonymous-share.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { secureContextOptions, type TlsMaterial } from "./material.ts";
-import { type Peer, type PeeredCall, Peers } from "./peers.ts";
+import { type Connection, type Peer, type PeeredCall, Peers } from "./peers.ts";
 
 export type { TlsMaterial } from "./material.ts";
 export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, PeeredCall } from "./peers.ts";
 
 export type TlsLimits = {
   readonly maxConnections: number;
+  readonly maxUsers: number;
   readonly maxAnonymous: number;
+  readonly maxAnonymousPerAddress: number;
+  readonly anonymousMs: number;
   readonly maxHandshakes: number;
   readonly maxHandshakesPerAddress: number;
   readonly maxWaiting: number;
+  readonly maxWaitingPerAddress: number;
   readonly placeMs: number;
   readonly handshakeMs: number;
   readonly waitMs: number;
@@ -29,14 +35,22 @@ export type TlsLimits = {
 export const DEFAULT_TLS_LIMITS: TlsLimits = {
   /** About 90 KiB each: 1.4 GiB when all are taken. */
   maxConnections: 16_384,
-  /** People and scripts with tokens, and agents that join; strangers can't take the places of the fleet. */
+  /** People and scripts with tokens. The other half is a reserve for nodes. */
+  maxUsers: 8_192,
+  /** Connections on which no call has shown accepted credentials yet; those beyond replace the oldest. */
   maxAnonymous: 2_048,
+  /** An eighth, so that no single address replaces the connections of others. */
+  maxAnonymousPerAddress: 256,
+  /** The first call of a client follows the handshake at once, and a join takes a second. */
+  anonymousMs: 30_000,
   /** At 3–4 ms of CPU each, one turn takes 0.1 s; when thousands reconnect at once, more would only make all of them late. */
   maxHandshakes: 32,
   /** Half, so that one address (which may be a whole site behind NAT) never keeps everybody else out. */
   maxHandshakesPerAddress: 16,
   /** Every connection there may be can wait at once. */
   maxWaiting: 16_384,
+  /** A site of thousands of hosts behind one address reconnects together; one address never fills the queue. */
+  maxWaitingPerAddress: 8_192,
   /** A handshake that is slow for the network's sake gives its place back after this; it may still finish. */
   placeMs: 1_000,
   /** Four round trips of a bad satellite link, with room. */
@@ -48,11 +62,14 @@ export const DEFAULT_TLS_LIMITS: TlsLimits = {
 /** Expiry and the denylist are looked at this often, so a connection outlives its certificate by half a second at most. */
 const SWEEP_MS = 500;
 
+/** `ANONYMOUS`: a newer connection without credentials took the place. `USERS`: too many connections of tokens. */
+type RefusalReason = "CONNECTIONS" | "ANONYMOUS" | "USERS" | "WAITING" | "PROTOCOL";
+
 export type TlsServerEvent =
   | {
       readonly kind: "refused";
       readonly remoteAddress: string;
-      readonly reason: "CONNECTIONS" | "ANONYMOUS" | "WAITING" | "PROTOCOL";
+      readonly reason: RefusalReason;
     }
   | { readonly kind: "handshakeFailed"; readonly remoteAddress: string; readonly reason: string }
   | { readonly kind: "closed"; readonly peer: Peer; readonly reason: "REVOKED" | "EXPIRED" | (string & {}) };
@@ -73,7 +90,10 @@ export type TlsServerOptions = {
 /** Connections of a `TlsServer` at this moment. */
 export type TlsServerStats = {
   readonly open: number;
+  /** Without accepted credentials so far. */
   readonly anonymous: number;
+  /** Proven by a token in a call. */
+  readonly users: number;
   readonly handshaking: number;
   readonly waiting: number;
 };
@@ -96,6 +116,8 @@ export class TlsServer {
   readonly #limits: TlsLimits;
   readonly #peers: Peers;
   readonly #gate: HandshakeGate<Socket>;
+  readonly #anonymous: AnonymousShare<Connection>;
+  readonly #users = new Set<Connection>();
   readonly #pending = new Map<string, Socket>();
   readonly #raw = new Set<Socket>();
   readonly #waits = new WeakMap<Socket, NodeJS.Timeout>();
@@ -115,6 +137,7 @@ export class TlsServer {
       cluster: options.cluster,
     });
     this.#gate = new HandshakeGate(this.#limits);
+    this.#anonymous = new AnonymousShare(this.#limits);
     this.#tls = createTlsServer({
       ...secureContextOptions(options.material),
       requestCert: true,
@@ -156,6 +179,17 @@ export class TlsServer {
     return this.#peers.of(call);
   }
 
+  /** Call once a call has shown a valid token: its connection then no longer counts as anonymous, and has no short life. */
+  prove(call: Pick<PeeredCall, "getPeer">): void {
+    const connection = this.#peers.anonymousConnection(call);
+    if (connection === undefined || !this.#anonymous.remove(connection, groupOf(connection))) return;
+    if (this.#users.size >= this.#limits.maxUsers) {
+      this.#refuse(connection.socket, "USERS");
+      return;
+    }
+    this.#users.add(connection);
+  }
+
   /**
    * New handshakes use the new material; open connections stay. PAIR_MISMATCH or CERTIFICATE_INVALID leaves the old in use.
    * An authority taken out of `clientCaPem` doesn't close connections made under it: they end with their certificates.
@@ -185,7 +219,8 @@ export class TlsServer {
   stats(): TlsServerStats {
     return {
       open: this.#peers.size,
-      anonymous: this.#peers.anonymous,
+      anonymous: this.#anonymous.size,
+      users: this.#users.size,
       handshaking: this.#pending.size - this.#gate.waiting,
       waiting: this.#gate.waiting,
     };
@@ -264,10 +299,24 @@ export class TlsServer {
       this.#refuse(socket, "PROTOCOL");
       return;
     }
-    const { peer } = this.#peers.add(socket);
-    const crowded = peer.kind === "anonymous" && this.#peers.anonymous > this.#limits.maxAnonymous;
-    if (crowded) this.#refuse(socket, "ANONYMOUS");
-    else this.#injector?.injectConnection(socket);
+    const connection = this.#peers.add(socket);
+    if (connection.peer.kind === "anonymous") this.#admitAnonymous(connection);
+    this.#injector?.injectConnection(socket);
+  }
+
+  #admitAnonymous(connection: Connection): void {
+    const { socket, peer } = connection;
+    const address = groupOf(connection);
+    const replaced = this.#anonymous.add(connection, address);
+    if (replaced !== undefined) this.#refuse(replaced.socket, "ANONYMOUS");
+    const tooLong = setTimeout(() => {
+      if (this.#anonymous.remove(connection, address)) this.#closeOne(socket, peer, "NO_CREDENTIALS");
+    }, this.#limits.anonymousMs);
+    socket.once("close", () => {
+      clearTimeout(tooLong);
+      this.#anonymous.remove(connection, address);
+      this.#users.delete(connection);
+    });
   }
 
   #failed(error: Error & { code?: string }, socket: TLSSocket): void {
@@ -279,7 +328,7 @@ export class TlsServer {
     socket.destroy();
   }
 
-  #refuse(socket: Socket, reason: "CONNECTIONS" | "ANONYMOUS" | "WAITING" | "PROTOCOL"): void {
+  #refuse(socket: Socket, reason: RefusalReason): void {
     this.#options.onEvent?.({ kind: "refused", remoteAddress: keyOf(socket) ?? "unknown", reason });
     socket.destroy();
   }
@@ -294,4 +343,8 @@ export class TlsServer {
 function keyOf(socket: Socket): string | undefined {
   if (socket.remoteAddress === undefined) return undefined;
   return `${socket.remoteAddress}:${socket.remotePort}>${socket.localAddress}`;
+}
+
+function groupOf({ peer: { remoteAddress } }: Connection): string {
+  return addressGroup(remoteAddress.slice(0, remoteAddress.lastIndexOf(":")));
 }

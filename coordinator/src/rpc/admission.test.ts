@@ -1,0 +1,219 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+import { type AddressInfo, createServer } from "node:net";
+import { type TestContext, test } from "node:test";
+import { Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { Admission, type AdmissionOptions } from "./admission.ts";
+import type { Caller } from "./caller.ts";
+import { serverOptions } from "./server-options.ts";
+
+const limit = { timeout: 60_000 };
+const join = "/forage.agent.v1.EnrollmentService/Join";
+const apply = "/forest.v1.ForageService/ApplyResources";
+const anonymous: Caller = { kind: "anonymous" };
+const user: Caller = { kind: "user", name: "token:a", grants: [{ role: "admin", namespaces: "*" }] };
+
+test("a call without credentials is answered before its request arrives, and reset", limit, async (t) => {
+  const { session, admission, handled } = await served(t, { identify: () => anonymous });
+  const answers = await Promise.all(Array.from({ length: 50 }, () => answerOf(open(session, apply))));
+  for (const { code } of answers) assert.equal(code, status.UNAUTHENTICATED);
+  assert.equal(handled(), 0);
+  assert.equal(admission.openCalls, 0);
+});
+
+test("a connection without credentials has four open calls, and the next is refused", limit, async (t) => {
+  const { session, admission } = await served(t, { identify: () => anonymous });
+  const held = Array.from({ length: 4 }, () => open(session, join));
+  assert.equal((await answerOf(open(session, join))).code, status.RESOURCE_EXHAUSTED);
+  assert.equal(admission.openCalls, 4);
+  held[0]?.end(framed(10));
+  if (held[0]) assert.equal((await answerOf(held[0])).code, status.OK);
+  const next = open(session, join);
+  next.end(framed(10));
+  assert.equal((await answerOf(next)).code, status.OK);
+});
+
+test("one address has a share of the calls without credentials", limit, async (t) => {
+  const { session, connectAgain } = await served(t, {
+    identify: () => anonymous,
+    limits: { maxAnonymousPerAddress: 3 },
+  });
+  const held = Array.from({ length: 2 }, () => open(session, join));
+  const other = await connectAgain();
+  const last = open(other, join);
+  assert.equal((await answerOf(open(other, join))).code, status.RESOURCE_EXHAUSTED);
+  for (const call of [...held, last]) call.close();
+});
+
+test("a connection that goes on calling without credentials is closed", limit, async (t) => {
+  const { session } = await served(t, { identify: () => anonymous, limits: { maxAnonymousCalls: 5 } });
+  const gone = once(session, "close");
+  for (let i = 0; i < 6; i++) open(session, apply);
+  await gone;
+});
+
+test(
+  "a request that does not arrive in time is refused, and one that has arrived is not",
+  limit,
+  async (t) => {
+    const timers: { readonly delayMs: number; readonly run: () => void; cancelled: boolean }[] = [];
+    const { session, handled } = await served(t, {
+      identify: () => user,
+      schedule: (delayMs, run) => {
+        const timer = { delayMs, run, cancelled: false };
+        timers.push(timer);
+        return () => {
+          timer.cancelled = true;
+        };
+      },
+    });
+    const complete = open(session, join);
+    complete.end(framed(10));
+    assert.equal((await answerOf(complete)).code, status.OK);
+    assert.equal(handled(), 1);
+    const half = open(session, join);
+    half.write(framed(10).subarray(0, 7));
+    await until(() => timers.length === 2);
+    assert.deepEqual(
+      timers.map(({ cancelled }) => cancelled),
+      [true, false],
+    );
+    timers[1]?.run();
+    assert.equal((await answerOf(half)).code, status.DEADLINE_EXCEEDED);
+  },
+);
+
+test("a request without credentials that is too large is refused while it arrives", limit, async (t) => {
+  const { session, handled } = await served(t, {
+    identify: () => anonymous,
+    limits: { maxAnonymousBytes: 1_000 },
+  });
+  const call = open(session, join);
+  call.write(framed(100_000).subarray(0, 2_000));
+  assert.equal((await answerOf(call)).code, status.RESOURCE_EXHAUSTED);
+  assert.equal(handled(), 0);
+});
+
+test(
+  "a client has a limit of open calls over all its connections, and others don't share it",
+  limit,
+  async (t) => {
+    let caller: Caller = user;
+    const { session, connectAgain } = await served(t, {
+      identify: () => caller,
+      limits: { maxCallsPerClient: 3 },
+    });
+    const held = Array.from({ length: 3 }, () => open(session, apply));
+    const other = await connectAgain();
+    assert.equal((await answerOf(open(other, apply))).code, status.RESOURCE_EXHAUSTED);
+    caller = { ...user, name: "token:b" };
+    const call = open(other, apply);
+    call.end(framed(10));
+    assert.equal((await answerOf(call)).code, status.OK);
+    for (const one of held) one.close();
+  },
+);
+
+test("the port has a limit of open calls", limit, async (t) => {
+  const { session } = await served(t, { identify: () => user, limits: { maxCalls: 2 } });
+  const held = Array.from({ length: 2 }, () => open(session, apply));
+  assert.equal((await answerOf(open(session, apply))).code, status.RESOURCE_EXHAUSTED);
+  for (const one of held) one.close();
+});
+
+test("a connection may have many streams after its first call with credentials", limit, async (t) => {
+  const proven: string[] = [];
+  const { session } = await served(t, {
+    identify: () => user,
+    onProven: (call) => proven.push(call.getPeer()),
+  });
+  const streams = (): number | undefined => session.remoteSettings.maxConcurrentStreams;
+  await until(() => streams() === 100);
+  for (let i = 0; i < 2; i++) {
+    const call = open(session, apply);
+    call.end(framed(10));
+    await answerOf(call);
+  }
+  await until(() => streams() === 16_384);
+  assert.equal(proven.length, 1);
+});
+
+async function served(
+  t: TestContext,
+  options: Partial<AdmissionOptions> & Pick<AdmissionOptions, "identify">,
+) {
+  const admission = new Admission({ schedule: () => () => {}, ...options });
+  const server = new Server(serverOptions(100, [admission.interceptor]));
+  let handled = 0;
+  const raw = (bytes: Buffer): Buffer => bytes;
+  for (const path of [join, apply]) {
+    const method = {
+      path,
+      requestStream: false,
+      responseStream: false,
+      requestSerialize: raw,
+      requestDeserialize: raw,
+      responseSerialize: raw,
+      responseDeserialize: raw,
+    } as const;
+    server.addService(
+      { method },
+      {
+        method: (_call: unknown, done: (error: null, bytes: Buffer) => void) => {
+          handled += 1;
+          done(null, Buffer.alloc(0));
+        },
+      },
+    );
+  }
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const net = createServer((socket) => injector.injectConnection(socket));
+  await new Promise<void>((resolve) => net.listen(0, "127.0.0.1", resolve));
+  const { port } = net.address() as AddressInfo;
+  t.after(() => {
+    net.close();
+    server.forceShutdown();
+  });
+  const connectAgain = async (): Promise<ClientHttp2Session> => {
+    const session = connect(`http://127.0.0.1:${port}`);
+    session.on("error", () => {});
+    t.after(() => session.destroy());
+    await once(session, "connect");
+    return session;
+  };
+  return { admission, session: await connectAgain(), connectAgain, handled: () => handled };
+}
+
+function open(session: ClientHttp2Session, path: string): ClientHttp2Stream {
+  const call = session.request(
+    { ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers" },
+    { endStream: false },
+  );
+  call.on("error", () => {});
+  return call;
+}
+
+/** Resolves when the stream closes: while the client's half is open, only a reset of the server closes it. */
+function answerOf(call: ClientHttp2Stream): Promise<{ readonly code: number }> {
+  return new Promise((resolve) => {
+    let code = Number.NaN;
+    const note = (headers: { readonly "grpc-status"?: unknown }): void => {
+      if (headers["grpc-status"] !== undefined) code = Number(headers["grpc-status"]);
+    };
+    call.on("response", note);
+    call.on("trailers", note);
+    call.on("close", () => resolve({ code }));
+    call.resume();
+  });
+}
+
+function framed(bytes: number): Buffer {
+  const message = Buffer.alloc(5 + bytes);
+  message.writeUInt32BE(bytes, 1);
+  return message;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,245 @@
+import type { Http2Session, ServerHttp2Stream } from "node:http2";
+import { constants } from "node:http2";
+import {
+  type Metadata,
+  ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
+} from "@grpc/grpc-js";
+import { CoordinatorError } from "../errors.ts";
+import { assertMayCall } from "./access.ts";
+import type { Caller } from "./caller.ts";
+import { http2StreamOf } from "./http2-stream.ts";
+import type { IdentifiableCall } from "./serve.ts";
+import { PROVEN_STREAMS } from "./server-options.ts";
+import { toServiceError } from "./status.ts";
+
+export interface CallLimits {
+  /** Open calls of the whole port. */
+  readonly maxCalls: number;
+  /** Open calls of one client: of a token or a node over all its connections, or of one connection where nobody identifies. */
+  readonly maxCallsPerClient: number;
+  /** Open calls without credentials on one connection. */
+  readonly maxAnonymousPerConnection: number;
+  /** Open calls without credentials from one address. */
+  readonly maxAnonymousPerAddress: number;
+  /** Calls without credentials, accepted or refused, after which a connection is closed. */
+  readonly maxAnonymousCalls: number;
+  /** Bytes of a call without credentials. */
+  readonly maxAnonymousBytes: number;
+  /** Time from a call's headers to its first complete message. */
+  readonly firstMessageMs: number;
+}
+
+export const DEFAULT_CALL_LIMITS: CallLimits = {
+  /** About 20 KB each: 2 GB when all are open. */
+  maxCalls: 100_000,
+  /** A proxy with 5,000 services, or a node's relay for all its pods; ten such clients fit in. */
+  maxCallsPerClient: 10_000,
+  /** A host that joins makes one call at a time. */
+  maxAnonymousPerConnection: 4,
+  /** Hosts behind one address that join together; their calls take milliseconds. */
+  maxAnonymousPerAddress: 64,
+  /** A person with an expired token tries a few times; beyond, each further try costs the peer a TLS handshake. */
+  maxAnonymousCalls: 64,
+  /** A join request takes 2 KB. */
+  maxAnonymousBytes: 64 * 1024,
+  /** An apply of 4 MB over a link of 1 Mbit/s takes 34 s. */
+  firstMessageMs: 60_000,
+};
+
+/** Shorter, since the only message that an anonymous caller may send is small. */
+const ANONYMOUS_FIRST_MESSAGE_MS = 10_000;
+
+export interface AdmissionOptions {
+  readonly identify: (call: IdentifiableCall) => Caller;
+  /**
+   * Called for the first call of a connection that has accepted credentials: the connection no longer counts as anonymous, and
+   * may have more streams. Undefined where connections have all of that from the start.
+   */
+  readonly onProven?: (call: ServerInterceptingCallInterface) => void;
+  readonly observe?: (method: string, code: number, seconds: number) => void;
+  /** The client that a call counts for. Default: the name of the caller. */
+  readonly clientOf?: (caller: Caller, peer: string) => string;
+  readonly schedule: (delayMs: number, run: () => void) => () => void;
+  readonly limits?: Partial<CallLimits>;
+}
+
+interface AnonymousConnection {
+  open: number;
+  calls: number;
+}
+
+/**
+ * Decides from a call's headers whether it may start: before that no byte of its message is read. A refused call is reset, so
+ * that a peer which never ends its half of the stream holds nothing.
+ */
+export class Admission {
+  readonly #options: AdmissionOptions;
+  readonly #limits: CallLimits;
+  readonly #proven = new WeakSet<Http2Session>();
+  readonly #anonymous = new WeakMap<Http2Session, AnonymousConnection>();
+  readonly #openOfClient = new Map<string, number>();
+  #open = 0;
+
+  constructor(options: AdmissionOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_CALL_LIMITS, ...options.limits };
+  }
+
+  get openCalls(): number {
+    return this.#open;
+  }
+
+  /** Must be the port's first interceptor. */
+  readonly interceptor: ServerInterceptor = (method, call) =>
+    new ServerInterceptingCall(call, {
+      start: (next) => {
+        let received = (): void => {};
+        next({
+          onReceiveMetadata: (metadata, proceed) => {
+            const admitted = this.#admit(method.path, call, metadata);
+            if (admitted === undefined) return;
+            received = admitted;
+            proceed(metadata);
+          },
+          onReceiveMessage: (message, proceed) => {
+            received();
+            proceed(message);
+          },
+          onReceiveHalfClose: (proceed) => {
+            received();
+            proceed();
+          },
+          onCancel: () => received(),
+        });
+      },
+    });
+
+  /** Returns what to call at the first message, or undefined if the call was refused. */
+  #admit(path: string, call: ServerInterceptingCallInterface, metadata: Metadata): (() => void) | undefined {
+    const stream = http2StreamOf(call);
+    const refuse = (error: unknown): undefined => this.#refuse(path, call, stream, error);
+    try {
+      const caller = this.#options.identify({
+        metadata,
+        getAuthContext: () => call.getAuthContext(),
+        getPeer: () => call.getPeer(),
+      });
+      const isAnonymous = caller.kind === "anonymous";
+      if (isAnonymous) this.#limitCalls(stream);
+      // Roles and namespaces are checked with the request; who has no credentials at all is refused before it is read.
+      if (isAnonymous) assertMayCall(caller, path, undefined);
+      this.#count(caller, call, stream);
+      if (isAnonymous) limitBytes(stream, this.#limits.maxAnonymousBytes, refuse);
+      else this.#prove(call, stream);
+      const waitMs = isAnonymous
+        ? Math.min(ANONYMOUS_FIRST_MESSAGE_MS, this.#limits.firstMessageMs)
+        : this.#limits.firstMessageMs;
+      return this.#options.schedule(waitMs, () =>
+        refuse(
+          new CoordinatorError("DEADLINE_EXCEEDED", `no complete request arrived within ${waitMs / 1000} s`),
+        ),
+      );
+    } catch (error) {
+      return refuse(error);
+    }
+  }
+
+  #count(caller: Caller, call: ServerInterceptingCallInterface, stream: ServerHttp2Stream): void {
+    const { maxCalls, maxCallsPerClient, maxAnonymousPerAddress } = this.#limits;
+    if (this.#open >= maxCalls) throw exhausted("this coordinator", maxCalls);
+    const anonymous = caller.kind === "anonymous" ? this.#anonymousConnection(stream) : undefined;
+    if (anonymous !== undefined && anonymous.open >= this.#limits.maxAnonymousPerConnection)
+      throw exhausted("this connection without credentials", this.#limits.maxAnonymousPerConnection);
+    const client = this.#clientOf(caller, call.getPeer());
+    const open = this.#openOfClient.get(client) ?? 0;
+    const limit = caller.kind === "anonymous" ? maxAnonymousPerAddress : maxCallsPerClient;
+    if (open >= limit) throw exhausted(client, limit);
+    this.#open += 1;
+    this.#openOfClient.set(client, open + 1);
+    if (anonymous !== undefined) anonymous.open += 1;
+    stream.once("close", () => {
+      this.#open -= 1;
+      if (anonymous !== undefined) anonymous.open -= 1;
+      const left = (this.#openOfClient.get(client) ?? 1) - 1;
+      if (left === 0) this.#openOfClient.delete(client);
+      else this.#openOfClient.set(client, left);
+    });
+  }
+
+  #clientOf(caller: Caller, peer: string): string {
+    if (this.#options.clientOf !== undefined) return this.#options.clientOf(caller, peer);
+    switch (caller.kind) {
+      case "user":
+        return caller.name;
+      case "node":
+        return `node ${caller.nodeId}`;
+      case "anonymous":
+        return `address ${peer.slice(0, peer.lastIndexOf(":"))}`;
+      default:
+        return caller satisfies never;
+    }
+  }
+
+  #anonymousConnection(stream: ServerHttp2Stream): AnonymousConnection | undefined {
+    const { session } = stream;
+    if (session === undefined) return undefined;
+    const known = this.#anonymous.get(session);
+    if (known !== undefined) return known;
+    const connection = { open: 0, calls: 0 };
+    this.#anonymous.set(session, connection);
+    return connection;
+  }
+
+  /** Closes a connection that goes on calling without credentials. */
+  #limitCalls(stream: ServerHttp2Stream): void {
+    const connection = this.#anonymousConnection(stream);
+    if (connection === undefined) return;
+    connection.calls += 1;
+    if (connection.calls > this.#limits.maxAnonymousCalls) stream.session?.destroy();
+  }
+
+  #prove(call: ServerInterceptingCallInterface, { session }: ServerHttp2Stream): void {
+    const { onProven } = this.#options;
+    if (onProven === undefined || session === undefined || this.#proven.has(session)) return;
+    this.#proven.add(session);
+    session.settings({ maxConcurrentStreams: PROVEN_STREAMS });
+    onProven(call);
+  }
+
+  #refuse(
+    path: string,
+    call: ServerInterceptingCallInterface,
+    stream: ServerHttp2Stream,
+    error: unknown,
+  ): undefined {
+    const { code, details, metadata } = toServiceError(error);
+    this.#options.observe?.(path, code, 0);
+    call.sendStatus({ code, details, metadata: metadata ?? null });
+    stream.close(constants.NGHTTP2_NO_ERROR);
+  }
+}
+
+/** Ends a call whose message grows beyond the limit while it arrives. */
+function limitBytes(stream: ServerHttp2Stream, maxBytes: number, refuse: (error: unknown) => void): void {
+  let bytes = 0;
+  stream.on("data", (chunk: Buffer) => {
+    if (bytes > maxBytes) return;
+    bytes += chunk.length;
+    if (bytes <= maxBytes) return;
+    refuse(
+      new CoordinatorError(
+        "RESOURCE_EXHAUSTED",
+        `requests without credentials have ${maxBytes} bytes at most`,
+      ),
+    );
+  });
+}
+
+function exhausted(what: string, limit: number): CoordinatorError {
+  return new CoordinatorError(
+    "RESOURCE_EXHAUSTED",
+    `${what} has ${limit} open calls already: end some, or try again later`,
+  );
+}

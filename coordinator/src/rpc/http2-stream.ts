@@ -1,0 +1,16 @@
+import type { ServerHttp2Stream } from "node:http2";
+import { Duplex } from "node:stream";
+
+/**
+ * Returns the HTTP/2 stream of a call that an interceptor receives first. grpc-js declares it private, and offers no other way
+ * to reset a stream, to count the bytes of a message that is not complete yet, or to tell connections apart.
+ */
+export function http2StreamOf(call: object): ServerHttp2Stream {
+  const stream = "stream" in call ? call.stream : undefined;
+  if (isHttp2Stream(stream)) return stream;
+  throw new TypeError("grpc-js no longer keeps the HTTP/2 stream of a call under the name `stream`");
+}
+
+function isHttp2Stream(value: unknown): value is ServerHttp2Stream {
+  return value instanceof Duplex && "session" in value && "rstCode" in value;
+}
