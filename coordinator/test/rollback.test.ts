@@ -263,6 +263,45 @@ test("a secret that breaks the pods is rolled back with its version, which stays
   assert.deepEqual([...agent.assignments.values()].map(version), good);
 });
 
+test("undo after a changed secret goes back to its old content, until it changes again", limit, async (t) => {
+  const world = await startWorld(t);
+  const put = (value: string) => {
+    const spec = { $case: "secret", value: { data: { key: Buffer.from(value) } } };
+    const object = { namespace: "shop", name: "token", spec };
+    return world.operator().putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
+  };
+  await put("old");
+  const valueSource = { $case: "secretRef", value: { secretName: "token", key: "key" } } as const;
+  const container = { name: "main", image: "app:v1", env: [{ name: "KEY", valueSource }] };
+  const agent = await HollowAgent.start(world);
+  const versions = () => [
+    ...new Set([...agent.assignments.values()].map((pod) => pod.template?.objectVersions["secret/token"])),
+  ];
+  const resource = aContainerService("web", { container });
+  const first = await world.forage().applyResources(aRequest("a1", [resource]));
+  await watchToEnd(world, first.rolloutId);
+  const old = versions();
+  const isGood = async (number: number) =>
+    (await world.operator().listRevisions(service)).revisions.some((it) => it.number === number && it.good);
+  await put("new");
+  await until("the new content has proved itself", () => isGood(2));
+  assert.notDeepEqual(versions(), old);
+  const undone = await update(world, "undo");
+  assert.equal(undone.message, "undone to revision 1, with secret/token as of then until changed again");
+  const lines = await watchToEnd(world, undone.rolloutId);
+  assert.match(lines.at(-1) ?? "", /SUCCEEDED 2\/2 ready/);
+  assert.deepEqual(versions(), old);
+  await put("newest");
+  await until("the newest content has proved itself", () => isGood(4));
+  await until("the old pods are gone", () => versions().length === 1);
+  assert.notDeepEqual(versions(), old);
+  await watchToEnd(world, (await update(world, "undo", 3)).rolloutId);
+  assert.deepEqual(versions(), old);
+  const again = await world.forage().applyResources(aRequest("a2", [resource]));
+  await watchToEnd(world, again.rolloutId);
+  assert.notDeepEqual(versions(), old, "an apply of the same content takes the present one");
+});
+
 test("versions of a secret stay as long as a revision is pinned to them", limit, async (t) => {
   const world = await startWorld(t);
   const put = async (value: string) => {

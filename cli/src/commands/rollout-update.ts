@@ -14,7 +14,7 @@ const endsLikeApply = "It is followed until it has ended; exit codes are those o
 export const rolloutUndo = defineCommand({
   name: "undo",
   summary: "Go back to an earlier revision of a container service",
-  details: `Without --to-revision to the newest good one before the present one. How many pods there are stays as it is.\n${endsLikeApply}`,
+  details: `Without --to-revision to the newest one before the present one that succeeded and differs from it, contents of secrets and config maps included. How many pods there are stays as it is.\n${endsLikeApply}`,
   operands,
   flags: {
     "to-revision": { kind: "text", hint: "NUMBER", help: "see: forage rollout history KIND/NAME" },

@@ -64,7 +64,10 @@ export function workloadOf(record: ResourceRecord, facts: WorkloadFacts = {}): W
   const { historyOf = () => undefined, scaled } = facts;
   const unpinned = templateOf(spec.value, record);
   const refs = refsOf(record.namespace, unpinned);
-  const pins = unpinned.podConfig?.annotations[restartOnChange] === "false" ? [] : pinsOf(refs, historyOf);
+  const pins =
+    unpinned.podConfig?.annotations[restartOnChange] === "false"
+      ? []
+      : pinsOf(refs, historyOf, record.pinnedVersions);
   const template = { ...unpinned, objectVersions: versionsOf(pins) };
   const templateHash = hashMessage(PodTemplate, template);
   return {
@@ -80,6 +83,14 @@ export function workloadOf(record: ResourceRecord, facts: WorkloadFacts = {}): W
     refs,
     labels: { ...record.labels, ...spec.value.podConfig?.labels },
   };
+}
+
+/** Returns a hash of what pods of the revision run, with the contents of their environment. A restart doesn't change it. */
+export function effectOf(revision: RevisionRecord): string {
+  const spec = revision.resource?.spec;
+  if (spec?.$case !== "containerService") return revision.templateHash;
+  const template = templateOf(spec.value, { restartedAt: undefined });
+  return hashMessage(PodTemplate, { ...template, objectVersions: revision.objectVersions });
 }
 
 /** The workload with the pods of an earlier revision; how many there are and how they are replaced stays as it is wanted now. */
@@ -127,9 +138,16 @@ interface Pin extends ObjectHistory {
 function pinsOf(
   refs: readonly PodRef[],
   historyOf: (name: ObjectName) => ObjectHistory | undefined,
+  pinned: ResourceRecord["pinnedVersions"],
 ): readonly Pin[] {
   return refs.flatMap((ref) => {
-    const history = ref.env ? historyOf(ref) : undefined;
+    if (!ref.env) return [];
+    const history = historyOf(ref);
+    const pin = pinned[pinName(ref)];
+    const [newest = ""] = history?.versions ?? [];
+    // Two versions: no pod was made before the object existed.
+    if (pin !== undefined && pin.insteadOf === newest)
+      return [{ versions: [pin.version, newest], createdMs: history?.createdMs ?? 0, name: pinName(ref) }];
     return history === undefined || history.versions.length === 0 ? [] : [{ ...history, name: pinName(ref) }];
   });
 }

@@ -144,6 +144,7 @@ function written(
     restartedAt: existing?.record.restartedAt,
     owner: undefined,
     deletedBy: "",
+    pinnedVersions: {},
   };
 }
 

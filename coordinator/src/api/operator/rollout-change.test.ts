@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RolloutPlay } from "../../../test/support/rollout-play.ts";
 import { CoordinatorError } from "../../errors.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
 import { rolloutChange } from "./rollout-change.ts";
 
 type Action = Parameters<typeof rolloutChange>[0]["action"];
@@ -18,7 +19,8 @@ function twice(): RolloutPlay {
 
 function change(play: RolloutPlay, action: Action) {
   const revisions = [...play.revisions].sort((a, b) => b.number - a.number);
-  const facts = { entry: play.resource, status: play.status, revisions, nowMs: play.nowMs };
+  const newestVersion = (name: string) => (name === "secret/token" ? "s2" : "");
+  const facts = { entry: play.resource, status: play.status, revisions, newestVersion, nowMs: play.nowMs };
   return rolloutChange({ namespace: "shop", kind: "container_service", name: "web", action }, facts);
 }
 
@@ -40,6 +42,52 @@ test("undo takes the old template, the present size, and no canary", () => {
   assert.deepEqual(spec.value.podConfig?.annotations, { "example.com/a": "b" });
   assert.deepEqual([status.paused, message], [false, "undone to revision 1"]);
   assert.notEqual(record?.specHash, play.resource.record.specHash);
+});
+
+test("undo never picks a revision that failed, not even if it is the only earlier one", () => {
+  const play = new RolloutPlay();
+  play.apply("app:v1");
+  play.finish();
+  play.apply("app:v2");
+  play.settle();
+  play.crashes(play.pods.find(({ status }) => !status?.ready)?.record.name ?? "");
+  play.finish();
+  assert.equal(play.state(), "ROLLED_BACK");
+  play.apply("app:v1");
+  play.finish();
+  assert.equal(play.attempt.revision, 3);
+  assert.throws(
+    () => change(play, { $case: "undo", value: { toRevision: 0 } }),
+    /has no revision before 3 that succeeded and differs from it; to go to one that did not succeed, name it with --to-revision/,
+  );
+  assert.equal(change(play, { $case: "undo", value: { toRevision: 2 } }).message, "undone to revision 2");
+});
+
+test("undo skips revisions that differ from the effective one only by a restart", () => {
+  const play = twice();
+  const [first, second] = play.revisions;
+  assert.ok(first && second);
+  play.revisions = [first, { ...second, number: 3 }, { ...second, number: 2, restartedAt: toTimestamp(1) }];
+  play.decide({ attempt: { ...play.attempt, revision: 3 } });
+  const { message } = change(play, { $case: "undo", value: { toRevision: 0 } });
+  assert.equal(message, "undone to revision 1");
+});
+
+test("undo pins objects to the versions that the revision's pods had, until they change again", () => {
+  const play = twice();
+  const [first, second] = play.revisions;
+  assert.ok(first && second);
+  const versions = { "secret/token": "s1", "config_map/gone": "c1" };
+  play.revisions = [{ ...second, number: 1, templateHash: "with s1", objectVersions: versions }, second];
+  const { message, record } = change(play, { $case: "undo", value: { toRevision: 0 } });
+  assert.equal(
+    message,
+    "undone to revision 1, with secret/token, config_map/gone as of then until changed again",
+  );
+  assert.deepEqual(record?.pinnedVersions, {
+    "secret/token": { version: "s1", insteadOf: "s2" },
+    "config_map/gone": { version: "c1", insteadOf: "" },
+  });
 });
 
 test("what there is nothing to do for is refused", () => {

@@ -13,8 +13,10 @@ import { hashLabels, hashMessage } from "../../model/hash.ts";
 import { attemptAt } from "../../model/in-force.ts";
 import { rolloutAnnotations } from "../../model/rollout-settings.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import { workloadOfRevision } from "../../model/workload.ts";
+import { effectOf, workloadOfRevision } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
+
+type Pins = ResourceRecord["pinnedVersions"];
 
 export interface RolloutChange {
   /** A new generation of the resource, which a new rollout follows; undefined: it stays as it is. */
@@ -28,6 +30,8 @@ export interface RolloutChange {
 export interface RolloutFacts {
   readonly entry: ResourceEntry;
   readonly status: ContainerServiceStatus | undefined;
+  /** The newest version of the object, by its "kind/name" in the workload's namespace; empty: there is no such object. */
+  readonly newestVersion: (name: string) => string;
   /** Newest first. */
   readonly revisions: readonly RevisionRecord[];
   readonly nowMs: number;
@@ -88,8 +92,9 @@ function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
     resource: content,
     specHash: hashMessage(ForageResource, content, hashLabels(labels)),
     restartedAt: target.restartedAt,
+    pinnedVersions: pinsFor(target, facts),
   };
-  const message = `undone to revision ${target.number}`;
+  const message = `undone to revision ${target.number}${pinsText(Object.keys(record.pinnedVersions))}`;
   return { record, status: { ...statusOf(facts), paused: false }, reason: "RolloutUndone", message };
 }
 
@@ -134,13 +139,38 @@ function goingOn(facts: RolloutFacts): ContainerServiceStatus {
   return { ...status, attempt: { ...status.attempt, progressedAt: toTimestamp(facts.nowMs) } };
 }
 
+/** Returns the newest revision before the effective one that has succeeded and whose pods run something else. */
 function earlier(facts: RolloutFacts): RevisionRecord {
-  const inForce = backTo(facts) || (facts.status?.attempt?.revision ?? 0);
-  const past = facts.revisions.filter(({ number }) => number < inForce);
-  const found = lastGood(past, { number: inForce }) ?? past[0];
-  if (found === undefined) throw refusal(facts, "has no earlier revision");
-  return found;
+  const number = backTo(facts) || (facts.status?.attempt?.revision ?? 0);
+  const effective = facts.revisions.find((revision) => revision.number === number);
+  const effect = effective && effectOf(effective);
+  const past = facts.revisions.filter(
+    (revision) => revision.number < number && effectOf(revision) !== effect,
+  );
+  const found = lastGood(past, { number });
+  if (found !== undefined) return found;
+  const why = `has no revision before ${number} that succeeded and differs from it`;
+  const rest = past.length === 0 ? "" : `; to go to one that did not succeed, name it with --to-revision`;
+  throw refusal(facts, why + rest);
 }
+
+/** Versions of objects that the revision's pods had and that are no longer the newest ones. */
+function pinsFor({ objectVersions }: RevisionRecord, { newestVersion }: RolloutFacts): Pins {
+  const pins = Object.entries(objectVersions).map(([name, version]) => {
+    return [name, { version, insteadOf: newestVersion(name) }] as const;
+  });
+  return Object.fromEntries(pins.filter(([, { version, insteadOf }]) => version !== insteadOf));
+}
+
+function pinsText(names: readonly string[]): string {
+  if (names.length === 0) return "";
+  const shown = names.slice(0, maxNamed).join(", ");
+  const more = names.length > maxNamed ? ` and ${names.length - maxNamed} more` : "";
+  return `, with ${shown}${more} as of then until changed again`;
+}
+
+/** More names than these don't help. */
+const maxNamed = 5;
 
 function numbered(number: number, facts: RolloutFacts): RevisionRecord {
   const found = facts.revisions.find((revision) => revision.number === number);

@@ -10,6 +10,7 @@ import { CoordinatorError } from "../../errors.ts";
 import type { EventRecorder } from "../../events/event.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { resourceKey, rolloutKey, workloadStatusKey } from "../../model/keys.ts";
+import { isObjectKind } from "../../model/object-name.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
@@ -41,7 +42,9 @@ export async function updateRollout(
     const decided = stored?.record.status;
     const status = decided?.$case === "containerService" ? decided.value : undefined;
     const nowMs = clock.nowMs();
-    const change = rolloutChange(request, { entry, status, revisions: revisionsOf(state, request), nowMs });
+    const revisions = revisionsOf(state, request);
+    const newestVersion = (object: string) => newestVersionOf(state, namespace, object);
+    const change = rolloutChange(request, { entry, status, revisions, newestVersion, nowMs });
     const rolloutId = change.record === undefined ? entry.record.rolloutId : `r-${randomName(12)}`;
     const ops = [putStatus(entry.record, stored?.record, change.status)];
     if (change.record !== undefined) ops.push(...newGeneration(change.record, rolloutId, nowMs));
@@ -59,6 +62,11 @@ export async function updateRollout(
     return { rolloutId, message };
   }
   throw new CoordinatorError("CONFLICT", "the rollout kept changing; try again");
+}
+
+function newestVersionOf(state: State, namespace: string, object: string): string {
+  const [kind = "", name = ""] = object.split("/");
+  return isObjectKind(kind) ? (state.objects.get({ namespace, kind, name })?.record.versions[0] ?? "") : "";
 }
 
 function putStatus(
