@@ -22,6 +22,8 @@ const RETRYABLE = {
   LOCKED: true,
   /** What lies on disk is not what was written; the message names the record. */
   CORRUPT: false,
+  /** There is no store, and none may be made. */
+  MISSING: false,
   /** The place to create or restore a store in is not empty. */
   NOT_EMPTY: false,
 } as const;

@@ -7,7 +7,7 @@ import type { Revision, StoredRecord } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { ByteWriter, sizes } from "./byte-cursor.ts";
 import { DigestReader } from "./digest-reader.ts";
-import { syncDirectory } from "./head-file.ts";
+import { SYSTEM_DISK } from "./disk.ts";
 import { decodeRecord, encodeRecord } from "./record-codec.ts";
 
 export interface BackupInfo {
@@ -58,7 +58,7 @@ export async function writeBackup(
     await handle.writeFile(`${sha256}\n`);
     await handle.sync();
     await rename(partial, file);
-    syncDirectory(dirname(file));
+    SYSTEM_DISK.syncDirectory(dirname(file));
     return { ...header, sha256 };
   } catch (error) {
     await rm(partial, { force: true });

@@ -1,10 +1,10 @@
-import { closeSync, constants, fdatasync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { promisify } from "node:util";
 import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { corrupt } from "./corrupt.ts";
 import { crc32c } from "./crc32c.ts";
+import { type Disk, SYSTEM_DISK, writeWhole } from "./disk.ts";
 import type { Chain } from "./entry-codec.ts";
 
 /** A witness outside of the database: up to where its log must reach at least. */
@@ -21,6 +21,9 @@ export interface Head {
 const SLOT_STRIDE_BYTES = 4096;
 const SLOT_BYTES = 512;
 
+/** An even number: its slot is the first, so that a new file holds nothing else. */
+const FIRST_SEQUENCE = 2;
+
 /**
  * The file that says which revision was acknowledged last. LevelDB drops the end of a damaged log without a word, and
  * that looks just like a write which never was acknowledged; this file tells the two apart.
@@ -29,12 +32,14 @@ const SLOT_BYTES = 512;
  * in the background, so after a crash of the machine it may be behind by what SYNC_DELAY_MS and one sync take.
  */
 export class HeadFile {
+  readonly #disk: Disk;
   readonly #fd: number;
   #sequence: number;
   #syncing: Promise<void> | undefined;
   #dirty = false;
 
-  private constructor(fd: number, sequence: number) {
+  private constructor(disk: Disk, fd: number, sequence: number) {
+    this.#disk = disk;
     this.#fd = fd;
     this.#sequence = sequence;
   }
@@ -44,30 +49,22 @@ export class HeadFile {
     return readSlots(file)?.head;
   }
 
-  /** Opens or makes the file and writes the head, durably. */
-  static open(file: string, head: Head): HeadFile {
+  /** Opens or makes the file and writes the head, durably. A file that it makes is never seen without a head. */
+  static open(file: string, head: Head, disk: Disk = SYSTEM_DISK): HeadFile {
+    if (!existsSync(file)) writeWhole(disk, file, encodeSlot(FIRST_SEQUENCE, head));
     const sequence = readSlots(file, "lenient")?.sequence ?? 0;
-    const fd = openSync(file, constants.O_RDWR | constants.O_CREAT, 0o600);
-    const opened = new HeadFile(fd, sequence);
+    const fd = disk.open(file, "create");
+    const opened = new HeadFile(disk, fd, sequence);
     opened.write(head);
-    fsyncSync(fd);
-    syncDirectory(dirname(file));
+    disk.sync(fd);
+    disk.syncDirectory(dirname(file));
     return opened;
   }
 
   write(head: Head): void {
     this.#sequence++;
-    const fields = {
-      sequence: this.#sequence,
-      store: head.store,
-      revision: head.revision,
-      chain: head.chain.toString("hex"),
-    };
-    const json = JSON.stringify(fields);
-    const line = `${crc32c(Buffer.from(json)).toString(16).padStart(8, "0")} ${json}\n`;
-    const slot = Buffer.alloc(SLOT_BYTES, " ");
-    slot.write(line);
-    writeSync(this.#fd, slot, 0, SLOT_BYTES, (this.#sequence % 2) * SLOT_STRIDE_BYTES);
+    const slot = encodeSlot(this.#sequence, head);
+    this.#disk.write(this.#fd, slot, (this.#sequence % 2) * SLOT_STRIDE_BYTES);
     this.#dirty = true;
   }
 
@@ -76,25 +73,23 @@ export class HeadFile {
     while (this.#syncing !== undefined) await this.#syncing;
     if (!this.#dirty) return;
     this.#dirty = false;
-    this.#syncing = promisify(fdatasync)(this.#fd).finally(() => {
+    this.#syncing = this.#disk.syncLater(this.#fd).finally(() => {
       this.#syncing = undefined;
     });
     await this.#syncing;
   }
 
   close(): void {
-    closeSync(this.#fd);
+    this.#disk.close(this.#fd);
   }
 }
 
-/** So that a new name in it survives a crash. */
-export function syncDirectory(dir: string): void {
-  const fd = openSync(dir, constants.O_RDONLY);
-  try {
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
+function encodeSlot(sequence: number, { store, revision, chain }: Head): Buffer {
+  const json = JSON.stringify({ sequence, store, revision, chain: chain.toString("hex") });
+  const line = `${crc32c(Buffer.from(json)).toString(16).padStart(8, "0")} ${json}\n`;
+  const slot = Buffer.alloc(SLOT_BYTES, " ");
+  slot.write(line);
+  return slot;
 }
 
 interface Slot {

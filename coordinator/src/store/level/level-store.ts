@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import type { Clock } from "../clock.ts";
 import type { JournalListener } from "../core/journal.ts";
@@ -8,7 +7,8 @@ import type { Revision, Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { type BackupInfo, writeBackup } from "./backup.ts";
 import { Advice, corrupt } from "./corrupt.ts";
-import { type Database, openDatabase } from "./database.ts";
+import type { Database } from "./database.ts";
+import { type Disk, SYSTEM_DISK } from "./disk.ts";
 import { CHAIN_START } from "./entry-codec.ts";
 import { Evidence } from "./evidence.ts";
 import { type StoreFiles, storeFiles } from "./files.ts";
@@ -18,6 +18,8 @@ import { LevelJournal } from "./level-journal.ts";
 import { BASE_KEY, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "./meta-codec.ts";
 import { Ownership } from "./ownership.ts";
 import { type Rebuilt, rebuild } from "./rebuild.ts";
+import { checkRestored } from "./restore.ts";
+import { clearSalvage, finishSalvage } from "./salvage-files.ts";
 import { BALLAST_BYTES, FREE_SPACE_MIN_BYTES, SpaceGuard } from "./space-guard.ts";
 
 export interface LevelStoreOptions {
@@ -36,6 +38,10 @@ export interface LevelStoreOptions {
   readonly historyRevisions?: number;
   /** Makes the random ids of a new store: its id and its lineage. */
   readonly newId?: () => string;
+  /** Whether a store is made where there is none. "refuse": the opening fails with MISSING. "allow" by default. */
+  readonly create?: "allow" | "refuse";
+  /** The system's by default. */
+  readonly disk?: Disk;
 }
 
 /** A store on the local disk. Made once, with an id that its backups carry. */
@@ -57,7 +63,7 @@ export interface LevelStore extends Store {
  */
 export async function openLevelStore(options: LevelStoreOptions): Promise<LevelStore> {
   const files = storeFiles(options.dir);
-  mkdirSync(files.dir, { recursive: true, mode: 0o700 });
+  (options.disk ?? SYSTEM_DISK).makeDirectory(files.dir);
   const ownership = await Ownership.take(files.dir);
   try {
     return await openOwned(options, files, ownership);
@@ -72,21 +78,26 @@ async function openOwned(
   files: StoreFiles,
   ownership: Ownership,
 ): Promise<LevelStore> {
+  const disk = options.disk ?? SYSTEM_DISK;
   const space = new SpaceGuard({
+    disk,
     ballastFile: files.ballast,
     ballastBytes: options.ballastBytes ?? BALLAST_BYTES,
     minBytes: options.freeSpaceMinBytes ?? FREE_SPACE_MIN_BYTES,
     freeBytes: options.freeBytes ?? (() => freeBytesOf(files.dir)),
   });
   await space.makeRoom();
-  const evidence = Evidence.keep(files.database);
+  checkRestored(files);
+  finishSalvage(disk, files);
+  const evidence = Evidence.keep(disk, files);
   const { db, rebuilt } = await openSound(options, files, evidence);
   try {
     const lineage = rebuilt.meta.lineage ?? (options.newId ?? randomUUID)();
     const meta = { ...rebuilt.meta, lineage, opens: rebuilt.meta.opens + 1 };
-    const headFile = HeadFile.open(files.head, headOf(rebuilt));
+    const headFile = HeadFile.open(files.head, headOf(rebuilt), disk);
     await db.put(STORE_KEY, encodeStoreMeta(meta), { sync: true });
     evidence.discard();
+    clearSalvage(disk, files);
     await space.loadBallast();
     const { timeline } = rebuilt;
     const opened = { dir: files.dir, store: meta.id, epoch: meta.epoch, revision: timeline.head };
@@ -161,8 +172,8 @@ async function openSound(
   let db: Database | undefined;
   try {
     const head = HeadFile.read(files.head);
-    db = await openDatabase(files.database);
-    return { db, rebuilt: await readSound(db, head, options.newId ?? randomUUID) };
+    db = await (options.disk ?? SYSTEM_DISK).openDatabase(files.database);
+    return { db, rebuilt: await readSound(db, head, options) };
   } catch (error) {
     await db?.close();
     if (error instanceof StoreError && error.code === "LOCKED") evidence.withdraw();
@@ -172,7 +183,11 @@ async function openSound(
 }
 
 /** The state of a database that is sound, or of one that was made just now. */
-async function readSound(db: Database, head: Head | undefined, newId: () => string): Promise<Rebuilt> {
+async function readSound(
+  db: Database,
+  head: Head | undefined,
+  { dir, create, newId = randomUUID }: LevelStoreOptions,
+): Promise<Rebuilt> {
   const inspection = await inspect(db, head);
   if (head !== undefined || isUntouched(inspection)) return rebuild(inspection);
   if (!inspection.empty) {
@@ -181,6 +196,7 @@ async function readSound(db: Database, head: Head | undefined, newId: () => stri
       "the HEAD file is missing: it can't be told whether the end of the log is",
     ]);
   }
+  if (create === "refuse") throw new StoreError("MISSING", `there is no store in ${dir}`);
   const meta = { id: newId(), epoch: 1, opens: 0, lineage: newId() };
   const base = { revision: 0, chain: CHAIN_START, count: 0, sum: 0 };
   await db

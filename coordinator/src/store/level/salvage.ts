@@ -1,16 +1,19 @@
 import { randomUUID } from "node:crypto";
-import { cpSync, existsSync, renameSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { Version } from "../core/timeline.ts";
 import type { Revision } from "../store.ts";
 import { StoreError } from "../store-error.ts";
-import { type Database, openDatabase, repairDatabase } from "./database.ts";
+import type { Database } from "./database.ts";
+import { type Disk, removeTree, SYSTEM_DISK } from "./disk.ts";
 import { CHAIN_START } from "./entry-codec.ts";
-import { linkFiles } from "./evidence.ts";
+import { databaseFiles, Evidence, linkFiles } from "./evidence.ts";
 import { type StoreFiles, storeFiles } from "./files.ts";
 import { type Head, HeadFile } from "./head-file.ts";
 import { type Inspection, inspect, lastRevision } from "./inspect.ts";
 import { Ownership } from "./ownership.ts";
 import { RESTORE_REVISION_GAP } from "./restore.ts";
+import { attemptDirs, clearAttempts, clearSalvage, finishSalvage, makingDir } from "./salvage-files.ts";
 import { writeDatabase } from "./write-database.ts";
 
 export interface SalvageReport {
@@ -23,34 +26,41 @@ export interface SalvageReport {
   readonly damaged: string;
 }
 
+export interface SalvageOptions {
+  readonly dir: string;
+  /** The system's by default. */
+  readonly disk?: Disk;
+}
+
 /**
  * Makes a damaged store one that opens, of all records that are proven to be as they were written. Where that is not all
  * of them, what is lost is named, and the store enters a new epoch, as after a restore. The damaged files are kept.
  */
-export async function salvageLevelStore({ dir }: { readonly dir: string }): Promise<SalvageReport> {
+export async function salvageLevelStore({ dir, disk = SYSTEM_DISK }: SalvageOptions): Promise<SalvageReport> {
   const files = storeFiles(dir);
-  if (!existsSync(files.database))
-    throw new StoreError("INVALID_ARGUMENT", `${files.database} does not exist`);
+  if (!existsSync(dir)) throw new StoreError("INVALID_ARGUMENT", `${dir} does not exist`);
   const ownership = await Ownership.take(dir);
-  const attempts = [`${files.database}.salvage-read`, `${files.database}.salvage-repaired`];
   try {
-    return await salvageOwned(files, attempts);
+    finishSalvage(disk, files);
+    Evidence.restore(disk, files);
+    if (!existsSync(files.database))
+      throw new StoreError("INVALID_ARGUMENT", `${files.database} does not exist`);
+    return await salvageOwned(disk, files);
   } catch (error) {
     throw StoreError.from(error);
   } finally {
-    for (const attempt of attempts) rmSync(attempt, { recursive: true, force: true });
     await ownership.release();
+    clearAttempts(disk, files);
   }
 }
 
-async function salvageOwned(
-  files: StoreFiles,
-  [plain = "", repaired = ""]: string[],
-): Promise<SalvageReport> {
+async function salvageOwned(disk: Disk, files: StoreFiles): Promise<SalvageReport> {
+  clearSalvage(disk, files);
   const { head, problems: headProblems } = readHead(files);
+  const { plain, repaired } = attemptDirs(files);
   const readings = [
-    await readAttempt(files.database, plain, head, false),
-    await readAttempt(files.database, repaired, head, true),
+    await readAttempt(disk, files.database, plain, head, false),
+    await readAttempt(disk, files.database, repaired, head, true),
   ].filter((reading) => reading !== undefined);
   const best = readings.sort((a, b) => a.inspection.problems.length - b.inspection.problems.length)[0];
   if (best === undefined)
@@ -62,7 +72,8 @@ async function salvageOwned(
   const { meta } = inspection;
   const damaged = unusedName(`${files.database}.damaged`);
   if (problems.length === 0 && meta !== undefined) {
-    replace(files.database, damaged, best.dir);
+    disk.rename(best.dir, files.salvaged);
+    replace(disk, files, damaged);
     return {
       problems,
       records: records.length,
@@ -76,12 +87,12 @@ async function salvageOwned(
     throw new StoreError("CORRUPT", "it can't be told which store this was: restore a backup");
   const revision = Math.max(lastRevision(inspection), head?.revision ?? 0) + RESTORE_REVISION_GAP;
   const epoch = (meta?.epoch ?? 1) + 1;
-  const made = `${files.database}.salvaged`;
-  rmSync(made, { recursive: true, force: true });
+  const making = makingDir(files);
   const changed = { id, epoch, opens: meta?.opens ?? 0, lineage: randomUUID() };
-  await writeDatabase(made, changed, revision, records);
-  replace(files.database, damaged, made);
-  HeadFile.open(files.head, { store: id, revision, chain: CHAIN_START }).close();
+  await writeDatabase(disk, making, changed, revision, records);
+  disk.rename(making, files.salvaged);
+  replace(disk, files, damaged);
+  HeadFile.open(files.head, { store: id, revision, chain: CHAIN_START }, disk).close();
   return { problems, records: records.length, revision, epoch, damaged };
 }
 
@@ -102,17 +113,17 @@ function readHead(files: StoreFiles): {
 
 /** Works on a copy. As it is, LevelDB may have lost tables that a repair finds; a repair may find less than that. */
 async function readAttempt(
+  disk: Disk,
   from: string,
   dir: string,
   head: Head | undefined,
   repair: boolean,
 ): Promise<{ readonly dir: string; readonly inspection: Inspection } | undefined> {
-  rmSync(dir, { recursive: true, force: true });
-  if (!linkFiles(from, dir)) cpSync(from, dir, { recursive: true });
+  if (!linkFiles(disk, from, dir)) copyFiles(disk, from, dir);
   let db: Database | undefined;
   try {
-    if (repair) await repairDatabase(dir);
-    db = await openDatabase(dir);
+    if (repair) await disk.repairDatabase(dir);
+    db = await disk.openDatabase(dir);
     return { dir, inspection: await inspect(db, head) };
   } catch {
     return undefined;
@@ -139,7 +150,16 @@ function unusedName(name: string): string {
   return unused;
 }
 
-function replace(database: string, damaged: string, made: string): void {
-  renameSync(database, damaged);
-  renameSync(made, database);
+/** The complete database that was made takes the damaged one's place. A cut between the two is finished at the next start. */
+function replace(disk: Disk, { database, salvaged }: StoreFiles, damaged: string): void {
+  disk.syncDirectory(dirname(database));
+  disk.rename(database, damaged);
+  disk.rename(salvaged, database);
+  disk.syncDirectory(dirname(database));
+}
+
+function copyFiles(disk: Disk, from: string, to: string): void {
+  removeTree(disk, to);
+  disk.makeDirectory(to);
+  for (const name of databaseFiles(from)) disk.copy(join(from, name), join(to, name));
 }

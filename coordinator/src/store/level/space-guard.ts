@@ -1,5 +1,5 @@
 import { randomFillSync } from "node:crypto";
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync, writeSync } from "node:fs";
+import { type Disk, SYSTEM_DISK, sizeOf } from "./disk.ts";
 
 /**
  * Below this much free space nothing new is written: LevelDB never recovers from a write that failed, so none may fail.
@@ -23,17 +23,20 @@ export interface SpaceGuardOptions {
   readonly minBytes: number;
   /** Free space for us, in bytes. */
   readonly freeBytes: () => Promise<number>;
+  readonly disk?: Disk;
 }
 
 /** Watches the free space, and keeps ballast that can be dropped. */
 export class SpaceGuard {
   readonly #options: SpaceGuardOptions;
+  readonly #disk: Disk;
   #freeBytes = Number.POSITIVE_INFINITY;
   #low = false;
   #unchecked = 0;
 
   constructor(options: SpaceGuardOptions) {
     this.#options = options;
+    this.#disk = options.disk ?? SYSTEM_DISK;
   }
 
   get low(): boolean {
@@ -62,17 +65,17 @@ export class SpaceGuard {
   /** Before opening: gives the ballast's space to the database if it may need it. */
   async makeRoom(): Promise<void> {
     await this.check();
-    if (!this.#low || !existsSync(this.#options.ballastFile)) return;
-    rmSync(this.#options.ballastFile);
+    if (!this.#low || sizeOf(this.#options.ballastFile) === undefined) return;
+    this.#disk.unlink(this.#options.ballastFile);
     await this.check();
   }
 
   /** After opening: puts the ballast in place if there is room for it. */
   async loadBallast(): Promise<void> {
     const { ballastFile, ballastBytes, minBytes } = this.#options;
-    if (existsSync(ballastFile) && statSync(ballastFile).size === ballastBytes) return;
+    if (sizeOf(ballastFile) === ballastBytes) return;
     if (this.#freeBytes < minBytes + 2 * ballastBytes) return;
-    writeBallast(ballastFile, ballastBytes);
+    writeBallast(this.#disk, ballastFile, ballastBytes);
     await this.check();
   }
 }
@@ -80,14 +83,13 @@ export class SpaceGuard {
 const MIB = 1024 * 1024;
 
 /** Random bytes: some file systems keep zeros for free. */
-function writeBallast(file: string, bytes: number): void {
-  const fd = openSync(file, "w", 0o600);
+function writeBallast(disk: Disk, file: string, bytes: number): void {
+  const fd = disk.open(file, "replace");
   try {
     const block = randomFillSync(Buffer.alloc(Math.min(bytes, MIB)));
-    for (let left = bytes; left > 0; left -= block.length)
-      writeSync(fd, block, 0, Math.min(left, block.length));
-    fsyncSync(fd);
+    for (let left = bytes; left > 0; left -= block.length) disk.write(fd, block.subarray(0, left));
+    disk.sync(fd);
   } finally {
-    closeSync(fd);
+    disk.close(fd);
   }
 }

@@ -1,6 +1,6 @@
 import type { Version } from "../core/timeline.ts";
 import type { Revision } from "../store.ts";
-import { openDatabase } from "./database.ts";
+import type { Disk } from "./disk.ts";
 import { CHAIN_START } from "./entry-codec.ts";
 import { BASE_KEY, BaseTally, encodeBase, encodeStoreMeta, STORE_KEY, type StoreMeta } from "./meta-codec.ts";
 import { encodeRecord } from "./record-codec.ts";
@@ -13,12 +13,13 @@ const BATCH_BYTES = 4 * 1024 * 1024;
  * is gets written last: a database whose making was cut off is refused at open.
  */
 export async function writeDatabase(
+  disk: Disk,
   dir: string,
   meta: StoreMeta,
   revision: Revision,
   records: readonly Version[],
 ): Promise<void> {
-  const db = await openDatabase(dir);
+  const db = await disk.openDatabase(dir);
   try {
     const tally = new BaseTally();
     let batch = db.batch();
