@@ -1,7 +1,6 @@
 #!/usr/bin/env node
-import { randomUUID } from "node:crypto";
 import { homedir } from "node:os";
-import { program } from "./commands/program.ts";
+import { loadProgram } from "./commands/program.ts";
 import { CliError } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
 import { run } from "./run.ts";
@@ -15,6 +14,7 @@ const signals = [
 async function main(): Promise<void> {
   // grpc-js names the host by its address in the handshake when it has no other name; nothing a user can do about.
   Object.assign(process, { noDeprecation: true });
+  const argv = process.argv.slice(2);
   const interrupt = new AbortController();
   for (const [name, exitCode] of signals) {
     process.on(name, () => {
@@ -25,14 +25,14 @@ async function main(): Promise<void> {
   }
   for (const stream of [process.stdout, process.stderr])
     stream.on("error", (error: NodeJS.ErrnoException) => interrupt.abort(explainLoss(error)));
-  const exitCode = await run(program, process.argv.slice(2), {
+  const exitCode = await run(await loadProgram(argv), argv, {
     env: process.env,
     homeDir: homedir(),
     stdin: process.stdin,
     stdout: process.stdout,
     stderr: process.stderr,
     nowMs: Date.now,
-    randomId: randomUUID,
+    randomId: () => crypto.randomUUID(),
     random: Math.random,
     interrupted: interrupt.signal,
   });
@@ -45,4 +45,4 @@ function explainLoss(error: NodeJS.ErrnoException): CliError {
   return new CliError("OUTPUT_LOST", `the output can't be written: ${error.message}`);
 }
 
-await main();
+void main();

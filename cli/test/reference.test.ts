@@ -3,12 +3,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { forestSchema } from "@forage/proto/forest-schema";
-import { program } from "../src/commands/program.ts";
+import { loadProgram } from "../src/commands/program.ts";
 import { EXIT } from "../src/exit-code.ts";
 import { readBundles } from "../src/manifest/bundles.ts";
 import { RESOURCE_KINDS } from "../src/view/kinds.ts";
 import { renderReference } from "./command-reference.ts";
 
+const program = await loadProgram();
 const docs = join(import.meta.dirname, "../../docs/reference");
 const cli = readFileSync(join(docs, "cli.md"), "utf8");
 const manifest = readFileSync(join(docs, "manifest.md"), "utf8");

@@ -1,5 +1,5 @@
 import { Readable, Writable } from "node:stream";
-import { program } from "../src/commands/program.ts";
+import { loadProgram } from "../src/commands/program.ts";
 import { run } from "../src/run.ts";
 import type { World } from "../src/world.ts";
 
@@ -37,7 +37,7 @@ export async function runCommand(argv: readonly string[], options: RunOptions = 
     random: () => 0,
     interrupted: options.signal ?? new AbortController().signal,
   };
-  const exitCode = await run(program, argv, world);
+  const exitCode = await run(await loadProgram(argv), argv, world);
   return { exitCode, stdout: stdout.text(), stderr: stderr.text() };
 }
 

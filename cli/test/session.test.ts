@@ -4,7 +4,7 @@ import { after, before, beforeEach, describe, test } from "node:test";
 import { LogOptions } from "@forage/proto/forage/agent/v1/agent";
 import type { ExecRequest, ExecResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ServerDuplexStream, status } from "@grpc/grpc-js";
-import { program } from "../src/commands/program.ts";
+import { loadProgram } from "../src/commands/program.ts";
 import { run } from "../src/run.ts";
 import { aPod, aResource } from "./builders.ts";
 import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
@@ -81,7 +81,11 @@ describe("exec", limit, () => {
   test("ends with the command, though standard input stays open", async () => {
     fake.answers.exec = (call) => onStart(call, () => finish(call, 3));
     const endless = new Readable({ read() {} });
-    const exitCode = await run(program, ["exec", "-i", "web-1", "--", "true"], aWorld({ stdin: endless }));
+    const exitCode = await run(
+      await loadProgram(),
+      ["exec", "-i", "web-1", "--", "true"],
+      aWorld({ stdin: endless }),
+    );
     assert.equal(exitCode, 3);
     assert.equal(endless.isPaused(), true);
   });
@@ -100,7 +104,11 @@ describe("exec", limit, () => {
         else this.push(Buffer.alloc(64 * 1024));
       },
     });
-    const running = run(program, ["exec", "-i", "web-1", "--", "slow"], aWorld({ stdin: source }));
+    const running = run(
+      await loadProgram(),
+      ["exec", "-i", "web-1", "--", "slow"],
+      aWorld({ stdin: source }),
+    );
     await settled(() => produced);
     assert.ok(produced > 0 && produced < 8 * 1024 * 1024, `${produced} bytes were read`);
     assert.ok(call);
@@ -131,7 +139,7 @@ describe("exec", limit, () => {
         else release = done;
       },
     });
-    const running = run(program, ["exec", "web-1", "--", "yes"], aWorld({ stdout: stuck }));
+    const running = run(await loadProgram(), ["exec", "web-1", "--", "yes"], aWorld({ stdout: stuck }));
     await settled(() => sent);
     assert.ok(sent > 0 && sent < 16 * 1024 * 1024, `${sent} bytes were sent`);
     release();
@@ -271,7 +279,11 @@ describe("logs", limit, () => {
     };
     const abort = new AbortController();
     const stuck = new Writable({ highWaterMark: 1024, write: () => {} });
-    const running = run(program, ["logs", "web-1"], aWorld({ stdout: stuck, interrupted: abort.signal }));
+    const running = run(
+      await loadProgram(),
+      ["logs", "web-1"],
+      aWorld({ stdout: stuck, interrupted: abort.signal }),
+    );
     await settled(() => sent);
     assert.ok(sent < 16 * 1024 * 1024, `${sent} bytes were sent`);
     abort.abort();

@@ -8,7 +8,7 @@ import { PassThrough } from "node:stream";
 import { after, before, describe, test } from "node:test";
 import { createServer as createTlsServer } from "node:tls";
 import type { Command } from "../src/command/definition.ts";
-import { program } from "../src/commands/program.ts";
+import { loadProgram } from "../src/commands/program.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { hello } from "./rollout.ts";
 import { runCommand } from "./run-command.ts";
@@ -81,6 +81,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage help": undefined,
 };
 
+const program = await loadProgram();
 let dir: string;
 let coordinator: FakeCoordinator;
 const servers: Server[] = [];

@@ -5,6 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { bundlePrograms } from "./bundle-programs.ts";
+import { writeCodeCache } from "./compile-program.ts";
+import { loadCompiled } from "./load-compiled.ts";
 
 test("programs become one file each, made again only when something changed", async (t) => {
   const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
@@ -43,4 +45,40 @@ test("a program's text is ASCII, of which node keeps one byte for each character
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII
   assert.match(readFileSync(path, "utf8"), /^[\x00-\x7f]*$/);
   assert.equal(execFileSync(process.execPath, [path], { encoding: "utf8" }), "warm C tree true\n");
+});
+
+test("a program that is kept compiled runs from its code cache, and from its source when the cache is of another build", async (t) => {
+  const root = mkdtempSync(join(tmpdir(), "forage-bundle-"));
+  t.after(() => rmSync(root, { recursive: true }));
+  mkdirSync(join(root, "src"));
+  const main = (word: string): string =>
+    `import { basename } from "node:path";\nconsole.log(basename("/a/${word}"), process.argv.slice(2).join());`;
+  const base = join(root, "dist", "one");
+  const options = {
+    root,
+    outDir: join(root, "dist"),
+    programs: { one: "src/main.ts" },
+    compile: { "src/main.ts": (path: string) => writeCodeCache(path, ["trial"]) },
+  };
+  const build = (word: string) => {
+    writeFileSync(join(root, "src", "main.ts"), main(word));
+    return bundlePrograms(options);
+  };
+  const output = (): string =>
+    execFileSync(process.execPath, [`${base}.mjs`, "x", "y"], { encoding: "utf8" });
+
+  assert.deepEqual((await build("first")).built, ["one"]);
+  assert.equal(output(), "first x,y\n");
+  assert.equal(loadCompiled(base).fromCache, true);
+  assert.deepEqual((await bundlePrograms(options)).unchanged, ["one"]);
+
+  // Of the same length, which is all that node itself compares.
+  const stale = readFileSync(`${base}.cache`);
+  await build("other");
+  assert.equal(loadCompiled(base).fromCache, true);
+  writeFileSync(`${base}.cache`, stale);
+  assert.equal(loadCompiled(base).fromCache, false);
+  assert.equal(output(), "other x,y\n");
+  rmSync(`${base}.cache`);
+  assert.equal(output(), "other x,y\n");
 });

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
+import { loadCompiled } from "../bundling/load-compiled.ts";
 import { type InstallFilesOptions, installFiles, removeFiles } from "./install-files.ts";
 
 const checkout = join(import.meta.dirname, "..", "..");
@@ -42,6 +43,7 @@ test("what is installed runs by itself; configuration survives an upgrade and a 
     spawnSync(node, [join(root, "usr/lib/forage/forage.mjs"), "--help"], { encoding: "utf8" }).stdout,
     /forage/,
   );
+  assert.equal(loadCompiled(join(root, "usr/lib/forage/forage")).fromCache, true);
   const reader = spawnSync(node, [join(root, "usr/lib/forage/logs.mjs")], { encoding: "utf8" });
   assert.match(reader.stderr, /--dir DIR/);
   const socket = join(root, "usr/lib/systemd/system/forage-logs.socket");

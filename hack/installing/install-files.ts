@@ -22,6 +22,8 @@ export const LOG_READER_SOCKET = "forage-logs.socket";
 
 const LIB = "usr/lib/forage";
 const UNITS = "usr/lib/systemd/system";
+/** The loader last: it starts the other two. */
+const COMMAND_FILES = ["forage.cjs", "forage.cache", "forage.mjs"];
 const COMMAND = `#!/bin/sh
 exec /${LIB}/node /${LIB}/forage.mjs "$@"
 `;
@@ -46,8 +48,9 @@ function unitsOf(part: Part): readonly string[] {
 export function installFiles({ checkout, root, parts, node, nerdctl }: InstallFilesOptions): void {
   const put = (from: string, to: string, mode: number): void => replace(from, join(root, to), mode);
   put(node, `${LIB}/node`, 0o755);
-  for (const name of [...parts, ...parts.flatMap((part) => BESIDE[part].programs), "forage"])
-    put(join(checkout, "dist", `${name}.mjs`), `${LIB}/${name}.mjs`, 0o644);
+  const programs = [...parts, ...parts.flatMap((part) => BESIDE[part].programs)].map((name) => `${name}.mjs`);
+  for (const file of [...programs, ...COMMAND_FILES])
+    put(join(checkout, "dist", file), `${LIB}/${file}`, 0o644);
   if (nerdctl) put(nerdctl, `${LIB}/nerdctl`, 0o755);
   copyRuntimePackages(join(checkout, "node_modules"), join(root, LIB, "node_modules"));
   for (const unit of parts.flatMap(unitsOf)) put(join(checkout, "systemd", unit), `${UNITS}/${unit}`, 0o644);

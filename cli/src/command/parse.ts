@@ -69,6 +69,16 @@ function findCommand(root: Command, argv: readonly string[]): { path: Command[];
   return { path, rest };
 }
 
+/** The first word that is neither a global flag nor a global flag's value. */
+export function firstWord(argv: readonly string[]): string | undefined {
+  for (let i = 0; i < argv.length; i++) {
+    const word = argv[i] ?? "";
+    if (!word.startsWith("-") || word === "--") return word;
+    if (takesNextWord(word)) i++;
+  }
+  return undefined;
+}
+
 function takesNextWord(word: string): boolean {
   for (const [name, flag] of Object.entries<Flag>(globalFlags)) {
     if (word === `--${name}` || (flag.short !== undefined && word === `-${flag.short}`))

@@ -11,15 +11,15 @@ const scripts: Readonly<Record<string, (places: readonly Place[]) => string>> = 
   fish: fishScript,
 };
 
-/** `program` is asked for late, as it holds this command, too. */
-export function completionCommand(program: () => Command): Command {
+/** `load` gives all commands, of which this is one. */
+export function completionCommand(load: () => Promise<Command>): Command {
   return defineCommand({
     name: "completion",
     summary: "Print a script that completes commands in a shell",
     details: `For this session: source <(forage completion bash)`,
     operands: [{ name: "SHELL", required: true, choices: Object.keys(scripts), help: "which shell" }],
     run: async ({ operands: [shell = ""], world }) => {
-      world.stdout.write(scripts[shell]?.(describeCommands(program())) ?? "");
+      world.stdout.write(scripts[shell]?.(describeCommands(await load())) ?? "");
       return EXIT.ok;
     },
   });

@@ -5,14 +5,14 @@ import { renderUsage } from "../command/usage.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 
-/** `program` is asked for late, as it holds this command, too. */
-export function helpCommand(program: () => Command): Command {
+/** `load` gives all commands, of which this is one. */
+export function helpCommand(load: () => Promise<Command>): Command {
   return defineCommand({
     name: "help",
     summary: "Show the help of a command",
     operands: [{ name: "COMMAND", repeated: true, help: "which; all by default" }],
     run: async ({ operands, world }) => {
-      const path = [program()];
+      const path = [await load()];
       for (const word of operands) {
         const subcommands = path.at(-1)?.subcommands ?? [];
         const next = subcommands.find(({ name }) => name === word);

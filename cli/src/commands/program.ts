@@ -1,89 +1,75 @@
 import { type Command, groupCommands } from "../command/definition.ts";
-import { apply } from "./apply.ts";
-import { certificate } from "./certificate.ts";
-import { claim } from "./claim.ts";
-import { completionCommand } from "./completion.ts";
-import { config } from "./config-map.ts";
-import { cp } from "./cp.ts";
-import { deleteCommand } from "./delete.ts";
-import { describe } from "./describe.ts";
-import { events } from "./events.ts";
-import { exec } from "./exec.ts";
-import { get } from "./get.ts";
-import { helpCommand } from "./help.ts";
-import { jobLs } from "./job-ls.ts";
-import { jobRun } from "./job-run.ts";
-import { logs } from "./logs.ts";
-import { metric } from "./metric.ts";
-import { nodeDrain } from "./node-drain.ts";
-import { nodeForget } from "./node-forget.ts";
-import { nodeLs } from "./node-ls.ts";
-import { nodeCordon, nodeLabel, nodeTaint, nodeUncordon, nodeUntaint } from "./node-taints.ts";
-import { plan } from "./plan.ts";
-import { portForward } from "./port-forward.ts";
-import { priorityClass } from "./priority-class.ts";
-import { rebalance } from "./rebalance.ts";
-import { registry } from "./registry.ts";
-import { rolloutHistory } from "./rollout-history.ts";
-import { rolloutStatus } from "./rollout-status.ts";
-import {
-  rolloutPause,
-  rolloutPromote,
-  rolloutRestart,
-  rolloutResume,
-  rolloutUndo,
-} from "./rollout-update.ts";
-import { routeLs } from "./route-ls.ts";
-import { secret } from "./secret.ts";
-import { tokenCreate } from "./token-create.ts";
-import { validate } from "./validate.ts";
-import { versionCommand } from "./version.ts";
-import { why } from "./why.ts";
+import { firstWord } from "../command/parse.ts";
 
-export const program: Command = groupCommands("forage", "Run containers on a fleet of hosts", [
-  apply,
-  validate,
-  plan,
-  get,
-  describe,
-  events,
-  why,
-  groupCommands("job", "Look at jobs, and run those of cron jobs", [jobLs, jobRun]),
-  groupCommands("route", "Look at routes", [routeLs]),
-  groupCommands("rollout", "Look at rollouts, hold them and go back", [
-    rolloutStatus,
-    rolloutHistory,
-    rolloutUndo,
-    rolloutRestart,
-    rolloutPause,
-    rolloutResume,
-    rolloutPromote,
+type Load = () => Promise<Command>;
+
+/** Loads the commands that the words could mean: the one that the first word names, or all if it names none. */
+export async function loadProgram(argv: readonly string[] = []): Promise<Command> {
+  const word = firstWord(argv) ?? "";
+  const loads = Object.hasOwn(commands, word) ? [commands[word]] : Object.values(commands);
+  const loaded = await Promise.all(loads.map((load) => load?.()));
+  const found = loaded.filter((command) => command !== undefined);
+  return groupCommands("forage", "Run containers on a fleet of hosts", found);
+}
+
+/** Each is loaded only when it is used: loading all of them takes longer than most of them run. */
+const commands: Readonly<Record<string, Load>> = {
+  apply: async () => (await import("./apply.ts")).apply,
+  validate: async () => (await import("./validate.ts")).validate,
+  plan: async () => (await import("./plan.ts")).plan,
+  get: async () => (await import("./get.ts")).get,
+  describe: async () => (await import("./describe.ts")).describe,
+  events: async () => (await import("./events.ts")).events,
+  why: async () => (await import("./why.ts")).why,
+  job: group("job", "Look at jobs, and run those of cron jobs", async () => [
+    (await import("./job-ls.ts")).jobLs,
+    (await import("./job-run.ts")).jobRun,
   ]),
-  logs,
-  exec,
-  portForward,
-  cp,
-  deleteCommand,
-  secret,
-  config,
-  registry,
-  claim,
-  priorityClass,
-  groupCommands("node", "Look at nodes, and say what they may run", [
-    nodeLs,
-    nodeCordon,
-    nodeUncordon,
-    nodeDrain,
-    nodeTaint,
-    nodeUntaint,
-    nodeLabel,
-    nodeForget,
-  ]),
-  rebalance,
-  metric,
-  certificate,
-  groupCommands("token", "Make tokens", [tokenCreate]),
-  versionCommand,
-  completionCommand(() => program),
-  helpCommand(() => program),
-]);
+  route: group("route", "Look at routes", async () => [(await import("./route-ls.ts")).routeLs]),
+  rollout: group("rollout", "Look at rollouts, hold them and go back", async () => {
+    const updates = await import("./rollout-update.ts");
+    return [
+      (await import("./rollout-status.ts")).rolloutStatus,
+      (await import("./rollout-history.ts")).rolloutHistory,
+      updates.rolloutUndo,
+      updates.rolloutRestart,
+      updates.rolloutPause,
+      updates.rolloutResume,
+      updates.rolloutPromote,
+    ];
+  }),
+  logs: async () => (await import("./logs.ts")).logs,
+  exec: async () => (await import("./exec.ts")).exec,
+  "port-forward": async () => (await import("./port-forward.ts")).portForward,
+  cp: async () => (await import("./cp.ts")).cp,
+  delete: async () => (await import("./delete.ts")).deleteCommand,
+  secret: async () => (await import("./secret.ts")).secret,
+  config: async () => (await import("./config-map.ts")).config,
+  registry: async () => (await import("./registry.ts")).registry,
+  claim: async () => (await import("./claim.ts")).claim,
+  "priority-class": async () => (await import("./priority-class.ts")).priorityClass,
+  node: group("node", "Look at nodes, and say what they may run", async () => {
+    const taints = await import("./node-taints.ts");
+    return [
+      (await import("./node-ls.ts")).nodeLs,
+      taints.nodeCordon,
+      taints.nodeUncordon,
+      (await import("./node-drain.ts")).nodeDrain,
+      taints.nodeTaint,
+      taints.nodeUntaint,
+      taints.nodeLabel,
+      (await import("./node-forget.ts")).nodeForget,
+    ];
+  }),
+  rebalance: async () => (await import("./rebalance.ts")).rebalance,
+  metric: async () => (await import("./metric.ts")).metric,
+  certificate: async () => (await import("./certificate.ts")).certificate,
+  token: group("token", "Make tokens", async () => [(await import("./token-create.ts")).tokenCreate]),
+  version: async () => (await import("./version.ts")).versionCommand,
+  completion: async () => (await import("./completion.ts")).completionCommand(loadProgram),
+  help: async () => (await import("./help.ts")).helpCommand(loadProgram),
+};
+
+function group(name: string, summary: string, load: () => Promise<readonly Command[]>): Load {
+  return async () => groupCommands(name, summary, await load());
+}

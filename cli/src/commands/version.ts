@@ -1,7 +1,6 @@
 import manifest from "../../package.json" with { type: "json" };
 import { defineCommand } from "../command/definition.ts";
 import { EXIT } from "../exit-code.ts";
-import { renderDocument } from "../output/document.ts";
 
 export const versionCommand = defineCommand({
   name: "version",
@@ -11,7 +10,10 @@ export const versionCommand = defineCommand({
     const { version } = manifest;
     const { output } = flags;
     const isDocument = output === "json" || output === "yaml";
-    world.stdout.write(isDocument ? renderDocument(output, { version }) : `forage ${version}\n`);
+    if (isDocument) {
+      const { renderDocument } = await import("../output/document.ts");
+      world.stdout.write(renderDocument(output, { version }));
+    } else world.stdout.write(`forage ${version}\n`);
     return EXIT.ok;
   },
 });
