@@ -122,8 +122,10 @@ const schema = z.strictObject({
       unreachableSeconds: z.number().min(1).max(3_600).optional(),
       /** Nodes are believed in so long after a start of the coordinator. */
       startGraceSeconds: z.number().min(0).max(3_600).default(15),
-      /** How long pods that say nothing of it tolerate that their node is unreachable. */
-      unreachableTolerationSeconds: z.number().min(0).max(86_400).default(3),
+      /** How long pods without a toleration of their own tolerate that their node is unreachable. */
+      unreachableTolerationSeconds: z.number().min(0).max(86_400).default(30),
+      /** After most nodes were lost at once, no pod is replaced for so long after the last node came back. */
+      recoveryGraceSeconds: z.number().min(0).max(3_600).default(30),
       /** The same for a node that says itself that it can't run pods. */
       notReadyTolerationSeconds: z.number().min(0).max(86_400).default(300),
     })

@@ -90,7 +90,16 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const tls = await createTls(options, state, names);
   const connections = () => tls.stats();
   const { certificates } = services.operator;
-  const metrics = createMetrics({ state, store, events, certificates, nowMs: clock.nowMs, connections });
+  const { liveness } = core;
+  const metrics = createMetrics({
+    state,
+    store,
+    events,
+    certificates,
+    liveness,
+    nowMs: clock.nowMs,
+    connections,
+  });
   const tokens: IdentifyOptions = { findToken: (id) => state.apiToken(id), nowMs: clock.nowMs };
   const serving: ServeOptions = {
     identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),

@@ -9,6 +9,9 @@ import { normalIp } from "./control/addresses/ip-address.ts";
 import { parseIpRange } from "./control/addresses/ip-range.ts";
 import type { Clock } from "./control/clock.ts";
 import { type Control, type ControlOptions, startControl } from "./control/control.ts";
+import { MassLoss } from "./control/eviction/mass-loss.ts";
+import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
+import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
 import { Directory } from "./destination/directory.ts";
 import { readyEndpointCount } from "./destination/endpoints.ts";
 import type { EventLimits } from "./events/limits.ts";
@@ -66,12 +69,21 @@ export interface CoreOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
+/** Of the coordinator's hearing, for metrics. */
+export interface LivenessStats {
+  /** How often the process was held up, since it started. */
+  readonly holdUps: () => number;
+  /** Whether endpoints on lost nodes are kept, because most nodes were lost at once. */
+  readonly massLoss: () => boolean;
+}
+
 export interface Core {
   readonly state: State;
   readonly events: EventStore;
   readonly control: Control;
   /** What answers calls. */
   readonly services: ServicesOptions;
+  readonly liveness: LivenessStats;
   /** Nodes are no longer judged by what is heard of them: their streams are about to end. */
   stopSessions(): void;
   /** Steps in progress finish. */
@@ -87,10 +99,19 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   const over = new AbortController();
   const following = follow(over.signal).catch(options.onFatal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
-  const { beliefs } = nodeLimits(config);
-  const sessions = new Sessions({ state, clock, log, heartbeatIntervalMs, beliefs });
-  const tunnels = new Tunnels({ sessions, clock, randomName });
+  const { beliefs, tolerations, recoveryMs } = nodeLimits(config);
   const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
+  const massLoss = new MassLoss({ recoveryMs, onChange: reportMassLoss(events, log) });
+  const sessions = new Sessions({
+    state,
+    clock,
+    log,
+    heartbeatIntervalMs,
+    beliefs,
+    massLoss,
+    hasPodsToReplace: (node) => hasPodsToReplace(state, node, clock.nowMs(), tolerations),
+  });
+  const tunnels = new Tunnels({ sessions, clock, randomName });
   recordChanges(state, events);
   const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
   const { vault, defer } = options;
@@ -103,7 +124,8 @@ export async function startCore(options: CoreOptions): Promise<Core> {
     clock,
     credentialsOf: ({ refs, name }) => assignments.logins(refs, name),
   });
-  const control = startControl({ ...controls, prefetcher: prefetches });
+  const checkHoldUp = (): void => sessions.checkHoldUp();
+  const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkHoldUp });
   const turn = (): Promise<void> => new Promise((resolve) => options.defer(resolve));
   const planner = new Planner({
     store,
@@ -131,6 +153,10 @@ export async function startCore(options: CoreOptions): Promise<Core> {
       certificates,
       heartbeatIntervalMs,
     }),
+    liveness: {
+      holdUps: () => sessions.holdUps,
+      massLoss: () => massLoss.isActive(clock.monotonicMs()),
+    },
     stopSessions: () => sessions.stop(),
     close: async () => {
       await control.close();

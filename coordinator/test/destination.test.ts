@@ -60,6 +60,7 @@ test("endpoints of a node that is lost go, and come back with it", limit, async 
   const tolerant = {
     startGraceSeconds: 0,
     unreachableTolerationSeconds: 3_600,
+    recoveryGraceSeconds: 1,
     notReadyTolerationSeconds: 0,
   };
   const world = await startWorld(t, {}, { nodes: { ...tolerant, unreachableSeconds: 1 } });

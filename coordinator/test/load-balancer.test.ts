@@ -128,6 +128,7 @@ async function aFleet(t: TestContext, loadBalancerIps: string[], size = 3) {
     unreachableSeconds: 1.5,
     startGraceSeconds: 60,
     unreachableTolerationSeconds: 1,
+    recoveryGraceSeconds: 1,
     notReadyTolerationSeconds: 300,
   };
   const world = await startWorld(

@@ -12,6 +12,7 @@ const nodes = {
   unreachableSeconds: 1.5,
   startGraceSeconds: 60,
   unreachableTolerationSeconds: 1,
+  recoveryGraceSeconds: 1,
   notReadyTolerationSeconds: 300,
 };
 const quick = { heartbeatIntervalSeconds: 0.5, nodes };

@@ -27,7 +27,8 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
   let nodePort = 0;
 
   before(async () => {
-    fleet = await startFleet(2);
+    // Quick to replace: the test measures how long that takes.
+    fleet = await startFleet(2, { nodes: { unreachableTolerationSeconds: 3, recoveryGraceSeconds: 0 } });
     const spread = [
       {
         maxSkew: 1,

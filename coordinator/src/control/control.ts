@@ -15,6 +15,7 @@ import { isHeldIn } from "./depends/held.ts";
 import { DrainController } from "./drain/controller.ts";
 import { EvictionController } from "./eviction/controller.ts";
 import type { DefaultTolerations } from "./eviction/eviction-of.ts";
+import type { MassLoss } from "./eviction/mass-loss.ts";
 import { JobReconciler } from "./job/reconciler.ts";
 import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
@@ -37,6 +38,10 @@ export interface ControlOptions {
   readonly limits: ProgressLimits;
   /** How long pods stay on nodes that are lost or broken. */
   readonly tolerations?: DefaultTolerations;
+  /** How much of the fleet is lost. Default: nothing is. */
+  readonly massLoss?: MassLoss;
+  /** Notices that the process was held up, before nodes are judged by their silence. */
+  readonly checkHoldUp?: () => void;
   /** Undefined: pods are moved only when somebody asks for it. */
   readonly rebalance?: RebalanceSchedule | undefined;
   /** Told what is decided and why. */

@@ -4,6 +4,7 @@ import { resourceKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../state/entries.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
+import { serves } from "../state/serves.ts";
 import type { State } from "../state/state.ts";
 import { opaqueByPod } from "./hints/pod-opaque.ts";
 import { addressOfNode, zoneOfNode } from "./keys.ts";
@@ -92,7 +93,7 @@ function endpointOf(
   containerPort: number,
   protocol: string,
 ): Endpoint | undefined {
-  if (!isReady(pod, (node) => state.node(node)?.health.ready ?? false)) return undefined;
+  if (!isReady(pod, (node) => serves(state.node(node)))) return undefined;
   const node = state.node(pod.record.node);
   const address = addressOfNode(node);
   const mapping = pod.status?.hostPorts.find(

@@ -1,6 +1,7 @@
 import { resourceKey } from "../model/keys.ts";
 import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../state/entries.ts";
 import { isLocalOnly, labelOf } from "../state/node-labels.ts";
+import { serves } from "../state/serves.ts";
 import type { State } from "../state/state.ts";
 import { addressKey } from "./address.ts";
 
@@ -80,7 +81,7 @@ function addNodeKeys(node: NodeEntry | undefined, state: State, keys: Set<string
 /** Heartbeats bring reports, too, in which nothing of this is new. */
 function concernsPods(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
   return (
-    before?.health.ready !== after?.health.ready ||
+    serves(before) !== serves(after) ||
     addressesOfNode(before).join() !== addressesOfNode(after).join() ||
     zoneOfNode(before) !== zoneOfNode(after) ||
     isLocalOnly(before) !== isLocalOnly(after)

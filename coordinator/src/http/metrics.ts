@@ -2,6 +2,7 @@ import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { CertificateController } from "../certificates/controller.ts";
 import { certificateMetrics } from "../certificates/metrics.ts";
+import type { LivenessStats } from "../core.ts";
 import type { EventStats } from "../events/recorder.ts";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
@@ -19,6 +20,7 @@ export interface MetricsSources {
   readonly events: { stats(): EventStats };
   /** Undefined: the cluster has no issuer of them. */
   readonly certificates?: CertificateController | undefined;
+  readonly liveness: LivenessStats;
   readonly nowMs: () => number;
   readonly connections: () => { readonly open: number; readonly anonymous: number };
 }
@@ -27,7 +29,7 @@ export interface MetricsSources {
 const eventLoopMonitoringPrecision = 200;
 
 export function createMetrics(sources: MetricsSources): Metrics {
-  const { state, store, events, connections, certificates } = sources;
+  const { state, store, events, connections, certificates, liveness } = sources;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision });
   const registers = [registry];
@@ -60,6 +62,25 @@ export function createMetrics(sources: MetricsSources): Metrics {
     "Nodes that are ready.",
     () => state.nodes().filter((n) => n.health.ready).length,
   );
+  gauge(
+    "forage_nodes_endpoints_kept",
+    "Nodes that are lost, whose endpoints are kept in a mass loss.",
+    () => state.nodes().filter((n) => n.health.kept).length,
+  );
+  gauge(
+    "forage_nodes_mass_loss",
+    "1 while most nodes are lost at once, and until they had time to return.",
+    () => (liveness.massLoss() ? 1 : 0),
+  );
+  new Counter({
+    name: "forage_hold_ups_total",
+    help: "How often the process did not run for a while: stopped, starved of CPU, or paused with its machine.",
+    registers,
+    collect() {
+      this.reset();
+      this.inc(liveness.holdUps());
+    },
+  });
   gauge("forage_pods_unplaced", "Pods that no node has taken yet.", () => state.unboundPods().length);
   gauge("forage_rollouts_active", "Rollouts that have not finished.", () => state.activeRollouts().length);
   gauge("forage_store_revision", "The store's newest revision.", () => store.revision);

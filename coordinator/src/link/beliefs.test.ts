@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { aNode } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { ManualClock } from "../../test/support/manual-clock.ts";
+import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import { Beliefs, defaultBeliefs } from "./beliefs.ts";
@@ -131,11 +132,17 @@ test("after a start nodes are believed in for a while, but not those that were l
   assert.ok(state.node("n1"));
 });
 
+/** With few nodes, each loss would be one of most nodes. */
+class NeverMassLoss extends MassLoss {
+  override update(): void {}
+}
+
 function start(...nodes: NodeEntry[]) {
   const clock = new ManualClock();
   const all = nodes.length === 0 ? [aNode({ name: "n1", ready: false })] : nodes;
   const { state } = new HandFedState({ nodes: all });
-  const beliefs = new Beliefs({ state, clock, log: pino({ level: "silent" }), limits });
+  const massLoss = new NeverMassLoss({ recoveryMs: 0 });
+  const beliefs = new Beliefs({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
   const health = (name = "n1") => {
     const found = state.node(name)?.health;
     assert.ok(found);

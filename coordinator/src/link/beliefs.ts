@@ -1,7 +1,8 @@
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
+import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toEpochMs } from "../model/timestamp.ts";
-import type { NodeEntry } from "../state/entries.ts";
+import type { NodeEntry, NodeHealth } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
 
 export interface BeliefLimits {
@@ -21,13 +22,24 @@ export interface BeliefsOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: BeliefLimits;
+  readonly heartbeatIntervalMs?: number;
+  /** Takes in how much of the fleet is lost, and decides whether endpoints on lost nodes stay. */
+  readonly massLoss?: MassLoss | undefined;
+  /** Notices that the process was held up; called before silence is judged. */
+  readonly checkHoldUp?: (() => void) | undefined;
+  /** Whether a lost node still has pods that are to be replaced. Default: it has. */
+  readonly hasPodsToReplace?: ((node: string) => boolean) | undefined;
 }
 
 interface Belief {
   /** By the monotonic clock. */
   heardMs: number;
   allowanceMs: number;
+  /** By the monotonic clock: it counts as ready until then at least. */
+  graceUntilMs: number;
   believed: boolean;
+  /** Since when it is lost, by the monotonic clock. */
+  lostMs: number;
   /** It is heard of again, and will be believed in if that lasts. */
   onProbation: boolean;
   /** Why nothing may be heard of it. */
@@ -49,16 +61,27 @@ const probationCapMs = 60_000;
  */
 const secondLookMs = 500;
 const leastLookMs = 50;
+/** Agents give up a connection that does not answer for so long, and then need their back-off to return. */
+const agentPatienceMs = 5_000;
+/** Nodes that have been lost for longer, and have no pods left to replace, say nothing about the others. */
+const longLostMs = 3_600_000;
 
 /** Which nodes are believed to be there. Feeds their health into the view. */
 export class Beliefs {
   readonly #options: BeliefsOptions;
   readonly #beliefs = new Map<string, Belief>();
+  readonly #massLoss: MassLoss;
+  #cancelRecovery: () => void = () => {};
   #stopped = false;
 
   constructor(options: BeliefsOptions) {
     this.#options = options;
-    for (const node of options.state.nodes()) this.#begin(node);
+    this.#massLoss = options.massLoss ?? new MassLoss({ recoveryMs: 0 });
+    const nodes = options.state.nodes();
+    for (const node of nodes) this.#begin(node);
+    this.#massLoss.wasAbsent(options.clock.monotonicMs());
+    this.#judgeFleet();
+    for (const node of nodes) this.#show(node);
   }
 
   /** It has connected, or said something. */
@@ -87,35 +110,58 @@ export class Beliefs {
     if (!belief.believed) this.#fail(node, belief);
   }
 
+  /** The process did not run for so long, and what nodes sent meanwhile may not have been read yet. */
+  heldUp(heldMs: number): void {
+    const { clock, limits } = this.#options;
+    const nowMs = clock.monotonicMs();
+    for (const belief of this.#beliefs.values()) {
+      belief.heardMs = Math.min(nowMs, belief.heardMs + heldMs);
+      // Agents may have left meanwhile, and return as after a restart of the coordinator.
+      if (heldMs >= agentPatienceMs) belief.graceUntilMs = nowMs + limits.startGraceMs;
+    }
+    if (heldMs < agentPatienceMs) return;
+    this.#massLoss.wasAbsent(nowMs);
+    this.#judgeFleet();
+  }
+
   forget(node: string): void {
     this.#beliefs.get(node)?.cancel();
-    this.#beliefs.delete(node);
+    if (this.#beliefs.delete(node)) this.#judgeFleet();
   }
 
   stop(): void {
     this.#stopped = true;
+    this.#cancelRecovery();
     for (const belief of this.#beliefs.values()) belief.cancel();
     this.#beliefs.clear();
   }
 
-  /** A node that was lost before the coordinator's start stays so until it is heard of. */
+  /** A node that was lost before the coordinator's start stays lost until it connects. */
   #begin({ name, record }: NodeEntry): void {
+    const { clock, limits } = this.#options;
     const lostMs = toEpochMs(record.unreachableSince);
     const belief = this.#add(name, lostMs === undefined);
     belief.why = "it has not connected since the coordinator started";
-    belief.allowanceMs = Math.max(this.#options.limits.startGraceMs, this.#options.limits.unreachableMs);
-    if (lostMs === undefined) this.#believe(name, belief);
-    else this.#set(name, false, belief.why, lostMs);
+    belief.allowanceMs = Math.max(limits.startGraceMs, limits.unreachableMs);
+    if (lostMs !== undefined) belief.lostMs = clock.monotonicMs() - Math.max(0, clock.nowMs() - lostMs);
+  }
+
+  #show({ name, record }: NodeEntry): void {
+    const belief = this.#beliefs.get(name);
+    if (belief === undefined) return;
+    if (belief.believed) this.#believe(name, belief);
+    else this.#set(name, false, belief.why, toEpochMs(record.unreachableSince));
   }
 
   #add(node: string, believed: boolean): Belief {
     const { clock, limits } = this.#options;
-    const heardMs = clock.monotonicMs();
-    const allowanceMs = limits.unreachableMs;
+    const nowMs = clock.monotonicMs();
     const belief = {
-      heardMs,
-      allowanceMs,
+      heardMs: nowMs,
+      allowanceMs: limits.unreachableMs,
+      graceUntilMs: nowMs,
       believed,
+      lostMs: nowMs,
       onProbation: false,
       why: "",
       losses: [],
@@ -150,46 +196,108 @@ export class Beliefs {
 
   #believe(node: string, belief: Belief): void {
     belief.cancel();
+    const returns = !belief.believed;
     belief.believed = true;
     belief.onProbation = false;
+    if (returns) this.#judgeFleet();
     this.#set(node, true, "");
     this.#doubtLater(node, belief);
   }
 
   #doubtLater(node: string, belief: Belief): void {
     const { clock } = this.#options;
-    const restMs = (): number => belief.heardMs + belief.allowanceMs - clock.monotonicMs();
+    const restMs = (): number => deadlineMs(belief) - clock.monotonicMs();
     belief.cancel = clock.schedule(Math.max(0, restMs() - secondLookMs), () => {
       belief.cancel = clock.schedule(Math.max(leastLookMs, restMs()), () => this.#doubt(node, belief));
     });
   }
 
   #doubt(node: string, belief: Belief): void {
-    const { clock, log } = this.#options;
+    const { clock, log, checkHoldUp } = this.#options;
+    checkHoldUp?.();
     const nowMs = clock.monotonicMs();
-    if (belief.heardMs + belief.allowanceMs > nowMs) {
+    if (deadlineMs(belief) > nowMs) {
       this.#doubtLater(node, belief);
       return;
     }
     belief.believed = false;
-    belief.losses.push(nowMs);
-    log.warn({ node, why: belief.why, losses: belief.losses.length }, "node is unreachable");
+    belief.lostMs = nowMs;
+    this.#judgeFleet();
+    // What the coordinator's own link has done is not held against the node.
+    if (!this.#massLoss.isActive(nowMs)) belief.losses.push(nowMs);
+    log.warn(
+      { event: "node-unreachable", node, why: belief.why, losses: belief.losses.length },
+      "node is unreachable",
+    );
     this.#set(node, false, belief.why);
+  }
+
+  /** Counts the lost nodes, before any of them is shown as lost. */
+  #judgeFleet(): void {
+    const { clock, hasPodsToReplace } = this.#options;
+    const nowMs = clock.monotonicMs();
+    let nodes = 0;
+    let lost = 0;
+    for (const [node, belief] of this.#beliefs) {
+      const isLost = !belief.believed || this.#isSuspected(belief, nowMs);
+      const isLongLost = !belief.believed && nowMs - belief.lostMs >= longLostMs;
+      if (isLongLost && hasPodsToReplace?.(node) === false) continue;
+      nodes++;
+      if (isLost) lost++;
+    }
+    this.#massLoss.update({ nodes, lost }, nowMs);
+    this.#endRecoveryLater();
+  }
+
+  /**
+   * Nodes that were cut off at one moment are lost one by one within a heartbeat, as their last heartbeats were sent at different
+   * times. One that is about to be lost counts already, so that the first is seen as one of many.
+   */
+  #isSuspected(belief: Belief, nowMs: number): boolean {
+    const { limits, heartbeatIntervalMs = limits.unreachableMs / 3 } = this.#options;
+    const spreadMs = 1.25 * heartbeatIntervalMs;
+    return deadlineMs(belief) - nowMs <= Math.min(spreadMs, limits.unreachableMs - spreadMs);
+  }
+
+  #endRecoveryLater(): void {
+    const { clock } = this.#options;
+    this.#cancelRecovery();
+    const waitMs = this.#massLoss.recoveringMs(clock.monotonicMs());
+    if (waitMs > 0) this.#cancelRecovery = clock.schedule(waitMs, () => this.#endRecovery());
+  }
+
+  /** Nodes that have not come back are lost like any other now. */
+  #endRecovery(): void {
+    if (this.#massLoss.isActive(this.#options.clock.monotonicMs())) return;
+    for (const [node, belief] of this.#beliefs) if (!belief.believed) this.#set(node, false, belief.why);
   }
 
   #set(node: string, ready: boolean, message: string, sinceMs?: number): void {
     const { state, clock } = this.#options;
     const before = state.node(node)?.health;
     const same = before?.ready === ready && before.sinceMs !== undefined;
+    const kept = !ready && this.#keepsEndpoints(before, sinceMs !== undefined);
     const health = {
       lastSeenMs: before?.lastSeenMs,
       ...(before?.usage && { usage: before.usage }),
       ready,
       message,
+      ...(kept && { kept }),
       sinceMs: sinceMs ?? (same ? before.sinceMs : clock.nowMs()),
     };
-    state.setNodeHealth(node, health, !same || before.message !== message);
+    const notify = !same || before.message !== message || (before.kept ?? false) !== kept;
+    state.setNodeHealth(node, health, notify);
   }
+
+  /** Of nodes that served when the mass loss began, or may have: what was lost before this process started is not known. */
+  #keepsEndpoints(before: NodeHealth | undefined, lostBeforeStart: boolean): boolean {
+    if (!this.#massLoss.isActive(this.#options.clock.monotonicMs())) return false;
+    return lostBeforeStart || before?.ready === true || before?.kept === true;
+  }
+}
+
+function deadlineMs({ heardMs, allowanceMs, graceUntilMs }: Belief): number {
+  return Math.max(heardMs + allowanceMs, graceUntilMs);
 }
 
 /** How long a node that was lost so often within the window has to be heard of until it is believed in again. */

@@ -7,6 +7,8 @@ import { type BeliefLimits, defaultBeliefs } from "./beliefs.ts";
 export interface NodeLimits {
   readonly beliefs: BeliefLimits;
   readonly tolerations: DefaultTolerations;
+  /** How long nodes get to come back after a mass loss before those that stay away are treated as lost. */
+  readonly recoveryMs: number;
 }
 
 export function nodeLimits({
@@ -23,6 +25,7 @@ export function nodeLimits({
       unreachableMs: nodes.unreachableTolerationSeconds * 1000,
       notReadyMs: nodes.notReadyTolerationSeconds * 1000,
     },
+    recoveryMs: nodes.recoveryGraceSeconds * 1000,
   };
 }
 

@@ -5,7 +5,8 @@ import { CoordinatorError } from "../errors.ts";
 import type { Change, ObjectEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
 import type { State } from "../state/state.ts";
-import { type BeliefLimits, Beliefs, defaultBeliefs } from "./beliefs.ts";
+import { type BeliefLimits, Beliefs, type BeliefsOptions, defaultBeliefs } from "./beliefs.ts";
+import { HoldUpDetector } from "./hold-up.ts";
 
 /** One live stream of a node. */
 export interface Session {
@@ -21,7 +22,7 @@ export interface Session {
   lastHeardMs: number;
 }
 
-export interface SessionsOptions {
+export interface SessionsOptions extends Pick<BeliefsOptions, "massLoss" | "hasPodsToReplace"> {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
@@ -40,17 +41,35 @@ export class Sessions {
   readonly #options: SessionsOptions;
   readonly #live = new Map<string, Session>();
   readonly #beliefs: Beliefs;
-  #sweep: () => void = () => {};
+  readonly #holdUps: HoldUpDetector;
+  #holdUpCount = 0;
   readonly #unsubscribe: () => void;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    const { clock, heartbeatIntervalMs } = options;
     this.#beliefs = new Beliefs({
       ...options,
-      limits: options.beliefs ?? defaultBeliefs(options.heartbeatIntervalMs),
+      limits: options.beliefs ?? defaultBeliefs(heartbeatIntervalMs),
+      checkHoldUp: () => this.checkHoldUp(),
     });
-    this.#sweepLater();
+    this.#holdUps = new HoldUpDetector({
+      clock,
+      intervalMs: heartbeatIntervalMs / 2,
+      onHoldUp: (heldMs) => this.#heldUp(heldMs),
+      onPulse: () => this.#sweep(),
+    });
+  }
+
+  /** How often the process was held up. */
+  get holdUps(): number {
+    return this.#holdUpCount;
+  }
+
+  /** Call it before nodes are judged by their silence. */
+  checkHoldUp(): void {
+    this.#holdUps.check();
   }
 
   get size(): number {
@@ -118,7 +137,7 @@ export class Sessions {
 
   stop(): void {
     this.#unsubscribe();
-    this.#sweep();
+    this.#holdUps.stop();
     this.#beliefs.stop();
   }
 
@@ -161,15 +180,22 @@ export class Sessions {
     return clock.monotonicMs() - missedHeartbeats * heartbeatIntervalMs;
   }
 
-  #sweepLater(): void {
-    const { clock, heartbeatIntervalMs } = this.#options;
-    this.#sweep = clock.schedule(heartbeatIntervalMs, () => {
-      const silentSinceMs = this.#silentSinceMs();
-      for (const session of this.#live.values()) {
-        if (session.lastHeardMs < silentSinceMs)
-          session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
-      }
-      this.#sweepLater();
-    });
+  /** Ends streams whose agents have sent nothing for so long that they are gone or cut off. */
+  #sweep(): void {
+    const silentSinceMs = this.#silentSinceMs();
+    for (const session of this.#live.values()) {
+      if (session.lastHeardMs < silentSinceMs)
+        session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
+    }
+  }
+
+  /** What agents sent meanwhile lies unread in the sockets: none of them was silent. */
+  #heldUp(heldMs: number): void {
+    const { clock, log } = this.#options;
+    this.#holdUpCount++;
+    log.warn({ event: "coordinator-held-up", heldMs: Math.round(heldMs) }, "the coordinator was held up");
+    const nowMs = clock.monotonicMs();
+    for (const session of this.#live.values()) session.lastHeardMs = nowMs;
+    this.#beliefs.heldUp(heldMs);
   }
 }

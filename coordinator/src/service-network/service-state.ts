@@ -8,6 +8,7 @@ import { serviceAddressKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
+import { serves } from "../state/serves.ts";
 import type { State } from "../state/state.ts";
 
 /** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
@@ -59,7 +60,7 @@ function affinitySecondsOf({ spec }: ServiceEntry): number {
 /** Ready pods that serve at least one of the ports, by name. A headless service without ports has all ready pods. */
 function endpointsBehind(state: State, { spec, record }: ServiceEntry): ServiceEndpoint[] {
   const pods = state.podsOfWorkload(workloadKey(record.namespace, "container_service", spec.target));
-  const nodeReady = (node: string): boolean => state.node(node)?.health.ready ?? false;
+  const nodeReady = (node: string): boolean => serves(state.node(node));
   return pods
     .filter((pod) => isReady(pod, nodeReady))
     .flatMap((pod) => endpointOf(pod, state.node(pod.record.node), spec.ports) ?? [])

@@ -5,6 +5,7 @@ import { workloadKey } from "../model/workload.ts";
 import type { Change, NodeEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
+import { serves } from "../state/serves.ts";
 import type { State } from "../state/state.ts";
 import { serviceStateOf } from "./service-state.ts";
 
@@ -147,7 +148,7 @@ export class ServiceTable {
 /** Heartbeats bring reports, too, in which nothing of this is new. */
 function concernsEndpoints(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
   return (
-    before?.health.ready !== after?.health.ready ||
+    serves(before) !== serves(after) ||
     addressesOfNode(before).join() !== addressesOfNode(after).join() ||
     isLocalOnly(before) !== isLocalOnly(after)
   );

@@ -58,6 +58,8 @@ export interface NodeHealth {
   readonly ready: boolean;
   /** Why it isn't ready. */
   readonly message: string;
+  /** It isn't ready, but most nodes are lost at once: endpoints on it stay as last known. */
+  readonly kept?: boolean;
   /** When `ready` became what it is, since the epoch. Absent: it has not connected since it joined. */
   readonly sinceMs?: number;
   /** Undefined: not since this coordinator started. */

@@ -8,6 +8,8 @@ export class HostRules implements NodeWitness {
   /** Where a pod was ever given to. */
   readonly #nodes = new Map<string, string>();
   readonly #removed = new Set<string>();
+  /** Uids of pods of which a container has ended or that were removed. */
+  readonly gone = new Set<string>();
 
   readonly #onEnd: (uid: string, exitCode: number) => void;
 
@@ -31,10 +33,12 @@ export class HostRules implements NodeWitness {
   }
 
   ended(_node: string, { uid }: PodAssignment, exitCode: number): void {
+    this.gone.add(uid);
     this.#onEnd(uid, exitCode);
   }
 
   removed(_node: string, { uid }: PodAssignment): void {
+    this.gone.add(uid);
     this.#removed.add(uid);
   }
 

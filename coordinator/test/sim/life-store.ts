@@ -1,17 +1,19 @@
-import type {
-  Compare,
-  Lease,
-  LeaseId,
-  Op,
-  RangeOptions,
-  RangeResult,
-  ReadOptions,
-  Store,
-  StoredRecord,
-  StoreHealth,
-  TxnResult,
-  WatchBatch,
+import {
+  type Compare,
+  type Lease,
+  type LeaseId,
+  type Op,
+  type RangeOptions,
+  type RangeResult,
+  type ReadOptions,
+  type Store,
+  type StoredRecord,
+  StoreError,
+  type StoreHealth,
+  type TxnResult,
+  type WatchBatch,
 } from "../../src/store/index.ts";
+import type { ProcessGate } from "./process-gate.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 /** What becomes of one write: done, or the process dies just before or just after. */
@@ -25,6 +27,9 @@ export interface LifeStoreOptions {
   readonly life: AbortSignal;
   readonly die: () => void;
   readonly delayMs: () => number;
+  /** Whether there is no space left for writes. */
+  readonly full: () => boolean;
+  readonly gate: ProcessGate;
   /** Called for each write that comes to the disk. */
   readonly fate: () => Fate;
   /** Looks at what is about to be written when it is asked for; what it returns is told whether it was written. */
@@ -61,6 +66,7 @@ export class LifeStore implements Store {
     const { durable, die, fate, witness, life } = this.#options;
     const told = witness(compares, ops);
     await this.#pause();
+    if (this.#options.full()) throw new StoreError("NO_SPACE", "the disk is full");
     const end = fate();
     if (end === "die-before") die();
     if (life.aborted) return never();
@@ -99,12 +105,14 @@ export class LifeStore implements Store {
   async close(): Promise<void> {}
 
   #pause(): Promise<void> {
-    const { time, life, delayMs } = this.#options;
+    const { time, life, delayMs, gate } = this.#options;
     if (life.aborted) return never();
     return new Promise((resolve) =>
-      time.after(delayMs(), () => {
-        if (!life.aborted) resolve();
-      }),
+      time.after(delayMs(), () =>
+        gate.input(() => {
+          if (!life.aborted) resolve();
+        }),
+      ),
     );
   }
 }

@@ -3,13 +3,14 @@ import type { Fate } from "./life-store.ts";
 import { putInPlace } from "./mutants/mutants.ts";
 
 const usage = `usage: node coordinator/test/sim/main.ts [--seed N [--trace]] [--seeds COUNT] [--from N] [--stop]
-       [--crash-every N] [--mutant NAME]
+       [--crash-every N] [--mutant NAME] [--outages]
 
   --seed N       one history; prints its last lines if a rule was broken
   --trace        all of its lines
   --seeds N      so many histories (default 100), from --from on (default 0)
   --stop         none after the first that breaks a rule
   --crash-every N  no other faults, but the coordinator dies at every Nth write: just before or just after, from the (seed mod N)th on
+  --outages      one outage of a fleet at rest each, in place of histories
   --mutant NAME  with a fault put in on purpose: a file in mutants/`;
 
 async function main(): Promise<number> {
@@ -24,6 +25,7 @@ async function main(): Promise<number> {
       "crash-every": text,
       trace: flag,
       stop: flag,
+      outages: flag,
       help: flag,
     },
   });
@@ -35,6 +37,7 @@ async function main(): Promise<number> {
   // Loaded only now, with the mutant in its place.
   const { makeSecrets } = await import("./sim-coordinator.ts");
   const { simulate } = await import("./simulate.ts");
+  const { simulateOutage } = await import("./outage.ts");
   const from = Number(values.seed ?? values.from ?? 0);
   const end = from + (values.seed === undefined ? Number(values.seeds ?? 100) : 1);
   const secrets = await makeSecrets();
@@ -42,12 +45,10 @@ async function main(): Promise<number> {
   const sum = { histories: 0, broken: 0, writes: 0 };
   for (let seed = from; seed < end && !(values.stop && sum.broken > 0); seed++) {
     const fateOf = every === undefined ? undefined : crashEvery(Number(every), seed);
-    const outcome = await simulate({
-      seed,
-      secrets,
-      ...(fateOf && { fateOf }),
-      ...(values.trace && { echo: console.log }),
-    });
+    const history = { seed, secrets, ...(values.trace && { echo: console.log }) };
+    const outcome = await (values.outages
+      ? simulateOutage(history)
+      : simulate({ ...history, ...(fateOf && { fateOf }) }));
     sum.histories++;
     sum.writes += outcome.writes;
     if (outcome.violation === undefined) continue;

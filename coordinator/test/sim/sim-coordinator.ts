@@ -15,8 +15,10 @@ import type { State } from "../../src/state/state.ts";
 import type { Compare, Op, Store, TxnResult } from "../../src/store/index.ts";
 import type { Random } from "../support/random.ts";
 import { type Fate, LifeStore } from "./life-store.ts";
+import { clockOf } from "./process-clock.ts";
+import { ProcessGate } from "./process-gate.ts";
 import type { Handler } from "./stream.ts";
-import { clockOf, type VirtualTime } from "./virtual-time.ts";
+import type { VirtualTime } from "./virtual-time.ts";
 
 export interface CoordinatorOptions {
   /** Which life it is, from 1. */
@@ -28,6 +30,8 @@ export interface CoordinatorOptions {
   readonly config: CoreOptions["config"];
   readonly skewMs: number;
   readonly storeDelayMs: () => number;
+  /** Rejects writes as a full disk does. */
+  readonly diskFull: () => boolean;
   readonly fate: () => Fate;
   readonly witness: LifeWitness;
   readonly note: (what: string) => void;
@@ -66,6 +70,7 @@ export async function makeSecrets(): Promise<Secrets> {
 /** One life of a coordinator: the real parts, from the store's view to the agents' streams, on simulated time. */
 export class SimCoordinator {
   readonly number: number;
+  readonly gate: ProcessGate;
   readonly #options: CoordinatorOptions;
   readonly #life = new AbortController();
   readonly #clock: Clock;
@@ -76,7 +81,8 @@ export class SimCoordinator {
   constructor(options: CoordinatorOptions) {
     this.#options = options;
     this.number = options.number;
-    this.#clock = clockOf(options.time, this.#life.signal, options.skewMs);
+    this.gate = new ProcessGate(options.time);
+    this.#clock = clockOf(options.time, this.#life.signal, options.skewMs, this.gate);
     this.#log = loggerOf((line) => {
       if (!this.dead) options.note(line);
     });
@@ -86,6 +92,8 @@ export class SimCoordinator {
       life: this.#life.signal,
       die: () => this.die(),
       delayMs: options.storeDelayMs,
+      full: options.diskFull,
+      gate: this.gate,
       fate: options.fate,
       witness: (compares, ops) => options.witness.writing(this.#core?.state, compares, ops),
     });

@@ -6,6 +6,7 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Random } from "../support/random.ts";
 import { Way } from "./network.ts";
+import type { ProcessGate } from "./process-gate.ts";
 import { type PodHost, SimPod } from "./sim-pod.ts";
 import { type Downward, type Handler, SimStream } from "./stream.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -18,10 +19,17 @@ export interface NodeOptions {
   readonly random: Random;
   readonly skewMs: number;
   /** The coordinator that lives now, if one takes calls. */
-  readonly dial: (node: string) => { readonly handler: Handler; readonly dead: AbortSignal } | undefined;
+  readonly dial: (node: string) => Answering | undefined;
   readonly registryUp: () => boolean;
   readonly witness: NodeWitness;
   readonly note: (what: string) => void;
+}
+
+/** A coordinator that takes calls. */
+export interface Answering {
+  readonly handler: Handler;
+  readonly dead: AbortSignal;
+  readonly gate: ProcessGate;
 }
 
 /** Sees what happens on hosts. */
@@ -37,6 +45,9 @@ export interface NodeWitness {
 const reconnectBaseMs = 500;
 const reconnectCapMs = 10_000;
 const welcomeTimeoutMs = 15_000;
+/** A connection is given up between the two: a keep-alive may be due at once, or only after 10 s, and then gets 5 s. */
+const patienceMinMs = 5_000;
+const patienceSpreadMs = 10_000;
 /** After so long without an answer a stream is given up. */
 const keepaliveMs = 30_000;
 
@@ -52,6 +63,7 @@ export class SimNode {
   #journal = { revision: 0n, uids: new Set<string>() };
   #boot = 1;
   #session = 0;
+  #reports = 0;
   #failures = 0;
   #up = true;
   #stream: SimStream | undefined;
@@ -93,11 +105,12 @@ export class SimNode {
   }
 
   /** The agent ends and is started again; what runs keeps running. */
-  restartAgent(): void {
+  restartAgent(downMs = 0): void {
     if (!this.#up) return;
     this.#options.note("its agent restarts");
     this.#drop();
-    this.#dialLater();
+    if (downMs === 0) this.#dialLater();
+    else this.#after(downMs, () => this.#dialLater());
   }
 
   /** The way to the coordinator is cut; whoever waits for an answer gives up after a while. */
@@ -123,6 +136,26 @@ export class SimNode {
     this.#options.note("loses its stream");
     this.#drop();
     this.#dialLater();
+  }
+
+  /** Gives up a connection that doesn't answer, and each that it makes in its place, until `answers`. */
+  losePatience(answers: () => boolean): void {
+    const { random } = this.#options;
+    this.#after(patienceMinMs + random.below(patienceSpreadMs), () => {
+      if (answers()) return;
+      this.breakStream();
+      this.losePatience(answers);
+    });
+  }
+
+  /** Something about the node and each pod changes that has to be written down. */
+  reportAgain(): void {
+    this.#reports++;
+    this.#stream?.say({ $case: "nodeReport", value: this.#report() });
+    for (const pod of this.pods.values()) {
+      pod.message = `report ${this.#reports}`;
+      this.#changed(pod);
+    }
   }
 
   crashContainer(): void {
@@ -159,7 +192,7 @@ export class SimNode {
     });
     this.#stream = stream;
     this.#told.clear();
-    stream.serve(server.handler, server.dead);
+    stream.serve(server.handler, server.dead, server.gate);
     stream.say({ $case: "hello", value: this.#hello() });
     this.#heartbeat = this.#after(welcomeTimeoutMs, () => {
       if (this.#stream !== stream) return;
@@ -313,7 +346,7 @@ export class SimNode {
       addresses: [],
       networks: [],
       os: "linux",
-      kernel: "",
+      kernel: `6.${this.#reports}`,
       architecture: "amd64",
       containerdVersion: "",
       nerdctlVersion: "",

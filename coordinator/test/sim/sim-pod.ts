@@ -48,6 +48,8 @@ const goodRunMs = 600_000;
 export class SimPod {
   assignment: PodAssignment;
   stage: Stage = "pulling";
+  /** Part of its status. */
+  message = "";
   readonly #host: PodHost;
   #begun = false;
   #restarts = 0;
@@ -136,7 +138,7 @@ export class SimPod {
       phase: this.#phase(),
       ready,
       reason: container.state?.$case === "waiting" ? container.state.value.reason : "",
-      message: "",
+      message: this.message,
       podIp: this.#begun && !gone ? "10.0.0.1" : "",
       podIps: [],
       specHash,

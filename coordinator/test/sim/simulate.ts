@@ -33,8 +33,8 @@ const rounds = 20;
 /** Back-offs, deadlines and slow images together are shorter. */
 const calmMs = 30 * 60_000;
 const lookMs = 5_000;
-/** What has happened is still told for a while. */
-const lastWordsMs = 10_000;
+/** Events are still written for a while: that a mass loss is over is recorded when its recovery grace of 30 s has passed. */
+const lastWordsMs = 45_000;
 /** After all has come to rest nothing may stir. */
 const quietMs = 120_000;
 

@@ -1,5 +1,6 @@
 import type { ConnectRequest, ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
 import { Pipe, type Way } from "./network.ts";
+import type { ProcessGate } from "./process-gate.ts";
 
 type Upward = NonNullable<ConnectRequest["message"]>;
 export type Downward = NonNullable<ConnectResponse["message"]>;
@@ -26,6 +27,7 @@ export class SimStream {
   readonly #received: ConnectRequest[] = [];
   #wake: () => void = () => {};
   #left = false;
+  #gate: ProcessGate | undefined;
 
   constructor(options: StreamOptions) {
     this.#options = options;
@@ -34,7 +36,8 @@ export class SimStream {
   }
 
   /** The coordinator's side. `dead` aborts with its process. */
-  serve(handler: Handler, dead: AbortSignal): void {
+  serve(handler: Handler, dead: AbortSignal, gate: ProcessGate): void {
+    this.#gate = gate;
     dead.addEventListener("abort", () => this.#reset("the coordinator is gone"), { once: true });
     void this.#answer(handler, dead);
   }
@@ -48,11 +51,13 @@ export class SimStream {
   leave(noticedLater: (notice: () => void) => void): void {
     this.#left = true;
     this.#down.close();
-    noticedLater(() => {
-      this.#up.close();
-      this.#gone.abort();
-      this.#wake();
-    });
+    noticedLater(() =>
+      this.#input(() => {
+        this.#up.close();
+        this.#gone.abort();
+        this.#wake();
+      }),
+    );
   }
 
   async #answer(handler: Handler, dead: AbortSignal): Promise<void> {
@@ -76,8 +81,16 @@ export class SimStream {
   }
 
   #receive(request: ConnectRequest): void {
-    this.#received.push(request);
-    this.#wake();
+    this.#input(() => {
+      this.#received.push(request);
+      this.#wake();
+    });
+  }
+
+  /** What reaches the coordinator waits while it is held up. */
+  #input(run: () => void): void {
+    if (this.#gate === undefined) run();
+    else this.#gate.input(run);
   }
 
   async *#requests(): AsyncGenerator<ConnectRequest> {

@@ -1,5 +1,3 @@
-import type { Clock } from "../../src/control/clock.ts";
-
 interface Timer {
   readonly atMs: number;
   readonly order: number;
@@ -74,18 +72,6 @@ export class VirtualTime {
     }
     heap[index] = last;
   }
-}
-
-/** The time as one process sees it: with a wall clock of its own, and no timers once it is dead. */
-export function clockOf(time: VirtualTime, life: { readonly aborted: boolean }, skewMs: number): Clock {
-  return {
-    nowMs: () => time.nowMs + skewMs,
-    monotonicMs: () => time.nowMs,
-    schedule: (delayMs, run) =>
-      time.after(delayMs, () => {
-        if (!life.aborted) run();
-      }),
-  };
 }
 
 function isBefore(a: Timer, b: Timer): boolean {

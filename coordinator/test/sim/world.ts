@@ -11,12 +11,13 @@ import { Clients } from "./clients.ts";
 import { HostRules } from "./host-rules.ts";
 import { wrongStops } from "./intent-rules.ts";
 import type { Fate } from "./life-store.ts";
+import { clockOf } from "./process-clock.ts";
 import { type Secrets, SimCoordinator } from "./sim-coordinator.ts";
 import { SimNode } from "./sim-node.ts";
 import { StoreRules } from "./store-rules.ts";
 import type { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
-import { clockOf, type VirtualTime } from "./virtual-time.ts";
+import type { VirtualTime } from "./virtual-time.ts";
 
 export interface WorldOptions {
   readonly time: VirtualTime;
@@ -44,6 +45,11 @@ export class World {
   /** Of each write, as long as faults go on. */
   crashShare = 0;
   storeSlowMs = 2;
+  /** The coordinator's disk answers nothing before. */
+  stalledUntilMs = 0;
+  diskFull = false;
+  /** How long the coordinator stays down after it died; default: some seconds. */
+  downMs: number | undefined;
   writes = 0;
   readonly #options: WorldOptions;
   readonly #profile: Profile;
@@ -76,6 +82,11 @@ export class World {
     const count = 3 + this.random.below(3);
     for (let index = 1; index <= count; index++) this.#addNode(`n${index}`);
     this.coordinator = this.#bear();
+  }
+
+  /** Uids of pods of which a container has ended or that were removed. */
+  get gone(): ReadonlySet<string> {
+    return this.#hostRules.gone;
   }
 
   blame(what: string): void {
@@ -116,7 +127,8 @@ export class World {
         skewMs: this.random.below(4_000) - 2_000,
         dial: (node) => {
           const { coordinator } = this;
-          return coordinator.up ? { handler: coordinator.handler(node), dead: coordinator.life } : undefined;
+          if (!coordinator.up) return undefined;
+          return { handler: coordinator.handler(node), dead: coordinator.life, gate: coordinator.gate };
         },
         registryUp: () => this.registryUp,
         witness: this.#hostRules,
@@ -139,7 +151,9 @@ export class World {
       secrets: this.#options.secrets,
       config: { ...this.#config, profile: this.#profile },
       skewMs: random.below(3_000),
-      storeDelayMs: () => this.storeSlowMs * random.next(),
+      storeDelayMs: () =>
+        this.storeSlowMs * random.next() + Math.max(0, this.stalledUntilMs - this.time.nowMs),
+      diskFull: () => this.diskFull,
       fate: () => this.#fate(),
       note: (what) => this.trace.add(`c${number}`, what),
       witness: {
@@ -147,7 +161,7 @@ export class World {
         up: (coordinator) => this.clients.resume(coordinator),
         died: () => {
           if (this.#end.signal.aborted) return;
-          this.time.after(200 + this.random.below(6_000), () => {
+          this.time.after(this.downMs ?? 200 + this.random.below(6_000), () => {
             if (!this.#end.signal.aborted) this.coordinator = this.#bear();
           });
         },

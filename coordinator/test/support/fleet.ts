@@ -13,6 +13,7 @@ export const quickLosses = {
     unreachableSeconds: 1.5,
     startGraceSeconds: 60,
     unreachableTolerationSeconds: 1,
+    recoveryGraceSeconds: 1,
     notReadyTolerationSeconds: 300,
   },
 };

@@ -25,6 +25,11 @@ export class ManualClock implements Clock {
     return () => this.#timers.delete(timer);
   };
 
+  /** Time passes, and nothing runs: what falls due does so at the next `advance`. */
+  stall(ms: number): void {
+    this.#nowMs += ms;
+  }
+
   /** Runs what falls due on the way, in order. */
   advance(ms: number): void {
     const untilMs = this.#nowMs + ms;

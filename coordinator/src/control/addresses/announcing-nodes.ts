@@ -1,5 +1,6 @@
 import type { NodeEntry } from "../../state/entries.ts";
 import { labelOf } from "../../state/node-labels.ts";
+import { serves } from "../../state/serves.ts";
 import type { State } from "../../state/state.ts";
 import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
 
@@ -9,11 +10,11 @@ export const excludeLabel = "forage.dev/exclude-from-load-balancers";
 export function announcingNodes(state: State): AnnouncingNode[] {
   return state.nodes().flatMap((node) => {
     if (!mayAnnounce(node)) return [];
-    const { record, health, report } = node;
+    const { record, report } = node;
     return {
       name: node.name,
       // Not by the node's own word: an agent that starts isn't ready for a moment, while its host's kernel goes on.
-      ready: health.ready,
+      ready: serves(node),
       cordoned: record.unschedulable,
       draining: record.drain !== undefined,
       networks: (report?.report?.networks ?? []).flatMap((it) => parseNetwork(it) ?? []),
@@ -38,9 +39,9 @@ export function concernsAnnouncing(before: NodeEntry | undefined, after: NodeEnt
 
 function essence(node: NodeEntry | undefined): string {
   if (node === undefined || !mayAnnounce(node)) return "";
-  const { record, health, report } = node;
+  const { record, report } = node;
   const networks = report?.report?.networks ?? [];
-  return JSON.stringify([health.ready, record.unschedulable, record.drain !== undefined, networks]);
+  return JSON.stringify([serves(node), record.unschedulable, record.drain !== undefined, networks]);
 }
 
 function mayAnnounce(node: NodeEntry): boolean {

@@ -1,9 +1,7 @@
-import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../../events/event.ts";
 import { batches, type Piece } from "../../model/batches.ts";
-import { conditionTaints, unreachableTaint } from "../../model/node-taints.ts";
-import { tieOf } from "../../model/tied-pod.ts";
+import { unreachableTaint } from "../../model/node-taints.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
@@ -11,8 +9,11 @@ import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
 import { stopPod } from "../pod-pieces.ts";
 import { disruptionOf, EvictionPace, type FleetHealth } from "./disruption.ts";
-import { type DefaultTolerations, defaultTolerations, type Eviction, evictionOf } from "./eviction-of.ts";
+import type { DefaultTolerations, Eviction } from "./eviction-of.ts";
+import { MassLoss } from "./mass-loss.ts";
+import { noExecuteTaints, pendingEviction } from "./pending-eviction.ts";
 import { noteStanding } from "./standing.ts";
+import { TaintAges } from "./taint-ages.ts";
 
 export interface EvictionControllerOptions {
   readonly store: Store;
@@ -22,12 +23,14 @@ export interface EvictionControllerOptions {
   readonly events: EventRecorder;
   /** Default: as without a setting. */
   readonly tolerations?: DefaultTolerations;
+  /** How much of the fleet is lost. Default: nothing is. */
+  readonly massLoss?: MassLoss | undefined;
+  /** Notices that the process was held up; called before pods of lost nodes are judged. */
+  readonly checkHoldUp?: (() => void) | undefined;
 }
 
-/** Timers take at most 24 days. */
+/** Evaluates again once a day at least, however far away the next eviction is. */
 const longestWaitMs = 86_400_000;
-/** Nodes that have been lost for longer, and have no more pods to replace, say nothing about the others. */
-const longLostMs = 3_600_000;
 
 /**
  * Keeps on record which nodes are lost or broken, and stops pods that don't tolerate a NoExecute taint of their node, or not for
@@ -38,13 +41,18 @@ export class EvictionController {
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
   readonly #pace = new EvictionPace();
-  /** Lost nodes whose pods may be replaced. */
+  readonly #massLoss: MassLoss;
+  readonly #ages: TaintAges;
+  /** Lost nodes whose pods may be replaced. Begins again with each mass loss. */
   readonly #admitted = new Set<string>();
+  #massLosses = 0;
   /** Lost nodes whose pods may not, as too many are lost at once. */
   readonly #paused = new Set<string>();
 
   constructor(options: EvictionControllerOptions) {
     this.#options = options;
+    this.#massLoss = options.massLoss ?? new MassLoss({ recoveryMs: 0 });
+    this.#ages = new TaintAges(options.clock);
     this.#loop = new Loop({
       name: "eviction",
       reconcile: (node) => this.#reconcile(node),
@@ -65,7 +73,7 @@ export class EvictionController {
       if (change.kind === "node") this.#wakeForNode(change.before, change.after);
       if (change.kind !== "pod" || change.after === undefined) continue;
       const node = this.#options.state.node(change.after.record.node);
-      if (node !== undefined && taintsOf(node).length > 0) this.#loop.wake(node.name);
+      if (node !== undefined && noExecuteTaints(node).length > 0) this.#loop.wake(node.name);
     }
   }
 
@@ -78,18 +86,24 @@ export class EvictionController {
   }
 
   async #reconcile(name: string): Promise<number | undefined> {
-    const { state, clock, log } = this.#options;
+    const { state, clock, log, checkHoldUp } = this.#options;
+    checkHoldUp?.();
     this.#paused.delete(name);
     const node = state.node(name);
+    if (node === undefined) this.#ages.forget(name);
     if (node === undefined) return undefined;
     const note = noteStanding(node, clock.nowMs());
     // That change wakes the loop again.
     if (note !== undefined) return this.#write([note]);
     const nowMs = clock.nowMs();
+    const taints = this.#ages.aged(name, noExecuteTaints(node), {
+      key: unreachableTaint,
+      atMostMs: clock.monotonicMs() - (this.#massLoss.overMs ?? Number.NEGATIVE_INFINITY),
+    });
     const due: { readonly pod: PodEntry; readonly eviction: Eviction }[] = [];
     let nextMs = Number.POSITIVE_INFINITY;
     for (const pod of state.podsOnNode(name)) {
-      const eviction = this.#evictionOf(pod, node);
+      const eviction = pendingEviction(pod, node, taints, nowMs, this.#options.tolerations);
       if (eviction === undefined) continue;
       if (eviction.atMs <= nowMs) due.push({ pod, eviction });
       else nextMs = Math.min(nextMs, eviction.atMs);
@@ -104,20 +118,15 @@ export class EvictionController {
     return againMs === Number.POSITIVE_INFINITY ? undefined : Math.min(longestWaitMs, Math.max(0, againMs));
   }
 
-  /** A node that is lost or broken may come back with the data that a pod needs; a taint that somebody put on it means them all. */
-  #evictionOf(pod: PodEntry, node: NodeEntry): Eviction | undefined {
-    if (pod.record.stoppingSince !== undefined) return undefined;
-    // Nothing of it runs any more: only its logs are left, which nobody is in the way of.
-    if ((pod.record.job?.counted ?? "") !== "") return undefined;
-    const taints = tieOf(pod) === undefined ? taintsOf(node) : node.record.taints;
-    return evictionOf(pod.record, taints, this.#options.tolerations ?? defaultTolerations);
-  }
-
   /** Milliseconds until the pods of the lost node may be replaced. */
   #admit(name: string): number {
-    if (this.#admitted.has(name)) return 0;
-    const fleet = this.#fleetHealth();
-    const waitMs = this.#pace.take(fleet, this.#options.clock.monotonicMs());
+    const monotonicMs = this.#options.clock.monotonicMs();
+    const recoveringMs = this.#massLoss.recoveringMs(monotonicMs);
+    if (this.#massLosses !== this.#massLoss.count) this.#admitted.clear();
+    this.#massLosses = this.#massLoss.count;
+    if (recoveringMs === 0 && this.#admitted.has(name)) return 0;
+    const { fleet } = this.#massLoss;
+    const waitMs = recoveringMs === 0 ? this.#pace.take(fleet, monotonicMs) : recoveringMs;
     if (waitMs === 0) this.#admitted.add(name);
     else this.#hold(name, fleet, waitMs);
     return waitMs;
@@ -127,9 +136,10 @@ export class EvictionController {
     const { events, log } = this.#options;
     this.#paused.add(name);
     const disruption = disruptionOf(fleet);
-    log.warn({ node: name, ...fleet, disruption, waitMs }, "eviction held back");
+    log.warn({ event: "eviction-held-back", node: name, ...fleet, disruption, waitMs }, "eviction held back");
     if (disruption === "none") return;
-    const cause = disruption === "full" ? "no node can be reached" : "so many are rarely lost at once";
+    const cause =
+      disruption === "full" ? "no node is reachable" : "so many nodes are rarely lost at the same time";
     events.record({
       namespace: "",
       kind: "node",
@@ -137,22 +147,8 @@ export class EvictionController {
       node: name,
       type: "Warning",
       reason: "EvictionPaused",
-      message: `its pods are not replaced: ${fleet.lost} of ${fleet.nodes} nodes are unreachable, and ${cause}; more likely it is the coordinator that is cut off`,
+      message: `its pods are not replaced: ${fleet.lost} of ${fleet.nodes} nodes are unreachable, and ${cause}; the coordinator's own network is the likelier cause`,
     });
-  }
-
-  #fleetHealth(): FleetHealth {
-    const { state, clock } = this.#options;
-    const seen = state.nodes().filter(({ health }) => health.sinceMs !== undefined);
-    const counted = seen.filter((node) => node.health.ready || !this.#isLongLost(node, clock.nowMs()));
-    return { nodes: counted.length, lost: counted.filter(({ health }) => !health.ready).length };
-  }
-
-  #isLongLost(node: NodeEntry, nowMs: number): boolean {
-    if (nowMs - (node.health.sinceMs ?? nowMs) < longLostMs) return false;
-    return this.#options.state
-      .podsOnNode(node.name)
-      .every((pod) => this.#evictionOf(pod, node) === undefined);
   }
 
   async #write(pieces: readonly Piece[]): Promise<undefined> {
@@ -166,10 +162,6 @@ export class EvictionController {
     }
     return undefined;
   }
-}
-
-function taintsOf(node: NodeEntry): NodeTaint[] {
-  return [...node.record.taints, ...conditionTaints(node)].filter(({ effect }) => effect === "NoExecute");
 }
 
 function wordsOf({ taint: { key, value, effect } }: Eviction): string {

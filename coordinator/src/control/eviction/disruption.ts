@@ -52,7 +52,9 @@ export class EvictionPace {
   take(fleet: FleetHealth, monotonicMs: number): number {
     const { perSecond, burst } = paceOf(fleet);
     const disruption = disruptionOf(fleet);
-    const before = this.#buckets.get(disruption) ?? { tokens: burst, filledMs: monotonicMs };
+    // Only a mass loss that lasts costs a node its pods.
+    const tokens = disruption === "none" ? burst : 0;
+    const before = this.#buckets.get(disruption) ?? { tokens, filledMs: monotonicMs };
     const gained = ((monotonicMs - before.filledMs) / 1000) * perSecond;
     const bucket = { tokens: Math.min(burst, before.tokens + gained), filledMs: monotonicMs };
     this.#buckets.set(disruption, bucket);

@@ -11,14 +11,17 @@ export interface Eviction {
   readonly taint: NodeTaint;
 }
 
-/** How long pods that say nothing of it tolerate that their node is lost or broken. Kubernetes: 300 s each. */
+/** How long pods without a toleration of their own tolerate that their node is lost or broken. Kubernetes: 300 s each. */
 export interface DefaultTolerations {
   readonly unreachableMs: number;
   readonly notReadyMs: number;
 }
 
-/** A heartbeat longer than it takes to see a loss, so that a loss of many is seen as one of many. */
-export const defaultTolerations: DefaultTolerations = { unreachableMs: 3_000, notReadyMs: 300_000 };
+/**
+ * A node stops serving as soon as it is unreachable; its containers may still run. 30 s is enough for an agent to be restarted or
+ * upgraded and to reconnect, so that neither costs the node its pods.
+ */
+export const defaultTolerations: DefaultTolerations = { unreachableMs: 30_000, notReadyMs: 300_000 };
 
 /**
  * Kubernetes' rule: at once where a NoExecute taint isn't tolerated, else when the shortest toleration_seconds of those that

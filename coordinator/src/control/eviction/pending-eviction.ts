@@ -1,0 +1,47 @@
+import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
+import { conditionTaints } from "../../model/node-taints.ts";
+import { tieOf } from "../../model/tied-pod.ts";
+import { toEpochMs } from "../../model/timestamp.ts";
+import type { NodeEntry, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import { type DefaultTolerations, defaultTolerations, type Eviction, evictionOf } from "./eviction-of.ts";
+
+export function noExecuteTaints(node: NodeEntry): NodeTaint[] {
+  return [...node.record.taints, ...conditionTaints(node)].filter(({ effect }) => effect === "NoExecute");
+}
+
+/**
+ * Pure: when the pod has to leave its node because of these taints of it. A node that is lost or broken may come back with the data that
+ * a tied pod needs; a taint that an operator set means such pods, too.
+ */
+export function pendingEviction(
+  pod: PodEntry,
+  node: NodeEntry,
+  taints: readonly NodeTaint[],
+  nowMs: number,
+  tolerations: DefaultTolerations = defaultTolerations,
+): Eviction | undefined {
+  if (pod.record.stoppingSince !== undefined) return undefined;
+  // A pod that was counted as ended runs nothing any more: only its logs are left.
+  if ((pod.record.job?.counted ?? "") !== "") return undefined;
+  const own = new Set(node.record.taints.map(({ key }) => key));
+  const counted = tieOf(pod) === undefined ? taints : taints.filter(({ key }) => own.has(key));
+  // A binding that lies in the future was recorded before the wall clock was set back.
+  const early = (toEpochMs(pod.record.boundAt) ?? 0) > nowMs;
+  return evictionOf(early ? { ...pod.record, boundAt: undefined } : pod.record, counted, tolerations);
+}
+
+/** Whether the node has pods that leave it as long as it is lost. */
+export function hasPodsToReplace(
+  state: State,
+  name: string,
+  nowMs: number,
+  tolerations?: DefaultTolerations,
+): boolean {
+  const node = state.node(name);
+  if (node === undefined) return false;
+  const taints = noExecuteTaints(node);
+  return state
+    .podsOnNode(name)
+    .some((pod) => pendingEviction(pod, node, taints, nowMs, tolerations) !== undefined);
+}

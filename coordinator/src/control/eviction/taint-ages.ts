@@ -1,0 +1,59 @@
+import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { Clock } from "../clock.ts";
+
+interface Age {
+  /** By the monotonic clock, when this process first saw the taint. */
+  readonly seenMs: number;
+  /** How old it was by then, by the wall clock. */
+  readonly beforeMs: number;
+}
+
+/**
+ * How long taints have been there. Records hold wall-clock times, which are compared only once, when a taint is first seen: from then on
+ * the monotonic clock counts, so that setting the wall clock neither evicts a pod nor keeps one.
+ */
+export class TaintAges {
+  readonly #clock: Pick<Clock, "nowMs" | "monotonicMs">;
+  readonly #ages = new Map<string, Map<string, Age>>();
+
+  constructor(clock: Pick<Clock, "nowMs" | "monotonicMs">) {
+    this.#clock = clock;
+  }
+
+  /**
+   * The node's taints, with `addedAt` as far before the present wall-clock time as the taints are old. Those of `key` are no
+   * older than `atMostMs`. Forgets taints of the node that are not among them.
+   */
+  aged(
+    node: string,
+    taints: readonly NodeTaint[],
+    limit: { readonly key: string; readonly atMostMs: number },
+  ): NodeTaint[] {
+    const known = this.#ages.get(node);
+    const ages = new Map<string, Age>();
+    const aged = taints.map((taint) => {
+      const id = `${taint.key} ${taint.effect} ${toEpochMs(taint.addedAt) ?? 0}`;
+      const age = known?.get(id) ?? this.#firstSight(taint);
+      ages.set(id, age);
+      const ageMs = age.beforeMs + this.#clock.monotonicMs() - age.seenMs;
+      const countedMs = taint.key === limit.key ? Math.min(ageMs, limit.atMostMs) : ageMs;
+      return { ...taint, addedAt: toTimestamp(this.#clock.nowMs() - countedMs) };
+    });
+    if (ages.size > 0) this.#ages.set(node, ages);
+    else this.#ages.delete(node);
+    return aged;
+  }
+
+  forget(node: string): void {
+    this.#ages.delete(node);
+  }
+
+  #firstSight({ addedAt }: NodeTaint): Age {
+    const nowMs = this.#clock.nowMs();
+    return {
+      seenMs: this.#clock.monotonicMs(),
+      beforeMs: Math.max(0, nowMs - (toEpochMs(addedAt) ?? nowMs)),
+    };
+  }
+}

@@ -1,0 +1,53 @@
+import type { VirtualTime } from "./virtual-time.ts";
+
+/**
+ * Lets a simulated process be held up, as SIGSTOP or a paused machine does. What falls due meanwhile waits. Afterwards timers run
+ * first and input is read only then, as in Node's event loop.
+ */
+export class ProcessGate {
+  readonly #time: VirtualTime;
+  readonly #timers: (() => void)[] = [];
+  readonly #input: (() => void)[] = [];
+  #heldSinceMs: number | undefined;
+  #suspended = false;
+  /** For how long the monotonic clock stood still. */
+  #stoppedMs = 0;
+  /** How much the wall clock was set forward. */
+  wallJumpMs = 0;
+
+  constructor(time: VirtualTime) {
+    this.#time = time;
+  }
+
+  get held(): boolean {
+    return this.#heldSinceMs !== undefined;
+  }
+
+  get stoppedMs(): number {
+    return this.#stoppedMs;
+  }
+
+  /** `suspended`: with its machine, whose monotonic clock then stands still. */
+  hold(suspended: boolean): void {
+    this.#heldSinceMs = this.#time.nowMs;
+    this.#suspended = suspended;
+  }
+
+  release(): void {
+    if (this.#heldSinceMs === undefined) return;
+    if (this.#suspended) this.#stoppedMs += this.#time.nowMs - this.#heldSinceMs;
+    this.#heldSinceMs = undefined;
+    for (const run of this.#timers.splice(0)) this.#time.after(0, () => this.timer(run));
+    for (const run of this.#input.splice(0)) this.#time.after(1, () => this.input(run));
+  }
+
+  timer(run: () => void): void {
+    if (this.held) this.#timers.push(run);
+    else run();
+  }
+
+  input(run: () => void): void {
+    if (this.held) this.#input.push(run);
+    else run();
+  }
+}
