@@ -11,7 +11,7 @@ import { type Config, type HostPort, hostPort } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
-import { startCore } from "./core.ts";
+import { type Core, startCore } from "./core.ts";
 import { type PlainListenerOptions, startPlainDestination } from "./destination/plain-listener.ts";
 import type { ApiCallOptions } from "./http/api/call.ts";
 import { addCertificateRoutes } from "./http/api/certificate-routes.ts";
@@ -20,7 +20,7 @@ import { addMetricRoutes } from "./http/api/metric-routes.ts";
 import { addObjectRoutes } from "./http/api/object-routes.ts";
 import { addPlanRoutes } from "./http/api/plan-routes.ts";
 import { addIdentityRoutes } from "./http/identity-routes.ts";
-import { createMetrics } from "./http/metrics.ts";
+import { createMetrics, type Metrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
@@ -81,25 +81,14 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     randomBytes,
     defer,
   });
-  const { state, events, services } = core;
+  const { state, services } = core;
   const stopping = new AbortController();
   const stopSweeping = sweepExpiredTokens({ store, clock, log });
   const stopWatching = watchStore({ store, clock, onBroken: options.onFatal });
 
   const names = [hostPort(config.grpc.listen).host, ...config.names];
   const tls = await createTls(options, state, names);
-  const connections = () => tls.stats();
-  const { certificates } = services.operator;
-  const { liveness } = core;
-  const metrics = createMetrics({
-    state,
-    store,
-    events,
-    certificates,
-    liveness,
-    nowMs: clock.nowMs,
-    connections,
-  });
+  const metrics = openMetrics(options, core, () => tls.stats());
   const tokens: IdentifyOptions = { findToken: (id) => state.apiToken(id), nowMs: clock.nowMs };
   const serving: ServeOptions = {
     identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),
@@ -153,6 +142,15 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       certificateIssuer?.close();
     },
   };
+}
+
+function openMetrics(
+  { store, clock }: CoordinatorOptions,
+  { state, events, services, liveness }: Core,
+  connections: () => ReturnType<TlsServer["stats"]>,
+): Metrics {
+  const { certificates } = services.operator;
+  return createMetrics({ state, store, events, certificates, liveness, nowMs: clock.nowMs, connections });
 }
 
 function openCertificateIssuer({ config, store, vault, clock, authority }: CoordinatorOptions) {
