@@ -14,6 +14,7 @@ import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
+import { LogDestination } from "./log-destination.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { familyOf } from "./network/ip-family.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
@@ -42,7 +43,7 @@ async function main(): Promise<void> {
     return;
   }
   const config = await readConfig(process.argv.slice(2), process.env, hostname());
-  const log = pino({ level: config.logLevel, base: { program: "agent" } });
+  const log = pino({ level: config.logLevel, base: { program: "agent" } }, new LogDestination());
   logWarnings(log);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await lockDirectory(config.dataDir);

@@ -24,13 +24,22 @@ test("there is a value for everything but the data directory", () => {
 
 test("a flag goes before the environment, and that before the file", (t) => {
   const path = aFile(t, "dataDir: /file\nlogLevel: error\ngrpc: { listen: 127.0.0.1:1 }\n");
-  const environment = { FORAGE_CONFIG: path, FORAGE_DATA_DIR: "/environment", FORAGE_LOG_LEVEL: "warn" };
+  const environment = {
+    FORAGE_COORDINATOR_CONFIG: path,
+    FORAGE_DATA_DIR: "/environment",
+    FORAGE_LOG_LEVEL: "warn",
+  };
   const config = readConfig(["--data-dir", "/flag"], environment);
   assert.equal(config.dataDir, "/flag");
   assert.equal(config.logLevel, "warn");
   assert.equal(config.grpc.listen, "127.0.0.1:1");
   const other = aFile(t, "dataDir: /other\n");
-  assert.equal(readConfig(["--config", other], { FORAGE_CONFIG: path }).dataDir, "/other");
+  assert.equal(readConfig(["--config", other], { FORAGE_COORDINATOR_CONFIG: path }).dataDir, "/other");
+});
+
+test("the configuration of the forage command is not the coordinator's", (t) => {
+  const path = aFile(t, "dataDir: /cli\n");
+  assert.equal(readConfig(data, { FORAGE_CONFIG: path }).dataDir, "/var/lib/forage");
 });
 
 test("each address can be given by flag and environment", () => {

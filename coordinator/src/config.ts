@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { parseIpRange } from "./control/addresses/ip-range.ts";
 import { defaultEventLimits } from "./events/limits.ts";
+import { usageOf } from "./usage.ts";
 
 const address = z
   .string()
@@ -150,6 +151,8 @@ export interface CommandLine {
   /** Words that are not flags: a task in place of serving. */
   readonly words: readonly string[];
   readonly epoch: string | undefined;
+  /** A new, empty store may be made although the cluster's authority exists. */
+  readonly newStore: boolean;
 }
 
 export interface HostPort {
@@ -169,16 +172,20 @@ export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
 
-const usage = `usage: forage-coordinator [--config FILE] [--data-dir DIR] [--grpc HOST:PORT] [--http HOST:PORT]
-                          [--destination HOST:PORT|off] [--log-level LEVEL]`;
-
 /** The configuration, and what else stands on the command line. */
 export function readCommandLine(
   argv: readonly string[],
   environment: Readonly<Record<string, string | undefined>>,
 ): CommandLine {
   const { values, positionals } = readFlags(argv);
-  return { config: settle(values, environment), words: positionals, epoch: values.epoch };
+  const { epoch, "new-store": newStore = false } = values;
+  return { config: settle(values, environment), words: positionals, epoch, newStore };
+}
+
+/** The help text that the command line asks for; undefined where it asks for none. */
+export function readHelp(argv: readonly string[]): string | undefined {
+  const { values, positionals } = readFlags(argv);
+  return values.help === true ? usageOf(positionals[0]) : undefined;
 }
 
 /** Flags before environment (FORAGE_…) before file. Throws ConfigError that names the setting and what it must be. */
@@ -190,7 +197,7 @@ export function readConfig(
 }
 
 function settle(flags: Flags, environment: Readonly<Record<string, string | undefined>>): Config {
-  const file = flags.config ?? environment.FORAGE_CONFIG;
+  const file = flags.config ?? environment.FORAGE_COORDINATOR_CONFIG;
   const settings: Record<string, unknown> = file === undefined ? {} : readFile(file);
   override(settings, "dataDir", flags["data-dir"] ?? environment.FORAGE_DATA_DIR);
   override(settings, "logLevel", flags["log-level"] ?? environment.FORAGE_LOG_LEVEL);
@@ -270,11 +277,18 @@ function readFlags(argv: readonly string[]) {
     destination: text,
     "log-level": text,
     epoch: text,
-  };
+    "new-store": { type: "boolean" },
+    help: { type: "boolean", short: "h" },
+  } as const;
   try {
     return parseArgs({ args: [...argv], allowPositionals: true, options });
   } catch (cause) {
-    throw new ConfigError(`${cause instanceof Error ? cause.message : "bad arguments"}\n${usage}`, { cause });
+    throw new ConfigError(
+      `${cause instanceof Error ? cause.message : "bad arguments"}\n${usageOf(undefined)}`,
+      {
+        cause,
+      },
+    );
   }
 }
 

@@ -19,7 +19,7 @@ export async function openAuthority(
   cluster: string,
   clock: Clock,
 ): Promise<CertificateAuthority> {
-  const authority = await loadOrCreateAuthority(join(dataDir, "authority", "ca.pem"), cluster, {
+  const authority = await loadOrCreateAuthority(authorityFile(dataDir), cluster, {
     nowMs: clock.nowMs,
     randomBytes,
   });
@@ -27,6 +27,11 @@ export async function openAuthority(
   await writeFile(path, authority.certPem, { mode: 0o644 });
   await chmod(path, 0o644);
   return authority;
+}
+
+/** The authority's key and certificate. */
+export function authorityFile(dataDir: string): string {
+  return join(dataDir, "authority", "ca.pem");
 }
 
 /** A fresh key and certificate for the gRPC port, under all names by which clients may come. */

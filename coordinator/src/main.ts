@@ -2,36 +2,45 @@ import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { pino } from "pino";
-import { type Config, ConfigError, readCommandLine } from "./config.ts";
+import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
 import { systemClock } from "./control/clock.ts";
 import { startCoordinator } from "./coordinator.ts";
+import { failureText } from "./failure-text.ts";
 import { ensureAdminToken, openAuthority } from "./identity.ts";
+import { LogDestination } from "./log-destination.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { openVault, reseal } from "./objects/open-vault.ts";
-import { openLevelStore } from "./store/index.ts";
+import { openClusterStore } from "./open-cluster-store.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
 const stopTimeoutMs = 10_000;
 
 async function main(): Promise<void> {
-  const { config, words, epoch } = readCommandLine(process.argv.slice(2), process.env);
-  const task = maintenanceTask(words, epoch);
+  const argv = process.argv.slice(2);
+  const help = readHelp(argv);
+  if (help !== undefined) {
+    process.stdout.write(`${help}\n`);
+    return;
+  }
+  const commandLine = readCommandLine(argv, process.env);
+  const { config } = commandLine;
+  const task = maintenanceTask(commandLine.words, commandLine);
   if (task !== undefined) {
     process.stdout.write(`${JSON.stringify(await runMaintenance(task, config.dataDir, systemClock()))}\n`);
     return;
   }
-  await serve(config);
+  await serve(commandLine);
 }
 
-async function serve(config: Config): Promise<void> {
-  const log = pino({ level: config.logLevel, base: { program: "coordinator" } });
+async function serve({ config, newStore }: CommandLine): Promise<void> {
+  const base = { program: "coordinator" };
+  const log = pino({ level: config.logLevel, base }, new LogDestination());
   const clock = systemClock();
   // Others read the authority's certificate in it; what is secret lies in directories of its own.
   mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
-  const store = await openLevelStore({
-    dir: join(config.dataDir, "store"),
+  const store = await openClusterStore(config.dataDir, newStore, {
     clock,
     log: (fields, message) => log.info(fields, message),
   });
@@ -83,9 +92,6 @@ function notifySystemd(socket: string | undefined): void {
 }
 
 main().catch((error: unknown) => {
-  const known = error instanceof ConfigError;
-  process.stderr.write(
-    `forage-coordinator: ${known ? error.message : (error instanceof Error && error.stack) || error}\n`,
-  );
-  process.exit(known ? 2 : 1);
+  process.stderr.write(`forage-coordinator: ${failureText(error, process.env.FORAGE_LOG_LEVEL)}\n`);
+  process.exit(error instanceof ConfigError ? 2 : 1);
 });

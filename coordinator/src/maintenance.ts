@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { ConfigError } from "./config.ts";
+import { type CommandLine, ConfigError } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
 import { openLevelStore, restoreLevelStore, salvageLevelStore } from "./store/index.ts";
+import { isTask, usageOf } from "./usage.ts";
 
 /** What can be done to the store while no coordinator runs on it. */
 export type MaintenanceTask =
@@ -13,19 +14,21 @@ export type MaintenanceTask =
 /** Assignment revisions carry the epoch in 23 bits, see `link/outbox.ts`. */
 const maxEpoch = 2 ** 23 - 1;
 
-export const maintenanceUsage = `       forage-coordinator backup FILE | restore FILE [--epoch N] | salvage | verify   (with the coordinator stopped)`;
-
 /** Reads the words after the program's name; undefined: serve. Throws ConfigError for any other word. */
 export function maintenanceTask(
   words: readonly string[],
-  epoch: string | undefined,
+  { epoch, newStore }: Pick<CommandLine, "epoch" | "newStore">,
 ): MaintenanceTask | undefined {
   const [name, file, ...rest] = words;
   if (epoch !== undefined && name !== "restore") throw new ConfigError("--epoch goes with restore");
   if (name === undefined) return undefined;
+  if (!isTask(name)) throw new ConfigError(`there is no task "${name}"\n${usageOf(undefined)}`);
+  if (newStore) throw new ConfigError("--new-store goes with a start of the coordinator, not with a task");
   const needsFile = name === "backup" || name === "restore";
-  if (rest.length > 0 || (file !== undefined) !== needsFile)
-    throw new ConfigError(`usage:\n${maintenanceUsage}`);
+  if (rest.length > 0 || (file !== undefined) !== needsFile) {
+    const what = needsFile ? "takes one file" : "takes no file";
+    throw new ConfigError(`${name} ${what}\n${usageOf(name)}`);
+  }
   switch (name) {
     case "backup":
       return { name, file: file ?? "" };
@@ -34,8 +37,6 @@ export function maintenanceTask(
     case "salvage":
     case "verify":
       return { name };
-    default:
-      throw new ConfigError(`there is no task "${name}"; usage:\n${maintenanceUsage}`);
   }
 }
 
@@ -49,7 +50,7 @@ export async function runMaintenance(task: MaintenanceTask, dataDir: string, clo
       ...(task.epoch !== undefined && { epoch: task.epoch }),
     });
   if (task.name === "salvage") return salvageLevelStore({ dir });
-  const store = await openLevelStore({ dir, clock });
+  const store = await openLevelStore({ dir, clock, create: "refuse" });
   try {
     if (task.name === "backup") return await store.backup(task.file);
     await store.verify();

@@ -1,0 +1,25 @@
+/**
+ * Describes why the program ends, for the person who started it: the messages of the error and of its causes. The stack
+ * is for developers, and is added where the log level asks for details.
+ */
+export function failureText(error: unknown, logLevel: string | undefined): string {
+  if (!(error instanceof Error)) return String(error);
+  const detailed = logLevel === "debug" || logLevel === "trace";
+  if (detailed && error.stack !== undefined) return error.stack;
+  const messages: string[] = [];
+  for (
+    let cause: unknown = error;
+    cause instanceof Error && messages.length < MAX_CAUSES;
+    cause = cause.cause
+  ) {
+    if (!messages.some((message) => message.includes(messageOf(cause)))) messages.push(messageOf(cause));
+  }
+  return messages.join(": ");
+}
+
+/** More causes than this are a cycle, or of no use to a reader. */
+const MAX_CAUSES = 5;
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message || error.name : String(error);
+}

@@ -1,0 +1,53 @@
+import { writeSync } from "node:fs";
+
+/** Writes bytes to the log's file descriptor; returns how many were written. Throws as `writeSync` does. */
+export type WriteLog = (bytes: Buffer) => number;
+
+/** How often a write to a full pipe is tried again, a millisecond apart, before its line is dropped. */
+const MAX_PIPE_RETRIES = 50;
+
+/**
+ * The destination of a daemon's log. pino's own tries a write that fails for ever: with a full disk, the process
+ * that wants to log its end neither serves nor ends. This one drops the lines that can't be written and reports their
+ * number once writing works again.
+ */
+export class LogDestination {
+  readonly #write: WriteLog;
+  #dropped = 0;
+  /** A line was written in part, so the next one starts on a line of its own. */
+  #torn = false;
+
+  constructor(write: WriteLog = (bytes) => writeSync(process.stdout.fd, bytes)) {
+    this.#write = write;
+  }
+
+  /** Takes one line, with its line break. */
+  write(line: string): void {
+    const lines = this.#dropped > 0 ? droppedLine(this.#dropped) + line : line;
+    if (!this.#writeAll(Buffer.from(this.#torn ? `\n${lines}` : lines))) this.#dropped++;
+    else this.#dropped = 0;
+  }
+
+  #writeAll(bytes: Buffer): boolean {
+    // A reader that has not taken the last line is not waited for again: the process must go on.
+    let retries = this.#dropped > 0 ? 0 : MAX_PIPE_RETRIES;
+    for (let done = 0; done < bytes.length; ) {
+      try {
+        done += this.#write(bytes.subarray(done));
+        this.#torn = done < bytes.length;
+      } catch (error) {
+        if (!isBusy(error) || retries-- === 0) return false;
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+      }
+    }
+    return true;
+  }
+}
+
+function droppedLine(lines: number): string {
+  return `${JSON.stringify({ level: 40, time: Date.now(), lines, msg: "log-lines-dropped" })}\n`;
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EAGAIN";
+}

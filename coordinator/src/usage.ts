@@ -1,0 +1,58 @@
+/** What can be done to the store while no coordinator runs on it. */
+export type TaskName = "backup" | "restore" | "verify" | "salvage";
+
+const SETTINGS = `Settings come from flags, then the environment, then the file.
+  --config FILE            FORAGE_COORDINATOR_CONFIG   the configuration file, /etc/forage/coordinator.yaml
+                                                       on an installed host
+  --data-dir DIR           FORAGE_DATA_DIR             the coordinator's data directory
+  --log-level LEVEL        FORAGE_LOG_LEVEL            trace, debug, info, warn or error`;
+
+const SERVE = `usage: forage-coordinator --config FILE [flags]
+       forage-coordinator backup FILE | restore FILE | verify | salvage  --config FILE
+
+Runs the coordinator or, while it is stopped, maintains its store. \`forage-coordinator TASK --help\` explains a task.
+
+${SETTINGS}
+  --grpc HOST:PORT         FORAGE_GRPC                 all gRPC services, over TLS
+  --http HOST:PORT         FORAGE_HTTP                 health, metrics and the JSON API
+  --destination HOST:PORT  FORAGE_DESTINATION          Destination in plain text on a loopback address, or "off"
+  --new-store              starts with an empty store although the cluster's authority exists; every host has to
+                           join again. Only for a cluster whose store is lost and has no backup
+  -h, --help               prints this text`;
+
+const TASKS: Readonly<Record<TaskName, string>> = {
+  backup: `usage: forage-coordinator backup FILE --config FILE
+
+Writes the store's records to a new file, with checksums. The file is there complete or not at all. The
+coordinator must be stopped. Keep DATA_DIR/authority and DATA_DIR/keys as well: they are not in the backup.
+
+${SETTINGS}`,
+  restore: `usage: forage-coordinator restore FILE [--epoch N] --config FILE
+
+Makes a store from a backup, in DATA_DIR/store, which must be missing or empty. The coordinator must be stopped. A
+restore that was cut off is started again with the same command.
+
+${SETTINGS}
+  --epoch N                the new epoch, later than any that was in use; one after the backup's by default. A
+                           backup that is restored a second time needs a higher one than the first time`,
+  verify: `usage: forage-coordinator verify --config FILE
+
+Reads everything in the store and reports whether it is as it was written. The coordinator must be stopped.
+
+${SETTINGS}`,
+  salvage: `usage: forage-coordinator salvage --config FILE
+
+Makes a damaged store one that opens, of every record that is provably as it was written, and names what is lost.
+The damaged files are kept beside it. The coordinator must be stopped. Prefer restoring a backup.
+
+${SETTINGS}`,
+};
+
+/** How to call the program, or one of its tasks. */
+export function usageOf(task: string | undefined): string {
+  return isTask(task) ? TASKS[task] : SERVE;
+}
+
+export function isTask(word: string | undefined): word is TaskName {
+  return word !== undefined && Object.hasOwn(TASKS, word);
+}

@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { readHelp } from "../src/config.ts";
+import { until } from "./support/until.ts";
+
+const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
+
+test("help is printed for the program and for each task, without a configuration", async (t) => {
+  const { code, stdout } = await run(t, ["--help"]);
+  assert.equal(code, 0);
+  assert.match(stdout, /^usage: forage-coordinator --config/);
+  for (const task of ["backup", "restore", "verify", "salvage"])
+    assert.match(readHelp([task, "-h"]) ?? "", new RegExp(`^usage: forage-coordinator ${task}`));
+  assert.equal(readHelp(["restore", "file"]), undefined);
+});
+
+test("a task for a store that does not exist says so in one line and makes none", async (t) => {
+  const dir = tempDir(t);
+  for (const task of [["verify"], ["backup", join(dir, "backup")]]) {
+    const { code, stderr } = await run(t, [...task, "--data-dir", dir]);
+    assert.equal(code, 1);
+    assert.match(stderr, /^forage-coordinator: there is no store in [^\n]*\n$/);
+  }
+  assert.deepEqual(readdirSync(join(dir, "store")), []);
+});
+
+test("wrong words name the usage and end with 2", async (t) => {
+  const { code, stderr } = await run(t, ["restore", "--data-dir", tempDir(t)]);
+  assert.equal(code, 2);
+  assert.match(stderr, /restore takes one file\nusage: forage-coordinator restore FILE/);
+});
+
+test("a cluster whose store is lost does not start with an empty one, unless it is asked to", async (t) => {
+  const dir = tempDir(t);
+  mkdirSync(join(dir, "authority"), { mode: 0o700 });
+  writeFileSync(join(dir, "authority", "ca.pem"), "", { mode: 0o600 });
+  const refused = await run(t, ["--data-dir", dir]);
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /^forage-coordinator: there is no store in .*restore FILE.*--new-store.*\n$/);
+  const begun = await run(t, ["--data-dir", dir, "--new-store"]);
+  // The store was made; the authority of this test is none.
+  assert.match(begun.stderr, /^forage-coordinator: the certificate can't be read[^\n]*\n$/);
+  assert.ok(readdirSync(join(dir, "store")).includes("db"));
+  const again = await run(t, ["--data-dir", dir, "--new-store"]);
+  assert.equal(again.code, 2);
+  assert.match(again.stderr, /--new-store: there is a store in/);
+});
+
+test("a log on a full disk stops neither serving nor the end of the process", async (t) => {
+  const dir = tempDir(t);
+  const port = await freePort();
+  const full = openSync("/dev/full", "w");
+  const args = ["--data-dir", dir, "--grpc", "127.0.0.1:0", "--http", `127.0.0.1:${port}`];
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", full, "inherit"] });
+  t.after(() => child.kill("SIGKILL"));
+  closeSync(full);
+  const ready = (): Promise<boolean> =>
+    fetch(`http://127.0.0.1:${port}/readyz`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await until("the coordinator is ready", ready);
+  child.kill("SIGTERM");
+  assert.deepEqual(await once(child, "exit"), [0, null]);
+});
+
+async function run(t: TestContext, args: readonly string[]) {
+  const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  t.after(() => child.kill("SIGKILL"));
+  const [stdout, stderr, [code]] = await Promise.all([
+    child.stdout.setEncoding("utf8").toArray(),
+    child.stderr.setEncoding("utf8").toArray(),
+    once(child, "close"),
+  ]);
+  return { code, stdout: stdout.join(""), stderr: stderr.join("") };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : assert.fail();
+}
+
+function tempDir(t: TestContext): string {
+  const dir = mkdtempSync(join(tmpdir(), "forage-program-"));
+  t.after(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+}
