@@ -36,8 +36,7 @@ export function templateGroup(key: string): string {
 }
 
 export function rolloutGroups(record: RolloutRecord): string[] {
-  const groups = record.resources.map((r) => `resource:${record.namespace}/${r.kind}/${r.name}`);
-  groups.push(`ns:${record.namespace}`);
-  if (!record.finished) groups.push("active");
-  return groups;
+  const named = record.resources.map((r) => `${record.namespace}/${r.kind}/${r.name}`);
+  const groups = [...named.map((name) => `resource:${name}`), `ns:${record.namespace}`];
+  return record.finished ? groups : [...groups, "active", ...named.map((name) => `active:${name}`)];
 }

@@ -67,10 +67,16 @@ test("pods are found by uid, workload, node and want of a node", async (t) => {
   assert.deepEqual(namesOf(state.pods("other")), []);
 });
 
-test("rollouts of a resource come oldest first, however they were read", async (t) => {
-  const ids = ["r-c", "r-a", "r-b"];
+test("rollouts of a resource come in the order of the store's revisions, those of earlier versions by time", async (t) => {
+  const ids = ["r-e", "r-d", "r-c", "r-a", "r-b"];
   const rollouts = ids.map((id, index) =>
-    aRollout({ id, createdAt: toTimestamp(1000 + index), resources: [{ kind: "service", name: "web" }] }),
+    aRollout({
+      id,
+      // The clock was set back before the third.
+      createdAt: toTimestamp(index < 2 ? 1000 + index : 100 - index),
+      storeRevision: index < 2 ? 0n : BigInt(index),
+      resources: [{ kind: "service", name: "web" }],
+    }),
   );
   const { state } = await aView(t, { rollouts });
   assert.deepEqual(

@@ -39,6 +39,7 @@ import { IndexMap } from "./index-map.ts";
 import { ObjectsView } from "./objects-view.ts";
 import { PodTemplates } from "./pod-templates.ts";
 import { RecordView } from "./record-view.ts";
+import { compareRollouts } from "./rollout-order.ts";
 
 /**
  * Everything the coordinator knows, in memory and indexed; all reads are served from here. It changes only by what the
@@ -161,9 +162,13 @@ export class State {
   /** Rollouts that named the resource, oldest first. */
   rolloutsOf(namespace: string, kind: string, name: string): RolloutEntry[] {
     // The store holds them by their ids, so that after a start they come in any order.
-    const createdMs = ({ record }: RolloutEntry): number => toEpochMs(record.createdAt) ?? 0;
     const found = this.#rollouts.group(`resource:${namespace}/${kind}/${name}`);
-    return found.sort((a, b) => createdMs(a) - createdMs(b));
+    return found.sort((a, b) => compareRollouts(a.record, b.record));
+  }
+
+  /** Rollouts that named the resource and have not finished, in any order. */
+  activeRolloutsOf(namespace: string, kind: string, name: string): RolloutEntry[] {
+    return this.#rollouts.group(`active:${namespace}/${kind}/${name}`);
   }
 
   apiToken(id: string): ApiTokenEntry | undefined {

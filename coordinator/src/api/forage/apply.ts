@@ -87,7 +87,7 @@ function transaction(
   items: readonly BundleItem[],
   rolloutId: string,
   requestHash: string,
-  { clock, by = "" }: ApplyOptions,
+  { clock, store, by = "" }: ApplyOptions,
 ): { compares: Compare[]; ops: Op[] } {
   const nowMs = clock.nowMs();
   const { namespace, applyId } = request;
@@ -114,6 +114,7 @@ function transaction(
       return { kind, name, action, specHash, generation: generationOf(item) };
     }),
     finished: items.length === 0,
+    storeRevision: BigInt(store.revision),
   });
   ops.push({ kind: "put", key: rolloutKey(rolloutId), value: encodeRecord(RolloutRecord, rollout) });
   return { compares, ops };

@@ -47,7 +47,8 @@ export async function updateRollout(
     const change = rolloutChange(request, { entry, status, revisions, newestVersion, nowMs });
     const rolloutId = change.record === undefined ? entry.record.rolloutId : `r-${randomName(12)}`;
     const ops = [putStatus(entry.record, stored?.record, change.status)];
-    if (change.record !== undefined) ops.push(...newGeneration(change.record, rolloutId, nowMs));
+    if (change.record !== undefined)
+      ops.push(...newGeneration(change.record, { rolloutId, storeRevision: store.revision, nowMs }));
     const result = await store.txn(
       [
         { kind: "modRevision", key: entry.key, revision: entry.revision },
@@ -84,7 +85,11 @@ function putStatus(
 }
 
 /** As an apply of this content alone would write it. */
-function newGeneration(content: ResourceRecord, rolloutId: string, nowMs: number): Op[] {
+function newGeneration(
+  content: ResourceRecord,
+  at: { readonly rolloutId: string; readonly storeRevision: number; readonly nowMs: number },
+): Op[] {
+  const { rolloutId, storeRevision, nowMs } = at;
   const generation = content.generation + 1n;
   const now = toTimestamp(nowMs);
   const record: ResourceRecord = { ...content, generation, updatedAt: now, rolloutId, changedBy: "" };
@@ -94,6 +99,7 @@ function newGeneration(content: ResourceRecord, rolloutId: string, nowMs: number
     namespace,
     applyId: rolloutId,
     createdAt: now,
+    storeRevision: BigInt(storeRevision),
     resources: [{ kind, name, action: "update", specHash, generation }],
   });
   const key = resourceKey(namespace, kind, name);

@@ -1,4 +1,4 @@
-import { RolloutReason, RolloutRecord } from "@forage/proto/forage/store/v1/store";
+import { RolloutReason, RolloutRecord, type RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
@@ -7,6 +7,7 @@ import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { Change, PodEntry, RolloutEntry } from "../../state/entries.ts";
+import { compareRollouts } from "../../state/rollout-order.ts";
 import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
@@ -39,10 +40,14 @@ export interface RolloutControllerOptions {
 /** Finished rollouts kept per namespace; older ones and their apply ids are forgotten. */
 const maxFinishedPerNamespace = 500;
 
+/** With the apply id of each, half of what one transaction takes. */
+const forgottenAtOnce = 50;
+
 /** Follows each unfinished rollout, writes down how its resources ended, and tells watchers. */
 export class RolloutController {
   readonly #options: RolloutControllerOptions;
   readonly #loop: Loop;
+  readonly #retention: Loop;
   readonly #progress = new Map<string, readonly ResourceProgress[]>();
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #unsubscribe: () => void;
@@ -59,7 +64,14 @@ export class RolloutController {
       log: options.log,
     });
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
+    this.#retention = new Loop({
+      name: "rollout-retention",
+      reconcile: (namespace) => this.#forgetOld(namespace),
+      clock: options.clock,
+      log: options.log,
+    });
     for (const { id } of options.state.activeRollouts()) this.#loop.wake(id);
+    for (const { record } of options.state.rollouts()) this.#retention.wake(record.namespace);
   }
 
   /** How far each resource is, in the request's order; undefined for an unknown rollout. */
@@ -95,6 +107,7 @@ export class RolloutController {
   async close(): Promise<void> {
     this.#unsubscribe();
     await this.#loop.close();
+    await this.#retention.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {
@@ -109,7 +122,7 @@ export class RolloutController {
           break;
         }
         case "rollout":
-          if (change.after !== undefined) this.#loop.wake(change.after.id);
+          if (change.after !== undefined) this.#wakeForRollout(change.after);
           break;
         case "node":
           if (change.before?.health.ready === change.after?.health.ready) break;
@@ -132,10 +145,15 @@ export class RolloutController {
     }
   }
 
+  /** It may supersede others that name the same resources. */
+  #wakeForRollout({ id, record }: RolloutEntry): void {
+    this.#loop.wake(id);
+    if (record.finished) this.#retention.wake(record.namespace);
+    else for (const { kind, name } of record.resources) this.#wakeRolloutsOf(record.namespace, kind, name);
+  }
+
   #wakeRolloutsOf(namespace: string, kind: string, name: string): void {
-    for (const rollout of this.#options.state.rolloutsOf(namespace, kind, name)) {
-      if (!rollout.record.finished) this.#loop.wake(rollout.id);
-    }
+    for (const { id } of this.#options.state.activeRolloutsOf(namespace, kind, name)) this.#loop.wake(id);
   }
 
   async #reconcile(id: string): Promise<number | undefined> {
@@ -166,6 +184,7 @@ export class RolloutController {
       const input: ProgressInput = {
         target,
         rolloutId: rollout.id,
+        newer: this.#newer(rollout, target),
         startedMs: toEpochMs(createdAt) ?? 0,
         resource,
         job: jobProgressInput(resource, state),
@@ -181,6 +200,13 @@ export class RolloutController {
       };
       return { input, progress: progressOf(input) };
     });
+  }
+
+  #newer({ record }: RolloutEntry, { kind, name }: RolloutResource): string | undefined {
+    const found = this.#options.state
+      .activeRolloutsOf(record.namespace, kind, name)
+      .filter((other) => compareRollouts(other.record, record) > 0);
+    return found.sort((a, b) => compareRollouts(a.record, b.record)).at(-1)?.id;
   }
 
   /** How the try to run what a container service asks for stands; by the key of its workload. */
@@ -201,7 +227,6 @@ export class RolloutController {
     const finished = resources.every((r) => isTerminal(r.status));
     const value = encodeRecord(RolloutRecord, { ...rollout.record, resources, finished });
     const ops: Op[] = [{ kind: "put", key: rolloutKey(rollout.id), value }];
-    if (finished) ops.push(...this.#outdated(rollout.record.namespace));
     const compare = { kind: "modRevision", key: rolloutKey(rollout.id), revision: rollout.revision } as const;
     const result = await store.txn([compare], ops);
     await state.reached(result.revision);
@@ -210,16 +235,21 @@ export class RolloutController {
       log.info({ rollout: rollout.id, resources: progress.map((p) => ({ ...p })) }, "rollout finished");
   }
 
-  #outdated(namespace: string): Op[] {
-    const finished = this.#options.state.rollouts(namespace).filter((r) => r.record.finished);
-    const surplus = finished.length - maxFinishedPerNamespace;
-    if (surplus <= 0) return [];
-    const createdMs = (r: RolloutEntry): number => toEpochMs(r.record.createdAt) ?? 0;
-    const oldest = finished.sort((a, b) => createdMs(a) - createdMs(b)).slice(0, Math.min(surplus, 50));
-    return oldest.flatMap((r) => [
-      { kind: "delete", key: rolloutKey(r.id) },
-      { kind: "delete", key: applyKey(namespace, r.record.applyId) },
-    ]);
+  /** Also of rollouts that were finished from the start, since their applies changed nothing. */
+  async #forgetOld(namespace: string): Promise<number | undefined> {
+    const { store, state } = this.#options;
+    const finished = state.rollouts(namespace).filter((r) => r.record.finished);
+    const surplus = Math.max(0, finished.length - maxFinishedPerNamespace);
+    const oldest = finished.sort((a, b) => compareRollouts(a.record, b.record)).slice(0, surplus);
+    for (let first = 0; first < oldest.length; first += forgottenAtOnce) {
+      const part = oldest.slice(first, first + forgottenAtOnce).flatMap((r): Op[] => [
+        { kind: "delete", key: rolloutKey(r.id) },
+        { kind: "delete", key: applyKey(namespace, r.record.applyId) },
+      ]);
+      const { revision } = await store.txn([], part);
+      await state.reached(revision);
+    }
+    return undefined;
   }
 
   #tell(id: string): void {

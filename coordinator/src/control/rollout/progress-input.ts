@@ -22,6 +22,8 @@ export interface ProgressInput {
   readonly rolloutId: string;
   readonly startedMs: number;
   readonly resource: ResourceEntry | undefined;
+  /** A newer rollout that names the resource and has not finished, by its id. */
+  readonly newer?: string | undefined;
   /** Of the workload, all revisions, stopping ones too. */
   readonly pods: readonly PodEntry[];
   readonly unplaced: (uid: string) => UnplacedPod | undefined;

@@ -20,6 +20,9 @@ export function progressOf(input: ProgressInput): ResourceProgress {
   if (isAnother(resource, target)) {
     return superseded(input, `superseded by rollout ${resource.record.rolloutId}`);
   }
+  // The rollout that changed the resource stays open; of those that found nothing to change, only the newest does.
+  if (target.action === "unchanged" && input.newer !== undefined)
+    return superseded(input, `superseded by rollout ${input.newer}`);
   if (input.waitsFor !== undefined && input.waitsFor.length > 0) return waiting(input, input.waitsFor);
   if (input.job !== undefined) return { ...pick(target), ...progressOfJob(input, input.job) };
   const cron = cronMessage(resource, input.nowMs);

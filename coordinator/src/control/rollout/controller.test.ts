@@ -1,0 +1,117 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { pino } from "pino";
+import { aJobEntry, aRollout } from "../../../test/support/entries.ts";
+import { settled, until } from "../../../test/support/until.ts";
+import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
+import { applyKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { RolloutEntry } from "../../state/entries.ts";
+import { Unplaced } from "../placement/unplaced.ts";
+import { RolloutController } from "./controller.ts";
+
+const limit = { timeout: 60_000 };
+
+test(
+  "keeps the newest 500 finished rollouts of a namespace with their apply ids, whatever the clock said",
+  limit,
+  async (t) => {
+    // The clock went backwards all the time.
+    const rollouts = Array.from({ length: 620 }, (_, index) => finished(index, 1_000_000 - index));
+    const others = Array.from({ length: 3 }, (_, index) => {
+      return aRollout({ id: `o-${index}`, namespace: "other", applyId: `o-${index}`, finished: true });
+    });
+    const { state, store } = await start(t, { rollouts: [...rollouts, ...others] });
+    await until("the others are forgotten", () => state.rollouts("shop").length <= 500);
+    await settled();
+    const kept = state.rollouts("shop").map(({ id }) => id);
+    assert.deepEqual(
+      kept.sort(),
+      rollouts
+        .slice(120)
+        .map(({ id }) => id)
+        .sort(),
+    );
+    assert.equal((await store.range("applies/shop/", {})).records.length, 500);
+    assert.equal(state.rollouts("other").length, 3);
+  },
+);
+
+test("forgets the oldest when one more is finished from the start", limit, async (t) => {
+  const rollouts = Array.from({ length: 500 }, (_, index) => finished(index, index));
+  const { state, store } = await start(t, { rollouts });
+  await settled();
+  assert.equal(state.rollouts("shop").length, 500);
+  await store.txn([], opsOf({ rollouts: [finished(500, 500)] }));
+  await until("the oldest is forgotten", () => state.rollout("r-0") === undefined);
+  assert.equal(state.rollouts("shop").length, 500);
+});
+
+test(
+  "of the rollouts that left a running job as it was, only the newest stays open beside the one that made it",
+  limit,
+  async (t) => {
+    const { state, store, controller } = await start(t, {
+      resources: [job()],
+      rollouts: [ofJob(0, "create")],
+    });
+    for (let index = 1; index <= 40; index++)
+      await store.txn([], opsOf({ rollouts: [ofJob(index, "unchanged")] }));
+    await until("the others have ended", () => state.activeRollouts().length === 2);
+    assert.deepEqual(
+      state
+        .activeRollouts()
+        .map(({ id }) => id)
+        .sort(),
+      ["r-0", "r-40"],
+    );
+    const [ended] = state.rollout("r-39")?.record.resources ?? [];
+    assert.equal(ended?.status, RolloutStatus.FAILED);
+    assert.equal(ended?.reason, RolloutReason.SUPERSEDED);
+    assert.equal(ended?.message, "superseded by rollout r-40");
+    assert.equal(controller.progress("r-40")?.[0]?.reason, RolloutReason.UNSPECIFIED);
+  },
+);
+
+function finished(index: number, createdMs: number): RolloutEntry {
+  return aRollout({
+    id: `r-${index}`,
+    applyId: `a-${index}`,
+    finished: true,
+    createdAt: toTimestamp(createdMs),
+    storeRevision: BigInt(index + 1),
+  });
+}
+
+function job() {
+  const entry = aJobEntry({ rolloutId: "r-0" });
+  return { ...entry, record: { ...entry.record, generation: 1n } };
+}
+
+function ofJob(index: number, action: string): RolloutEntry {
+  return aRollout({
+    id: `r-${index}`,
+    applyId: `a-${index}`,
+    storeRevision: BigInt(index + 1),
+    resources: [{ kind: "job", name: "migrate", action, specHash: "h1", generation: 1n }],
+  });
+}
+
+async function start(t: TestContext, contents: Contents) {
+  const view = await aView(t, contents);
+  for (const { record } of contents.rollouts ?? []) {
+    const key = applyKey(record.namespace, record.applyId);
+    await view.store.txn([], [{ kind: "put", key, value: new TextEncoder().encode(record.id) }]);
+  }
+  const controller = new RolloutController({
+    ...view,
+    log: pino({ level: "silent" }),
+    unplaced: new Unplaced({ nowMs: view.clock.nowMs, onChange: () => {} }),
+    limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
+    readyEndpoints: () => 0,
+  });
+  t.after(() => controller.close());
+  return { ...view, controller };
+}
