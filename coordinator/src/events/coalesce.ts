@@ -1,5 +1,4 @@
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
-import { toEpochMs } from "../model/timestamp.ts";
 import type { EventInput } from "./event.ts";
 import { coalesceMs, maxCoalesced } from "./limits.ts";
 
@@ -15,10 +14,19 @@ export function sameness(event: EventInput | EventRecord): string {
   return JSON.stringify([namespace, kind, name, type, reason, message]);
 }
 
-/** The events of the last minutes, by what they say: what happens again counts up. */
+interface Recent {
+  readonly written: Written;
+  /** When it was last repeated, on the monotonic clock. */
+  readonly atMs: number;
+}
+
+/**
+ * The events of the last minutes, by what they say: what happens again counts up. Times are of the monotonic clock, so
+ * that setting the wall clock joins no events that are hours apart.
+ */
 export class RecentEvents {
   /** Longest not repeated first. */
-  readonly #byText = new Map<string, Written>();
+  readonly #byText = new Map<string, Recent>();
 
   get size(): number {
     return this.#byText.size;
@@ -26,13 +34,14 @@ export class RecentEvents {
 
   find(key: string, nowMs: number): Written | undefined {
     const found = this.#byText.get(key);
-    return found !== undefined && isRecent(found, nowMs) ? found : undefined;
+    return found !== undefined && isRecent(found, nowMs) ? found.written : undefined;
   }
 
-  note(written: Written, nowMs: number): void {
+  /** Notes what was written so long ago. */
+  note(written: Written, nowMs: number, agoMs = 0): void {
     const key = sameness(written.record);
     this.#byText.delete(key);
-    this.#byText.set(key, written);
+    this.#byText.set(key, { written, atMs: nowMs - agoMs });
     for (const [oldest, entry] of this.#byText) {
       if (this.#byText.size <= maxCoalesced && isRecent(entry, nowMs)) break;
       this.#byText.delete(oldest);
@@ -41,12 +50,12 @@ export class RecentEvents {
 
   /** Records up to this sequence number are gone. */
   forgetThrough(sequence: number): void {
-    for (const [key, { record }] of this.#byText) {
-      if (Number(record.sequence) <= sequence) this.#byText.delete(key);
+    for (const [key, { written }] of this.#byText) {
+      if (Number(written.record.sequence) <= sequence) this.#byText.delete(key);
     }
   }
 }
 
-function isRecent({ record }: Written, nowMs: number): boolean {
-  return nowMs - (toEpochMs(record.lastAt) ?? 0) < coalesceMs;
+function isRecent({ atMs }: Recent, nowMs: number): boolean {
+  return nowMs - atMs < coalesceMs;
 }

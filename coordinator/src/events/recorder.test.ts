@@ -5,7 +5,7 @@ import { anEvent, eventLine, everyEvent } from "../../test/support/events.ts";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { settled, until } from "../../test/support/until.ts";
 import { createMemoryStore, type Store, StoreError } from "../store/index.ts";
-import { coalesceMs, type EventLimits, maxPerWrite, maxWaiting } from "./limits.ts";
+import { coalesceMs, type EventLimits, maxPerWrite, maxWaiting, refillMs } from "./limits.ts";
 import { EventStore } from "./recorder.ts";
 
 test("events that come together are written together, numbered in their order", async (t) => {
@@ -50,6 +50,36 @@ test("the same again within minutes counts up and gets the newest number", async
   ]);
   const [, again] = found;
   assert.equal(Number(again?.lastAt?.seconds) - Number(again?.firstAt?.seconds), 60);
+});
+
+test("the wall clock set back an hour drops no event of an active object", async (t) => {
+  const { events, clock, flush } = await start(t);
+  const tell = async (from: number): Promise<void> => {
+    for (let i = from; i < from + 60; i++) {
+      events.record(anEvent({ message: `try ${i}` }));
+      await flush();
+      clock.advance(refillMs);
+    }
+  };
+  await tell(0);
+  clock.jumpWall(-60 * 60_000);
+  await tell(60);
+  assert.equal(events.stats().droppedByRate, 0);
+  assert.equal(events.stats().recorded, 120);
+});
+
+test("events that are far apart stay apart when the wall clock is set back between them", async (t) => {
+  const { events, clock, flush } = await start(t);
+  events.record(anEvent());
+  await flush();
+  clock.advance(coalesceMs);
+  clock.jumpWall(-coalesceMs);
+  events.record(anEvent());
+  await flush();
+  assert.deepEqual(
+    (await everyEvent(events)).map(({ count }) => count),
+    [1, 1],
+  );
 });
 
 test("the same again much later is another event", async (t) => {

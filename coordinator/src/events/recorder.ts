@@ -4,7 +4,7 @@ import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { eventKey, prefixes } from "../model/keys.ts";
-import { toTimestamp } from "../model/timestamp.ts";
+import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Op, Store } from "../store/index.ts";
 import { RecentEvents, sameness, type Written } from "./coalesce.ts";
 import type { EventInput, EventRecorder } from "./event.ts";
@@ -99,7 +99,7 @@ export class EventStore implements EventRecorder, EventLog {
       this.#droppedByBacklog++;
       return;
     }
-    if (!this.#rates.take(objectOf(event), nowMs)) {
+    if (!this.#rates.take(objectOf(event), this.#options.clock.monotonicMs())) {
       this.#droppedByRate++;
       this.#wake(refillMs);
       return;
@@ -151,10 +151,11 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   async #load(): Promise<void> {
-    const nowMs = this.#options.clock.nowMs();
+    const { clock } = this.#options;
     await this.#retention.load((record, bytes) => {
       this.#newest = Number(record.sequence);
-      this.#recent.note({ record, bytes }, nowMs);
+      const agoMs = Math.max(0, clock.nowMs() - (toEpochMs(record.lastAt) ?? 0));
+      this.#recent.note({ record, bytes }, clock.monotonicMs(), agoMs);
     });
   }
 
@@ -200,7 +201,7 @@ export class EventStore implements EventRecorder, EventLog {
     try {
       const written = await this.#put(batch);
       for (const { entry, before } of written) {
-        this.#recent.note(entry, clock.nowMs());
+        this.#recent.note(entry, clock.monotonicMs());
         this.#retention.add(entry.bytes, before?.bytes);
         this.#newest = Number(entry.record.sequence);
       }
@@ -230,7 +231,7 @@ export class EventStore implements EventRecorder, EventLog {
   ): Promise<{ readonly entry: Written; readonly before: Written | undefined }[]> {
     const ops: Op[] = [];
     const written = batch.map(([key, waiting], index) => {
-      const before = this.#recent.find(key, waiting.lastMs);
+      const before = this.#recent.find(key, this.#options.clock.monotonicMs());
       const record = recordOf(waiting, before?.record, this.#newest + 1 + index);
       const value = encodeRecord(EventRecord, record);
       if (before !== undefined) ops.push({ kind: "delete", key: eventKey(Number(before.record.sequence)) });
@@ -258,7 +259,7 @@ export class EventStore implements EventRecorder, EventLog {
   /** Dropping is itself something that happened. */
   #tellDropped(): void {
     const nowMs = this.#options.clock.nowMs();
-    for (const { object, dropped } of this.#rates.recovered(nowMs)) {
+    for (const { object, dropped } of this.#rates.recovered(this.#options.clock.monotonicMs())) {
       const [namespace, kind, name] = JSON.parse(object) as [string, string, string];
       const message = `${dropped} events of this ${kind} were dropped: it told more than ${burstPerObject} at once, or one every ${refillMs / 1000} s`;
       this.#addWarning({ namespace, kind, name }, message, nowMs);

@@ -3,6 +3,7 @@ import type { Clock } from "../../src/control/clock.ts";
 /** A clock that stands until it is told to go on. */
 export class ManualClock implements Clock {
   #nowMs: number;
+  #wallJumpMs = 0;
   readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
 
   constructor(startMs = 1_000_000) {
@@ -15,7 +16,7 @@ export class ManualClock implements Clock {
   }
 
   // Arrow functions, because a clock's parts are passed on one by one.
-  readonly nowMs = (): number => this.#nowMs;
+  readonly nowMs = (): number => this.#nowMs + this.#wallJumpMs;
 
   readonly monotonicMs = (): number => this.#nowMs;
 
@@ -28,6 +29,11 @@ export class ManualClock implements Clock {
   /** Time passes, and nothing runs: what falls due does so at the next `advance`. */
   stall(ms: number): void {
     this.#nowMs += ms;
+  }
+
+  /** The wall clock is set; nothing else passes. */
+  jumpWall(ms: number): void {
+    this.#wallJumpMs += ms;
   }
 
   /** Runs what falls due on the way, in order. */
