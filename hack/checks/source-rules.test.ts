@@ -4,6 +4,7 @@ import { test } from "node:test";
 import {
   findKeptAbortListeners,
   findKeptPromises,
+  findWallClockDurations,
   type Offence,
   readProgramSources,
 } from "./source-rules.ts";
@@ -29,6 +30,36 @@ const SELF_CLEARING_WORK: Readonly<Record<string, string>> = {
     "called with something to write, and awaits before it writes",
   "coordinator/src/store/core/store-engine.ts": "closing happens once and is never cleared",
 };
+
+/** Files of the coordinator that compare the wall clock with a time on record, with the reason why that is right. */
+const WALL_CLOCK_DURATIONS: Readonly<Record<string, string>> = {
+  "coordinator/src/gateway/gateway-table.ts": "a certificate's end is a wall-clock time; the wait has a cap",
+  "coordinator/src/events/recorder.ts": "the age of a stored event at a start, clamped",
+  "coordinator/src/control/eviction/taint-ages.ts": "converts a monotonic age into a time for the record",
+  "coordinator/src/control/rebalance/controller.ts":
+    "the age of a stored mark when it is first seen, clamped",
+  "coordinator/src/control/cron/controller.ts": "schedules are wall-clock times; the wait has a cap",
+  "coordinator/src/control/expired-tokens.ts": "tokens expire by the wall clock",
+  "coordinator/src/control/addresses/controller.ts":
+    "a released address is kept an hour; a clock that goes back keeps it longer, which harms nothing",
+  "coordinator/src/link/hold-up.ts": "finds out by how much the wall clock was set",
+  "coordinator/src/link/beliefs.ts": "the age of a stored loss at a start, clamped",
+  "coordinator/src/link/connect.ts": "identity tokens expire by the wall clock",
+};
+
+test("the coordinator measures durations with the monotonic clock", () => {
+  const offences = SOURCES.filter(({ path }) => path.startsWith("coordinator/")).flatMap(
+    findWallClockDurations,
+  );
+  assertOnlyListed(offences, WALL_CLOCK_DURATIONS);
+});
+
+test("finds a duration that is measured with the wall clock", () => {
+  const path = "a.ts";
+  for (const text of ["const agoMs = clock.nowMs() - atMs;", "if (endMs - this.#options.nowMs() < 0) {}"])
+    assert.equal(findWallClockDurations({ path, text }).length, 1);
+  assert.equal(findWallClockDurations({ path, text: "clock.monotonicMs() - startedMs" }).length, 0);
+});
 
 test("each listener for an abort is removed where it is added", () => {
   const offences = SOURCES.flatMap(findKeptAbortListeners);

@@ -43,6 +43,14 @@ export function findKeptPromises({ path, text }: SourceFile): readonly Offence[]
   return matchingLines(path, text, /this\.#\w+ \?\?= this\.#\w+\(.*\);$/);
 }
 
+/**
+ * Returns lines that take the difference between the wall clock and another time. The wall clock can be set, so a
+ * duration that is measured with it can be hours too long or negative: measure with the monotonic clock.
+ */
+export function findWallClockDurations({ path, text }: SourceFile): readonly Offence[] {
+  return matchingLines(path, text, /\b(nowMs|Date\.now)\(\) - |- [\w.#]*\b(nowMs|now)\(\)/);
+}
+
 function matchingLines(path: string, text: string, pattern: RegExp): readonly Offence[] {
   return text
     .split("\n")

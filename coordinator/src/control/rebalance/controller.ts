@@ -51,6 +51,8 @@ export class RebalanceController {
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
   #lastMs: number;
+  /** When moves are given up, by the pods' uids. */
+  #deadlines: ReadonlyMap<string, number> = new Map();
 
   constructor(options: RebalanceControllerOptions) {
     this.#options = options;
@@ -132,14 +134,25 @@ export class RebalanceController {
   }
 
   async #giveUpLate(): Promise<number | undefined> {
-    const { clock } = this.#options;
+    const nowMs = this.#options.clock.monotonicMs();
+    const moving = this.#moving();
+    this.#deadlines = new Map(moving.map((pod) => [pod.record.uid, this.#deadlineMs(pod)]));
     let nextMs = Number.POSITIVE_INFINITY;
-    for (const pod of this.#moving()) {
-      const inMs = (toEpochMs(pod.record.drainingSince) ?? 0) + moveDeadlineMs - clock.nowMs();
+    for (const pod of moving) {
+      const inMs = this.#deadlineMs(pod) - nowMs;
       if (inMs > 0) nextMs = Math.min(nextMs, inMs);
       else await this.#write(unmark(pod));
     }
     return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
+  }
+
+  /** On the monotonic clock, so that setting the wall clock neither ends a move nor prolongs it. */
+  #deadlineMs({ record }: PodEntry): number {
+    const known = this.#deadlines.get(record.uid);
+    if (known !== undefined) return known;
+    const { clock } = this.#options;
+    const agoMs = Math.max(0, clock.nowMs() - (toEpochMs(record.drainingSince) ?? 0));
+    return clock.monotonicMs() + moveDeadlineMs - agoMs;
   }
 
   async #runScheduled(): Promise<number | undefined> {
