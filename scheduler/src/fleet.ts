@@ -1,5 +1,7 @@
 import { explain } from "./explain/explain.ts";
+import { Miss } from "./place/miss.ts";
 import { Placer } from "./place/placer.ts";
+import { classKey } from "./pod/pod-class.ts";
 import { podKey } from "./pod/pod-key.ts";
 import { compileBudget } from "./preempt/budgets.ts";
 import { best, bestCandidates, type Candidate, candidates } from "./preempt/preempt.ts";
@@ -46,9 +48,12 @@ export class Fleet {
     this.#placer = new Placer(this.#state, this.profile);
   }
 
-  /** Adds a node, or replaces what is known of it; the pods bound to it stay. @throws SchedulerError on a bad quantity; nothing changes then. */
-  setNode(spec: NodeSpec): void {
-    this.#state.setNode(spec);
+  /**
+   * Adds a node, or replaces what is known of it; the pods bound to it stay. Returns the extended resources that are not counted, because
+   * the node or the fleet offers too many. @throws SchedulerError on a bad quantity; nothing changes then.
+   */
+  setNode(spec: NodeSpec): readonly string[] {
+    return this.#state.setNode(spec);
   }
 
   /** Forgets a node and the pods bound to it, whose keys it returns. */
@@ -75,11 +80,33 @@ export class Fleet {
     return pod !== undefined;
   }
 
+  /** Replaces what is known of a bound pod, which stays on its node and keeps its age. False when it is not bound. */
+  update(pod: PodSpec): boolean {
+    const index = this.#state.pods.indexOf.get(podKey(pod));
+    if (index !== undefined) this.#state.setClass(index, this.#state.classOf(pod));
+    return index !== undefined;
+  }
+
   /** A pod that is going away still uses its node, but no longer counts in topology spread. False when it is not bound. */
-  setTerminating(key: PodKey): boolean {
+  setTerminating(key: PodKey, terminating = true): boolean {
     const pod = this.#state.pods.indexOf.get(key);
-    if (pod !== undefined) this.#state.setTerminating(pod);
+    if (pod !== undefined) this.#state.setTerminating(pod, terminating);
     return pod !== undefined;
+  }
+
+  /** Whether any bound pod is less important than this. */
+  hasPodsBelow(priority: number): boolean {
+    return this.#state.pods.hasBelow(priority);
+  }
+
+  /** A text that is equal for pods that differ in nothing but their name, as far as placement sees them. */
+  classKey(pod: PodSpec): string {
+    return classKey(pod);
+  }
+
+  /** Notes that no node could take the pod just now. */
+  miss(pod: PodSpec): Miss {
+    return new Miss(this.#state, this.#placer.live(this.#state.classOf(pod)));
   }
 
   /** Adds a disruption budget, or replaces the one of that name. @throws SchedulerError `invalid_pod` on a bad selector. */

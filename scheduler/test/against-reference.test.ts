@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Miss } from "../src/place/miss.ts";
 import type { PodSpec, Profile } from "../src/types.ts";
 import { Mirror } from "./builders/mirror.ts";
 import { Random } from "./builders/random.ts";
@@ -25,12 +26,37 @@ function runSeed(profile: Profile, seed: number): void {
   for (const name of names) mirror.setNode(randomNode(random, name));
   const rich = random.pick([0.2, 0.5, 1]);
   const templates = Array.from({ length: 1 + random.below(5) }, (_, i) => randomPod(random, `t${i}`, rich));
+  const waiting: Waiting[] = [];
   for (let step = 0; step < STEPS; step++) {
     try {
       takeStep(mirror, random, templates, step, names);
+      checkWaiting(mirror, waiting);
+      const pod = { ...random.pick(templates), name: `w${step}` };
+      if (isHopeless(mirror, pod)) waiting.push({ pod, miss: mirror.fleet.miss(pod) });
     } catch (error) {
       throw new Error(`profile ${profile}, seed ${seed}, step ${step}`, { cause: error });
     }
+  }
+}
+
+/** A pod that no node could take, and that no preemption could help. */
+interface Waiting {
+  readonly pod: PodSpec;
+  readonly miss: Miss;
+}
+
+function isHopeless({ fleet }: Mirror, pod: PodSpec): boolean {
+  return fleet.place(pod) === undefined && fleet.preempt(pod) === undefined;
+}
+
+/** Whoever relies on misses never overlooks room: while there is no hope, there is none indeed. */
+function checkWaiting(mirror: Mirror, waiting: Waiting[]): void {
+  for (const [index, { pod, miss }] of [...waiting.entries()].reverse()) {
+    const hope = miss.hope();
+    const hopeless = isHopeless(mirror, pod);
+    if (hope === "no") assert.ok(hopeless, "a pod that may have a node is woken");
+    else if (hopeless) waiting[index] = { pod, miss: mirror.fleet.miss(pod) };
+    else waiting.splice(index, 1);
   }
 }
 
@@ -47,7 +73,8 @@ function takeStep(
   if (kind < 0.08) mirror.setNode(randomNode(random, random.pick(names)));
   else if (kind < 0.11 && mirror.nodeNames.length > 1) mirror.removeNode(random.pick(mirror.nodeNames));
   else if (kind < 0.2 && pods.length > 0) mirror.unbind(random.pick(pods));
-  else if (kind < 0.25 && pods.length > 0) mirror.setTerminating(random.pick(pods));
+  else if (kind < 0.25 && pods.length > 0) mirror.setTerminating(random.pick(pods), random.chance(0.8));
+  else if (kind < 0.29 && pods.length > 0) mirror.update(random.pick(pods), random.pick(templates));
   else if (kind < 0.4) mirror.bind(pod, random.pick(mirror.nodeNames));
   else {
     const node = check(mirror, pod, random.chance(0.3));

@@ -19,6 +19,9 @@ export interface Shortage {
   readonly free: number;
 }
 
+/** The first columns of every fleet, in their order. */
+const plainColumns = ["cpu", "memory", "ephemeral-storage"];
+
 /** Tells, node by node, which filter turns a class away first, in kube-scheduler's order. */
 export class Rejecter {
   readonly #state: FleetState;
@@ -96,7 +99,8 @@ export class Rejecter {
 
   #capacity(resource: string, node: number): number {
     const { nodes } = this.#state;
-    return nodes.columns[nodes.column(resource)]?.allocatable[node] ?? 0;
+    const column = plainColumns.indexOf(resource);
+    return nodes.columns[column < 0 ? nodes.named(resource).column : column]?.allocatable[node] ?? 0;
   }
 
   #rejectByPods(node: number, spec: NodeSpec): Rejection | undefined {
@@ -134,17 +138,16 @@ export function shortagesOn(state: FleetState, { podClass }: LiveRules, node: nu
   const { nodes } = state;
   const { demand } = podClass;
   const shortages: Shortage[] = [];
-  const check = (column: number, needs: number) => {
+  const check = (resource: string, column: number, needs: number) => {
     const free = nodes.columns[column]?.free[node] ?? 0;
-    if (needs > 0 && needs > free)
-      shortages.push({ resource: nodes.columns[column]?.name ?? "", needs, free });
+    if (needs > 0 && needs > free) shortages.push({ resource, needs, free });
   };
   if ((nodes.podsFree[node] ?? 0) < 1)
     shortages.push({ resource: "pods", needs: 1, free: nodes.podsFree[node] ?? 0 });
-  check(0, demand.cpu);
-  check(1, demand.memory);
-  check(2, demand.storage);
-  for (const { column, amount } of demand.extended) check(column, amount);
+  check("cpu", 0, demand.cpu);
+  check("memory", 1, demand.memory);
+  check("ephemeral-storage", 2, demand.storage);
+  for (const { resource, amount } of demand.extended) check(resource.name, resource.column, amount);
   return shortages;
 }
 

@@ -10,8 +10,8 @@ export function fits(table: NodeTable, demand: Demand, node: number): boolean {
   if (demand.cpu > 0 && demand.cpu > (cpu.free[node] ?? 0)) return false;
   if (demand.memory > 0 && demand.memory > (memory.free[node] ?? 0)) return false;
   if (demand.storage > 0 && demand.storage > (storage.free[node] ?? 0)) return false;
-  for (const { column, amount } of demand.extended) {
-    if (amount > (table.columns[column]?.free[node] ?? 0)) return false;
+  for (const { resource, amount } of demand.extended) {
+    if (amount > (table.columns[resource.column]?.free[node] ?? 0)) return false;
   }
   return demand.ports.length === 0 || !portsTaken(table, demand, node);
 }

@@ -76,7 +76,7 @@ export class ClassCache {
 
   #sync(): void {
     const { log, nodes } = this.#state;
-    const extended = this.#columns !== nodes.columns.length;
+    const extended = this.#columns !== nodes.columnsVersion;
     const images =
       this.live.podClass.rules.images.length > 0 && this.#nodesVersion !== this.#state.nodesVersion;
     const crossed = this.#hasCrossed();
@@ -100,7 +100,7 @@ export class ClassCache {
     this.#local = new Float64Array(nodes.capacity).fill(Number.NaN);
     this.#seen = log.head;
     this.#nodesVersion = nodesVersion;
-    this.#columns = nodes.columns.length;
+    this.#columns = nodes.columnsVersion;
     this.#entries = 0;
     this.#splitTopologies();
     for (let node = 0; node < nodes.end; node++) this.#refresh(node);

@@ -70,7 +70,7 @@ export function deviceWaste(table: NodeTable, { demand }: PodClass, node: number
     const devices = table.columns[column];
     const free = devices?.free[node] ?? 0;
     if (free <= 0) continue;
-    const wanted = demand.extended.find((extended) => extended.column === column);
+    const wanted = demand.extended.find(({ resource }) => resource.column === column);
     if (wanted === undefined) {
       waste += DEVICES_IDLE;
     } else {

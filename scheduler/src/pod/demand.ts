@@ -1,5 +1,5 @@
 import { hostPortsOf } from "../match/host-ports.ts";
-import type { NodeTable } from "../state/node-table.ts";
+import type { NamedResource, NodeTable } from "../state/node-table.ts";
 import type { HostPort, PodSpec } from "../types.ts";
 import { type Amounts, podRequests, supposedRequests } from "./pod-requests.ts";
 
@@ -8,8 +8,8 @@ export interface Demand {
   readonly cpu: number;
   readonly memory: number;
   readonly storage: number;
-  /** Extended resources by column, none of them zero. */
-  readonly extended: readonly { readonly column: number; readonly amount: number }[];
+  /** Extended resources, none of them zero. */
+  readonly extended: readonly { readonly resource: NamedResource; readonly amount: number }[];
   /** What kube-scheduler supposes of containers that request nothing; for its scores. */
   readonly supposedCpu: number;
   readonly supposedMemory: number;
@@ -39,8 +39,8 @@ export function take(table: NodeTable, node: number, demand: Demand, sign: 1 | -
   cpu.free[node] = (cpu.free[node] ?? 0) - sign * demand.cpu;
   memory.free[node] = (memory.free[node] ?? 0) - sign * demand.memory;
   if (demand.storage > 0) storage.free[node] = (storage.free[node] ?? 0) - sign * demand.storage;
-  for (const { column, amount } of demand.extended) {
-    const free = table.columns[column]?.free;
+  for (const { resource, amount } of demand.extended) {
+    const free = table.columns[resource.column]?.free;
     if (free !== undefined) free[node] = (free[node] ?? 0) - sign * amount;
   }
   table.podsFree[node] = (table.podsFree[node] ?? 0) - sign;
@@ -62,12 +62,11 @@ function takePorts(table: NodeTable, node: number, ports: readonly HostPort[], s
 }
 
 function extendedOf(amounts: Amounts, table: NodeTable): Demand["extended"] {
-  let extended: { column: number; amount: number }[] | undefined;
-  for (const [resource, amount] of amounts) {
-    if (amount === 0 || resource === "cpu" || resource === "memory" || resource === "ephemeral-storage")
-      continue;
+  let extended: { resource: NamedResource; amount: number }[] | undefined;
+  for (const [name, amount] of amounts) {
+    if (amount === 0 || name === "cpu" || name === "memory" || name === "ephemeral-storage") continue;
     extended ??= [];
-    extended.push({ column: table.column(resource), amount });
+    extended.push({ resource: table.named(name), amount });
   }
   return extended ?? NO_EXTENDED;
 }

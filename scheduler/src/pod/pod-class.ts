@@ -41,3 +41,12 @@ export function identityKey(pod: PodSpec): string {
   if (labels.length > 1) labels.sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([pod.namespace, pod.workload, pod.revision, labels]);
 }
+
+/** Equal for pods of one class. */
+export function classKey(pod: PodSpec): string {
+  return joinKeys(pod, demandKey(pod), rulesKey(pod), identityKey(pod));
+}
+
+export function joinKeys(pod: PodSpec, demand: string, rules: string, identity: string): string {
+  return `${pod.priority ?? 0}${pod.preemptionPolicy === "Never" ? "-" : "+"}${demand}${rules}${identity}`;
+}

@@ -51,6 +51,29 @@ test("a budget is honoured: by pack always, by the kube profiles while anything 
   }
 });
 
+test("a pod that is terminating makes no room in its domain: spread has left it out already", () => {
+  const fleet = aFleet([aNode("a", { zone: "z1" }), aNode("b", { zone: "z2", cpu: "1" })]);
+  const spread = {
+    labels: { app: "w" },
+    topologySpread: [
+      {
+        maxSkew: 1,
+        topologyKey: "zone",
+        whenUnsatisfiable: "DoNotSchedule" as const,
+        labelSelector: { matchLabels: { app: "w" } },
+      },
+    ],
+  };
+  fleet.bind(aPod("w1", { ...spread, cpu: "1", priority: 5 }), "a");
+  fleet.bind(aPod("w2", { ...spread, cpu: "1", priority: 20 }), "a");
+  fleet.bind(aPod("old", { ...spread, cpu: "1", priority: 1 }), "a");
+  fleet.bind(aPod("full", { cpu: "1", priority: 50 }), "b");
+  fleet.setTerminating("default/old");
+  const pod = aPod("p", { ...spread, cpu: "1", priority: 10 });
+  // Zone z1 holds two that count and z2 none: without w1 it would still be one too many, whatever becomes of "old".
+  assert.equal(fleet.preempt(pod), undefined);
+});
+
 test("makes way for rules about other pods, and leaves the counters as they were", () => {
   const fleet = aFleet([aNode("a"), aNode("b")]);
   const anti = { required: [{ topologyKey: "hostname", labelSelector: { matchLabels: { app: "w" } } }] };

@@ -164,7 +164,9 @@ function isResolvable(state: FleetState, live: LiveRules, node: number): boolean
 function exceeds(table: NodeTable, { cpu, memory, storage, extended }: Demand, node: number): boolean {
   if (cpu > (table.cpu.allocatable[node] ?? 0) || memory > (table.memory.allocatable[node] ?? 0)) return true;
   if (storage > (table.storage.allocatable[node] ?? 0)) return true;
-  return extended.some(({ column, amount }) => amount > (table.columns[column]?.allocatable[node] ?? 0));
+  return extended.some(
+    ({ resource, amount }) => amount > (table.columns[resource.column]?.allocatable[node] ?? 0),
+  );
 }
 
 /** Undefined when the node won't do, or only with a victim more important than `importanceMost`. */

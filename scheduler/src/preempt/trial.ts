@@ -49,7 +49,7 @@ export class Trial {
     this.#pods = nodes.podsFree[node] ?? 0;
     const { extended } = this.#live.podClass.demand;
     for (let i = 0; i < extended.length; i++) {
-      this.#extended[i] = nodes.columns[extended[i]?.column ?? 0]?.free[node] ?? 0;
+      this.#extended[i] = nodes.columns[extended[i]?.resource.column ?? -1]?.free[node] ?? 0;
     }
     for (const pod of gone) this.remove(pod);
   }
@@ -101,7 +101,7 @@ export class Trial {
   #changeExtended(demand: Demand, freed: 1 | -1): void {
     const { extended } = this.#live.podClass.demand;
     for (let i = 0; i < extended.length; i++) {
-      const own = demand.extended.find(({ column }) => column === extended[i]?.column);
+      const own = demand.extended.find(({ resource }) => resource === extended[i]?.resource);
       this.#extended[i] = (this.#extended[i] ?? 0) + freed * (own?.amount ?? 0);
     }
   }

@@ -72,6 +72,8 @@ export class DomainCounter {
   readonly set: DomainSet;
   counts: Int32Array;
   total = 0;
+  /** Grows with each change that lasts, so that readers can tell whether anything has changed. Trials leave it alone. */
+  version = 0;
   /** The least count of any domain of the set; 0 when it has none. */
   least = 0;
   /** Domains whose count is not 0, once someone has asked for them. */
@@ -123,12 +125,14 @@ export class DomainCounter {
   }
 
   addDomain(domain: number): void {
+    this.version++;
     this.counts[domain] = 0;
     this.#shift(0, 1);
     this.#settle(0);
   }
 
   dropDomain(domain: number): void {
+    this.version++;
     this.#shift(this.counts[domain] ?? 0, -1);
     this.#settle(this.least);
   }

@@ -1,5 +1,5 @@
 import { type Demand, demandOf, take } from "../pod/demand.ts";
-import { demandKey, identityKey, type PodClass, rulesKey } from "../pod/pod-class.ts";
+import { demandKey, identityKey, joinKeys, type PodClass, rulesKey } from "../pod/pod-class.ts";
 import { compileRules, type PodRules } from "../pod/pod-rules.ts";
 import { SchedulerError } from "../scheduler-error.ts";
 import type { NodeSpec, PodKey, PodSpec } from "../types.ts";
@@ -10,7 +10,7 @@ import type { DomainCounter } from "./domain-counter.ts";
 import { Identities, type Identity } from "./identities.ts";
 import { NodeFacts } from "./node-facts.ts";
 import type { NodeIndex } from "./node-index.ts";
-import { NodeTable } from "./node-table.ts";
+import { type NamedResource, NodeTable } from "./node-table.ts";
 import { type PodIndex, PodTable } from "./pod-table.ts";
 
 /** From this many domains on, nodes are told apart by what their domain counts, not by which domain it is. */
@@ -30,6 +30,8 @@ export class FleetState {
   readonly identities = new Identities();
   readonly counts: Counts;
   readonly log = new ChangeLog();
+  /** Nodes on which something may fit that did not before: a pod has left, or the node itself has changed. */
+  readonly freed = new ChangeLog();
   /** How many nodes hold each image. */
   readonly imageHolders = new Map<string, number>();
   /** Grows when everything derived from classes must be built again. */
@@ -51,19 +53,22 @@ export class FleetState {
     this.counts = new Counts(this.identities, this.facts, visit);
   }
 
-  setNode(spec: NodeSpec): NodeIndex {
+  /** Returns the extended resources that are not counted, because the node or the fleet offers too many. */
+  setNode(spec: NodeSpec): readonly string[] {
     const known = this.nodes.indexOf.get(spec.name);
     const pods = known === undefined ? [] : [...this.pods.on(known)];
     const before = known === undefined ? undefined : this.nodes.specs[known];
     for (const pod of pods) this.#count(pod, -1);
     try {
-      const node = this.nodes.set(spec);
+      const { index: node, left, fresh } = this.nodes.set(spec);
+      if (fresh.length > 0) this.#subtractUsed(fresh);
       this.#countImages(before, -1);
       this.#countImages(spec, 1);
       this.facts.update(node);
       this.nodesVersion++;
       this.log.push(node);
-      return node;
+      this.freed.push(node);
+      return left;
     } finally {
       for (const pod of pods) this.#count(pod, 1);
     }
@@ -80,6 +85,7 @@ export class FleetState {
     this.facts.update(node);
     this.nodesVersion++;
     this.log.push(node);
+    this.freed.push(node);
     return gone;
   }
 
@@ -98,14 +104,28 @@ export class FleetState {
     take(this.nodes, node, this.pods.classOf(pod).demand, -1);
     this.pods.remove(pod);
     this.log.push(node);
+    this.freed.push(node);
   }
 
-  setTerminating(pod: PodIndex): void {
-    if (this.pods.terminating[pod] === 1) return;
-    this.pods.terminating[pod] = 1;
+  /** Gives a bound pod another class (its labels or requests have changed); it keeps its node and its age. */
+  setClass(pod: PodIndex, podClass: PodClass): void {
+    if (this.pods.classes[pod] === podClass) return;
+    const node = this.pods.node[pod] ?? 0;
+    this.#count(pod, -1);
+    take(this.nodes, node, this.pods.classOf(pod).demand, -1);
+    this.pods.setClass(pod, podClass);
+    take(this.nodes, node, podClass.demand, 1);
+    this.#count(pod, 1);
+    this.log.push(node);
+    this.freed.push(node);
+  }
+
+  setTerminating(pod: PodIndex, terminating: boolean): void {
+    if ((this.pods.terminating[pod] === 1) === terminating) return;
+    this.pods.terminating[pod] = terminating ? 1 : 0;
     const node = this.pods.node[pod] ?? 0;
     for (const { counter, countsTerminating } of this.pods.classOf(pod).identity.counters) {
-      if (!countsTerminating) this.#add(counter, node, -1);
+      if (!countsTerminating) this.#add(counter, node, terminating ? -1 : 1);
     }
     this.log.push(node);
   }
@@ -122,7 +142,7 @@ export class FleetState {
   classOf(pod: PodSpec): PodClass {
     const [ofDemand, ofRules, ofIdentity] = [demandKey(pod), rulesKey(pod), identityKey(pod)];
     const preempts = pod.preemptionPolicy !== "Never";
-    const key = `${pod.priority ?? 0}${preempts ? "+" : "-"}${ofDemand}${ofRules}${ofIdentity}`;
+    const key = joinKeys(pod, ofDemand, ofRules, ofIdentity);
     const known = this.#classes.get(key);
     if (known !== undefined) return known;
     this.forgetIfFull();
@@ -166,6 +186,25 @@ export class FleetState {
     this.counts.forget();
     this.identities.forget();
     this.facts.forget();
+    this.nodes.forgetNames(this.#namesInUse());
+  }
+
+  /** What bound pods use of resources that nobody offered until now. */
+  #subtractUsed(fresh: readonly number[]): void {
+    for (const pod of this.pods.indexOf.values()) {
+      for (const { resource, amount } of this.pods.classOf(pod).demand.extended) {
+        const free = fresh.includes(resource.column) ? this.nodes.columns[resource.column]?.free : undefined;
+        const node = this.pods.node[pod] ?? 0;
+        if (free !== undefined) free[node] = (free[node] ?? 0) - amount;
+      }
+    }
+  }
+
+  #namesInUse(): ReadonlySet<NamedResource> {
+    const used = new Set<NamedResource>();
+    for (const pod of this.pods.indexOf.values())
+      for (const { resource } of this.pods.classOf(pod).demand.extended) used.add(resource);
+    return used;
   }
 
   #countImages(spec: NodeSpec | undefined, sign: 1 | -1): void {
@@ -198,6 +237,7 @@ export class FleetState {
 
   #add(counter: DomainCounter, node: NodeIndex, delta: number): void {
     const domain = counter.add(node, delta);
+    counter.version++;
     const { topology } = counter.set;
     if (domain < 0 || topology.count <= MANY_DOMAINS) return;
     // Nodes of such a domain are grouped by its count, so all of them have changed.

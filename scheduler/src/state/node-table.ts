@@ -7,12 +7,34 @@ import { Tightness } from "./tightness.ts";
 
 const FIRST_CAPACITY = 16;
 
-// Each resource costs three numbers a node, and names come from whoever writes pods: no fleet has this many kinds of devices.
-const RESOURCES_MOST = 256;
+// Each resource costs three numbers per node. No fleet offers this many kinds of devices.
+const RESOURCES_MAX = 256;
+
+/** Device plugins offer a handful of resources per node; one node must not take the places that all nodes share. */
+export const RESOURCES_PER_NODE_MAX = 64;
+
+/** An extended resource that pods request by name. All pods that request it share one object. */
+export interface NamedResource {
+  readonly name: string;
+  /** Its column, -1 while no node offers it. */
+  column: number;
+}
+
+/** What came of describing a node. */
+export interface NodeChange {
+  readonly index: NodeIndex;
+  /** Extended resources that are not counted, because the node or the fleet offers too many. */
+  readonly left: readonly string[];
+  /** Columns that were made for it: what bound pods use of them is yet to be subtracted. */
+  readonly fresh: readonly number[];
+}
 
 /** One resource over all nodes. `free` may be negative: bound pods may exceed what the node has. */
 export interface ResourceColumn {
-  readonly name: string;
+  /** Empty for a place that is free for another resource. */
+  name: string;
+  /** Nodes that have any of it. */
+  offers: number;
   allocatable: Float64Array;
   free: Float64Array;
   /** 1 / allocatable, 0 where there is none. */
@@ -25,7 +47,7 @@ export interface ResourceColumn {
 export class NodeTable {
   readonly indexOf = new Map<string, NodeIndex>();
   readonly specs: (NodeSpec | undefined)[] = [];
-  /** cpu, memory, ephemeral-storage, then extended resources in the order they were first seen. */
+  /** cpu, memory, ephemeral-storage, then the extended resources that nodes offer. */
   readonly columns: ResourceColumn[] = [];
   readonly cpu: ResourceColumn;
   readonly memory: ResourceColumn;
@@ -47,7 +69,10 @@ export class NodeTable {
   /** One above the highest index in use. */
   end = 0;
   readonly tightness = new Tightness(FIRST_CAPACITY);
-  readonly #columnOf = new Map<string, number>();
+  /** Grows when an extended resource gets or loses its column. */
+  columnsVersion = 0;
+  readonly #named = new Map<string, NamedResource>();
+  readonly #spareColumns: number[] = [];
   readonly #spare: NodeIndex[] = [];
 
   constructor() {
@@ -60,17 +85,26 @@ export class NodeTable {
     return this.indexOf.size;
   }
 
-  /** The resource's column, made when it is new. @throws SchedulerError `invalid_pod` when there are too many. */
-  column(name: string): number {
-    const known = this.#columnOf.get(name);
-    if (known === undefined) this.#addColumn(name);
-    return known ?? this.columns.length - 1;
+  /** The extended resource of that name. Pods never make columns: a resource that no node offers has none. */
+  named(name: string): NamedResource {
+    let resource = this.#named.get(name);
+    if (resource === undefined) {
+      resource = { name, column: -1 };
+      this.#named.set(name, resource);
+    }
+    return resource;
+  }
+
+  /** Forgets names that no node offers and that are not in use. */
+  forgetNames(used: ReadonlySet<NamedResource>): void {
+    for (const [name, resource] of this.#named)
+      if (resource.column < 0 && !used.has(resource)) this.#named.delete(name);
   }
 
   /** Puts the node's own data in place; what its pods use stays subtracted. @throws SchedulerError on a bad quantity, before any change. */
-  set(spec: NodeSpec): NodeIndex {
+  set(spec: NodeSpec): NodeChange {
     const amounts = readAllocatable(spec);
-    for (const resource of amounts.keys()) if (resource !== "pods") this.column(resource);
+    const { left, fresh } = this.#makeColumns(spec.name, amounts);
     let index = this.indexOf.get(spec.name);
     if (index === undefined) {
       index = this.#spare.pop() ?? this.end++;
@@ -81,6 +115,7 @@ export class NodeTable {
     this.specs[index] = spec;
     for (const column of this.columns) {
       const amount = amounts.get(column.name) ?? 0;
+      column.offers += (amount > 0 ? 1 : 0) - ((column.allocatable[index] ?? 0) > 0 ? 1 : 0);
       column.free[index] = (column.free[index] ?? 0) + amount - (column.allocatable[index] ?? 0);
       column.allocatable[index] = amount;
       column.perUnit[index] = amount > 0 ? 1 / amount : 0;
@@ -90,7 +125,8 @@ export class NodeTable {
     this.podsFree[index] = (this.podsFree[index] ?? 0) + pods - (this.podsAllocatable[index] ?? 0);
     this.podsAllocatable[index] = pods;
     this.refile(index);
-    return index;
+    this.#releaseColumns();
+    return { index, left, fresh };
   }
 
   /** To be called after the node's free cpu or memory changed. */
@@ -105,7 +141,11 @@ export class NodeTable {
     const spec = this.spec(index);
     this.indexOf.delete(spec.name);
     this.specs[index] = undefined;
-    for (const column of this.columns) column.free[index] = column.allocatable[index] = 0;
+    for (const column of this.columns) {
+      if ((column.allocatable[index] ?? 0) > 0) column.offers--;
+      column.free[index] = column.allocatable[index] = column.perUnit[index] = 0;
+    }
+    this.#releaseColumns();
     this.podsFree[index] = this.podsAllocatable[index] = 0;
     this.supposedCpu[index] = this.supposedMemory[index] = 0;
     this.ports.delete(index);
@@ -130,17 +170,62 @@ export class NodeTable {
     return tieA === tieB ? this.name(a) < this.name(b) : tieA < tieB;
   }
 
-  #addColumn(name: string): ResourceColumn {
-    if (this.columns.length >= RESOURCES_MOST) {
-      throw new SchedulerError(
-        "invalid_pod",
-        `more than ${RESOURCES_MOST} different resources, with ${name}`,
-      );
+  /** Makes columns for what the node offers first; returns what has no place, and removes that from `amounts`. */
+  #makeColumns(node: string, amounts: Map<string, number>): Pick<NodeChange, "left" | "fresh"> {
+    const left: string[] = [];
+    const fresh: number[] = [];
+    const index = this.indexOf.get(node);
+    let own = 0;
+    // Sorted, so that the same report leaves out the same resources each time; those that have a place keep it.
+    const names = [...amounts.keys()].filter((name) => !isPlain(name) && (amounts.get(name) ?? 0) > 0).sort();
+    const columnOf = (name: string): number => this.#named.get(name)?.column ?? -1;
+    const has = (name: string): boolean =>
+      index !== undefined && (this.columns[columnOf(name)]?.allocatable[index] ?? 0) > 0;
+    for (const name of [...names.filter(has), ...names.filter((name) => !has(name))]) {
+      const known = columnOf(name) >= 0;
+      if (own < RESOURCES_PER_NODE_MAX && (known || this.#offer(name))) {
+        own++;
+        if (!known) fresh.push(columnOf(name));
+        continue;
+      }
+      amounts.delete(name);
+      left.push(name);
     }
+    return { left, fresh };
+  }
+
+  /** Gives an extended resource a column; false when there is no place. */
+  #offer(name: string): boolean {
+    const spare = this.#spareColumns.pop();
+    if (spare === undefined && this.columns.length >= RESOURCES_MAX) return false;
+    const resource = this.named(name);
+    if (spare === undefined) this.#addColumn(name);
+    const column = this.columns[spare ?? this.columns.length - 1];
+    if (column !== undefined) column.name = name;
+    resource.column = spare ?? this.columns.length - 1;
+    this.columnsVersion++;
+    return true;
+  }
+
+  /** Gives back the columns of extended resources that no node offers any more. */
+  #releaseColumns(): void {
+    for (let at = this.firstExtended; at < this.columns.length; at++) {
+      const column = this.columns[at];
+      if (column === undefined || column.name === "" || column.offers > 0) continue;
+      this.named(column.name).column = -1;
+      column.name = "";
+      column.perUnitMost = 0;
+      column.free.fill(0);
+      column.perUnit.fill(0);
+      this.#spareColumns.push(at);
+      this.columnsVersion++;
+    }
+  }
+
+  #addColumn(name: string): ResourceColumn {
     const { capacity } = this;
     const zeros = () => new Float64Array(capacity);
-    const column = { name, allocatable: zeros(), free: zeros(), perUnit: zeros(), perUnitMost: 0 };
-    this.#columnOf.set(name, this.columns.length);
+    const column = { name, offers: 0, allocatable: zeros(), free: zeros(), perUnit: zeros(), perUnitMost: 0 };
     this.columns.push(column);
     return column;
   }
@@ -161,6 +246,10 @@ export class NodeTable {
     this.tie = grown(this.tie, new Uint32Array(capacity));
     this.tightness.grow(capacity);
   }
+}
+
+function isPlain(resource: string): boolean {
+  return ["cpu", "memory", "ephemeral-storage", "pods"].includes(resource);
 }
 
 function readAllocatable(spec: NodeSpec): Map<string, number> {

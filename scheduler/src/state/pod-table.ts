@@ -28,6 +28,8 @@ export class PodTable {
   #end = 0;
   #starts = 0;
   readonly #spare: PodIndex[] = [];
+  /** Bound pods by priority. */
+  readonly #priorities = new Map<number, number>();
 
   constructor(nodes: NodeTable) {
     this.#nodes = nodes;
@@ -54,6 +56,19 @@ export class PodTable {
     this.#spare.push(pod);
   }
 
+  /** The pod keeps its node and its rank. */
+  setClass(pod: PodIndex, podClass: PodClass): void {
+    this.#unlink(pod);
+    this.classes[pod] = podClass;
+    this.#link(pod, podClass, this.node[pod] ?? 0);
+  }
+
+  /** Whether any bound pod is less important. */
+  hasBelow(priority: number): boolean {
+    for (const known of this.#priorities.keys()) if (known < priority) return true;
+    return false;
+  }
+
   key(pod: PodIndex): PodKey {
     const key = this.keys[pod];
     if (key === undefined) throw new SchedulerError("unknown_pod", `no pod at ${pod}`);
@@ -70,7 +85,7 @@ export class PodTable {
     for (let pod = this.#nodes.firstPod[node] ?? -1; pod >= 0; pod = this.nextOnNode[pod] ?? -1) yield pod;
   }
 
-  #link(pod: PodIndex, { identity }: PodClass, node: NodeIndex): void {
+  #link(pod: PodIndex, { identity, priority }: PodClass, node: NodeIndex): void {
     const onNode = this.#nodes.firstPod[node] ?? -1;
     this.nextOnNode[pod] = onNode;
     this.#previousOnNode[pod] = -1;
@@ -82,10 +97,11 @@ export class PodTable {
     if (ofIdentity >= 0) this.#previousOfIdentity[ofIdentity] = pod;
     identity.firstPod = pod;
     identity.pods++;
+    this.#priorities.set(priority, (this.#priorities.get(priority) ?? 0) + 1);
   }
 
   #unlink(pod: PodIndex): void {
-    const { identity } = this.classOf(pod);
+    const { identity, priority } = this.classOf(pod);
     const [next, previous] = [this.nextOnNode[pod] ?? -1, this.#previousOnNode[pod] ?? -1];
     if (next >= 0) this.#previousOnNode[next] = previous;
     if (previous >= 0) this.nextOnNode[previous] = next;
@@ -95,6 +111,9 @@ export class PodTable {
     if (previousOf >= 0) this.nextOfIdentity[previousOf] = nextOf;
     else identity.firstPod = nextOf;
     identity.pods--;
+    const left = (this.#priorities.get(priority) ?? 0) - 1;
+    if (left > 0) this.#priorities.set(priority, left);
+    else this.#priorities.delete(priority);
   }
 
   #grow(): void {

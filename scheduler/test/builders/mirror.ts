@@ -53,9 +53,18 @@ export class Mirror {
     this.#bound = this.#bound.filter((b) => podKey(b.pod) !== key);
   }
 
-  setTerminating(key: PodKey): void {
-    this.fleet.setTerminating(key);
-    for (const b of this.#bound) if (podKey(b.pod) === key) b.terminating = true;
+  setTerminating(key: PodKey, terminating = true): void {
+    this.fleet.setTerminating(key, terminating);
+    for (const b of this.#bound) if (podKey(b.pod) === key) b.terminating = terminating;
+  }
+
+  /** Gives a bound pod the specification of another; it keeps its name, its node and its age. */
+  update(key: PodKey, template: PodSpec): void {
+    for (const b of this.#bound) {
+      if (podKey(b.pod) !== key) continue;
+      b.pod = { ...template, namespace: b.pod.namespace, name: b.pod.name };
+      this.fleet.update(b.pod);
+    }
   }
 
   /** The same nodes and pods in a new fleet, nodes in another order. */
