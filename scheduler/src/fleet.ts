@@ -62,6 +62,21 @@ export class Fleet {
     return node === undefined ? [] : this.#state.removeNode(node);
   }
 
+  /** How many nodes there are. */
+  get size(): number {
+    return this.#state.nodes.count;
+  }
+
+  /** Grows with each change of the nodes, and of what is bound to them. */
+  get changes(): number {
+    return this.#state.log.head;
+  }
+
+  /** Grows whenever something may fit that did not before: a pod has left its node, or a node has changed. */
+  get freed(): number {
+    return this.#state.freed.head;
+  }
+
   nodeNames(): string[] {
     return [...this.#state.nodes.indexOf.keys()];
   }

@@ -2,75 +2,94 @@ import {
   type Explanation,
   Fleet,
   podKey as fleetKey,
-  type NodeSpec,
-  type PodSpec,
   type Profile,
   type RebalanceOptions,
   type RebalancePlan,
-  type Taint,
 } from "@forage/scheduler";
 import type { Logger } from "pino";
+import type { EventRecorder } from "../../events/event.ts";
 import { batches, type Piece } from "../../model/batches.ts";
 import { encodePod } from "../../model/codec.ts";
-import { conditionTaints } from "../../model/node-taints.ts";
-import { taintsFrom } from "../../model/pod-rules.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
-import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
-import { labelsOf } from "../../state/node-labels.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { Change, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
-import { endOf } from "../job/pod-state.ts";
 import { Loop } from "../loop.ts";
+import { ObjectFaults } from "../object-faults.ts";
 import { bindClaims, claimTiesOf } from "./claims.ts";
+import { FleetView, subjectOf } from "./fleet-view.ts";
+import { Intake } from "./intake.ts";
 import { Nominations } from "./nominations.ts";
+import { byImportance } from "./order.ts";
 import type { Unplaced } from "./unplaced.ts";
+import { type Waiting, WaitQueue } from "./wait-queue.ts";
 
 export interface PlacementControllerOptions {
   readonly store: Store;
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly events?: EventRecorder;
   /** Nothing is reconciled before it resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
   readonly profile: Profile;
   /** Takes note of why pods are not placed. */
   readonly unplaced: Unplaced;
+  /** Runs it soon, after what is being done now. Default: `setImmediate`. */
+  readonly defer?: (run: () => void) => void;
 }
 
-const key = "fleet";
-/** Some tens of milliseconds of work; in between heartbeats are heard and calls answered. */
-const placedAtOnce = 1_000;
+const LOOP_KEY = "fleet";
+/** Bindings that are written together: one transaction's worth of records. */
+const PLACED_AT_ONCE = 1_000;
+/** Nodes that may be asked before heartbeats are read and calls answered: about 10 ms of work. */
+const NODES_PER_TURN = 100_000;
+/** An explanation asks a node this many times as much as a search. */
+const EXPLAIN_COST = 5;
+/** Summaries that are brought up to date in one pass ask at most so many nodes. */
+const REFRESHED_NODES = 20_000;
 
 /** Binds pods to nodes. The fleet's state follows the view, change by change. */
 export class PlacementController {
   readonly #options: PlacementControllerOptions;
   readonly #fleet: Fleet;
+  readonly #faults: ObjectFaults;
+  readonly #view: FleetView;
+  readonly #queue: WaitQueue;
+  readonly #intake: Intake;
   readonly #nominations: Nominations;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
 
   constructor(options: PlacementControllerOptions) {
+    const { state, clock, log, events } = options;
     this.#options = options;
     this.#fleet = new Fleet({ profile: options.profile });
-    this.#nominations = new Nominations({
-      fleet: this.#fleet,
-      state: options.state,
-      nowMs: options.clock.nowMs,
-    });
+    this.#faults = new ObjectFaults({ loop: "placement", log, events });
+    this.#nominations = new Nominations({ fleet: this.#fleet, state, nowMs: clock.nowMs });
     this.#loop = new Loop({
       name: "placement",
-      reconcile: () => this.#placeAll(),
-      clock: options.clock,
-      log: options.log,
+      reconcile: () => this.#pass(),
+      clock,
+      log,
       started: options.started,
     });
-    for (const node of options.state.nodes()) this.#describe(node);
-    // In the order in which they were bound, so that a coordinator that starts anew chooses as the one before it.
-    for (const pod of options.state.pods().sort(byBinding)) this.#setPod(pod);
-    this.#unsubscribe = options.state.subscribe((changes) => this.#follow(changes));
-    this.#loop.wake(key);
+    this.#view = new FleetView({ state, fleet: this.#fleet, faults: this.#faults });
+    this.#queue = new WaitQueue({ fleet: this.#fleet, monotonicMs: clock.monotonicMs });
+    const { unplaced } = options;
+    this.#intake = new Intake({
+      state,
+      clock,
+      fleet: this.#fleet,
+      queue: this.#queue,
+      nominations: this.#nominations,
+      faults: this.#faults,
+      unplaced,
+    });
+    this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
+    this.#loop.wake(LOOP_KEY);
   }
 
   /** Which of the pods to stop so that the rest stay spread. */
@@ -87,7 +106,8 @@ export class PlacementController {
   /** Each node with what keeps the pod off it; undefined when it waits for something else than a node. */
   explain(pod: PodEntry): Explanation | undefined {
     const ties = claimTiesOf(pod, this.#options.state);
-    return ties.problem === undefined ? this.#fleet.explain(podSpecOf(pod.record, ties.nodes)) : undefined;
+    if (ties.problem !== undefined) return undefined;
+    return this.#faults.attempt(subjectOf(pod), () => this.#fleet.explain(podSpecOf(pod.record, ties.nodes)));
   }
 
   /** Moves that would make things better; makes none. */
@@ -101,83 +121,59 @@ export class PlacementController {
   }
 
   #follow(changes: readonly Change[]): void {
+    let wake = false;
     for (const change of changes) {
-      if (change.kind === "node") this.#setNode(change.before, change.after);
-      if (change.kind !== "pod") continue;
-      // A pod that stays after all counts in the spread again.
-      if (isLeaving(change.before) && !isLeaving(change.after))
-        this.#fleet.unbind(fleetKey(change.before.record));
-      if (change.after !== undefined) this.#setPod(change.after);
-      else if (change.before !== undefined) this.#removePod(change.before);
+      const reached = this.#view.follow(change);
+      const asked = this.#intake.follow(change);
+      wake ||= asked || (reached && this.#queue.size > 0);
     }
-    this.#loop.wake(key);
+    if (wake) this.#loop.wake(LOOP_KEY);
   }
 
-  #setNode(before: NodeEntry | undefined, after: NodeEntry | undefined): void {
-    if (after === undefined) {
-      if (before !== undefined) this.#fleet.removeNode(before.name);
-      return;
-    }
-    if (before !== undefined && !placementChanged(before, after)) return;
-    this.#describe(after);
-    for (const pod of this.#options.state.podsOnNode(after.name).sort(byBinding)) this.#setPod(pod);
-  }
-
-  #describe(node: NodeEntry): void {
-    const spec = nodeSpecOf(node);
-    try {
-      this.#fleet.setNode(spec);
-    } catch (err) {
-      // What a node says of itself must not keep pods from all others.
-      this.#options.log.error(
-        { node: node.name, err },
-        "node has amounts that can't be read: it takes no pods",
-      );
-      this.#fleet.setNode({ ...spec, allocatable: {} });
-    }
-  }
-
-  #setPod(pod: PodEntry): void {
-    const name = fleetKey(pod.record);
-    const { node } = pod.record;
-    if (node === "" || this.#options.state.node(node) === undefined) return;
-    const bound = this.#fleet.nodeOf(name);
-    // What it used is free again, though its record stays for the logs.
-    if (pod.record.job !== undefined && endOf(pod) !== undefined) {
-      if (bound !== undefined) this.#fleet.unbind(name);
-      return;
-    }
-    if (bound !== undefined && bound !== node) this.#fleet.unbind(name);
-    if (bound !== node) this.#fleet.bind(podSpecOf(pod.record), node);
-    if (isLeaving(pod)) this.#fleet.setTerminating(name);
-  }
-
-  #removePod(pod: PodEntry): void {
-    this.#fleet.unbind(fleetKey(pod.record));
-    this.#options.unplaced.clear(pod.record.uid);
-    this.#nominations.forget(pod.record.uid);
-  }
-
-  async #placeAll(): Promise<undefined> {
-    const waiting = this.#options.state.unboundPods().sort(byImportance);
+  /** One pass over the pods that may have a node now. */
+  async #pass(): Promise<number | undefined> {
+    const turn = new Turn(this.#options.defer ?? setImmediate);
+    await this.#intake.take(() => turn.spend(NODES_PER_POD));
+    const due = this.#queue.takeDue().sort((a, b) => byImportance(a.pod, b.pod));
+    const { freed } = this.#fleet;
     const open = new Set<Binding>();
-    const pass: Pass = { claims: new Set(), stops: [], again: false };
+    const pass: Pass = { claims: new Set(), stops: new Map(), nominated: [], again: false, done: 0 };
     try {
-      for (let first = 0; first < waiting.length; first += placedAtOnce) {
-        const placed = waiting
-          .slice(first, first + placedAtOnce)
-          .flatMap((pod) => (this.#isAsItWas(pod) ? (this.#place(pod, pass) ?? []) : []));
-        for (const binding of placed) open.add(binding);
-        for (const part of batches(placed)) {
-          if (await this.#write(part)) for (const binding of part) open.delete(binding);
-        }
-      }
-      for (const part of batches(pass.stops)) await this.#write(part);
+      while (pass.done < due.length) await this.#placeSome(due, pass, open, turn);
+      // A stop that fails has been decided by what is no longer so: those that it was for are tried again.
+      let stopped = true;
+      for (const part of batches([...pass.stops.values()])) stopped = (await this.#write(part)) && stopped;
+      if (stopped) pass.nominated = [];
+      else pass.again = true;
     } finally {
       this.#takeBack(open);
+      for (const { pod } of open) this.#queue.retry(pod.record.uid);
+      for (const { pod } of due.slice(pass.done)) this.#queue.retry(pod.record.uid);
+      // Their victims may not have been stopped.
+      for (const uid of pass.nominated) this.#queue.retry(uid);
     }
-    if (open.size > 0 || pass.again) this.#loop.wake(key);
-    return undefined;
+    // A pod that gave up the place it held has made room for those that had their turn before it.
+    if (open.size > 0 || pass.again || this.#fleet.freed !== freed) this.#loop.wake(LOOP_KEY);
+    await this.#refresh(turn);
+    const nextMs = Math.min(this.#queue.nextMs() ?? Number.POSITIVE_INFINITY, this.#intake.nextMs());
+    return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
+  }
+
+  /** Places pods until enough are bound to be written, and writes them. */
+  async #placeSome(due: readonly Waiting[], pass: Pass, open: Set<Binding>, turn: Turn): Promise<void> {
+    const placed: Binding[] = [];
+    for (; pass.done < due.length && placed.length < PLACED_AT_ONCE && !turn.isOver; pass.done++) {
+      const waiting = due[pass.done];
+      if (waiting === undefined || !this.#isAsItWas(waiting.pod)) continue;
+      turn.spendNow(NODES_PER_POD + (this.#queue.isHopeless(waiting.pod.record.uid) ? 0 : this.#fleet.size));
+      const binding = this.#try(waiting, pass, turn);
+      if (binding === undefined) continue;
+      placed.push(binding);
+      open.add(binding);
+    }
+    for (const part of batches(placed))
+      if (await this.#write(part)) for (const binding of part) open.delete(binding);
+    await turn.spend(0);
   }
 
   /** While others were written it may have been stopped; that has woken the loop again. */
@@ -185,29 +181,44 @@ export class PlacementController {
     return this.#options.state.pod(record.namespace, record.name)?.revision === revision;
   }
 
-  /** Binds the pod in the fleet's state; what writes that down is still to be done. */
-  #place(pod: PodEntry, pass: Pass): Binding | undefined {
-    const { unplaced, clock, state } = this.#options;
-    const ties = claimTiesOf(pod, state);
-    this.#nominations.release(pod);
-    if (ties.problem !== undefined) {
-      unplaced.set(pod, ties.problem);
+  #try(waiting: Waiting, pass: Pass, turn: Turn): Binding | undefined {
+    const { pod } = waiting;
+    const { uid } = pod.record;
+    try {
+      // Another pod of its class has just had no node: this one has none either.
+      if (this.#queue.isHopeless(uid)) return this.#noteWhy(waiting, turn);
+      return this.#place(waiting, pass, turn);
+    } catch (error) {
+      // Its error must not keep other pods from their nodes. What of it has reached the fleet is taken back.
+      this.#fleet.unbind(fleetKey(pod.record));
+      this.#nominations.forget(uid);
+      this.#intake.reject(pod, error);
       return undefined;
     }
+  }
+
+  /** Binds the pod in the fleet's state; what writes that down is still to be done. */
+  #place({ pod, spec }: Waiting, pass: Pass, turn: Turn): Binding | undefined {
+    const { unplaced, clock, state } = this.#options;
+    const { uid } = pod.record;
+    const ties = claimTiesOf(pod, state);
+    this.#nominations.release(pod);
     // Another pod takes the same claim to its node right now: where that is shows at the next look.
     if (ties.unbound.some((claim) => pass.claims.has(claim.key))) {
+      this.#nominations.forget(uid);
+      this.#queue.release(uid);
+      this.#queue.retry(uid);
       pass.again = true;
       return undefined;
     }
-    const left = state.drainingPods(pod.workloadKey).map(({ record }) => record.node);
-    const spec = podSpecOf(pod.record, ties.nodes, left);
     const node = this.#fleet.schedule(spec);
     if (node === undefined) {
-      this.#makeRoom(pod, spec, pass);
+      this.#makeRoom({ pod, spec }, pass, turn);
       return undefined;
     }
-    this.#nominations.forget(pod.record.uid);
-    unplaced.clear(pod.record.uid);
+    this.#nominations.forget(uid);
+    this.#queue.placed(uid);
+    unplaced.clear(uid);
     for (const claim of ties.unbound) pass.claims.add(claim.key);
     const value = encodePod({ ...pod.record, node, boundAt: toTimestamp(clock.nowMs()) });
     const claims = bindClaims(ties, node);
@@ -219,20 +230,55 @@ export class PlacementController {
     };
   }
 
-  #makeRoom(pod: PodEntry, spec: PodSpec, pass: Pass): void {
+  #makeRoom({ pod, spec }: Waiting, pass: Pass, turn: Turn): void {
     const { unplaced, log } = this.#options;
+    const { uid } = pod.record;
     const preempting = this.#nominations.preempt(pod, spec);
     if (preempting === undefined) {
-      unplaced.set(pod, this.#fleet.explain(spec).summary);
+      this.#queue.failed(uid);
+      this.#noteWhy({ pod, spec }, turn);
       return;
     }
+    this.#queue.nominate(uid, this.#nominations.nodeFor(uid) ?? "");
     if (preempting.stops.length > 0) {
       log.info({ pod: pod.record.name, victims: preempting.stops.length }, preempting.message);
       // Its time to find a node begins anew: the room is on its way.
-      unplaced.clear(pod.record.uid);
+      unplaced.clear(uid);
+      pass.nominated.push(uid);
     }
     unplaced.set(pod, preempting.message);
-    pass.stops.push(...preempting.stops);
+    for (const { key, piece } of preempting.stops) pass.stops.set(key, piece);
+  }
+
+  /** The pod has no node, for the reason that is known of its class. */
+  #noteWhy(waiting: Waiting, turn: Turn): undefined {
+    const { uid } = waiting.pod.record;
+    if (this.#queue.summaryOf(uid) === undefined) this.#explain(waiting, turn);
+    this.#options.unplaced.set(waiting.pod, this.#queue.summaryOf(uid) ?? "");
+  }
+
+  /** Notes why the pods of one class have no node. */
+  #explain({ pod, spec }: Waiting, turn: Turn): void {
+    turn.spendNow(this.#fleet.size * EXPLAIN_COST);
+    const { summary } = this.#fleet.explain(spec);
+    for (const { pod: other } of this.#queue.explain(pod.record.uid, summary))
+      if (this.#options.unplaced.get(other.record.uid) !== undefined)
+        this.#options.unplaced.set(other, summary);
+  }
+
+  /** Brings some of the reasons up to date that pods wait for a node. */
+  async #refresh(turn: Turn): Promise<void> {
+    let nodes = 0;
+    for (const waiting of this.#queue.outdated()) {
+      if (nodes > 0 && nodes + this.#fleet.size > REFRESHED_NODES) return;
+      nodes += this.#fleet.size;
+      try {
+        this.#explain(waiting, turn);
+      } catch (error) {
+        this.#intake.reject(waiting.pod, error);
+      }
+      await turn.spend(0);
+    }
   }
 
   async #write(part: readonly (Piece | Binding)[]): Promise<boolean> {
@@ -256,63 +302,50 @@ export class PlacementController {
   }
 }
 
-function isLeaving(pod: PodEntry | undefined): pod is PodEntry {
-  return pod?.record.stoppingSince !== undefined || pod?.record.drainingSince !== undefined;
-}
+/** What handling a pod costs beside asking nodes, as a number of nodes. */
+const NODES_PER_POD = 20;
 
 interface Binding extends Piece {
   readonly pod: PodEntry;
   readonly node: string;
 }
 
-/** One look at all pods that wait. */
+/** One pass over pods that wait. */
 interface Pass {
   /** Claims that pods take along in it. */
   readonly claims: Set<string>;
-  readonly stops: Piece[];
+  /** By key of the pod to stop: two that wait may need the same one gone. */
+  readonly stops: Map<string, Piece>;
+  /** Uids of pods for which others are to be stopped. */
+  nominated: string[];
   again: boolean;
+  /** How many of the pods have had their turn. */
+  done: number;
 }
 
-/** The most important first, then the oldest; those made at one time by name, as in `byBinding`. */
-function byImportance(a: PodEntry, b: PodEntry): number {
-  return b.record.priority - a.record.priority || createdMs(a) - createdMs(b) || (a.key < b.key ? -1 : 1);
-}
+/** A share of the process's time, counted by the nodes that are asked. */
+class Turn {
+  readonly #defer: (run: () => void) => void;
+  #nodes = 0;
 
-/** As far as the records tell; pods that were bound at one time were so by their importance. */
-function byBinding(a: PodEntry, b: PodEntry): number {
-  const boundMs = (pod: PodEntry): number => toEpochMs(pod.record.boundAt) ?? 0;
-  return boundMs(a) - boundMs(b) || byImportance(a, b);
-}
+  constructor(defer: (run: () => void) => void) {
+    this.#defer = defer;
+  }
 
-function createdMs(pod: PodEntry): number {
-  return toEpochMs(pod.record.createdAt) ?? 0;
-}
+  get isOver(): boolean {
+    return this.#nodes >= NODES_PER_TURN;
+  }
 
-/** Heartbeats change a node's entry often; placement only cares for these. */
-function placementChanged(a: NodeEntry, b: NodeEntry): boolean {
-  return (
-    a.health.ready !== b.health.ready ||
-    a.report !== b.report ||
-    a.record.unschedulable !== b.record.unschedulable ||
-    a.record.taints !== b.record.taints ||
-    a.record.labels !== b.record.labels
-  );
-}
+  spendNow(nodes: number): void {
+    this.#nodes += nodes;
+  }
 
-function nodeSpecOf(node: NodeEntry): NodeSpec {
-  const report = node.report?.report;
-  return {
-    name: node.name,
-    labels: labelsOf(node),
-    allocatable: report?.allocatable ?? {},
-    runtimeClasses: report?.runtimeClasses ?? [],
-    unschedulable: node.record.unschedulable,
-    taints: taintsOf(node),
-  };
-}
-
-/** What operators put on it; and one of a kind of what its conditions call for, however many these are. */
-function taintsOf(node: NodeEntry): Taint[] {
-  const called = conditionTaints(node).filter(({ effect }) => effect === "NoSchedule");
-  return [...taintsFrom(node.record.taints), ...taintsFrom(called)];
+  /** Lets others have the process once the share is used up. */
+  async spend(nodes: number): Promise<void> {
+    this.#nodes += nodes;
+    if (!this.isOver) return;
+    this.#nodes = 0;
+    const defer = this.#defer;
+    await new Promise<void>((resolve) => defer(resolve));
+  }
 }

@@ -19,8 +19,8 @@ export interface NominationsOptions {
 /** What is to happen so that a pod gets room. */
 export interface Preempting {
   readonly message: string;
-  /** Less important pods to stop now; none while those of before are still stopping. */
-  readonly stops: readonly Piece[];
+  /** Less important pods to stop now; none while those chosen before are still stopping. */
+  readonly stops: readonly { readonly key: string; readonly piece: Piece }[];
 }
 
 /**
@@ -31,17 +31,39 @@ export class Nominations {
   readonly #options: NominationsOptions;
   /** By uid of the pod that waits. */
   readonly #nominations = new Map<string, Nomination>();
+  /** Uids of the pods that wait, by uid of a pod that is stopped for them. */
+  readonly #waitingFor = new Map<string, Set<string>>();
 
   constructor(options: NominationsOptions) {
     this.#options = options;
   }
 
-  /** Before the pod is scheduled anew: gives up the place that it held. */
+  /** The node on which the pod holds a place. */
+  nodeFor(uid: string): string | undefined {
+    return this.#nominations.get(uid)?.node;
+  }
+
+  /** Uids of pods that hold a place on the node. */
+  on(node: string): string[] {
+    return [...this.#nominations].flatMap(([uid, nomination]) => (nomination.node === node ? [uid] : []));
+  }
+
+  /** Uids of the pods that wait until this one is gone. */
+  waitingFor(victimUid: string): readonly string[] {
+    return [...(this.#waitingFor.get(victimUid) ?? [])];
+  }
+
+  /** Before the pod is scheduled again: gives up the place that it held. */
   release({ record }: PodEntry): void {
     if (this.#nominations.has(record.uid)) this.#options.fleet.unbind(fleetKey(record));
   }
 
   forget(uid: string): void {
+    for (const { record } of this.#nominations.get(uid)?.victims ?? []) {
+      const waiting = this.#waitingFor.get(record.uid);
+      waiting?.delete(uid);
+      if (waiting?.size === 0) this.#waitingFor.delete(record.uid);
+    }
     this.#nominations.delete(uid);
   }
 
@@ -50,30 +72,34 @@ export class Nominations {
     const { fleet, state } = this.#options;
     const before = this.#nominations.get(pod.record.uid);
     const left = (before?.victims ?? []).filter((victim) => isStopping(victim, state));
-    if (before !== undefined && left.length > 0 && fleet.nodeNames().includes(before.node)) {
+    if (before !== undefined && left.length > 0 && state.node(before.node) !== undefined) {
       fleet.bind(spec, before.node);
       return { message: waitingFor(left, before.node), stops: [] };
     }
-    this.#nominations.delete(pod.record.uid);
-    if (!this.#outranksAny(spec)) return undefined;
+    this.forget(pod.record.uid);
+    const { priority = 0, preemptionPolicy } = spec;
+    if (preemptionPolicy === "Never" || !fleet.hasPodsBelow(priority)) return undefined;
     const found = fleet.preempt(spec);
     if (found === undefined) return undefined;
     const byKey = new Map(state.podsOnNode(found.node).map((it) => [fleetKey(it.record) as string, it]));
     const victims = found.victims.map((key) => byKey.get(key)).filter((it) => it !== undefined);
-    // One of them only holds a place: it is more important pods' turn first, and then it shows.
+    // A victim that only holds a place can't be stopped: its own preemption comes first.
     if (victims.length < found.victims.length) return undefined;
-    this.#nominations.set(pod.record.uid, { node: found.node, victims });
+    this.#nominate(pod.record.uid, { node: found.node, victims });
     fleet.bind(spec, found.node);
     const running = victims.filter(({ record }) => record.stoppingSince === undefined);
     return {
       message: waitingFor(victims, found.node),
-      stops: running.map((victim) => this.#stop(victim, pod)),
+      stops: running.map((victim) => ({ key: victim.key, piece: this.#stop(victim, pod) })),
     };
   }
 
-  #outranksAny({ priority = 0, preemptionPolicy }: PodSpec): boolean {
-    if (preemptionPolicy === "Never") return false;
-    return this.#options.state.pods().some(({ record }) => record.node !== "" && record.priority < priority);
+  #nominate(uid: string, nomination: Nomination): void {
+    this.#nominations.set(uid, nomination);
+    for (const { record } of nomination.victims) {
+      const waiting = this.#waitingFor.get(record.uid) ?? new Set();
+      this.#waitingFor.set(record.uid, waiting.add(uid));
+    }
   }
 
   #stop({ key, revision, record }: PodEntry, by: PodEntry): Piece {

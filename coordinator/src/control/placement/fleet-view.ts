@@ -1,0 +1,155 @@
+import { isDeepStrictEqual } from "node:util";
+import { type Fleet, podKey as fleetKey, type NodeSpec, type PodSpec, type Taint } from "@forage/scheduler";
+import { conditionTaints } from "../../model/node-taints.ts";
+import { taintsFrom } from "../../model/pod-rules.ts";
+import { podSpecOf } from "../../model/pod-spec.ts";
+import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
+import { labelsOf } from "../../state/node-labels.ts";
+import type { State } from "../../state/state.ts";
+import { endOf } from "../job/pod-state.ts";
+import type { ObjectFaults } from "../object-faults.ts";
+import { byBinding } from "./order.ts";
+
+export interface FleetViewOptions {
+  readonly state: State;
+  readonly fleet: Fleet;
+  readonly faults: ObjectFaults;
+}
+
+/** Keeps the scheduler's fleet equal to the nodes and bound pods of the cluster view. */
+export class FleetView {
+  readonly #options: FleetViewOptions;
+
+  constructor(options: FleetViewOptions) {
+    const { state } = options;
+    this.#options = options;
+    for (const node of state.nodes()) this.#describe(node);
+    // In the order in which they were bound, so that a restarted coordinator chooses as the one before it.
+    for (const pod of state.pods().sort(byBinding)) this.#setPod(pod);
+  }
+
+  /** Returns whether the change has reached the fleet. */
+  follow(change: Change): boolean {
+    if (change.kind === "node") return this.#setNode(change.before, change.after);
+    if (change.kind !== "pod") return false;
+    const { before, after } = change;
+    if (after !== undefined) return this.#followPod(before, after);
+    if (before === undefined) return false;
+    const pod = subjectOf(before);
+    this.#options.faults.clear(pod);
+    return this.#options.fleet.unbind(fleetKey(before.record));
+  }
+
+  #followPod(before: PodEntry | undefined, after: PodEntry): boolean {
+    const { fleet } = this.#options;
+    const { node } = after.record;
+    // A status matters only where it says that a job's pod has ended.
+    if (before?.record === after.record && isOver(before) === isOver(after)) return false;
+    if (node === "")
+      return before !== undefined && before.record.node !== "" && fleet.unbind(fleetKey(after.record));
+    return this.#setPod(after);
+  }
+
+  #setNode(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
+    const { fleet, state, faults } = this.#options;
+    if (after === undefined) {
+      if (before === undefined) return false;
+      faults.clear(nodeSubject(before));
+      fleet.removeNode(before.name);
+      return true;
+    }
+    // Heartbeats change a node's entry often; placement depends on little of it.
+    if (before !== undefined && !mayDiffer(before, after)) return false;
+    if (before !== undefined && isDeepStrictEqual(nodeSpecOf(before), nodeSpecOf(after))) return false;
+    this.#describe(after);
+    if (before === undefined)
+      for (const pod of state.podsOnNode(after.name).sort(byBinding)) this.#setPod(pod);
+    return true;
+  }
+
+  #describe(node: NodeEntry): void {
+    const { fleet, faults } = this.#options;
+    const spec = nodeSpecOf(node);
+    const subject = nodeSubject(node);
+    try {
+      const left = fleet.setNode(spec);
+      if (left.length === 0) faults.clear(subject);
+      else faults.report(subject, new Error(tooManyResources(left)));
+    } catch (error) {
+      // A node with amounts that can't be read takes no pods; the others go on.
+      faults.report(subject, error);
+      fleet.setNode({ ...spec, allocatable: {} });
+    }
+  }
+
+  #setPod(pod: PodEntry): boolean {
+    const { fleet, state, faults } = this.#options;
+    const name = fleetKey(pod.record);
+    const { node } = pod.record;
+    const bound = fleet.nodeOf(name);
+    if (node === "") return false;
+    if (isOver(pod) || state.node(node) === undefined) return fleet.unbind(name);
+    if (bound !== undefined && bound !== node) fleet.unbind(name);
+    const set = (spec: PodSpec): void => {
+      if (bound === node) fleet.update(spec);
+      else fleet.bind(spec, node);
+    };
+    try {
+      set(podSpecOf(pod.record));
+    } catch (error) {
+      faults.report(subjectOf(pod), error);
+      // It has been bound before, so it is on the node: it counts as one pod whose requests are not known.
+      set({ namespace: pod.record.namespace, name: pod.record.name, containers: [] });
+    }
+    fleet.setTerminating(name, isLeaving(pod));
+    return true;
+  }
+}
+
+export function subjectOf({ record }: PodEntry): { kind: "pod"; namespace: string; name: string } {
+  return { kind: "pod", namespace: record.namespace, name: record.name };
+}
+
+function nodeSubject({ name }: NodeEntry): { kind: "node"; namespace: ""; name: string } {
+  return { kind: "node", namespace: "", name };
+}
+
+/** Names in a message. */
+const MAX_NAMED = 3;
+
+function tooManyResources(left: readonly string[]): string {
+  const named = left.slice(0, MAX_NAMED).join(", ");
+  const more = left.length > MAX_NAMED ? ` and ${left.length - MAX_NAMED} more` : "";
+  return `it offers more extended resources than are counted; left out: ${named}${more}`;
+}
+
+/** A job's pod that has ended uses nothing, though its record stays for the logs. */
+function isOver(pod: PodEntry): boolean {
+  return pod.record.job !== undefined && endOf(pod) !== undefined;
+}
+
+function isLeaving(pod: PodEntry): boolean {
+  return pod.record.stoppingSince !== undefined || pod.record.drainingSince !== undefined;
+}
+
+function mayDiffer(a: NodeEntry, b: NodeEntry): boolean {
+  return a.health.ready !== b.health.ready || a.report !== b.report || a.record !== b.record;
+}
+
+function nodeSpecOf(node: NodeEntry): NodeSpec {
+  const report = node.report?.report;
+  return {
+    name: node.name,
+    labels: labelsOf(node),
+    allocatable: report?.allocatable ?? {},
+    runtimeClasses: report?.runtimeClasses ?? [],
+    unschedulable: node.record.unschedulable,
+    taints: taintsOf(node),
+  };
+}
+
+/** What operators put on it; and one of a kind of what its conditions call for, however many these are. */
+function taintsOf(node: NodeEntry): Taint[] {
+  const called = conditionTaints(node).filter(({ effect }) => effect === "NoSchedule");
+  return [...taintsFrom(node.record.taints), ...taintsFrom(called)];
+}

@@ -1,0 +1,191 @@
+import type { Fleet } from "@forage/scheduler";
+import { podSpecOf } from "../../model/pod-spec.ts";
+import type { Change, PodEntry } from "../../state/entries.ts";
+import type { State } from "../../state/state.ts";
+import type { Clock } from "../clock.ts";
+import type { ObjectFaults } from "../object-faults.ts";
+import { claimTiesOf } from "./claims.ts";
+import { subjectOf } from "./fleet-view.ts";
+import type { Nominations } from "./nominations.ts";
+import type { Unplaced } from "./unplaced.ts";
+import type { WaitQueue } from "./wait-queue.ts";
+
+export interface IntakeOptions {
+  readonly state: State;
+  readonly clock: Clock;
+  readonly fleet: Fleet;
+  readonly queue: WaitQueue;
+  readonly nominations: Nominations;
+  readonly faults: ObjectFaults;
+  readonly unplaced: Unplaced;
+}
+
+interface Failed {
+  readonly pod: PodEntry;
+  readonly failures: number;
+  retryAtMs: number;
+}
+
+/** A pod whose handling failed is tried again after the first, doubling up to the second. */
+const RETRY_MIN_MS = 1_000;
+const RETRY_MAX_MS = 300_000;
+
+/**
+ * Decides which pods wait for a node, and with which demands: it reads the pod, its claims and what is known of its workload, and keeps
+ * the queue up to date. A pod that can't be handled stays outside until it changes or its back-off is over.
+ */
+export class Intake {
+  readonly #options: IntakeOptions;
+  /** By key: pods to read again. */
+  readonly #unread = new Map<string, PodEntry>();
+  /** By uid: pods whose handling failed. */
+  readonly #failed = new Map<string, Failed>();
+  /** By workload: its pods that wait by key, as their demands change with the pods that leave. */
+  readonly #waiting = new Map<string, Map<string, PodEntry>>();
+
+  constructor(options: IntakeOptions) {
+    this.#options = options;
+    for (const pod of options.state.unboundPods()) this.#read(pod);
+  }
+
+  /** Returns whether there is something to do. */
+  follow(change: Change): boolean {
+    switch (change.kind) {
+      case "pod":
+        return this.#followPod(change.before, change.after);
+      case "object": {
+        const name = (change.after ?? change.before)?.name;
+        if (name?.kind !== "claim") return false;
+        const waiting = this.#options.state.podsReferring(name).filter(isWaiting);
+        for (const pod of waiting) this.#unread.set(pod.key, pod);
+        return waiting.length > 0;
+      }
+      case "node": {
+        const { queue, nominations } = this.#options;
+        const uids = nominations.on((change.after ?? change.before)?.name ?? "");
+        for (const uid of uids) queue.retry(uid);
+        return uids.length > 0;
+      }
+      default:
+        return false;
+    }
+  }
+
+  /** Reads what has changed into the queue. `spend` is awaited for each pod. */
+  async take(spend: () => Promise<void>): Promise<void> {
+    const nowMs = this.#options.clock.monotonicMs();
+    for (const failed of this.#failed.values()) {
+      if (failed.retryAtMs > nowMs) continue;
+      failed.retryAtMs = Number.POSITIVE_INFINITY;
+      this.#unread.set(failed.pod.key, failed.pod);
+    }
+    for (const [key, { record }] of this.#unread) {
+      this.#unread.delete(key);
+      const pod = this.#options.state.pod(record.namespace, record.name);
+      if (pod !== undefined && isWaiting(pod)) this.#enqueue(pod);
+      await spend();
+    }
+  }
+
+  /** The pod can't be handled: it is reported, and tried again later. */
+  reject(pod: PodEntry, error: unknown): void {
+    const { queue, unplaced, faults, clock } = this.#options;
+    const { uid } = pod.record;
+    const failures = (this.#failed.get(uid)?.failures ?? 0) + 1;
+    const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(20, failures - 1));
+    this.#failed.set(uid, { pod, failures, retryAtMs: clock.monotonicMs() + backOffMs });
+    queue.delete(uid);
+    faults.report(subjectOf(pod), error);
+    unplaced.set(pod, `it can't be scheduled: ${error instanceof Error ? error.message : String(error)}`);
+  }
+
+  /** Milliseconds until a pod that failed is tried again. */
+  nextMs(): number {
+    let atMs = Number.POSITIVE_INFINITY;
+    for (const { retryAtMs } of this.#failed.values()) atMs = Math.min(atMs, retryAtMs);
+    return Math.max(1, atMs - this.#options.clock.monotonicMs());
+  }
+
+  #followPod(before: PodEntry | undefined, after: PodEntry | undefined): boolean {
+    if (before?.record === after?.record) return false;
+    const woken = this.#wakeNominated(before, after);
+    // A pod that leaves its node keeps its successor from going there.
+    const leaving = leavingNode(before) !== leavingNode(after);
+    const siblings = leaving ? this.#waiting.get((after ?? before)?.workloadKey ?? "") : undefined;
+    for (const [key, pod] of siblings ?? []) this.#unread.set(key, pod);
+    if (after !== undefined && isWaiting(after)) {
+      this.#read(after);
+      return true;
+    }
+    if (before !== undefined && isWaiting(before)) this.#forget(before, after);
+    return woken || (siblings?.size ?? 0) > 0;
+  }
+
+  /** One that others wait for has been stopped or is gone, or has turned out to stay. */
+  #wakeNominated(before: PodEntry | undefined, after: PodEntry | undefined): boolean {
+    const { queue, nominations } = this.#options;
+    const uids = before === undefined ? [] : nominations.waitingFor(before.record.uid);
+    // The stop that was asked for is no news.
+    if (before?.record.stoppingSince === undefined && after?.record.stoppingSince !== undefined) return false;
+    for (const uid of uids) queue.retry(uid);
+    return uids.length > 0;
+  }
+
+  #read(pod: PodEntry): void {
+    this.#unread.set(pod.key, pod);
+    // It has changed, and what was wrong with it perhaps with it.
+    this.#failed.delete(pod.record.uid);
+    const siblings = this.#waiting.get(pod.workloadKey) ?? new Map();
+    this.#waiting.set(pod.workloadKey, siblings.set(pod.key, pod));
+  }
+
+  #forget(pod: PodEntry, after: PodEntry | undefined): void {
+    const { queue, nominations, unplaced, faults } = this.#options;
+    const { uid } = pod.record;
+    const siblings = this.#waiting.get(pod.workloadKey);
+    siblings?.delete(pod.key);
+    if (siblings?.size === 0) this.#waiting.delete(pod.workloadKey);
+    this.#unread.delete(pod.key);
+    this.#failed.delete(uid);
+    // A place that is held for a pod that is bound now has become its own.
+    if (after?.record.node === undefined || after.record.node === "") nominations.release(pod);
+    nominations.forget(uid);
+    queue.delete(uid);
+    faults.clear(subjectOf(pod));
+    unplaced.clear(uid);
+  }
+
+  #enqueue(pod: PodEntry): void {
+    const { state, fleet, queue, nominations, unplaced } = this.#options;
+    const { uid } = pod.record;
+    try {
+      const ties = claimTiesOf(pod, state);
+      if (ties.problem !== undefined) {
+        nominations.release(pod);
+        nominations.forget(uid);
+        queue.delete(uid);
+        unplaced.set(pod, ties.problem);
+        return;
+      }
+      const left = state.drainingPods(pod.workloadKey).map(({ record }) => record.node);
+      const spec = podSpecOf(pod.record, ties.nodes, left);
+      queue.set(pod, spec, fleet.classKey(spec));
+      const summary = queue.isHopeless(uid) ? queue.summaryOf(uid) : undefined;
+      if (summary !== undefined) unplaced.set(pod, summary);
+    } catch (error) {
+      nominations.release(pod);
+      nominations.forget(uid);
+      this.reject(pod, error);
+    }
+  }
+}
+
+function isWaiting({ record }: PodEntry): boolean {
+  return record.node === "" && record.stoppingSince === undefined;
+}
+
+/** The node that a pod is about to leave, while it has not been stopped. */
+function leavingNode(pod: PodEntry | undefined): string | undefined {
+  if (pod?.record.drainingSince === undefined || pod.record.stoppingSince !== undefined) return undefined;
+  return pod.record.node;
+}
