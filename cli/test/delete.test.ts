@@ -54,6 +54,26 @@ describe("delete", () => {
     ]);
   });
 
+  test("by labels that the coordinator does not compare: by the names that they select", async () => {
+    const labelled = [
+      aResource({ labels: { app: "web" } }),
+      aResource({ name: "api", labels: { app: "api" } }),
+    ];
+    fake.answers.listResources = () => ({ resources: labelled });
+    await forage("delete -l tier=front,app!=web -n shop");
+    assert.deepEqual(fake.requests("listResources"), [{ namespace: "shop", labels: { tier: "front" } }]);
+    assert.deepEqual(fake.requests("delete"), [
+      {
+        namespace: "shop",
+        resources: [{ namespace: "shop", kind: "container_service", name: "api" }],
+        labels: {},
+        all: false,
+      },
+    ]);
+    assert.match((await forage("delete -l app=web,!app")).stderr, /there was nothing left to delete/);
+    assert.equal(fake.requests("delete").length, 1);
+  });
+
   test("by manifest: what is not there is passed over", async () => {
     const { exitCode } = await forage("delete -f -", `${hello}  - {name: gone, service: {}}\n`);
     assert.equal(exitCode, 0);
@@ -81,7 +101,7 @@ describe("delete", () => {
       assert.match((await forage(line)).stderr, /give exactly one of/, line);
     }
     assert.match((await forage("delete web")).stderr, /"web" is not KIND\/NAME/);
-    assert.match((await forage("delete -l app")).stderr, /"app" is not KEY=VALUE/);
+    assert.match((await forage("delete -l app>1")).stderr, /"app>1" is no selector/);
     assert.deepEqual(fake.calls, []);
   });
 

@@ -95,8 +95,32 @@ describe("get", () => {
   });
 
   test("flags that would do nothing are refused", async () => {
-    assert.match((await forage("get nodes -l a=b")).stderr, /nodes can't be chosen by label/);
+    assert.match((await forage("get endpoints -l a=b")).stderr, /endpoints can't be chosen by label/);
     assert.match((await forage("get cs --node n1")).stderr, /--node is for pods/);
+  });
+
+  test("a name stands behind its kind, with a space or a slash", async () => {
+    fake.answers.listPods = ({ name }) => ({ pods: [aPod({ name })] });
+    for (const line of ["get pod web-7 -o name", "get pod/web-7 -o name", "get pods/web-7 -o name"])
+      assert.equal((await forage(line)).stdout, "pod/web-7\n", line);
+    assert.match((await forage("get pod/a b")).stderr, /"pod\/a" names one already: leave "b" out/);
+    for (const target of ["pod/", "/a", "pod/a/b"])
+      assert.match((await forage(`get ${target}`)).stderr, /is not KIND\/NAME/, target);
+  });
+
+  test("labels select what the coordinator and the command compare", async () => {
+    fake.answers.listPods = () => ({
+      pods: [aPod({ labels: { app: "web" } }), aPod({ name: "api-1", labels: { app: "api" } })],
+    });
+    const arguments_ = ["get", "pods", "-o", "name", "-l", "tier=front", "-l", "app in (api, db),!old"];
+    assert.equal((await runCommand(arguments_, { env: fake.env })).stdout, "pod/api-1\n");
+    assert.deepEqual(fake.requests("listPods"), [
+      { namespace: "default", labels: { tier: "front" }, workload: "", node: "", name: "" },
+    ]);
+    assert.match((await forage("get pods -l app>1")).stderr, /--label: "app>1" is no selector such as/);
+    fake.answers.listNodes = () => ({ nodes: [aNode({ labels: { zone: "a" } })] });
+    assert.equal((await forage("get nodes -l zone=a -o name")).stdout, "node/n1\n");
+    assert.equal((await forage("get nodes -l zone!=a")).stderr, "no node has these labels\n");
   });
 
   test("pods with what troubles them", async () => {
@@ -282,6 +306,8 @@ describe("describe", () => {
     });
     fake.answers.getRollout = () => aRollout([{ message: "2/2 ready" }]);
     const { stdout } = await forage("describe cs/web");
+    assert.equal((await forage("describe cs web")).stdout, stdout);
+    assert.match((await forage("describe cs/web api")).stderr, /names one already: leave "api" out/);
     assert.match(stdout, /\nReady: +2\/2\n/);
     assert.match(stdout, /\nRollout:\n {4}rollout r-1 done: 1 resource\n {4}done: 2\/2 ready\n/);
     assert.match(stdout, /\nPods:\n {2}POD .*\n {2}web-a .*\n {2}web-b .*\n/);

@@ -25,6 +25,10 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
       /container_service {2}web {3}0\/2 .*\nservice {12}web {3}0 /,
     );
     assert.match((await forage("get pods -n shop")).stdout, /\nweb-\w+-\w+ {2}0\/0 {4}Unplaced /);
+    const [pod = ""] = (await forage("get pods -n shop -o name")).stdout.split("\n");
+    const own = await forage(`get ${pod} -n shop -o yaml`);
+    assert.match(own.stdout, /\ntemplate:\n {2}container:\n(.*\n)*? {4}image: registry\.example\/web:1\n/);
+    assert.doesNotMatch((await forage("get pods -n shop -o yaml")).stdout, /template:/);
     assert.match((await forage("describe cs/web -n shop")).stdout, /rollout r-\w+ not placed/);
     assert.equal((await forage("rollout status cs/web -n shop")).exitCode, 2);
   });

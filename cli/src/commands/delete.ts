@@ -10,8 +10,8 @@ import { pause } from "../pause.ts";
 import { parseKind } from "../view/kinds.ts";
 import { manifestFlag } from "./apply.ts";
 import { confirm } from "./confirm.ts";
-import { labelsFlag, parseLabels } from "./labels.ts";
 import { parseResource } from "./reference.ts";
+import { parseSelector, type Selector, selectorFlag } from "./selector.ts";
 
 /** Pods stop within their grace period; looking more often would not end it sooner. */
 const lookAgainMs = 300;
@@ -24,7 +24,7 @@ With -f, what is not there any more is passed over.`,
   operands: [{ name: "KIND/NAME", repeated: true, help: "what to remove" }],
   flags: {
     file: { ...manifestFlag, help: "remove what this manifest holds" },
-    label: { ...labelsFlag, help: "remove what has this label" },
+    label: { ...selectorFlag, help: "remove what this selects; as with get -l" },
     all: { kind: "switch", help: "remove everything of the namespace" },
     yes: { kind: "switch", short: "y", help: "with --all: don't ask" },
     wait: { kind: "switch", help: "wait until nothing of it is left" },
@@ -43,7 +43,7 @@ With -f, what is not there any more is passed over.`,
             {
               namespace,
               resources: operands.map(parseResource),
-              labels: parseLabels("--label", flags.label),
+              selector: parseSelector("--label", flags.label),
               all: flags.all,
             },
           ];
@@ -61,7 +61,7 @@ With -f, what is not there any more is passed over.`,
 interface Target {
   readonly namespace: string;
   readonly resources: readonly { readonly kind: string; readonly name: string }[];
-  readonly labels: Record<string, string>;
+  readonly selector: Selector;
   readonly all: boolean;
   readonly passOverMissing?: boolean;
 }
@@ -71,21 +71,36 @@ async function targetsOf(context: Context, files: readonly string[]): Promise<Ta
   return bundles.map(({ request: { namespace, resources } }) => ({
     namespace,
     resources: resources.map(({ name, spec }) => ({ kind: parseKind(spec?.$case ?? "") ?? "", name })),
-    labels: {},
+    selector: parseSelector("--label", []),
     all: false,
     passOverMissing: true,
   }));
 }
 
 async function remove(coordinator: Coordinator, target: Target): Promise<readonly ResourceRef[]> {
-  const { namespace, labels, all, passOverMissing } = target;
+  const { namespace, selector, all, passOverMissing } = target;
   let resources = target.resources.map((resource) => ({ namespace, ...resource }));
+  if (!selector.isEqualOnly) {
+    const request = { namespace, labels: selector.equal };
+    const present = await coordinator.call(operator.listResources, request);
+    resources = present.resources
+      .filter(({ labels, deleting }) => selector.matches(labels) && !deleting)
+      .map(({ kind, name }) => ({ namespace, kind, name }));
+    if (resources.length === 0) return [];
+    return (await coordinator.call(operator.delete, { namespace, resources, labels: {}, all: false }))
+      .deleted;
+  }
   if (passOverMissing === true) {
     const present = await coordinator.call(operator.listResources, { namespace, labels: {} });
     resources = resources.filter((ref) => present.resources.some((resource) => isSame(ref, resource)));
     if (resources.length === 0) return [];
   }
-  const { deleted } = await coordinator.call(operator.delete, { namespace, resources, labels, all });
+  const { deleted } = await coordinator.call(operator.delete, {
+    namespace,
+    resources,
+    labels: selector.equal,
+    all,
+  });
   return deleted;
 }
 

@@ -25,10 +25,11 @@ export const describe = defineCommand({
       required: true,
       help: "a resource, pod/NAME (or the beginning of its uid), node/NAME, secret/NAME and the like",
     },
+    { name: "NAME", help: "where the first is KIND alone" },
   ],
   run: async (invocation) => {
     const context = contextOf(invocation);
-    const [target = ""] = invocation.operands;
+    const target = targetOf(invocation.operands);
     const object = parseObjectReference(target);
     if (object !== undefined) {
       await withCoordinator(context, (coordinator) =>
@@ -57,6 +58,13 @@ export const describe = defineCommand({
     return EXIT.ok;
   },
 });
+
+/** `KIND/NAME` and `KIND NAME`. */
+function targetOf([first = "", second]: readonly string[]): string {
+  if (second === undefined) return first;
+  if (first.includes("/")) throw new CliError("USAGE", `"${first}" names one already: leave "${second}" out`);
+  return `${first}/${second}`;
+}
 
 async function showPod(context: Context, coordinator: Coordinator, name: string): Promise<void> {
   const { namespace } = context.settings;

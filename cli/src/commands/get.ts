@@ -11,9 +11,9 @@ import { OBJECT_KINDS, type ObjectKind, objectWords, parseObjectKind } from "../
 import { podColumns } from "../view/pods.ts";
 import { resourceColumns } from "../view/resources.ts";
 import { notFound } from "./find.ts";
-import { labelsFlag, parseLabels } from "./labels.ts";
 import { printNodes } from "./node-ls.ts";
 import { listObjects } from "./object-commands.ts";
+import { parseSelector, type Selector, selectorFlag } from "./selector.ts";
 
 const listings = ["resources", "pods", "nodes", "endpoints"] as const;
 type What = (typeof listings)[number] | (typeof RESOURCE_KINDS)[number] | ObjectKind;
@@ -23,14 +23,14 @@ interface Query {
   readonly name: string | undefined;
   /** Empty: all. */
   readonly namespace: string;
-  readonly labels: Record<string, string>;
+  readonly selector: Selector;
   readonly node: string;
 }
 
 export const get = defineCommand({
   name: "get",
   summary: "List what is deployed and where it runs",
-  details: `WHAT is resources (the default), pods, services, nodes, endpoints a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => objectWords[kind].many).join(", ")}.
+  details: `WHAT NAME can be written as WHAT/NAME. WHAT is resources (the default), pods, nodes, endpoints, a kind: ${RESOURCE_KINDS.join(", ")}; or what pods refer to: ${OBJECT_KINDS.map((kind) => objectWords[kind].many).join(", ")}.
 NAME is a name; for pods also the beginning of a uid; for endpoints the service's name.`,
   operands: [
     { name: "WHAT", offers, help: "what to list; resources by default" },
@@ -38,30 +38,44 @@ NAME is a name; for pods also the beginning of a uid; for endpoints the service'
   ],
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
-    label: labelsFlag,
+    label: selectorFlag,
     node: { kind: "text", hint: "NAME", help: "only pods on this node" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;
     const context = contextOf(invocation);
-    const what = parseWhat(operands[0]);
+    const [whatText, name] = splitWhat(operands);
+    const what = parseWhat(whatText);
     if (flags["all-namespaces"] && flags.namespace !== undefined) {
       throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
     }
-    if (flags.label.length > 0 && (what === "nodes" || what === "endpoints")) {
+    if (flags.label.length > 0 && what === "endpoints") {
       throw new CliError("USAGE", `${what} can't be chosen by label`);
     }
     if (flags.node !== undefined && what !== "pods") throw new CliError("USAGE", "--node is for pods");
     const query: Query = {
-      name: operands[1],
+      name,
       namespace: flags["all-namespaces"] ? "" : context.settings.namespace,
-      labels: parseLabels("--label", flags.label),
+      selector: parseSelector("--label", flags.label),
       node: flags.node ?? "",
     };
     await withCoordinator(context, (coordinator) => list(context, coordinator, what, query));
     return EXIT.ok;
   },
 });
+
+/** `WHAT`, `WHAT NAME` and `WHAT/NAME`. */
+function splitWhat([what, name]: readonly string[]): readonly [
+  what: string | undefined,
+  name: string | undefined,
+] {
+  if (what === undefined || !what.includes("/")) return [what, name];
+  const [kind = "", ofKind = "", ...rest] = what.split("/");
+  if (kind === "" || ofKind === "" || rest.length > 0)
+    throw new CliError("USAGE", `"${what}" is not KIND/NAME`);
+  if (name !== undefined) throw new CliError("USAGE", `"${what}" names one already: leave "${name}" out`);
+  return [kind, ofKind];
+}
 
 function parseWhat(text = "resources"): What {
   const plain = text.toLowerCase();
@@ -93,22 +107,12 @@ async function list(context: Context, coordinator: Coordinator, what: What, quer
 }
 
 async function listPods(context: Context, coordinator: Coordinator, query: Query): Promise<void> {
-  const { namespace, labels, node, name } = query;
-  const { pods } = await coordinator.call(operator.listPods, {
-    namespace,
-    labels,
-    node,
-    workload: "",
-    name: name ?? "",
-  });
+  const { namespace, selector, node, name } = query;
+  const request = { namespace, labels: selector.equal, node, workload: "", name: "" };
+  const answer = await coordinator.call(operator.listPods, { ...request, name: name ?? "" });
+  const pods = answer.pods.filter((pod) => selector.matches(pod.labels));
   if (name !== undefined && pods.length === 0) {
-    const all = await coordinator.call(operator.listPods, {
-      namespace,
-      labels,
-      node,
-      workload: "",
-      name: "",
-    });
+    const all = await coordinator.call(operator.listPods, request);
     throw notFound("pod", name, namespace, all.pods);
   }
   printListing(context, {
@@ -121,8 +125,17 @@ async function listPods(context: Context, coordinator: Coordinator, query: Query
   });
 }
 
-async function listNodes(context: Context, coordinator: Coordinator, { name }: Query): Promise<void> {
-  const { nodes } = await coordinator.call(operator.listNodes, {});
+async function listNodes(
+  context: Context,
+  coordinator: Coordinator,
+  { name, selector }: Query,
+): Promise<void> {
+  const answer = await coordinator.call(operator.listNodes, {});
+  const nodes = answer.nodes.filter(({ labels }) => hasLabels(labels, selector));
+  if (nodes.length === 0 && !selector.isEmpty && name === undefined) {
+    context.world.stderr.write("no node has these labels\n");
+    if (context.format === "table" || context.format === "wide") return;
+  }
   const found = name === undefined ? nodes : nodes.filter((node) => node.name === name);
   if (name !== undefined && found.length === 0) throw notFound("node", name, undefined, nodes);
   printNodes(context, found, name !== undefined);
@@ -146,12 +159,13 @@ async function listEndpoints(
 async function listResources(
   context: Context,
   coordinator: Coordinator,
-  { namespace, labels, name }: Query,
+  { namespace, selector, name }: Query,
   kind: string | undefined,
 ): Promise<void> {
-  const response = await coordinator.call(operator.listResources, { namespace, labels });
-  const ofKind =
-    kind === undefined ? response.resources : response.resources.filter((resource) => resource.kind === kind);
+  const response = await coordinator.call(operator.listResources, { namespace, labels: selector.equal });
+  const ofKind = response.resources.filter(
+    (resource) => (kind === undefined || resource.kind === kind) && selector.matches(resource.labels),
+  );
   const rows = name === undefined ? ofKind : ofKind.filter((resource) => resource.name === name);
   if (name !== undefined && rows.length === 0) {
     throw notFound(kind ?? "resource", name, namespace, ofKind);
@@ -168,4 +182,9 @@ async function listResources(
 
 function nothing(what: string, namespace: string): string {
   return namespace === "" ? `no ${what} in any namespace` : `no ${what} in namespace "${namespace}"`;
+}
+
+/** For what the coordinator lists without looking at labels. */
+function hasLabels(labels: Readonly<Record<string, string>>, { equal, matches }: Selector): boolean {
+  return Object.entries(equal).every(([key, value]) => labels[key] === value) && matches(labels);
 }

@@ -5,7 +5,7 @@ import { contextOf, printListing, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { jobColumns } from "../view/jobs.ts";
-import { labelsFlag, parseLabels } from "./labels.ts";
+import { parseSelector, selectorFlag } from "./selector.ts";
 
 export const jobLs = defineCommand({
   name: "ls",
@@ -13,7 +13,7 @@ export const jobLs = defineCommand({
   details: "Runs of cron jobs are listed with their OWNER.",
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
-    label: labelsFlag,
+    label: selectorFlag,
   },
   run: async (invocation) => {
     const { flags } = invocation;
@@ -21,12 +21,12 @@ export const jobLs = defineCommand({
     if (flags["all-namespaces"] && flags.namespace !== undefined)
       throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
     const namespace = flags["all-namespaces"] ? "" : context.settings.namespace;
-    const labels = parseLabels("--label", flags.label);
+    const { equal, matches } = parseSelector("--label", flags.label);
     await withCoordinator(context, async (coordinator) => {
-      const { resources } = await coordinator.call(operator.listResources, { namespace, labels });
+      const { resources } = await coordinator.call(operator.listResources, { namespace, labels: equal });
       printListing(context, {
         columns: jobColumns(context.world.nowMs(), namespace === ""),
-        rows: resources.filter(({ kind }) => kind === "job"),
+        rows: resources.filter(({ kind, labels }) => kind === "job" && matches(labels)),
         json: Resource.toJSON,
         name: ({ name }) => `job/${name}`,
         none: namespace === "" ? "no jobs in any namespace" : `no jobs in namespace "${namespace}"`,

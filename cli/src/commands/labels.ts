@@ -14,10 +14,3 @@ export function parseLabels(flag: string, given: readonly string[]): Record<stri
   }
   return Object.fromEntries(labels);
 }
-
-export const labelsFlag = {
-  kind: "list",
-  short: "l",
-  hint: "KEY=VALUE",
-  help: "only with this label",
-} as const;

@@ -8,14 +8,20 @@ import { describeObject } from "../view/describe-object.ts";
 import { type ObjectKind, objectWords } from "../view/object-kinds.ts";
 import { objectColumns } from "../view/objects.ts";
 import { notFound } from "./find.ts";
-import { labelsFlag, parseLabels } from "./labels.ts";
+import { parseLabels } from "./labels.ts";
+import { parseSelector, type Selector, selectorFlag } from "./selector.ts";
 
 /** What an object of a kind is put with. */
 export type ObjectSpec = NonNullable<ApiObject["spec"]>;
 
 const nameOperand = { name: "NAME", required: true, help: "its name" } as const;
 
-export const objectLabelsFlag = { ...labelsFlag, help: "label of the object" } as const;
+export const objectLabelsFlag = {
+  kind: "list",
+  short: "l",
+  hint: "KEY=VALUE",
+  help: "label of the object",
+} as const;
 
 /** Creates or replaces one object, and says which. */
 export async function putObject(
@@ -49,13 +55,14 @@ export async function listObjects(
   kind: ObjectKind,
   query: {
     readonly namespace: string;
-    readonly labels: Record<string, string>;
+    readonly selector: Selector;
     readonly name?: string | undefined;
   },
 ): Promise<void> {
-  const { labels, name } = query;
+  const { selector, name } = query;
   const namespace = kind === "priority_class" ? "" : query.namespace;
-  const { objects } = await coordinator.call(operator.listObjects, { namespace, kind, labels });
+  const answer = await coordinator.call(operator.listObjects, { namespace, kind, labels: selector.equal });
+  const objects = answer.objects.filter(({ labels }) => selector.matches(labels));
   const { one, many } = objectWords[kind];
   const rows = name === undefined ? objects : objects.filter((object) => object.name === name);
   if (name !== undefined && rows.length === 0) throw notFound(one, name, namespace, objects);
@@ -95,14 +102,17 @@ export function listCommand(kind: ObjectKind): Command {
   return defineCommand({
     name: "list",
     summary: `List ${objectWords[kind].many}`,
-    flags: { "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" }, label: labelsFlag },
+    flags: {
+      "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
+      label: selectorFlag,
+    },
     run: async (invocation) => {
       const context = contextOf(invocation);
       const { flags } = invocation;
       if (flags["all-namespaces"] && flags.namespace !== undefined)
         throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
       const namespace = flags["all-namespaces"] ? "" : namespaceOf(context, kind);
-      const query = { namespace, labels: parseLabels("--label", flags.label) };
+      const query = { namespace, selector: parseSelector("--label", flags.label) };
       await withCoordinator(context, (coordinator) => listObjects(context, coordinator, kind, query));
       return EXIT.ok;
     },

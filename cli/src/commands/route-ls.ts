@@ -5,7 +5,7 @@ import { contextOf, printListing, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { routeColumns } from "../view/routes.ts";
-import { labelsFlag, parseLabels } from "./labels.ts";
+import { parseSelector, selectorFlag } from "./selector.ts";
 
 export const routeLs = defineCommand({
   name: "ls",
@@ -14,7 +14,7 @@ export const routeLs = defineCommand({
     "forage describe route/NAME tells all that is known of one: conditions, hostnames, certificates, gateways.",
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
-    label: labelsFlag,
+    label: selectorFlag,
   },
   run: async (invocation) => {
     const { flags } = invocation;
@@ -22,12 +22,12 @@ export const routeLs = defineCommand({
     if (flags["all-namespaces"] && flags.namespace !== undefined)
       throw new CliError("USAGE", "--all-namespaces and --namespace contradict each other");
     const namespace = flags["all-namespaces"] ? "" : context.settings.namespace;
-    const labels = parseLabels("--label", flags.label);
+    const { equal, matches } = parseSelector("--label", flags.label);
     await withCoordinator(context, async (coordinator) => {
-      const { resources } = await coordinator.call(operator.listResources, { namespace, labels });
+      const { resources } = await coordinator.call(operator.listResources, { namespace, labels: equal });
       printListing(context, {
         columns: routeColumns(context.world.nowMs(), namespace === ""),
-        rows: resources.filter(({ route }) => route !== undefined),
+        rows: resources.filter(({ route, labels }) => route !== undefined && matches(labels)),
         json: Resource.toJSON,
         name: ({ kind, name }) => `${kind}/${name}`,
         none: namespace === "" ? "no routes in any namespace" : `no routes in namespace "${namespace}"`,

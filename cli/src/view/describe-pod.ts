@@ -8,9 +8,9 @@ import { allAddresses } from "./addresses.ts";
 import { labelText } from "./nodes.ts";
 import { hostPorts, podState, podTrouble } from "./pods.ts";
 import { age, dateTime, toMs, type WireTime } from "./timestamp.ts";
-import { volumeColumns, volumeRows } from "./volumes.ts";
+import { podVolumeRows, volumeColumns, volumeRows } from "./volumes.ts";
 
-/** `workload`: what the pod was made from, as far as it is still there; it tells of volumes. */
+/** `workload` is what the pod's workload is now: older coordinators do not send the pod's own template. */
 export function describePod(
   pod: Pod,
   workload: ForageResource | undefined,
@@ -49,7 +49,7 @@ export function describePod(
       paint,
     ),
   );
-  const volumes = volumeRows(workload);
+  const volumes = pod.template === undefined ? volumeRows(workload) : podVolumeRows(pod.template);
   const volumeTable = volumes.length === 0 ? "" : renderTable(volumeColumns, volumes, { wide: false, paint });
   return head + containers.join("") + renderSection("Volumes", volumeTable, paint);
 }

@@ -1,3 +1,4 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { Container, ForageResource, Volume } from "@forage/proto/forest/v1/forage";
 import type { Column } from "../output/table.ts";
 
@@ -12,11 +13,22 @@ export const volumeColumns: readonly Column<VolumeRow>[] = [
   { title: "MOUNTED AT", value: ({ mounts }) => mounts.join(", ") },
 ];
 
+/** The part of a pod's template, or of a workload's spec, that has to do with volumes. */
+export type PodParts = Pick<PodTemplate, "container" | "sidecars" | "initContainers" | "volumes">;
+
 /** A workload's volumes with where its containers have them; empty for what has none. */
 export function volumeRows(resource: ForageResource | undefined): readonly VolumeRow[] {
   const spec = resource?.spec;
-  if (spec?.$case !== "containerService") return [];
-  const { container, sidecars, initContainers, volumes } = spec.value;
+  return spec?.$case === "containerService" ? podVolumeRows(spec.value) : [];
+}
+
+/** A pod's volumes with where its containers have them. */
+export function podVolumeRows({
+  container,
+  sidecars,
+  initContainers,
+  volumes,
+}: PodParts): readonly VolumeRow[] {
   const containers = [...initContainers, ...sidecars, ...(container === undefined ? [] : [container])];
   return volumes.map((volume) => ({
     volume,

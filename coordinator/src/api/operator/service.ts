@@ -125,7 +125,10 @@ function listPods(
         (node === "" || record.node === node) &&
         (name === "" || record.name === name || record.uid.startsWith(name)),
     );
-  return { pods: pods.map((pod) => podView(state, pod, unplaced.get(pod.record.uid))) };
+  const views = pods.map((pod) => podView(state, pod, unplaced.get(pod.record.uid)));
+  // A template can be as large as a manifest: a list of all pods has none.
+  if (name === "") return { pods: views };
+  return { pods: views.map((view, index) => ({ ...view, template: pods[index]?.record.template })) };
 }
 
 function getRollout(

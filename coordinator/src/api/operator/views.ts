@@ -80,6 +80,7 @@ export function podView(state: State, { record, status }: PodEntry, unplaced: Un
     unschedulable: unplaced?.summary ?? "",
     draining: record.drainCause,
     nodeLost: record.node !== "" && !nodeReady(state)(record.node),
+    template: undefined,
   };
 }
 

@@ -1,0 +1,92 @@
+import { CliError } from "../errors.ts";
+
+/** What `-l` says: all of it has to be true of an object's labels. */
+export interface Selector {
+  /** What the coordinator compares by itself. */
+  readonly equal: Record<string, string>;
+  /** Whether labels satisfy the rest. */
+  readonly matches: (labels: Readonly<Record<string, string>>) => boolean;
+  /** Whether `equal` is all of it. */
+  readonly isEqualOnly: boolean;
+  readonly isEmpty: boolean;
+}
+
+type Requirement =
+  | { readonly type: "in" | "not-in"; readonly key: string; readonly values: readonly string[] }
+  | { readonly type: "exists" | "missing"; readonly key: string };
+
+export const selectorFlag = {
+  kind: "list",
+  short: "l",
+  hint: "SELECTOR",
+  help: "only with these labels: key=value, key!=value, 'key in (a,b)', 'key notin (a,b)', key, '!key'; commas mean and",
+} as const;
+
+const forms = "key=value, key!=value, 'key in (a,b)', 'key notin (a,b)', key or '!key'";
+/** As the coordinator takes keys and values. */
+const name = "[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?";
+const keyPattern = new RegExp(`^(?:[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?/)?${name}$`);
+const valuePattern = new RegExp(`^(?:${name})?$`);
+
+/** Parses selectors as Kubernetes writes them. Throws USAGE for what it does not understand. */
+export function parseSelector(flag: string, given: readonly string[]): Selector {
+  const requirements = given.flatMap((text) => split(text).map((part) => parse(flag, part)));
+  const equal = new Map<string, string>();
+  const rest: Requirement[] = [];
+  for (const requirement of requirements) {
+    const [only] = requirement.type === "in" && requirement.values.length === 1 ? requirement.values : [];
+    // The coordinator takes one value for a key: a second one, which nothing matches, is compared here.
+    if (only === undefined || equal.has(requirement.key)) rest.push(requirement);
+    else equal.set(requirement.key, only);
+  }
+  return {
+    equal: Object.fromEntries(equal),
+    matches: (labels) => rest.every((requirement) => satisfies(requirement, labels)),
+    isEqualOnly: rest.length === 0,
+    isEmpty: requirements.length === 0,
+  };
+}
+
+/** At commas that are not between parentheses. */
+function split(text: string): string[] {
+  return text.split(/,(?![^(]*\))/).map((part) => part.trim());
+}
+
+function parse(flag: string, text: string): Requirement {
+  const [, setKey = "", word, list = ""] = /^(\S+)\s+(in|notin)\s*\(([^()]*)\)$/.exec(text) ?? [];
+  if (word !== undefined) {
+    const values = list.split(",").map((value) => value.trim());
+    return check(flag, text, { type: word === "in" ? "in" : "not-in", key: setKey, values });
+  }
+  const [, key = "", operator, value = ""] = /^([^=!\s]+)\s*(==|!=|=)\s*([^=!\s]*)$/.exec(text) ?? [];
+  if (operator !== undefined)
+    return check(flag, text, { type: operator === "!=" ? "not-in" : "in", key, values: [value] });
+  return text.startsWith("!")
+    ? check(flag, text, { type: "missing", key: text.slice(1).trim() })
+    : check(flag, text, { type: "exists", key: text });
+}
+
+function check(flag: string, text: string, requirement: Requirement): Requirement {
+  const values = "values" in requirement ? requirement.values : [];
+  if (!keyPattern.test(requirement.key))
+    throw new CliError("USAGE", `${flag}: "${text}" is no selector such as ${forms}`);
+  const wrong = values.find((value) => !valuePattern.test(value));
+  if (wrong === undefined) return requirement;
+  throw new CliError("USAGE", `${flag}: "${text}": "${wrong}" can't be the value of a label`);
+}
+
+function satisfies(requirement: Requirement, labels: Readonly<Record<string, string>>): boolean {
+  const value = Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined;
+  switch (requirement.type) {
+    case "in":
+      return value !== undefined && requirement.values.includes(value);
+    case "not-in":
+      return value === undefined || !requirement.values.includes(value);
+    case "exists":
+      return value !== undefined;
+    case "missing":
+      return value === undefined;
+    default:
+      return requirement satisfies never;
+  }
+}
