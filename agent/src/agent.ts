@@ -5,6 +5,7 @@ import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
 import { ClaimRemover } from "./claim-remover.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Config } from "./config.ts";
+import type { Damages } from "./damages.ts";
 import type { PodDevices } from "./devices/devices.ts";
 import { DiskUpkeep } from "./disk-upkeep.ts";
 import type { Gateway } from "./gateway/gateway.ts";
@@ -65,6 +66,7 @@ export interface AgentParts {
   /** Where others reach this host: one for each family, the one that it goes by first. */
   readonly addresses: readonly string[];
   readonly log: AgentLog;
+  readonly damages: Damages;
   /** Node and the agent's own program: for work that is done in a process of its own. */
   readonly ownCommand: readonly string[];
 }
@@ -81,7 +83,6 @@ const TAKE_OVER_MAX_MS = 5_000;
 // Below what systemd gives a unit to stop.
 const CLOSE_MS = 10_000;
 
-/** What is read from the disk before the parts can be made. */
 /** All parts of the agent, wired. Makes no decision of its own. */
 export class Agent {
   readonly #parts: AgentParts;
@@ -164,6 +165,7 @@ export class Agent {
       usage: (containerId) => runtime.usage(containerId),
     });
     this.#link = this.#makeLink();
+    parts.damages.subscribe(() => this.#link.nodeChanged());
     capacity.onChange(() => {
       this.#link.nodeChanged();
       this.#logs.diskChanged();
@@ -235,10 +237,8 @@ export class Agent {
   /** A pod that was ready before a restart of ours must not be told as unready only because nobody has looked yet. */
   async #linkOnceTakenOver(signal: AbortSignal): Promise<void> {
     const timeUp = new AbortController();
-    await Promise.race([
-      this.ready,
-      pause(this.#parts.clock, TAKE_OVER_MAX_MS, AbortSignal.any([signal, timeUp.signal])),
-    ]);
+    const either = AbortSignal.any([signal, timeUp.signal]);
+    await Promise.race([this.ready, pause(this.#parts.clock, TAKE_OVER_MAX_MS, either)]);
     timeUp.abort();
     await this.#link.run(signal);
   }
@@ -289,6 +289,8 @@ export class Agent {
         saver: this.#saver,
         outbox: this.#outbox,
         reporter: this.#reporter,
+        noteDamage: this.#parts.damages.note,
+        stateFile: (podUid) => this.#journal.stateFile(podUid),
         stepped: (...step) => this.#metrics.stepped(...step),
         changed: (podUid) => {
           this.#logs.containers.podChanged(podUid);
@@ -315,7 +317,7 @@ export class Agent {
   }
 
   #makeReporter(): NodeReporter {
-    const { config, clock, runtime, addresses, abilities, devices } = this.#parts;
+    const { config, clock, runtime, addresses, abilities, devices, damages } = this.#parts;
     return new NodeReporter({
       clock,
       runtime,
@@ -328,6 +330,7 @@ export class Agent {
       devices: () => devices.amounts(),
       claims: () => this.#volumes.claims(),
       podCount: () => this.#supervisor.statuses().length,
+      damage: () => damages.summary(),
       onChange: () => this.#link.nodeChanged(),
     });
   }

@@ -8,6 +8,7 @@ import { Agent } from "./agent.ts";
 import { hostReader } from "./capacity/read-host.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
+import { Damages, type NoteDamage } from "./damages.ts";
 import { HostDevices } from "./devices/host-devices.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
@@ -47,6 +48,7 @@ async function main(): Promise<void> {
   logWarnings(log);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await lockDirectory(config.dataDir);
+  const damages = new Damages({ dataDir: config.dataDir, log });
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log);
   const runtime = makeRuntime(config);
@@ -58,7 +60,7 @@ async function main(): Promise<void> {
     sessionId: randomUUID(),
     journalKeyFile: journalKeyFile(),
     runtime,
-    network: makeNetwork(config, log),
+    network: makeNetwork(config, log, damages.note),
     networkFiles: new HostNetworkFiles({
       podsDir: join(config.dataDir, "pods"),
       cluster: {
@@ -67,7 +69,7 @@ async function main(): Promise<void> {
       },
     }),
     services,
-    gateway: await openNodeGateway(config, services, runtime, log),
+    gateway: await openNodeGateway(config, services, runtime, { log, damages }),
     devices: new HostDevices({ pool: config.devices, directory: join(config.dataDir, "devices") }),
     makeVolumes: (events) =>
       new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
@@ -76,6 +78,7 @@ async function main(): Promise<void> {
     abilities: await readHostAbilities(config),
     addresses,
     log,
+    damages,
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
   stopOnSignal(agent, log);
@@ -113,7 +116,7 @@ function makeRuntime(config: Config): NerdctlRuntime {
   });
 }
 
-function makeNetwork(config: Config, log: AgentLog): HostNetwork {
+function makeNetwork(config: Config, log: AgentLog, noteDamage: NoteDamage): HostNetwork {
   return new HostNetwork(
     {
       instance: config.instance,
@@ -124,7 +127,7 @@ function makeNetwork(config: Config, log: AgentLog): HostNetwork {
       cniDirectory: config.cniBinDir,
       poolSize: config.preparedSandboxes,
     },
-    { clock: systemClock, random: Math.random, run: runCommand, probePort, log },
+    { clock: systemClock, random: Math.random, run: runCommand, probePort, log, noteDamage },
   );
 }
 
@@ -151,12 +154,12 @@ async function openNodeGateway(
   config: Config,
   services: HostServiceNetwork,
   runtime: NerdctlRuntime,
-  log: AgentLog,
+  { log, damages }: { readonly log: AgentLog; readonly damages: Damages },
 ): Promise<HostGateway> {
   const { dataDir, runDir, nodeName, instance, gateway: settings } = config;
   return openGateway({
     ...{ dataDir, runDir, nodeName, instance, settings },
-    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile() }),
+    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile(), noteDamage: damages.note }),
     services: services.known,
     runtime,
     run: runCommand,

@@ -55,11 +55,25 @@ test("claims are told as soon as they change in more than their use", async () =
   assert.equal(await look(), 2);
 });
 
+test("damaged files are a condition of the node, and none if all are well", () => {
+  let damage: string | undefined;
+  const { reporter } = aReporter({ damage: () => damage });
+  const types = () => reporter.report().conditions.map(({ type }) => type);
+  assert.deepEqual(types(), ["RuntimeReady", "NetworkReady", "DiskPressure"]);
+
+  damage = "journal/states/a.state is damaged (checksum differs): it is read back";
+
+  const found = reporter.report().conditions.find(({ type }) => type === "DataDamaged");
+  assert.equal(found?.status, true);
+  assert.equal(found?.message, damage);
+});
+
 function aReporter(change: Partial<NodeReporterOptions>) {
   const clock = new SimClock();
   const changes = { count: 0 };
   const amounts = { cpu: "4", memory: "1Gi", "ephemeral-storage": "1Gi", pods: "110" };
   const reporter = new NodeReporter({
+    damage: () => undefined,
     clock,
     runtime: { version: async () => ({ containerd: "", nerdctl: "" }), listImages: async () => [] },
     capacity: {

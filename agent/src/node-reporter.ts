@@ -27,6 +27,8 @@ export interface NodeReporterOptions {
   readonly claims: () => Promise<readonly ClaimState[]>;
   readonly podCount: () => number;
   /** The report changed in a way that should be told soon. */
+  /** Which of the agent's files this life has found damaged, in words; undefined: none. */
+  readonly damage: () => string | undefined;
   readonly onChange: () => void;
 }
 
@@ -35,6 +37,8 @@ const IMAGES_INTERVAL_MS = 600_000;
 const IMAGES_AGAIN_MS = 30_000;
 // More references than this would not fit well into a message that is sent at each connect.
 const IMAGES_MAX = 500;
+// Enough for some ten files; the agent's log has all.
+const CONDITION_MESSAGE_MAX = 2_000;
 
 /** Everything the coordinator is told of the host, kept at hand. */
 export class NodeReporter implements NodeSource {
@@ -140,6 +144,7 @@ export class NodeReporter implements NodeSource {
     return [
       readiness("RuntimeReady", this.#problems.get("runtime")),
       readiness("NetworkReady", this.#problems.get("network")),
+      ...damageCondition(this.#options.damage()),
       {
         type: "DiskPressure",
         status: diskPressure.pressure,
@@ -168,6 +173,13 @@ function encodeClaim({ namespace, name, capacityBytes = 0, usedBytes = 0, users 
 /** How much is used changes all the time. */
 function essence({ usedBytes: _, ...rest }: ClaimState): Omit<ClaimState, "usedBytes"> {
   return rest;
+}
+
+/** Undefined: nothing is damaged, which is not worth a condition. */
+function damageCondition(summary: string | undefined): NodeCondition[] {
+  if (summary === undefined) return [];
+  const message = summary.slice(0, CONDITION_MESSAGE_MAX);
+  return [{ type: "DataDamaged", status: true, reason: "FilesDamaged", message }];
 }
 
 function readiness(type: string, problem: string | undefined): NodeCondition {

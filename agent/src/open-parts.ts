@@ -2,9 +2,11 @@ import { join } from "node:path";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
 import { type CapacityParts, openCapacity } from "./capacity/open-capacity.ts";
 import type { Config } from "./config.ts";
+import type { Damages } from "./damages.ts";
 import { ImageRecords } from "./images/image-records.ts";
 import { Journal } from "./journal/journal.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
+import type { JournalProblem } from "./journal/load-journal.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { TokenFiles } from "./link/token-files.ts";
 import { settleReboot } from "./settle-reboot.ts";
@@ -15,7 +17,15 @@ export interface PartsToOpen extends CapacityParts {
   /** The operator's own key for the journal; it need not be there. */
   readonly journalKeyFile?: string | undefined;
   readonly log: AgentLog;
+  readonly damages: Damages;
 }
+
+/** What the agent goes by instead of a record that it can't read. */
+const JOURNAL_REMEDIES: Readonly<Record<JournalProblem["kind"], string>> = {
+  index: "the newest record of each pod counts until the coordinator sends all pods",
+  pod: "its containers are left alone until the coordinator sends the pod",
+  state: "it is read back from the kernel and containerd",
+};
 
 /** What the agent finds on its disk and its host when it starts. */
 export interface OpenedParts {
@@ -27,14 +37,14 @@ export interface OpenedParts {
 }
 
 export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
-  const { config, clock, log } = parts;
+  const { config, clock, log, damages } = parts;
   const { dataDir } = config;
   const journal = await Journal.open({
     dir: join(dataDir, "journal"),
-    key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile }),
+    key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile, noteDamage: damages.note }),
     signal: new AbortController().signal,
   });
-  for (const problem of journal.problems) log.error({ ...problem }, "journal-record-damaged");
+  for (const { kind, path, reason } of journal.problems) damages.note(path, reason, JOURNAL_REMEDIES[kind]);
   const capacity = await openCapacity(parts);
   const bootIdFile = join(dataDir, "boot-id");
   const rebooted = await settleReboot({
@@ -42,6 +52,7 @@ export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
     bootId: capacity.bootId,
     bootIdFile,
     nowMs: clock.nowMs(),
+    noteDamage: damages.note,
   });
   if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
   const imageRecords = await ImageRecords.open({

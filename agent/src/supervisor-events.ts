@@ -1,3 +1,4 @@
+import type { NoteDamage } from "./damages.ts";
 import type { StatusOutbox } from "./link/status-outbox.ts";
 import type { NodeReporter } from "./node-reporter.ts";
 import type { HostPart, SupervisorEvents } from "./pods/pod-supervisor.ts";
@@ -18,6 +19,9 @@ export interface SupervisorListeners {
   readonly reporter: NodeReporter;
   readonly stepped: (step: Step, tookMs: number, failed: boolean) => void;
   readonly changed: (podUid: string) => void;
+  readonly noteDamage: NoteDamage;
+  /** Where the state of a pod is kept. */
+  readonly stateFile: (podUid: string) => string;
 }
 
 /** Where each thing goes that the supervisor tells. */
@@ -28,6 +32,8 @@ export function supervisorEvents({
   reporter,
   stepped,
   changed,
+  noteDamage,
+  stateFile,
 }: SupervisorListeners): SupervisorEvents {
   const down = new Map<HostPart, string>();
   return {
@@ -36,6 +42,12 @@ export function supervisorEvents({
       outbox.put(status);
       changed(status.uid);
     },
+    recovered: (pod) =>
+      noteDamage(
+        stateFile(pod),
+        "it is missing or damaged",
+        `pod ${pod} was read back from the kernel and containerd`,
+      ),
     hookFailed: (pod, container, reason) => log.warn({ pod, container, reason }, "hook-failed"),
     stepped: (pod, step, tookMs, error) => {
       stepped(step, tookMs, error !== undefined);

@@ -8,6 +8,7 @@ import { removeNetworkRemains } from "../../hack/lib/network-remains.ts";
 import { run } from "../../hack/lib/run.ts";
 import type { Program } from "../../hack/lib/spawn-program.ts";
 import type { TestHost } from "../../hack/lib/test-host.ts";
+import { encodeBootId } from "../src/settle-reboot.ts";
 import type { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
 
@@ -110,7 +111,7 @@ export class AgentUnderTest {
   async actReboot(): Promise<void> {
     for (const { pid } of (await this.containers()).filter((it) => it.running)) kill(pid, "SIGKILL");
     await removeNetworkRemains(this.host.name);
-    await writeFile(join(this.dataDir, "boot-id"), "the boot before");
+    await writeFile(join(this.dataDir, "boot-id"), encodeBootId("the boot before"));
   }
 
   log(): string {

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { kill } from "node:process";
 import { after, before, describe, test } from "node:test";
 import { LogOptions, PodPhase, type PodStatus } from "@forage/proto/forage/agent/v1/agent";
@@ -77,6 +79,41 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     assert.deepEqual(statusOf("web1").hostPorts, ports);
     assert.equal(await (await fetch(`http://127.0.0.1:${ports?.[0]?.hostPort}/`)).text(), "hello\n");
   });
+
+  test(
+    "damaged files of the agent: the same containers, on the same ports, and the node says so",
+    LIMIT,
+    async () => {
+      const ids = await agent.runningIds();
+      const pids = await Promise.all(["web1", "web2", "plain"].map(pidOf));
+      const ports = statusOf("web1").hostPorts;
+      await agent.kill();
+      const sandboxes = join(agent.dataDir, "network", "sandboxes");
+      for (const name of await readdir(sandboxes)) await writeFile(join(sandboxes, name), "");
+      for (const uid of ["web1", "plain"]) {
+        const state = join(agent.dataDir, "journal", "states", `${uid}.state`);
+        const bytes = await readFile(state);
+        bytes.writeUInt8(bytes.readUInt8(40) ^ 1, 40);
+        await writeFile(state, bytes);
+      }
+      await rm(join(agent.dataDir, "boot-id"));
+      coordinator.statuses.clear();
+
+      await agent.start();
+      await agent.untilReady("web1", "web2", "plain");
+
+      assert.deepEqual(await agent.runningIds(), ids);
+      assert.deepEqual(await Promise.all(["web1", "web2", "plain"].map(pidOf)), pids);
+      assert.deepEqual(statusOf("web1").hostPorts, ports);
+      assert.equal(await (await fetch(`http://127.0.0.1:${ports[0]?.hostPort}/`)).text(), "hello\n");
+      assert.match(agent.log(), /"data-file-damaged"/);
+      const isTold = () =>
+        coordinator.node?.conditions.some(
+          ({ type, status, message }) => type === "DataDamaged" && status && message.includes("web1.state"),
+        ) === true;
+      await agent.until("the node's condition", isTold);
+    },
+  );
 
   test("what died while the agent was away runs again when it is back", LIMIT, async () => {
     const pid = await pidOf("web1");

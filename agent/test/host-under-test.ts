@@ -26,6 +26,8 @@ export class HostUnderTest implements NetworkHost {
   readonly instance: string;
   readonly dataDir: string;
   readonly warnings: string[] = [];
+  /** Damaged files that networks have found. */
+  readonly damages: string[] = [];
   readonly #options: Partial<HostNetworkOptions>;
   readonly #t: TestContext;
   readonly #networks: HostNetwork[] = [];
@@ -83,6 +85,7 @@ export class HostUnderTest implements NetworkHost {
           info: () => undefined,
           warn: (fields, event) => this.warnings.push(`${event} ${JSON.stringify(fields)}`),
         },
+        noteDamage: (path, reason) => this.damages.push(`${path}: ${reason}`),
       },
     );
     this.#networks.push(network);

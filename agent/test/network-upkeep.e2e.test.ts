@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { test } from "node:test";
@@ -61,6 +62,60 @@ test("a sandbox that could not be recorded is not lost, and a smaller pool keeps
   await smaller.attach("a", signal);
   await smaller.detach("a", signal);
   assert.equal(await host.usedSandboxes(), 0);
+});
+
+test("a damaged record or lease costs no pod its sandbox or its ports", { skip }, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++);
+  const first = host.open();
+  await first.start([], signal);
+  const sandbox = await first.attach("a", signal);
+  const ports = await first.allocatePorts("a", [WEB]);
+  await first.publish(sandbox, ports, signal);
+  await first.close();
+  const namespace = sandbox.namespacePath.slice("/run/netns/".length);
+  const process = await host.answer(namespace, "a", 80);
+  const record = `${host.dataDir}/sandboxes/${namespace}`;
+  const lease = `${host.dataDir}/leases/forage-${host.instance}/${sandbox.address}`;
+  const whole = new Map([record, lease].map((path) => [path, readFileSync(path, "utf8")]));
+  const published = await host.published();
+  const remembered = { podUid: "a", ports, sandbox };
+  const forgotten = { podUid: "a", ports: [], wanted: [WEB], processes: [process.pid ?? 0] };
+
+  for (const known of [remembered, forgotten]) {
+    for (const path of [record, lease]) {
+      for (const damage of ["{", "", undefined]) {
+        for (const [file, text] of whole) await writeFile(file, text);
+        host.damages.length = 0;
+        if (damage === undefined) await rm(path);
+        else await writeFile(path, damage);
+
+        const network = host.open();
+        const found = await network.start([known], signal);
+
+        const what = `${path} with ${JSON.stringify(damage)}`;
+        assert.equal(await network.check(sandbox), true, what);
+        assert.deepEqual(await network.attach("a", signal), sandbox, what);
+        assert.deepEqual(await host.published(), published, what);
+        assert.deepEqual(found, known === forgotten ? [{ podUid: "a", sandbox, ports }] : [], what);
+        assert.equal(host.damages.length, 1, `${what}: ${host.damages}`);
+        assert.equal(readFileSync(lease, "utf8").split("\r\n")[0], namespace, what);
+        await network.close();
+      }
+    }
+  }
+});
+
+test("a lease that vanishes while pods run is written again, and no pod is cut off", { skip }, async (t) => {
+  const host = await HostUnderTest.setUp(t, hosts++);
+  const network = host.open();
+  t.after(() => network.close());
+  await network.start([], signal);
+  const sandbox = await network.attach("a", signal);
+  await rm(`${host.dataDir}/leases/forage-${host.instance}/${sandbox.address}`);
+
+  assert.deepEqual(await network.findLost([sandbox]), []);
+
+  assert.deepEqual(await host.leases(), [sandbox.address]);
 });
 
 test("a ruleset that someone flushed is put back, by the next change or in time", { skip }, async (t) => {

@@ -218,7 +218,22 @@ class World {
       for (const uid of this.assigned.keys()) this.#disturbed.add(uid);
       this.host.reboot();
     } else if (this.random() < 0.5) this.#crash();
+    else if (this.random() < 0.3) this.#loseMemory();
     this.agent = this.#bear(reboot);
+  }
+
+  /** The file with what the agent remembers of a pod is damaged; all that matters of a pod that runs is on the host. */
+  #loseMemory(): void {
+    const running = new Set(this.host.running().map(keyOf));
+    const whole = [...this.assigned.values()].filter(
+      (pod) =>
+        this.#fateOf(pod.uid) === "kept" &&
+        pod.containers.every(({ name }) => running.has(`${pod.uid}/${name}`)),
+    );
+    const uid = this.#any(whole)?.uid;
+    if (uid === undefined) return;
+    this.disk.states.delete(uid);
+    this.trace.push(`--- the memory of ${uid} is lost`);
   }
 
   #loseSandbox(): void {

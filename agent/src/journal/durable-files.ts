@@ -4,6 +4,7 @@ import { join } from "node:path";
 /** Syncs run in the thread pool, which has four threads; twice that keeps it busy and bounds open files. */
 const PARALLEL_WRITES = 8;
 const TEMPORARY_SUFFIX = ".tmp";
+export const ASIDE_SUFFIX = ".corrupt";
 
 export interface NamedFile {
   readonly name: string;
@@ -47,9 +48,14 @@ export async function listSettled(dir: string): Promise<string[]> {
   return names.filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
 }
 
+/** What a file is called once it was set aside. */
+export function asideOf(path: string): string {
+  return path + ASIDE_SUFFIX;
+}
+
 /** Renames a file that can't be read to `<name>.corrupt`, for a human to look at; gives the new path. */
 export async function setAside(dir: string, name: string): Promise<string> {
-  const path = join(dir, `${name}.corrupt`);
+  const path = asideOf(join(dir, name));
   await rename(join(dir, name), path);
   await syncDirectory(dir);
   return path;

@@ -50,9 +50,22 @@ test("an operator's key is taken before ours, raw or in hex, if it is there", as
   assert.equal((await loadJournalKey({ dir, file })).id, theirs.id);
 });
 
-test("what can't be a key is told of, and nothing is put in its place", async (t) => {
+test("an operator's file that can't be a key is refused, and nothing is put in its place", async (t) => {
   const dir = directory(t);
+  const file = join(dir, "theirs");
+  writeFileSync(file, "too short");
+  await assert.rejects(loadJournalKey({ dir, file }), /theirs can't be a key: it must hold 32 bytes/);
+  assert.equal(readFileSync(file, "utf8"), "too short");
+});
+
+test("a key of ours that is damaged is set aside for a new one", async (t) => {
+  const dir = directory(t);
+  const damages: string[] = [];
   writeFileSync(join(dir, "journal.key"), "too short");
-  await assert.rejects(loadJournalKey({ dir }), /journal\.key can't be a key: it must hold 32 bytes/);
-  assert.equal(readFileSync(join(dir, "journal.key"), "utf8"), "too short");
+
+  const key = await loadJournalKey({ dir, noteDamage: (path) => damages.push(path) });
+
+  assert.deepEqual(damages, [join(dir, "journal.key")]);
+  assert.equal(readFileSync(join(dir, "journal.key.corrupt"), "utf8"), "too short");
+  assert.equal((await loadJournalKey({ dir })).id, key.id);
 });

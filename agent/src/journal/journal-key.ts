@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import { makePrivateDirectory, writeFilesDurably } from "./durable-files.ts";
+import type { NoteDamage } from "../damages.ts";
+import { makePrivateDirectory, setAside, writeFilesDurably } from "./durable-files.ts";
 
 export const KEY_FILE = "journal.key";
 
@@ -69,17 +70,25 @@ export class WrongKeyError extends Error {
 
 /**
  * The host's key: the operator's own (32 bytes, or 64 hex digits) if there is such a file, else one of ours in `dir`, made the
- * first time. A file that can't be a key is an Error: another one in its place would make the journal unreadable.
+ * first time. An operator's file that can't be a key is an Error. One of ours that is damaged is set aside for a new one: what
+ * it had encrypted can't be read any more, and an agent that does not start helps nobody.
  */
 export async function loadJournalKey(options: {
   readonly dir: string;
   /** Of the operator's; it need not be there. */
   readonly file?: string | undefined;
+  readonly noteDamage?: NoteDamage;
 }): Promise<JournalKey> {
   const given = options.file === undefined ? undefined : await readKey(options.file);
   if (given !== undefined) return given;
   const path = `${options.dir}/${KEY_FILE}`;
-  const found = await readKey(path);
+  const found = await readKey(path).catch(async (error: Error) => {
+    if (!(error instanceof NoKeyError)) throw error;
+    const aside = await setAside(options.dir, KEY_FILE);
+    const remedy = `a new key is made, and the coordinator sends the pods again; the file is kept as ${aside}`;
+    options.noteDamage?.(path, "it can't be a key", remedy);
+    return undefined;
+  });
   if (found !== undefined) return found;
   await makePrivateDirectory(options.dir);
   const key = randomBytes(KEY_BYTES);
@@ -93,8 +102,10 @@ async function readKey(path: string): Promise<JournalKey | undefined> {
   if (bytes.length === KEY_BYTES) return new JournalKey(bytes, path);
   const text = bytes.toString("latin1").trim();
   if (/^[0-9a-f]{64}$/i.test(text)) return new JournalKey(Buffer.from(text, "hex"), path);
-  throw new Error(`${path} can't be a key: it must hold ${KEY_BYTES} bytes, or 64 hex digits`);
+  throw new NoKeyError(`${path} can't be a key: it must hold ${KEY_BYTES} bytes, or 64 hex digits`);
 }
+
+class NoKeyError extends Error {}
 
 async function readIfThere(path: string): Promise<Buffer | undefined> {
   try {

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import { writeFilesDurably } from "./durable-files.ts";
+import { asideOf, writeFilesDurably } from "./durable-files.ts";
 import { JournalError } from "./journal-error.ts";
 import { encodeIndex, INDEX_FILE, type JournalIndex, podFileName } from "./journal-index.ts";
 import type { JournalKey } from "./journal-key.ts";
@@ -11,6 +11,7 @@ import {
   loadJournal,
   PODS_DIRECTORY,
   STATES_DIRECTORY,
+  stateFileName,
 } from "./load-journal.ts";
 import type { PodState } from "./pod-state.ts";
 import { encodeRecord, RecordKind } from "./record-frame.ts";
@@ -150,6 +151,11 @@ export class Journal {
     return this.#states;
   }
 
+  /** Where the state of a pod is on disk. */
+  stateFile(uid: string): string {
+    return join(this.#dir, STATES_DIRECTORY, stateFileName(uid));
+  }
+
   /** Seen by `state()` at once; resolves when it, or a later state of this pod, is on disk. */
   async saveState(uid: string, state: PodState): Promise<void> {
     this.#assertOpen();
@@ -162,6 +168,7 @@ export class Journal {
   async remove(uid: string): Promise<void> {
     this.#assertOpen();
     if (this.#states.delete(uid)) await this.#stateFiles.write(uid, undefined).catch(writeFailed);
+    await rm(asideOf(this.stateFile(uid)), { force: true }).catch(writeFailed);
     await this.#serially(async () => {
       if (this.#index.pods.has(uid)) await this.#commit(this.#index, new Map(), [uid]);
     });

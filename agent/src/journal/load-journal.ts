@@ -1,7 +1,7 @@
-import { readFile, rm } from "node:fs/promises";
+import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import { listSettled, makePrivateDirectory, setAside } from "./durable-files.ts";
+import { ASIDE_SUFFIX, listSettled, makePrivateDirectory, setAside } from "./durable-files.ts";
 import {
   decodeIndex,
   EMPTY_INDEX,
@@ -125,6 +125,11 @@ async function loadPods(
 }
 
 async function removeUnlisted(dir: string, files: readonly PodFile[], index: JournalIndex): Promise<void> {
+  for (const name of await readdir(dir)) {
+    // Damaged records are kept as long as their pod is assigned.
+    const damaged = name.endsWith(ASIDE_SUFFIX) && parsePodFileName(name.slice(0, -ASIDE_SUFFIX.length));
+    if (damaged && !index.pods.has(damaged.uid)) await rm(join(dir, name), { force: true });
+  }
   for (const { uid, generation } of files) {
     if (index.pods.get(uid) !== generation)
       await rm(join(dir, podFileName(uid, generation)), { force: true });

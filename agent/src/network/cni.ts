@@ -6,7 +6,8 @@ import type { Ipv6Cidr } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
-const POD_INTERFACE = "eth0";
+/** What the pod's end of its link is called. */
+export const POD_INTERFACE = "eth0";
 const CNI_VERSION = "1.0.0";
 
 export interface CniOptions {

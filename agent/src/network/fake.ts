@@ -1,5 +1,6 @@
 import { parsePodCidr } from "./ipv4-cidr.ts";
 import {
+  type FoundPod,
   isHostNetwork,
   type KnownPod,
   NetworkError,
@@ -55,17 +56,27 @@ export class FakeNetwork implements PodNetwork {
     this.#failures.set(call, [...(this.#failures.get(call) ?? []), error]);
   }
 
-  async start(known: readonly KnownPod[], signal: AbortSignal): Promise<void> {
+  async start(known: readonly KnownPod[], signal: AbortSignal): Promise<readonly FoundPod[]> {
     this.#enter("start", signal);
+    const found = known.flatMap(({ podUid, sandbox: remembered, wanted = [] }) => {
+      const sandbox = this.#host.sandboxes.get(podUid);
+      if (remembered !== undefined || sandbox === undefined) return [];
+      const published = this.#host.published.get(podUid) ?? [];
+      const ports = published.filter((it) => wanted.some((request) => sameRequest(request, it)));
+      return [{ podUid, sandbox, ...(ports.length === wanted.length && { ports }) }];
+    });
     const uids = new Set(known.map((pod) => pod.podUid));
     for (const uid of [...this.#host.sandboxes.keys()]) if (!uids.has(uid)) this.#host.sandboxes.delete(uid);
     this.#host.published.clear();
-    for (const { podUid, ports } of known) {
+    for (const pod of known) {
+      const { podUid } = pod;
+      const ports = [...pod.ports, ...(found.find((it) => it.podUid === podUid)?.ports ?? [])];
       const taken = this.#ports.hold(podUid, ports);
       const own = ports.filter((mapping) => !taken.includes(mapping));
       if (this.#host.sandboxes.has(podUid)) this.#host.published.set(podUid, own);
     }
     this.#open = true;
+    return found;
   }
 
   async attach(podUid: string, signal: AbortSignal): Promise<PodSandbox> {
@@ -132,4 +143,8 @@ export class FakeNetwork implements PodNetwork {
     if (!this.#open)
       throw new NetworkError("SETUP_FAILED", "the network is not started", { retryable: true });
   }
+}
+
+function sameRequest(a: PortRequest, b: PortRequest): boolean {
+  return a.container === b.container && a.containerPort === b.containerPort && a.protocol === b.protocol;
 }

@@ -9,6 +9,7 @@ import type { RunCommand } from "./run-command.ts";
 /** An interface, as `ip -json address show` tells it. */
 export interface Link {
   readonly ifname: string;
+  readonly ifindex?: number;
   /** Of the hardware; what has none lacks it. */
   readonly address?: string;
   readonly mtu: number;

@@ -1,6 +1,7 @@
 import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
+import type { NoteDamage } from "../damages.ts";
 import { Cni } from "./cni.ts";
 import { tablesDroppingForwards } from "./forward-policy.ts";
 import { assertNoOverlap, ensureBridge, listLinks, listRoutes, uplinkMtu } from "./host-links.ts";
@@ -19,6 +20,7 @@ import {
 import { LeaseDirectory } from "./lease-directory.ts";
 import {
   addressesOf,
+  type FoundPod,
   isHostNetwork,
   type KnownPod,
   NetworkError,
@@ -35,6 +37,7 @@ import type { RunCommand } from "./run-command.ts";
 import { SandboxMaker } from "./sandbox-maker.ts";
 import { SandboxPool } from "./sandbox-pool.ts";
 import { type SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
+import { findForgotten, sandboxOf, takeOverSandboxes } from "./take-over-sandboxes.ts";
 
 export const DEFAULT_POD_CIDR = "10.64.0.0/16";
 /** Below the kernel's range for outgoing connections (32768 up) and Kubernetes' node ports (30000 up). */
@@ -66,6 +69,7 @@ export interface HostNetworkParts {
   readonly run: RunCommand;
   readonly probePort: PortProbe;
   readonly log: NetworkLog;
+  readonly noteDamage: NoteDamage;
 }
 
 /** One entry per decision: fields, then a word for what happened. */
@@ -117,22 +121,21 @@ export class HostNetwork implements PodNetwork {
     return this.#podCidr6 === undefined ? [this.#podCidr] : [this.#podCidr, this.#podCidr6];
   }
 
-  async start(known: readonly KnownPod[], signal: AbortSignal): Promise<void> {
+  async start(known: readonly KnownPod[], signal: AbortSignal): Promise<readonly FoundPod[]> {
     const maker = await this.#setUpHost(signal);
-    const records = (await this.#records.load()).map((record) => this.#asReachable(record));
-    const intact = await maker.intact(records);
-    const uids = new Set(known.map((pod) => pod.podUid));
-    for (const record of intact) {
-      if (record.podUid !== undefined && uids.has(record.podUid)) this.#claims.set(record.podUid, record);
-    }
-    const isIpv6 = this.#podCidr6 !== undefined;
-    const isSpare = ({ podUid, address6 }: SandboxRecord): boolean =>
-      podUid === undefined && (address6 !== undefined) === isIpv6;
-    const unused = intact.filter(isSpare);
-    const spare = unused.slice(0, this.#options.poolSize);
-    const removed = await maker.removeAllBut([...this.#claims.values(), ...spare], records);
+    const { run, noteDamage } = this.#parts;
+    const { claims, spare, removed } = await takeOverSandboxes(known, {
+      ...{ names: this.#names, run, records: this.#records, maker, noteDamage },
+      asReachable: (record) => this.#asReachable(record),
+      isIpv6: this.#podCidr6 !== undefined,
+      poolSize: this.#options.poolSize,
+    });
+    for (const [podUid, record] of claims) this.#claims.set(podUid, record);
     if (signal.aborted) throw aborted("start");
-    for (const pod of known) this.#takeOverPorts(pod);
+    const found = await findForgotten(known, claims, { run, table: this.#names.table });
+    const foundPorts = new Map(found.map(({ podUid, ports = [] }) => [podUid, ports]));
+    for (const pod of known)
+      this.#takeOverPorts({ ...pod, ports: [...pod.ports, ...(foundPorts.get(pod.podUid) ?? [])] });
     await this.#table.replace();
     this.#parts.log.info(
       { pods: known.length, sandboxes: this.#claims.size, spare: spare.length, removed },
@@ -148,6 +151,7 @@ export class HostNetwork implements PodNetwork {
     });
     this.#pool.start(spare);
     this.#repairLater();
+    return found;
   }
 
   async attach(podUid: string, signal: AbortSignal): Promise<PodSandbox> {
@@ -259,6 +263,7 @@ export class HostNetwork implements PodNetwork {
       leases,
       records: this.#records,
       run,
+      noteDamage: this.#parts.noteDamage,
     });
   }
 
@@ -364,16 +369,6 @@ export class HostNetwork implements PodNetwork {
   #warn(event: string, error: unknown): void {
     this.#parts.log.warn({ error: error instanceof Error ? error.message : String(error) }, event);
   }
-}
-
-function sandboxOf(podUid: string, record: SandboxRecord): PodSandbox {
-  const { namespace, address, address6 } = record;
-  return {
-    podUid,
-    namespacePath: namespacePath(namespace),
-    address,
-    ...(address6 !== undefined && { address6 }),
-  };
 }
 
 function aborted(call: string): NetworkError {

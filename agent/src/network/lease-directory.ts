@@ -1,4 +1,4 @@
-import { readdir, readFile, rm } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 
@@ -20,6 +20,17 @@ export class LeaseDirectory {
     } catch {
       return undefined;
     }
+  }
+
+  pathOf(address: string): string {
+    return join(this.#dir, address);
+  }
+
+  /** Writes the lease as the plugin does. */
+  async write(address: string, holder: string, interfaceName: string): Promise<void> {
+    if (isIP(address) === 0) throw new RangeError(`${JSON.stringify(address)} is not an address`);
+    await mkdir(this.#dir, { recursive: true });
+    await writeFile(this.pathOf(address), `${holder}\r\n${interfaceName}`, { mode: 0o644 });
   }
 
   /** Releases every lease whose holder is not to be kept. Only safe while no plugin is running. */

@@ -7,8 +7,9 @@ export interface PodNetwork {
    * Makes ready what all pods need (bridge, own nftables table) and takes over what `known` pods already have:
    * the sandboxes they were given, as far as these are intact (the network itself remembers which), and their
    * host ports, which stay published without a gap. Sandboxes and leases of anyone else of this instance are removed.
+   * Returns what it found of pods that don't remember their sandbox.
    */
-  start(known: readonly KnownPod[], signal: AbortSignal): Promise<void>;
+  start(known: readonly KnownPod[], signal: AbortSignal): Promise<readonly FoundPod[]>;
   /** The pod's namespace with its address: the one it has if that is intact, else a prepared or a new one. */
   attach(podUid: string, signal: AbortSignal): Promise<PodSandbox>;
   /** True if the sandbox's namespace and address are still in place; always so for the host's own network. */
@@ -35,6 +36,20 @@ export interface KnownPod {
   readonly podUid: string;
   /** Kept even if the sandbox is gone, as after a reboot. */
   readonly ports: readonly PortMapping[];
+  /** As the pod remembers it; undefined: its memory was lost, or it never had one. */
+  readonly sandbox?: PodSandbox;
+  /** What a pod without a sandbox wants published, so that its host ports can be read back. */
+  readonly wanted?: readonly PortRequest[];
+  /** Processes of the running containers of a pod without a sandbox, by which its namespace is found. */
+  readonly processes?: readonly number[];
+}
+
+/** What the network knows of a pod whose own memory of it was lost. */
+export interface FoundPod {
+  readonly podUid: string;
+  readonly sandbox: PodSandbox;
+  /** Undefined: not all of those wanted are published. */
+  readonly ports?: readonly PortMapping[];
 }
 
 export interface PodSandbox {

@@ -12,7 +12,7 @@ export interface PortTableShape {
 /** What the kernel's map holds: `tcp . 20000` to `10.64.0.2 . 80`. */
 export type PortElements = ReadonlyMap<string, string>;
 
-const MAP = "host_ports";
+export const MAP = "host_ports";
 
 /** The table as a whole, replaced in one transaction. */
 export function tableText({ names, podCidr: pods }: PortTableShape, elements: PortElements): string {

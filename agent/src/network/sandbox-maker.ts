@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import type { Cni } from "./cni.ts";
+import type { NoteDamage } from "../damages.ts";
+import { type Cni, POD_INTERFACE } from "./cni.ts";
 import { listLinks } from "./host-links.ts";
 import type { InstanceNames } from "./instance-names.ts";
 import { contains, type Ipv4Cidr } from "./ipv4-cidr.ts";
@@ -19,6 +20,7 @@ export interface SandboxMakerParts {
   readonly leases: LeaseDirectory;
   readonly records: SandboxRecords;
   readonly run: RunCommand;
+  readonly noteDamage: NoteDamage;
 }
 
 /** Makes, checks and removes namespaces wired by CNI, a few at a time. */
@@ -54,31 +56,48 @@ export class SandboxMaker {
     return this.#limited(() => this.#removeNow(namespace));
   }
 
-  /** Those of the records whose namespace, lease and link are in place. */
+  /**
+   * Returns those of the records whose namespace and link are in place. The kernel decides: a lease that is missing or damaged is
+   * written again, unless another namespace holds the address.
+   */
   async intact(candidates: readonly SandboxRecord[]): Promise<SandboxRecord[]> {
     if (candidates.length === 0) return [];
-    const { names, podCidr, leases, run } = this.#parts;
+    const { names, podCidr, run } = this.#parts;
     const ports = await listLinks(run, ["master", names.bridge]);
     const linked = new Set(ports.map((link) => link.ifname));
     const intact: SandboxRecord[] = [];
     for (const record of candidates) {
       const { namespace, address, hostInterface } = record;
       if (!contains(podCidr, address) || !linked.has(hostInterface)) continue;
-      const holders = await Promise.all(addressesOf(record).map((it) => leases.holder(it)));
-      if (holders.every((it) => it === namespace) && (await isNamespace(namespace))) intact.push(record);
+      if ((await isNamespace(namespace)) && (await this.#holdsLeases(record))) intact.push(record);
     }
     return intact;
   }
 
   /** Removes every namespace, record and lease of this instance but those to keep. Only before anything is made. */
-  async removeAllBut(kept: readonly SandboxRecord[], known: readonly SandboxRecord[]): Promise<number> {
+  async removeAllBut(kept: readonly SandboxRecord[], recorded: readonly string[]): Promise<number> {
     const keep = new Set(kept.map((record) => record.namespace));
     const present = await listNamespaces(this.#parts.names.namespacePrefix);
     const stale = present.filter((namespace) => !keep.has(namespace));
     await Promise.all(stale.map((namespace) => this.remove(namespace)));
-    const unused = known.filter((record) => !keep.has(record.namespace));
-    await Promise.all(unused.map((record) => this.#parts.records.remove(record.namespace)));
+    const unused = recorded.filter((namespace) => !keep.has(namespace));
+    await Promise.all(unused.map((namespace) => this.#parts.records.remove(namespace)));
     return stale.length + (await this.#parts.leases.releaseAllBut(keep));
+  }
+
+  /** Repairs leases of a sandbox that is in place. False if another one that is in place has an address of its. */
+  async #holdsLeases(record: SandboxRecord): Promise<boolean> {
+    const { leases, names, noteDamage } = this.#parts;
+    for (const address of addressesOf(record)) {
+      const holder = await leases.holder(address);
+      if (holder === record.namespace) continue;
+      if (holder?.startsWith(names.namespacePrefix) && (await isNamespace(holder))) return false;
+      const reason = holder === undefined ? "it is missing" : "it names no namespace that exists";
+      const remedy = `written again for ${record.namespace}, which has the address`;
+      noteDamage(leases.pathOf(address), reason, remedy);
+      await leases.write(address, record.namespace, POD_INTERFACE);
+    }
+    return true;
   }
 
   async #removeNow(namespace: string): Promise<void> {

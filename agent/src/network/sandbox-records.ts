@@ -12,6 +12,15 @@ export interface SandboxRecord {
   readonly podUid?: string;
 }
 
+/** What the directory holds. */
+export interface LoadedRecords {
+  readonly records: readonly SandboxRecord[];
+  /** Files that can't be read, by the namespace they are about, with the reason. */
+  readonly damaged: ReadonlyMap<string, string>;
+}
+
+const TEMPORARY_SUFFIX = ".tmp";
+
 /**
  * Which pod has which namespace, one small file per namespace. It is there to survive the agent; the namespaces
  * don't survive the host, so nothing is synced.
@@ -23,35 +32,45 @@ export class SandboxRecords {
     this.#dir = dir;
   }
 
+  pathOf(namespace: string): string {
+    return join(this.#dir, namespace);
+  }
+
   async write(record: SandboxRecord): Promise<void> {
-    const path = join(this.#dir, record.namespace);
-    await writeFile(`${path}.tmp`, JSON.stringify(record), { mode: 0o600 });
-    await rename(`${path}.tmp`, path);
+    const path = this.pathOf(record.namespace);
+    await writeFile(path + TEMPORARY_SUFFIX, JSON.stringify(record), { mode: 0o600 });
+    await rename(path + TEMPORARY_SUFFIX, path);
   }
 
   async remove(namespace: string): Promise<void> {
-    await rm(join(this.#dir, namespace), { force: true });
+    await rm(this.pathOf(namespace), { force: true });
   }
 
-  /** Makes the directory if there is none. What can't be read is removed: its namespace counts as nobody's. */
-  async load(): Promise<SandboxRecord[]> {
+  /** Makes the directory if there is none. Leaves files alone that can't be read. */
+  async load(): Promise<LoadedRecords> {
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const records: SandboxRecord[] = [];
+    const damaged = new Map<string, string>();
     for (const name of await readdir(this.#dir)) {
-      const record = await this.#read(name);
-      if (record === undefined) await rm(join(this.#dir, name), { force: true });
-      else records.push(record);
+      if (name.endsWith(TEMPORARY_SUFFIX)) {
+        await rm(this.pathOf(name), { force: true });
+        continue;
+      }
+      try {
+        records.push(await this.#read(name));
+      } catch (error) {
+        damaged.set(name, error instanceof Error ? error.message : String(error));
+      }
     }
-    return records;
+    return { records, damaged };
   }
 
-  async #read(name: string): Promise<SandboxRecord | undefined> {
-    try {
-      const read: unknown = JSON.parse(await readFile(join(this.#dir, name), "utf8"));
-      return isRecord(read) && read.namespace === name ? read : undefined;
-    } catch {
-      return undefined;
-    }
+  /** Throws an Error that says what is wrong. */
+  async #read(name: string): Promise<SandboxRecord> {
+    const read: unknown = JSON.parse(await readFile(this.pathOf(name), "utf8"));
+    if (!isRecord(read)) throw new Error("fields are missing");
+    if (read.namespace !== name) throw new Error(`it is about namespace ${read.namespace}`);
+    return read;
   }
 }
 

@@ -11,6 +11,7 @@ import { PodProbes } from "./pod-probes.ts";
 import { type PodStatus, podStatus } from "./pod-status.ts";
 import { isLive, type PodView } from "./pod-view.ts";
 import type { PodWorld } from "./pod-world.ts";
+import { type Found, hasForgotten, recoveredMemory } from "./recover-memory.ts";
 import { withHealth, withTimes } from "./remember-status.ts";
 import { runStep } from "./run-step.ts";
 import { type Errand, isErrand, type Step, stepKey } from "./step.ts";
@@ -105,6 +106,15 @@ export class PodLoop {
     void this.#remember(({ sandbox: _, ...rest }) => rest);
     this.#published = false;
     this.wake();
+  }
+
+  /** The network still has a sandbox that the pod does not remember. Does nothing if no container runs in it. */
+  recover(found: Omit<Found, "containers">): void {
+    const containers = this.#world.observer.containersOf(this.#pod.uid);
+    if (!hasForgotten(this.#pod, this.#memory, containers)) return;
+    const nowMs = this.#world.clock.nowMs();
+    void this.#remember((lost) => recoveredMemory(this.#pod, lost, { ...found, containers }, nowMs));
+    this.#world.events.recovered(this.#pod.uid);
   }
 
   /** The network started with what this pod remembers: its ports are published as they were, and stay so. */

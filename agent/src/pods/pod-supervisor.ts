@@ -1,18 +1,20 @@
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { PodDevices } from "../devices/devices.ts";
-import type { KnownPod, PodNetwork, PodSandbox } from "../network/network.ts";
+import type { PodNetwork, PodSandbox } from "../network/network.ts";
 import type { NetworkFiles } from "../network/network-files.ts";
 import { ProbeRunner } from "../probes/probe-runner.ts";
 import type { RunProbe } from "../probes/run-probe.ts";
 import type { LimitedRoot } from "../runtime/root-disk-watch.ts";
 import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
 import type { PodVolumes } from "../volumes/volumes.ts";
-import { type BackOffLimits, backOffMs } from "./back-off.ts";
+import type { BackOffLimits } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import { Gate } from "./gate.ts";
 import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
+import { insist } from "./insist.ts";
+import { knownPods, type RememberedPod } from "./known-pods.ts";
 import { leftover } from "./leftover-pod.ts";
 import { limitedRootsOf } from "./limited-roots.ts";
 import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
@@ -23,6 +25,7 @@ import type { PodStatus } from "./pod-status.ts";
 import type { PodView } from "./pod-view.ts";
 import type { HostFacts, PodEvents, PodWorld } from "./pod-world.ts";
 import { onceRecovered } from "./recovered-volumes.ts";
+import { hostSandbox } from "./run-step.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
 
 export interface SupervisorOptions {
@@ -78,7 +81,6 @@ export interface RecordedPod {
 
 // A sound host takes tenths of a second.
 const RECOVER_WAIT_MS = 3_000;
-const PREPARE_BACK_OFF: BackOffLimits = { baseMs: 500, capMs: 10_000 };
 
 /**
  * Runs the pods of this host: one loop for each, so that none waits for another. What is to run is told by
@@ -159,10 +161,10 @@ export class PodSupervisor {
       if (damaged) this.#damaged.set(uid, memory);
       else this.#add(pod ?? leftover(uid), pod === undefined, memory);
     }
-    await Promise.all([
-      this.#insist("runtime", () => this.#observer.refresh()),
-      this.#insist("network", (signal) => this.#options.network.start(this.#networked(), signal)),
-    ]);
+    const listed = this.#insist("runtime", () => this.#observer.refresh());
+    // Pods that have lost their memory are found by their containers.
+    if (this.#remembered().some(({ memory }) => memory.sandbox === undefined)) await listed;
+    await Promise.all([listed, this.#insist("network", (signal) => this.#startNetwork(signal))]);
     for (const loop of this.#loops.values()) loop.portsTakenOver();
     await this.#checkSandboxes();
     this.#addOrphans();
@@ -293,14 +295,24 @@ export class PodSupervisor {
     }
   }
 
-  #networked(): readonly KnownPod[] {
-    const memories = [
-      ...this.#damaged,
-      ...[...this.#loops].map(([uid, loop]) => [uid, loop.memory] as const),
+  #remembered(): readonly RememberedPod[] {
+    return [
+      ...[...this.#damaged].map(([uid, memory]) => ({ uid, memory })),
+      ...[...this.#loops].map(([uid, { pod, memory }]) => ({ uid, pod, memory })),
     ];
-    return memories
-      .filter(([, memory]) => !memory.removed)
-      .map(([podUid, { sandbox, ports }]) => ({ podUid, ports: ports ?? [], ...(sandbox && { sandbox }) }));
+  }
+
+  async #startNetwork(signal: AbortSignal): Promise<void> {
+    const { network, runtime, host } = this.#options;
+    const known = await knownPods(this.#remembered(), { runtime, observer: this.#observer }, signal);
+    for (const { podUid, ...found } of await network.start(known, signal)) {
+      const memory = this.#damaged.get(podUid);
+      if (memory !== undefined) this.#damaged.set(podUid, { ...memory, ...found });
+      this.#loops.get(podUid)?.recover(found);
+    }
+    for (const [uid, loop] of this.#loops) {
+      if (loop.pod.network?.hostNetwork) loop.recover({ sandbox: hostSandbox(uid, host.addresses) });
+    }
   }
 
   #run(loop: PodLoop): void {
@@ -369,21 +381,10 @@ export class PodSupervisor {
     return new Set([...this.#loops.keys(), ...this.#damaged.keys()]);
   }
 
-  async #insist(part: HostPart, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  #insist(part: HostPart, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { clock, events } = this.#options;
-    const { signal } = this.#closing;
-    for (let failures = 0; !signal.aborted; ) {
-      try {
-        await work(signal);
-        events.impaired(part, undefined);
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        failures += 1;
-        events.impaired(part, error);
-        await pause(clock, backOffMs(failures, PREPARE_BACK_OFF), signal);
-      }
-    }
+    const outcome = (error: unknown) => events.impaired(part, error);
+    return insist(work, { clock, signal: this.#closing.signal, outcome });
   }
 }
 

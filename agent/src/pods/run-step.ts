@@ -83,7 +83,8 @@ async function attachSandbox(world: PodWorld, { view, signal }: StepContext): Pr
   };
 }
 
-function hostSandbox(podUid: string, [address = "", address6]: readonly string[]): PodSandbox {
+/** What a pod on the host's own network has for a sandbox. */
+export function hostSandbox(podUid: string, [address = "", address6]: readonly string[]): PodSandbox {
   return {
     podUid,
     namespacePath: HOST_NETWORK,

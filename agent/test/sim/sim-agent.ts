@@ -73,6 +73,7 @@ export class SimAgent {
           disk.states.delete(uid);
           disk.desired.delete(uid);
         },
+        recovered: () => undefined,
         impaired: () => undefined,
         hookFailed: () => undefined,
       },

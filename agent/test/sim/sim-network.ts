@@ -1,4 +1,5 @@
 import {
+  type FoundPod,
   isHostNetwork,
   type KnownPod,
   NetworkError,
@@ -54,13 +55,28 @@ export function simFiles({ directories }: SimHost, line: SimLine): PodFiles {
   };
 }
 
-function start({ sandboxes, published, ports }: SimHost, known: readonly KnownPod[]): void {
+function start({ sandboxes, published, ports }: SimHost, known: readonly KnownPod[]): readonly FoundPod[] {
   const uids = new Set(known.map((it) => it.podUid));
   for (const uid of [...sandboxes.keys()]) if (!uids.has(uid)) sandboxes.delete(uid);
+  const found = known.flatMap(({ podUid, sandbox, wanted = [] }): FoundPod[] => {
+    const namespacePath = sandboxes.get(podUid);
+    if (sandbox !== undefined || namespacePath === undefined) return [];
+    const was = published.get(podUid);
+    return [
+      {
+        podUid,
+        sandbox: { podUid, namespacePath, address: "10.0.0.1" },
+        ...(was?.length === wanted.length && { ports: was }),
+      },
+    ];
+  });
+  const held = new Map(known.map(({ podUid, ports: own }) => [podUid, own]));
+  for (const { podUid, ports: own } of found) if (own !== undefined) held.set(podUid, own);
   ports.clear();
-  for (const pod of known) if (pod.ports.length > 0) ports.set(pod.podUid, pod.ports);
+  for (const [podUid, own] of held) if (own.length > 0) ports.set(podUid, own);
   published.clear();
-  for (const pod of known) if (sandboxes.has(pod.podUid)) published.set(pod.podUid, pod.ports);
+  for (const [podUid, own] of held) if (sandboxes.has(podUid)) published.set(podUid, own);
+  return found;
 }
 
 function allocate(

@@ -252,6 +252,18 @@ describe("nodes", () => {
       ["Normal NodeProblemOver: DiskPressure is well again"],
     ],
     [
+      "damaged files of its agent, which hinder no pod",
+      aNode(),
+      withCondition("DataDamaged", true, "boot-id is damaged"),
+      ["Warning DataDamaged: boot-id is damaged"],
+    ],
+    [
+      "the same files still damaged",
+      withCondition("DataDamaged", true, "boot-id is damaged"),
+      withCondition("DataDamaged", true, "boot-id is damaged"),
+      [],
+    ],
+    [
       "a host that started anew",
       withReport({ bootId: "a" }),
       withReport({ bootId: "b" }),

@@ -1,3 +1,4 @@
+import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import { nodeProblems } from "../model/node-conditions.ts";
 import type { NodeEntry } from "../state/entries.ts";
@@ -28,6 +29,9 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
   events.push(...taintEvents(before.record.taints, record.taints, told));
   events.push(...problemEvents(before, after, told));
   events.push(...labelEvents(before, after, told));
+  const damage = damageOf(after.report?.report);
+  if (damage !== undefined && damage !== damageOf(before.report?.report))
+    tell("Warning", "DataDamaged", damage);
   const earlier = before.report;
   if (earlier === undefined || report === undefined) return events;
   if (earlier.bootId !== "" && earlier.bootId !== report.bootId)
@@ -77,6 +81,11 @@ function problemEvents(before: NodeEntry, after: NodeEntry, told: Told): EventIn
     ...begun.map(({ message }) => told("Warning", "NodeProblem", message)),
     ...over.map(({ message }) => told("Normal", "NodeProblemOver", `${word(message)} is well again`)),
   ];
+}
+
+/** Returns which of the agent's files are damaged, in words. It hinders no pod, so it is no problem of the node. */
+function damageOf(report: NodeReport | undefined): string | undefined {
+  return report?.conditions.find(({ type, status }) => type === "DataDamaged" && status)?.message;
 }
 
 /** The name of the condition, with which the message begins. */

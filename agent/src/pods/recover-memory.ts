@@ -1,0 +1,75 @@
+import type { PodSandbox, PortMapping } from "../network/network.ts";
+import { adopted } from "./container-memory.ts";
+import {
+  memoryOf,
+  type ObservedContainer,
+  type Pod,
+  type PodContainer,
+  type PodMemory,
+  type Termination,
+  withContainer,
+} from "./pod.ts";
+import { allContainers, initContainersOf, roleOf } from "./pod-containers.ts";
+import { belongs, hasProbes, isLive } from "./pod-view.ts";
+import { withBegun } from "./start-container.ts";
+
+/** What the host still has of a pod whose memory was lost. */
+export interface Found {
+  readonly containers: readonly ObservedContainer[];
+  readonly sandbox: PodSandbox;
+  /** Undefined: not known. */
+  readonly ports?: readonly PortMapping[];
+}
+
+/** Reports whether containers run for a pod that does not remember the sandbox they are in. */
+export function hasForgotten(pod: Pod, memory: PodMemory, containers: readonly ObservedContainer[]): boolean {
+  return memory.sandbox === undefined && containers.some((it) => belongs(it, pod) && isLive(it));
+}
+
+/**
+ * Returns the memory of a pod whose record was lost, read back from what runs. Its running containers count as started, with their
+ * hooks done: a hook that ran twice would do more harm than one that was cut off by the agent's end.
+ */
+export function recoveredMemory(pod: Pod, lost: PodMemory, found: Found, nowMs: number): PodMemory {
+  const { sandbox, ports, containers } = found;
+  let memory: PodMemory = { ...lost, sandbox, ...(ports && { ports }) };
+  for (const spec of allContainers(pod)) {
+    const current = newestLive(pod, spec, containers);
+    const before = memoryOf(memory, spec.name);
+    if (current === undefined || before.phase !== "new") continue;
+    const taken = {
+      ...adopted(before, current, nowMs),
+      ...(spec.hooks?.postStart && { postStart: "done" as const }),
+      // Until its first probe it is taken for what it most likely was.
+      ...(hasProbes(spec) && { health: { started: true, ready: true } }),
+    };
+    memory = withBegun(withContainer(memory, spec.name, taken), roleOf(pod, spec.name));
+  }
+  return memory.begun === undefined ? memory : withInitialized(memory, pod, nowMs);
+}
+
+/** Other containers run only after the init containers have ended well. */
+function withInitialized(memory: PodMemory, pod: Pod, nowMs: number): PodMemory {
+  const completed: Termination = {
+    ...{ exitCode: 0, signal: 0, reason: "Completed", message: "" },
+    ...{ startedAtMs: nowMs, finishedAtMs: nowMs },
+  };
+  let initialized = memory;
+  for (const { name } of initContainersOf(pod)) {
+    const before = memoryOf(memory, name);
+    if (before.phase !== "new") continue;
+    const done = { ...before, attempt: 1, phase: "ended", lastTermination: completed } as const;
+    initialized = withContainer(initialized, name, done);
+  }
+  return initialized;
+}
+
+function newestLive(
+  pod: Pod,
+  { name }: PodContainer,
+  containers: readonly ObservedContainer[],
+): ObservedContainer | undefined {
+  return containers
+    .filter((it) => it.container === name && belongs(it, pod) && isLive(it))
+    .sort((a, b) => b.attempt - a.attempt)[0];
+}
