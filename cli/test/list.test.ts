@@ -306,7 +306,7 @@ describe("describe", () => {
     });
     fake.answers.getRollout = () => aRollout([{ message: "2/2 ready" }]);
     const { stdout } = await forage("describe cs/web");
-    assert.equal((await forage("describe cs web")).stdout, stdout);
+    assert.equal((await forage("describe cs web -o name")).stdout, "container_service/web\n");
     assert.match((await forage("describe cs/web api")).stderr, /names one already: leave "api" out/);
     assert.match(stdout, /\nReady: +2\/2\n/);
     assert.match(stdout, /\nRollout:\n {4}rollout r-1 done: 1 resource\n {4}done: 2\/2 ready\n/);
