@@ -44,6 +44,21 @@ test("for scores a container that asks for nothing is supposed to use something;
   assert.deepEqual([amounts.get("cpu"), amounts.get("memory")], [100, 200 * 2 ** 20]);
 });
 
+test("what is only supposed never makes a pod unreadable whose requests can be counted", () => {
+  const most = `${Number.MAX_SAFE_INTEGER}`;
+  const pod = { name: "p", namespace: "n", containers: [{ requests: { memory: most } }, {}] };
+  assert.equal(podRequests(pod).get("memory"), Number.MAX_SAFE_INTEGER);
+  assert.equal(supposedRequests(pod).get("memory"), Number.MAX_SAFE_INTEGER);
+  const two = {
+    ...pod,
+    containers: [
+      { requests: { memory: "999999Gi" } },
+      ...Array(9).fill({ requests: { memory: "999999Gi" } }),
+    ],
+  };
+  assert.throws(() => podRequests(two), { code: "quantity_out_of_range" });
+});
+
 test("a bad quantity is refused with its field", () => {
   const bad = pod({ containers: [cpu("1"), { requests: { memory: "1e3k" } }] });
   assert.throws(() => podRequests(bad), { code: "invalid_quantity", field: "containers[1].requests.memory" });

@@ -1,5 +1,5 @@
 import { formatQuantity } from "../quantity/format-quantity.ts";
-import { amountOf, parseQuantity, plainAmountOf } from "../quantity/parse-quantity.ts";
+import { amountOf, NANO_PER_UNIT, parseQuantity, plainAmountOf } from "../quantity/parse-quantity.ts";
 import { SchedulerError } from "../scheduler-error.ts";
 import type { ContainerSpec, PodSpec, ResourceList } from "../types.ts";
 
@@ -7,6 +7,9 @@ type Nano = Map<string, bigint>;
 
 // What kube-scheduler supposes a container uses when it requests nothing. For scores only, never for fit.
 const SUPPOSED: ResourceList = { cpu: "100m", memory: "200Mi" };
+
+/** The largest amount that the scheduler counts with, in its own units. */
+const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 
 /** A pod's total by resource, in the scheduler's units: thousandths for cpu, else whole units. */
 export type Amounts = ReadonlyMap<string, number>;
@@ -44,6 +47,7 @@ function plainTotalOf(pod: PodSpec): Amounts | undefined {
       total.set(resource, (total.get(resource) ?? 0) + amount);
     }
   }
+  for (const amount of total.values()) if (amount > Number.MAX_SAFE_INTEGER) return undefined;
   return total;
 }
 
@@ -67,7 +71,12 @@ function totalOf(pod: PodSpec, missing: ResourceList | undefined): Amounts {
   }
   raise(running, startPeak);
   return new Map(
-    [...running].map(([resource, nano]) => [resource, amountOf(resource, formatQuantity(nano))]),
+    [...running].map(([resource, nano]) => {
+      // What is only supposed must not make a pod unreadable whose requests can be counted.
+      const max = EXACT_MAX * (resource === "cpu" ? NANO_PER_UNIT / 1000n : NANO_PER_UNIT);
+      const counted = missing !== undefined && nano > max ? max : nano;
+      return [resource, amountOf(resource, formatQuantity(counted))];
+    }),
   );
 }
 

@@ -6,6 +6,7 @@ import { checkDependsOn } from "../validate/depends-on.ts";
 import { checkLoadBalancerIps } from "../validate/load-balancer-ips.ts";
 import { checkNodePorts, type PortRange } from "../validate/node-ports.ts";
 import { checkPriorityClasses } from "../validate/priority-classes.ts";
+import { checkResourceNames } from "../validate/resource-names.ts";
 
 export interface CheckOptions {
   readonly state: State;
@@ -24,5 +25,6 @@ export function checkApply(
   checkPriorityClasses(request, (name) => state.objects.priorityOf(name) !== undefined);
   checkNodePorts(request, nodePorts, state);
   checkLoadBalancerIps(request, loadBalancerIps, state);
+  checkResourceNames(request, state.resources(request.namespace));
   checkDependsOn(request, state.resources(request.namespace));
 }

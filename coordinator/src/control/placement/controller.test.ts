@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { PodPhase, PodStatus, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { Container } from "@forage/proto/forest/v1/forage";
 import { pino } from "pino";
 import { aNode, aPod } from "../../../test/support/entries.ts";
 import { until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
+import type { EventInput } from "../../events/event.ts";
 import { type Store, StoreError } from "../../store/index.ts";
 import { PlacementController } from "./controller.ts";
 import { Unplaced } from "./unplaced.ts";
@@ -70,6 +72,102 @@ test("what a job's pod used is free once it has ended, though it stays for its l
   await until("the next has its place", () => state.pod("shop", "next")?.record.node === "n1");
 });
 
+test("a pod that can't be summed up says so, and no other pod waits for it", limit, async (t) => {
+  const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
+  const pods = [{ ...poison, record: { ...poison.record, priority: 1_000 } }, ...many(3)];
+  const { state, unplaced, store, clock } = await start(t, { nodes: [node("n1", "8")], pods });
+  await until("the others are bound", () => state.unboundPods().length === 1);
+  await until("it has a reason", () => unplaced.get("uid-poison") !== undefined);
+  assert.match(
+    unplaced.get("uid-poison")?.summary ?? "",
+    /^it can't be scheduled: quantity .* is too large$/,
+  );
+  for (const op of opsOf({ pods: [unbound("late")] })) await store.txn([], [op]);
+  await until("a later one is bound", () => state.pod("shop", "late")?.record.node === "n1");
+  const mended = unbound("poison");
+  for (const op of opsOf({ pods: [mended] })) await store.txn([], [op]);
+  await until("mended, it is bound at once", () => state.unboundPods().length === 0);
+  clock.advance(600_000);
+  assert.equal(unplaced.get("uid-poison"), undefined);
+});
+
+test(
+  "a bound pod that can't be summed up counts as a pod, and leaves its node's others alone",
+  limit,
+  async (t) => {
+    const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
+    const bound = { ...poison, record: { ...poison.record, node: "n1" } };
+    const { state } = await start(t, { nodes: [node("n1", "8")], pods: [bound, ...many(3)] });
+    await until("the others are bound", () => state.unboundPods().length === 0);
+  },
+);
+
+test("invented resources and nodes with too many devices keep no pod from its node", limit, async (t) => {
+  const devices = (count: number, prefix: string) =>
+    Object.fromEntries(Array.from({ length: count }, (_, i) => [`${prefix}.example/${i}`, "1"]));
+  const inventing = unbound("inventing");
+  const { template } = inventing.record;
+  const requests = { cpu: "", memory: "", ephemeralStorage: "", extended: devices(300, "invented") };
+  if (template?.container !== undefined) template.container.resources = { requests, limits: undefined };
+  const crowded = node("n1", "1", devices(300, "many"));
+  const { state, store, events } = await start(t, { nodes: [crowded], pods: [inventing, unbound("plain")] });
+  await until("the plain one is bound", () => state.pod("shop", "plain")?.record.node === "n1");
+  assert.deepEqual(
+    events.map(({ kind, name, reason }) => `${kind} ${name} ${reason}`),
+    ["node n1 ReconcileFailed"],
+  );
+  assert.match(events[0]?.message ?? "", /more extended resources than are counted; left out: many\.example/);
+  for (const op of opsOf({
+    nodes: [node("gpu", "1", { "nvidia.com/gpu": "1" })],
+    pods: [needing("nvidia.com/gpu")],
+  }))
+    await store.txn([], [op]);
+  state.setNodeHealth("gpu", { ready: true, message: "", lastSeenMs: 1 }, true);
+  await until("a GPU that comes later is found", () => state.pod("shop", "needing")?.record.node === "gpu");
+});
+
+test("a pod whose labels change is avoided by those that keep away from its new labels", limit, async (t) => {
+  const relabelled = { ...unbound("a"), record: { ...unbound("a").record, node: "n1" } };
+  const { state, store, unplaced } = await start(t, { nodes: [node("n1", "8")], pods: [relabelled] });
+  const labels = { app: "noisy" };
+  for (const op of opsOf({ pods: [{ ...relabelled, record: { ...relabelled.record, labels } }] }))
+    await store.txn([], [op]);
+  for (const op of opsOf({ pods: [avoiding(labels)] })) await store.txn([], [op]);
+  await until("it has a reason", () => unplaced.get("uid-avoiding") !== undefined);
+  assert.equal(state.pod("shop", "avoiding")?.record.node, "");
+  for (const op of opsOf({ pods: [relabelled] })) await store.txn([], [op]);
+  await until(
+    "it is bound once the label is gone",
+    () => state.pod("shop", "avoiding")?.record.node === "n1",
+  );
+});
+
+test("a pod is not preempted while it only holds a place for itself", limit, async (t) => {
+  const important = (name: string, priority: number) => {
+    const pod = unbound(name, "cpu");
+    return { ...pod, record: { ...pod.record, priority } };
+  };
+  const low = important("low", 0);
+  const there = { ...low, record: { ...low.record, node: "n1" } };
+  const { state, store, unplaced, clock } = await start(t, { nodes: [node("n1", "1")], pods: [there] });
+  const put = async (pod: typeof low) => {
+    for (const op of opsOf({ pods: [pod] })) await store.txn([], [op]);
+  };
+  await put(important("middle", 5));
+  await until("the low one is stopped", () => state.pod("shop", "low")?.record.stoppingSince !== undefined);
+  await put(important("high", 10));
+  await until("the high one has a reason", () => unplaced.get("uid-high") !== undefined);
+  assert.match(unplaced.get("uid-high")?.summary ?? "", /insufficient cpu/);
+  assert.equal(state.pod("shop", "middle")?.record.stoppingSince, undefined);
+  await store.txn([], [{ kind: "delete", key: there.key }]);
+  await until("the one in the middle is preempted once it runs", () => {
+    clock.advance(1_000);
+    return state.pod("shop", "middle")?.record.stoppingSince !== undefined;
+  });
+  await store.txn([], [{ kind: "delete", key: "pods/shop/middle" }]);
+  await until("the most important one has the room", () => state.pod("shop", "high")?.record.node === "n1");
+});
+
 async function start(t: TestContext, contents: Contents, failing = { times: 0 }) {
   const view = await aView(t, contents);
   const unplaced = new Unplaced({ nowMs: () => view.clock.nowMs(), onChange: () => {} });
@@ -83,9 +181,12 @@ async function start(t: TestContext, contents: Contents, failing = { times: 0 })
   });
   const log = pino({ level: "silent" });
   const before = view.clock.pending;
-  const controller = new PlacementController({ ...view, store, log, profile: "pack", unplaced });
+  const events: EventInput[] = [];
+  const recorder = { record: (event: EventInput) => void events.push(event) };
+  const options = { ...view, store, log, profile: "pack", unplaced, events: recorder } as const;
+  const controller = new PlacementController(options);
   t.after(() => controller.close());
-  return { ...view, unplaced, waits: () => view.clock.pending - before };
+  return { ...view, unplaced, events, waits: () => view.clock.pending - before };
 }
 
 function many(count: number, cpu = ""): ReturnType<typeof unbound>[] {
@@ -103,9 +204,34 @@ function unbound(name: string, cpu = "") {
   return pod;
 }
 
-function node(name: string, cpu: string) {
+function withMemory(pod: ReturnType<typeof unbound>, amounts: readonly string[]) {
+  const containers = amounts.map((memory, index) =>
+    Container.fromPartial({ name: `c${index}`, image: "app:v1", resources: { requests: { memory } } }),
+  );
+  const [container, ...sidecars] = containers;
+  const template = PodTemplate.fromPartial({ ...pod.record.template, container, sidecars });
+  return { ...pod, record: { ...pod.record, template } };
+}
+
+function needing(resource: string) {
+  const pod = unbound("needing");
+  const { template } = pod.record;
+  const requests = { cpu: "", memory: "", ephemeralStorage: "", extended: { [resource]: "1" } };
+  if (template?.container !== undefined) template.container.resources = { requests, limits: undefined };
+  return pod;
+}
+
+function avoiding(labels: Readonly<Record<string, string>>) {
+  const pod = unbound("avoiding");
+  const term = { labelSelector: { matchLabels: labels }, topologyKey: "kubernetes.io/hostname" };
+  const podConfig = { affinity: { podAntiAffinity: { required: [term] } } };
+  const template = PodTemplate.fromPartial({ ...pod.record.template, podConfig } as object);
+  return { ...pod, record: { ...pod.record, template } };
+}
+
+function node(name: string, cpu: string, devices: Readonly<Record<string, string>> = {}) {
   const made = aNode({ name });
-  const allocatable = { cpu, memory: "8Gi", pods: "110" };
+  const allocatable = { cpu, memory: "8Gi", pods: "110", ...devices };
   if (made.report?.report !== undefined) made.report.report.allocatable = allocatable;
   return made;
 }

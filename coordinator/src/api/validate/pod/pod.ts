@@ -2,6 +2,7 @@ import type { Container, PodConfig, Volume } from "@forage/proto/forest/v1/forag
 import type { Field } from "../field.ts";
 import { type ContainerRole, validateContainer } from "./container.ts";
 import { validatePodConfig } from "./pod-config.ts";
+import { checkResourceSums } from "./resource-sums.ts";
 import { validateVolume } from "./volume.ts";
 import { checkMounts } from "./volume-mount.ts";
 
@@ -34,6 +35,8 @@ export function validatePod(pod: PodParts, field: Field): void {
   for (const [index, volume] of pod.volumes.entries()) validateVolume(volume, volumes.item(index));
   if (pod.podConfig !== undefined) validatePodConfig(pod.podConfig, field.at("pod_config"));
   checkCounts(pod, field);
+  const together = containers.filter(({ role }) => role !== "init");
+  checkResourceSums(together.map((it) => ({ container: it.container, field: it.field.at("resources") })));
   checkNames(pod.volumes.map(({ name }, index) => ({ name, field: volumes.item(index).at("name") })));
   checkNames(containers.map(({ container, field: at }) => ({ name: container.name, field: at.at("name") })));
   checkNames(containers.flatMap(portNames));
