@@ -38,8 +38,9 @@ export class SimStream {
   /** The coordinator's side. `dead` aborts with its process. */
   serve(handler: Handler, dead: AbortSignal, gate: ProcessGate): void {
     this.#gate = gate;
-    dead.addEventListener("abort", () => this.#reset("the coordinator is gone"), { once: true });
-    void this.#answer(handler, dead);
+    const lost = (): void => this.#reset("the coordinator is gone");
+    dead.addEventListener("abort", lost, { once: true });
+    void this.#answer(handler, dead).finally(() => dead.removeEventListener("abort", lost));
   }
 
   /** The agent's word. */

@@ -15,6 +15,11 @@ export class VirtualTime {
     return this.#nowMs;
   }
 
+  /** Timers that have neither run nor been cancelled. */
+  get pending(): number {
+    return this.#heap.filter(({ cancelled }) => !cancelled).length;
+  }
+
   /** Whole milliseconds, so that traces can be read. Timers of one moment run in the order in which they were set. */
   after(delayMs: number, run: () => void): () => void {
     const timer = { atMs: this.#nowMs + Math.max(0, Math.round(delayMs)), order: this.#order++, run };
