@@ -24,6 +24,7 @@ import { RebalanceController, type RebalanceSchedule } from "./rebalance/control
 import { RolloutController } from "./rollout/controller.ts";
 import type { Prefetcher } from "./rollout/prefetch.ts";
 import type { ProgressLimits } from "./rollout/progress-limits.ts";
+import { loggedSteps, type StepSink } from "./step-sink.ts";
 import { WorkloadController } from "./workload/controller.ts";
 
 export interface ControlOptions {
@@ -53,6 +54,10 @@ export interface ControlOptions {
   /** What services' addresses are taken from. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
+  /** Receives the steps of workloads. Default: the log. */
+  readonly steps?: StepSink;
+  /** Whether cron jobs start runs. Default: true. */
+  readonly startRuns?: boolean;
   /** What is wrong with a route or a service's inline route; empty: nothing. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
@@ -69,7 +74,7 @@ export interface Control {
 
 /** Starts every reconciler over one view. */
 export function startControl(options: ControlOptions): Control {
-  const { clock } = options;
+  const { clock, steps = loggedSteps(options.log) } = options;
   const unplaced = new Unplaced({
     nowMs: clock.nowMs,
     onChange: (pod, summary) => {
@@ -80,15 +85,16 @@ export function startControl(options: ControlOptions): Control {
   });
   const rollouts = new RolloutController({ ...options, unplaced });
   const placement = new PlacementController({ ...options, unplaced });
-  const jobs = new JobReconciler({ ...options, held: isHeldIn(options.state) });
+  const jobs = new JobReconciler({ ...options, steps, held: isHeldIn(options.state) });
   const workloads = new WorkloadController({
     ...options,
+    steps,
     // Cron jobs have no pods, and a loop of their own.
     ofKind: { job: (key) => jobs.reconcile(key), cron_job: async () => undefined },
     unplaced,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
-  const crons = new CronController(options);
+  const crons = new CronController({ ...options, steps });
   const depends = new DependsController(options);
   const stopPrefetching = options.prefetcher?.subscribe((key) => {
     workloads.wake(key);

@@ -1,6 +1,6 @@
 import type { PlannedPlacement, PlannedStep } from "@forage/proto/forage/operator/v1/operator";
+import type { TakenStep } from "../control/step-sink.ts";
 import type { PodEntry } from "../state/entries.ts";
-import type { LoggedStep } from "./sandbox.ts";
 
 /** What tells why pods are where they are. */
 export interface PlacementFacts {
@@ -11,7 +11,7 @@ export interface PlacementFacts {
 
 /** Pure: the steps of one workload in one round, with the nodes of the pods that they made, in the order in which these came. */
 export function placementsOf(
-  steps: readonly LoggedStep[],
+  steps: readonly TakenStep[],
   made: readonly PodEntry[],
   facts: PlacementFacts,
 ): Omit<PlannedStep, "round">[] {

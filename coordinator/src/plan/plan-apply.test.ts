@@ -1,16 +1,17 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { PlannedResource } from "@forage/proto/forage/operator/v1/operator";
-import type { ForageResource } from "@forage/proto/forest/v1/forage";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { pino } from "pino";
 import { aNode } from "../../test/support/entries.ts";
-import { aContainerService, aJob, aRequest } from "../../test/support/requests.ts";
+import { aContainerService, aJob, aRequest, aRoute, aService } from "../../test/support/requests.ts";
 import { settled } from "../../test/support/until.ts";
 import { aView } from "../../test/support/view.ts";
 import { applyResources } from "../api/forage/apply.ts";
 import { parseIpRange } from "../control/addresses/ip-range.ts";
 import { startControl } from "../control/control.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
+import type { TakenStep } from "../control/step-sink.ts";
 import { recordStatuses } from "../link/reports.ts";
 import { MetricsDesk } from "../metrics/metrics-desk.ts";
 import type { NodeEntry } from "../state/entries.ts";
@@ -65,6 +66,44 @@ test("planning changes nothing and takes no step", async (t) => {
   assert.equal(fleet.store.revision, before);
 });
 
+test("a cron job is not run: its steps end, and the next run is a note", async (t) => {
+  const fleet = await aFleet(t);
+  const value = { schedule: "* * * * *", container: { name: "main", image: v1 } };
+  const cron = ForageResource.fromPartial({ name: "tick", spec: { $case: "cronJob", value } });
+  const waiting = aJob("wait", { container: { name: "main", image: v1 } });
+  const { resources } = await fleet.plan([cron, waiting, web(30, v1)]);
+  const [planned] = resources;
+  assert.equal(planned?.name, "tick");
+  assert.ok(!planned?.steps.some(({ step }) => step === "start-run"), JSON.stringify(planned?.steps));
+  assert.match(planned?.notes.join() ?? "", /^next run at /);
+});
+
+test("what pods and routes refer to and what does not exist is a note", async (t) => {
+  const fleet = await aFleet(t);
+  const ref = { secretName: "db", secretKey: "password" };
+  const container = {
+    name: "main",
+    image: v1,
+    env: [{ name: "PASSWORD", valueSource: { $case: "secretRef" as const, value: ref } }],
+  };
+  const volumes = [
+    {
+      name: "c",
+      mountPath: "/c",
+      source: { $case: "configMap" as const, value: { configMapName: "settings" } },
+    },
+  ];
+  const service = aContainerService("web", { scaling: { replicas: 1 }, container, volumes });
+  const job = aJob("import", { container: { ...container, name: "main" } });
+  const tls = aRoute("site", { tls: { certificateRef: "site-tls" }, hostnames: ["site.example"] });
+  const { resources } = await fleet.plan([service, job, aService("web-svc", "web"), tls]);
+  const notes = new Map(resources.map((it) => [it.name, it.notes.join("\n")]));
+  assert.match(notes.get("web") ?? "", /secret "db" does not exist in namespace shop: pods wait/);
+  assert.match(notes.get("web") ?? "", /config map "settings" does not exist/);
+  assert.match(notes.get("import") ?? "", /secret "db" does not exist/);
+  assert.match(notes.get("site") ?? "", /secret "site-tls" does not exist in namespace shop: no TLS/);
+});
+
 test("what goes on for long is cut, and says so", async (t) => {
   const fleet = await aFleet(t);
   const [job] = (await fleet.plan([aJob("long", { jobConfig: { completions: 300, parallelism: 1 } })]))
@@ -82,11 +121,7 @@ function web(replicas: number, image: string, more: object = {}): ForageResource
 /** Two nodes for eight pods each, on which everything goes well, and the controllers of a coordinator. */
 async function aFleet(t: TestContext) {
   const { store, state, clock } = await aView(t, { nodes: [bigNode("n1"), bigNode("n2")] });
-  const done: Record<string, unknown>[] = [];
-  const write = (line: string): void => {
-    const { msg, level: _, time: __, ...fields } = JSON.parse(line) as Record<string, unknown>;
-    if (msg === "workload step") done.push(fields);
-  };
+  const done: TakenStep[] = [];
   let names = 0;
   const randomName = (length: number): string => String(names++).padStart(length, "0");
   const limits = { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 };
@@ -101,7 +136,8 @@ async function aFleet(t: TestContext) {
     state,
     clock,
     metrics,
-    log: pino({ level: "info", base: null }, { write }),
+    log: pino({ level: "silent" }),
+    steps: { take: (step) => done.push(step) },
     events: { record: () => {} },
     readyEndpoints: () => 0,
   });

@@ -4,11 +4,17 @@ import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { type ApplyOptions, applyResources, bundleOf } from "../api/forage/apply.ts";
 import type { BundleItem } from "../api/forage/bundle.ts";
 import type { Control } from "../control/control.ts";
+import { cronMessage } from "../control/cron/progress.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
+import type { TakenStep } from "../control/step-sink.ts";
+import { resourceKey } from "../model/keys.ts";
+import type { ObjectName } from "../model/object-name.ts";
 import { workloadKey } from "../model/workload.ts";
+import type { State } from "../state/state.ts";
 import { type Content, changedFields } from "./diff.ts";
+import { missingObjectNotes } from "./missing-objects.ts";
 import { placementsOf } from "./placements.ts";
-import { type LoggedStep, Sandbox, type SandboxOptions } from "./sandbox.ts";
+import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 
 export interface PlanOptions extends SandboxOptions {
   /** What an apply needs besides the copy that it goes to. */
@@ -27,6 +33,11 @@ interface Outcome {
   readonly cut: boolean;
   readonly control: Control;
   readonly rolloutId: string;
+  readonly namespace: string;
+  /** Of the copy, after the steps. */
+  readonly state: State;
+  /** When the apply would be made. */
+  readonly nowMs: number;
 }
 
 /** What an apply of the request, which has been validated, would do. Everything is tried out on a copy. */
@@ -59,7 +70,9 @@ async function tryOut(
   const control = sandbox.start();
   const workloads = new Set(changing.map(({ kind, name }) => workloadKey(request.namespace, kind, name)));
   const steps = new Map<string, PlannedStep[]>();
-  const untilMs = clock.nowMs() + maxWaitMs;
+  const nowMs = clock.nowMs();
+  const untilMs = nowMs + maxWaitMs;
+  const result = { steps, control, rolloutId, state, nowMs, namespace: request.namespace };
   let told = 0;
   for (let round = 1, waits = 0; round <= maxRounds && told < maxSteps; ) {
     const taken = (await sandbox.settle()).filter(({ workload }) => workloads.has(workload));
@@ -69,19 +82,19 @@ async function tryOut(
     if (await sandbox.report()) continue;
     const progress = control.rollouts.progress(rolloutId) ?? [];
     const over = taken.length === 0 && progress.every(({ status }) => isTerminal(status));
-    if (over || ++waits > maxWaits || !clock.next(untilMs)) return { steps, cut: false, control, rolloutId };
+    if (over || ++waits > maxWaits || !clock.next(untilMs)) return { ...result, cut: false };
   }
-  return { steps, cut: true, control, rolloutId };
+  return { ...result, cut: true };
 }
 
 function addRound(
-  taken: readonly LoggedStep[],
+  taken: readonly TakenStep[],
   round: number,
   steps: Map<string, PlannedStep[]>,
   sandbox: Sandbox,
   control: Control,
 ): void {
-  const byWorkload = new Map<string, LoggedStep[]>();
+  const byWorkload = new Map<string, TakenStep[]>();
   for (const step of taken) byWorkload.set(step.workload, [...(byWorkload.get(step.workload) ?? []), step]);
   for (const [workload, its] of byWorkload) {
     const planned = placementsOf(its, sandbox.newPodsOf(workload), control).map((step) => ({
@@ -110,20 +123,26 @@ function plannedResource(
     action,
     changes: compared ? changedFields(before, after) : [],
     steps: [...(outcome?.steps.get(workloadKey(namespace, kind, name)) ?? [])],
-    notes: action === "unchanged" || outcome === undefined ? [] : notesOf(kind, name, outcome),
+    notes: action === "unchanged" || outcome === undefined ? [] : notesOf({ kind, name, action }, outcome),
   };
 }
 
-/** How it would end, where that isn't well; and that there is more than was told. */
-function notesOf(kind: string, name: string, { control, rolloutId, cut }: Outcome): string[] {
+/** How it would end, where that isn't well; what would be missing; and that there is more than was told. */
+function notesOf(item: Pick<BundleItem, "kind" | "name" | "action">, outcome: Outcome): string[] {
+  const { control, rolloutId, cut, state, namespace, nowMs } = outcome;
+  const { kind, name, action } = item;
+  const entry = action === "remove" ? undefined : state.resource(resourceKey(namespace, kind, name));
+  const exists = (object: ObjectName): boolean => state.objects.get(object) !== undefined;
+  const missing = entry === undefined ? [] : missingObjectNotes(entry.record, exists);
+  const schedule = entry && cronMessage(entry, nowMs);
+  const notes = [...(schedule === undefined ? [] : [schedule]), ...missing];
   const found = control.rollouts.progress(rolloutId)?.find((it) => it.kind === kind && it.name === name);
-  if (found === undefined) return [];
+  if (found === undefined) return notes;
   const word = endings[found.status];
-  if (word !== undefined) return [`${word}: ${found.message}`];
-  if (isTerminal(found.status)) return [];
-  return [
-    cut ? `and so on; after these steps: ${found.message}` : `goes no further by itself: ${found.message}`,
-  ];
+  if (word !== undefined) return [`${word}: ${found.message}`, ...notes];
+  if (isTerminal(found.status)) return notes;
+  const end = cut ? "and so on; after these steps" : "goes no further by itself";
+  return [`${end}: ${found.message}`, ...notes];
 }
 
 const endings: Partial<Record<RolloutStatus, string>> = {

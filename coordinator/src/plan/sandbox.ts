@@ -1,5 +1,6 @@
 import { pino } from "pino";
 import { type Control, type ControlOptions, startControl } from "../control/control.ts";
+import type { TakenStep } from "../control/step-sink.ts";
 import { recordStatuses } from "../link/reports.ts";
 import { MetricsDesk } from "../metrics/metrics-desk.ts";
 import type { PodEntry } from "../state/entries.ts";
@@ -23,13 +24,6 @@ export interface SandboxOptions {
   readonly turn: () => Promise<void>;
 }
 
-/** One line of a controller's log about a step: which workload, and the step's own words. */
-export interface LoggedStep {
-  readonly workload: string;
-  readonly step: string;
-  readonly [field: string]: unknown;
-}
-
 /** Turns without anything new after which everything counts as done: steps hand over to one another within one. */
 const quietTurns = 3;
 /** How often things are measured for autoscaling doesn't matter where nothing is measured. */
@@ -51,7 +45,7 @@ export class Sandbox {
   readonly #told = new Set<string>();
   /** The view of the copy could not follow it. */
   #broken: { readonly error: unknown } | undefined;
-  #steps: LoggedStep[] = [];
+  #steps: TakenStep[] = [];
   #running: { readonly control: Control; readonly metrics: MetricsDesk } | undefined;
 
   static async open(options: SandboxOptions): Promise<Sandbox> {
@@ -93,7 +87,10 @@ export class Sandbox {
       state,
       clock,
       metrics,
-      log: pino({ level: "info", base: null }, { write: (line: string) => this.#note(line) }),
+      log: pino({ level: "silent" }),
+      steps: { take: (step) => this.#steps.push(step) },
+      // When a run is due is the schedule's affair; what an apply does is over before.
+      startRuns: false,
       events: { record: () => {} },
       // Nobody takes traffic here.
       readyEndpoints: () => 0,
@@ -104,7 +101,7 @@ export class Sandbox {
   }
 
   /** Lets the controllers work until they wait for something. Answers the steps that they took. */
-  async settle(): Promise<LoggedStep[]> {
+  async settle(): Promise<TakenStep[]> {
     let quiet = 0;
     for (let seen = -1; quiet < quietTurns; ) {
       await this.#options.turn();
@@ -149,13 +146,5 @@ export class Sandbox {
     this.#over.abort();
     await this.#following;
     await this.store.close();
-  }
-
-  #note(line: string): void {
-    const { msg, workload, step, ...fields } = JSON.parse(line) as Record<string, unknown>;
-    if (msg !== "workload step" || typeof workload !== "string" || typeof step !== "string") return;
-    delete fields.level;
-    delete fields.time;
-    this.#steps.push({ workload, step, ...fields });
   }
 }

@@ -133,7 +133,13 @@ async function start(t: TestContext, spec: object, labels: Record<string, string
   });
   const log = pino({ level: "silent" });
   const open = () =>
-    new CronController({ ...view, store, log, events: { record: (event) => events.push(event) } });
+    new CronController({
+      ...view,
+      store,
+      log,
+      steps: { take: () => {} },
+      events: { record: (event) => events.push(event) },
+    });
   let controller = open();
   t.after(() => controller.close());
   const restart = async (downMs: number): Promise<void> => {

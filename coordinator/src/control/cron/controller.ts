@@ -15,6 +15,7 @@ import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
+import type { StepSink } from "../step-sink.ts";
 import { cronInput } from "./cron-input.ts";
 import { describeCronStep } from "./describe-step.ts";
 import { cronEventOf } from "./events.ts";
@@ -26,9 +27,13 @@ export interface CronControllerOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Receives every step before it is carried out. */
+  readonly steps: StepSink;
   /** Nothing is reconciled before it resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
   readonly events: EventRecorder;
+  /** False: no run is started, however long it is due, as in a plan. Default: true. */
+  readonly startRuns?: boolean;
 }
 
 /** Plans that one look carries out; what is left comes with the next look. */
@@ -78,16 +83,16 @@ export class CronController {
   }
 
   async #reconcile(key: string): Promise<number | undefined> {
-    const { state, clock, log } = this.#options;
+    const { state, clock, startRuns = true } = this.#options;
     for (let round = 0; round < maxRounds; round++) {
       const input = cronInput(key, clock.nowMs(), state);
-      const steps = planCron(input);
+      const steps = planCron(input).filter((step) => startRuns || !isRun(step));
       if (steps.length === 0) {
-        const nextMs = nextCronLookMs(input);
+        const nextMs = startRuns ? nextCronLookMs(input) : undefined;
         return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - clock.nowMs()));
       }
       for (const step of steps) {
-        log.info({ workload: key, ...describeCronStep(step) }, "workload step");
+        this.#options.steps.take({ workload: key, ...describeCronStep(step) });
         await this.#execute(key, input, step);
       }
     }
@@ -165,6 +170,11 @@ export class CronController {
       ops: [{ kind: "put", key: statusKey, value }],
     };
   }
+}
+
+/** Whether it decides about a run that is due. */
+function isRun({ type }: CronStep): boolean {
+  return type === "start-run" || type === "skip-run" || type === "miss-runs";
 }
 
 function statusKeyOf(key: string): string {

@@ -1,7 +1,8 @@
+import type { StepDescription } from "../step-sink.ts";
 import type { CronStep } from "./plan.ts";
 
 /** For logs: fields, not sentences. */
-export function describeCronStep(step: CronStep): Record<string, unknown> {
+export function describeCronStep(step: CronStep): StepDescription {
   switch (step.type) {
     case "start-run":
       return { step: step.type, run: step.name, why: step.why };

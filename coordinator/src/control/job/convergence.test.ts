@@ -79,6 +79,7 @@ class Fleet {
       ...view,
       store: this.#interrupted(view.store),
       log: pino({ level: "silent" }),
+      steps: { take: () => {} },
       events: { record: () => {} },
       randomName: (length) => `${random.next()}`.slice(2, 2 + length).padEnd(length, "0"),
       held: () => false,

@@ -1,7 +1,8 @@
+import type { StepDescription } from "../step-sink.ts";
 import type { JobStep } from "./plan.ts";
 
 /** For logs: fields, not sentences. */
-export function describeJobStep(step: JobStep): Record<string, unknown> {
+export function describeJobStep(step: JobStep): StepDescription {
   switch (step.type) {
     case "count-pods":
       return { step: step.type, count: step.pods.length };

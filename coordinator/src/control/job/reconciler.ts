@@ -13,6 +13,7 @@ import type { State } from "../../state/state.ts";
 import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { createPod, forgetPod, rewritePod, stopPod, templatePiece, templateRefOf } from "../pod-pieces.ts";
+import type { StepSink } from "../step-sink.ts";
 import { countPods } from "./count.ts";
 import { describeJobStep } from "./describe-step.ts";
 import { eventOf } from "./events.ts";
@@ -25,6 +26,8 @@ export interface JobReconcilerOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Receives every step before it is carried out. */
+  readonly steps: StepSink;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
   /** Whether something that the resource depends on isn't there yet. */
@@ -58,8 +61,7 @@ export class JobReconciler {
         const nextMs = nextJobLookMs(look);
         return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - look.nowMs));
       }
-      for (const step of steps)
-        this.#options.log.info({ workload: key, ...describeJobStep(step) }, "workload step");
+      for (const step of steps) this.#options.steps.take({ workload: key, ...describeJobStep(step) });
       await this.#execute(look, steps);
     }
     return 0;

@@ -140,6 +140,7 @@ async function start(t: TestContext, contents: Contents, started?: Promise<void>
     ...view,
     started,
     log: pino({ level: "silent" }),
+    steps: { take: () => {} },
     randomName: (length) => `${names++}`.padStart(length, "x"),
     pickVictims: (pods, count) => pods.slice(0, count),
     unplaced: { get: () => undefined, restart: () => {} },

@@ -15,6 +15,7 @@ import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
 import type { Prefetcher } from "../rollout/prefetch.ts";
 import type { ProgressLimits } from "../rollout/progress-limits.ts";
+import type { StepSink } from "../step-sink.ts";
 import { prefetchWish } from "./images-ahead.ts";
 import { nextLookMs, planWorkload } from "./plan.ts";
 import { stepEvents } from "./step-events.ts";
@@ -28,6 +29,8 @@ export interface WorkloadControllerOptions {
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Receives every step before it is carried out. */
+  readonly steps: StepSink;
   /** Nothing is reconciled before it resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
   /** That many lowercase letters and digits. */
@@ -135,12 +138,12 @@ export class WorkloadController {
   }
 
   async #reconcileService(key: string): Promise<number | undefined> {
-    const { log, clock, events } = this.#options;
+    const { clock, events } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
     this.#options.prefetcher?.want(key, prefetchWish(input));
     const steps = withRetirements(planWorkload(input), input);
     if (steps.length > 0) {
-      for (const step of steps) log.info({ workload: key, ...describeStep(step) }, "workload step");
+      for (const step of steps) this.#options.steps.take({ workload: key, ...describeStep(step) });
       await this.#execute(key, input, steps);
       const told = input.resource && stepEvents(input.resource, input.status?.attempt, steps);
       for (const event of told ?? []) events.record(event);

@@ -1,6 +1,7 @@
 import type { RevisionRecord, RolloutAttempt } from "@forage/proto/forage/store/v1/store";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
+import type { StepDescription } from "../step-sink.ts";
 
 /** What to do for one workload. The same objects are executed and printed. */
 export type WorkloadStep =
@@ -36,7 +37,7 @@ export type WorkloadStep =
   | { readonly type: "forget-resource" };
 
 /** For logs and for people. */
-export function describeStep(step: WorkloadStep): Record<string, unknown> {
+export function describeStep(step: WorkloadStep): StepDescription {
   switch (step.type) {
     case "start-rollout":
       return { step: step.type, revision: step.revision.number, why: step.why };
