@@ -55,6 +55,8 @@ export async function serveStream(connection: Connection, options: StreamOptions
     sendStatuses(connection, options, over.signal),
     beat(connection, options, over.signal),
   ]);
+  // A message that can't be made ends this connection, and not the agent.
+  sending.catch(() => connection.close());
   try {
     const parts = new PartGatherer();
     for await (const message of connection.messages()) {

@@ -1,6 +1,15 @@
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 
+// What a Timestamp can hold: 0001-01-01 to 9999-12-31.
+const FIRST_MS = -62_135_596_800_000;
+const LAST_MS = 253_402_300_799_999;
+
+/** Takes any number: a time that makes no sense must not keep the rest of a message from being sent. */
 export function toTimestamp(ms: number): Timestamp {
-  const seconds = Math.floor(ms / 1000);
-  return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1000) * 1_000_000) };
+  const known = Number.isNaN(ms) ? 0 : Math.min(LAST_MS, Math.max(FIRST_MS, ms));
+  const seconds = Math.floor(known / 1000);
+  return {
+    seconds: BigInt(seconds),
+    nanos: Math.min(999_999_999, Math.round((known - seconds * 1000) * 1_000_000)),
+  };
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,6 +29,8 @@ async function aHome(homes: ContainerHomes, name: string, id?: string) {
   if (id !== undefined) writeFileSync(home.idFile, id);
   return home;
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 test("a name is had once, and no one else may look in", async (t) => {
   const { homes } = given(t);
@@ -68,10 +71,35 @@ test("the sweep takes what is old and has no container", async (t) => {
     await aHome(homes, "young"),
   ];
   for (const { dir } of [alive, dead]) utimesSync(dir, 1, 1);
-  await homes.sweep(new Set([ID]), Date.now() - 60_000);
+  await homes.sweep(new Set([ID]), Date.now() - 60_000, NONE);
   assert.deepEqual(
     [alive, dead, young].map((it) => existsSync(it.dir)),
     [true, false, true],
+  );
+});
+
+test("the sweep leaves homes that are being worked on, however old the clock makes them", async (t) => {
+  const { homes } = given(t);
+  const ours = await aHome(homes, "ours");
+  const others = await aHome(homes, "others");
+  const child = spawn("/bin/sh", ["-c", "read x", `--cidfile=${others.idFile}`], {
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  await new Promise((resolve) => child.once("spawn", resolve));
+  const afterJumpMs = Date.now() + 3_600_000;
+
+  await homes.sweep(new Set(), afterJumpMs, new Set(["ours"]));
+
+  assert.deepEqual(
+    [ours, others].map(({ dir }) => existsSync(dir)),
+    [true, true],
+  );
+  child.kill("SIGKILL");
+  await new Promise((resolve) => child.once("exit", resolve));
+  await homes.sweep(new Set(), afterJumpMs, NONE);
+  assert.deepEqual(
+    [ours, others].map(({ dir }) => existsSync(dir)),
+    [false, false],
   );
 });
 
@@ -86,7 +114,7 @@ test("what its image's volumes hold goes with a container, also when a reboot to
   await aHome(homes, "lives");
   for (const name of ["old", "young"]) mkdirSync(volumesOf(name));
   for (const name of ["old", "lives"]) utimesSync(volumesOf(name), 1, 1);
-  await homes.sweep(new Set(), Date.now() - 60_000);
+  await homes.sweep(new Set(), Date.now() - 60_000, NONE);
   assert.deepEqual(["old", "young", "lives"].map(volumesOf).map(existsSync), [false, true, true]);
 });
 
@@ -94,7 +122,6 @@ test("a home is busy while a process has its id file for an argument", async (t)
   const { homes } = given(t);
   const home = await aHome(homes, "a");
   assert.equal(await isBusy(home), false);
-  const { spawn } = await import("node:child_process");
   const child = spawn("/bin/sh", ["-c", "read x", `--cidfile=${home.idFile}`], {
     stdio: ["pipe", "ignore", "ignore"],
   });

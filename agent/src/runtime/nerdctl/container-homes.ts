@@ -88,13 +88,16 @@ export class ContainerHomes {
     }
   }
 
-  /** Releases homes older than `beforeMs` (wall clock) whose container is not among `alive`: left by a call that was cut off. */
-  async sweep(alive: ReadonlySet<string>, beforeMs: number): Promise<void> {
+  /**
+   * Releases homes older than `beforeMs` (wall clock) whose container is not among `alive`: left by a call that was cut off. The clock
+   * may have jumped, so those that a call of ours or of another agent is at work on stay, however old they seem.
+   */
+  async sweep(alive: ReadonlySet<string>, beforeMs: number, underWay: ReadonlySet<string>): Promise<void> {
     for (const home of await this.#list()) {
       const id = await readId(home);
-      if (id !== undefined && alive.has(id)) continue;
+      if (underWay.has(home.name) || (id !== undefined && alive.has(id))) continue;
       const made = await stat(home.dir).catch(() => undefined);
-      if (made !== undefined && made.mtimeMs < beforeMs) await this.release(home);
+      if (made !== undefined && made.mtimeMs < beforeMs && !(await isBusy(home))) await this.release(home);
     }
     await this.#sweepVolumes(beforeMs);
     for (const dir of await this.#shadows())

@@ -136,10 +136,13 @@ export class NerdctlRuntime implements ContainerRuntime {
 
   async list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
     const beforeMs = this.#options.clock.nowMs() - 2 * (this.#options.callTimeoutMs ?? CALL_TIMEOUT_MS);
+    // Also those that are made between the listing and the sweep.
+    const underWay = new Set(this.#runs.underWay);
     const containers = await this.#list(this.#until(signal));
+    for (const name of this.#runs.underWay) underWay.add(name);
     const alive = new Set(containers.map((it) => it.id));
     for (const id of this.#cgroups.keys()) if (!alive.has(id)) this.#cgroups.delete(id);
-    await this.#homes.sweep(alive, beforeMs);
+    await this.#homes.sweep(alive, beforeMs, underWay);
     return containers;
   }
 

@@ -5,7 +5,7 @@ import type { NerdctlCli } from "./nerdctl-cli.ts";
 import { PullProgress } from "./pull-progress.ts";
 
 export interface PullOptions {
-  readonly cli: NerdctlCli;
+  readonly cli: Pick<NerdctlCli, "spawn">;
   readonly clock: Clock;
   /** With no byte for so long the pull is given up. */
   readonly stallMs: number;
@@ -16,6 +16,7 @@ export interface PullOptions {
 
 // Layers are unpacked in silence; several GB on a slow disk take minutes.
 const UNPACK_STALL_MS = 15 * 60_000;
+const KILL_PATIENCE_MS = 5_000;
 const STDERR_MAX_LENGTH = 64 * 1024;
 
 /** Pulls one image, given in its full form. There is no limit on the total time as long as it moves. */
@@ -26,9 +27,13 @@ export async function pullImage(options: PullOptions, reference: string, signal:
   const child = cli.spawn(["pull", "--", reference], { env });
   const progress = new PullProgress();
   let outcome: "stalled" | "aborted" | undefined;
+  const { promise: stuck, resolve: leaveBehind } = Promise.withResolvers<undefined>();
+  let cancelLeaving: (() => void) | undefined;
   const end = (why: "stalled" | "aborted") => {
     outcome ??= why;
     child.kill("SIGKILL");
+    // A process that is stuck in the kernel does not even end by SIGKILL.
+    cancelLeaving ??= clock.after(KILL_PATIENCE_MS, () => leaveBehind(undefined));
   };
   const abort = () => end("aborted");
   signal.addEventListener("abort", abort, { once: true });
@@ -44,20 +49,21 @@ export async function pullImage(options: PullOptions, reference: string, signal:
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     complaint = `${complaint}${text}`.slice(-STDERR_MAX_LENGTH);
   });
-  const result = await child;
+  const result = await Promise.race([child, stuck]);
   disarm();
+  cancelLeaving?.();
   signal.removeEventListener("abort", abort);
-  if (result.exitCode === 0) return;
+  if (result?.exitCode === 0) return;
   if (outcome === "aborted")
     throw new RuntimeError("ABORTED", `pull of ${reference}: given up`, { retryable: true });
   if (outcome === "stalled")
     throw new RuntimeError("TIMEOUT", `pull of ${reference}: no progress for ${stallMs} ms`, {
       retryable: true,
     });
-  if (result.exitCode !== undefined) throw classifyError("pull", complaint);
+  if (result?.exitCode !== undefined) throw classifyError("pull", complaint);
   throw new RuntimeError(
     "UNAVAILABLE",
-    `nerdctl pull: ${result.signal ?? result.code ?? "could not be started"}`,
+    `nerdctl pull: ${result?.signal ?? result?.code ?? "could not be started"}`,
     { retryable: true },
   );
 }

@@ -41,6 +41,11 @@ export class RunCall {
     this.#options = options;
   }
 
+  /** Names of containers that are being made. */
+  get underWay(): ReadonlySet<string> {
+    return this.#names;
+  }
+
   async run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }> {
     const env = splitEnv(spec.env);
     // Refuses what is wrong before anything is touched.

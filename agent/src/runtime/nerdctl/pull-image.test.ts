@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { systemClock } from "../../clock.ts";
+import { type PullOptions, pullImage } from "./pull-image.ts";
+
+test("a pull that does not even end by SIGKILL is left behind", async () => {
+  const signals: unknown[] = [];
+  const never = new Promise(() => undefined);
+  const child = Object.assign(never, {
+    stdout: new PassThrough(),
+    stderr: new PassThrough(),
+    kill: (signal: unknown) => signals.push(signal),
+  });
+  const options = {
+    cli: { spawn: () => child } as unknown as PullOptions["cli"],
+    // Whatever would wait is due at once.
+    clock: { ...systemClock, after: (_: number, run: () => void) => systemClock.after(0, run) },
+    stallMs: 1,
+  };
+
+  const pulled = pullImage(options, "docker.io/library/app:1", new AbortController().signal);
+
+  await assert.rejects(pulled, { code: "TIMEOUT", retryable: true });
+  assert.deepEqual(signals, ["SIGKILL"]);
+});
