@@ -23,7 +23,7 @@ async function offers(line: string): Promise<string[]> {
 describe("completion in bash", () => {
   const cases: Record<string, readonly string[]> = {
     "forage ro": ["route", "rollout"],
-    "forage token ": ["create"],
+    "forage token ": ["create", "ls", "revoke"],
     "forage -n shop node ": ["ls", "cordon", "uncordon", "drain", "taint", "untaint", "label", "forget"],
     "forage get po": ["pods"],
     "forage get pods -o ": ["table", "wide", "json", "yaml", "name"],

@@ -38,7 +38,7 @@ describe("token create", () => {
   });
 
   test("for people and programs", async () => {
-    fake.answers.createApiToken = () => ({ token: "flt_x", id: "abc" });
+    fake.answers.createApiToken = () => ({ token: "flt_x", id: "abc", expiresAt: undefined });
     assert.equal(
       (await forage("token create --role viewer --namespace shop --ttl 7d --description ci")).stdout,
       "flt_x\n",
@@ -48,8 +48,8 @@ describe("token create", () => {
       id: "abc",
     });
     assert.deepEqual(fake.requests("createApiToken"), [
-      { role: "viewer", namespaces: ["shop"], ttlSeconds: 604_800n, description: "ci" },
-      { role: "admin", namespaces: [], ttlSeconds: 0n, description: "" },
+      { role: "viewer", namespaces: ["shop"], ttlSeconds: 604_800n, description: "ci", neverExpires: false },
+      { role: "admin", namespaces: [], ttlSeconds: 0n, description: "", neverExpires: false },
     ]);
   });
 

@@ -31,6 +31,7 @@ import { Admission } from "./rpc/admission.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
 import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
+import { TokenWatch } from "./rpc/token-watch.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
 import type { State } from "./state/state.ts";
 import type { Store } from "./store/index.ts";
@@ -89,10 +90,11 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const names = [hostPort(config.grpc.listen).host, ...config.names];
   const tls = await createTls(options, state, names);
   const metrics = openMetrics(options, core, () => tls.stats());
-  const tokens: IdentifyOptions = { findToken: (id) => state.apiToken(id), nowMs: clock.nowMs };
+  const { tokens, tokenWatch } = openTokens(options, core);
   const serving: ServeOptions = {
     identify: (call) => identify(call.metadata, tls.peerOf(call), tokens),
     log,
+    tokens: tokenWatch,
     stopping: stopping.signal,
     observe: metrics.observeCall,
     monotonicMs: clock.monotonicMs,
@@ -110,6 +112,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     metrics,
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
     operator: services.operator,
+    tokenWatch,
     calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs },
     stopping: stopping.signal,
   });
@@ -134,10 +137,12 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       stopping.abort();
       cancelRenewal();
       stopSweeping();
+      tokenWatch.close();
       stopWatching();
       core.stopSessions();
       await Promise.all([tls.close(closeGraceMs), plain?.close(closeGraceMs), http.close()]);
       server.forceShutdown();
+      await services.operator.tokenUses.close();
       await core.close();
       certificateIssuer?.close();
     },
@@ -151,6 +156,14 @@ function openMetrics(
 ): Metrics {
   const { certificates } = services.operator;
   return createMetrics({ state, store, events, certificates, liveness, nowMs: clock.nowMs, connections });
+}
+
+function openTokens({ clock }: CoordinatorOptions, { state, services }: Core) {
+  const { tokenUses } = services.operator;
+  const { nowMs, schedule } = clock;
+  const findToken: IdentifyOptions["findToken"] = (id) => state.apiToken(id);
+  const tokens: IdentifyOptions = { findToken, nowMs, onUse: (id) => tokenUses.used(id) };
+  return { tokens, tokenWatch: new TokenWatch({ findToken, nowMs, schedule }) };
 }
 
 function openCertificateIssuer({ config, store, vault, clock, authority }: CoordinatorOptions) {
@@ -178,10 +191,11 @@ function openHttp(
   parts: Pick<HttpServerOptions, "metrics" | "tls"> & {
     readonly operator: OperatorOptions;
     readonly calls: ApiCallOptions;
+    readonly tokenWatch: TokenWatch;
     readonly stopping: AbortSignal;
   },
 ): Promise<HttpServer> {
-  const { operator, calls, stopping, ...rest } = parts;
+  const { operator, calls, stopping, tokenWatch, ...rest } = parts;
   return startHttpServer({
     ...rest,
     listen: hostPort(config.http.listen),
@@ -189,7 +203,13 @@ function openHttp(
     routes: (app) => {
       addIdentityRoutes(app, issuer);
       // Before the routes of objects, which take any plural.
-      addEventRoutes(app, { ...calls, events: operator.events, schedule: clock.schedule, stopping });
+      addEventRoutes(app, {
+        ...calls,
+        events: operator.events,
+        schedule: clock.schedule,
+        tokens: tokenWatch,
+        stopping,
+      });
       addCertificateRoutes(app, { ...calls, handlers: certificateHandlers(operator) });
       addMetricRoutes(app, { ...calls, handlers: metricHandlers(operator.metrics.pushed) });
       addPlanRoutes(app, { ...calls, ...operator });

@@ -1,5 +1,6 @@
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
+import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
 import type { OpenedIssuer } from "./certificates/open-issuer.ts";
@@ -23,13 +24,13 @@ import { GatewayTable } from "./gateway/gateway-table.ts";
 import { Assignments } from "./link/assignments.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Prefetches } from "./link/prefetches.ts";
-import { RefusalLog } from "./link/refusal-log.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
 import { MetricsDesk } from "./metrics/metrics-desk.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { Planner } from "./plan/planner.ts";
+import { TokenUses } from "./rpc/token-uses.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
 import type { ServicesOptions } from "./services.ts";
 import { loadState } from "./state/follow.ts";
@@ -250,9 +251,14 @@ function servicesOptions(
     parts;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
+  const namespaceRules = new NamespaceRules(state);
+  const { nowMs, schedule } = clock;
+  const tokenUses = new TokenUses({ store, log, nowMs, schedule });
   return {
-    forage: { store, state, clock, randomName, rollouts, nodePorts, loadBalancerIps },
+    forage: { store, state, clock, randomName, rollouts, nodePorts, loadBalancerIps, namespaceRules },
     operator: {
+      namespaceRules,
+      tokenUses,
       store,
       state,
       clock,
@@ -294,7 +300,7 @@ function servicesOptions(
       lineage,
       heartbeatIntervalMs,
     },
-    enroll: { store, state, clock, log, refusals: new RefusalLog(log, clock), authority, clusterId },
+    enroll: { store, state, clock, log, authority, clusterId },
     destination: { directory: directoryOf(state, options), authorize: true },
     tunnels,
   };

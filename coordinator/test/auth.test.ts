@@ -16,7 +16,13 @@ test("without a token nothing is answered but why", limit, async (t) => {
     world.forage("").deleteResources({ namespace: "shop", labels: { a: "b" } }),
     collected(world.forage("").watchRollout({ rolloutId: "r-1" })),
     world.operator("").listPods(inShop),
-    world.operator("").createApiToken({ role: "admin", namespaces: [], ttlSeconds: 0n, description: "" }),
+    world.operator("").createApiToken({
+      role: "admin",
+      namespaces: [],
+      ttlSeconds: 0n,
+      neverExpires: false,
+      description: "",
+    }),
     collected(
       world.destination("").get({ scheme: "", path: "web.shop.svc.cluster.local", contextToken: "" }),
     ),
@@ -40,7 +46,13 @@ test("a token that is wrong, revoked or of another kind is refused", limit, asyn
 
 test("a token that has expired is refused, and says so", limit, async (t) => {
   const world = await startWorld(t);
-  const asked = { role: "viewer", namespaces: ["shop"], ttlSeconds: 60n, description: "short" };
+  const asked = {
+    role: "viewer",
+    namespaces: ["shop"],
+    ttlSeconds: 60n,
+    neverExpires: false,
+    description: "short",
+  };
   const { token } = await world.operator().createApiToken(asked);
   assert.deepEqual((await world.operator(token).listPods(inShop)).pods, []);
   world.clock.skip(60_000);

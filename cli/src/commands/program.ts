@@ -64,7 +64,11 @@ const commands: Readonly<Record<string, Load>> = {
   rebalance: async () => (await import("./rebalance.ts")).rebalance,
   metric: async () => (await import("./metric.ts")).metric,
   certificate: async () => (await import("./certificate.ts")).certificate,
-  token: group("token", "Make tokens", async () => [(await import("./token-create.ts")).tokenCreate]),
+  token: group("token", "Manage tokens", async () => {
+    const { tokenLs, tokenRevoke } = await import("./token-ls.ts");
+    return [(await import("./token-create.ts")).tokenCreate, tokenLs, tokenRevoke];
+  }),
+  namespace: async () => (await import("./namespace.ts")).namespace,
   version: async () => (await import("./version.ts")).versionCommand,
   completion: async () => (await import("./completion.ts")).completionCommand(loadProgram),
   help: async () => (await import("./help.ts")).helpCommand(loadProgram),

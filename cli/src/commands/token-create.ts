@@ -17,7 +17,7 @@ const flags = {
   ttl: {
     kind: "text",
     hint: "DURATION",
-    help: "how long it is good; join tokens: 15m, at most 30m; API tokens: without limit",
+    help: "how long it is valid; join tokens: 15m, at most 30m; API tokens: 90d, 0 for no end",
   },
   role: {
     kind: "text",
@@ -75,9 +75,14 @@ async function createApiToken(
   const request = {
     role,
     namespaces: flagNamespace === undefined ? [] : [flagNamespace],
-    ttlSeconds: BigInt(ttlSeconds(given.ttl)),
+    ttlSeconds: given.ttl === "0" ? 0n : BigInt(ttlSeconds(given.ttl)),
     description: given.description ?? "",
+    neverExpires: given.ttl === "0",
   };
+  if (request.neverExpires)
+    context.world.stderr.write(
+      "warning: this token never expires: whoever gets hold of it can use it until `forage token revoke` ends it\n",
+    );
   const response = await withCoordinator(context, (coordinator) =>
     coordinator.call(operator.createApiToken, request),
   );

@@ -1,7 +1,8 @@
+import type { ApiTokenRecord } from "@forage/identity/api-token";
 import type { JoinTokenRecord } from "@forage/identity/join-token";
 import type { Logger } from "pino";
 import { decodeJsonRecord } from "../model/codec.ts";
-import { prefixes } from "../model/keys.ts";
+import { apiTokenUseKey, prefixes } from "../model/keys.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "./clock.ts";
 
@@ -9,9 +10,11 @@ import type { Clock } from "./clock.ts";
 const intervalMs = 10 * 60 * 1000;
 /** A token stays a while after its end, so that whoever presents it late hears why it is refused. */
 const keepMs = 60 * 60 * 1000;
-const maxPerSweep = 100;
+const maxPerSweep = 40;
+/** An expired API token stays in the list for a week, so that people see why their scripts were refused. */
+const KEEP_API_TOKENS_MS = 7 * 24 * 3600 * 1000;
 
-/** Removes join tokens that have long expired. Returns how to stop. */
+/** Removes join tokens and API tokens that have long expired. Returns how to stop. */
 export function sweepExpiredTokens(options: {
   readonly store: Store;
   readonly clock: Clock;
@@ -21,8 +24,8 @@ export function sweepExpiredTokens(options: {
   let cancel = (): void => {};
   const later = (): void => {
     cancel = clock.schedule(intervalMs, () => {
-      sweep(store, clock.nowMs() - keepMs).catch((err: unknown) =>
-        log.warn({ err }, "expired join tokens were not removed"),
+      sweep(store, clock.nowMs()).catch((err: unknown) =>
+        log.warn({ err }, "expired tokens were not removed"),
       );
       later();
     });
@@ -31,11 +34,19 @@ export function sweepExpiredTokens(options: {
   return () => cancel();
 }
 
-async function sweep(store: Store, beforeMs: number): Promise<void> {
-  const { records } = await store.range(prefixes.joinTokens);
-  const expired = records.filter(
-    ({ key, value }) => decodeJsonRecord<JoinTokenRecord>(key, value).expiresAtMs < beforeMs,
-  );
-  const ops = expired.slice(0, maxPerSweep).map(({ key }) => ({ kind: "delete", key }) as const);
+async function sweep(store: Store, nowMs: number): Promise<void> {
+  const joins = await expiredKeys(store, prefixes.joinTokens, nowMs - keepMs);
+  const tokens = await expiredKeys(store, prefixes.apiTokens, nowMs - KEEP_API_TOKENS_MS);
+  const uses = tokens.map((key) => apiTokenUseKey(key.slice(prefixes.apiTokens.length)));
+  const ops = [...joins, ...tokens, ...uses].map((key) => ({ kind: "delete", key }) as const);
   if (ops.length > 0) await store.txn([], ops);
+}
+
+async function expiredKeys(store: Store, prefix: string, beforeMs: number): Promise<string[]> {
+  const { records } = await store.range(prefix);
+  const expired = records.filter(({ key, value }) => {
+    const { expiresAtMs } = decodeJsonRecord<JoinTokenRecord | ApiTokenRecord>(key, value);
+    return expiresAtMs !== undefined && expiresAtMs < beforeMs;
+  });
+  return expired.slice(0, maxPerSweep).map(({ key }) => key);
 }

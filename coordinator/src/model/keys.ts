@@ -13,6 +13,7 @@ export const prefixes = {
   applies: "applies/",
   joinTokens: "join-tokens/",
   apiTokens: "api-tokens/",
+  apiTokenUses: "api-token-uses/",
   objects: "objects/",
   objectVersions: "object-versions/",
   revisions: "revisions/",
@@ -22,6 +23,7 @@ export const prefixes = {
   serviceAddresses: "service-addresses/",
   certificates: "certificates/",
   certificateIssuers: "certificate-issuers/",
+  namespaces: "namespaces/",
 } as const;
 
 export const clusterKey = "cluster";
@@ -71,6 +73,14 @@ export function joinTokenKey(id: string): string {
 
 export function apiTokenKey(id: string): string {
   return `${prefixes.apiTokens}${id}`;
+}
+
+export function apiTokenUseKey(id: string): string {
+  return `${prefixes.apiTokenUses}${id}`;
+}
+
+export function namespaceKey(name: string): string {
+  return `${prefixes.namespaces}${name}`;
 }
 
 export function objectKey({ namespace, kind, name }: ObjectName): string {

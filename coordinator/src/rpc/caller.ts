@@ -4,6 +4,8 @@ import type { Caller as IdentifiedCaller } from "@forage/identity/authorize";
 export type Caller = IdentifiedCaller & {
   /** For an anonymous caller that showed something: what was wrong with it. */
   readonly problem?: string;
+  /** For a caller with an API token: its id. */
+  readonly tokenId?: string;
 };
 
 /** For events and logs: a token's description, or the node. */

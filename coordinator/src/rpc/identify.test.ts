@@ -23,6 +23,7 @@ test("a token speaks for its holder", () => {
     kind: "user",
     name: `token:${minted.record.id}`,
     grants: minted.record.grants,
+    tokenId: minted.record.id,
   });
   assert.equal(callerWith(`bearer  ${minted.token}`).kind, "user");
 });

@@ -7,6 +7,8 @@ import type { Caller } from "./caller.ts";
 export interface IdentifyOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
   readonly nowMs: () => number;
+  /** Called with the id of each token that was verified. */
+  readonly onUse?: (id: string) => void;
 }
 
 /** A token in the metadata speaks for the call; else the connection's certificate does. */
@@ -28,7 +30,7 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
 const revoked =
   "the client certificate is not accepted: its node was forgotten or has joined anew since; to join again put what `forage token create --node NODE` prints into the agent's token file";
 
-function identifyToken(header: string, { findToken, nowMs }: IdentifyOptions): Caller {
+function identifyToken(header: string, { findToken, nowMs, onUse }: IdentifyOptions): Caller {
   const parsed = parseApiToken(bearerToken(header) ?? "");
   if (parsed === undefined) {
     return {
@@ -41,6 +43,9 @@ function identifyToken(header: string, { findToken, nowMs }: IdentifyOptions): C
   const entry = findToken(parsed.id);
   if (entry === undefined) return unknown;
   const verdict = verifyApiToken(entry.record, parsed.secret, nowMs());
-  if (verdict.ok) return { kind: "user", name: `token:${parsed.id}`, grants: entry.record.grants };
+  if (verdict.ok) {
+    onUse?.(parsed.id);
+    return { kind: "user", name: `token:${parsed.id}`, grants: entry.record.grants, tokenId: parsed.id };
+  }
   return verdict.reason === "EXPIRED" ? { kind: "anonymous", problem: "the token has expired" } : unknown;
 }

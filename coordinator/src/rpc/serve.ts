@@ -19,6 +19,7 @@ import type { CallContext, Caller } from "./caller.ts";
 import type { PushHandler } from "./push.ts";
 import { toServiceError } from "./status.ts";
 import { drained, requestsOf } from "./stream.ts";
+import type { TokenWatch } from "./token-watch.ts";
 
 type Method = MethodDefinition<unknown, unknown>;
 
@@ -50,6 +51,8 @@ export interface ServeOptions {
   /** Tells who is calling from what the transport and the metadata prove. */
   readonly identify: (call: IdentifiableCall) => Caller;
   readonly log: Logger;
+  /** Ends streams whose caller's token ends. */
+  readonly tokens?: Pick<TokenWatch, "watch">;
   /** Aborted when the server stops: open streams then end with OK. */
   readonly stopping: AbortSignal;
   readonly observe?: (method: string, code: number, seconds: number) => void;
@@ -110,23 +113,29 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
       ? requestsOf(call as ServerDuplexStream<unknown, unknown>, signal)
       : undefined;
     const request = input ?? (call as ServerWritableStream<unknown, unknown>).request;
-    identifyAndRun(call, method.path, request, signal, options, async (context) => {
-      for await (const response of handler(request, context)) {
-        if (signal.aborted) break;
-        if (!call.write(response)) await drained(call, signal);
-      }
-    }).then(
-      () => {
+    let over = false;
+    const finish = (error?: unknown): void => {
+      if (over) return;
+      over = true;
+      if (error === undefined) {
         done(0);
         call.end();
-      },
-      (error: unknown) => {
-        // A stream that the stopping server cuts has told the truth so far: it ends well and clients come back.
-        if (options.stopping.aborted || gone.signal.aborted) {
-          done(0);
-          call.end();
-        } else call.emit("error", fail(error, done));
-      },
+      } else call.emit("error", fail(error, done));
+    };
+    identifyAndRun(call, method.path, request, signal, options, async (context) => {
+      const unwatch = options.tokens?.watch(context.caller, finish);
+      try {
+        for await (const response of handler(request, context)) {
+          if (signal.aborted) break;
+          if (!call.write(response)) await drained(call, signal);
+        }
+      } finally {
+        unwatch?.();
+      }
+    }).then(
+      () => finish(),
+      // A stream that the stopping server cuts has told the truth so far: it ends well and clients come back.
+      (error: unknown) => finish(options.stopping.aborted || gone.signal.aborted ? undefined : error),
     );
   };
   return handle as handleServerStreamingCall<unknown, unknown> & handleBidiStreamingCall<unknown, unknown>;
@@ -146,12 +155,14 @@ function pushing(
   const handle: handleServerStreamingCall<unknown, unknown> = (call) => {
     const done = begin(method.path, options);
     let close: (() => void) | undefined;
+    let unwatch: (() => void) | undefined;
     let over = false;
     const finish = (error?: unknown): void => {
       if (over) return;
       over = true;
       open.delete(end);
       close?.();
+      unwatch?.();
       if (error === undefined) {
         done(0);
         call.end();
@@ -167,9 +178,12 @@ function pushing(
       const context = { method: method.path, caller, peer: call.getPeer() };
       const send = (message: unknown, taken: () => void): void => void call.write(message, taken);
       close = handler.push(call.request, context, { send, fail: finish });
+      unwatch = options.tokens?.watch(caller, finish);
       // It may have failed before it returned.
-      if (over) close();
-      else if (options.stopping.aborted) end();
+      if (over) {
+        close();
+        unwatch?.();
+      } else if (options.stopping.aborted) end();
     } catch (error) {
       finish(error);
     }

@@ -1,4 +1,5 @@
 import {
+  NamespaceRecord,
   NodeRecord,
   NodeStatusRecord,
   PodRecord,
@@ -62,6 +63,8 @@ export class State {
   ]);
   readonly workloadStatuses = new RecordView<WorkloadStatusRecord>(WorkloadStatusRecord);
   readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
+  /** Policies and quotas of namespaces that have any. */
+  readonly namespaces = new RecordView<NamespaceRecord>(NamespaceRecord);
   /** By address: the group `ip:ADDRESS`. */
   readonly serviceAddresses = new RecordView<ServiceAddressRecord>(ServiceAddressRecord, (r) =>
     [...r.virtualIps, ...r.loadBalancerIps].map((ip) => `ip:${ip}`),
@@ -175,6 +178,10 @@ export class State {
     return this.#tokens.get(id);
   }
 
+  apiTokens(): ApiTokenEntry[] {
+    return [...this.#tokens.values()];
+  }
+
   /** Called after each change with all that one revision changed. Returns how to stop. */
   subscribe(listener: (changes: readonly Change[]) => void): () => void {
     this.#listeners.add(listener);
@@ -239,6 +246,7 @@ export class State {
     else if (key.startsWith(prefixes.scales)) this.#applyScale(key, record, changes);
     else if (key.startsWith(prefixes.serviceAddresses))
       changes.push({ kind: "service-address", ...this.serviceAddresses.apply(key, record) });
+    else if (key.startsWith(prefixes.namespaces)) this.namespaces.apply(key, record);
     else if (key.startsWith(prefixes.apiTokens)) this.#applyToken(key, record);
   }
 

@@ -62,11 +62,13 @@ function aNodeChange({ random }: World): Parameters<typeof UpdateNodeRequest.fro
   ]);
 }
 
+const simUser = { kind: "user", name: "sim", grants: [{ role: "admin", namespaces: "*" }] } as const;
+
 function changeRollout(world: World, script: Script, name: string, action: Action): void {
   world.trace.add("user", `${action.$case} of ${name}`);
   const request = UpdateRolloutRequest.fromPartial({ namespace, kind: "container_service", name, action });
   world.clients.call(script.bundleOf(name), `${action.$case} ${name}`, (coordinator) =>
-    updateRollout(request, coordinator.core.services.operator),
+    updateRollout(request, simUser, coordinator.core.services.operator),
   );
 }
 

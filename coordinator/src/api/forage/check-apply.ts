@@ -1,6 +1,8 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import type { IpRange } from "../../control/addresses/ip-range.ts";
+import type { Caller } from "../../rpc/caller.ts";
 import type { State } from "../../state/state.ts";
+import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { validateApply } from "../validate/apply.ts";
 import { checkDependsOn } from "../validate/depends-on.ts";
 import { checkLoadBalancerIps } from "../validate/load-balancer-ips.ts";
@@ -9,6 +11,7 @@ import { checkPriorityClasses } from "../validate/priority-classes.ts";
 import { checkResourceNames } from "../validate/resource-names.ts";
 
 export interface CheckOptions {
+  readonly namespaceRules: NamespaceRules;
   readonly state: State;
   /** Which node ports services may ask for. */
   readonly nodePorts: PortRange;
@@ -19,9 +22,11 @@ export interface CheckOptions {
 /** All that an apply is refused for, by itself and by what there is. Throws INVALID, UNIMPLEMENTED. */
 export function checkApply(
   request: ApplyResourcesRequest,
-  { state, nodePorts, loadBalancerIps }: CheckOptions,
+  caller: Caller,
+  { state, nodePorts, loadBalancerIps, namespaceRules }: CheckOptions,
 ): void {
   validateApply(request);
+  namespaceRules.checkApply(request, caller);
   checkPriorityClasses(request, (name) => state.objects.priorityOf(name) !== undefined);
   checkNodePorts(request, nodePorts, state);
   checkLoadBalancerIps(request, loadBalancerIps, state);

@@ -5,7 +5,7 @@ import { assertNamespace } from "../../rpc/access.ts";
 import { callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import { validateDelete } from "../validate/delete.ts";
-import { type ApplyOptions, applyResources } from "./apply.ts";
+import { type ApplyOptions, applyResources, bundleOf } from "./apply.ts";
 import { type CheckOptions, checkApply } from "./check-apply.ts";
 import { markDeleting } from "./remove.ts";
 import { type RolloutSource, watchRollout } from "./watch-rollout.ts";
@@ -19,8 +19,12 @@ export function forageService(options: ForageOptions): Handlers<typeof ForageSer
   const { state, store, rollouts } = options;
   return {
     applyResources: async (request, { caller }) => {
-      checkApply(request, options);
-      return applyResources(request, { ...options, by: callerName(caller) });
+      checkApply(request, caller, options);
+      const { namespaceRules } = options;
+      return namespaceRules.inTurn(request.namespace, async () => {
+        namespaceRules.checkQuota(request.namespace, bundleOf(request, state), caller);
+        return applyResources(request, { ...options, by: callerName(caller) });
+      });
     },
     watchRollout: async function* ({ rolloutId }, context) {
       const rollout = state.rollout(rolloutId);

@@ -7,12 +7,15 @@ import { type ObjectName, titleOf } from "../../model/object-name.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
+import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
+import type { ObjectDraft } from "./draft.ts";
 import { type PutOptions, putObject } from "./put.ts";
 import { notFound, removeObject } from "./remove.ts";
 import { validateKind, validateName, validatePut } from "./validate.ts";
 import { builtInViews, objectView, openView } from "./views.ts";
 
 export interface ObjectOptions extends PutOptions {
+  readonly namespaceRules: NamespaceRules;
   readonly log: Logger;
 }
 
@@ -29,7 +32,10 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
   return {
     putObject: async (request, context) => {
       const draft = validatePut(request);
-      const action = await putObject(draft, request.createOnly, options);
+      const action = await options.namespaceRules.inTurn(draft.name.namespace, async () => {
+        options.namespaceRules.checkObject(draft.name, bytesOf(draft), context.caller);
+        return putObject(draft, request.createOnly, options);
+      });
       if (action !== "unchanged") note(`object ${action}`, draft.name, context);
       return { object: objectView(find(draft.name, options), state), action };
     },
@@ -60,6 +66,10 @@ export function objectHandlers(options: ObjectOptions): ObjectHandlers {
       return { object: openView(entry, state, vault) };
     },
   };
+}
+
+function bytesOf({ content }: ObjectDraft): number {
+  return Object.values(content ?? {}).reduce((sum, value) => sum + value.byteLength, 0);
 }
 
 function list({ namespace, kind, labels }: wire.ListObjectsRequest, { state }: ObjectOptions): wire.Object[] {

@@ -1,6 +1,8 @@
 import type { PlanRequest, PlanResponse } from "@forage/proto/forage/operator/v1/operator";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../../errors.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+import { bundleOf } from "../forage/apply.ts";
 import { type CheckOptions, checkApply } from "../forage/check-apply.ts";
 
 export interface PlanHandlerOptions extends CheckOptions {
@@ -10,6 +12,7 @@ export interface PlanHandlerOptions extends CheckOptions {
 /** Refuses what an apply refuses, and throws RESOURCE_EXHAUSTED while too many others are planned. */
 export async function plan(
   { namespace, bundle }: PlanRequest,
+  { caller }: Pick<CallContext, "caller">,
   options: PlanHandlerOptions,
 ): Promise<PlanResponse> {
   const request = ApplyResourcesRequest.fromPartial({ ...bundle, applyId: bundle?.applyId || "plan" });
@@ -18,6 +21,7 @@ export async function plan(
       "INVALID",
       `the bundle is for namespace "${request.namespace}", the request for "${namespace}"`,
     );
-  checkApply(request, options);
+  checkApply(request, caller, options);
+  options.namespaceRules.checkQuota(namespace, bundleOf(request, options.state), caller);
   return options.planner.plan(request);
 }

@@ -7,8 +7,10 @@ import type { EventRecorder } from "../../events/event.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { cronJobOf } from "../../model/cron-job.ts";
 import { resourceKey } from "../../model/keys.ts";
+import type { Caller } from "../../rpc/caller.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
+import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
 import { dnsLabelProblem } from "../validate/syntax/names.ts";
@@ -19,6 +21,7 @@ export interface RunCronJobOptions {
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
+  readonly namespaceRules: Pick<NamespaceRules, "checkResource">;
 }
 
 /** As for resources that are applied: room for what is added to names of pods. */
@@ -27,7 +30,8 @@ const maxNameLength = 48;
 /** Starts a run besides the schedule, whatever else runs. The same name again answers with the run that there is. */
 export async function runCronJob(
   request: RunCronJobRequest,
-  { store, state, clock, events, randomName }: RunCronJobOptions,
+  caller: Caller,
+  { store, state, clock, events, randomName, namespaceRules }: RunCronJobOptions,
 ): Promise<RunCronJobResponse> {
   const { namespace, cronJob } = request;
   if (request.name !== "") {
@@ -42,6 +46,7 @@ export async function runCronJob(
   const name = request.name || `${cronJob}-${randomName(8)}`;
   const record = runResource(cron, owner.record, name, undefined, clock.nowMs());
   const key = resourceKey(namespace, "job", name);
+  if (record.resource !== undefined) namespaceRules.checkResource(record.resource, namespace, caller);
   const result = await store.txn(
     [
       { kind: "absent", key },

@@ -1,6 +1,4 @@
-import { IdentityError, nodeId } from "@forage/identity";
-import { mintApiToken } from "@forage/identity/api-token";
-import { isRole } from "@forage/identity/authorize";
+import { nodeId } from "@forage/identity";
 import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
@@ -15,7 +13,7 @@ import type { Tunnels } from "../../link/tunnels.ts";
 import { metricHandlers } from "../../metrics/metric-handlers.ts";
 import type { MetricsDesk } from "../../metrics/metrics-desk.ts";
 import { encodeJsonRecord } from "../../model/codec.ts";
-import { apiTokenKey, joinTokenKey, resourceKey } from "../../model/keys.ts";
+import { joinTokenKey, resourceKey } from "../../model/keys.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { assertNamespace } from "../../rpc/access.ts";
@@ -25,8 +23,10 @@ import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
+import { type NamespaceOptions, namespaceHandlers } from "../namespaces/handlers.ts";
 import { type ObjectOptions, objectHandlers } from "../objects/handlers.ts";
-import { validateApiToken, validateJoinToken } from "../validate/tokens.ts";
+import { validateJoinToken } from "../validate/tokens.ts";
+import { type ApiTokenOptions, createApiToken, listApiTokens, revokeApiToken } from "./api-tokens.ts";
 import { copy } from "./copy.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
@@ -37,6 +37,7 @@ import { portForward } from "./port-forward.ts";
 import { listRevisions } from "./revisions.ts";
 import { routeView } from "./route-view.ts";
 import { runCronJob } from "./run-cron-job.ts";
+import { translate } from "./translate.ts";
 import { updateRollout } from "./update-rollout.ts";
 import { endpointViews, podView, resourceView } from "./views.ts";
 import { type WhyOptions, why } from "./why.ts";
@@ -47,6 +48,8 @@ export interface OperatorOptions
     NodeOptions,
     PlanHandlerOptions,
     CertificateHandlerOptions,
+    ApiTokenOptions,
+    NamespaceOptions,
     Omit<WhyOptions, "unplaced"> {
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
@@ -56,7 +59,6 @@ export interface OperatorOptions
   readonly tunnels: Tunnels;
   readonly metrics: MetricsDesk;
   readonly autoscale: Pick<AutoscaleController, "statusOf">;
-  readonly randomBytes: (count: number) => Uint8Array;
   /** What join tokens carry, so that a host knows the coordinator before it shows the token. */
   readonly authorityPin: string;
 }
@@ -83,18 +85,21 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     },
     getRollout: async (request, context) => getRollout(request, context, options),
     listRevisions: async (request) => listRevisions(request, state),
-    updateRollout: (request) => updateRollout(request, options),
+    updateRollout: (request, { caller }) => updateRollout(request, caller, options),
     delete: async (request, { caller }) => remove(request, callerName(caller), options),
     ...objectHandlers(options),
     ...metricHandlers(options.metrics.pushed),
     ...nodeHandlers(options),
     ...certificateHandlers(options),
+    ...namespaceHandlers(options),
     createJoinToken: async (request) => createJoinToken(request, options),
-    createApiToken: async (request) => createApiToken(request, options),
-    runCronJob: (request) => runCronJob(request, options),
+    createApiToken: (request, { caller }) => createApiToken(request, caller, options),
+    listApiTokens: () => listApiTokens(options),
+    revokeApiToken: (request, { caller }) => revokeApiToken(request, caller, options),
+    runCronJob: (request, { caller }) => runCronJob(request, caller, options),
     listEvents: (request) => listEvents(request, options),
     watchEvents: (request, context) => watchEvents(request, context, options),
-    plan: (request) => plan(request, options),
+    plan: (request, context) => plan(request, context, options),
     why: (request) => why(request, options),
     logs: (request, context) => logs(request, context, options),
     exec: (requests, context) => exec(requests, context, options),
@@ -217,41 +222,3 @@ async function createJoinToken(
 
 /** One rack of hosts. */
 const maxReuses = 100;
-
-async function createApiToken(
-  request: wire.CreateApiTokenRequest,
-  { store, state, clock, randomBytes }: OperatorOptions,
-): Promise<wire.CreateApiTokenResponse> {
-  validateApiToken(request);
-  const { role, namespaces, ttlSeconds, description } = request;
-  if (!isRole(role))
-    throw new CoordinatorError(
-      "INVALID",
-      `role "${role}" must be destination-reader, viewer, editor or admin`,
-    );
-  const { token, record } = translate(() =>
-    mintApiToken({
-      description,
-      grants: [{ role, namespaces: namespaces.length === 0 ? "*" : namespaces }],
-      nowMs: clock.nowMs(),
-      randomBytes,
-      ...(ttlSeconds > 0n && { ttlMs: Number(ttlSeconds) * 1000 }),
-    }),
-  );
-  const result = await store.txn(
-    [],
-    [{ kind: "put", key: apiTokenKey(record.id), value: encodeJsonRecord(record) }],
-  );
-  await state.reached(result.revision);
-  return { token, id: record.id };
-}
-
-/** What identity refuses is the caller's mistake. */
-function translate<T>(mint: () => T): T {
-  try {
-    return mint();
-  } catch (cause) {
-    if (cause instanceof IdentityError) throw new CoordinatorError("INVALID", cause.message, { cause });
-    throw cause;
-  }
-}

@@ -5,11 +5,13 @@ import { assertNamespace } from "../../rpc/access.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
+import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { containerOf, findPod, nodeOfPod } from "./find.ts";
 
 export interface SessionsOptions {
   readonly state: State;
   readonly tunnels: Tunnels;
+  readonly namespaceRules: Pick<NamespaceRules, "checkSession">;
 }
 
 /** What a session is for, as its first frame says. */
@@ -27,10 +29,12 @@ export function openSession(
   target: SessionTarget,
   kind: NonNullable<SessionRequest["kind"]>,
   context: CallContext,
-  { state, tunnels }: SessionsOptions,
+  { state, tunnels, namespaceRules }: SessionsOptions,
 ): Tunnel {
   assertNamespace(context.caller, context.method, target.namespace);
   const pod: PodEntry = findPod(state, target.namespace, target.pod);
+  // Logs only show what the pod itself wrote; the others act with the pod's rights.
+  if (kind.$case !== "logs") namespaceRules.checkSession(pod.record, context.caller);
   const container = containerOf(pod, target.container);
   return tunnels.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
 }

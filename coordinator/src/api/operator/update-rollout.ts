@@ -12,8 +12,10 @@ import { encodeRecord } from "../../model/codec.ts";
 import { resourceKey, rolloutKey, workloadStatusKey } from "../../model/keys.ts";
 import { isObjectKind } from "../../model/object-name.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
+import type { Caller } from "../../rpc/caller.ts";
 import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
+import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { findService, revisionsOf } from "./revisions.ts";
 import { rolloutChange } from "./rollout-change.ts";
 
@@ -23,6 +25,7 @@ export interface UpdateRolloutOptions {
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
+  readonly namespaceRules: Pick<NamespaceRules, "checkResource">;
 }
 
 /** The rollout itself writes as it goes; more often than this it isn't by chance. */
@@ -31,6 +34,7 @@ const maxTries = 8;
 /** Throws INVALID, NOT_FOUND, FAILED_PRECONDITION, or CONFLICT when the resource changes again and again. */
 export async function updateRollout(
   request: UpdateRolloutRequest,
+  caller: Caller,
   options: UpdateRolloutOptions,
 ): Promise<UpdateRolloutResponse> {
   const { store, state, clock, events, randomName } = options;
@@ -45,6 +49,9 @@ export async function updateRollout(
     const revisions = revisionsOf(state, request);
     const newestVersion = (object: string) => newestVersionOf(state, namespace, object);
     const change = rolloutChange(request, { entry, status, revisions, newestVersion, nowMs });
+    // An earlier revision may be one that only someone with more rights could apply.
+    if (request.action?.$case === "undo" && change.record?.resource !== undefined)
+      options.namespaceRules.checkResource(change.record.resource, namespace, caller);
     const rolloutId = change.record === undefined ? entry.record.rolloutId : `r-${randomName(12)}`;
     const ops = [putStatus(entry.record, stored?.record, change.status)];
     if (change.record !== undefined)

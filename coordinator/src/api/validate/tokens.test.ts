@@ -3,7 +3,13 @@ import { test } from "node:test";
 import { CoordinatorError } from "../../errors.ts";
 import { validateApiToken, validateJoinToken } from "./tokens.ts";
 
-const api = { role: "viewer", namespaces: ["shop"], ttlSeconds: 0n, description: "for the tests" };
+const api = {
+  role: "viewer",
+  namespaces: ["shop"],
+  ttlSeconds: 0n,
+  neverExpires: false,
+  description: "for the tests",
+};
 const join = { ttlSeconds: 0, nodeName: "", reusable: false, labels: { rack: "r1" } };
 
 test("tokens for what can exist are made", () => {

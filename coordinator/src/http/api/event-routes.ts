@@ -4,11 +4,14 @@ import type { Hono } from "hono";
 import { type EventOptions, listEvents, watchEvents } from "../../api/operator/events.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { assertMayCall } from "../../rpc/access.ts";
+import type { TokenWatch } from "../../rpc/token-watch.ts";
 import { type ApiCallOptions, assertPrivate, type Bound, callAs, contextOf, failed } from "./call.ts";
 import { eventFilterOf, eventJson, numberOf } from "./event-json.ts";
 
 export interface EventRouteOptions extends ApiCallOptions, EventOptions {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
+  /** Ends streams whose caller's token ends. */
+  readonly tokens: Pick<TokenWatch, "watch">;
   /** Aborts when the server stops. */
   readonly stopping: AbortSignal;
 }
@@ -73,13 +76,16 @@ function stream(c: Bound, streams: { open: number }, options: EventRouteOptions)
   streams.open++;
   const gone = new AbortController();
   const signal = AbortSignal.any([gone.signal, context.signal, options.stopping]);
-  const batches = watchEvents(request, { ...context, signal }, options);
-  const body = bodyOf(batches, options, () => {
+  const end = (): void => {
+    unwatch();
     if (gone.signal.aborted) return;
     gone.abort();
     streams.open--;
     options.observe(context.method, 0, 0);
-  });
+  };
+  const unwatch = options.tokens.watch(context.caller, end);
+  const batches = watchEvents(request, { ...context, signal }, options);
+  const body = bodyOf(batches, options, end);
   const headers = {
     "content-type": "text/event-stream",
     "cache-control": "no-store",

@@ -13,7 +13,7 @@ const maxBodyBytes = 4 * 1024 * 1024;
 
 /** What an apply would do: takes the bundle in its proto-JSON form, with the namespace of the path, and changes nothing. */
 export function addPlanRoutes(app: Hono<{ Bindings: HttpBindings }>, options: PlanRouteOptions): void {
-  app.post("/api/v1/namespaces/:namespace/plan", limitBody(maxBodyBytes, options.identify), async (c) => {
+  app.post("/api/v1/namespaces/:namespace/plan", limitBody(maxBodyBytes), async (c) => {
     try {
       assertPrivate(c);
       const namespace = c.req.param("namespace");
@@ -22,7 +22,7 @@ export function addPlanRoutes(app: Hono<{ Bindings: HttpBindings }>, options: Pl
         namespace,
         bundle: ApplyResourcesRequest.fromJSON({ namespace, ...json }),
       };
-      const answer = await callAs(c, "plan", request, (it) => plan(it, options), options);
+      const answer = await callAs(c, "plan", request, (it, context) => plan(it, context, options), options);
       return c.json(PlanResponse.toJSON(answer) as object, 200, { "cache-control": "no-store" });
     } catch (error) {
       return failed(c, error);

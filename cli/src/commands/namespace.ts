@@ -1,0 +1,223 @@
+import { Namespace, PodPolicy } from "@forage/proto/forage/operator/v1/operator";
+import { operator } from "../client/coordinator.ts";
+import { defineCommand, groupCommands } from "../command/definition.ts";
+import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
+import { CliError } from "../errors.ts";
+import { EXIT } from "../exit-code.ts";
+import type { Column } from "../output/table.ts";
+import {
+  namespaceColumns,
+  policyColumns,
+  quotaColumns,
+  quotaRows,
+  shownPolicies,
+} from "../view/namespaces.ts";
+
+const name = { name: "NAMESPACE", required: true, help: "name of the namespace" } as const;
+const roles = ["editor", "admin", "global"] as const;
+const role = {
+  kind: "text",
+  hint: "ROLE",
+  choices: roles,
+  help: "only for tokens with this role in the namespace; global: for tokens of all namespaces. Default: editor and admin",
+} as const;
+
+const ls = defineCommand({
+  name: "ls",
+  summary: "List namespaces with what they use",
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const rows = await namespaces(context, context.settings.flagNamespace ?? "");
+    printNamespaces(context, rows, namespaceColumns(), false);
+    return EXIT.ok;
+  },
+});
+
+const policyGet = defineCommand({
+  name: "get",
+  summary: "Show what pods may be created in a namespace, and by whom",
+  operands: [name],
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const [found] = await namespaces(context, invocation.operands[0] ?? "");
+    printPolicies(context, found === undefined ? [] : [found]);
+    return EXIT.ok;
+  },
+});
+
+const policyLs = defineCommand({
+  name: "ls",
+  summary: "List the policies of all namespaces",
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    printPolicies(context, await namespaces(context, ""));
+    return EXIT.ok;
+  },
+});
+
+const policySet = defineCommand({
+  name: "set",
+  summary: "Say what pods may be created in a namespace",
+  details: `Replaces the policy as a whole: what isn't given is not allowed beyond the profile. The profiles are those of Kubernetes:
+privileged allows everything, baseline what doesn't reach the host (the default for tokens limited to namespaces), restricted demands
+hardened pods. Running pods stay as they are.`,
+  operands: [name],
+  flags: {
+    role,
+    profile: {
+      kind: "text",
+      hint: "PROFILE",
+      choices: ["privileged", "baseline", "restricted"],
+      help: "what is allowed without further flags. Default: baseline",
+    },
+    "host-path": {
+      kind: "list",
+      hint: "PREFIX[:ro]",
+      help: "allow host paths below it; :ro for reading only",
+    },
+    capability: { kind: "list", hint: "NAME", help: "allow containers to add the capability" },
+    "host-network": { kind: "switch", help: "allow the host's network" },
+    "host-port": { kind: "list", hint: "PORT[-LAST]", help: "in the host's network only these ports" },
+    privileged: { kind: "switch", help: "allow privileged containers" },
+    device: { kind: "list", hint: "RESOURCE", help: "of the nodes' devices only these" },
+    "runtime-class": { kind: "list", hint: "NAME", help: "only these runtime classes" },
+    default: { kind: "switch", help: "remove the policy: the default applies again" },
+  },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const { flags } = invocation;
+    const policy = PodPolicy.fromPartial({
+      role: flags.role ?? "",
+      profile: flags.profile ?? "baseline",
+      privileged: flags.privileged,
+      hostNetwork: flags["host-network"],
+      hostPorts: [...flags["host-port"]],
+      hostPaths: [...flags["host-path"]],
+      capabilities: [...flags.capability],
+      devices: [...flags.device],
+      runtimeClasses: [...flags["runtime-class"]],
+    });
+    const request = { namespace: invocation.operands[0] ?? "", policy, remove: flags.default };
+    const answer = await withCoordinator(context, (coordinator) =>
+      coordinator.call(operator.setNamespacePolicy, request),
+    );
+    printPolicies(context, answer.namespace === undefined ? [] : [answer.namespace]);
+    return EXIT.ok;
+  },
+});
+
+const quotaGet = defineCommand({
+  name: "get",
+  summary: "Show a namespace's quota and what is used of it",
+  operands: [name],
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    printQuotas(context, await namespaces(context, invocation.operands[0] ?? ""));
+    return EXIT.ok;
+  },
+});
+
+const quotaLs = defineCommand({
+  name: "ls",
+  summary: "List the quotas of all namespaces",
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    printQuotas(context, await namespaces(context, ""));
+    return EXIT.ok;
+  },
+});
+
+const amounts = {
+  pods: { kind: "text", hint: "NUMBER", help: "pods that workloads ask for at most" },
+  cpu: { kind: "text", hint: "CORES", help: "sum of the pods' requests, such as 4 or 2500m" },
+  memory: { kind: "text", hint: "BYTES", help: "sum of the pods' requests, such as 8Gi" },
+  objects: { kind: "text", hint: "NUMBER", help: "resources, secrets, config maps and claims" },
+  bytes: { kind: "text", hint: "BYTES", help: "what those hold together, such as 16Mi" },
+} as const;
+
+const quotaSet = defineCommand({
+  name: "set",
+  summary: "Limit what a namespace may ask for",
+  details: `Changes the limits that are given; "none" removes one. A limit that is set applies to every caller; the defaults (1000 pods,
+1000 objects, 64Mi) to tokens limited to namespaces only. What is there already stays.`,
+  operands: [name],
+  flags: {
+    ...amounts,
+    default: { kind: "switch", help: "remove all limits first: the defaults apply again" },
+  },
+  run: async (invocation) => {
+    const context = contextOf(invocation);
+    const { flags } = invocation;
+    const limits: Record<string, string> = {};
+    for (const resource of Object.keys(amounts) as (keyof typeof amounts)[]) {
+      const text = flags[resource];
+      if (text !== undefined) limits[resource] = text === "none" ? "" : text;
+    }
+    if (Object.keys(limits).length === 0 && !flags.default)
+      throw new CliError(
+        "USAGE",
+        "give at least one of --pods, --cpu, --memory, --objects, --bytes, --default",
+      );
+    const request = { namespace: invocation.operands[0] ?? "", limits, reset: flags.default };
+    const answer = await withCoordinator(context, (coordinator) =>
+      coordinator.call(operator.setNamespaceQuota, request),
+    );
+    printQuotas(context, answer.namespace === undefined ? [] : [answer.namespace]);
+    return EXIT.ok;
+  },
+});
+
+export const namespace = groupCommands("namespace", "Say what may run in namespaces, and how much", [
+  ls,
+  groupCommands("policy", "Which pods may be created in a namespace", [policyGet, policySet, policyLs]),
+  groupCommands("quota", "How much a namespace may ask for", [quotaGet, quotaSet, quotaLs]),
+]);
+
+async function namespaces(context: Context, of: string): Promise<Namespace[]> {
+  const answer = await withCoordinator(context, (coordinator) =>
+    coordinator.call(operator.listNamespaces, { namespace: of }),
+  );
+  return answer.namespaces;
+}
+
+function printPolicies(context: Context, rows: readonly Namespace[]): void {
+  const { format } = context;
+  if (format === "json" || format === "yaml") printNamespaces(context, rows, namespaceColumns(), false);
+  else
+    printListing(context, {
+      columns: policyColumns(),
+      rows: rows.flatMap(shownPolicies),
+      json: () => undefined,
+      name: (row) => `namespace/${row.namespace}`,
+      none: "there are no namespaces yet",
+    });
+}
+
+function printQuotas(context: Context, rows: readonly Namespace[]): void {
+  const { format } = context;
+  if (format === "json" || format === "yaml") printNamespaces(context, rows, namespaceColumns(), false);
+  else
+    printListing(context, {
+      columns: quotaColumns(),
+      rows: rows.flatMap(quotaRows),
+      json: () => undefined,
+      name: (row) => `namespace/${row.namespace}`,
+      none: "there are no namespaces yet",
+    });
+}
+
+function printNamespaces(
+  context: Context,
+  rows: readonly Namespace[],
+  columns: readonly Column<Namespace>[],
+  single: boolean,
+): void {
+  printListing(context, {
+    columns,
+    rows,
+    json: Namespace.toJSON,
+    name: ({ name: it }) => `namespace/${it}`,
+    none: "there are no namespaces yet",
+    single,
+  });
+}

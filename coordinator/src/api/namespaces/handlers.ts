@@ -1,0 +1,126 @@
+import {
+  type Namespace,
+  type OperatorServiceService,
+  PodPolicy,
+} from "@forage/proto/forage/operator/v1/operator";
+import { NamespaceRecord } from "@forage/proto/forage/store/v1/store";
+import type { Clock } from "../../control/clock.ts";
+import { CoordinatorError } from "../../errors.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { namespaceKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { callerName } from "../../rpc/caller.ts";
+import type { Handlers } from "../../rpc/serve.ts";
+import type { State } from "../../state/state.ts";
+import type { Store } from "../../store/index.ts";
+import type { NamespaceRules } from "./namespace-rules.ts";
+import { DEFAULT_LIMITS, limitText } from "./quota.ts";
+import { QUOTA_RESOURCES } from "./usage.ts";
+import { validatePolicy, validateQuota } from "./validate.ts";
+
+export interface NamespaceOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly namespaceRules: NamespaceRules;
+}
+
+/** Tries when others change the same namespace at the same moment. */
+const MAX_TRIES = 8;
+/** Each is a record that the coordinator holds in memory; with a policy or quota of its own. */
+const MAX_NAMESPACES = 10_000;
+
+/** The calls behind `forage namespace`. */
+export function namespaceHandlers(
+  options: NamespaceOptions,
+): Pick<
+  Handlers<typeof OperatorServiceService>,
+  "listNamespaces" | "setNamespacePolicy" | "setNamespaceQuota"
+> {
+  return {
+    listNamespaces: async ({ namespace }) => {
+      const names = namespace === "" ? namesOf(options.state) : [namespace];
+      return { namespaces: names.map((name) => viewOf(name, options)) };
+    },
+    setNamespacePolicy: async (request, { caller }) => {
+      validatePolicy(request);
+      const { namespace, policy = PodPolicy.fromPartial({}), remove } = request;
+      return {
+        namespace: await change(namespace, callerName(caller), options, (record) => {
+          const others = record.policies.filter(({ role }) => role !== policy.role);
+          return { ...record, policies: remove ? others : [...others, policy] };
+        }),
+      };
+    },
+    setNamespaceQuota: async (request, { caller }) => {
+      validateQuota(request);
+      const { namespace, limits, reset } = request;
+      return {
+        namespace: await change(namespace, callerName(caller), options, (record) => {
+          const quota = { ...(reset ? {} : record.quota), ...limits };
+          const kept = Object.entries(quota).filter(([, text]) => text !== "");
+          return { ...record, quota: Object.fromEntries(kept) };
+        }),
+      };
+    },
+  };
+}
+
+async function change(
+  namespace: string,
+  by: string,
+  options: NamespaceOptions,
+  edit: (record: NamespaceRecord) => NamespaceRecord,
+): Promise<Namespace> {
+  const { store, state, clock } = options;
+  const key = namespaceKey(namespace);
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const stored = state.namespaces.get(key);
+    if (stored === undefined && state.namespaces.size >= MAX_NAMESPACES)
+      throw new CoordinatorError(
+        "RESOURCE_EXHAUSTED",
+        `${MAX_NAMESPACES} namespaces have policies or quotas: remove those that aren't used`,
+      );
+    const record = {
+      ...edit(stored?.record ?? NamespaceRecord.fromPartial({ name: namespace })),
+      updatedAt: toTimestamp(clock.nowMs()),
+      updatedBy: by,
+    };
+    const isEmpty = record.policies.length === 0 && Object.keys(record.quota).length === 0;
+    const result = await store.txn(
+      [{ kind: "modRevision", key, revision: stored?.revision ?? 0 }],
+      [
+        isEmpty
+          ? { kind: "delete", key }
+          : { kind: "put", key, value: encodeRecord(NamespaceRecord, record) },
+      ],
+    );
+    await state.reached(result.revision);
+    if (result.succeeded) return viewOf(namespace, options);
+  }
+  throw new CoordinatorError("CONFLICT", `others kept changing namespace "${namespace}"; try again`);
+}
+
+function viewOf(name: string, { state, namespaceRules }: NamespaceOptions): Namespace {
+  const record = state.namespaces.get(namespaceKey(name))?.record;
+  const own = record?.quota ?? {};
+  const used = namespaceRules.usage.ofNamespace(name);
+  const limits = Object.entries({ ...DEFAULT_LIMITS, ...own });
+  return {
+    name,
+    policies: [...(record?.policies ?? [])].sort((a, b) => (a.role < b.role ? -1 : 1)),
+    quota: Object.fromEntries(limits.flatMap(([key, text]) => (text === undefined ? [] : [[key, text]]))),
+    used: Object.fromEntries(
+      QUOTA_RESOURCES.map((resource) => [resource, limitText(resource, used[resource])]),
+    ),
+    defaultQuota: Object.keys(own).length === 0,
+  };
+}
+
+/** A namespace exists while something is in it, or the operator has set something for it. */
+function namesOf(state: State): string[] {
+  const names = new Set(state.namespaces.all().map(({ record }) => record.name));
+  for (const { record } of state.resources()) names.add(record.namespace);
+  for (const { name } of state.objects.list()) if (name.namespace !== "") names.add(name.namespace);
+  return [...names].sort();
+}

@@ -1,0 +1,131 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import type { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
+import { CoordinatorError } from "../../errors.ts";
+import { namespaceKey } from "../../model/keys.ts";
+import type { Caller } from "../../rpc/caller.ts";
+import type { State } from "../../state/state.ts";
+import type { BundleItem } from "../forage/bundle.ts";
+import { Field } from "../validate/field.ts";
+import { Findings } from "../validate/findings.ts";
+import { checkPolicy } from "./check-policy.ts";
+import { podOf } from "./pod-parts.ts";
+import { type EffectivePolicy, isNamespaced, policyFor } from "./policy.ts";
+import { checkApplyQuota, DEFAULT_LIMITS, exceeded, type Limits, limitAmount } from "./quota.ts";
+import { Turns } from "./turns.ts";
+import { sizeOf, Usage } from "./usage.ts";
+
+/** Decides what callers may create in a namespace: which pods, by its policies, and how much, by its quota. */
+export class NamespaceRules {
+  readonly usage: Usage;
+  readonly #state: State;
+  readonly #turns = new Turns();
+
+  constructor(state: State) {
+    this.#state = state;
+    this.usage = new Usage(state);
+  }
+
+  /** Throws INVALID with every field of the request's pods that the caller may not set in the namespace. */
+  checkApply({ namespace, resources }: ApplyResourcesRequest, caller: Caller): void {
+    const policy = this.policyOf(namespace, caller);
+    const findings = new Findings();
+    const root = new Field(findings).at("resources");
+    for (const [index, resource] of resources.entries()) checkResource(resource, root.item(index), policy);
+    findings.raise();
+  }
+
+  /** The same for one resource that is created in another way than by an apply. */
+  checkResource(resource: ForageResource, namespace: string, caller: Caller): void {
+    const findings = new Findings();
+    checkResource(resource, new Field(findings), this.policyOf(namespace, caller));
+    findings.raise();
+  }
+
+  /** Throws INVALID where the bundle exceeds the namespace's quota. */
+  checkQuota(namespace: string, items: readonly BundleItem[], caller: Caller): void {
+    const findings = new Findings();
+    const check = { namespace, limits: this.limitsOf(namespace, caller), usage: this.usage };
+    checkApplyQuota(items, new Field(findings).at("resources"), check);
+    findings.raise();
+  }
+
+  /** The same for a secret, config map or the like. */
+  checkObject(
+    name: { readonly namespace: string; readonly kind: string; readonly name: string },
+    bytes: number,
+    caller: Caller,
+  ): void {
+    const { namespace } = name;
+    const limits = this.limitsOf(namespace, caller);
+    const existing = this.#state.objects.list({ namespace }).find(({ name: it }) => {
+      return it.kind === name.kind && it.name === name.name;
+    });
+    const change = {
+      objects: existing === undefined ? 1 : 0,
+      bytes: bytes - sizeOf(existing?.record.sizes ?? {}),
+    };
+    const findings = new Findings();
+    const used = this.usage.ofNamespace(namespace);
+    for (const resource of ["objects", "bytes"] as const) {
+      const text = limits[resource];
+      if (text === undefined || change[resource] <= 0) continue;
+      const [wanted, limit] = [used[resource] + change[resource], limitAmount(resource, text)];
+      if (wanted > limit)
+        new Field(findings)
+          .at("object")
+          .invalid(exceeded(resource, `namespace "${namespace}"`, used[resource], wanted, limit));
+    }
+    findings.raise();
+  }
+
+  /**
+   * Throws PERMISSION_DENIED unless the caller could have created such a pod: a command in a privileged container, or a connection
+   * from within the host's network, reaches as far as the pod does.
+   */
+  checkSession(
+    pod: { readonly namespace: string; readonly name: string; readonly template: PodTemplate | undefined },
+    caller: Caller,
+  ): void {
+    const policy = this.policyOf(pod.namespace, caller);
+    if (pod.template === undefined || policy.profile === "privileged") return;
+    const findings = new Findings();
+    // What `restricted` demands besides keeps a container from nothing that the caller could use here.
+    checkPolicy({ pod: pod.template, field: new Field(findings) }, { ...policy, profile: "baseline" });
+    try {
+      findings.raise();
+    } catch (cause) {
+      if (!(cause instanceof CoordinatorError)) throw cause;
+      const reasons = (cause.violations ?? [])
+        .slice(0, 3)
+        .map(({ field, description }) => `${field}: ${description}`);
+      throw new CoordinatorError(
+        "PERMISSION_DENIED",
+        `pod ${pod.name} has more rights than this token may give to pods: ${reasons.join("; ")}`,
+        { cause },
+      );
+    }
+  }
+
+  policyOf(namespace: string, caller: Caller): EffectivePolicy {
+    return policyFor(caller, namespace, this.#recordOf(namespace)?.policies ?? []);
+  }
+
+  limitsOf(namespace: string, caller: Caller): Limits {
+    const own = this.#recordOf(namespace)?.quota ?? {};
+    return isNamespaced(caller, namespace) ? { ...DEFAULT_LIMITS, ...own } : own;
+  }
+
+  /** Runs the check and the write of one namespace together, so that concurrent requests can't exceed its quota. */
+  inTurn<T>(namespace: string, task: () => Promise<T>): Promise<T> {
+    return this.#turns.run(namespace, task);
+  }
+
+  #recordOf(namespace: string) {
+    return this.#state.namespaces.get(namespaceKey(namespace))?.record;
+  }
+}
+
+function checkResource(resource: ForageResource, field: Field, policy: EffectivePolicy): void {
+  const placed = podOf(resource, field);
+  if (placed !== undefined) checkPolicy(placed, policy);
+}

@@ -1,0 +1,48 @@
+import type { Container, ForageResource, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
+import type { Field } from "../validate/field.ts";
+
+/** The parts of a spec that make a pod. */
+export interface PodParts {
+  readonly container?: Container | undefined;
+  readonly sidecars?: readonly Container[];
+  readonly initContainers?: readonly Container[];
+  readonly volumes: readonly Volume[];
+  readonly podConfig?: PodConfig | undefined;
+}
+
+export interface PlacedPod {
+  readonly pod: PodParts;
+  /** Of the workload's spec. */
+  readonly field: Field;
+}
+
+export interface PlacedContainer {
+  readonly container: Container;
+  readonly field: Field;
+}
+
+/** Pure: what the resource's pods are made from; undefined: it makes none. */
+export function podOf({ spec }: ForageResource, field: Field): PlacedPod | undefined {
+  switch (spec?.$case) {
+    case "containerService":
+      return { pod: spec.value, field: field.at("container_service") };
+    case "job":
+      return { pod: spec.value, field: field.at("job") };
+    case "cronJob":
+      return { pod: spec.value, field: field.at("cron_job") };
+    default:
+      return undefined;
+  }
+}
+
+export function containersOf({ pod, field }: PlacedPod): PlacedContainer[] {
+  const { container, sidecars = [], initContainers = [] } = pod;
+  const placed = (name: string) => (it: Container, index: number) => {
+    return { container: it, field: field.at(name).item(index) };
+  };
+  return [
+    ...(container === undefined ? [] : [{ container, field: field.at("container") }]),
+    ...sidecars.map(placed("sidecars")),
+    ...initContainers.map(placed("init_containers")),
+  ];
+}

@@ -1,0 +1,56 @@
+import { PodPolicy } from "@forage/proto/forage/operator/v1/operator";
+import type { Caller } from "../../rpc/caller.ts";
+
+/** Kubernetes' Pod Security Standards. */
+export const PROFILES = ["privileged", "baseline", "restricted"] as const;
+export type Profile = (typeof PROFILES)[number];
+
+/**
+ * The callers that a policy is for. `global`: tokens for all namespaces. `editor`, `admin`: tokens limited to namespaces. The empty
+ * role stands for both of the latter.
+ */
+export const POLICY_ROLES = ["", "editor", "admin", "global"] as const;
+export type PolicyRole = (typeof POLICY_ROLES)[number];
+
+/** A policy with its profile parsed. */
+export interface EffectivePolicy extends Omit<PodPolicy, "profile" | "role"> {
+  readonly profile: Profile;
+  readonly role: Exclude<PolicyRole, "">;
+  readonly namespace: string;
+}
+
+/** Pure: the policy that applies to what the caller creates in the namespace. */
+export function policyFor(
+  caller: Caller,
+  namespace: string,
+  policies: readonly PodPolicy[],
+): EffectivePolicy {
+  const role = policyRoleOf(caller, namespace);
+  const own = policies.find((policy) => policy.role === role);
+  const shared = role === "global" ? undefined : policies.find((policy) => policy.role === "");
+  const found = own ?? shared ?? PodPolicy.fromPartial({ profile: defaultProfile(role) });
+  return { ...found, role, namespace, profile: profileOf(found.profile) ?? "restricted" };
+}
+
+/** What holds without a policy: global tokens are the operator's own, all others are kept off the hosts. */
+export function defaultProfile(role: PolicyRole): Profile {
+  return role === "global" ? "privileged" : "baseline";
+}
+
+export function profileOf(text: string): Profile | undefined {
+  return PROFILES.find((profile) => profile === text);
+}
+
+/** Pure: whether the caller is limited to namespaces. Default quotas apply to these callers only. */
+export function isNamespaced(caller: Caller, namespace: string): boolean {
+  return policyRoleOf(caller, namespace) !== "global";
+}
+
+function policyRoleOf(caller: Caller, namespace: string): Exclude<PolicyRole, ""> {
+  if (caller.kind !== "user") return "editor";
+  if (caller.grants.some(({ namespaces }) => namespaces === "*")) return "global";
+  const isAdmin = caller.grants.some(
+    ({ role, namespaces }) => role === "admin" && namespaces !== "*" && namespaces.includes(namespace),
+  );
+  return isAdmin ? "admin" : "editor";
+}

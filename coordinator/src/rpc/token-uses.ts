@@ -1,0 +1,81 @@
+import type { Logger } from "pino";
+import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
+import { apiTokenKey, apiTokenUseKey } from "../model/keys.ts";
+import type { Store } from "../store/index.ts";
+
+export interface TokenUsesOptions {
+  readonly store: Store;
+  readonly nowMs: () => number;
+  readonly schedule: (delayMs: number, run: () => void) => () => void;
+  readonly log: Logger;
+}
+
+interface UseRecord {
+  readonly lastUsedAtMs: number;
+}
+
+/** Uses are for people who look for tokens that nobody needs: to the minute is enough, and costs one write a minute. */
+const FLUSH_MS = 60_000;
+
+/** Records when API tokens were last used: in memory at once, in the store once a minute. */
+export class TokenUses {
+  readonly #options: TokenUsesOptions;
+  readonly #recent = new Map<string, number>();
+  readonly #unwritten = new Set<string>();
+  #cancel: (() => void) | undefined;
+
+  constructor(options: TokenUsesOptions) {
+    this.#options = options;
+  }
+
+  /** Must be called for tokens that were verified only: each id takes memory. */
+  used(id: string): void {
+    this.#recent.set(id, this.#options.nowMs());
+    this.#unwritten.add(id);
+    this.#cancel ??= this.#options.schedule(FLUSH_MS, () => {
+      this.#cancel = undefined;
+      void this.flush();
+    });
+  }
+
+  /** Undefined: it has not been used. */
+  async lastUsedMs(id: string): Promise<number | undefined> {
+    const recent = this.#recent.get(id);
+    if (recent !== undefined) return recent;
+    const key = apiTokenUseKey(id);
+    const stored = await this.#options.store.get(key);
+    return stored && decodeJsonRecord<UseRecord>(key, stored.value).lastUsedAtMs;
+  }
+
+  /** Writes what isn't written yet. A failure is logged and not tried again: the next use brings it. */
+  async flush(): Promise<void> {
+    const ids = [...this.#unwritten];
+    this.#unwritten.clear();
+    await this.#write(ids);
+  }
+
+  async close(): Promise<void> {
+    this.#cancel?.();
+    this.#cancel = undefined;
+    await this.flush();
+  }
+
+  async #write(ids: readonly string[]): Promise<void> {
+    const { store, log } = this.#options;
+    try {
+      for (const id of ids) {
+        const lastUsedAtMs = this.#recent.get(id);
+        if (lastUsedAtMs === undefined) continue;
+        const value = encodeJsonRecord({ lastUsedAtMs } satisfies UseRecord);
+        // A token that was revoked meanwhile leaves no record behind.
+        const { succeeded } = await store.txn(
+          [{ kind: "exists", key: apiTokenKey(id) }],
+          [{ kind: "put", key: apiTokenUseKey(id), value }],
+        );
+        if (!succeeded) this.#recent.delete(id);
+      }
+    } catch (err) {
+      log.warn({ event: "token-uses-not-stored", err });
+    }
+  }
+}
