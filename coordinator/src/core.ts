@@ -77,6 +77,8 @@ export interface LivenessStats {
   readonly holdUps: () => number;
   /** Whether endpoints on lost nodes are kept, because most nodes were lost at once. */
   readonly massLoss: () => boolean;
+  /** Reports of agents that could not be written at the last try. */
+  readonly unwrittenReports: () => number;
 }
 
 export interface Core {
@@ -158,6 +160,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
     liveness: {
       holdUps: () => sessions.holdUps,
       massLoss: () => massLoss.isActive(clock.monotonicMs()),
+      unwrittenReports: () => sessions.unwrittenReports,
     },
     stopSessions: () => sessions.stop(),
     close: async () => {
@@ -295,6 +298,7 @@ function servicesOptions(
       prefetches: parts.prefetches,
       clock,
       log,
+      events,
       clusterId,
       epoch,
       lineage,

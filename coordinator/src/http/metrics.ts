@@ -72,6 +72,9 @@ export function createMetrics(sources: MetricsSources): Metrics {
     "1 while most nodes are lost at once, and until they had time to return.",
     () => (liveness.massLoss() ? 1 : 0),
   );
+  gauge("forage_reports_unwritten", "Reports of agents that the store did not take; kept in memory.", () =>
+    liveness.unwrittenReports(),
+  );
   new Counter({
     name: "forage_hold_ups_total",
     help: "How often the process did not run for a while: stopped, starved of CPU, or paused with its machine.",

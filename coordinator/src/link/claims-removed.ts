@@ -2,6 +2,12 @@ import type { ClaimRef } from "@forage/proto/forage/agent/v1/agent";
 import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
 
+/** Whether the node was told to remove the claim's data. */
+export function isRemoval(node: string, { namespace, name }: ClaimRef, state: State): boolean {
+  const spec = state.objects.get({ namespace, kind: "claim", name })?.record.spec;
+  return spec?.$case === "claim" && spec.value.deleting && spec.value.node === node;
+}
+
 /** A node says that nothing is left of these claims: their records go, if it was told to remove them. */
 export async function forgetClaims(
   node: string,
@@ -10,9 +16,7 @@ export async function forgetClaims(
 ): Promise<void> {
   for (const { namespace, name } of claims) {
     const entry = state.objects.get({ namespace, kind: "claim", name });
-    const spec = entry?.record.spec;
-    if (entry === undefined || spec?.$case !== "claim" || !spec.value.deleting || spec.value.node !== node)
-      continue;
+    if (entry === undefined || !isRemoval(node, { namespace, name }, state)) continue;
     const compare = { kind: "modRevision", key: entry.key, revision: entry.revision } as const;
     const result = await store.txn([compare], [{ kind: "delete", key: entry.key }]);
     await state.reached(result.revision);

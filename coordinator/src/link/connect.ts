@@ -1,26 +1,22 @@
 import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
-import { NodeStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
+import type { EventRecorder } from "../events/event.ts";
 import type { GatewayReader } from "../gateway/gateway-reader.ts";
 import type { GatewayTable } from "../gateway/gateway-table.ts";
 import type { MetricsDesk } from "../metrics/metrics-desk.ts";
 import { MetricsOutbox } from "../metrics/metrics-outbox.ts";
-import { encodeRecord } from "../model/codec.ts";
-import { nodeKey, reportKey } from "../model/keys.ts";
-import { toTimestamp } from "../model/timestamp.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { ServiceTable } from "../service-network/service-table.ts";
 import type { State } from "../state/state.ts";
-import type { Store } from "../store/index.ts";
+import { type Store, StoreError } from "../store/index.ts";
 import type { Assignments } from "./assignments.ts";
-import { forgetClaims } from "./claims-removed.ts";
-import { checkNodeReport } from "./node-report.ts";
+import { checkNodeReport, recordNodeReport } from "./node-report.ts";
 import { assignmentRevision, Outbox, type Wanted } from "./outbox.ts";
 import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import type { Prefetches } from "./prefetches.ts";
-import { recordHello, recordStatuses } from "./reports.ts";
+import { ReportQueue } from "./report-queue.ts";
 import type { Session, Sessions } from "./sessions.ts";
 
 export interface ConnectOptions {
@@ -34,6 +30,7 @@ export interface ConnectOptions {
   readonly prefetches: Prefetches;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly events: EventRecorder;
   readonly clusterId: string;
   /** Of the store: grows with each restore. */
   readonly epoch: number;
@@ -47,6 +44,9 @@ interface SessionOptions extends ConnectOptions {
   readonly gateway: GatewayReader;
 }
 
+/** A disk answers within milliseconds. */
+const firstReportMs = 1_000;
+
 /**
  * The agent's stream: what it says is written down as it comes; what it is to run goes out as state, never as a queue. What is
  * the same for all agents comes encoded.
@@ -59,11 +59,13 @@ export async function* connect(
   const node = nodeOf(context);
   const incoming = requests[Symbol.asyncIterator]();
   const hello = await firstHello(incoming);
-  await recordReport(node, hello, options);
+  await firstReport(node, hello, options);
   const session = options.sessions.open(node, hello);
+  const reports = new ReportQueue({ ...options, node, hello });
+  session.reports = reports;
   const signal = AbortSignal.any([context.signal, session.ended.signal]);
   const gateway = options.gateways.open(node, () => session.wake.raise());
-  const listening = listen(incoming, session, hello, { ...options, gateway: gateway.reader }).catch(
+  const listening = listen(incoming, session, reports, { ...options, gateway: gateway.reader }).catch(
     (error: unknown) => session.ended.abort(error),
   );
   try {
@@ -89,6 +91,28 @@ async function firstHello(incoming: AsyncIterator<ConnectRequest>): Promise<Hell
     throw new CoordinatorError("INVALID", "the first message of the stream must be hello");
   }
   return first.value.message.value;
+}
+
+/** Placement should see what the node has before the node counts as ready; a slow or full disk must not keep the node away for that. */
+async function firstReport(node: string, hello: Hello, options: ConnectOptions): Promise<void> {
+  const { clock, state, log } = options;
+  checkNodeReport(hello.node);
+  if (state.node(node) === undefined)
+    throw new CoordinatorError(
+      "PERMISSION_DENIED",
+      `node ${node} was forgotten: join again with a new token`,
+    );
+  let cancel = (): void => {};
+  const late = new Promise<void>((resolve) => {
+    cancel = clock.schedule(firstReportMs, resolve);
+  });
+  const writing = recordNodeReport(node, hello, options).catch((error: unknown) => {
+    if (!(error instanceof StoreError)) throw error;
+    log.debug({ event: "first-report-not-written", node, err: error }, "first report not written");
+  });
+  await Promise.race([writing, late]).finally(cancel);
+  // It is written again from the queue, which reports failures.
+  writing.catch(() => undefined);
 }
 
 function welcome({ clusterId, heartbeatIntervalMs, lineage }: ConnectOptions) {
@@ -156,30 +180,34 @@ function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => vo
   });
 }
 
-/** Reads until the agent's half-close; a stream that can't be read is a session that has ended. */
+/** Reads until the agent's half-close. What is to be stored is stored apart, so that no write holds up a heartbeat. */
 async function listen(
   incoming: AsyncIterator<ConnectRequest>,
   session: Session,
-  hello: Hello,
+  reports: ReportQueue,
   options: SessionOptions,
 ): Promise<void> {
-  await recordHello(session.node, hello.pods, options);
+  const { signal } = session.ended;
+  const writing = reports.run(signal).catch((error: unknown) => session.ended.abort(error));
   while (true) {
     const next = await incoming.next();
     if (next.done) break;
-    if (session.ended.signal.aborted) return;
-    await take(next.value, session, hello, options);
+    if (signal.aborted) return;
+    take(next.value, session, reports, options);
   }
+  const replaced = signal.aborted;
   session.ended.abort(new CoordinatorError("ABORTED", "the agent closed the stream"));
+  await writing;
+  // A newer stream of the node has said newer things.
+  if (!replaced) await reports.flush();
 }
 
-async function take(
-  request: ConnectRequest,
+function take(
+  { message }: ConnectRequest,
   session: Session,
-  hello: Hello,
+  reports: ReportQueue,
   options: SessionOptions,
-): Promise<void> {
-  const { message } = request;
+): void {
   switch (message?.$case) {
     case "heartbeat": {
       const { usage } = message.value;
@@ -191,15 +219,16 @@ async function take(
     }
     case "podStatuses":
       options.sessions.heard(session);
-      await recordStatuses(session.node, message.value.pods, options);
+      reports.putStatuses(message.value.pods);
       return;
     case "nodeReport":
+      checkNodeReport(message.value);
       options.sessions.heard(session);
-      await recordReport(session.node, { ...hello, node: message.value }, options);
+      reports.putReport(message.value);
       return;
     case "claimsRemoved":
       options.sessions.heard(session);
-      await forgetClaims(session.node, message.value.claims, options);
+      reports.putClaimsRemoved(message.value.claims);
       return;
     case "podMetrics":
       options.sessions.heard(session);
@@ -220,36 +249,4 @@ async function take(
     default:
       message satisfies never;
   }
-}
-
-async function recordReport(
-  node: string,
-  hello: Hello,
-  { store, state, clock }: ConnectOptions,
-): Promise<void> {
-  checkNodeReport(hello.node);
-  const known = state.node(node)?.report;
-  const record: NodeStatusRecord = {
-    name: node,
-    report: hello.node,
-    agentVersion: hello.agentVersion,
-    bootId: hello.bootId,
-    observedAt: toTimestamp(clock.nowMs()),
-  };
-  const same = known !== undefined && sameReport({ ...known, observedAt: record.observedAt }, record);
-  if (same) return;
-  const result = await store.txn(
-    [{ kind: "exists", key: nodeKey(node) }],
-    [{ kind: "put", key: reportKey(node), value: encodeRecord(NodeStatusRecord, record) }],
-  );
-  await state.reached(result.revision);
-  if (!result.succeeded)
-    throw new CoordinatorError(
-      "PERMISSION_DENIED",
-      `node ${node} was forgotten: join again with a new token`,
-    );
-}
-
-function sameReport(a: NodeStatusRecord, b: NodeStatusRecord): boolean {
-  return Buffer.from(NodeStatusRecord.encode(a).finish()).equals(NodeStatusRecord.encode(b).finish());
 }

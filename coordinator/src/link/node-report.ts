@@ -1,6 +1,13 @@
-import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
+import type { Hello, NodeReport } from "@forage/proto/forage/agent/v1/agent";
+import { NodeStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { parseAmount, SchedulerError } from "@forage/scheduler";
+import type { Clock } from "../control/clock.ts";
 import { CoordinatorError, type FieldViolation } from "../errors.ts";
+import { encodeRecord } from "../model/codec.ts";
+import { nodeKey, reportKey } from "../model/keys.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { State } from "../state/state.ts";
+import type { Store } from "../store/index.ts";
 
 /** Amounts, labels, conditions and images of one host; more would only be there to fill our memory. */
 const maxEntries = 10_000;
@@ -15,6 +22,39 @@ export function checkNodeReport(report: NodeReport | undefined): void {
     ...sizeViolations(report),
   ];
   if (violations.length > 0) throw invalid(violations);
+}
+
+/** Writes what the node reports of itself, if it changed. Throws INVALID, or PERMISSION_DENIED when the node was forgotten. */
+export async function recordNodeReport(
+  node: string,
+  hello: Hello,
+  { store, state, clock }: { readonly store: Store; readonly state: State; readonly clock: Clock },
+): Promise<void> {
+  checkNodeReport(hello.node);
+  const known = state.node(node)?.report;
+  const record: NodeStatusRecord = {
+    name: node,
+    report: hello.node,
+    agentVersion: hello.agentVersion,
+    bootId: hello.bootId,
+    observedAt: toTimestamp(clock.nowMs()),
+  };
+  const same = known !== undefined && sameReport({ ...known, observedAt: record.observedAt }, record);
+  if (same) return;
+  const result = await store.txn(
+    [{ kind: "exists", key: nodeKey(node) }],
+    [{ kind: "put", key: reportKey(node), value: encodeRecord(NodeStatusRecord, record) }],
+  );
+  await state.reached(result.revision);
+  if (!result.succeeded)
+    throw new CoordinatorError(
+      "PERMISSION_DENIED",
+      `node ${node} was forgotten: join again with a new token`,
+    );
+}
+
+function sameReport(a: NodeStatusRecord, b: NodeStatusRecord): boolean {
+  return Buffer.from(NodeStatusRecord.encode(a).finish()).equals(NodeStatusRecord.encode(b).finish());
 }
 
 function amountViolations(field: string, amounts: Readonly<Record<string, string>>): FieldViolation[] {

@@ -85,14 +85,23 @@ export async function recordStatuses(
   await write(() => changesOf(node, statuses, options.state, options.clock.nowMs()), options);
 }
 
-/** Takes note of what a node knows when it connects. */
+/**
+ * Records what a node knew when it connected. `vanished`: uids of pods that had vanished by then; pods that were stopped only later may
+ * be unknown to that report because they are newer than it.
+ */
 export async function recordHello(
   node: string,
   known: readonly PodStatus[],
   options: ReportOptions,
+  vanished: ReadonlySet<string> = uidsOf(vanishedPods(node, known, options.state)),
 ): Promise<void> {
   await recordStatuses(node, known, options);
-  await write(() => vanishedPods(node, known, options.state).map(forgetting), options);
+  const gone = (): PodEntry[] => [...vanished].flatMap((uid) => options.state.podByUid(uid) ?? []);
+  await write(() => gone().map(forgetting), options);
+}
+
+function uidsOf(pods: readonly PodEntry[]): ReadonlySet<string> {
+  return new Set(pods.map(({ record }) => record.uid));
 }
 
 function forgetting(pod: PodEntry): ReportChange {

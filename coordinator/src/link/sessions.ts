@@ -20,6 +20,8 @@ export interface Session {
   /** Aborted when a newer session of the node takes over or the node falls silent. */
   readonly ended: AbortController;
   lastHeardMs: number;
+  /** Writes what its agent reports. */
+  reports?: { readonly unwritten: number };
 }
 
 export interface SessionsOptions extends Pick<BeliefsOptions, "massLoss" | "hasPodsToReplace"> {
@@ -65,6 +67,11 @@ export class Sessions {
   /** How often the process was held up. */
   get holdUps(): number {
     return this.#holdUpCount;
+  }
+
+  /** Reports of agents that could not be written at the last try. */
+  get unwrittenReports(): number {
+    return [...this.#live.values()].reduce((sum, { reports }) => sum + (reports?.unwritten ?? 0), 0);
   }
 
   /** Call it before nodes are judged by their silence. */

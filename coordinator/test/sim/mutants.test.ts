@@ -6,12 +6,12 @@ import { runHistories } from "./run-histories.ts";
 /** Most break a rule within the first few. */
 const seeds = 300;
 
-for (const [name, { caughtBy }] of Object.entries(mutants)) {
+for (const [name, { caughtBy, outages }] of Object.entries(mutants)) {
   test(`the rules catch a coordinator of the kind ${name}`, async () => {
     const { broken, output } = await runHistories({
       from: 0,
       count: seeds,
-      arguments: ["--mutant", name, "--stop"],
+      arguments: ["--mutant", name, "--stop", ...(outages ? ["--outages"] : [])],
     });
     assert.ok(broken, `${seeds} histories, and no rule was broken`);
     assert.match(output, new RegExp(`^seed \\d+: .*(?:${caughtBy.source})`, "m"), output);

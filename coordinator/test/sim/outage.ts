@@ -28,6 +28,8 @@ export const outages = [
   "clock-back",
   /** The agent of one node is dead for less than half a minute. */
   "agent-down",
+  /** The same, and meanwhile the coordinator's wall clock is set an hour forward. */
+  "agent-down-clock-forward",
 ] as const;
 
 export type Outage = (typeof outages)[number];
@@ -60,10 +62,18 @@ export async function simulateOutage(options: {
   const { seed, secrets, echo } = options;
   const time = new VirtualTime();
   const trace = new Trace({ nowMs: () => time.nowMs, keep: 60, ...(echo && { echo }) });
-  const world = new World({ time, random: randomOf(seed), trace, secrets });
-  const startMs = time.nowMs;
   const random = randomOf(seed + 7_000_003);
   const outage = options.outage ?? outages[seed % outages.length] ?? "link";
+  // With the short one, only what is known of the coordinator's own troubles saves the pods.
+  const unreachableTolerationSeconds = outage.startsWith("agent-down") ? undefined : random.pick([3, 30]);
+  const world = new World({
+    time,
+    random: randomOf(seed),
+    trace,
+    secrets,
+    ...(unreachableTolerationSeconds !== undefined && { nodes: { unreachableTolerationSeconds } }),
+  });
+  const startMs = time.nowMs;
   try {
     await play(world, random, outage);
   } catch (error) {
@@ -141,6 +151,12 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
     case "clock-back":
       coordinator.gate.wallJumpMs -= 3_600_000;
       disturbLinks(world, random, lengthMs);
+      return () => {};
+    case "agent-down-clock-forward":
+      world.time.after(random.below(agentDownMs), () => {
+        coordinator.gate.wallJumpMs += 3_600_000;
+      });
+      random.pick(nodes).restartAgent(random.below(agentDownMs));
       return () => {};
     case "agent-down":
       random.pick(nodes).restartAgent(random.below(agentDownMs));

@@ -26,6 +26,8 @@ export interface WorldOptions {
   readonly secrets: Secrets;
   /** What becomes of the nth write, if it isn't left to chance. */
   readonly fateOf?: (write: number) => Fate;
+  /** In place of the defaults. */
+  readonly nodes?: Partial<CoreOptions["config"]["nodes"]>;
 }
 
 /** A fleet: one store that lasts, coordinators that come and go, nodes, clients, and rules that all of them must keep. */
@@ -64,8 +66,10 @@ export class World {
     this.random = options.random;
     this.trace = options.trace;
     this.#profile = this.random.pick<Profile>(["pack", "kube-most", "kube-least"]);
+    const defaults = readConfig(["--data-dir", "/nonexistent"], {});
     this.#config = {
-      ...readConfig(["--data-dir", "/nonexistent"], {}),
+      ...defaults,
+      nodes: { ...defaults.nodes, ...options.nodes },
       rollout: { progressDeadlineSeconds: 120, placementDeadlineSeconds: 20, stableSeconds: 1 },
     };
     const blame = (what: string): void => this.blame(what);

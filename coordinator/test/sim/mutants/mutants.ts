@@ -8,6 +8,8 @@ export interface Mutant {
   readonly module: string;
   /** What some rule must say of it. */
   readonly caughtBy: RegExp;
+  /** It shows in outages of a fleet at rest. */
+  readonly outages?: true;
 }
 
 const control = "coordinator/src/control";
@@ -27,6 +29,26 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "failures-complete": { module: `${control}/job/count.ts`, caughtBy: /have ended well/ },
   "too-many-at-a-time": { module: `${control}/job/plan.ts`, caughtBy: /at a time|were wanted|twice/ },
   "forbids-nothing": { module: "coordinator/src/model/cron-job.ts", caughtBy: /was started beside/ },
+  "ignores-hold-ups": {
+    module: "coordinator/src/link/hold-up.ts",
+    caughtBy: /held-up: endpoints .* were withdrawn/,
+    outages: true,
+  },
+  "withdraws-in-mass-loss": {
+    module: `${control}/eviction/mass-loss.ts`,
+    caughtBy: /link.*: endpoints .* were withdrawn/,
+    outages: true,
+  },
+  "evicts-while-nodes-return": {
+    module: `${control}/eviction/mass-loss.ts`,
+    caughtBy: /is to stop/,
+    outages: true,
+  },
+  "tolerates-three-seconds": {
+    module: "coordinator/src/link/node-limits.ts",
+    caughtBy: /agent-down: pod .* is to stop/,
+    outages: true,
+  },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
 };
 

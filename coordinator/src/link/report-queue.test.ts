@@ -1,0 +1,146 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { Hello, PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { pino } from "pino";
+import { aNode, aPod } from "../../test/support/entries.ts";
+import { until } from "../../test/support/until.ts";
+import { aView, opsOf } from "../../test/support/view.ts";
+import type { EventInput } from "../events/event.ts";
+import { type Store, StoreError, type StoreErrorCode } from "../store/index.ts";
+import { ReportQueue } from "./report-queue.ts";
+
+test("keeps the newest status of each pod while the disk is full, and stores it once there is room", async (t) => {
+  const { state, disk, clock, queue, events } = await start(t, ["a", "b"]);
+  disk.error = "NO_SPACE";
+  queue.putStatuses([said("a", "first"), said("b", "first")]);
+  await until("a write has failed", () => queue.unwritten === 2);
+  queue.putStatuses([said("a", "second")]);
+  queue.putStatuses([said("a", "third")]);
+  assert.equal(queue.unwritten, 2);
+  disk.error = undefined;
+  clock.advance(10_000);
+  await until("all is stored", () => state.pod("shop", "b")?.status !== undefined);
+  assert.equal(state.pod("shop", "a")?.status?.message, "third");
+  assert.equal(state.pod("shop", "b")?.status?.message, "first");
+  await until("that is told", () => events.length === 2);
+  assert.equal(queue.unwritten, 0);
+  assert.deepEqual(
+    events.map(({ reason, name }) => [reason, name]),
+    [
+      ["ReportsNotStored", "n1"],
+      ["ReportsStored", "n1"],
+    ],
+  );
+});
+
+test("tries again for as long as the stream lasts, with pauses that grow to 5 s", async (t) => {
+  const { disk, clock, queue, ended, running } = await start(t, ["a"]);
+  disk.error = "NO_SPACE";
+  const { pending } = clock;
+  queue.putStatuses([said("a", "x")]);
+  let tries = 1;
+  for (const pauseMs of [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]) {
+    await until("it waits", () => disk.tries === tries && clock.pending === pending + 1);
+    clock.advance(pauseMs - 1);
+    assert.equal(disk.tries, tries);
+    clock.advance(1);
+    tries++;
+    await until("it has tried again", () => disk.tries === tries);
+  }
+  ended.abort();
+  await running;
+  assert.equal(clock.pending, pending);
+});
+
+test("a status that the store refuses doesn't keep back those of other pods", async (t) => {
+  const { state, disk, clock, queue } = await start(t, ["a", "b", "c"]);
+  disk.refuses = "big";
+  queue.putStatuses([said("a", "small"), said("b", "big"), said("c", "small")]);
+  await until("the others are stored", () => state.pod("shop", "c")?.status !== undefined);
+  assert.equal(state.pod("shop", "a")?.status?.message, "small");
+  assert.equal(state.pod("shop", "b")?.status, undefined);
+  clock.advance(10_000);
+  await until("it is no longer tried", () => queue.unwritten === 0);
+});
+
+test("pods of other nodes take no room", async (t) => {
+  const { disk, queue } = await start(t, ["a"]);
+  disk.error = "NO_SPACE";
+  queue.putStatuses([said("a", "x"), said("elsewhere", "x"), said("unknown", "x")]);
+  await until("a write has failed", () => queue.unwritten > 0);
+  assert.equal(queue.unwritten, 1);
+});
+
+test("a pod that was stopped after the hello is not taken for one that had vanished by then", async (t) => {
+  const view = await aView(t, {
+    nodes: [aNode()],
+    pods: [aPod({ name: "a", stopping: true }), aPod({ name: "b" })],
+  });
+  const queue = queueOf(view, view.store, []);
+  await view.store.txn([], opsOf({ pods: [aPod({ name: "b", stopping: true })] }));
+  await until("b is stopping", () => view.state.pod("shop", "b")?.record.stoppingSince !== undefined);
+  await queue.flush();
+  assert.equal(view.state.pod("shop", "a"), undefined, "the node knew nothing of it");
+  assert.ok(view.state.pod("shop", "b"));
+});
+
+async function start(t: TestContext, pods: readonly string[]) {
+  const elsewhere = aPod({ name: "elsewhere", node: "n2" });
+  const view = await aView(t, {
+    nodes: [aNode(), aNode({ name: "n2" })],
+    pods: [...pods.map((name) => aPod({ name })), elsewhere],
+  });
+  const disk = new FaultyDisk(view.store);
+  const events: EventInput[] = [];
+  const queue = queueOf(view, disk.store, events);
+  const ended = new AbortController();
+  const running = queue.run(ended.signal);
+  t.after(async () => {
+    ended.abort();
+    await running;
+  });
+  await until("the hello is stored", () => queue.unwritten === 0);
+  return { ...view, disk, queue, events, ended, running };
+}
+
+function queueOf(view: Awaited<ReturnType<typeof aView>>, store: Store, events: EventInput[]): ReportQueue {
+  return new ReportQueue({
+    ...view,
+    store,
+    log: pino({ level: "silent" }),
+    events: { record: (event) => events.push(event) },
+    node: "n1",
+    hello: Hello.fromPartial({}),
+  });
+}
+
+class FaultyDisk {
+  error: StoreErrorCode | undefined;
+  /** Writes with this text in them. */
+  refuses: string | undefined;
+  tries = 0;
+  readonly store: Store;
+
+  constructor(store: Store) {
+    const txn: Store["txn"] = async (compares, ops) => {
+      this.tries++;
+      if (this.error !== undefined) throw new StoreError(this.error, "by the test");
+      const texts = ops.map((op) => (op.kind === "put" ? Buffer.from(op.value).toString("latin1") : ""));
+      const { refuses } = this;
+      if (refuses !== undefined && texts.some((text) => text.includes(refuses)))
+        throw new StoreError("TOO_LARGE", "by the test");
+      return store.txn(compares, ops);
+    };
+    this.store = new Proxy(store, {
+      get: (target, name) => {
+        if (name === "txn") return txn;
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+}
+
+function said(name: string, message: string): PodStatus {
+  return PodStatus.fromPartial({ uid: `uid-${name}`, phase: PodPhase.RUNNING, ready: true, message });
+}

@@ -1,0 +1,196 @@
+import type { ClaimRef, Hello, NodeReport, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+import type { EventRecorder } from "../events/event.ts";
+import { Signal } from "../state/signal.ts";
+import type { State } from "../state/state.ts";
+import { type Store, StoreError } from "../store/index.ts";
+import { forgetClaims, isRemoval } from "./claims-removed.ts";
+import { recordNodeReport } from "./node-report.ts";
+import { recordHello, recordStatuses, vanishedPods } from "./reports.ts";
+
+export interface ReportQueueOptions {
+  readonly store: Store;
+  readonly state: State;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+  readonly node: string;
+  readonly hello: Hello;
+}
+
+/** First pause after a failed write; doubles up to the second. A full disk is soon noticed to have room again. */
+const retryBaseMs = 250;
+const retryCapMs = 5_000;
+
+/**
+ * Writes what one agent reports, apart from reading it: however slow or full the disk is, the stream is read and its heartbeats count.
+ * Holds the newest status of each pod of the node, one node report, and the claims that the node was told to remove; all of that is
+ * bounded by what the node has. What is unwritten when the stream ends comes again with the next hello.
+ */
+export class ReportQueue {
+  readonly #options: ReportQueueOptions;
+  readonly #wake = new Signal();
+  #hello: { readonly pods: readonly PodStatus[]; readonly vanished: ReadonlySet<string> } | undefined;
+  #report: NodeReport | undefined;
+  readonly #statuses = new Map<string, PodStatus>();
+  readonly #claims = new Map<string, ClaimRef>();
+  #failures = 0;
+
+  constructor(options: ReportQueueOptions) {
+    this.#options = options;
+    const { hello, node, state } = options;
+    this.#report = hello.node;
+    const pods = hello.pods.filter(({ uid }) => this.#isOurs(uid));
+    const vanished = new Set(vanishedPods(node, hello.pods, state).map(({ record }) => record.uid));
+    this.#hello = { pods, vanished };
+  }
+
+  /** Reports that could not be written at the last try. */
+  get unwritten(): number {
+    if (this.#failures === 0) return 0;
+    const { size } = this.#statuses;
+    return size + this.#claims.size + (this.#report === undefined ? 0 : 1) + (this.#hello?.pods.length ?? 0);
+  }
+
+  putStatuses(statuses: readonly PodStatus[]): void {
+    for (const status of statuses) if (this.#isOurs(status.uid)) this.#statuses.set(status.uid, status);
+    this.#wake.raise();
+  }
+
+  putReport(report: NodeReport | undefined): void {
+    this.#report = report;
+    this.#wake.raise();
+  }
+
+  putClaimsRemoved(claims: readonly ClaimRef[]): void {
+    const { node, state } = this.#options;
+    for (const claim of claims)
+      if (isRemoval(node, claim, state)) this.#claims.set(`${claim.namespace}/${claim.name}`, claim);
+    this.#wake.raise();
+  }
+
+  /** Writes until the signal aborts. Rejects with what ends the stream: the node was forgotten. */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#wake.raise();
+    while (!signal.aborted) {
+      await this.#wake.wait(signal);
+      if (signal.aborted) return;
+      await this.#tryToWrite(signal);
+    }
+  }
+
+  /** Writes what is left, once. */
+  async flush(): Promise<void> {
+    await this.#writeAll().catch((error: unknown) => this.#noteFailure(error));
+  }
+
+  async #tryToWrite(signal: AbortSignal): Promise<void> {
+    try {
+      await this.#writeAll();
+      this.#noteSuccess();
+    } catch (error) {
+      if (!(error instanceof StoreError)) throw error;
+      this.#noteFailure(error);
+      if (!error.retryable) await this.#writeOneByOne();
+      await this.#pause(Math.min(retryCapMs, retryBaseMs * 2 ** Math.min(this.#failures - 1, 10)), signal);
+      this.#wake.raise();
+    }
+  }
+
+  async #writeAll(): Promise<void> {
+    const { node, hello } = this.#options;
+    const report = this.#report;
+    if (report !== undefined) {
+      await recordNodeReport(node, { ...hello, node: report }, this.#options);
+      if (this.#report === report) this.#report = undefined;
+    }
+    const first = this.#hello;
+    if (first !== undefined) {
+      await recordHello(node, first.pods, this.#options, first.vanished);
+      this.#hello = undefined;
+    }
+    const statuses = [...this.#statuses.values()];
+    if (statuses.length > 0) await recordStatuses(node, statuses, this.#options);
+    for (const status of statuses)
+      if (this.#statuses.get(status.uid) === status) this.#statuses.delete(status.uid);
+    const claims = [...this.#claims];
+    await forgetClaims(
+      node,
+      claims.map(([, claim]) => claim),
+      this.#options,
+    );
+    for (const [key, claim] of claims) if (this.#claims.get(key) === claim) this.#claims.delete(key);
+  }
+
+  /** One status that the store refuses must not keep back the others. */
+  async #writeOneByOne(): Promise<void> {
+    const { node, log } = this.#options;
+    const statuses = [...(this.#hello?.pods ?? []), ...this.#statuses.values()];
+    for (const status of statuses) {
+      try {
+        await recordStatuses(node, [status], this.#options);
+      } catch (error) {
+        if (!(error instanceof StoreError) || !isRefusal(error)) continue;
+        log.error({ event: "pod-status-refused", node, pod: status.name, err: error }, "pod status refused");
+        this.#drop(status);
+      }
+    }
+  }
+
+  #drop(status: PodStatus): void {
+    if (this.#statuses.get(status.uid) === status) this.#statuses.delete(status.uid);
+    if (this.#hello === undefined) return;
+    this.#hello = { ...this.#hello, pods: this.#hello.pods.filter((it) => it !== status) };
+  }
+
+  #noteFailure(error: unknown): void {
+    const { node, log, events, state } = this.#options;
+    this.#failures++;
+    for (const uid of this.#statuses.keys())
+      if (state.podByUid(uid) === undefined) this.#statuses.delete(uid);
+    if (this.#failures > 1) return;
+    log.warn({ event: "reports-not-written", node, err: error }, "the node's reports could not be written");
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `what the node reports can't be stored: ${why}; its newest state is kept in memory and stored once that is possible`;
+    events.record({ ...this.#of(), type: "Warning", reason: "ReportsNotStored", message });
+  }
+
+  #noteSuccess(): void {
+    if (this.#failures === 0) return;
+    this.#failures = 0;
+    this.#options.log.info(
+      { event: "reports-written", node: this.#options.node },
+      "reports are written again",
+    );
+    const message = "what the node reports is stored again";
+    this.#options.events.record({ ...this.#of(), type: "Normal", reason: "ReportsStored", message });
+  }
+
+  #of() {
+    const { node } = this.#options;
+    return { namespace: "", kind: "node", name: node, node } as const;
+  }
+
+  #isOurs(uid: string): boolean {
+    return this.#options.state.podByUid(uid)?.record.node === this.#options.node;
+  }
+
+  #pause(delayMs: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const done = (): void => {
+        cancel();
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      const cancel = this.#options.clock.schedule(delayMs, done);
+      signal.addEventListener("abort", done, { once: true });
+    });
+  }
+}
+
+/** The store will never take it, however often it is tried. */
+function isRefusal({ code }: StoreError): boolean {
+  return code === "TOO_LARGE" || code === "INVALID_ARGUMENT";
+}
