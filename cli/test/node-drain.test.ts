@@ -22,7 +22,7 @@ test("node drain asks for it and says how to follow it", async () => {
     "node drain n1 --force --include-claims --uncordon-on-return --timeout 90s",
   );
   assert.equal(exitCode, 0);
-  assert.match(stdout, /node\/n1 is being drained: forage node drain n1 --wait/);
+  assert.match(stdout, /node\/n1 is being drained; to see how far it is: forage node drain n1 --wait/);
   assert.deepEqual(fake.requests("drainNode"), [
     { name: "n1", force: true, includeClaims: true, uncordonOnReturn: true, timeoutSeconds: 90 },
   ]);

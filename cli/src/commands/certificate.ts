@@ -50,7 +50,7 @@ const describe = defineCommand({
     if (found === undefined)
       throw new CliError(
         "NOT_FOUND",
-        `there is no certificate for "${name}": forage certificate ls lists them`,
+        `there is no certificate for "${name}": \`forage certificate ls\` lists them`,
       );
     printOne(
       context,
@@ -76,7 +76,8 @@ what keeps other hostnames from getting theirs.`,
     printOne(
       context,
       () => RenewCertificateResponse.toJSON(response),
-      () => `certificate/${name} is asked for anew: forage certificate describe ${name} tells how it goes\n`,
+      () =>
+        `certificate/${name} is asked for again; to see how it goes: forage certificate describe ${name}\n`,
     );
     return EXIT.ok;
   },

@@ -61,7 +61,7 @@ export const exec = defineCommand({
 function podName(target: string): string {
   const reference = parseReference(target);
   if (reference === undefined || reference.what === "pod") return reference?.name ?? target;
-  throw new CliError("USAGE", `"${target}" is no pod: forage get pods lists them`);
+  throw new CliError("USAGE", `"${target}" is no pod: name one of those that \`forage get pods\` lists`);
 }
 
 /** A process can end with 0 to 255; anything else must at least not look like success. */

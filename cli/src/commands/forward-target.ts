@@ -51,7 +51,7 @@ async function readyPod(
   const why = pods.length === 0 ? "has no pods" : `has ${pods.length} pods, none of which is ready`;
   throw new CliError(
     "REFUSED",
-    `${text} ${why}; forage describe ${workload.kind}/${workload.name} says more`,
+    `${text} ${why}; see forage describe ${workload.kind}/${workload.name} -n ${namespace}`,
   );
 }
 

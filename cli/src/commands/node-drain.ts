@@ -15,7 +15,7 @@ export const nodeDrain = defineCommand({
   summary: "Give a node no more pods, and have those that it has leave it",
   details: `Pods leave as their workloads can spare them: no more are missing than the annotation forage.dev/disruption-budget or
 max_unavailable allows; where that is none, another is made elsewhere first. Pods that can run nowhere else stay and are told. Pods of jobs
-may finish. The drain goes on without this command; forage node uncordon calls it off. With --timeout it gives up then (exit code 4).`,
+may finish. The drain goes on without this command; \`forage node uncordon NODE\` calls it off. With --timeout it gives up then (exit code 4).`,
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
     wait: { kind: "switch", short: "w", help: "tell what is left and why, until the drain is over" },
@@ -43,7 +43,7 @@ may finish. The drain goes on without this command; forage node uncordon calls i
       printOne(
         context,
         () => node && Node.toJSON(node),
-        () => `node/${name} is being drained: forage node drain ${name} --wait tells how far it is\n`,
+        () => `node/${name} is being drained; to see how far it is: forage node drain ${name} --wait\n`,
       );
       return EXIT.ok;
     });

@@ -11,7 +11,7 @@ export const routeLs = defineCommand({
   name: "ls",
   summary: "List routes, those of services included, and whether gateways serve them",
   details:
-    "forage describe route/NAME tells all that is known of one: conditions, hostnames, certificates, gateways.",
+    "`forage describe route/NAME` shows one with its conditions, hostnames, certificates and gateways.",
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces" },
     label: selectorFlag,

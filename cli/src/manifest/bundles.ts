@@ -127,7 +127,7 @@ class BundleReader {
       this.#fail(
         origin,
         "resources",
-        "is empty; to remove everything with certain labels use forage delete -l",
+        "is empty; to remove everything with certain labels use `forage delete -l key=value`",
       );
     }
     for (const [index, node] of items.entries()) {

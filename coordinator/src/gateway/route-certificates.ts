@@ -81,7 +81,7 @@ export class RouteCertificates {
     const version = objects.get(name)?.record.versions[0];
     const key = objectKey(name);
     if (version === undefined) {
-      const message = `there is no secret "${name.name}" in namespace "${name.namespace}": forage secret set ${name.name} --from-file ${chainKey}=FILE --from-file ${privateKeyKey}=FILE`;
+      const message = `there is no secret "${name.name}" in namespace "${name.namespace}": forage secret set ${name.name} --from-file ${chainKey}=FILE --from-file ${privateKeyKey}=FILE -n ${name.namespace}`;
       return { reason: "CertificateNotFound", message };
     }
     const known = this.#parsed.get(key);

@@ -1,25 +1,36 @@
 import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
+import { hint } from "../model/hint.ts";
+import { isAboutImage, onNodes } from "../model/image-trouble.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { type Cause, cause } from "./cause.ts";
 
 /** What a container's trouble is told with. */
 export interface ContainerInput {
+  readonly namespace: string;
   readonly pod: string;
+  readonly node: string;
   readonly nowMs: number;
 }
 
 /** By the word of a container that waits: what to do about it. */
 const advices: Readonly<Record<string, string>> = {
   ErrImageNotFound: "check the image's name and tag, then apply again",
-  ErrImageDenied:
-    "name a registry credential of the namespace in pod_config.image_pull_secrets (`forage registry set`)",
   ErrImageInvalid: "check that the image is made for this host's architecture, then apply again",
   ImagePullBackOff: "check that the node reaches the registry; it is tried again by itself",
-  CreateContainerConfigError:
-    "create what is missing (`forage secret set`, `forage config set`); the pod starts by itself then",
   FailedMount: "check the volume that is named; it is tried again by itself",
   CreateError: "correct the container's settings and apply again",
 };
+
+function adviceFor(reason: string, namespace: string): string {
+  const registry = hint(namespace, "registry set NAME SERVER --username USER --password-stdin");
+  const secret = hint(namespace, "secret set NAME --from-file KEY=FILE");
+  const config = hint(namespace, "config set NAME --from-file KEY=FILE");
+  if (reason === "ErrImageDenied")
+    return `name a registry credential of the namespace in pod_config.image_pull_secrets (\`${registry}\`)`;
+  if (reason === "CreateContainerConfigError")
+    return `create what is missing (\`${secret}\`, \`${config}\`); the pod starts by itself then`;
+  return advices[reason] ?? "";
+}
 
 /** Pure: why one container isn't up; nothing for one that is, or that waits as it should. */
 export function containerCauses(container: ContainerStatus, input: ContainerInput): Cause[] {
@@ -62,8 +73,9 @@ function waiting(
     return [cause(reason, `${crash.message}${times}${retry}`, crash.advice, crash.details)];
   }
   if (reason === "" || reason === "ContainerCreating" || reason === "PodInitializing") return [];
-  const text = `container ${name}: ${message === "" ? reason : message}${retry}`;
-  return [cause(reason, text, advices[reason] ?? "")];
+  const where = isAboutImage(reason) ? onNodes([input.node]) : "";
+  const text = `container ${name}: ${message === "" ? reason : message}${where}${retry}`;
+  return [cause(reason, text, adviceFor(reason, input.namespace))];
 }
 
 type Time = { readonly seconds: bigint; readonly nanos: number } | undefined;
@@ -73,7 +85,7 @@ function ended(
   reason: string,
   { name }: ContainerStatus,
   last: ContainerTerminated,
-  { pod, nowMs }: ContainerInput,
+  { namespace, pod, nowMs }: ContainerInput,
 ): Cause {
   const how = last.signal > 0 ? `was ended by signal ${last.signal}` : `exited with code ${last.exitCode}`;
   const word = last.reason === "" || last.reason === "Completed" ? "" : ` (${last.reason})`;
@@ -82,7 +94,7 @@ function ended(
   const advice =
     last.reason === "OOMKilled"
       ? "give it a higher memory limit, or have it use less"
-      : `read what it wrote: forage logs ${pod} -c ${name} --previous`;
+      : `read what it wrote: ${hint(namespace, `logs ${pod} -c ${name} --previous`)}`;
   const lines = last.message.trim();
   return cause(
     reason,

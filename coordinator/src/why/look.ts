@@ -47,6 +47,7 @@ export function workloadInput({ record, workload }: ResourceEntry, options: Look
   const scale = autoscaled ? state.scales.get(scaleKey(namespace, name))?.record : undefined;
   const entry = { record, workload } as ResourceEntry;
   return {
+    namespace,
     kind,
     name,
     deleting: record.deleting,

@@ -16,7 +16,7 @@ export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Expla
   const causes: Cause[] = [];
   if (record.revoked)
     causes.push(
-      cause("Revoked", "its certificates are refused", "join it anew with a token: forage token create join"),
+      cause("Revoked", "its certificates are refused", "make a token and join it again: forage token create"),
     );
   if (!health.ready) {
     const since =
@@ -50,7 +50,7 @@ export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Expla
       cause(
         "Tainted",
         "it takes only pods that tolerate its taints",
-        `forage node untaint ${name} TAINT`,
+        `forage node untaint ${name} KEY:EFFECT`,
         taints,
       ),
     );

@@ -1,4 +1,5 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { hint } from "../model/hint.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
 import { type Cause, cause, type Explained } from "./cause.ts";
@@ -67,7 +68,7 @@ export function podCauses(input: PodInput): Cause[] {
   const whole = wholeReasons.has(status.reason)
     ? [cause(status.reason, status.message, wholeAdvice[status.reason] ?? "")]
     : [];
-  const at = { pod: record.name, nowMs: input.nowMs };
+  const at = { namespace: record.namespace, pod: record.name, node: record.node, nowMs: input.nowMs };
   const found = [...whole, ...status.containers.flatMap((container) => containerCauses(container, at))];
   if (found.length > 0) return found;
   if (status.reason === "ContainersNotReady") return [notReady(input, status.message)];
@@ -79,7 +80,8 @@ function isServing({ pod, node }: PodInput): boolean {
 }
 
 function restarts({ pod, nowMs }: PodInput): Cause[] {
-  const at = { pod: pod.record.name, nowMs };
+  const { namespace, name, node } = pod.record;
+  const at = { namespace, pod: name, node, nowMs };
   return (pod.status?.containers ?? []).flatMap((container) => restartCauses(container, at));
 }
 
@@ -106,6 +108,8 @@ function nodeLost({ pod: { record }, node }: PodInput): Cause {
 
 function notReady({ pod: { record } }: PodInput, message: string): Cause {
   const fails = message.includes(" probe fails");
-  const advice = fails ? `see what it answers and writes: forage logs ${record.name}` : "";
+  const advice = fails
+    ? `see what it answers and writes: ${hint(record.namespace, `logs ${record.name}`)}`
+    : "";
   return cause(fails ? "ProbeFailed" : "ContainersNotReady", message, advice);
 }

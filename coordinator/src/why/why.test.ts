@@ -82,7 +82,9 @@ describe("pods", () => {
       "an image that is not there",
       container(waiting("ErrImageNotFound", "no such tag")),
       {},
-      ["ErrImageNotFound: container main: no such tag → check the image's name and tag, then apply again"],
+      [
+        "ErrImageNotFound: container main: no such tag (on node n1) → check the image's name and tag, then apply again",
+      ],
       /no such tag/,
     ],
     [
@@ -90,7 +92,7 @@ describe("pods", () => {
       container(waiting("ImagePullBackOff", "connection refused", nowMs + 20_000)),
       {},
       [
-        "ImagePullBackOff: container main: connection refused; the next try is in 20 s → check that the node reaches the registry; it is tried again by itself",
+        "ImagePullBackOff: container main: connection refused (on node n1); the next try is in 20 s → check that the node reaches the registry; it is tried again by itself",
       ],
       /./,
     ],
@@ -98,7 +100,7 @@ describe("pods", () => {
       "a pull that goes on",
       container(waiting("ImagePull", "fetching app:v1: 30 %")),
       {},
-      ["ImagePull: container main: fetching app:v1: 30 %"],
+      ["ImagePull: container main: fetching app:v1: 30 % (on node n1)"],
       /30 %/,
     ],
     [
@@ -110,7 +112,7 @@ describe("pods", () => {
       }),
       {},
       [
-        "CrashLoopBackOff: container main exited with code 3 (Error) 5 s ago, restarted 4 times so far; the next try is in 20 s | no beans | bye → read what it wrote: forage logs web-1 -c main --previous",
+        "CrashLoopBackOff: container main exited with code 3 (Error) 5 s ago, restarted 4 times so far; the next try is in 20 s | no beans | bye → read what it wrote: forage logs web-1 -c main --previous -n shop",
       ],
       /exited with code 3/,
     ],
@@ -131,7 +133,7 @@ describe("pods", () => {
       container(waiting("CreateContainerConfigError", 'secret "db" is missing')),
       {},
       [
-        'CreateContainerConfigError: container main: secret "db" is missing → create what is missing (`forage secret set`, `forage config set`); the pod starts by itself then',
+        'CreateContainerConfigError: container main: secret "db" is missing → create what is missing (`forage secret set NAME --from-file KEY=FILE -n shop`, `forage config set NAME --from-file KEY=FILE -n shop`); the pod starts by itself then',
       ],
       /./,
     ],
@@ -142,7 +144,7 @@ describe("pods", () => {
       },
       {},
       [
-        "ProbeFailed: container main: readiness probe fails: HTTP 500 → see what it answers and writes: forage logs web-1",
+        "ProbeFailed: container main: readiness probe fails: HTTP 500 → see what it answers and writes: forage logs web-1 -n shop",
       ],
       /HTTP 500/,
     ],
@@ -178,7 +180,7 @@ describe("pods", () => {
       },
       {},
       [
-        "Restarted: container main was restarted once; container main exited with code 3 (Error) 5 s ago | no beans | bye → read what it wrote: forage logs web-1 -c main --previous",
+        "Restarted: container main was restarted once; container main exited with code 3 (Error) 5 s ago | no beans | bye → read what it wrote: forage logs web-1 -c main --previous -n shop",
       ],
       /is ready/,
     ],
@@ -223,6 +225,11 @@ describe("workloads", () => {
     imagesAhead: "",
     rolledBackTo: 0,
   };
+  const noImage = (name: string, node: string): PodCauses => ({
+    pod: aPod({ name, node }),
+    ready: false,
+    causes: [cause("ErrImageNotFound", `container main: no such tag (on node ${node})`)],
+  });
   const cases: readonly (readonly [string, Partial<WorkloadInput>, readonly string[]])[] = [
     ["one that is as it should be", { replicas: 1, pods: [serving] }, []],
     [
@@ -236,6 +243,11 @@ describe("workloads", () => {
       ["CrashLoopBackOff: pods web-1, web-2: it crashes", "Stopping: pod web-4: it stops"],
     ],
     [
+      "an image that several nodes can't get: the message names them",
+      { replicas: 2, pods: [noImage("web-5", "n2"), noImage("web-6", "n1")] },
+      ["ErrImageNotFound: pods web-5, web-6: container main: no such tag (on nodes n1, n2)"],
+    ],
+    [
       "a removal",
       { deleting: true, replicas: undefined, pods: [going] },
       ["Deleting: it is being deleted; 1 of its pods are left", "Stopping: pod web-4: it stops"],
@@ -243,7 +255,7 @@ describe("workloads", () => {
     [
       "something that it depends on",
       { waitsFor: [{ name: "job/migrate", why: "0 of 1 completed", failed: false }], replicas: 1 },
-      ["DependencyNotMet: it waits for job/migrate: 0 of 1 completed → forage why job/migrate"],
+      ["DependencyNotMet: it waits for job/migrate: 0 of 1 completed → forage why job/migrate -n shop"],
     ],
     [
       "a rollout that was rolled back",
@@ -263,21 +275,21 @@ describe("workloads", () => {
       "a rollout that failed",
       { rollout: { ...rollout, state: "failed", message: "0/2 ready" } },
       [
-        "RolloutFailed: 0/2 ready → correct it and apply again, or go back: forage rollout undo container_service/web",
+        "RolloutFailed: 0/2 ready → correct it and apply again, or go back: forage rollout undo container_service/web -n shop",
       ],
     ],
     [
       "a pause",
       { rollout: { ...rollout, paused: true } },
       [
-        "Paused: its rollout is paused: what is lost is replaced, nothing else changes → forage rollout resume container_service/web",
+        "Paused: its rollout is paused: what is lost is replaced, nothing else changes → forage rollout resume container_service/web -n shop",
       ],
     ],
     [
       "a canary",
       { rollout: { ...rollout, canary: true, waitsForPromotion: true } },
       [
-        "CanaryHold: the first pods of the new version are there; the others wait for a decision → forage rollout promote container_service/web, or forage rollout undo container_service/web",
+        "CanaryHold: the first pods of the new version are there; the others wait for a decision → forage rollout promote container_service/web -n shop, or forage rollout undo container_service/web -n shop",
       ],
     ],
     [
@@ -293,12 +305,15 @@ describe("workloads", () => {
     [
       "a job that failed",
       { kind: "job", job: { condition: "Failed", message: "failed 7 times" } },
-      ["JobFailed: failed 7 times → correct it and apply it again; what its pods wrote: forage logs job/web"],
+      [
+        "JobFailed: failed 7 times → correct it and apply it again; what its pods wrote: forage logs job/web -n shop",
+      ],
     ],
   ];
   for (const [what, fields, causes] of cases) {
     test(what, () => {
       const input = {
+        namespace: "shop",
         kind: "container_service",
         name: "web",
         deleting: false,

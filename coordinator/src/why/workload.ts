@@ -1,3 +1,5 @@
+import { hint } from "../model/hint.ts";
+import { isAboutImage, onNodes } from "../model/image-trouble.ts";
 import type { PodEntry } from "../state/entries.ts";
 import { type Cause, cause, type Explained } from "./cause.ts";
 
@@ -22,6 +24,7 @@ export interface RolloutFacts {
 }
 
 export interface WorkloadInput {
+  readonly namespace: string;
   readonly kind: string;
   readonly name: string;
   readonly deleting: boolean;
@@ -61,13 +64,22 @@ export function explainWorkload(input: WorkloadInput): Explained {
   return { summary: parts.filter((part) => part !== "").join("; "), healthy, causes: [...causes, ...scaled] };
 }
 
-function ownCauses({ kind, name, deleting, pods, waitsFor, rollout, job }: WorkloadInput): Cause[] {
+function ownCauses({
+  namespace,
+  kind,
+  name,
+  deleting,
+  pods,
+  waitsFor,
+  rollout,
+  job,
+}: WorkloadInput): Cause[] {
   if (deleting) return [cause("Deleting", `it is being deleted; ${pods.length} of its pods are left`)];
   const found = waitsFor.map((it) =>
     cause(
       "DependencyNotMet",
       `it waits for ${it.name}: ${it.why}`,
-      it.failed ? `it won't come by itself: forage why ${it.name}` : `forage why ${it.name}`,
+      `${it.failed ? "it won't come by itself: " : ""}${hint(namespace, `why ${it.name}`)}`,
     ),
   );
   if (job?.condition === "Failed")
@@ -75,13 +87,13 @@ function ownCauses({ kind, name, deleting, pods, waitsFor, rollout, job }: Workl
       cause(
         "JobFailed",
         job.message,
-        `correct it and apply it again; what its pods wrote: forage logs job/${name}`,
+        `correct it and apply it again; what its pods wrote: ${hint(namespace, `logs job/${name}`)}`,
       ),
     );
-  return [...found, ...(rollout === undefined ? [] : rolloutCauses(`${kind}/${name}`, rollout))];
+  return [...found, ...(rollout === undefined ? [] : rolloutCauses(namespace, `${kind}/${name}`, rollout))];
 }
 
-function rolloutCauses(title: string, rollout: RolloutFacts): Cause[] {
+function rolloutCauses(namespace: string, title: string, rollout: RolloutFacts): Cause[] {
   const found: Cause[] = [];
   if (rollout.rolledBackTo > 0) {
     const back = rollout.state === "rolling back" ? "is being rolled back" : "was rolled back";
@@ -94,7 +106,7 @@ function rolloutCauses(title: string, rollout: RolloutFacts): Cause[] {
       cause(
         "RolloutFailed",
         rollout.message,
-        `correct it and apply again, or go back: forage rollout undo ${title}`,
+        `correct it and apply again, or go back: ${hint(namespace, `rollout undo ${title}`)}`,
       ),
     );
   }
@@ -103,7 +115,7 @@ function rolloutCauses(title: string, rollout: RolloutFacts): Cause[] {
       cause(
         "Paused",
         "its rollout is paused: what is lost is replaced, nothing else changes",
-        `forage rollout resume ${title}`,
+        hint(namespace, `rollout resume ${title}`),
       ),
     );
   if (rollout.waitsForPromotion)
@@ -111,7 +123,7 @@ function rolloutCauses(title: string, rollout: RolloutFacts): Cause[] {
       cause(
         "CanaryHold",
         "the first pods of the new version are there; the others wait for a decision",
-        `forage rollout promote ${title}, or forage rollout undo ${title}`,
+        `${hint(namespace, `rollout promote ${title}`)}, or ${hint(namespace, `rollout undo ${title}`)}`,
       ),
     );
   else if (rollout.canary)
@@ -122,19 +134,34 @@ function rolloutCauses(title: string, rollout: RolloutFacts): Cause[] {
 
 /** Pods with the same cause are told together; each pod's first cause counts. */
 function grouped(pods: readonly PodCauses[]): Cause[] {
-  const groups = new Map<string, { readonly first: Cause; readonly names: string[] }>();
+  const groups = new Map<string, Group>();
   for (const { pod, causes } of pods) {
     const [first] = causes;
     if (first === undefined) continue;
-    const key = `${first.reason}\n${first.message}`;
-    const group = groups.get(key) ?? { first, names: [] };
-    group.names.push(pod.record.name);
+    const { name, node } = pod.record;
+    // Each message names the node of its own pod.
+    const own = isAboutImage(first.reason) ? onNodes([node]) : "";
+    const message = own === "" ? first.message : first.message.replace(own, "");
+    const key = `${first.reason}\n${message}`;
+    const group = groups.get(key) ?? { first: { ...first, message }, names: [], nodes: [] };
+    group.names.push(name);
+    if (own !== "") group.nodes.push(node);
     groups.set(key, group);
   }
   const byCount = [...groups.values()].sort(
     (a, b) => weight(a.first) - weight(b.first) || b.names.length - a.names.length,
   );
-  return byCount.map(({ first, names }) => ({ ...first, message: `${namesOf(names)}: ${first.message}` }));
+  return byCount.map(({ first, names, nodes }) => ({
+    ...first,
+    message: `${namesOf(names)}: ${first.message}${onNodes(nodes)}`,
+  }));
+}
+
+interface Group {
+  readonly first: Cause;
+  readonly names: string[];
+  /** Where the pods are, if it matters. */
+  readonly nodes: string[];
 }
 
 /** Pods on their way out or in are the least of troubles. */

@@ -4,6 +4,7 @@ import { readyEndpointCount } from "../../destination/endpoints.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventLog } from "../../events/event-log.ts";
 import { newestEvents } from "../../events/query.ts";
+import { hint } from "../../model/hint.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { type Cause, cause, type Explained } from "../../why/cause.ts";
 import { type LookOptions, nodeInput, podInput, workloadInput } from "../../why/look.ts";
@@ -60,10 +61,17 @@ function explain(
   if (spec?.$case === "route") return explainRoute(name, namespace, route);
   if (spec?.$case !== "service") return explainWorkload(workloadInput(entry, look));
   const causes = route === undefined ? [] : routeCauses(namespace, route);
-  return explainService(name, spec.value.target, readyEndpointCount(state, namespace, name), causes);
+  return explainService(
+    namespace,
+    name,
+    spec.value.target,
+    readyEndpointCount(state, namespace, name),
+    causes,
+  );
 }
 
 function explainService(
+  namespace: string,
   name: string,
   target: string,
   ready: number,
@@ -78,7 +86,7 @@ function explainService(
       causes: routeCauses,
     };
   const message = `none of the pods of container_service/${target} is ready`;
-  const none = cause("NoEndpoints", message, `forage why container_service/${target}`);
+  const none = cause("NoEndpoints", message, hint(namespace, `why container_service/${target}`));
   const summary = `service/${name} has no ready endpoints: ${message}`;
   return { summary, healthy: false, causes: [none, ...routeCauses] };
 }

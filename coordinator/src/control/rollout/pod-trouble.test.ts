@@ -19,22 +19,27 @@ describe("what a pod waits for, and whether that is the end", () => {
     [
       "its image is pulled",
       { state: waiting("ImagePull", "12 of 40 MB") },
-      "1 ImagePull: 12 of 40 MB",
+      "1 ImagePull: 12 of 40 MB (on node n1)",
       undefined,
     ],
     [
       "the registry is away",
       { state: waiting("ImagePullBackOff", "no route"), restartCount: 9 },
-      "1 ImagePullBackOff: no route",
+      "1 ImagePullBackOff: no route (on node n1)",
       undefined,
     ],
     [
       "its image doesn't exist",
       { state: waiting("ErrImageNotFound", "app:v9: not found") },
-      "1 ErrImageNotFound: app:v9: not found",
+      "1 ErrImageNotFound: app:v9: not found (on node n1)",
       "IMAGE",
     ],
-    ["its image is denied", { state: waiting("ErrImageDenied", "no") }, "1 ErrImageDenied: no", "IMAGE"],
+    [
+      "its image is denied",
+      { state: waiting("ErrImageDenied", "no") },
+      "1 ErrImageDenied: no (on node n1)",
+      "IMAGE",
+    ],
     [
       "it has crashed once",
       { state: waiting("CrashLoopBackOff", "at once"), restartCount: 1, lastTermination: crashed },
@@ -110,7 +115,7 @@ test("what an image or an init container waits for goes before that others wait 
     whatItWaitsFor([aPod({ status: { containers: [...containers] } })], input);
   assert.equal(
     message([seed, side, { name: "main", state: pulled }]),
-    "1 ImagePull: fetching app:1: 1 of 3 layers, 51 of 80 MiB",
+    "1 ImagePull: fetching app:1: 1 of 3 layers, 51 of 80 MiB (on node n1)",
   );
   assert.equal(message([seed, side, { ...side, name: "main" }]), "1 PodInitializing");
 });

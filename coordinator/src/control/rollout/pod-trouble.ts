@@ -1,5 +1,6 @@
 import type { ContainerStatus } from "@forage/proto/forage/agent/v1/agent";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
+import { isAboutImage, onNodes } from "../../model/image-trouble.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
@@ -37,7 +38,9 @@ export function failureOf(pods: readonly PodEntry[], input: TroubleInput): Failu
     }
     for (const container of pod.status?.containers ?? []) {
       const failure = containerFailure(container);
-      if (failure !== undefined) return { ...failure, message: `pod ${pod.record.name}: ${failure.message}` };
+      if (failure === undefined) continue;
+      const where = failure.reason === RolloutReason.IMAGE ? onNodes([pod.record.node]) : "";
+      return { ...failure, message: `pod ${pod.record.name}: ${failure.message}${where}` };
     }
   }
   return undefined;
@@ -56,13 +59,17 @@ export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
 
 /** What the pods that aren't ready wait for, most important first; empty when there is nothing to say. */
 export function whatItWaitsFor(pods: readonly PodEntry[], input: TroubleInput): string {
-  const byMessage = new Map<string, number>();
+  const byMessage = new Map<string, string[]>();
   for (const pod of pods) {
     if (input.isReady(pod)) continue;
     const message = podMessage(pod, input);
-    byMessage.set(message, (byMessage.get(message) ?? 0) + 1);
+    const nodes = byMessage.get(message) ?? [];
+    nodes.push(pod.record.node);
+    byMessage.set(message, nodes);
   }
-  const parts = [...byMessage].map(([message, count]) => `${count} ${message}`);
+  const parts = [...byMessage].map(
+    ([message, nodes]) => `${nodes.length} ${message}${isAboutImage(message) ? onNodes(nodes) : ""}`,
+  );
   const more = parts.length > maxNamed ? [`and ${parts.length - maxNamed} other causes`] : [];
   return [...parts.slice(0, maxNamed), ...more].join("; ");
 }

@@ -123,7 +123,7 @@ describe("how far a workload has come that was changed", () => {
     [
       "it is paused",
       { rollout: view({ state: PROGRESSING }, { hold: { type: "paused" } }), pods: two.slice(1) },
-      "IN_PROGRESS 1/2 ready; paused until: forage rollout resume k/web",
+      "IN_PROGRESS 1/2 ready; paused until: forage rollout resume k/web -n shop",
     ],
     [
       "a canary starts",
@@ -136,7 +136,7 @@ describe("how far a workload has come that was changed", () => {
         rollout: view({ state: PROGRESSING }, { hold: canary, waitsForPromotion: true }),
         pods: [pod("a", { status: ready }), pod("b", { hash: "old" })],
       },
-      "IN_PROGRESS 1/2 ready; 1 of an older revision left; waits for a promotion after 1 pod of the new revision: forage rollout promote k/web, or undo",
+      "IN_PROGRESS 1/2 ready; 1 of an older revision left; waits for a promotion after 1 pod of the new revision: forage rollout promote k/web -n shop, or undo",
     ],
     ["it got there", { rollout: view({ state: SUCCEEDED, message: "2/2 ready" }) }, "SUCCEEDED 2/2 ready"],
     ["it failed", { rollout: view({ state: FAILED, ...cause }) }, "FAILED CRASH 0/2 ready; it crashed"],

@@ -1,5 +1,6 @@
 import { AttemptState, RolloutReason, type RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { hint } from "../../model/hint.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { cronMessage } from "../cron/progress.ts";
 import { type Waiting, waitingText } from "../depends/waits-for.ts";
@@ -140,13 +141,14 @@ function lookAt(input: ProgressInput, workload: NonNullable<ResourceEntry["workl
 }
 
 /** Why it doesn't go on though nothing is wrong. */
-function heldText({ rollout, target }: ProgressInput): string {
+function heldText({ rollout, target, resource }: ProgressInput): string {
+  const namespace = resource?.record.namespace ?? "";
   const name = `${target.kind}/${target.name}`;
-  if (rollout?.hold.type === "paused") return `paused until: forage rollout resume ${name}`;
+  if (rollout?.hold.type === "paused") return `paused until: ${hint(namespace, `rollout resume ${name}`)}`;
   if (rollout?.hold.type !== "canary") return "";
   const pods = rollout.hold.pods === 1 ? "1 pod" : `${rollout.hold.pods} pods`;
   if (!rollout.waitsForPromotion) return `holds after ${pods} of the new revision`;
-  return `waits for a promotion after ${pods} of the new revision: forage rollout promote ${name}, or undo`;
+  return `waits for a promotion after ${pods} of the new revision: ${hint(namespace, `rollout promote ${name}`)}, or undo`;
 }
 
 /** For a job, however long that runs; for anything else until the deadline. */

@@ -1,0 +1,104 @@
+import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { parseLine } from "../src/command/parse.ts";
+import { loadProgram } from "../src/commands/program.ts";
+import { CliError } from "../src/errors.ts";
+import { FakeCoordinator } from "./fake-coordinator.ts";
+import { runCommand } from "./run-command.ts";
+
+const root = join(import.meta.dirname, "../..");
+const program = await loadProgram();
+let fake: FakeCoordinator;
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+
+interface Hint {
+  readonly place: string;
+  /** What stands for an expression of the source is between angle brackets. */
+  readonly line: string;
+}
+
+const sources = globSync("{cli,coordinator,agent,identity,hack}/**/*.ts", { cwd: root })
+  .filter((path) => !/node_modules|\.test\.ts$|\/(test|e2e|system)\/|\/gen\//.test(path))
+  .sort();
+/** Texts that only begin like a command. */
+const prose = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers)/;
+
+/** Commands that are about the whole cluster, or about this machine. */
+const withoutNamespace =
+  /^forage (node|token|certificate|rebalance|version|completion|help|why node|rollout status <\w+>)/;
+
+function hintsOf(path: string): Hint[] {
+  const text = withoutComments(readFileSync(join(root, path), "utf8")).replaceAll(/\$\{([^{}]*)\}/g, "<$1>");
+  const calls = [...text.matchAll(/\bhint\(\s*[\w.]+,\s*(["`])(.*?)\1/gs)].map(
+    ([, , words]) => `forage ${words} -n shop`,
+  );
+  const literals = [...text.matchAll(/(?<![\w/.-])forage ([a-z][^`"\n;,)\\]*)/g)].map(([line]) =>
+    line.trim(),
+  );
+  return [...calls, ...literals.filter((line) => !prose.test(line))].map((line) => ({ place: path, line }));
+}
+
+function withoutComments(text: string): string {
+  return text.replaceAll(/\/\*.*?\*\//gs, "").replaceAll(/(^|\s)\/\/ .*$/gm, "$1");
+}
+
+/** The line with each of these in place of its expressions. */
+function readings(line: string): string[][] {
+  const names = ["container_service/x", "x", "job/x", "node/x", "1"];
+  const text = line
+    .replace(/ > .*/, "")
+    .replaceAll("KIND/NAME", "container_service/x")
+    .replaceAll(/<workload\.kind>\/<[\w.]+>/g, "container_service/x");
+  return names.map((name) =>
+    text
+      .replaceAll(/<[^>]*>/g, name)
+      .replaceAll(/'([^']*)'/g, "$1")
+      .split(" "),
+  );
+}
+
+const hints = sources.flatMap(hintsOf);
+
+describe("commands that messages and help name", () => {
+  test("are found", () => {
+    assert.ok(hints.length > 40, `${hints.length}`);
+    for (const known of ["forage node drain <name> --wait", "forage rollout promote <title> -n shop"])
+      assert.ok(
+        hints.some(({ line }) => line === known),
+        known,
+      );
+  });
+
+  test("name the namespace of what they are about", () => {
+    const without = hints.filter(
+      ({ line }) => line.includes("<") && !withoutNamespace.test(line) && !/ (-n|--namespace) /.test(line),
+    );
+    assert.deepEqual(without, []);
+  });
+
+  for (const { place, line } of hints)
+    test(`${place}: ${line}`, async () => {
+      const problems = await Promise.all(readings(line).map(problemOf));
+      assert.ok(problems.includes(undefined), problems.join("\n"));
+    });
+});
+
+/** What the command's own checks object to, before it asks the coordinator. */
+async function problemOf([, ...argv]: readonly string[]): Promise<string | undefined> {
+  try {
+    const { command } = parseLine(program, argv);
+    if (command.run === undefined) return "is no command, but a group of them";
+  } catch (error) {
+    if (error instanceof CliError) return error.message;
+    throw error;
+  }
+  const { stderr } = await runCommand(argv, { env: fake.env });
+  return /is not KIND|there is no kind|say what it is|nodes have no|is no pod:|is missing/.exec(stderr)
+    ?.input;
+}

@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isAboutImage, onNodes } from "./image-trouble.ts";
+
+test("names each node once, some of many, and none where there is none", () => {
+  assert.equal(onNodes(["b", "a", "b", ""]), " (on nodes a, b)");
+  assert.equal(onNodes(["a"]), " (on node a)");
+  assert.equal(onNodes(["e", "d", "c", "b", "a"]), " (on nodes a, b, c and 2 more)");
+  assert.equal(onNodes([""]), "");
+});
+
+test("tells images' trouble from others'", () => {
+  for (const reason of ["ErrImageDenied", "ImagePullBackOff", "ImagePull"]) assert.ok(isAboutImage(reason));
+  for (const reason of ["CrashLoopBackOff", "", "FailedMount"]) assert.ok(!isAboutImage(reason));
+});
