@@ -24,6 +24,7 @@ import { GatewayTable } from "./gateway/gateway-table.ts";
 import { Assignments } from "./link/assignments.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Prefetches } from "./link/prefetches.ts";
+import { RefusalLog } from "./link/refusal-log.ts";
 import { Sessions } from "./link/sessions.ts";
 import { Tunnels } from "./link/tunnels.ts";
 import { MetricsDesk } from "./metrics/metrics-desk.ts";
@@ -304,7 +305,7 @@ function servicesOptions(
       lineage,
       heartbeatIntervalMs,
     },
-    enroll: { store, state, clock, log, authority, clusterId },
+    enroll: { store, state, clock, log, refusals: new RefusalLog(log, clock), authority, clusterId },
     destination: { directory: directoryOf(state, options), authorize: true },
     tunnels,
   };

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingMessage, request as requestPlain } from "node:http";
 import { request } from "node:https";
 import { networkInterfaces } from "node:os";
 import { test } from "node:test";
@@ -29,6 +31,22 @@ test("a secret is put, shown without its values, revealed on demand and deleted"
   assert.equal((await call(world, "PUT", `${secret}?createOnly=true`, token, {})).status, 409);
   assert.equal((await call(world, "DELETE", secret, token)).status, 200);
   assert.equal((await call(world, "GET", secret, token)).status, 404);
+});
+
+test("a caller without credentials is answered before the body has arrived", limit, async (t) => {
+  const world = await startWorld(t);
+  const { port } = world.coordinator.http;
+  const sending = requestPlain({
+    port,
+    method: "PUT",
+    path: secret,
+    headers: { "transfer-encoding": "chunked" },
+  });
+  sending.on("error", () => {});
+  t.after(() => sending.destroy());
+  sending.write('{"stringData":');
+  const [response] = (await once(sending, "response")) as [IncomingMessage];
+  assert.equal(response.statusCode, 401);
 });
 
 test("every kind can be put as JSON and comes back as it was", limit, async (t) => {

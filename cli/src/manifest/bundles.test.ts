@@ -212,3 +212,14 @@ service:
     assert.deepEqual(splitPath('a_b[0].c["d.e"].f[g/h]["q\\"r"]'), ["a_b", 0, "c", "d.e", "f", "g/h", 'q"r']);
   });
 });
+
+for (const [what, text] of [
+  ["lists in one line", `a: ${"[".repeat(20_000)}${"]".repeat(20_000)}`],
+  ["maps over lines", Array.from({ length: 3_000 }, (_, depth) => `${" ".repeat(depth)}a:`).join("\n")],
+] as const) {
+  test(`a manifest that is nested too deeply is refused in one clear line: ${what}`, () => {
+    const [problem, ...others] = problems([text]);
+    assert.match(problem ?? "", /^f0:\d+:\d+: .*nested too deeply/);
+    assert.deepEqual(others, []);
+  });
+}

@@ -47,6 +47,11 @@ export function parseSource({ name, text }: Source): ParsedSource {
   // Without any document, yaml gives an empty array with the stream's own errors on it.
   for (const document of "empty" in parsed ? [] : parsed) {
     for (const { pos, message, code } of [...document.errors, ...document.warnings]) {
+      if (isOverflow(message)) {
+        // The parser goes on after it, and what it finds then is about its own state.
+        problems.push({ position: at(pos[0]), path: "", message: tooDeep });
+        return { documents: [], problems };
+      }
       problems.push({
         position: at(pos[0]),
         path: "",
@@ -62,6 +67,13 @@ export function parseSource({ name, text }: Source): ParsedSource {
     });
   }
   return { documents, problems };
+}
+
+const tooDeep = "this is nested too deeply to be read: no manifest needs more than 100 levels";
+
+/** Reports whether the parser, which is recursive, ran out of stack. */
+function isOverflow(message: string): boolean {
+  return message.includes("Maximum call stack size exceeded") || message.includes("Stack overflow");
 }
 
 /** The pair of a mapping that has one of these keys. */

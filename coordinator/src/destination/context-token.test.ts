@@ -16,6 +16,9 @@ for (const [token, namespace, node, pod] of [
   ["\u0000\uffff", "", "", ""],
   [`{"ns":"${"x".repeat(10_000)}"}`, "", "", ""],
   [`ns:${"x".repeat(10_000)}`, "", "", ""],
+  [`ns:${"x".repeat(253)}`, "x".repeat(253), "", ""],
+  [`ns:${"x".repeat(254)}`, "", "", ""],
+  [`{"ns":"shop","nodeName":"${"x".repeat(254)}"}`, "shop", "", ""],
 ] as const) {
   test(`the token ${JSON.stringify(token).slice(0, 60)}`, () =>
     assert.deepEqual(readContextToken(token), { namespace, node, pod }));

@@ -5,13 +5,15 @@ export interface ProxyContext {
   readonly pod: string;
 }
 
-/** Longer ones aren't looked at. */
+/** Longer tokens are ignored. */
 const maxLength = 4096;
+/** Longer names are ignored: no namespace, node or pod has one, and names become keys. */
+const maxNameLength = 253;
 
 /** Reads `{"ns": …, "nodeName": …, "pod": …}` or the older `ns:NAME`. What can't be read says nothing; it is never an error. */
 export function readContextToken(token: string): ProxyContext {
   if (token.startsWith("ns:") && token.length <= maxLength)
-    return { namespace: token.slice(3), node: "", pod: "" };
+    return { namespace: textOf(token.slice(3)), node: "", pod: "" };
   const { ns, nodeName, pod } = fieldsOf(token);
   return { namespace: textOf(ns), node: textOf(nodeName), pod: textOf(pod) };
 }
@@ -26,5 +28,5 @@ function fieldsOf(token: string): Readonly<Record<string, unknown>> {
 }
 
 function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  return typeof value === "string" && value.length <= maxNameLength ? value : "";
 }

@@ -101,3 +101,24 @@ describe("profiles are also asked for by address", () => {
       assert.throws(() => parseProfilePath(path, "cluster.local"), { code: "INVALID" }));
   }
 });
+
+describe("names that DNS can't have are refused before they become keys", () => {
+  const parsers = { parseServicePath, parseProfilePath };
+  const suffix = ".shop.svc.cluster.local";
+  const longest = "x".repeat(253 - suffix.length) + suffix;
+  for (const [name, parse] of Object.entries(parsers)) {
+    test(`${name} takes 253 characters, a last dot and a port`, () => {
+      assert.equal(parse(`${longest}.:65535`, "cluster.local").port, 65_535);
+    });
+    test(`${name} refuses 254 characters`, () => {
+      assert.throws(() => parse(`x${longest}`, "cluster.local"), {
+        code: "INVALID",
+        message: /253 characters/,
+      });
+    });
+    test(`${name} refuses a megabyte without matching it`, () => {
+      const path = `${"x".repeat(1_000_000)}${suffix}`;
+      assert.throws(() => parse(path, "cluster.local"), { code: "INVALID", message: /260 characters/ });
+    });
+  }
+});

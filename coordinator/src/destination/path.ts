@@ -18,6 +18,11 @@ export interface AddressPath {
   readonly port: number;
 }
 
+/** A DNS name with its last dot, a colon and a port. Addresses are shorter. */
+const maxPathLength = 253 + 1 + ":65535".length;
+/** What DNS allows. */
+const maxNameLength = 253;
+
 /** Linkerd's own default when a path names no port. */
 const defaultPort = 80;
 const label = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?";
@@ -28,11 +33,14 @@ const names = new RegExp(`^(?:(${label})\\.)?(${label})\\.(${label})$`);
  * without discovery; asking again would not help.
  */
 export function parseServicePath(path: string, domain: string): ServicePath {
+  assertLength(path);
   const [, host = "", digits] = /^([^:]*)(?::(.*))?$/.exec(path) ?? [];
   if (host === "") throw invalid(path, "it names no host");
   const port = digits === undefined ? defaultPort : portOf(digits, path);
   const suffix = `.svc.${domain}`;
   const name = host.toLowerCase().replace(/\.$/, "");
+  if (name.length > maxNameLength)
+    throw invalid(path, `the host must have at most ${maxNameLength} characters`);
   if (!name.endsWith(suffix)) throw invalid(path, `the host must end in ${suffix}`);
   const match = names.exec(name.slice(0, -suffix.length));
   if (match === null) throw invalid(path, `the host must be [<pod>.]<service>.<namespace>${suffix}`);
@@ -42,11 +50,17 @@ export function parseServicePath(path: string, domain: string): ServicePath {
 
 /** Also takes `ip:port` and `[ip]:port`, which is what proxies ask about: where the connection was about to go. */
 export function parseProfilePath(path: string, domain: string): ServicePath | AddressPath {
+  assertLength(path);
   const [, bracketed, plain, digits] = /^(?:\[([^\]]*)\]|([^:]*))(?::(.*))?$/.exec(path) ?? [];
   const ip = bracketed ?? plain ?? "";
   const isAddress = bracketed === undefined ? isIPv4(ip) : isIPv6(ip);
   if (!isAddress) return parseServicePath(path, domain);
   return { kind: "address", ip, port: digits === undefined ? defaultPort : portOf(digits, path) };
+}
+
+/** Comes before anything else: long strings are slow to match, and those that become keys stay in memory. */
+function assertLength(path: string): void {
+  if (path.length > maxPathLength) throw invalid(path, `it must have at most ${maxPathLength} characters`);
 }
 
 function portOf(digits: string, path: string): number {

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect } from "node:net";
 import { type TestContext, test } from "node:test";
 import { type Readiness, startHttpServer } from "./server.ts";
 
@@ -36,6 +38,65 @@ test("closing doesn't wait for idle connections", async () => {
   const server = await startHttpServer({ listen: { host: "127.0.0.1", port: 0 }, metrics, readiness: ready });
   await (await fetch(`http://127.0.0.1:${server.address.port}/healthz`)).text();
   await server.close();
+});
+
+test("half requests don't keep others out, and the oldest are closed", { timeout: 60_000 }, async (t) => {
+  const limits = { maxConnections: 20, maxIdle: 6, maxIdlePerAddress: 4 };
+  const listen = { host: "127.0.0.1", port: 0 };
+  const server = await startHttpServer({ listen, metrics, readiness: ready, limits });
+  t.after(() => server.close());
+  const { port } = server.address;
+  const half = await Promise.all(
+    Array.from({ length: 30 }, async () => {
+      const socket = connect(port, "127.0.0.1").on("error", () => {});
+      t.after(() => socket.destroy());
+      await once(socket, "connect");
+      socket.write("GET /healthz HTTP/1.1\r\nhost: a\r\n");
+      return socket;
+    }),
+  );
+  const answer = await fetch(`http://127.0.0.1:${port}/healthz`);
+  assert.equal(answer.status, 200);
+  const closed = (): number => half.filter(({ readyState }) => readyState === "closed").length;
+  for (const socket of half) socket.resume();
+  while (closed() < 26) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(closed() <= 27);
+});
+
+test("a request in progress is not closed for newer connections, and an idle connection is", {
+  timeout: 60_000,
+}, async (t) => {
+  let release = (): void => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const limits = { maxIdle: 2, maxIdlePerAddress: 2 };
+  const server = await startHttpServer({
+    listen: { host: "127.0.0.1", port: 0 },
+    metrics,
+    readiness: ready,
+    limits,
+    routes: (app) =>
+      app.get("/slow", async (c) => {
+        await released;
+        return c.text("late\n");
+      }),
+  });
+  t.after(() => server.close());
+  const { port } = server.address;
+  const slow = fetch(`http://127.0.0.1:${port}/slow`);
+  for (let i = 0; i < 5; i++)
+    await (await fetch(`http://127.0.0.1:${port}/healthz`, { headers: { connection: "close" } })).text();
+  const half = Array.from({ length: 5 }, () =>
+    connect(port, "127.0.0.1")
+      .on("error", () => {})
+      .resume(),
+  );
+  t.after(() => half.forEach((socket) => void socket.destroy()));
+  while (half.filter(({ readyState }) => readyState === "closed").length < 3)
+    await new Promise((resolve) => setImmediate(resolve));
+  release();
+  assert.equal(await (await slow).text(), "late\n");
 });
 
 function ready(): Readiness {

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { Hono } from "hono";
 import type { HostPort } from "../config.ts";
+import { type ConnectionLimits, ConnectionPlaces, DEFAULT_CONNECTION_LIMITS } from "./connection-places.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Whether the coordinator can do its work; `reasons` say what is missing. */
@@ -20,6 +21,7 @@ export interface HttpServerOptions {
   readonly routes?: (app: Hono<{ Bindings: HttpBindings }>) => void;
   /** Undefined: plain text. */
   readonly tls?: HttpTls;
+  readonly limits?: Partial<ConnectionLimits>;
 }
 
 /** A certificate with its chain and its key, PEM. */
@@ -49,7 +51,11 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   );
   options.routes?.(app);
   const server = makeServer(options.tls, getRequestListener(app.fetch));
-  server.maxConnections = 256;
+  const limits = { ...DEFAULT_CONNECTION_LIMITS, ...options.limits };
+  const places = new ConnectionPlaces(limits);
+  server.maxConnections = limits.maxConnections;
+  server.on("connection", (socket) => places.add(socket));
+  server.prependListener("request", (request, response) => places.use(request, response));
   const address = await listening(server, listen);
   return {
     address,

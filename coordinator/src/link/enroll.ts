@@ -23,12 +23,14 @@ import type { CallContext } from "../rpc/caller.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
 import type { Compare, Op, Store, StoredRecord } from "../store/index.ts";
+import type { RefusalLog } from "./refusal-log.ts";
 
 export interface EnrollOptions {
   readonly store: Store;
   readonly state: State;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly refusals: RefusalLog;
   readonly authority: CertificateAuthority;
   readonly clusterId: string;
 }
@@ -196,7 +198,7 @@ function refused(
   node: NodeId,
   reason: JoinRefusal,
 ): CoordinatorError {
-  options.log.warn({ node, peer: context.peer, reason }, "join refused");
+  options.refusals.note(context.peer, { node, reason });
   return new CoordinatorError("PERMISSION_DENIED", refusals[reason]);
 }
 

@@ -14,6 +14,8 @@ import { HandshakeGate } from "./handshake-gate.ts";
 import { secureContextOptions, type TlsMaterial } from "./material.ts";
 import { type Connection, type Peer, type PeeredCall, Peers } from "./peers.ts";
 
+export { addressGroup } from "./address-group.ts";
+export { AnonymousShare } from "./anonymous-share.ts";
 export type { TlsMaterial } from "./material.ts";
 export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, PeeredCall } from "./peers.ts";
 

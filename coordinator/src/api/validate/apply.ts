@@ -4,7 +4,7 @@ import { Findings } from "./findings.ts";
 import { validateLabels } from "./labels.ts";
 import { validateResource } from "./resource.ts";
 import { dnsLabelProblem } from "./syntax/names.ts";
-import { lengthProblem } from "./syntax/text.ts";
+import { controlProblem, lengthProblem } from "./syntax/text.ts";
 import { findUnsupported } from "./unsupported.ts";
 import { checkReplicatedSize } from "./workload/replicated-size.ts";
 
@@ -21,7 +21,7 @@ export function validateApply(request: ApplyResourcesRequest): void {
   const root = new Field(findings);
   const { applyId, namespace, resources, labels } = request;
   if (applyId === "") root.at("apply_id").invalid("must not be empty: it makes a repeated request harmless");
-  root.at("apply_id").check(lengthProblem(applyId, maxApplyIdBytes));
+  root.at("apply_id").check(lengthProblem(applyId, maxApplyIdBytes) ?? controlProblem(applyId));
   root.at("namespace").check(dnsLabelProblem(namespace));
   validateLabels(labels, root.at("labels"));
   const field = root.at("resources");

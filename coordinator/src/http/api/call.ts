@@ -1,6 +1,6 @@
 import { status as Code, Metadata } from "@grpc/grpc-js";
 import type { HttpBindings } from "@hono/node-server";
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import { CoordinatorError } from "../../errors.ts";
 import { assertMayCall } from "../../rpc/access.ts";
@@ -18,6 +18,8 @@ export interface ApiCallOptions {
 export type Bound = Context<{ Bindings: HttpBindings }>;
 
 const service = "/forage.operator.v1.OperatorService";
+/** Any method that asks for credentials: its refusal says what is missing. */
+const anyMethod = `${service}/PutObject`;
 
 /** Runs one call as a gRPC client with the same token would: the same checks, the same metrics. `name` is the method's, `listEvents`. */
 export async function callAs<Request, Response>(
@@ -49,9 +51,19 @@ export function contextOf(c: Bound, name: string, how: IdentifyOptions): CallCon
   return { method: methodOf(name), caller: callerOf(c, remoteAddress, how), peer, signal: c.req.raw.signal };
 }
 
-export function limitBody(maxSize: number): ReturnType<typeof bodyLimit> {
+/** Answers callers without accepted credentials before any of their body is read, and limits the body of the others. */
+export function limitBody(maxSize: number, how: IdentifyOptions): MiddlewareHandler {
   const tooLong = `the body must not be longer than ${maxSize} bytes`;
-  return bodyLimit({ maxSize, onError: (c) => failed(c, new CoordinatorError("INVALID", tooLong)) });
+  const limited = bodyLimit({ maxSize, onError: (c) => failed(c, new CoordinatorError("INVALID", tooLong)) });
+  return async (c, next) => {
+    const { caller } = contextOf(c, "", how);
+    try {
+      if (caller.kind === "anonymous") assertMayCall(caller, anyMethod, undefined);
+    } catch (error) {
+      return failed(c, error);
+    }
+    return limited(c, next);
+  };
 }
 
 /** Throws FAILED_PRECONDITION where others could listen. */

@@ -39,7 +39,7 @@ export function addMetricRoutes(app: Hono<{ Bindings: HttpBindings }>, options: 
   const served = (work: Work) => (c: Bound) => serve(c, work, options);
   app.get(collection, served(list));
   app.get(`${collection}/:name`, served(list));
-  app.put(`${collection}/:name`, limitBody(maxBodyBytes), served(put));
+  app.put(`${collection}/:name`, limitBody(maxBodyBytes, options.identify), served(put));
   app.delete(`${collection}/:name`, served(remove));
 }
 

@@ -37,7 +37,7 @@ type Handler = (request: unknown, context: CallContext) => Promise<never>;
  * of its calls. Values never cross a network in plain text: without TLS only connections over loopback are served.
  */
 export function addObjectRoutes(app: Hono<{ Bindings: HttpBindings }>, options: ObjectRouteOptions): void {
-  const limited = limitBody(maxBodyBytes);
+  const limited = limitBody(maxBodyBytes, options.identify);
   for (const [collection, kind] of [
     ["/api/v1/namespaces/:namespace/:plural", undefined],
     ["/api/v1/priorityclasses", "priority_class"],

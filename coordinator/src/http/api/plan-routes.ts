@@ -13,7 +13,7 @@ const maxBodyBytes = 4 * 1024 * 1024;
 
 /** What an apply would do: takes the bundle in its proto-JSON form, with the namespace of the path, and changes nothing. */
 export function addPlanRoutes(app: Hono<{ Bindings: HttpBindings }>, options: PlanRouteOptions): void {
-  app.post("/api/v1/namespaces/:namespace/plan", limitBody(maxBodyBytes), async (c) => {
+  app.post("/api/v1/namespaces/:namespace/plan", limitBody(maxBodyBytes, options.identify), async (c) => {
     try {
       assertPrivate(c);
       const namespace = c.req.param("namespace");

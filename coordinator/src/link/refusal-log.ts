@@ -1,0 +1,56 @@
+import { addressGroup } from "@forage/identity/tls-server";
+import type { Logger } from "pino";
+import type { Clock } from "../control/clock.ts";
+
+/** One line per address and interval is enough to notice an attack, and too little to fill a disk. */
+const INTERVAL_MS = 10_000;
+/** Addresses with lines of their own; refusals of further ones are counted together. */
+const MAX_ADDRESSES = 100;
+const OTHERS = "others";
+
+interface Refusals {
+  count: number;
+  last: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * Logs the first refused join of an address at once, and those that follow within 10 s as one line with their number. That line
+ * is written with the next refusal after the 10 s, so there is no timer to own.
+ */
+export class RefusalLog {
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #refusals = new Map<string, Refusals>();
+  #reportedMs = Number.NEGATIVE_INFINITY;
+
+  constructor(log: Logger, clock: Clock) {
+    this.#log = log;
+    this.#clock = clock;
+  }
+
+  /** `peer` is `address:port`. */
+  note(peer: string, fields: Readonly<Record<string, unknown>>): void {
+    if (this.#clock.monotonicMs() - this.#reportedMs >= INTERVAL_MS) this.#report();
+    const address = addressGroup(peer.slice(0, peer.lastIndexOf(":")));
+    const key = this.#refusals.has(address) || this.#refusals.size < MAX_ADDRESSES ? address : OTHERS;
+    const known = this.#refusals.get(key);
+    if (known !== undefined) {
+      known.count += 1;
+      known.last = fields;
+      return;
+    }
+    this.#log.warn({ event: "join-refused", peer, ...fields }, "join refused");
+    this.#refusals.set(key, { count: 0, last: fields });
+  }
+
+  /** An address with refusals since the last report keeps its line for another interval; the others start over. */
+  #report(): void {
+    this.#reportedMs = this.#clock.monotonicMs();
+    for (const [address, refusals] of this.#refusals) {
+      const { count, last } = refusals;
+      if (count === 0) this.#refusals.delete(address);
+      else this.#log.warn({ event: "joins-refused", address, count, last }, "joins refused");
+      refusals.count = 0;
+    }
+  }
+}
