@@ -3,6 +3,7 @@ import { waitFor } from "../../hack/lib/wait-for.ts";
 import { cpuSeconds, residentMb } from "../apply/process-cost.ts";
 import { applyPods } from "./apply-pods.ts";
 import { startCoordinatorProcess } from "./coordinator-process.ts";
+import { measureHalfRolled } from "./half-rolled.ts";
 import { measureLocalEvents } from "./local-events.ts";
 import { SocketAgents } from "./socket-agents.ts";
 
@@ -13,12 +14,14 @@ const applyLimitMs = 600_000;
 /** A fleet of agents without hosts: how fast many pods get to their nodes, and what one small change costs as the fleet grows. */
 export async function main(): Promise<void> {
   const number = { type: "string" } as const;
-  const { values } = parseArgs({ options: { agents: number, pods: number, sizes: number } });
+  const { values } = parseArgs({ options: { agents: number, pods: number, sizes: number, rolled: number } });
   const result: Result = {};
   const agents = Number(values.agents ?? 1_000);
   if (agents > 0) await measureApply(agents, Number(values.pods ?? 10 * agents), result);
   const sizes = (values.sizes ?? "100,1000,5000").split(",").map(Number);
   for (const nodes of sizes.filter((size) => size > 0)) await measureLocalEvents(nodes, result);
+  const rolled = (values.rolled ?? "1000,10000").split(",").map(Number);
+  for (const replicas of rolled.filter((size) => size > 0)) await measureHalfRolled(replicas, result);
   const width = Math.max(...Object.keys(result).map((name) => name.length));
   for (const [name, value] of Object.entries(result))
     console.log(`${name.padEnd(width)}  ${value.toFixed(1).padStart(10)}`);

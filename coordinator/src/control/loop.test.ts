@@ -31,6 +31,29 @@ test("woken while it runs, a key runs again after it", async () => {
   assert.deepEqual(ran, ["a", "a"]);
 });
 
+test("a key that rests runs once after its rest, however often it is woken meanwhile", async () => {
+  const { loop, clock, ran } = start(
+    async () => undefined,
+    (key) => (key === "a" ? 100 : 0),
+  );
+  loop.wake("a");
+  await settled();
+  for (let times = 0; times < 5; times++) {
+    loop.wake("a");
+    loop.wake("b");
+    await settled();
+    clock.advance(19);
+  }
+  assert.deepEqual(ran.filter((key) => key === "a").length, 1);
+  assert.deepEqual(ran.filter((key) => key === "b").length, 5);
+  clock.advance(5);
+  await settled();
+  assert.deepEqual(ran.filter((key) => key === "a").length, 2);
+  clock.advance(1_000);
+  await settled();
+  assert.deepEqual(ran.filter((key) => key === "a").length, 2, "not again without being woken");
+});
+
 test("a key that asks for it is looked at again later, and only once if it is woken before", async () => {
   const { loop, clock, ran } = start(async (_key, times) => (times === 1 ? 500 : undefined));
   loop.wake("a");
@@ -143,12 +166,16 @@ test("no wake is ever lost, and each key runs alone", async () => {
   }
 });
 
-function start(work: (key: string, times: number) => Promise<number | undefined> = async () => undefined) {
+function start(
+  work: (key: string, times: number) => Promise<number | undefined> = async () => undefined,
+  restMs?: (key: string) => number,
+) {
   const clock = new ManualClock();
   const ran: string[] = [];
   const loop = new Loop({
     name: "test",
     clock,
+    ...(restMs && { restMs }),
     log: pino({ level: "silent" }),
     reconcile: (key) => {
       ran.push(key);

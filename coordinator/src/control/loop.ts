@@ -9,6 +9,8 @@ export interface LoopOptions {
   readonly log: Logger;
   /** Nothing is reconciled before it resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
+  /** How long a key rests after a run before it runs again, so that one whose run takes long doesn't run for every event. Default: not at all. */
+  readonly restMs?: (key: string) => number;
 }
 
 /** First pause after a failure; doubles up to the second. Long enough to not spin, short enough to not be noticed. */
@@ -23,6 +25,8 @@ export class Loop {
   readonly #options: LoopOptions;
   readonly #due = new Set<string>();
   readonly #timers = new Map<string, () => void>();
+  /** Keys that rest: whether they were woken meanwhile, and what ends the rest. */
+  readonly #resting = new Map<string, { woken: boolean; readonly cancel: () => void }>();
   readonly #failures = new Map<string, number>();
   #running: Promise<void> | undefined;
   #closed = false;
@@ -33,6 +37,11 @@ export class Loop {
 
   wake(key: string): void {
     if (this.#closed) return;
+    const rest = this.#resting.get(key);
+    if (rest !== undefined) {
+      rest.woken = true;
+      return;
+    }
     this.#due.add(key);
     this.#running ??= this.#run();
   }
@@ -43,6 +52,8 @@ export class Loop {
     this.#due.clear();
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();
+    for (const { cancel } of this.#resting.values()) cancel();
+    this.#resting.clear();
     await this.#running;
   }
 
@@ -54,6 +65,7 @@ export class Loop {
       this.#timers.delete(key);
       const again = await this.#step(key);
       if (this.#closed) break;
+      this.#rest(key);
       if (again !== undefined) this.#wakeLater(key, again);
     }
     this.#running = undefined;
@@ -74,6 +86,18 @@ export class Loop {
       );
       return Math.min(retryCapMs, retryBaseMs * 2 ** (failures - 1));
     }
+  }
+
+  #rest(key: string): void {
+    const restMs = this.#options.restMs?.(key) ?? 0;
+    if (restMs <= 0) return;
+    const woken = this.#due.delete(key);
+    const cancel = this.#options.clock.schedule(restMs, () => {
+      const rest = this.#resting.get(key);
+      this.#resting.delete(key);
+      if (rest?.woken) this.wake(key);
+    });
+    this.#resting.set(key, { woken, cancel });
   }
 
   #wakeLater(key: string, delayMs: number): void {

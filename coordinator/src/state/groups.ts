@@ -24,7 +24,7 @@ export function podGroups({ record, workloadKey: workload, refs }: PodEntry): st
   for (const ref of refs) groups.push(`ref:${objectKey(ref)}`);
   if (record.templateRef !== "") groups.push(templateGroup(podTemplateKey(workload, record.templateRef)));
   if (record.node !== "") groups.push(`node:${record.node}`);
-  else if (record.stoppingSince === undefined) groups.push("unbound");
+  else if (record.stoppingSince === undefined) groups.push("unbound", `unbound:${workload}`);
   if (record.drainingSince !== undefined && record.stoppingSince === undefined)
     groups.push("draining", `draining:${workload}`);
   return groups;

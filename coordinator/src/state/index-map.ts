@@ -34,6 +34,10 @@ export class IndexMap<V> {
     return this.#groups.has(name);
   }
 
+  groupSize(name: string): number {
+    return this.#groups.get(name)?.size ?? 0;
+  }
+
   /** Sets or, with undefined, removes; returns what was there. */
   set(key: string, value: V | undefined): V | undefined {
     const before = this.#values.get(key);

@@ -119,6 +119,10 @@ export class State {
     return namespace === undefined ? [...this.#pods.values()] : this.#pods.group(`ns:${namespace}`);
   }
 
+  podCountOf(workload: string): number {
+    return this.#pods.groupSize(`workload:${workload}`);
+  }
+
   podsOfWorkload(key: string): PodEntry[] {
     return this.#pods.group(`workload:${key}`);
   }
@@ -135,6 +139,11 @@ export class State {
   /** Pods that have no node yet and are not stopping. */
   unboundPods(): PodEntry[] {
     return this.#pods.group("unbound");
+  }
+
+  /** The same of one workload. */
+  unboundPodsOf(workload: string): PodEntry[] {
+    return this.#pods.group(`unbound:${workload}`);
   }
 
   /** Pods, of one workload if it is given, that are to leave their nodes and have not been stopped yet. */

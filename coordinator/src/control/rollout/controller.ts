@@ -15,6 +15,7 @@ import { heldBy } from "../depends/held.ts";
 import { jobProgressInput } from "../job/progress-input.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
+import { restMsOf } from "../rest.ts";
 import { isReady } from "../workload/readiness.ts";
 import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
 import { workloadInput } from "../workload/view-input.ts";
@@ -62,6 +63,7 @@ export class RolloutController {
       reconcile: (id) => this.#reconcile(id),
       clock: options.clock,
       log: options.log,
+      restMs: (id) => this.#restMs(id),
     });
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     this.#retention = new Loop({
@@ -173,6 +175,13 @@ export class RolloutController {
     this.#tell(id);
     const open = looks.filter(({ progress: p }) => !isTerminal(p.status));
     return open.length === 0 ? undefined : Math.min(...open.map(({ input }) => nextLookMs(input)));
+  }
+
+  #restMs(id: string): number {
+    const { state } = this.#options;
+    const { namespace = "", resources = [] } = state.rollout(id)?.record ?? {};
+    const pods = resources.map(({ kind, name }) => state.podCountOf(workloadKey(namespace, kind, name)));
+    return restMsOf(pods.reduce((sum, count) => sum + count, 0));
   }
 
   #look(rollout: RolloutEntry): Look[] {

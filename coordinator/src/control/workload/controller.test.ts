@@ -133,7 +133,43 @@ test("a deleted workload goes with the last of its pods", limit, async (t) => {
   await until("the record is gone", () => state.resources().length === 0);
 });
 
-async function start(t: TestContext, contents: Contents, started?: Promise<void>) {
+test(
+  "pods that wait for a node get their time anew when a placed pod of their workload has gone",
+  limit,
+  async (t) => {
+    const spec = { scaling: { replicas: 3 } };
+    const hash = aWorkloadEntry({ spec }).wanted?.templateHash ?? "";
+    const pods = [
+      aPod({ name: "placed", hash }),
+      aPod({ name: "waits", hash, node: "" }),
+      aPod({ name: "other", workload: "api", hash, node: "" }),
+      aPod({ name: "stopped", hash, node: "", stopping: true }),
+    ];
+    const restarted: string[] = [];
+    const { store, state } = await start(
+      t,
+      { resources: [aWorkloadEntry({ spec })], nodes: [aNode()], pods },
+      undefined,
+      (uid) => restarted.push(uid),
+    );
+    await until(
+      "the one that was never placed is forgotten",
+      () => state.pod("shop", "stopped") === undefined,
+    );
+    assert.equal(restarted.length, 0, "it has left no room");
+    const { revision } = await store.txn([], [{ kind: "delete", key: "pods/shop/placed" }]);
+    await state.reached(revision);
+    assert.ok(restarted.includes("uid-waits"));
+    assert.ok(!restarted.includes("uid-other"));
+  },
+);
+
+async function start(
+  t: TestContext,
+  contents: Contents,
+  started?: Promise<void>,
+  restart: (uid: string) => void = () => {},
+) {
   const view = await aView(t, contents);
   let names = 0;
   const controller = new WorkloadController({
@@ -143,7 +179,7 @@ async function start(t: TestContext, contents: Contents, started?: Promise<void>
     steps: { take: () => {} },
     randomName: (length) => `${names++}`.padStart(length, "x"),
     pickVictims: (pods, count) => pods.slice(0, count),
-    unplaced: { get: () => undefined, restart: () => {} },
+    unplaced: { get: () => undefined, restart },
     events: { record: () => {} },
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
   });

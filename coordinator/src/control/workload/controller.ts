@@ -13,6 +13,7 @@ import type { Clock } from "../clock.ts";
 import { withRetirements } from "../drain/retire.ts";
 import { Loop } from "../loop.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
+import { restMsOf } from "../rest.ts";
 import type { Prefetcher } from "../rollout/prefetch.ts";
 import type { ProgressLimits } from "../rollout/progress-limits.ts";
 import type { StepSink } from "../step-sink.ts";
@@ -61,6 +62,7 @@ export class WorkloadController {
       clock: options.clock,
       log: options.log,
       started: options.started,
+      restMs: (key) => restMsOf(options.state.podCountOf(key)),
     });
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const { record } of options.state.resources())
@@ -78,12 +80,15 @@ export class WorkloadController {
   }
 
   #wakeFor(changes: readonly Change[]): void {
+    const withRoom = new Set<string>();
     for (const change of changes) {
       const entry = change.after ?? change.before;
       if (entry === undefined) continue;
       if (change.kind === "pod") {
         this.#loop.wake((entry as PodEntry).workloadKey);
-        if (change.after === undefined) this.#madeRoom((entry as PodEntry).workloadKey);
+        // One that was never placed leaves no room.
+        const hadNode = (change.before?.record.node ?? "") !== "";
+        if (change.after === undefined && hadNode) withRoom.add((entry as PodEntry).workloadKey);
       }
       if (change.kind === "workload-status") {
         const { namespace, kind, name } = (entry as RecordEntry<WorkloadStatusRecord>).record;
@@ -101,12 +106,12 @@ export class WorkloadController {
         for (const pod of this.#options.state.podsOnNode(name)) this.#loop.wake(pod.workloadKey);
       }
     }
+    for (const key of withRoom) this.#madeRoom(key);
   }
 
   /** Its pods that wait for a node have only now got the place of the one that went. */
   #madeRoom(key: string): void {
-    for (const pod of this.#options.state.unboundPods())
-      if (pod.workloadKey === key) this.#options.unplaced.restart(pod.record.uid);
+    for (const pod of this.#options.state.unboundPodsOf(key)) this.#options.unplaced.restart(pod.record.uid);
   }
 
   async #reconcile(key: string): Promise<number | undefined> {

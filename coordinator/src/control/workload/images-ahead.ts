@@ -1,3 +1,4 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { hashMessage } from "../../model/hash.ts";
 import { imagesOf, isAskedForAlways } from "../../model/images.ts";
@@ -90,36 +91,53 @@ function nodesAhead(
   // With nobody missing at any time, a new pod serves before an old one goes.
   if (hold.type === "paused" || (limits.type === "RollingUpdate" && limits.unavailable === 0))
     return new Set();
-  const rules = placementRules(workload.template.podConfig);
-  const likely = pods.filter(({ record }) => {
-    const isOld = !workload.currentHashes.has(record.templateHash);
+  const rulesOf = cachedRules();
+  const rules = rulesOf(workload.template.podConfig);
+  const nodes = new Set<string>();
+  for (const pod of pods) {
+    const { record } = pod;
+    if (record.node === "" || nodes.has(record.node) || workload.currentHashes.has(record.templateHash))
+      continue;
     const isGoing = record.stoppingSince !== undefined;
-    return (
-      isOld &&
-      (isGoing ? input.nodeReady(record.node) : true) &&
-      placementRules(record.template?.podConfig) === rules
-    );
-  });
-  const serving = likely.filter(
-    (pod) => pod.record.stoppingSince !== undefined || isReady(pod, input.nodeReady),
-  );
-  const nodes = serving.map(({ record }) => record.node).filter((node) => node !== "");
-  return new Set(nodes.filter((node) => !hasRun(workload, node, [...staying, ...stopping])));
+    // One that is stopping served until a moment ago.
+    const served = isGoing ? input.nodeReady(record.node) : isReady(pod, input.nodeReady);
+    if (served && rulesOf(record.template?.podConfig) === rules) nodes.add(record.node);
+  }
+  for (const node of nodesThatRan(workload, [staying, stopping])) nodes.delete(node);
+  return nodes;
 }
 
-/** Pods that run there have the same images, which the registry isn't asked for again. */
-function hasRun(workload: Workload, node: string, pods: readonly PodEntry[]): boolean {
-  const there = pods.filter(({ record, status }) => record.node === node && status?.phase === runningPhase);
-  const images = new Set(
-    there
-      .flatMap(({ record }) => (record.template ? imagesOf(record.template) : []))
-      .map(({ image }) => image),
-  );
-  return imagesOf(workload.template).every((use) => images.has(use.image) && !isAskedForAlways(use));
+/** Nodes on which pods run that have the same images, which the registry isn't asked for again. */
+function nodesThatRan(workload: Workload, groups: readonly (readonly PodEntry[])[]): string[] {
+  const uses = imagesOf(workload.template);
+  if (uses.some(isAskedForAlways)) return [];
+  const imagesByTemplate = new Map<PodTemplate, readonly string[]>();
+  const imagesByNode = new Map<string, Set<string>>();
+  for (const { record, status } of groups.flat()) {
+    const { node, template } = record;
+    if (status?.phase !== runningPhase || template === undefined) continue;
+    const images = imagesByTemplate.get(template) ?? imagesOf(template).map(({ image }) => image);
+    imagesByTemplate.set(template, images);
+    const known = imagesByNode.get(node) ?? new Set();
+    for (const image of images) known.add(image);
+    imagesByNode.set(node, known);
+  }
+  const nodes = [...imagesByNode].filter(([, images]) => uses.every(({ image }) => images.has(image)));
+  return nodes.map(([node]) => node);
 }
 
 /** POD_PHASE_RUNNING. */
 const runningPhase = 2;
+
+/** Pods of a revision share their configuration, which is hashed once for all of them. */
+function cachedRules(): (config: PodConfig | undefined) => string {
+  const known = new Map<PodConfig | undefined, string>();
+  return (config) => {
+    const rules = known.get(config) ?? placementRules(config);
+    known.set(config, rules);
+    return rules;
+  };
+}
 
 /** What says where pods may run: with other rules than the old ones', new pods go elsewhere. */
 function placementRules(config: PodConfig | undefined): string {

@@ -9,9 +9,10 @@ import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { UnplacedPod } from "../placement/unplaced.ts";
 import { type Failure, failureOf, waitsForRegistry, whatItWaitsFor } from "../rollout/pod-trouble.ts";
+import type { ImagesOnNode } from "../rollout/prefetch.ts";
 import type { Standing } from "./attempt.ts";
 import { isAvailable, reached, stableMsOf } from "./availability.ts";
-import { describeAhead, imagesAhead, lastingFailure, waitsForImages } from "./images-ahead.ts";
+import { describeAhead, lastingFailure, waitsForImages } from "./images-ahead.ts";
 import { isReady } from "./readiness.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
@@ -23,7 +24,11 @@ export interface Look {
   /** Pods that are neither stopping nor about to. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
+  /** Computed when it is first asked for: with many pods it takes the most time of all. */
+  readonly ahead: () => ImagesAhead;
 }
+
+type ImagesAhead = ReadonlyMap<string, ImagesOnNode>;
 
 export type Verdict = WorkloadStep & { readonly type: "update-rollout" };
 
@@ -104,20 +109,16 @@ function isDone(look: Look, input: WorkloadInput): boolean {
 }
 
 function troubleOf(look: Look, input: WorkloadInput): Failure | undefined {
-  const failure = failureOf(currentOf(look), troubleInput(look, input)) ?? imageFailure(look, input);
+  const failure = failureOf(currentOf(look), troubleInput(look, input)) ?? imageFailure(look);
   if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
   // What stops will make room.
   return look.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
 }
 
 /** Known before a pod has given way for it. */
-function imageFailure(look: Look, input: WorkloadInput): Failure | undefined {
-  const message = lastingFailure(aheadOf(look, input));
+function imageFailure(look: Look): Failure | undefined {
+  const message = lastingFailure(look.ahead());
   return message === undefined ? undefined : { reason: RolloutReason.IMAGE, message };
-}
-
-function aheadOf({ standing, ...look }: Look, input: WorkloadInput): ReturnType<typeof imagesAhead> {
-  return imagesAhead({ ...look, hold: standing.hold }, input);
 }
 
 function troubleInput(look: Look, input: WorkloadInput) {
@@ -147,16 +148,13 @@ function progress(look: Look, input: WorkloadInput): Verdict | undefined {
 
 function isLate(look: Look, input: WorkloadInput): boolean {
   if (waitsForPromotion(look, input)) return false;
-  const forRegistry = waitsForRegistry(currentOf(look)) || waitsForImages(aheadOf(look, input));
+  const forRegistry = waitsForRegistry(currentOf(look)) || waitsForImages(look.ahead());
   const patience = forRegistry ? registryPatience : 1;
   return input.nowMs - progressedMs(look.standing.attempt, input) >= deadlineMsOf(look, input) * patience;
 }
 
 function lateness(look: Look, input: WorkloadInput): Failure {
-  const rest = [
-    whatItWaitsFor(currentOf(look), troubleInput(look, input)),
-    describeAhead(aheadOf(look, input)),
-  ];
+  const rest = [whatItWaitsFor(currentOf(look), troubleInput(look, input)), describeAhead(look.ahead())];
   const deadline = `no progress for ${Math.round(deadlineMsOf(look, input) / 1000)} s, the progress deadline`;
   return {
     reason: RolloutReason.DEADLINE,

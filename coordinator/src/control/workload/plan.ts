@@ -4,6 +4,7 @@ import { failureOf } from "../rollout/pod-trouble.ts";
 import { standingOf } from "./attempt.ts";
 import { availableAtMs, stableMsOf } from "./availability.ts";
 import type { Hold } from "./hold.ts";
+import { imagesAhead } from "./images-ahead.ts";
 import { judge, verdictTimesMs } from "./judge.ts";
 import { isReady } from "./readiness.ts";
 import { rollForward } from "./roll-forward.ts";
@@ -41,15 +42,16 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   }
   if (workload === undefined || standing === undefined) return steps;
   const stopping = left.filter((pod) => pod.record.stoppingSince !== undefined);
-  const look = { standing, workload, staying, stopping };
+  const hold: Hold = input.held ? { type: "held" } : standing.hold;
+  const ahead = once(() => imagesAhead({ workload, staying, stopping, hold }, input));
+  const look = { standing, workload, staying, stopping, ahead };
   const verdict = start === undefined && !input.held ? judge(look, input) : undefined;
   if (verdict !== undefined) steps.unshift(verdict);
   // Where another revision comes into force, what is to be done for it is seen at the next look.
   if (verdict !== undefined && verdict.attempt.rolledBackTo !== standing.attempt.rolledBackTo) return steps;
   const { before } = standing;
-  const hold: Hold = input.held ? { type: "held" } : standing.hold;
   const stableMs = stableMsOf(workload, input);
-  return [...steps, ...rollForward({ workload, before, staying, stopping, hold, stableMs }, input)];
+  return [...steps, ...rollForward({ workload, before, staying, stopping, hold, stableMs, ahead }, input)];
 }
 
 /** After how long time alone may change what is to be done; undefined: never. */
@@ -63,7 +65,8 @@ export function nextLookMs(input: WorkloadInput): number | undefined {
     const serving = staying.filter((pod) => isReady(pod, input.nodeReady));
     times.push(...serving.map((pod) => availableAtMs(pod, stableMs)));
     const standing = standingOf(input, resource, resource.wanted);
-    times.push(...verdictTimesMs({ standing, workload, staying, stopping: [] }, input));
+    const ahead = () => new Map();
+    times.push(...verdictTimesMs({ standing, workload, staying, stopping: [], ahead }, input));
   }
   // What has passed was seen by this look. Timers are not exact: a look that comes a little early must not spin.
   const ahead = times.filter((ms) => ms !== undefined).filter((ms) => ms > nowMs);
@@ -118,3 +121,11 @@ function nothingLeft(pod: PodEntry, input: WorkloadInput): string | undefined {
 
 /** POD_PHASE_REMOVED. */
 const removedPhase = 6;
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

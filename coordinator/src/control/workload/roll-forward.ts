@@ -3,7 +3,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import type { ImagesOnNode } from "../rollout/prefetch.ts";
 import { isAvailable } from "./availability.ts";
 import type { Hold } from "./hold.ts";
-import { imagesAhead, isThere } from "./images-ahead.ts";
+import { isThere } from "./images-ahead.ts";
 import { isReady } from "./readiness.ts";
 import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
@@ -19,6 +19,8 @@ export interface Roll {
   readonly stopping: readonly PodEntry[];
   readonly hold: Hold;
   readonly stableMs: number;
+  /** The images of the present revision on nodes whose pods give way. */
+  readonly ahead: () => ReadonlyMap<string, ImagesOnNode>;
 }
 
 /** Pods of a roll by what becomes of them. */
@@ -51,7 +53,7 @@ function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadI
   if (old.length > 0 || leaving.length > 0) {
     const begun = leaving.length > 0 || current.length > 0;
     // What serves goes on doing so until nothing but the change itself takes time.
-    if (!begun && ![...imagesAhead(roll, input).values()].every(isThere)) return steps;
+    if (!begun && ![...roll.ahead().values()].every(isThere)) return steps;
     const why = "an older revision, and Recreate stops all of it first";
     return [...steps, ...old.map((pod): WorkloadStep => ({ type: "stop-pod", pod, why }))];
   }
@@ -144,15 +146,18 @@ function retireOld(
   input: WorkloadInput,
 ): WorkloadStep[] {
   const { workload, before, stableMs } = roll;
-  const idle = old.filter((pod) => pod.status?.ready !== true);
-  const busy = old.filter((pod) => isReady(pod, input.nodeReady));
-  const away = old.filter((pod) => !idle.includes(pod) && !busy.includes(pod));
+  const isIdle = (pod: PodEntry): boolean => pod.status?.ready !== true;
+  const isBusy = (pod: PodEntry): boolean => isReady(pod, input.nodeReady);
+  const idle = old.filter(isIdle);
+  const busy = old.filter(isBusy);
+  const away = old.filter((pod) => !isIdle(pod) && !isBusy(pod));
   const available = current.filter((pod) => isAvailable(pod, stableMs, input)).length + busy.length;
   const spare = available - (workload.replicas - unavailable);
   const most = Math.max(0, Math.min(busy.length, spare));
-  const { pods, count } = mayGo(busy, most, available - workload.replicas, imagesAhead(roll, input));
-  const between = pods.filter((pod) => !before?.currentHashes.has(pod.record.templateHash));
-  const base = pods.filter((pod) => !between.includes(pod));
+  const { pods, count } = mayGo(busy, most, available - workload.replicas, roll.ahead());
+  const isBase = (pod: PodEntry): boolean => before?.currentHashes.has(pod.record.templateHash) ?? false;
+  const between = pods.filter((pod) => !isBase(pod));
+  const base = pods.filter(isBase);
   const first = input.pickVictims(between, Math.min(count, between.length));
   const going = [
     ...idle,

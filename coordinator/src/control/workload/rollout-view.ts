@@ -25,12 +25,14 @@ export function rolloutView(input: WorkloadInput): RolloutView | undefined {
     return undefined;
   const standing = standingOf(input, resource, resource.wanted);
   const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
-  const look = { standing, workload: resource.workload, staying, stopping: [] };
+  const { workload } = resource;
+  const ahead = imagesAhead({ workload, staying, stopping: [], hold: standing.hold }, input);
+  const look = { standing, workload, staying, stopping: [], ahead: () => ahead };
   return {
     attempt: standing.start === undefined ? standing.attempt : undefined,
     hold: standing.hold,
     waitsForPromotion: waitsForPromotion(look, input),
-    imagesAhead: describeAhead(imagesAhead({ ...look, hold: standing.hold }, input)),
+    imagesAhead: describeAhead(ahead),
     goodRevision: standing.beforeNumber,
   };
 }

@@ -1,0 +1,201 @@
+import { PodPhase, PodStatus, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import {
+  AttemptState,
+  NodeRecord,
+  PodRecord,
+  PodStatusRecord,
+  ResourceRecord,
+  RevisionRecord,
+  WorkloadStatusRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
+import { systemClock } from "../../coordinator/src/control/clock.ts";
+import { templatePiece, templateRefOf } from "../../coordinator/src/control/pod-pieces.ts";
+import { prefetchWish } from "../../coordinator/src/control/workload/images-ahead.ts";
+import { nextLookMs, planWorkload } from "../../coordinator/src/control/workload/plan.ts";
+import { rolloutView } from "../../coordinator/src/control/workload/rollout-view.ts";
+import { workloadInput } from "../../coordinator/src/control/workload/view-input.ts";
+import { encodePod, encodeRecord } from "../../coordinator/src/model/codec.ts";
+import {
+  nodeKey,
+  podKey,
+  resourceKey,
+  revisionKey,
+  statusKey,
+  workloadStatusKey,
+} from "../../coordinator/src/model/keys.ts";
+import { toTimestamp } from "../../coordinator/src/model/timestamp.ts";
+import { type Workload, workloadKey, workloadOf } from "../../coordinator/src/model/workload.ts";
+import { loadState } from "../../coordinator/src/state/follow.ts";
+import { State } from "../../coordinator/src/state/state.ts";
+import { createMemoryStore, type Op, type Store } from "../../coordinator/src/store/index.ts";
+
+const namespace = "bench";
+const kind = "container_service";
+const name = "web";
+const warmUps = 5;
+const looks = 20;
+const opsAtOnce = 100;
+
+/**
+ * What the workload's and the rollout's controllers compute when a pod of a half-rolled service changes. Half of the replicas are of
+ * the older revision and ready, a quarter of the new ones is ready and the rest starts, which is as far as the default limits go.
+ */
+export async function measureHalfRolled(replicas: number, result: Record<string, number>): Promise<void> {
+  const clock = systemClock();
+  const store = createMemoryStore({ clock });
+  const nodes = Math.ceil(replicas / 2);
+  await writeAll(store, fleetOps(replicas, nodes, clock.nowMs()));
+  const state = new State();
+  await loadState(store, state);
+  for (const { name: node } of state.nodes())
+    state.setNodeHealth(node, { ready: true, message: "", lastSeenMs: clock.nowMs() }, false);
+  const look = (): number => {
+    const input = workloadInput(workloadKey(namespace, kind, name), clock.nowMs(), {
+      state,
+      unplaced: { get: () => undefined },
+      prefetcher: { imagesOn: () => ({ type: "pulling", message: "" }) },
+      limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 },
+      upSinceMs: 0,
+      pickVictims: (pods, count) => pods.slice(0, count),
+    });
+    const wished = prefetchWish(input)?.nodes.length ?? 0;
+    const steps = planWorkload(input);
+    if (steps.length > 0) throw new Error(`the rollout goes on: ${steps[0]?.type}`);
+    nextLookMs(input);
+    rolloutView(input);
+    return wished;
+  };
+  for (let count = 0; count < warmUps; count++) look();
+  const before = process.cpuUsage();
+  for (let count = 0; count < looks; count++) look();
+  const { user, system } = process.cpuUsage(before);
+  result[`${replicas} replicas half rolled on ${nodes} nodes: processor time a look (ms)`] =
+    (user + system) / 1000 / looks;
+  await store.close();
+}
+
+function fleetOps(replicas: number, nodes: number, nowMs: number): Op[] {
+  const [before, after] = [
+    resourceOf("registry.example/web:1", 1n, replicas),
+    resourceOf("registry.example/web:2", 2n, replicas),
+  ];
+  const [old, present] = [workloadOf(before), workloadOf(after)];
+  if (old === undefined || present === undefined) throw new Error("the resource has no pods");
+  const ops: Op[] = [put(resourceKey(namespace, kind, name), encodeRecord(ResourceRecord, after))];
+  for (const [number, record, workload] of [
+    [1, before, old],
+    [2, after, present],
+  ] as const)
+    ops.push(put(revisionKey(namespace, kind, name, number), revisionOf(number, record, workload)));
+  const now = toTimestamp(nowMs);
+  const attempt = {
+    generation: 2n,
+    templateHash: present.templateHash,
+    revision: 2,
+    state: AttemptState.PROGRESSING,
+    startedAt: now,
+    progressedAt: now,
+    progress: replicas,
+  };
+  const status = { $case: "containerService", value: { paused: false, attempt } } as const;
+  const decided = WorkloadStatusRecord.fromPartial({ namespace, kind, name, status });
+  ops.push(put(workloadStatusKey(namespace, kind, name), encodeRecord(WorkloadStatusRecord, decided)));
+  for (let index = 0; index < nodes; index++) {
+    const node = NodeRecord.fromPartial({ name: `n${index}`, serials: ["01"] });
+    ops.push(put(nodeKey(node.name), encodeRecord(NodeRecord, node)));
+  }
+  const half = replicas / 2;
+  const quarter = replicas / 4;
+  ops.push(...podsOf(old, half, () => true, nodes, nowMs));
+  ops.push(...podsOf(present, half + quarter, (index) => index < quarter, nodes, nowMs));
+  return ops;
+}
+
+function resourceOf(image: string, generation: bigint, replicas: number): ResourceRecord {
+  const container = { name: "main", image, resources: { requests: { cpu: "10m", memory: "16Mi" } } };
+  const spec = { $case: "containerService", value: { scaling: { replicas }, container } };
+  const resource = ForageResource.fromPartial({ name, spec } as object);
+  return ResourceRecord.fromPartial({ namespace, kind, name, resource, specHash: image, generation });
+}
+
+function revisionOf(
+  number: number,
+  { resource, specHash }: ResourceRecord,
+  { templateHash }: Workload,
+): Uint8Array {
+  const good = number === 1;
+  return encodeRecord(
+    RevisionRecord,
+    RevisionRecord.fromPartial({
+      namespace,
+      kind,
+      name,
+      number,
+      resource,
+      specHash,
+      templateHash,
+      good,
+    } as object),
+  );
+}
+
+function podsOf(
+  of: Workload,
+  count: number,
+  ready: (index: number) => boolean,
+  nodes: number,
+  nowMs: number,
+): Op[] {
+  const template = PodTemplate.fromPartial(of.template);
+  const templateRef = templateRefOf(template);
+  const pods = Array.from({ length: count }, (_, index) => {
+    const pod = `${name}-${of.templateHash.slice(0, 6)}-${index}`;
+    return PodRecord.fromPartial({
+      uid: pod,
+      namespace,
+      name: pod,
+      workloadKind: kind,
+      workloadName: name,
+      templateRef,
+      templateHash: of.templateHash,
+      node: `n${index % nodes}`,
+      createdAt: toTimestamp(nowMs),
+      boundAt: toTimestamp(nowMs),
+    });
+  });
+  return [
+    ...templatePiece({ namespace, kind, name, template }, templateRef).ops,
+    ...pods.map((pod) => put(podKey(namespace, pod.name), encodePod(pod))),
+    ...pods.map((pod, index) => statusOp(pod, ready(index), nowMs - 60_000)),
+  ];
+}
+
+function statusOp({ uid, name: pod, node }: PodRecord, ready: boolean, nowMs: number): Op {
+  const container = { name: "main", ready, state: { $case: "running", value: {} } };
+  const status = PodStatus.fromPartial({
+    uid,
+    namespace,
+    name: pod,
+    phase: PodPhase.RUNNING,
+    ready,
+    containers: [container],
+  } as object);
+  const at = toTimestamp(nowMs);
+  const record = PodStatusRecord.fromPartial({
+    node,
+    status,
+    observedAt: at,
+    readySince: ready ? at : undefined,
+  });
+  return put(statusKey(namespace, pod), encodeRecord(PodStatusRecord, record));
+}
+
+function put(key: string, value: Uint8Array): Op {
+  return { kind: "put", key, value };
+}
+
+async function writeAll(store: Store, ops: readonly Op[]): Promise<void> {
+  for (let first = 0; first < ops.length; first += opsAtOnce)
+    await store.txn([], ops.slice(first, first + opsAtOnce));
+}
