@@ -17,6 +17,8 @@ const ONE_SEED = process.env.FORAGE_SIM_SEED;
 const ROUNDS = 40;
 const QUIET_MS = 20 * 60_000;
 const TRACE_LINES = 120;
+/** Back and forth: six hours each. */
+const CLOCK_JUMP_MAX_MS = 12 * 3_600_000;
 
 test("whatever fails, no container runs twice, and in the end just what is assigned runs", async () => {
   const seeds =
@@ -152,6 +154,7 @@ class World {
     else if (choice < 0.87) this.host.registryUp = !this.host.registryUp;
     else if (choice < 0.93) this.#supply(this.#any([...this.assigned.keys()]), String(this.random()));
     else if (choice < 0.95) this.#evict();
+    else if (choice < 0.97) this.clock.setWallBy((this.random() - 0.5) * CLOCK_JUMP_MAX_MS);
   }
 
   #bear(rebooted: boolean): SimAgent {

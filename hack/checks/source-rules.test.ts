@@ -5,6 +5,7 @@ import {
   findKeptAbortListeners,
   findKeptPromises,
   findWallClockDurations,
+  findWallClockSums,
   type Offence,
   readProgramSources,
 } from "./source-rules.ts";
@@ -61,6 +62,20 @@ test("finds a duration that is measured with the wall clock", () => {
   assert.equal(findWallClockDurations({ path, text: "clock.monotonicMs() - startedMs" }).length, 0);
 });
 
+/** Files of the agent that may reckon with the wall clock, with the reason. */
+const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
+  "agent/src/clock.ts": "makes the clock",
+  "agent/src/http/metrics.ts": "shows how long a certificate is valid",
+  "agent/src/link/coordinator-link.ts": "certificates end at a time of the wall clock",
+  "agent/src/log-destination.ts": "a log entry's time",
+  "agent/src/log-reader/main.ts": "a log entry's time",
+  "agent/src/pods/image-store.ts": "shown as the time of the next try; the wait goes by the monotonic clock",
+  "agent/src/pods/pod-loop.ts": "shown as the time of the next try; the wait goes by the monotonic clock",
+  "agent/src/probes/probe-runner.ts":
+    "how long a container ran before this life of the agent, never below zero",
+  "agent/src/runtime/nerdctl/nerdctl-runtime.ts": "the age of files; those in use are known otherwise",
+};
+
 test("each listener for an abort is removed where it is added", () => {
   const offences = SOURCES.flatMap(findKeptAbortListeners);
   assertOnlyListed(offences, LASTING_ABORT_LISTENERS);
@@ -69,6 +84,20 @@ test("each listener for an abort is removed where it is added", () => {
 test("no field keeps the promise of work that ended before it was assigned", () => {
   const offences = SOURCES.flatMap(findKeptPromises);
   assertOnlyListed(offences, SELF_CLEARING_WORK);
+});
+
+test("the agent measures no time by the wall clock", () => {
+  assertOnlyListed(SOURCES.flatMap(findWallClockSums), WALL_CLOCK_SUMS);
+});
+
+test("finds a wait by the wall clock", () => {
+  const find = (text: string) => findWallClockSums({ path: "agent/src/a.ts", text }).length;
+
+  assert.equal(find("const retryAtMs = clock.nowMs() + waitMs;"), 1);
+  assert.equal(find("const ranMs = Date.now() - began;"), 1);
+  assert.equal(find("const leftMs = endMs - this.#world.clock.nowMs();"), 1);
+  assert.equal(find("const nowMs = clock.nowMs();"), 0);
+  assert.equal(find("const ranMs = clock.monotonicMs() - began;"), 0);
 });
 
 test("finds a listener that is never removed", () => {

@@ -51,6 +51,15 @@ export function findWallClockDurations({ path, text }: SourceFile): readonly Off
   return matchingLines(path, text, /\b(nowMs|Date\.now)\(\) - |- [\w.#]*\b(nowMs|now)\(\)/);
 }
 
+/**
+ * Returns the lines of the agent that reckon with the wall clock. It may be set back or ahead at any time, so waits and durations
+ * are measured by the monotonic clock.
+ */
+export function findWallClockSums({ path, text }: SourceFile): readonly Offence[] {
+  if (!path.startsWith("agent/")) return [];
+  return matchingLines(path, text, /\bDate\.now\(\)|\bnowMs\(\) [-+]|[-+] [\w.#]*\bnowMs\(\)/);
+}
+
 function matchingLines(path: string, text: string, pattern: RegExp): readonly Offence[] {
   return text
     .split("\n")

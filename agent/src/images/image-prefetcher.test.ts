@@ -22,7 +22,7 @@ test("what fails is told with its reason, and tried again when it is due", async
   const { prefetcher, fetched, become, told, sink, clock } = some();
   prefetcher.ask(ImagePrefetches.fromPartial({ images: [{ id: "a", image: "app:2" }] }), sink);
   const failed = { kind: "failed", reason: "ImagePullBackOff", message: "refused" } as const;
-  await become("app:2", { ...failed, retryAtMs: 5_000 });
+  await become("app:2", { ...failed, retryAtMs: 5_000, notBeforeMs: 5_000 });
   assert.equal(fetched.length, 1);
   clock.ms = 5_000;
   clock.fire();
@@ -44,7 +44,13 @@ test("asking again tells again, and asks a moving tag's registry only once", asy
 test("without the connection nothing is wanted or tried", async () => {
   const { prefetcher, fetched, become, told, sink, clock } = some();
   prefetcher.ask(ImagePrefetches.fromPartial({ images: [{ id: "a", image: "app:2" }] }), sink);
-  const failed = { kind: "failed", reason: "ImagePullBackOff", message: "", retryAtMs: 5_000 } as const;
+  const failed = {
+    kind: "failed",
+    reason: "ImagePullBackOff",
+    message: "",
+    retryAtMs: 5_000,
+    notBeforeMs: 5_000,
+  } as const;
   await become("app:2", failed);
   prefetcher.ended({ send: async () => undefined });
   assert.deepEqual(prefetcher.wanted(), ["app:2"]);

@@ -50,7 +50,7 @@ export class ImagePrefetcher {
 
   /** Replaces what was asked before, through whichever connection. */
   ask({ images }: ImagePrefetches, sink: PullSink): void {
-    const nowMs = this.#options.clock.nowMs();
+    const nowMs = this.#options.clock.monotonicMs();
     const before = new Map(this.#wishes.map((wish) => [wish.asked.id, wish]));
     this.#wishes = images.slice(0, WISHES_MAX).map((asked) => {
       const known = before.get(asked.id);
@@ -96,9 +96,9 @@ export class ImagePrefetcher {
     const states = this.#wishes.map((wish) => ({ wish, state: stateOf(images, wish) }));
     let retryMs = Number.POSITIVE_INFINITY;
     for (const { wish, state } of states) {
-      const isDue = state.kind === "failed" && state.retryAtMs <= clock.nowMs();
+      const isDue = state.kind === "failed" && state.notBeforeMs <= clock.monotonicMs();
       if (state.kind === "unknown" || isDue) images.fetch(wish.asked.image, wish.policy, wish.user);
-      else if (state.kind === "failed") retryMs = Math.min(retryMs, state.retryAtMs - clock.nowMs());
+      else if (state.kind === "failed") retryMs = Math.min(retryMs, state.notBeforeMs - clock.monotonicMs());
     }
     this.#cancel = Number.isFinite(retryMs) ? clock.after(retryMs, () => this.#look()) : undefined;
     if (states.length > 0) this.#tell(states.map(({ wish, state }) => pullOf(wish.asked.id, state)));

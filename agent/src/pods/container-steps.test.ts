@@ -269,6 +269,7 @@ function aView(shape: Shape): PodView {
     faults: new Map(),
     underWay: new Set(shape.underWay),
     nowMs: NOW,
+    monotonicMs: NOW,
   };
 }
 

@@ -45,9 +45,9 @@ export function* keepRunning(
 export function* settle(view: PodView, spec: PodContainer): Generator<Step | Wait, boolean> {
   const memory = memoryOf(view.memory, spec.name);
   const mine = runsOf(view, spec);
-  const undecided = mine.filter((it) => isUndecided(it, view.nowMs));
+  const undecided = mine.filter((it) => isUndecided(it, view.monotonicMs));
   if (undecided.length > 0) {
-    const sinceMs = Math.min(...undecided.map((it) => it.unknownSinceMs ?? view.nowMs));
+    const sinceMs = Math.min(...undecided.map((it) => it.unknownSinceMs ?? view.monotonicMs));
     yield { kind: "wait", untilMs: sinceMs + UNKNOWN_STATE_MAX_MS };
     return true;
   }
@@ -91,7 +91,7 @@ export function* fetchImage(view: PodView, spec: PodContainer): Generator<Step |
     case "fetching":
       return;
     case "failed":
-      if (image.retryAtMs > view.nowMs) return yield { kind: "wait", untilMs: image.retryAtMs };
+      if (image.notBeforeMs > view.monotonicMs) return yield { kind: "wait", untilMs: image.notBeforeMs };
       break;
     case "unknown":
       break;
@@ -135,8 +135,8 @@ function* start(
 ): Generator<Step | Wait> {
   const memory = memoryOf(view.memory, spec.name);
   if (!wantsStart(memory, policyOf(view.pod, spec.name))) return;
-  const dueMs = dueAt(memory, view.nowMs, limits);
-  if (dueMs > view.nowMs) return yield { kind: "wait", untilMs: dueMs };
+  const waitMs = dueAt(memory, view.nowMs, limits) - view.nowMs;
+  if (waitMs > 0) return yield { kind: "wait", untilMs: view.monotonicMs + waitMs };
   if (!hasItsImages(view, spec)) return;
   if (roleOf(view.pod, spec.name) === "main" && view.memory.begun !== "main" && !sidecarsStarted(view))
     return;

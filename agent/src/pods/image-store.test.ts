@@ -58,7 +58,13 @@ for (const [code, reason] of [
     store.fetch("app:1", "IfNotPresent");
     await settled();
     const retryAtMs = clock.ms + 5_000;
-    const expected = { kind: "failed", reason, message: `failed: ${code}`, retryAtMs };
+    const expected = {
+      kind: "failed",
+      reason,
+      message: `failed: ${code}`,
+      retryAtMs,
+      notBeforeMs: retryAtMs,
+    };
     assert.deepEqual(store.state("app:1", "IfNotPresent", 0), expected);
     store.fetch("app:1", "IfNotPresent");
     await settled();

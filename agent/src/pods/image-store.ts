@@ -31,7 +31,7 @@ interface Entry {
   newestProgress?: string;
   progress?: string;
   failures: number;
-  failure?: { readonly reason: ImageFailure; readonly message: string; readonly retryAtMs: number };
+  failure?: Omit<Extract<ImageState, { kind: "failed" }>, "kind">;
 }
 
 // Replicas that start together share one pull of a moving tag.
@@ -103,10 +103,12 @@ export class ImageStore {
     } catch (cause) {
       entry.failures += 1;
       const message = cause instanceof Error ? cause.message : String(cause);
+      const waitMs = backOffMs(entry.failures, backOff);
       entry.failure = {
         reason: reasonOf(cause),
         message,
-        retryAtMs: clock.nowMs() + backOffMs(entry.failures, backOff),
+        retryAtMs: clock.nowMs() + waitMs,
+        notBeforeMs: clock.monotonicMs() + waitMs,
       };
     }
     entry.fetching = false;
@@ -150,7 +152,7 @@ export class ImageStore {
     });
     this.#access.pulled(reference, user.namespace, hasLogin(reference, user));
     entry.present = true;
-    entry.pulledAtMs = clock.nowMs();
+    entry.pulledAtMs = clock.monotonicMs();
   }
 
   #tellProgress(): void {

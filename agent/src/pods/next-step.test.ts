@@ -308,15 +308,22 @@ function aView(shape: Shape): PodView {
     images: new Map([["main", anImage(image, retryAtMs)]]),
     memory: podMemory,
     faults: new Map(
-      fault && [[fault[0], { failures: fault[2] ?? 1, notBeforeMs: fault[1], message: "failed" }]],
+      fault && [
+        [
+          fault[0],
+          { failures: fault[2] ?? 1, notBeforeMs: fault[1], retryAtMs: fault[1], message: "failed" },
+        ],
+      ],
     ),
     nowMs: NOW,
+    monotonicMs: NOW,
   };
 }
 
 function anImage(kind: NonNullable<Shape["image"]>, retryAtMs: number): ImageState {
   if (kind === "fetching") return { kind, pulling: false };
-  if (kind === "failed") return { kind, reason: "ImagePullBackOff", message: "no route", retryAtMs };
+  if (kind === "failed")
+    return { kind, reason: "ImagePullBackOff", message: "no route", retryAtMs, notBeforeMs: retryAtMs };
   return { kind };
 }
 

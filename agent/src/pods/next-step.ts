@@ -22,7 +22,8 @@ export function nextStep(view: PodView, limits: RestartLimits): Decision {
     const key = stepKey(candidate);
     if (view.underWay.has(key)) continue;
     const fault = view.faults.get(key);
-    if (fault === undefined || fault.notBeforeMs <= view.nowMs) return { kind: "step", step: candidate };
+    if (fault === undefined || fault.notBeforeMs <= view.monotonicMs)
+      return { kind: "step", step: candidate };
     waitUntil(fault.notBeforeMs);
   }
   return untilMs === undefined ? { kind: "wait" } : { kind: "wait", untilMs };

@@ -59,7 +59,7 @@ export class PodLoop {
 
   constructor(world: PodWorld, start: PodLoopStart) {
     this.#world = world;
-    this.#sinceMs = world.clock.nowMs();
+    this.#sinceMs = world.clock.monotonicMs();
     this.#pod = start.pod;
     this.#goal = start.goal;
     this.#memory = start.memory;
@@ -125,7 +125,7 @@ export class PodLoop {
   /** What waits for devices need not wait its time out. */
   devicesFreed(): void {
     this.#devicesFreed = true;
-    const notBeforeMs = this.#world.clock.nowMs();
+    const notBeforeMs = this.#world.clock.monotonicMs();
     for (const [key, fault] of this.#faults) {
       if (!fault.forDevices) continue;
       this.#faults.set(key, { ...fault, notBeforeMs });
@@ -168,7 +168,7 @@ export class PodLoop {
 
   #stop(): void {
     this.#goal = "remove";
-    this.#stoppingSinceMs ??= this.#world.clock.nowMs();
+    this.#stoppingSinceMs ??= this.#world.clock.monotonicMs();
     this.#faults.clear();
     this.#goalAbort.abort();
   }
@@ -231,7 +231,7 @@ export class PodLoop {
     if (effect.volumesShown !== undefined) this.#volumesShown = effect.volumesShown;
     if (effect.looked) {
       this.#stale = false;
-      if ((this.#doubtUntilMs ?? 0) <= this.#world.clock.nowMs()) this.#doubtUntilMs = undefined;
+      if ((this.#doubtUntilMs ?? 0) <= this.#world.clock.monotonicMs()) this.#doubtUntilMs = undefined;
     }
     if (effect.durable) await saved;
     this.#faults.delete(stepKey(step));
@@ -248,14 +248,14 @@ export class PodLoop {
     const forDevices = blocked?.cause instanceof DeviceError;
     const waitMs = forDevices && this.#devicesFreed ? 0 : backOffMs(failures, faultBackOff);
     this.#faults.set(key, {
-      ...{ failures, message, notBeforeMs: clock.nowMs() + waitMs },
+      ...{ failures, message, notBeforeMs: clock.monotonicMs() + waitMs, retryAtMs: clock.nowMs() + waitMs },
       ...(blocked && { reason: blocked.reason }),
       ...(forDevices && { forDevices }),
     });
     // A call to the runtime that failed may have had its effect all the same: look before trying again.
     if (error instanceof RuntimeError && step.kind !== "look") {
       this.#stale = true;
-      if (step.kind === "startContainer") this.#doubtUntilMs = clock.nowMs() + LATE_START_MS;
+      if (step.kind === "startContainer") this.#doubtUntilMs = clock.monotonicMs() + LATE_START_MS;
     }
     events.stepped(this.#pod.uid, step, clock.monotonicMs() - beganMs, error);
   }
@@ -276,6 +276,7 @@ export class PodLoop {
       faults: this.#faults,
       underWay: this.#errands.underWay,
       nowMs: this.#world.clock.nowMs(),
+      monotonicMs: this.#world.clock.monotonicMs(),
     };
   }
 
@@ -320,7 +321,7 @@ export class PodLoop {
       const cancel =
         untilMs === undefined
           ? undefined
-          : clock.after(Math.min(WAIT_MAX_MS, Math.max(0, untilMs - clock.nowMs())), wake);
+          : clock.after(Math.min(WAIT_MAX_MS, Math.max(0, untilMs - clock.monotonicMs())), wake);
     });
   }
 }

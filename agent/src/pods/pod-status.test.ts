@@ -109,7 +109,7 @@ test("a start that failed shows its error, not a crash", () => {
 });
 
 test("what fails of the host holds the pod up, and says so", () => {
-  const fault = { failures: 1, notBeforeMs: NOW + 1, message: "no address is left" };
+  const fault = { failures: 1, notBeforeMs: NOW + 1, retryAtMs: NOW + 1, message: "no address is left" };
   const status = podStatus(aView({ faults: new Map([["attachSandbox", fault]]) }));
   assert.deepEqual([status.reason, status.message], ["NetworkSetupFailed", "no address is left"]);
 });
@@ -217,6 +217,7 @@ test("something that is missing is told as what is waited for", () => {
   const fault = {
     failures: 1,
     notBeforeMs: NOW + 9,
+    retryAtMs: NOW + 9,
     message: "secret db doesn't exist",
     reason: "CreateContainerConfigError",
   } as const;
@@ -323,6 +324,7 @@ function aView(shape: Shape): PodView {
     },
     faults: shape.faults ?? new Map(),
     nowMs: NOW,
+    monotonicMs: NOW,
   };
 }
 

@@ -163,8 +163,8 @@ function containerState(
   }
   const fault = view.faults.get(`startContainer/${spec.name}`);
   if (fault !== undefined) {
-    const { message, reason = "CreateError", notBeforeMs } = fault;
-    return { kind: "waiting", reason, message, retryAtMs: notBeforeMs };
+    const { message, reason = "CreateError", retryAtMs } = fault;
+    return { kind: "waiting", reason, message, retryAtMs };
   }
   const image = waitingForImage(view, spec);
   if (image !== undefined) return image;

@@ -15,12 +15,12 @@ import { allContainers, initContainersOf, mainOf, policyOf, sidecarsOf } from ".
 export interface PodView {
   readonly pod: Pod;
   readonly goal: "run" | "remove";
-  /** Set once the goal is "remove". */
+  /** Set once the goal is "remove"; monotonic clock. */
   readonly stoppingSinceMs?: number;
   readonly containers: readonly ObservedContainer[];
   /** The runtime's list is in doubt: a call was cut off, its outcome is not known. */
   readonly stale: boolean;
-  /** Set while a start that was cut off may still have its effect: when that is ruled out. */
+  /** Set while a start that was cut off may still have its effect: when that is ruled out, by the monotonic clock. */
   readonly doubtUntilMs?: number;
   /** The kernel's rules are known to be the memory's ports. */
   readonly published: boolean;
@@ -35,7 +35,10 @@ export interface PodView {
   readonly faults: ReadonlyMap<string, Fault>;
   /** Keys of errands that go on. */
   readonly underWay: ReadonlySet<string>;
+  /** Wall clock: for times that are written down or shown. */
   readonly nowMs: number;
+  /** Monotonic clock: for waits and for how long something has lasted. */
+  readonly monotonicMs: number;
 }
 
 // A shim that is starting up or shutting down shows no state for a moment; one that still has none after this is gone.
@@ -45,8 +48,8 @@ export function isLive(it: ObservedContainer): boolean {
   return it.state === "running" || it.state === "paused";
 }
 
-export function isUndecided(it: ObservedContainer, nowMs: number): boolean {
-  return it.state === "unknown" && nowMs - (it.unknownSinceMs ?? nowMs) < UNKNOWN_STATE_MAX_MS;
+export function isUndecided(it: ObservedContainer, monotonicMs: number): boolean {
+  return it.state === "unknown" && monotonicMs - (it.unknownSinceMs ?? monotonicMs) < UNKNOWN_STATE_MAX_MS;
 }
 
 export function belongs(it: ObservedContainer, pod: Pod): boolean {

@@ -189,7 +189,7 @@ export interface ObservedContainer {
   readonly attempt: number;
   readonly specHash: string;
   readonly state: RuntimeContainer["state"];
-  /** Since when the runtime has not known its state. */
+  /** Since when the runtime has not known its state; monotonic clock. */
   readonly unknownSinceMs?: number;
   readonly startedAtMs?: number;
   readonly finishedAtMs?: number;
@@ -207,7 +207,10 @@ export type ImageState =
       readonly kind: "failed";
       readonly reason: ImageFailure;
       readonly message: string;
+      /** Wall clock, to be shown. */
       readonly retryAtMs: number;
+      /** Monotonic clock: not tried again before. */
+      readonly notBeforeMs: number;
     };
 
 /** The last three don't get better by waiting alone. */
@@ -216,7 +219,10 @@ export type ImageFailure = "ImagePullBackOff" | "ErrImageNotFound" | "ErrImageDe
 /** A step that failed and is not tried again before its time. */
 export interface Fault {
   readonly failures: number;
+  /** Monotonic clock. */
   readonly notBeforeMs: number;
+  /** The same by the wall clock, to be shown. */
+  readonly retryAtMs: number;
   readonly message: string;
   /** What the pod waits for, if it isn't the host that failed. */
   readonly reason?: StartBlock;

@@ -218,7 +218,7 @@ export class RuntimeObserver {
       ...seen,
       ...this.#earlyExits.get(container.id),
       ...(seen.state === "unknown"
-        ? { unknownSinceMs: known?.observed.unknownSinceMs ?? this.#options.clock.nowMs() }
+        ? { unknownSinceMs: known?.observed.unknownSinceMs ?? this.#options.clock.monotonicMs() }
         : {}),
     };
     this.#earlyExits.delete(container.id);

@@ -11,13 +11,13 @@ export function* toRemove(view: PodView): Generator<Step | Wait> {
   // A start that was cut off may have had its effect only after the rest was gone.
   if (view.memory.removed && view.containers.length === 0) return;
   if (view.stale) return yield { kind: "look" };
-  const live = view.containers.filter((it) => isLive(it) || isUndecided(it, view.nowMs));
+  const live = view.containers.filter((it) => isLive(it) || isUndecided(it, view.monotonicMs));
   if (live.length > 0) return yield* stopInOrder(view, live);
   if (view.containers.length > 0) return yield* sweep(view.containers);
   const { doubtUntilMs } = view;
   // What a container uses must not be taken away just before it turns up.
   if (doubtUntilMs !== undefined) {
-    return yield doubtUntilMs > view.nowMs ? { kind: "wait", untilMs: doubtUntilMs } : { kind: "look" };
+    return yield doubtUntilMs > view.monotonicMs ? { kind: "wait", untilMs: doubtUntilMs } : { kind: "look" };
   }
   yield { kind: "cleanUp" };
 }
@@ -30,7 +30,8 @@ export function* stopInOrder(view: PodView, live: readonly ObservedContainer[]):
   if (stubborn.length === batch.length) return yield* sweep(stubborn);
   // What a sidecar gets even when the main container has used up the grace period.
   const leastMs = first.length > 0 ? 0 : GRACE_LEAST_MS;
-  const usedMs = first.length > 0 ? 0 : Math.max(0, view.nowMs - (view.stoppingSinceMs ?? view.nowMs));
+  const usedMs =
+    first.length > 0 ? 0 : Math.max(0, view.monotonicMs - (view.stoppingSinceMs ?? view.monotonicMs));
   for (const it of batch) {
     if (stubborn.includes(it)) continue;
     yield stop(view, it, { graceMs: Math.max(leastMs, view.pod.graceMs - usedMs) });

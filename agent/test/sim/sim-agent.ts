@@ -129,6 +129,6 @@ export class SimAgent {
   }
 
   #note(line: string): void {
-    this.trace.push(`${this.#host.clock.nowMs() % 100_000_000} ${line}`);
+    this.trace.push(`${this.#host.clock.monotonicMs() % 100_000_000} ${line}`);
   }
 }

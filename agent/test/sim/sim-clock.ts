@@ -8,12 +8,19 @@ interface Timer {
 
 /** A clock that stands still until it is told to go on; between two timers all that can happen has happened. */
 export class SimClock implements Clock {
-  #nowMs = Date.UTC(2030, 0, 1);
+  #nowMs = 1_000_000;
+  /** Far from the monotonic clock, so that mixing the two up shows. */
+  #wallOffsetMs = Date.UTC(2030, 0, 1);
   #order = 0;
   readonly #timers = new Set<Timer>();
 
   nowMs(): number {
-    return this.#nowMs;
+    return this.#nowMs + this.#wallOffsetMs;
+  }
+
+  /** Someone sets the wall clock: timers and the monotonic clock take no notice. */
+  setWallBy(byMs: number): void {
+    this.#wallOffsetMs += byMs;
   }
 
   monotonicMs(): number {

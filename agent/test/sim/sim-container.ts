@@ -8,8 +8,8 @@ export interface SimContainer {
   exitCode: number;
   readonly startedAtMs: number;
   finishedAtMs: number;
-  /** What its probes find. */
-  readonly warmUpMs: number;
+  /** From when on its probes find it up; monotonic clock. */
+  readonly warmAtMs: number;
   unready: boolean;
   broken: boolean;
   /** Its startup probe has been told once that it is up. */

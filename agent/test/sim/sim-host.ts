@@ -84,7 +84,8 @@ export class SimHost {
     const id = `c${this.next()}`;
     const fails = this.calls.chance(this.calls.faults.startFails);
     const made = aContainer(id, spec, fails ? "created" : "running", this.clock.nowMs());
-    this.containers.set(id, { ...made, warmUpMs: this.calls.random() * WARM_UP_MAX_MS });
+    const warmAtMs = this.clock.monotonicMs() + this.calls.random() * WARM_UP_MAX_MS;
+    this.containers.set(id, { ...made, warmAtMs });
     if (fails) throw new RuntimeError("START_FAILED", "no such file", { retryable: false });
     const container = this.containers.get(id) ?? made;
     this.witness?.started(container);
@@ -140,7 +141,7 @@ function aContainer(
     exitCode: 0,
     startedAtMs,
     finishedAtMs: 0,
-    warmUpMs: 0,
+    warmAtMs: 0,
     unready: false,
     broken: false,
     isUp: false,

@@ -57,7 +57,7 @@ async function answer(
   if (container.state !== "running") return 137;
   if (isHook) return endHook(host, container, word);
   const passes = {
-    startup: clock.nowMs() - container.startedAtMs >= container.warmUpMs,
+    startup: clock.monotonicMs() >= container.warmAtMs,
     ready: !container.unready,
     live: !container.broken,
   }[word];
@@ -72,7 +72,7 @@ function endHook({ calls, clock, witness }: SimHost, container: SimContainer, wo
   if (calls.chance(calls.faults.hookFails)) return 1;
   if (word === "pre_stop") return 0;
   container.postStart = "done";
-  container.postStartEndedAtMs = clock.nowMs();
+  container.postStartEndedAtMs = clock.monotonicMs();
   witness?.answered(container);
   return 0;
 }

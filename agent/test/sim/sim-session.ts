@@ -29,7 +29,7 @@ export function openSession(host: SimHost): SimSession {
     files: simFiles(host, line),
     cut: () => {
       line.cut = true;
-      const nowMs = host.clock.nowMs();
+      const nowMs = host.clock.monotonicMs();
       for (const it of host.running()) {
         // That it was done may not have been written down.
         if (it.postStart === "done" && nowMs - it.postStartEndedAtMs < HOOK_UNWRITTEN_MS) it.excused = true;
