@@ -46,6 +46,27 @@ describe("jobs", () => {
     ]);
   });
 
+  test("of a schedule are listed with their last and next time, and whether they are suspended", async () => {
+    const cronJob = {
+      schedule: "0 3 * * *",
+      timezone: "UTC",
+      suspended: true,
+      active: ["nightly-2"],
+      lastScheduledAt: ago(3600),
+      lastSuccessfulAt: ago(7200),
+      nextAt: { seconds: 1_893_456_000n, nanos: 0 },
+    };
+    fake.answers.listResources = () => ({
+      resources: [{ ...aResource(), kind: "cron_job", name: "nightly", cronJob }],
+    });
+    const { stdout } = await forage("get cron_job");
+    assert.deepEqual(stdout.split("\n"), [
+      "NAME     SCHEDULE         SUSPENDED  ACTIVE  LAST  LAST SUCCESS  NEXT                   AGE",
+      "nightly  0 3 * * * (UTC)  yes             1    1h            2h  2030-01-01T00:00:00Z  2h2m",
+      "",
+    ]);
+  });
+
   test("are described with their last failure", async () => {
     const lastFailure = {
       pod: "migrate-x",

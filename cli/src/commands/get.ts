@@ -6,6 +6,7 @@ import { type Context, contextOf, printListing, withCoordinator } from "../conte
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { endpointAddress, endpointColumns } from "../view/endpoints.ts";
+import { cronJobColumns } from "../view/jobs.ts";
 import { parseKind, RESOURCE_KINDS } from "../view/kinds.ts";
 import { OBJECT_KINDS, type ObjectKind, objectWords, parseObjectKind } from "../view/object-kinds.ts";
 import { podColumns } from "../view/pods.ts";
@@ -170,8 +171,11 @@ async function listResources(
   if (name !== undefined && rows.length === 0) {
     throw notFound(kind ?? "resource", name, namespace, ofKind);
   }
+  const nowMs = context.world.nowMs();
+  const withNamespace = namespace === "";
   printListing(context, {
-    columns: resourceColumns({ nowMs: context.world.nowMs(), withNamespace: namespace === "" }),
+    columns:
+      kind === "cron_job" ? cronJobColumns(nowMs, withNamespace) : resourceColumns({ nowMs, withNamespace }),
     rows,
     json: Resource.toJSON,
     name: (resource) => `${resource.kind}/${resource.name}`,

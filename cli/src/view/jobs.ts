@@ -27,6 +27,31 @@ export function jobColumns(nowMs: number, withNamespace: boolean): Column<Resour
   ];
 }
 
+/** Of resources of the kind cron_job. */
+export function cronJobColumns(nowMs: number, withNamespace: boolean): Column<Resource>[] {
+  const namespace: Column<Resource> = { title: "NAMESPACE", value: (resource) => resource.namespace };
+  return [
+    ...(withNamespace ? [namespace] : []),
+    { title: "NAME", value: ({ name }) => name },
+    { title: "SCHEDULE", value: scheduleText },
+    { title: "SUSPENDED", value: ({ cronJob }) => (cronJob?.suspended ? "yes" : "no") },
+    { title: "ACTIVE", value: ({ cronJob }) => String(cronJob?.active.length ?? 0), alignRight: true },
+    { title: "LAST", value: ({ cronJob }) => age(cronJob?.lastScheduledAt, nowMs), alignRight: true },
+    {
+      title: "LAST SUCCESS",
+      value: ({ cronJob }) => age(cronJob?.lastSuccessfulAt, nowMs),
+      alignRight: true,
+    },
+    { title: "NEXT", value: ({ cronJob }) => dateTime(cronJob?.nextAt) },
+    { title: "AGE", value: ({ createdAt }) => age(createdAt, nowMs), alignRight: true },
+  ];
+}
+
+function scheduleText({ cronJob }: Resource): string {
+  if (cronJob === undefined) return "";
+  return cronJob.timezone === "" ? cronJob.schedule : `${cronJob.schedule} (${cronJob.timezone})`;
+}
+
 export function jobStatus({ job, deleting }: Resource): string {
   if (deleting) return "deleting";
   if (job?.startedAt === undefined) return "Waiting";

@@ -1,5 +1,7 @@
 import { AttemptState } from "@forage/proto/forage/store/v1/store";
 import type { Explanation } from "@forage/scheduler";
+import { cronInput } from "../control/cron/cron-input.ts";
+import { type CronRun, isActive } from "../control/cron/plan.ts";
 import { waitsFor } from "../control/depends/waits-for.ts";
 import { isUnderWay, lookAtDrain } from "../control/drain/drain-look.ts";
 import type { UnplacedPod } from "../control/placement/unplaced.ts";
@@ -7,9 +9,11 @@ import { isReady } from "../control/workload/readiness.ts";
 import type { RolloutView } from "../control/workload/rollout-view.ts";
 import { isHeld } from "../model/depends-on.ts";
 import { scaleKey, workloadStatusKey } from "../model/keys.ts";
+import { toEpochMs } from "../model/timestamp.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { NodeEntry, PodEntry, ResourceEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
+import type { CronJobInput } from "./cron-job.ts";
 import type { NodeInput } from "./node.ts";
 import { type PodInput, podCauses } from "./pod.ts";
 import type { PodCauses, RolloutFacts, WorkloadInput } from "./workload.ts";
@@ -33,6 +37,33 @@ export function podInput(pod: PodEntry, { state, unplaced, explainPlacement, now
     rejections: explanation?.rejections.map(({ node, message }) => `${node}: ${message}`) ?? [],
     nearest: explanation?.nearest ?? "",
     nowMs,
+  };
+}
+
+/** Undefined: the resource is no cron job. */
+export function cronJobInput(
+  { record }: ResourceEntry,
+  { state, nowMs }: LookOptions,
+): CronJobInput | undefined {
+  const { namespace, kind, name, deleting } = record;
+  const { cron, runs, schedule } = cronInput(workloadKey(namespace, kind, name), nowMs, state);
+  if (cron === undefined) return undefined;
+  const finishedMs = (run: CronRun): number => toEpochMs(run.status?.finishedAt) ?? 0;
+  const ended = runs
+    .filter(({ status }) => (status?.condition ?? "") !== "")
+    .sort((a, b) => finishedMs(b) - finishedMs(a));
+  return {
+    namespace,
+    name,
+    deleting,
+    suspended: cron.suspended,
+    nextMs: schedule?.next(nowMs),
+    active: runs.filter(isActive).map(({ entry }) => entry.record.name),
+    ended: ended.map(({ entry, status }) => ({
+      name: entry.record.name,
+      failed: status?.condition === "Failed",
+      message: status?.message ?? "",
+    })),
   };
 }
 

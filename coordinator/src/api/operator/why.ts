@@ -7,7 +7,8 @@ import { newestEvents } from "../../events/query.ts";
 import { hint } from "../../model/hint.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { type Cause, cause, type Explained } from "../../why/cause.ts";
-import { type LookOptions, nodeInput, podInput, workloadInput } from "../../why/look.ts";
+import { explainCronJob } from "../../why/cron-job.ts";
+import { cronJobInput, type LookOptions, nodeInput, podInput, workloadInput } from "../../why/look.ts";
 import { explainNode } from "../../why/node.ts";
 import { explainPod } from "../../why/pod.ts";
 import { explainRoute, routeCauses } from "../../why/route.ts";
@@ -56,6 +57,8 @@ function explain(
   const entry = state.resource(resourceKey(namespace, kind, name));
   if (entry === undefined)
     throw new CoordinatorError("NOT_FOUND", `namespace "${namespace}" has no ${kind}/${name}`);
+  const cronJob = cronJobInput(entry, look);
+  if (cronJob !== undefined) return explainCronJob(cronJob);
   const spec = entry.record.resource?.spec;
   const route = look.gateways.statusOf(kind, namespace, name);
   if (spec?.$case === "route") return explainRoute(name, namespace, route);

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { type CronJobInput, type EndedRun, explainCronJob } from "./cron-job.ts";
+
+test("a cron job whose newest run succeeded is healthy, whatever failed before", () => {
+  const { healthy, summary } = explainCronJob(aCronJob({ ended: [succeeded("b"), failed("a")] }));
+  assert.equal(healthy, true);
+  assert.equal(summary, "cron_job/nightly is as it should be; next run at 2030-01-01T00:00:00.000Z");
+});
+
+test("a cron job whose every run fails is not healthy, and its newest run is named", () => {
+  const { healthy, causes } = explainCronJob(aCronJob({ ended: [failed("c"), failed("b"), failed("a")] }));
+  assert.equal(healthy, false);
+  assert.equal(causes[0]?.message, "its last 3 runs failed, the newest, c: c exited with code 1");
+  assert.match(causes[0]?.advice ?? "", /^forage why job\/c --namespace shop/);
+});
+
+test("failures after the newest success count", () => {
+  const { causes } = explainCronJob(aCronJob({ ended: [failed("c"), succeeded("b"), failed("a")] }));
+  assert.match(causes[0]?.message ?? "", /^its last run failed, the newest, c/);
+});
+
+test("a suspended cron job is not healthy", () => {
+  const { healthy, causes, summary } = explainCronJob(aCronJob({ suspended: true, nextMs: undefined }));
+  assert.equal(healthy, false);
+  assert.deepEqual(
+    causes.map(({ reason }) => reason),
+    ["Suspended"],
+  );
+  assert.doesNotMatch(summary, /next run|never due/);
+});
+
+test("a cron job that has not run yet is healthy", () => {
+  assert.equal(explainCronJob(aCronJob({ active: ["a"] })).healthy, true);
+});
+
+function aCronJob(parts: Partial<CronJobInput>): CronJobInput {
+  return {
+    namespace: "shop",
+    name: "nightly",
+    deleting: false,
+    suspended: false,
+    nextMs: Date.UTC(2030, 0, 1),
+    active: [],
+    ended: [],
+    ...parts,
+  };
+}
+
+function failed(name: string): EndedRun {
+  return { name, failed: true, message: `${name} exited with code 1` };
+}
+
+function succeeded(name: string): EndedRun {
+  return { name, failed: false, message: "" };
+}
