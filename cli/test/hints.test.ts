@@ -31,7 +31,7 @@ const prose = /^forage (secret key|journal (key|pod)|for [a-z]+:|offers)/;
 
 /** Commands that are about the whole cluster, or about this machine. */
 const withoutNamespace =
-  /^forage (node|token|certificate|rebalance|version|completion|help|why node|rollout status <\w+>)/;
+  /^forage (node|namespace|token|certificate|rebalance|version|completion|help|why node|rollout status <\w+>)/;
 
 function hintsOf(path: string): Hint[] {
   const text = withoutComments(readFileSync(join(root, path), "utf8")).replaceAll(/\$\{([^{}]*)\}/g, "<$1>");
@@ -50,10 +50,12 @@ function withoutComments(text: string): string {
 
 /** The line with each of these in place of its expressions. */
 function readings(line: string): string[][] {
-  const names = ["container_service/x", "x", "job/x", "node/x", "1"];
+  const names = ["container_service/x", "x", "job/x", "node/x", "1", "pods"];
   const text = line
     .replace(/ > .*/, "")
     .replaceAll("KIND/NAME", "container_service/x")
+    .replaceAll("<flag>", "--privileged")
+    .replaceAll("LIMIT", "3")
     .replaceAll(/<workload\.kind>\/<[\w.]+>/g, "container_service/x");
   return names.map((name) =>
     text

@@ -81,7 +81,7 @@ async function createApiToken(
   };
   if (request.neverExpires)
     context.world.stderr.write(
-      "warning: this token never expires: whoever gets hold of it can use it until `forage token revoke` ends it\n",
+      "warning: this token never expires: whoever gets hold of it can use it until `forage token revoke ID` ends it\n",
     );
   const response = await withCoordinator(context, (coordinator) =>
     coordinator.call(operator.createApiToken, request),

@@ -21,7 +21,7 @@ export const tokenLs = defineCommand({
       rows: tokens,
       json: ApiToken.toJSON,
       name: ({ id }) => `token/${id}`,
-      none: "there are no API tokens: forage token create --role ROLE makes one",
+      none: "there are no API tokens: `forage token create --role viewer` makes one",
     });
     return EXIT.ok;
   },

@@ -213,7 +213,7 @@ function refuse(field: Field, policy: EffectivePolicy, what: string, flag?: stri
   const help =
     flag === undefined
       ? "leave it out"
-      : `leave it out, or have an admin allow it (\`forage namespace policy set ${namespace} … ${flag}\`)`;
+      : `leave it out, or have an admin allow it: \`forage namespace policy set ${namespace} ${flag}\`, with the flags of what it allows already`;
   field.invalid(
     `the policy of namespace ${quote(namespace)}${whose} (profile ${profile}) doesn't allow ${what}: ${help}`,
   );

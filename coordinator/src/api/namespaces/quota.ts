@@ -128,5 +128,5 @@ export function exceeded(
   limit: number,
 ): string {
   const text = (amount: number): string => limitText(name, amount);
-  return `exceeds the quota of ${whose} for ${name}: ${text(used)} in use, ${text(wanted)} with this request, at most ${text(limit)}: ask for less, remove what isn't used, or have an admin raise it (\`forage namespace quota set\`)`;
+  return `exceeds the quota of ${whose} for ${name}: ${text(used)} in use, ${text(wanted)} with this request, at most ${text(limit)}: ask for less, remove what isn't used, or have an admin raise it (\`forage namespace quota set NAMESPACE --${name} LIMIT\`)`;
 }
