@@ -15,6 +15,7 @@ import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
 import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
 import { Directory } from "./destination/directory.ts";
 import { readyEndpointCount } from "./destination/endpoints.ts";
+import { serviceTrouble } from "./destination/service-trouble.ts";
 import type { EventLimits } from "./events/limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
@@ -210,6 +211,10 @@ function controlOptions(
     rebalance: rebalanceSchedule(config),
     addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
+    serviceTrouble: (namespace, service) => {
+      const found = serviceTrouble(state, namespace, service);
+      return found === undefined ? "" : `${found.reason}: ${found.message}`;
+    },
     routeTrouble: (kind, namespace, name) =>
       troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
   };

@@ -34,6 +34,8 @@ test(
     for (let next = await events.next(); !next.done; next = await events.next())
       rest.push(describeEvent(next.value));
     assert.ok(rest.includes("container_service/web SUCCEEDED 2/2 ready"), rest.join("\n"));
+    assert.ok(rest.includes("service/web SUCCEEDED 2 endpoints ready"), rest.join("\n"));
+    assert.ok(!rest.some((line) => /service\/web SUCCEEDED [01] endpoint/.test(line)), rest.join("\n"));
     assert.ok(rest.includes("container_service/api SUCCEEDED 2/2 ready"), rest.join("\n"));
   },
 );

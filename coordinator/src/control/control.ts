@@ -54,6 +54,8 @@ export interface ControlOptions {
   /** What services' addresses are taken from. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
+  /** Why the service can have no endpoints; empty: nothing is wrong with it. */
+  readonly serviceTrouble?: (namespace: string, service: string) => string;
   /** Receives the steps of workloads. Default: the log. */
   readonly steps?: StepSink;
   /** Whether cron jobs start runs. Default: true. */

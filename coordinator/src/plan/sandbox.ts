@@ -18,7 +18,15 @@ export interface SandboxOptions {
   /** Of the controllers; what a copy of the coordinator's has instead is left out. */
   readonly control: Omit<
     ControlOptions,
-    "store" | "state" | "clock" | "log" | "events" | "metrics" | "readyEndpoints" | "routeTrouble"
+    | "store"
+    | "state"
+    | "clock"
+    | "log"
+    | "events"
+    | "metrics"
+    | "readyEndpoints"
+    | "serviceTrouble"
+    | "routeTrouble"
   >;
   /** Lets everything run that can run, and others that wait for their turn. */
   readonly turn: () => Promise<void>;

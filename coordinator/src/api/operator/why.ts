@@ -1,6 +1,7 @@
 import type { WhyRequest, WhyResponse } from "@forage/proto/forage/operator/v1/operator";
 import type { Clock } from "../../control/clock.ts";
 import { readyEndpointCount } from "../../destination/endpoints.ts";
+import { serviceTrouble } from "../../destination/service-trouble.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventLog } from "../../events/event-log.ts";
 import { newestEvents } from "../../events/query.ts";
@@ -64,6 +65,11 @@ function explain(
   if (spec?.$case === "route") return explainRoute(name, namespace, route);
   if (spec?.$case !== "service") return explainWorkload(workloadInput(entry, look));
   const causes = route === undefined ? [] : routeCauses(namespace, route);
+  const trouble = serviceTrouble(state, namespace, name);
+  if (trouble !== undefined) {
+    const summary = `service/${name} can not serve: ${trouble.message}`;
+    return { summary, healthy: false, causes: [cause(trouble.reason, trouble.message), ...causes] };
+  }
   return explainService(
     namespace,
     name,

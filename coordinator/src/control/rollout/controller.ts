@@ -6,7 +6,7 @@ import { encodeRecord } from "../../model/codec.ts";
 import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import { workloadKey } from "../../model/workload.ts";
-import type { Change, PodEntry, RolloutEntry } from "../../state/entries.ts";
+import type { Change, PodEntry, ResourceEntry, RolloutEntry } from "../../state/entries.ts";
 import { compareRollouts } from "../../state/rollout-order.ts";
 import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
@@ -34,6 +34,8 @@ export interface RolloutControllerOptions {
   readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
   readonly readyEndpoints: (namespace: string, service: string) => number;
+  /** Why the service can have no endpoints; empty: nothing is wrong with it. */
+  readonly serviceTrouble?: (namespace: string, service: string) => string;
   /** What is wrong with a route or a service's inline route; empty: nothing. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
@@ -184,31 +186,42 @@ export class RolloutController {
     return restMsOf(pods.reduce((sum, count) => sum + count, 0));
   }
 
+  /** Services come last: how far they are depends on their targets. */
   #look(rollout: RolloutEntry): Look[] {
-    const { state, unplaced, limits, clock, readyEndpoints, routeTrouble } = this.#options;
-    const { namespace, createdAt, resources } = rollout.record;
-    return resources.map((target) => {
-      const resource = state.resource(resourceKey(namespace, target.kind, target.name));
-      const key = workloadKey(namespace, target.kind, target.name);
-      const input: ProgressInput = {
-        target,
-        rolloutId: rollout.id,
-        newer: this.#newer(rollout, target),
-        startedMs: toEpochMs(createdAt) ?? 0,
-        resource,
-        job: jobProgressInput(resource, state),
-        waitsFor: resource === undefined ? [] : heldBy(resource, state),
-        pods: state.podsOfWorkload(key),
-        rollout: target.kind === "container_service" ? this.rolloutView(key) : undefined,
-        unplaced: (uid) => unplaced.get(uid),
-        isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
-        readyEndpoints: target.kind === "service" ? readyEndpoints(namespace, target.name) : 0,
-        routeTrouble: routeTrouble?.(target.kind, namespace, target.name) ?? "",
-        nowMs: clock.nowMs(),
-        limits,
-      };
-      return { input, progress: progressOf(input) };
-    });
+    const { resources } = rollout.record;
+    const looks = new Map<RolloutResource, Look>();
+    for (const target of resources)
+      if (target.kind !== "service") looks.set(target, this.#lookAt(rollout, target));
+    const known = [...looks.values()].map(({ progress }) => progress);
+    return resources.map((target) => looks.get(target) ?? this.#lookAt(rollout, target, known));
+  }
+
+  #lookAt(rollout: RolloutEntry, target: RolloutResource, known: readonly ResourceProgress[] = []): Look {
+    const { state, unplaced, limits, clock, readyEndpoints, serviceTrouble, routeTrouble } = this.#options;
+    const { namespace, createdAt } = rollout.record;
+    const isService = target.kind === "service";
+    const resource = state.resource(resourceKey(namespace, target.kind, target.name));
+    const key = workloadKey(namespace, target.kind, target.name);
+    const input: ProgressInput = {
+      target,
+      rolloutId: rollout.id,
+      newer: this.#newer(rollout, target),
+      startedMs: toEpochMs(createdAt) ?? 0,
+      resource,
+      job: jobProgressInput(resource, state),
+      waitsFor: resource === undefined ? [] : heldBy(resource, state),
+      pods: state.podsOfWorkload(key),
+      rollout: target.kind === "container_service" ? this.rolloutView(key) : undefined,
+      unplaced: (uid) => unplaced.get(uid),
+      isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
+      readyEndpoints: isService ? readyEndpoints(namespace, target.name) : 0,
+      serviceTrouble: isService ? (serviceTrouble?.(namespace, target.name) ?? "") : "",
+      targetProgress: isService ? known.find((it) => isTargetOf(resource, it)) : undefined,
+      routeTrouble: routeTrouble?.(target.kind, namespace, target.name) ?? "",
+      nowMs: clock.nowMs(),
+      limits,
+    };
+    return { input, progress: progressOf(input) };
   }
 
   #newer({ record }: RolloutEntry, { kind, name }: RolloutResource): string | undefined {
@@ -270,6 +283,12 @@ export class RolloutController {
 interface Look {
   readonly input: ProgressInput;
   readonly progress: ResourceProgress;
+}
+
+function isTargetOf(service: ResourceEntry | undefined, { kind, name, action }: ResourceProgress): boolean {
+  const spec = service?.record.resource?.spec;
+  const target = spec?.$case === "service" ? spec.value.target : undefined;
+  return kind === "container_service" && action !== "remove" && name === target;
 }
 
 /** An end counts once it is written down: until then it may turn out otherwise. */

@@ -35,6 +35,10 @@ export interface ProgressInput {
   readonly rollout?: RolloutView | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
+  /** Of a service: why it can have no endpoints; empty: nothing is wrong with it. */
+  readonly serviceTrouble?: string;
+  /** Of a service whose target is part of the same rollout: how far that is. */
+  readonly targetProgress?: ResourceProgress | undefined;
   /** What is wrong with the route, or the service's inline route; empty: nothing. */
   readonly routeTrouble?: string;
   readonly nowMs: number;

@@ -11,7 +11,7 @@ import { aPod, aServiceEntry, aWorkloadEntry, type PodFields } from "../../../te
 import type { PodEntry } from "../../state/entries.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 import { nextLookMs, progressOf } from "./progress.ts";
-import type { ProgressInput } from "./progress-input.ts";
+import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
 const entry = aWorkloadEntry();
 const hash = entry.workload?.templateHash ?? "";
@@ -164,6 +164,31 @@ describe("how far other resources have come", () => {
   const removal = { action: "remove" };
   for (const [what, fields, expected] of [
     ["a service has no endpoints", { resource: aServiceEntry() }, "SUCCEEDED 0 endpoints ready"],
+    [
+      "a service whose target doesn't exist",
+      { resource: aServiceEntry(), serviceTrouble: "TargetNotFound: there is no container_service/web" },
+      "SUCCEEDED 0 endpoints ready: TargetNotFound: there is no container_service/web",
+    ],
+    [
+      "a service whose target's pods still start",
+      { resource: aServiceEntry(), readyEndpoints: 1, targetProgress: behind(RolloutStatus.IN_PROGRESS) },
+      "IN_PROGRESS 1 endpoint ready; waits for container_service/web",
+    ],
+    [
+      "a service whose target is through",
+      { resource: aServiceEntry(), readyEndpoints: 2, targetProgress: behind(RolloutStatus.SUCCEEDED) },
+      "SUCCEEDED 2 endpoints ready",
+    ],
+    [
+      "a service whose target failed",
+      { resource: aServiceEntry(), targetProgress: behind(RolloutStatus.FAILED) },
+      "FAILED CRASH 0 endpoints ready: container_service/web failed",
+    ],
+    [
+      "a service whose target failed, and which older pods serve",
+      { resource: aServiceEntry(), readyEndpoints: 2, targetProgress: behind(RolloutStatus.FAILED) },
+      "SUCCEEDED 2 endpoints ready",
+    ],
     ["a service has one", { resource: aServiceEntry(), readyEndpoints: 1 }, "SUCCEEDED 1 endpoint ready"],
     ["a removed one is gone", { resource: undefined, target: removal }, "SUCCEEDED removed"],
     [
@@ -260,4 +285,9 @@ function wordOf(words: Readonly<Record<string, number>>, value: number): string 
 
 function pod(name: string, fields: PodFields = {}): PodEntry {
   return aPod({ name, hash, ...fields });
+}
+
+function behind(status: RolloutStatus): ResourceProgress {
+  const reason = status === RolloutStatus.FAILED ? RolloutReason.CRASH : RolloutReason.UNSPECIFIED;
+  return { kind: "container_service", name: "web", action: "update", status, message: "", reason };
 }

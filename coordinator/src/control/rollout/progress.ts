@@ -164,6 +164,12 @@ function serviceProgress(input: ProgressInput): ResourceProgress {
   const { readyEndpoints, target, routeTrouble = "" } = input;
   if (target.kind === "route") return done(input, routeTrouble === "" ? "accepted" : routeTrouble);
   const endpoints = readyEndpoints === 1 ? "1 endpoint ready" : `${readyEndpoints} endpoints ready`;
+  const { serviceTrouble = "", targetProgress: behind } = input;
+  if (serviceTrouble !== "") return done(input, `${endpoints}: ${serviceTrouble}`);
+  if (behind !== undefined && !isTerminal(behind.status))
+    return at(input, RolloutStatus.IN_PROGRESS, `${endpoints}; waits for ${behind.kind}/${behind.name}`);
+  if (behind?.status === RolloutStatus.FAILED && readyEndpoints === 0)
+    return failed(input, `${endpoints}: ${behind.kind}/${behind.name} failed`, behind.reason);
   return done(input, routeTrouble === "" ? endpoints : `${endpoints}; its route: ${routeTrouble}`);
 }
 
