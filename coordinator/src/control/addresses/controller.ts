@@ -1,26 +1,21 @@
-import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
+import { type ResourceRecord, ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../../events/event.ts";
 import { batches, type Piece } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { serviceAddressKey } from "../../model/keys.ts";
-import type { Change } from "../../state/entries.ts";
+import type { Change, NodeEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
+import { ObjectFaults } from "../object-faults.ts";
 import { announcingNodes, concernsAnnouncing, hostAddresses } from "./announcing-nodes.ts";
-import type { IpRange } from "./ip-range.ts";
-import { type AddressedService, type AddressStep, nextReleaseMs, planAddresses } from "./plan.ts";
+import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
+import { type AddressPlan, AddressPlanner } from "./planner.ts";
 import { wantedIps } from "./wanted-ips.ts";
 
-/** What addresses of services are taken from. */
-export interface AddressRanges {
-  /** One for each family. */
-  readonly virtualIps: readonly IpRange[];
-  readonly loadBalancerIps: readonly IpRange[];
-  readonly nodePorts: { readonly first: number; readonly last: number };
-}
+export type { AddressRanges } from "./draft.ts";
 
 export interface AddressControllerOptions {
   readonly store: Store;
@@ -40,19 +35,30 @@ export class AddressController {
   readonly #unsubscribe: () => void;
   /** Why a service lacks an address, as it was last told, by `namespace/name`. */
   readonly #refused = new Map<string, string>();
-  /** Whether there is a load balancer, and so what becomes of nodes matters. */
-  #announced = false;
+  readonly #faults: ObjectFaults;
+  readonly #planner: AddressPlanner;
+  /** What announcers are chosen by may have changed. */
+  #nodesChanged = true;
 
   constructor(options: AddressControllerOptions) {
+    const { state, clock, log, events } = options;
     this.#options = options;
+    this.#faults = new ObjectFaults({ loop: "addresses", log, events });
+    this.#planner = new AddressPlanner(options.addresses, ({ namespace, name }, step) =>
+      this.#faults.attempt({ kind: "service", namespace, name }, step),
+    );
     this.#loop = new Loop({
       name: "addresses",
       reconcile: () => this.#reconcile(),
-      clock: options.clock,
-      log: options.log,
+      clock,
+      log,
     });
-    this.#unsubscribe = options.state.subscribe((changes) => {
-      if (changes.some((change) => this.#concerns(change))) this.#loop.wake(key);
+    for (const { record } of state.serviceAddresses.all()) this.#planner.setRecord(keyOf(record), record);
+    for (const { record } of state.resources()) this.#setService(record);
+    this.#unsubscribe = state.subscribe((changes) => {
+      let wake = false;
+      for (const change of changes) wake = this.#follow(change) || wake;
+      if (wake) this.#loop.wake(key);
     });
     this.#loop.wake(key);
   }
@@ -63,46 +69,85 @@ export class AddressController {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    const { state, clock, addresses, store } = this.#options;
-    const entries = state.serviceAddresses.all();
-    const records = entries.map(({ record }) => record);
-    const steps = planAddresses({
-      ...addresses,
-      services: servicesOf(state),
-      records,
-      nodes: announcingNodes(state),
-      hosts: hostAddresses(state),
-      nowMs: clock.nowMs(),
-    });
-    this.#announced = records.some(({ loadBalancerIps }) => loadBalancerIps.length > 0);
-    this.#tell(steps);
-    let reached = 0;
-    for (const part of batches(steps.flatMap((step) => pieceOf(step, state) ?? []))) {
-      const { revision } = await store.txn(
-        part.flatMap(({ compares }) => compares),
-        part.flatMap(({ ops }) => ops),
-      );
-      // Where something changed meanwhile, that change has woken the loop again.
-      reached = revision;
-    }
-    await state.reached(reached);
-    const nextMs = nextReleaseMs(records);
+    const { state, clock } = this.#options;
+    if (this.#nodesChanged) this.#planner.setNodes(announcingNodes(state), hostAddresses(state));
+    this.#nodesChanged = false;
+    const plan = this.#planner.plan(clock.nowMs());
+    this.#tell(plan);
+    const pieces = plan.steps.flatMap((step) => this.#pieceOf(step) ?? []);
+    await this.#write(pieces);
+    const nextMs = this.#planner.nextMs();
     return nextMs === undefined ? undefined : Math.max(1_000, nextMs - clock.nowMs());
   }
 
-  #concerns(change: Change): boolean {
-    if (change.kind === "node") return this.#announced && concernsAnnouncing(change.before, change.after);
-    if (change.kind === "service-address") return true;
-    return change.kind === "resource" && (change.after ?? change.before)?.record.kind === "service";
+  /** What can't be written is decided again. */
+  async #write(pieces: readonly AddressPiece[]): Promise<void> {
+    const { store, state } = this.#options;
+    const open = new Set(pieces);
+    try {
+      for (const part of batches(pieces)) {
+        const { revision, succeeded } = await store.txn(
+          part.flatMap(({ compares }) => compares),
+          part.flatMap(({ ops }) => ops),
+        );
+        await state.reached(revision);
+        if (succeeded) for (const piece of part) open.delete(piece);
+      }
+    } finally {
+      for (const { service } of open) this.#planner.touch(service);
+    }
+    if (open.size > 0) this.#loop.wake(key);
+  }
+
+  /** Returns whether there may be something to decide. */
+  #follow(change: Change): boolean {
+    switch (change.kind) {
+      case "node": {
+        const { before, after } = change;
+        const moved = addressText(before) !== addressText(after);
+        const concerned = this.#planner.isAnnouncing && concernsAnnouncing(before, after);
+        this.#nodesChanged ||= moved || concerned;
+        return concerned;
+      }
+      case "service-address": {
+        const entry = change.after ?? change.before;
+        if (entry !== undefined) this.#planner.setRecord(keyOf(entry.record), change.after?.record);
+        return entry !== undefined;
+      }
+      case "resource": {
+        const record = (change.after ?? change.before)?.record;
+        if (record?.kind !== "service") return false;
+        if (change.after === undefined) this.#planner.setService(keyOf(record), undefined);
+        else this.#setService(change.after.record);
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  #setService(record: ResourceRecord): void {
+    if (record.kind !== "service") return;
+    const announced = this.#planner.isAnnouncing;
+    const { namespace, name } = record;
+    const service = this.#faults.attempt(
+      { kind: "service", namespace, name },
+      () => serviceOf(record) ?? null,
+    );
+    // One that can't be read keeps what it has.
+    if (service === undefined) return;
+    this.#planner.setService(keyOf(record), service ?? undefined);
+    // Until now nodes were of no concern.
+    if (!announced && this.#planner.isAnnouncing) this.#nodesChanged = true;
   }
 
   /** Each problem once, until it is another one. */
-  #tell(steps: readonly AddressStep[]): void {
+  #tell({ steps, keys }: AddressPlan): void {
     const now = new Map<string, string>();
     for (const step of steps) {
       if (step.type !== "refuse") continue;
       const { namespace, name, why } = step;
-      const about = `${namespace}/${name}`;
+      const about = keyOf(step);
       now.set(about, why);
       if (this.#refused.get(about) === why) continue;
       this.#options.log.warn({ service: about, why }, "service lacks an address");
@@ -115,20 +160,42 @@ export class AddressController {
         message: why,
       });
     }
-    this.#refused.clear();
+    for (const about of keys) this.#refused.delete(about);
     for (const [about, why] of now) this.#refused.set(about, why);
+  }
+
+  #pieceOf(step: AddressStep): AddressPiece | undefined {
+    if (step.type === "refuse") return undefined;
+    const { namespace, name } = step.type === "write" ? step.record : step;
+    const service = keyOf({ namespace, name });
+    const piece = this.#faults.attempt({ kind: "service", namespace, name }, () =>
+      pieceOf(step, this.#options.state),
+    );
+    return piece && { ...piece, service };
   }
 }
 
-function servicesOf(state: State): AddressedService[] {
-  return state.resources().flatMap(({ record }) => {
-    const spec = record.resource?.spec;
-    if (record.deleting || spec?.$case !== "service") return [];
-    const { namespace, name } = record;
-    const { type, ports, annotations } = spec.value;
-    const loadBalancerIps = wantedIps(annotations);
-    return [{ namespace, name, type: type === "" ? "ClusterIP" : type, ports, loadBalancerIps }];
-  });
+interface AddressPiece extends Piece {
+  /** `namespace/name`. */
+  readonly service: string;
+}
+
+function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`;
+}
+
+function addressText(node: NodeEntry | undefined): string {
+  const { address = "", addresses = [] } = node?.report?.report ?? {};
+  return [address, ...addresses].join(" ");
+}
+
+function serviceOf(record: ResourceRecord): AddressedService | undefined {
+  const spec = record.resource?.spec;
+  if (record.deleting || spec?.$case !== "service") return undefined;
+  const { namespace, name } = record;
+  const { type, ports, annotations } = spec.value;
+  const loadBalancerIps = wantedIps(annotations);
+  return { namespace, name, type: type === "" ? "ClusterIP" : type, ports, loadBalancerIps };
 }
 
 function pieceOf(step: AddressStep, state: State): Piece | undefined {

@@ -5,8 +5,10 @@ import { ServicePort } from "@forage/proto/forest/v1/forage";
 import { randomOf } from "../../../test/support/random.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
+import type { AddressedService, AddressStep } from "./draft.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
-import { type AddressedService, type AddressStep, keepReleasedMs, planAddresses } from "./plan.ts";
+import { planAddresses } from "./plan.ts";
+import { keepReleasedMs } from "./planner.ts";
 
 const nowMs = 10_000_000;
 

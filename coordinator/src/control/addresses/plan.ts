@@ -1,30 +1,11 @@
-import { createHash } from "node:crypto";
-import type { ServiceAddressRecord, ServiceNodePort } from "@forage/proto/forage/store/v1/store";
-import type { ServicePort } from "@forage/proto/forest/v1/forage";
-import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-import { type Announcer, type AnnouncingNode, chooseAnnouncers } from "./announcer.ts";
-import { familyOf } from "./ip-address.ts";
-import type { IpRange } from "./ip-range.ts";
-import { loadBalancerIpsFor } from "./load-balancer-ips.ts";
+import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
+import type { AnnouncingNode } from "./announcer.ts";
+import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
+import { AddressPlanner } from "./planner.ts";
 
-/** A service that is there. */
-export interface AddressedService {
-  readonly namespace: string;
-  readonly name: string;
-  /** "ClusterIP", "NodePort", "LoadBalancer" or "Headless". */
-  readonly type: string;
-  readonly ports: readonly ServicePort[];
-  /** Addresses of the load balancers' pool that it asks for, at most one of each family. */
-  readonly loadBalancerIps: readonly string[];
-}
-
-export interface AddressInput {
+export interface AddressInput extends AddressRanges {
   readonly services: readonly AddressedService[];
   readonly records: readonly ServiceAddressRecord[];
-  /** One for each family that services have virtual IPs of. */
-  readonly virtualIps: readonly IpRange[];
-  readonly loadBalancerIps: readonly IpRange[];
-  readonly nodePorts: { readonly first: number; readonly last: number };
   /** Those that may announce addresses of load balancers. */
   readonly nodes: readonly AnnouncingNode[];
   /** Nodes by the addresses that are their own. */
@@ -32,211 +13,15 @@ export interface AddressInput {
   readonly nowMs: number;
 }
 
-export type AddressStep =
-  | { readonly type: "write"; readonly record: ServiceAddressRecord }
-  /** Nobody has used it for long. */
-  | { readonly type: "forget"; readonly namespace: string; readonly name: string }
-  /** There is no address or port left, or another service has it. */
-  | { readonly type: "refuse"; readonly namespace: string; readonly name: string; readonly why: string };
-
-/** Longer than names, connections and caches of clients live. */
-export const keepReleasedMs = 3_600_000;
-
 /** Pure: who is to have which address. A service keeps what it has, and gets it back if it comes again soon. */
 export function planAddresses(input: AddressInput): AddressStep[] {
-  const records = new Map(input.records.map((record) => [`${record.namespace}/${record.name}`, record]));
-  const services = new Map(
-    input.services.map((service) => [`${service.namespace}/${service.name}`, service]),
-  );
-  const taken = new Taken(input.records, input.hosts);
-  const steps: AddressStep[] = [];
-  for (const [key, record] of records) {
-    const service = services.get(key);
-    if (service !== undefined && service.type !== "Headless") continue;
-    const releasedMs = toEpochMs(record.releasedAt);
-    const { namespace, name } = record;
-    if (releasedMs === undefined)
-      steps.push({ type: "write", record: { ...record, releasedAt: toTimestamp(input.nowMs) } });
-    else if (releasedMs + keepReleasedMs <= input.nowMs) steps.push({ type: "forget", namespace, name });
-  }
-  const drafts = [...services].flatMap(([key, service]) =>
-    service.type === "Headless" ? [] : draftOf(service, records.get(key), taken, input),
-  );
-  const announcers = chooseAnnouncers(
-    drafts.flatMap(({ key, record: { loadBalancerIps: ips, announcedBy: before } }) =>
-      ips.length === 0 ? [] : { key, ips, before },
-    ),
-    input.nodes,
-  );
-  for (const draft of drafts) steps.push(...stepsOf(draft, announcers.get(draft.key)));
-  return steps;
+  const planner = new AddressPlanner(input);
+  for (const record of input.records) planner.setRecord(keyOf(record), record);
+  for (const service of input.services) planner.setService(keyOf(service), service);
+  planner.setNodes(input.nodes, input.hosts);
+  return planner.plan(input.nowMs).steps;
 }
 
-/** When time alone can change the plan next; undefined: never. */
-export function nextReleaseMs(records: readonly ServiceAddressRecord[]): number | undefined {
-  const times = records.flatMap(({ releasedAt }) => {
-    const releasedMs = toEpochMs(releasedAt);
-    return releasedMs === undefined ? [] : [releasedMs + keepReleasedMs];
-  });
-  return times.length === 0 ? undefined : Math.min(...times);
-}
-
-/** What is in use or was until lately. */
-class Taken {
-  /** Who has it: `service NAMESPACE/NAME` or `node NAME`. */
-  readonly ips = new Map<string, string>();
-  readonly nodePorts = new Map<string, string>();
-
-  constructor(records: readonly ServiceAddressRecord[], hosts: ReadonlyMap<string, string>) {
-    for (const [ip, node] of hosts) this.ips.set(ip, `node ${node}`);
-    for (const record of records) this.add(record);
-  }
-
-  add({ namespace, name, virtualIps, loadBalancerIps, nodePorts }: ServiceAddressRecord): void {
-    const owner = `${namespace}/${name}`;
-    for (const ip of [...virtualIps, ...loadBalancerIps]) this.ips.set(ip, `service ${owner}`);
-    for (const { nodePort, protocol } of nodePorts) this.nodePorts.set(`${nodePort}/${protocol}`, owner);
-  }
-
-  /** Who else has the address. */
-  ownerOf(ip: string, own: string): string | undefined {
-    const owner = this.ips.get(ip);
-    return owner === `service ${own}` ? undefined : owner;
-  }
-}
-
-/** What a service is to have, before it is known who announces it. */
-interface Draft {
-  readonly key: string;
-  readonly before: ServiceAddressRecord | undefined;
-  readonly record: ServiceAddressRecord;
-  readonly problems: readonly string[];
-}
-
-function draftOf(
-  service: AddressedService,
-  before: ServiceAddressRecord | undefined,
-  taken: Taken,
-  input: AddressInput,
-): Draft {
-  const { namespace, name } = service;
-  const key = `${namespace}/${name}`;
-  const seed = seedOf(key);
-  const virtualIps = input.virtualIps.flatMap(
-    (range) =>
-      before?.virtualIps.find((ip) => familyOf(ip) === range.family) ?? freeIp(range, seed, taken) ?? [],
-  );
-  const noIp = input.virtualIps
-    .filter(({ family }) => !virtualIps.some((ip) => familyOf(ip) === family))
-    .map(({ text }) => `no virtual IP is left in ${text}`);
-  const { nodePorts, problems } = nodePortsFor(service, before, taken, input);
-  const balanced =
-    service.type === "LoadBalancer"
-      ? loadBalancerIpsFor(
-          { wanted: service.loadBalancerIps, before: before?.loadBalancerIps ?? [], seed },
-          input.loadBalancerIps,
-          (it) => taken.ownerOf(it, key),
-        )
-      : { ips: [], problems: [] };
-  const record: ServiceAddressRecord = {
-    namespace,
-    name,
-    virtualIps,
-    nodePorts,
-    releasedAt: undefined,
-    loadBalancerIps: [...balanced.ips],
-    announcedBy: before?.announcedBy ?? "",
-    announcedAlone: false,
-  };
-  taken.add(record);
-  return { key, before, record, problems: [...noIp, ...problems, ...balanced.problems] };
-}
-
-function stepsOf({ before, record, problems }: Draft, announcer: Announcer | undefined): AddressStep[] {
-  const { namespace, name, loadBalancerIps } = record;
-  const refuse = (why: string): AddressStep => ({ type: "refuse", namespace, name, why });
-  const steps = problems.map(refuse);
-  const next = {
-    ...record,
-    announcedBy: announcer?.node ?? "",
-    announcedAlone: announcer !== undefined && announcer.node !== "" && announcer.alone,
-  };
-  if (announcer?.node === "")
-    steps.push(refuse(`no node can announce ${loadBalancerIps.join(" and ")}: ${noAnnouncer}`));
-  if (before === undefined || !sameRecord(before, next)) steps.push({ type: "write", record: next });
-  return steps;
-}
-
-const noAnnouncer =
-  "none that is ready is in a network with it (see the agents' setting loadBalancer.interface for networks that they can't know of)";
-
-function nodePortsFor(
-  { namespace, name, type, ports }: AddressedService,
-  record: ServiceAddressRecord | undefined,
-  taken: Taken,
-  { nodePorts: { first, last } }: AddressInput,
-): { readonly nodePorts: ServiceNodePort[]; readonly problems: readonly string[] } {
-  const problems: string[] = [];
-  if (type !== "NodePort" && type !== "LoadBalancer") return { nodePorts: [], problems };
-  const own = `${namespace}/${name}`;
-  const size = last - first + 1;
-  const used = new Set<string>();
-  const free = (port: number, protocol: string): boolean => {
-    const owner = taken.nodePorts.get(`${port}/${protocol}`);
-    return (owner === undefined || owner === own) && !used.has(`${port}/${protocol}`);
-  };
-  const nodePorts = ports.flatMap(({ port, protocol: given, nodePort: wanted }): ServiceNodePort[] => {
-    // Load balancers have addresses of their own: their ports are open on the hosts only where that was asked for.
-    if (type === "LoadBalancer" && wanted === 0) return [];
-    const protocol = given === "" ? "TCP" : given;
-    const before = record?.nodePorts.find((it) => it.port === port && it.protocol === protocol)?.nodePort;
-    const seed = seedOf(`${own}/${port}/${protocol}`);
-    const candidates =
-      wanted !== 0 ? [wanted] : [...(before === undefined ? [] : [before]), ...around(seed, size, first)];
-    const nodePort = candidates.find((candidate) => free(candidate, protocol));
-    if (nodePort === undefined) {
-      problems.push(
-        wanted === 0
-          ? `no node port is left in ${first}-${last}`
-          : `node port ${wanted}/${protocol} belongs to service ${taken.nodePorts.get(`${wanted}/${protocol}`)}`,
-      );
-      return [];
-    }
-    used.add(`${nodePort}/${protocol}`);
-    taken.nodePorts.set(`${nodePort}/${protocol}`, own);
-    return [{ port, protocol, nodePort }];
-  });
-  return { nodePorts, problems };
-}
-
-function* around(seed: number, size: number, first: number): Generator<number> {
-  for (let step = 0; step < size; step++) yield first + ((seed + step) % size);
-}
-
-/** From a place that its name gives, so that a service that is made anew has good chances to get its address again. */
-function freeIp(range: IpRange, seed: number, taken: Taken): string | undefined {
-  // One of so many is free, if any is; ranges of IPv6 have no end that could be reached.
-  const tries = Math.min(range.size, taken.ips.size + 1);
-  for (let step = 0; step < tries; step++) {
-    const ip = range.at((seed + step) % range.size);
-    if (!taken.ips.has(ip)) return ip;
-  }
-  return undefined;
-}
-
-function seedOf(text: string): number {
-  return createHash("sha256").update(text).digest().readUInt32BE(0);
-}
-
-function sameRecord(a: ServiceAddressRecord, b: ServiceAddressRecord): boolean {
-  const text = ({ releasedAt, ...rest }: ServiceAddressRecord): string =>
-    JSON.stringify([
-      rest.virtualIps,
-      rest.nodePorts,
-      rest.loadBalancerIps,
-      rest.announcedBy,
-      rest.announcedAlone,
-      releasedAt !== undefined,
-    ]);
-  return text(a) === text(b);
+function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
+  return `${namespace}/${name}`;
 }

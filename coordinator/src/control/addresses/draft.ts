@@ -1,0 +1,221 @@
+import { createHash } from "node:crypto";
+import type { ServiceAddressRecord, ServiceNodePort } from "@forage/proto/forage/store/v1/store";
+import type { ServicePort } from "@forage/proto/forest/v1/forage";
+import type { Announcer } from "./announcer.ts";
+import { familyOf } from "./ip-address.ts";
+import type { IpRange } from "./ip-range.ts";
+import { loadBalancerIpsFor } from "./load-balancer-ips.ts";
+
+/** What addresses of services are taken from. */
+export interface AddressRanges {
+  /** One for each family that services have virtual IPs of. */
+  readonly virtualIps: readonly IpRange[];
+  readonly loadBalancerIps: readonly IpRange[];
+  readonly nodePorts: { readonly first: number; readonly last: number };
+}
+
+/** A service that is there. */
+export interface AddressedService {
+  readonly namespace: string;
+  readonly name: string;
+  /** "ClusterIP", "NodePort", "LoadBalancer" or "Headless". */
+  readonly type: string;
+  readonly ports: readonly ServicePort[];
+  /** Addresses of the load balancers' pool that it asks for, at most one of each family. */
+  readonly loadBalancerIps: readonly string[];
+}
+
+export type AddressStep =
+  | { readonly type: "write"; readonly record: ServiceAddressRecord }
+  /** Nobody has used it for long. */
+  | { readonly type: "forget"; readonly namespace: string; readonly name: string }
+  /** There is no address or port left, or another service has it. */
+  | { readonly type: "refuse"; readonly namespace: string; readonly name: string; readonly why: string };
+
+/** What is in use or was until lately. */
+export class Taken {
+  /** By address: `namespace/name` of the service that has it. */
+  readonly #ips = new Map<string, string>();
+  /** By `port/protocol`: `namespace/name` of the service that has it. */
+  readonly nodePorts = new Map<string, string>();
+  /** By address: the node whose own it is. */
+  #hosts: ReadonlyMap<string, string> = new Map();
+
+  set hosts(hosts: ReadonlyMap<string, string>) {
+    this.#hosts = hosts;
+  }
+
+  /** How many addresses are in use, at the most. */
+  get size(): number {
+    return this.#ips.size + this.#hosts.size;
+  }
+
+  has(ip: string): boolean {
+    return this.#ips.has(ip) || this.#hosts.has(ip);
+  }
+
+  add({ namespace, name, virtualIps, loadBalancerIps, nodePorts }: ServiceAddressRecord): void {
+    const owner = `${namespace}/${name}`;
+    for (const ip of [...virtualIps, ...loadBalancerIps]) this.#ips.set(ip, owner);
+    for (const { nodePort, protocol } of nodePorts) this.nodePorts.set(`${nodePort}/${protocol}`, owner);
+  }
+
+  delete({ namespace, name, virtualIps, loadBalancerIps, nodePorts }: ServiceAddressRecord): void {
+    const owner = `${namespace}/${name}`;
+    for (const ip of [...virtualIps, ...loadBalancerIps])
+      if (this.#ips.get(ip) === owner) this.#ips.delete(ip);
+    for (const { nodePort, protocol } of nodePorts) {
+      const key = `${nodePort}/${protocol}`;
+      if (this.nodePorts.get(key) === owner) this.nodePorts.delete(key);
+    }
+  }
+
+  /** Who else has the address. */
+  ownerOf(ip: string, own: string): string | undefined {
+    const owner = this.#ips.get(ip);
+    if (owner !== undefined) return owner === own ? undefined : `service ${owner}`;
+    const node = this.#hosts.get(ip);
+    return node === undefined ? undefined : `node ${node}`;
+  }
+}
+
+/** What a service is to have, before it is known who announces it. */
+export interface Draft {
+  readonly key: string;
+  readonly before: ServiceAddressRecord | undefined;
+  readonly record: ServiceAddressRecord;
+  readonly problems: readonly string[];
+}
+
+export function draftOf(
+  service: AddressedService,
+  before: ServiceAddressRecord | undefined,
+  taken: Taken,
+  input: AddressRanges,
+): Draft {
+  const { namespace, name } = service;
+  const key = `${namespace}/${name}`;
+  const seed = seedOf(key);
+  const virtualIps = input.virtualIps.flatMap(
+    (range) =>
+      // One outside the range was given before the operator changed it, and leads nowhere now.
+      before?.virtualIps.find((ip) => range.has(ip)) ?? freeIp(range, seed, taken) ?? [],
+  );
+  const noIp = input.virtualIps
+    .filter(({ family }) => !virtualIps.some((ip) => familyOf(ip) === family))
+    .map(({ text }) => `no virtual IP is left in ${text}`);
+  const { nodePorts, problems } = nodePortsFor(service, before, taken, input);
+  const balanced =
+    service.type === "LoadBalancer"
+      ? loadBalancerIpsFor(
+          { wanted: service.loadBalancerIps, before: before?.loadBalancerIps ?? [], seed },
+          input.loadBalancerIps,
+          (it) => taken.ownerOf(it, key),
+        )
+      : { ips: [], problems: [] };
+  const record: ServiceAddressRecord = {
+    namespace,
+    name,
+    virtualIps,
+    nodePorts,
+    releasedAt: undefined,
+    loadBalancerIps: [...balanced.ips],
+    announcedBy: before?.announcedBy ?? "",
+    announcedAlone: false,
+  };
+  taken.add(record);
+  return { key, before, record, problems: [...noIp, ...problems, ...balanced.problems] };
+}
+
+export function stepsOf(
+  { before, record, problems }: Draft,
+  announcer: Announcer | undefined,
+): AddressStep[] {
+  const { namespace, name, loadBalancerIps } = record;
+  const refuse = (why: string): AddressStep => ({ type: "refuse", namespace, name, why });
+  const steps = problems.map(refuse);
+  const next = {
+    ...record,
+    announcedBy: announcer?.node ?? "",
+    announcedAlone: announcer !== undefined && announcer.node !== "" && announcer.alone,
+  };
+  if (announcer?.node === "")
+    steps.push(refuse(`no node can announce ${loadBalancerIps.join(" and ")}: ${noAnnouncer}`));
+  if (before === undefined || !sameRecord(before, next)) steps.push({ type: "write", record: next });
+  return steps;
+}
+
+const noAnnouncer =
+  "none that is ready is in a network with it (see the agents' setting loadBalancer.interface for networks that they can't know of)";
+
+function nodePortsFor(
+  { namespace, name, type, ports }: AddressedService,
+  record: ServiceAddressRecord | undefined,
+  taken: Taken,
+  { nodePorts: { first, last } }: AddressRanges,
+): { readonly nodePorts: ServiceNodePort[]; readonly problems: readonly string[] } {
+  const problems: string[] = [];
+  if (type !== "NodePort" && type !== "LoadBalancer") return { nodePorts: [], problems };
+  const own = `${namespace}/${name}`;
+  const size = last - first + 1;
+  const used = new Set<string>();
+  const free = (port: number, protocol: string): boolean => {
+    const owner = taken.nodePorts.get(`${port}/${protocol}`);
+    return (owner === undefined || owner === own) && !used.has(`${port}/${protocol}`);
+  };
+  const nodePorts = ports.flatMap(({ port, protocol: given, nodePort: wanted }): ServiceNodePort[] => {
+    // Load balancers have addresses of their own: their ports are open on the hosts only where that was asked for.
+    if (type === "LoadBalancer" && wanted === 0) return [];
+    const protocol = given === "" ? "TCP" : given;
+    const known = record?.nodePorts.find((it) => it.port === port && it.protocol === protocol)?.nodePort;
+    const before = known !== undefined && known >= first && known <= last ? known : undefined;
+    const seed = seedOf(`${own}/${port}/${protocol}`);
+    const candidates =
+      wanted !== 0 ? [wanted] : [...(before === undefined ? [] : [before]), ...around(seed, size, first)];
+    const nodePort = candidates.find((candidate) => free(candidate, protocol));
+    if (nodePort === undefined) {
+      problems.push(
+        wanted === 0
+          ? `no node port is left in ${first}-${last}`
+          : `node port ${wanted}/${protocol} belongs to service ${taken.nodePorts.get(`${wanted}/${protocol}`)}`,
+      );
+      return [];
+    }
+    used.add(`${nodePort}/${protocol}`);
+    taken.nodePorts.set(`${nodePort}/${protocol}`, own);
+    return [{ port, protocol, nodePort }];
+  });
+  return { nodePorts, problems };
+}
+
+function* around(seed: number, size: number, first: number): Generator<number> {
+  for (let step = 0; step < size; step++) yield first + ((seed + step) % size);
+}
+
+/** From a place that its name gives, so that a service that is made anew has good chances to get its address again. */
+function freeIp(range: IpRange, seed: number, taken: Taken): string | undefined {
+  // One of so many is free, if any is; ranges of IPv6 have no end that could be reached.
+  const tries = Math.min(range.size, taken.size + 1);
+  for (let step = 0; step < tries; step++) {
+    const ip = range.at((seed + step) % range.size);
+    if (!taken.has(ip)) return ip;
+  }
+  return undefined;
+}
+
+function seedOf(text: string): number {
+  return createHash("sha256").update(text).digest().readUInt32BE(0);
+}
+
+function sameRecord(a: ServiceAddressRecord, b: ServiceAddressRecord): boolean {
+  const text = ({ releasedAt, ...rest }: ServiceAddressRecord): string =>
+    JSON.stringify([
+      rest.virtualIps,
+      rest.nodePorts,
+      rest.loadBalancerIps,
+      rest.announcedBy,
+      rest.announcedAlone,
+      releasedAt !== undefined,
+    ]);
+  return text(a) === text(b);
+}
