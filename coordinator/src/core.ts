@@ -13,6 +13,7 @@ import { type Control, type ControlOptions, startControl } from "./control/contr
 import { MassLoss } from "./control/eviction/mass-loss.ts";
 import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
 import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
+import { ObjectFaults } from "./control/object-faults.ts";
 import { Directory } from "./destination/directory.ts";
 import { readyEndpointCount } from "./destination/endpoints.ts";
 import { serviceTrouble } from "./destination/service-trouble.ts";
@@ -99,7 +100,7 @@ export interface Core {
 /** All that a coordinator does, without ports, files and a clock of its own: simulations run the same. */
 export async function startCore(options: CoreOptions): Promise<Core> {
   const { store, clock, log, config, randomName } = options;
-  const state = new State();
+  const state = newState(log);
   const follow = await loadState(store, state);
   // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
   const over = new AbortController();
@@ -118,12 +119,12 @@ export async function startCore(options: CoreOptions): Promise<Core> {
     hasPodsToReplace: (node) => hasPodsToReplace(state, node, clock.nowMs(), tolerations),
   });
   const tunnels = new Tunnels({ sessions, clock, randomName });
-  recordChanges(state, events);
+  recordChanges(state, events, log);
   const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
   const { vault, defer } = options;
   const certificates = await openCertificateController(options, events);
   const source = certificates ?? noCertificateSource();
-  const gateways = new GatewayTable({ state, vault, source, events, clock, defer });
+  const gateways = new GatewayTable({ state, vault, source, events, clock, log, defer });
   const controls = controlOptions(options, { state, metrics, events, gateways });
   const assignments = new Assignments({ state, vault: options.vault, issuer: options.issuer, clock, log });
   const prefetches = new Prefetches({
@@ -175,6 +176,13 @@ export async function startCore(options: CoreOptions): Promise<Core> {
       await following;
     },
   };
+}
+
+/** What follows the view handles errors object by object; one that escapes must not keep the view from the others. */
+function newState(log: Logger): State {
+  return new State({
+    onListenerError: (err) => log.error({ event: "view-listener-failed", err }, "view-listener-failed"),
+  });
 }
 
 function controlOptions(
@@ -335,7 +343,8 @@ function directoryOf(state: State, { config, defer }: CoreOptions): Directory {
   return new Directory({ state, domain: config.clusterDomain, virtualIps, defer });
 }
 
-function serviceTableOf(state: State, { config, defer }: CoreOptions): ServiceTable {
+function serviceTableOf(state: State, { config, defer, log }: CoreOptions): ServiceTable {
   const ranges = virtualIpRanges(config);
-  return new ServiceTable({ state, domain: config.clusterDomain, virtualIpRanges: ranges, defer });
+  const faults = new ObjectFaults({ loop: "service-network", log });
+  return new ServiceTable({ state, domain: config.clusterDomain, virtualIpRanges: ranges, defer, faults });
 }

@@ -2,6 +2,7 @@ import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { Loop } from "../control/loop.ts";
+import { ObjectFaults } from "../control/object-faults.ts";
 import type { EventRecorder } from "../events/event.ts";
 import type { CertificateSource, SourcedCertificate } from "../gateway/certificate-source.ts";
 import { answerOf } from "./answer.ts";
@@ -60,6 +61,8 @@ export class CertificateController implements CertificateSource {
     return new CertificateController(options, await records.load(), await records.loadPause());
   }
 
+  readonly #faults: ObjectFaults;
+
   private constructor(
     options: CertificateControllerOptions,
     holdings: Map<string, Holding>,
@@ -69,6 +72,7 @@ export class CertificateController implements CertificateSource {
     this.#holdings = holdings;
     this.#pause = pause;
     const { clock, log } = options;
+    this.#faults = new ObjectFaults({ loop: "certificates", log });
     this.#board = new ChallengeBoard(clock, () => this.#changed());
     this.#issuer = options.issuerOf(this.#board);
     this.#loop = new Loop({ name: "certificates", reconcile: () => this.#reconcile(), clock, log });
@@ -166,19 +170,25 @@ export class CertificateController implements CertificateSource {
       holdings: this.#holdings,
       running: new Set(this.#running.keys()),
       issuer,
-      isRefused: (hostname) => issuer.refusalOf(hostname) !== undefined,
+      isRefused: (hostname) => this.#isRefused(hostname),
       pausedUntilMs: this.#pause?.untilMs,
       nowMs,
     });
     for (const hostname of stop)
       this.#running.get(hostname)?.abort.abort(new Error(`${hostname} is no longer wanted`));
-    for (const hostname of forget) {
-      await records.forget(hostname);
-      this.#holdings.delete(hostname);
-    }
     for (const attempt of start) this.#begin(attempt);
     if (start.length > 0) this.#changed();
+    await eachInTurn(forget, async (hostname) => {
+      await records.forget(hostname);
+      this.#holdings.delete(hostname);
+    });
     return nextMs === undefined ? undefined : Math.min(Math.max(nextMs - nowMs, 1), longestWaitMs);
+  }
+
+  /** A name that the issuer can't even look at gets no certificate. */
+  #isRefused(hostname: string): boolean {
+    const subject = { kind: "certificate", namespace: "", name: hostname };
+    return this.#faults.attempt(subject, () => this.#issuer.refusalOf(hostname) !== undefined) ?? true;
   }
 
   #begin(attempt: Attempt): void {
@@ -255,15 +265,15 @@ export class CertificateController implements CertificateSource {
 
   async #save(): Promise<void> {
     const { records } = this.#options;
-    for (const hostname of [...this.#unsaved]) {
+    await eachInTurn([...this.#unsaved], async (hostname) => {
       this.#unsaved.delete(hostname);
       const holding = this.#holdings.get(hostname);
-      if (holding === undefined) continue;
+      if (holding === undefined) return;
       await records.save(holding).catch((error: unknown) => {
         this.#unsaved.add(hostname);
         throw error;
       });
-    }
+    });
     if (this.#pauseSaved) return;
     const pause = this.#pause;
     await records.savePause(pause);
@@ -273,6 +283,19 @@ export class CertificateController implements CertificateSource {
   #changed(): void {
     for (const listener of [...this.#listeners]) listener();
   }
+}
+
+/** Takes the step of each, also after one has failed; then throws the first error. */
+async function eachInTurn<T>(items: readonly T[], step: (item: T) => Promise<void>): Promise<void> {
+  let failure: { readonly error: unknown } | undefined;
+  for (const item of items) {
+    try {
+      await step(item);
+    } catch (error) {
+      failure ??= { error };
+    }
+  }
+  if (failure !== undefined) throw failure.error;
 }
 
 function late(): IssueError {

@@ -5,6 +5,7 @@ import { decodeJsonRecord } from "../model/codec.ts";
 import { apiTokenUseKey, prefixes } from "../model/keys.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "./clock.ts";
+import { ObjectFaults } from "./object-faults.ts";
 
 /** Join tokens live for half an hour at most; looking this often keeps few dead ones. */
 const intervalMs = 10 * 60 * 1000;
@@ -21,10 +22,11 @@ export function sweepExpiredTokens(options: {
   readonly log: Logger;
 }): () => void {
   const { store, clock, log } = options;
+  const faults = new ObjectFaults({ loop: "expired-tokens", log });
   let cancel = (): void => {};
   const later = (): void => {
     cancel = clock.schedule(intervalMs, () => {
-      sweep(store, clock.nowMs()).catch((err: unknown) =>
+      sweep(store, clock.nowMs(), faults).catch((err: unknown) =>
         log.warn({ err }, "expired tokens were not removed"),
       );
       later();
@@ -34,19 +36,26 @@ export function sweepExpiredTokens(options: {
   return () => cancel();
 }
 
-async function sweep(store: Store, nowMs: number): Promise<void> {
-  const joins = await expiredKeys(store, prefixes.joinTokens, nowMs - keepMs);
-  const tokens = await expiredKeys(store, prefixes.apiTokens, nowMs - KEEP_API_TOKENS_MS);
+async function sweep(store: Store, nowMs: number, faults: ObjectFaults): Promise<void> {
+  const joins = await expiredKeys(store, prefixes.joinTokens, nowMs - keepMs, faults);
+  const tokens = await expiredKeys(store, prefixes.apiTokens, nowMs - KEEP_API_TOKENS_MS, faults);
   const uses = tokens.map((key) => apiTokenUseKey(key.slice(prefixes.apiTokens.length)));
   const ops = [...joins, ...tokens, ...uses].map((key) => ({ kind: "delete", key }) as const);
   if (ops.length > 0) await store.txn([], ops);
 }
 
-async function expiredKeys(store: Store, prefix: string, beforeMs: number): Promise<string[]> {
+async function expiredKeys(
+  store: Store,
+  prefix: string,
+  beforeMs: number,
+  faults: ObjectFaults,
+): Promise<string[]> {
   const { records } = await store.range(prefix);
   const expired = records.filter(({ key, value }) => {
-    const { expiresAtMs } = decodeJsonRecord<JoinTokenRecord | ApiTokenRecord>(key, value);
-    return expiresAtMs !== undefined && expiresAtMs < beforeMs;
+    return faults.attempt({ kind: "token", namespace: "", name: key.slice(prefix.length) }, () => {
+      const { expiresAtMs } = decodeJsonRecord<JoinTokenRecord | ApiTokenRecord>(key, value);
+      return expiresAtMs !== undefined && expiresAtMs < beforeMs;
+    });
   });
   return expired.slice(0, maxPerSweep).map(({ key }) => key);
 }

@@ -13,7 +13,8 @@ export interface FaultSubject {
 export interface ObjectFaultsOptions {
   /** The loop that takes the steps, for logs and events. */
   readonly loop: string;
-  readonly log: Logger;
+  /** Default: errors show only as events. */
+  readonly log?: Logger | undefined;
   readonly events?: EventRecorder | undefined;
 }
 
@@ -60,7 +61,7 @@ export class ObjectFaults {
       const [oldest] = this.#messages.keys();
       if (oldest !== undefined) this.#messages.delete(oldest);
     }
-    log.error({ event: "object-failed", loop, ...subject, err: error }, "object-failed");
+    log?.error({ event: "object-failed", loop, ...subject, err: error }, "object-failed");
     events?.record({
       ...subject,
       type: "Warning",

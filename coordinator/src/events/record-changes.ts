@@ -1,10 +1,26 @@
+import type { Logger } from "pino";
+import { type FaultSubject, ObjectFaults } from "../control/object-faults.ts";
+import type { Change } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
 import type { EventRecorder } from "./event.ts";
 import { eventsOf } from "./from-changes.ts";
 
 /** Tells the recorder what changes in the view. Returns how to stop. */
-export function recordChanges(state: State, events: EventRecorder): () => void {
+export function recordChanges(state: State, events: EventRecorder, log?: Logger): () => void {
+  const faults = new ObjectFaults({ loop: "events", log });
   return state.subscribe((changes) => {
-    for (const change of changes) for (const event of eventsOf(change)) events.record(event);
+    for (const change of changes) {
+      const told = faults.attempt(subjectOf(change), () => eventsOf(change));
+      for (const event of told ?? []) events.record(event);
+    }
   });
+}
+
+function subjectOf(change: Change): FaultSubject {
+  const entry = change.after ?? change.before;
+  const kind = change.kind;
+  if (entry === undefined) return { kind, namespace: "", name: "" };
+  if ("name" in entry && typeof entry.name === "string") return { kind, namespace: "", name: entry.name };
+  if ("key" in entry) return { kind, namespace: "", name: entry.key };
+  return { kind, namespace: "", name: "id" in entry ? entry.id : "" };
 }

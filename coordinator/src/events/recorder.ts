@@ -230,16 +230,32 @@ export class EventStore implements EventRecorder, EventLog {
     batch: readonly (readonly [string, Waiting])[],
   ): Promise<{ readonly entry: Written; readonly before: Written | undefined }[]> {
     const ops: Op[] = [];
-    const written = batch.map(([key, waiting], index) => {
+    const written: { readonly entry: Written; readonly before: Written | undefined }[] = [];
+    for (const [key, waiting] of batch) {
       const before = this.#recent.find(key, this.#options.clock.monotonicMs());
-      const record = recordOf(waiting, before?.record, this.#newest + 1 + index);
-      const value = encodeRecord(EventRecord, record);
+      const record = recordOf(waiting, before?.record, this.#newest + 1 + written.length);
+      const value = this.#encode(record);
+      if (value === undefined) continue;
       if (before !== undefined) ops.push({ kind: "delete", key: eventKey(Number(before.record.sequence)) });
       ops.push({ kind: "put", key: eventKey(Number(record.sequence)), value });
-      return { entry: { record, bytes: value.byteLength }, before };
-    });
-    await this.#options.store.txn([], ops);
+      written.push({ entry: { record, bytes: value.byteLength }, before });
+    }
+    if (ops.length > 0) await this.#options.store.txn([], ops);
     return written;
+  }
+
+  /** An event that can't be encoded is dropped: tried again, it would hold up all others for ever. */
+  #encode(record: EventRecord): Uint8Array | undefined {
+    try {
+      return encodeRecord(EventRecord, record);
+    } catch (err) {
+      const { namespace, kind, name, reason } = record;
+      this.#options.log.error(
+        { event: "event-dropped", namespace, kind, name, reason, err },
+        "event-dropped",
+      );
+      return undefined;
+    }
   }
 
   /** Before what was told meanwhile, and counted together with it. */

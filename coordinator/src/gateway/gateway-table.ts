@@ -1,4 +1,6 @@
+import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
+import { ObjectFaults } from "../control/object-faults.ts";
 import type { EventRecorder } from "../events/event.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Change } from "../state/entries.ts";
@@ -27,6 +29,8 @@ export interface GatewayTableOptions {
   readonly defer: (run: () => void) => void;
   /** A message that has so much in it is sent, and another follows. */
   readonly partBytes?: number;
+  /** For errors in the handling of one route. Default: they show only as events. */
+  readonly log?: Logger;
 }
 
 /** How a route is served. */
@@ -44,6 +48,7 @@ const longestWaitMs = 3_600_000;
 export class GatewayTable {
   readonly #options: GatewayTableOptions;
   readonly #routes: RouteBook;
+  readonly #faults: ObjectFaults;
   readonly #parts = new RoutePartsCache();
   readonly #certificates: RouteCertificates;
   /** Names of the nodes of each gateway. */
@@ -64,7 +69,8 @@ export class GatewayTable {
 
   constructor(options: GatewayTableOptions) {
     this.#options = options;
-    this.#routes = new RouteBook(options.state);
+    this.#faults = new ObjectFaults({ loop: "gateway", log: options.log, events: options.events });
+    this.#routes = new RouteBook(options.state, this.#faults);
     this.#certificates = new RouteCertificates(options);
     this.#settle();
     this.#started = true;
@@ -166,7 +172,7 @@ export class GatewayTable {
     this.#certificates.begin();
     const changed = new Set<string>();
     for (const gateway of gateways) {
-      const compiled = this.#compile(routes.get(gateway) ?? []);
+      const compiled = this.#compileSound(routes.get(gateway) ?? []);
       for (const [key, findings] of compiled.findings) this.#findings.set(key, findings);
       for (const hostname of compiled.wanted) wanted.add(hostname);
       if (this.#log(gateway).set(compiled, source.challenges())) changed.add(gateway);
@@ -188,6 +194,24 @@ export class GatewayTable {
       const gateway = gatewayOfNode(node);
       if (gateway !== undefined)
         this.#members.set(gateway, [...(this.#members.get(gateway) ?? []), node.name]);
+    }
+  }
+
+  /** A route that can't be compiled is left out, with what it says of itself as the reason; the others are served. */
+  #compileSound(routes: readonly Route[]): Compiled {
+    try {
+      return this.#compile(routes);
+    } catch (error) {
+      const sound = routes.filter(({ kind, namespace, name }) =>
+        this.#faults.attempt({ kind, namespace, name }, () =>
+          this.#compile(
+            routes.filter((it) => it.kind === kind && it.namespace === namespace && it.name === name),
+          ),
+        ),
+      );
+      // None fails by itself: there is no telling which one to leave out.
+      if (sound.length === routes.length) throw error;
+      return this.#compile(sound);
     }
   }
 

@@ -1,4 +1,5 @@
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
+import type { ObjectFaults } from "../control/object-faults.ts";
 import { findService } from "../destination/endpoints.ts";
 import { objectKey } from "../model/keys.ts";
 import type { Change, ResourceEntry } from "../state/entries.ts";
@@ -8,11 +9,13 @@ import { type Route, routeKey, routeOf } from "./route.ts";
 /** The routes there are, and what of the view they depend on. */
 export class RouteBook {
   readonly #state: State;
+  readonly #faults: ObjectFaults;
   readonly #routes = new Map<string, Route>();
   #secrets: ReadonlySet<string> | undefined;
 
-  constructor(state: State) {
+  constructor(state: State, faults: ObjectFaults) {
     this.#state = state;
+    this.#faults = faults;
     for (const entry of state.resources()) this.#note(entry);
   }
 
@@ -53,7 +56,8 @@ export class RouteBook {
   }
 
   #note(entry: ResourceEntry): void {
-    const route = routeOf(entry.record);
+    const { kind, namespace, name } = entry.record;
+    const route = this.#faults.attempt({ kind, namespace, name }, () => routeOf(entry.record));
     if (route !== undefined) this.#routes.set(routeKey(route), route);
   }
 }

@@ -1,4 +1,5 @@
 import { ConnectResponse, ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import { ObjectFaults } from "../control/object-faults.ts";
 import { addressesOfNode } from "../destination/keys.ts";
 import { type Delta, DeltaLog, type Step } from "../link/delta-log.ts";
 import { workloadKey } from "../model/workload.ts";
@@ -19,6 +20,8 @@ export interface ServiceTableOptions {
   readonly defer: (run: () => void) => void;
   /** A message that has so much in it is sent, and another follows. */
   readonly partBytes?: number;
+  /** Takes errors in the handling of one service. */
+  readonly faults?: ObjectFaults;
 }
 
 interface Target {
@@ -32,6 +35,7 @@ export class ServiceTable {
   readonly #options: ServiceTableOptions;
   readonly #log: DeltaLog<ServiceState>;
   readonly #targets = new IndexMap<Target>(({ workload }) => [workload]);
+  readonly #faults: ObjectFaults;
   readonly #dirty = new Set<string>();
   readonly #readers = new Set<() => void>();
   readonly #unsubscribe: () => void;
@@ -39,6 +43,7 @@ export class ServiceTable {
 
   constructor(options: ServiceTableOptions) {
     this.#options = options;
+    this.#faults = options.faults ?? new ObjectFaults({ loop: "service-network" });
     this.#log = new DeltaLog({
       encode: (service) => ServiceState.encode(service).finish(),
       message: (delta) => this.#encode(delta),
@@ -123,7 +128,10 @@ export class ServiceTable {
   #settle(): boolean {
     for (const key of this.#dirty) {
       const [namespace = "", name = ""] = key.split("/");
-      this.#log.set(key, serviceStateOf(this.#options.state, namespace, name));
+      // A service that can't be read keeps what agents have of it; the others go on.
+      this.#faults.attempt({ kind: "service", namespace, name }, () =>
+        this.#log.set(key, serviceStateOf(this.#options.state, namespace, name)),
+      );
     }
     this.#dirty.clear();
     return this.#log.commit();

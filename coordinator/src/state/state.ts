@@ -23,7 +23,6 @@ import {
   workloadStatusKey,
 } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
-import { toEpochMs } from "../model/timestamp.ts";
 import { workloadKey, workloadOf } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
 import type {
@@ -37,7 +36,9 @@ import type {
 } from "./entries.ts";
 import { podGroups, resourceGroups, rolloutGroups, templateGroup } from "./groups.ts";
 import { IndexMap } from "./index-map.ts";
+import { Listeners } from "./listeners.ts";
 import { ObjectsView } from "./objects-view.ts";
+import { statusOf } from "./pod-status.ts";
 import { PodTemplates } from "./pod-templates.ts";
 import { RecordView } from "./record-view.ts";
 import { compareRollouts } from "./rollout-order.ts";
@@ -70,9 +71,14 @@ export class State {
     [...r.virtualIps, ...r.loadBalancerIps].map((ip) => `ip:${ip}`),
   );
   readonly #tokens = new Map<string, ApiTokenEntry>();
-  readonly #listeners = new Set<(changes: readonly Change[]) => void>();
+  readonly #listeners: Listeners;
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
   #revision = 0;
+
+  /** `onListenerError`: takes the error of a listener, after the others were called. Default: it is thrown. */
+  constructor(options: { readonly onListenerError?: (error: unknown) => void } = {}) {
+    this.#listeners = new Listeners(options.onListenerError);
+  }
 
   /** Everything up to this revision of the store is in view. */
   get revision(): number {
@@ -193,8 +199,7 @@ export class State {
 
   /** Called after each change with all that one revision changed. Returns how to stop. */
   subscribe(listener: (changes: readonly Change[]) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+    return this.#listeners.add(listener);
   }
 
   /** Resolves once the view holds the revision: after its own write a caller waits here before it reads. */
@@ -235,7 +240,7 @@ export class State {
 
   #publish(changes: readonly Change[]): void {
     if (changes.length === 0) return;
-    for (const listener of this.#listeners) listener(changes);
+    this.#listeners.call(changes);
   }
 
   #applyEvent(event: WatchEvent, changes: Change[]): void {
@@ -392,11 +397,4 @@ export class State {
     else
       this.#tokens.set(id, { id, revision: stored.modRevision, record: decodeJsonRecord(key, stored.value) });
   }
-}
-
-function statusOf(
-  record: PodStatusRecord | undefined,
-): Pick<PodEntry, "status" | "observedAtMs" | "readySinceMs"> {
-  const { status, observedAt, readySince } = record ?? {};
-  return { status, observedAtMs: toEpochMs(observedAt), readySinceMs: toEpochMs(readySince) };
 }

@@ -10,6 +10,7 @@ import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { unmark } from "../drain/controller.ts";
 import { Loop } from "../loop.ts";
+import { ObjectFaults } from "../object-faults.ts";
 import { rewritePod } from "../pod-pieces.ts";
 import { isReady } from "../workload/readiness.ts";
 import { isSettled, type Movable, whyNotMoved } from "./movable.ts";
@@ -42,12 +43,16 @@ export type MoveStart =
 /** A pod whose replacement is not ready by then stays where it is. */
 export const moveDeadlineMs = 180_000;
 
+/** After a move that could not be given up. */
+const RETRY_MS = 5_000;
+
 const movesKey = "moves";
 const scheduleKey = "schedule";
 
 /** Moves pods to better places: another is made first, and the workload's plan stops the one that it replaces. */
 export class RebalanceController {
   readonly #options: RebalanceControllerOptions;
+  readonly #faults: ObjectFaults;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
   #lastMs: number;
@@ -56,6 +61,7 @@ export class RebalanceController {
 
   constructor(options: RebalanceControllerOptions) {
     this.#options = options;
+    this.#faults = new ObjectFaults({ loop: "rebalance", log: options.log, events: options.events });
     this.#lastMs = options.clock.monotonicMs();
     this.#loop = new Loop({
       name: "rebalance",
@@ -141,7 +147,7 @@ export class RebalanceController {
     for (const pod of moving) {
       const inMs = this.#deadlineMs(pod) - nowMs;
       if (inMs > 0) nextMs = Math.min(nextMs, inMs);
-      else await this.#write(unmark(pod));
+      else if (!(await this.#giveUp(pod))) nextMs = Math.min(nextMs, RETRY_MS);
     }
     return nextMs === Number.POSITIVE_INFINITY ? undefined : nextMs;
   }
@@ -155,6 +161,18 @@ export class RebalanceController {
     return clock.monotonicMs() + moveDeadlineMs - agoMs;
   }
 
+  /** Returns false after an error; the other moves are looked at all the same. */
+  async #giveUp(pod: PodEntry): Promise<boolean> {
+    const { namespace, name } = pod.record;
+    try {
+      await this.#write(unmark(pod));
+      return true;
+    } catch (error) {
+      this.#faults.report({ kind: "pod", namespace, name }, error);
+      return false;
+    }
+  }
+
   async #runScheduled(): Promise<number | undefined> {
     const { rebalance, clock, log } = this.#options;
     if (rebalance === undefined) return undefined;
@@ -165,7 +183,12 @@ export class RebalanceController {
     if (this.#moving().length > 0) return rebalance.intervalMs;
     const plan = this.suggest(rebalance.goal, rebalance.maxMoves);
     log.info({ moves: plan.moves.length, gain: plan.summary }, "rebalance");
-    for (const { pod } of plan.moves) await this.move(pod, plan.summary);
+    for (const { pod } of plan.moves) {
+      const [namespace = "", name = ""] = pod.split("/");
+      await this.move(pod, plan.summary).catch((error: unknown) =>
+        this.#faults.report({ kind: "pod", namespace, name }, error),
+      );
+    }
     return rebalance.intervalMs;
   }
 

@@ -1,0 +1,34 @@
+import type { Change } from "./entries.ts";
+
+type Listener = (changes: readonly Change[]) => void;
+
+/** Calls whoever follows the view. An error of one listener doesn't keep the changes from the others. */
+export class Listeners {
+  readonly #listeners = new Set<Listener>();
+  readonly #onError: ((error: unknown) => void) | undefined;
+
+  /** `onError`: takes the first error of a call, after all listeners were called. Default: it is thrown. */
+  constructor(onError?: (error: unknown) => void) {
+    this.#onError = onError;
+  }
+
+  /** Returns how to stop. */
+  add(listener: Listener): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  call(changes: readonly Change[]): void {
+    let failure: { readonly error: unknown } | undefined;
+    for (const listener of this.#listeners) {
+      try {
+        listener(changes);
+      } catch (error) {
+        failure ??= { error };
+      }
+    }
+    if (failure === undefined) return;
+    if (this.#onError === undefined) throw failure.error;
+    this.#onError(failure.error);
+  }
+}

@@ -1,0 +1,11 @@
+import type { PodStatusRecord } from "@forage/proto/forage/store/v1/store";
+import { toEpochMs } from "../model/timestamp.ts";
+import type { PodEntry } from "./entries.ts";
+
+/** Returns the part of a pod's entry that its node reports. */
+export function statusOf(
+  record: PodStatusRecord | undefined,
+): Pick<PodEntry, "status" | "observedAtMs" | "readySinceMs"> {
+  const { status, observedAt, readySince } = record ?? {};
+  return { status, observedAtMs: toEpochMs(observedAt), readySinceMs: toEpochMs(readySince) };
+}
