@@ -110,6 +110,7 @@ export class Agent {
   #http: HttpServer | undefined;
   /** Resolves once what is on the host has been taken over; that may take as long as containerd is away. */
   readonly ready: Promise<void>;
+  readonly pods = (): ReturnType<PodSupervisor["statuses"]> => this.#supervisor.statuses();
 
   private constructor(parts: AgentParts, opened: OpenedParts) {
     const { journal, capacity, imageRecords, tokens, identity } = opened;

@@ -9,12 +9,14 @@ import { hostReader } from "./capacity/read-host.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
 import { Damages, type NoteDamage } from "./damages.ts";
+import { openRelay } from "./destination/open-relay.ts";
 import { HostDevices } from "./devices/host-devices.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostAbilities } from "./host-abilities.ts";
 import { lockDirectory } from "./instance-lock.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
+import { IdentityFiles } from "./link/node-identity.ts";
 import { LogDestination } from "./log-destination.ts";
 import { HostNetwork } from "./network/host-network.ts";
 import { familyOf } from "./network/ip-family.ts";
@@ -81,10 +83,28 @@ async function main(): Promise<void> {
     damages,
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
-  stopOnSignal(agent, log);
+  const relay = openDestination(config, agent, log);
+  stopOnSignal({ close: async () => void (await Promise.all([relay?.close(), agent.close()])) }, log);
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
   // Ready means that it watches over its pods; a containerd that is away is waited for and told of, not failed on.
   notifySystemd(process.env.NOTIFY_SOCKET);
+}
+
+function openDestination(config: Config, agent: Agent, log: AgentLog) {
+  const { dataDir, podCidr, podCidr6, coordinator, nodeName } = config;
+  const { port } = config.destination;
+  if (port === undefined) return undefined;
+  const bridges = [parsePodCidr(podCidr), ...(podCidr6 === undefined ? [] : [parsePodCidr6(podCidr6)])];
+  return openRelay({
+    port,
+    addresses: ["127.0.0.1", ...bridges.map(({ gateway }) => gateway)],
+    identity: new IdentityFiles(join(dataDir, "identity")),
+    pods: agent.pods,
+    clock: systemClock,
+    random: Math.random,
+    onProblem: (event, err) => log.warn({ err }, event),
+    ...{ coordinator, nodeName },
+  });
 }
 
 function findAddresses({ coordinator, advertiseAddress, advertiseAddress6, podCidr6 }: Config) {
@@ -139,6 +159,7 @@ function openServices(
   const { dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns } = config;
   return HostServiceNetwork.open({
     ...{ dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns },
+    servesDestination: config.destination.port !== undefined,
     reach: addresses.map(familyOf),
     random: Math.random,
     clock: systemClock,
@@ -180,7 +201,7 @@ function logWarnings(log: AgentLog): void {
   });
 }
 
-function stopOnSignal(agent: Agent, log: AgentLog): void {
+function stopOnSignal(agent: Pick<Agent, "close">, log: AgentLog): void {
   const stop = (signal: NodeJS.Signals) => {
     log.info({ signal }, "agent-stopping");
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref();

@@ -30,6 +30,8 @@ export interface ServiceNetworkOptions {
   readonly clusterDomain: string;
   /** Whether to answer pods' DNS questions. */
   readonly dns: boolean;
+  /** Whether Destination is served on the pods' bridge, and has a name there. */
+  readonly servesDestination?: boolean;
   /** [0, 1). */
   readonly random: () => number;
   readonly clock: Clock;
@@ -183,7 +185,8 @@ export class HostServiceNetwork implements ServiceNetwork {
     const upstreams = new Upstreams({ path: "/etc/resolv.conf", own, monotonicMs });
     const forwarder = new Forwarder({ upstreams: () => upstreams.list(), ask: askOver(), monotonicMs });
     const viewpoint = viewpointOf(this.#options);
-    const world = { view: this.#services, domain, viewpoint, families: this.#families() };
+    const destination = this.#options.servesDestination === true ? own : [];
+    const world = { view: this.#services, domain, viewpoint, families: this.#families(), destination };
     const options = { port: DNS_PORT, world, forwarder, random, clock, onProblem };
     this.#dns = await Promise.all(own.map((address) => DnsListener.open({ ...options, address })));
   }

@@ -48,6 +48,8 @@ export interface Settings {
   readonly clusterDomain: string;
   /** Whether the agent answers pods' DNS questions on the pods' bridge; else they ask the host's name servers. */
   readonly dns: boolean;
+  /** Where Linkerd's Destination is served to this host's proxies, on the pods' bridge and on loopback; undefined: nowhere. */
+  readonly destination: { readonly port: number | undefined };
   /** Sandboxes made ahead. */
   readonly preparedSandboxes: number;
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
@@ -130,6 +132,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "runtimeClasses", shape: "NAME=RUNTIME,…", read: runtimeClasses },
   { path: "clusterDomain", shape: "DOMAIN", read: matching(DOMAIN, "a domain such as cluster.local") },
   { path: "dns", shape: "on|off", read: onOrOff },
+  { path: "destination.port", shape: "PORT|off", read: portOrOff },
   { path: "preparedSandboxes", shape: "N", read: wholeNumber(0, 200) },
   { path: "restart.backOffBaseSeconds", shape: "SECONDS", read: wholeNumber(0, 3_600) },
   { path: "restart.backOffCapSeconds", shape: "SECONDS", read: wholeNumber(0, 86_400) },
@@ -214,6 +217,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     runtimeClasses: get<Readonly<Record<string, string>>>("runtimeClasses", {}),
     clusterDomain: get("clusterDomain", "cluster.local"),
     dns: get("dns", true),
+    destination: { port: get<number | undefined>("destination.port", undefined) },
     preparedSandboxes: get("preparedSandboxes", 20),
     restart: {
       backOffBaseSeconds: get("restart.backOffBaseSeconds", 10),
@@ -255,6 +259,10 @@ function hostPort(value: unknown): HostPort {
   const host = match?.[1] ?? match?.[2];
   if (host !== undefined && port >= 1 && port <= 65_535) return { host, port };
   throw new Error("HOST:PORT");
+}
+
+function portOrOff(value: unknown): number | undefined {
+  return value === "off" || value === false ? undefined : wholeNumber(1, 65_535)(value);
 }
 
 function listenAddress(value: unknown): HostPort | undefined {

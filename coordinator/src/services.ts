@@ -5,6 +5,7 @@ import type { Server, ServiceDefinition } from "@grpc/grpc-js";
 import { type ForageOptions, forageService } from "./api/forage/service.ts";
 import { type OperatorOptions, operatorService } from "./api/operator/service.ts";
 import type { DestinationOptions } from "./destination/get.ts";
+import { relayCaller } from "./destination/relay-caller.ts";
 import { destinationService, SharedDestinationService } from "./destination/service.ts";
 import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
@@ -41,7 +42,13 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
     },
     serving,
   );
-  serve(server, SharedDestinationService, destinationService(options.destination), serving);
+  const { state } = options.forage;
+  const runsPodsOf = (node: string, namespace: string): boolean =>
+    state.podsOnNode(node).some(({ record }) => record.namespace === namespace);
+  serve(server, SharedDestinationService, destinationService(options.destination), {
+    ...serving,
+    identify: (call) => relayCaller(serving.identify(call), call.metadata, runsPodsOf),
+  });
 }
 
 /** What is served where, for the test that every method has its line in the access table. */

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { DestinationService } from "@forage/proto/destination";
 import { type PodAssignment, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
-import { status } from "@grpc/grpc-js";
+import { Metadata, status } from "@grpc/grpc-js";
+import { callsOf } from "./support/calls.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { Lookup } from "./support/lookup.ts";
 import { aContainerService, aRequest, aService, watchToEnd } from "./support/requests.ts";
@@ -207,3 +209,31 @@ async function apply(world: World, resources: readonly ForageResource[]): Promis
 function notReady(agent: HollowAgent, pod: PodAssignment): PodStatus {
   return PodStatus.fromPartial({ ...agent.running(pod), ready: false });
 }
+
+test(
+  "a node relays look-ups for namespaces of its own pods, and its own processes read all",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const agent = await HollowAgent.start(world);
+    await apply(world, [aService("web", "web"), aContainerService("web")]);
+    const relayed = (namespace: string | undefined, path: string): Lookup => {
+      const metadata = new Metadata();
+      if (namespace !== undefined) metadata.set("forage-namespace", namespace);
+      const { get } = callsOf(DestinationService, agent.client, metadata);
+      return new Lookup(get({ scheme: "", path, contextToken: "" }));
+    };
+    for (const namespace of ["shop", undefined]) {
+      const found = relayed(namespace, web);
+      await found.until(() => found.endpoints.size === 2);
+      found.close();
+    }
+    for (const [namespace, path] of [
+      ["bank", web],
+      ["shop", "web.bank.svc.cluster.local:80"],
+    ] as const) {
+      const refused = relayed(namespace, path);
+      assert.equal((await refused.ended).code, status.PERMISSION_DENIED);
+    }
+  },
+);

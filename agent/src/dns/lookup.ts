@@ -31,6 +31,8 @@ export interface LookupWorld {
   readonly viewpoint: Viewpoint;
   /** Those that pods of this host have addresses of; others are not told, as none could be reached. */
   readonly families: readonly IpFamily[];
+  /** Where pods of this host reach Destination: `destination.forage.<domain>`. */
+  readonly destination?: readonly string[];
 }
 
 const noData: Lookup = { kind: "no-data" };
@@ -44,6 +46,8 @@ export function lookUp(name: string, type: string, world: LookupWorld): Lookup {
   if (name === domain) return noData;
   if (!name.endsWith(`.${domain}`)) return { kind: "elsewhere" };
   const labels = name.slice(0, -domain.length - 1).split(".");
+  if (labels.join(".") === "destination.forage" && world.destination?.length)
+    return isAddressType(type) ? addresses(name, type, world.destination) : noData;
   const kind = labels.pop();
   if (kind === "pod") return podName(name, type, labels);
   if (kind !== "svc") return noName;

@@ -1,6 +1,6 @@
 import { channelCredentials } from "@forage/identity/credentials";
 import { AgentServiceClient, EnrollmentServiceClient } from "@forage/proto/forage/agent/v1/agent";
-import { type ClientOptions, type ServiceError, status } from "@grpc/grpc-js";
+import { Client, type ClientOptions, type ServiceError, status } from "@grpc/grpc-js";
 import { LinkError } from "./link-error.ts";
 import type { NodeIdentity } from "./node-identity.ts";
 
@@ -32,6 +32,12 @@ export function openAgentClient(address: CoordinatorAddress, identity: NodeIdent
   const { pair, caPem } = identity;
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
   return new AgentServiceClient(target(address), credentials, CHANNEL_OPTIONS);
+}
+
+/** A channel for Destination alone: thousands of streams must not share a window with the node's own. */
+export function openDestinationChannel(address: CoordinatorAddress, { pair, caPem }: NodeIdentity): Client {
+  const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
+  return new Client(target(address), credentials, CHANNEL_OPTIONS);
 }
 
 export function openEnrollmentClient(address: CoordinatorAddress, caPem: string): EnrollmentServiceClient {

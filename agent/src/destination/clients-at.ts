@@ -1,0 +1,37 @@
+import type { Clock } from "../clock.ts";
+import type { RelayClient } from "./relay.ts";
+
+export interface PodAddresses {
+  readonly namespace: string;
+  readonly podIps: readonly string[];
+  /** Of pods that have removed their network already, no address counts. */
+  readonly phase: string;
+}
+
+/** Pods come and go within seconds; beyond that the list is made again for each question about it. */
+const FRESH_MS = 1_000;
+/** Questions about addresses that are not known make the list again this often at most. */
+const MISS_MS = 100;
+
+/** Returns who is behind an address of this host: a pod, the host's own processes for a loopback address, or nobody. */
+export function clientsAt(
+  pods: () => readonly PodAddresses[],
+  clock: Clock,
+): (address: string) => RelayClient | undefined {
+  let madeMs = Number.NEGATIVE_INFINITY;
+  let namespaces = new Map<string, string>();
+  const refresh = (maxAgeMs: number): void => {
+    if (clock.monotonicMs() - madeMs < maxAgeMs) return;
+    madeMs = clock.monotonicMs();
+    namespaces = new Map();
+    for (const { namespace, podIps, phase } of pods())
+      if (phase !== "REMOVED") for (const ip of podIps) namespaces.set(ip, namespace);
+  };
+  return (address) => {
+    if (address === "::1" || /^127\.[\d.]+$/.test(address)) return { address, namespace: undefined };
+    refresh(FRESH_MS);
+    if (!namespaces.has(address)) refresh(MISS_MS);
+    const namespace = namespaces.get(address);
+    return namespace === undefined ? undefined : { address, namespace };
+  };
+}

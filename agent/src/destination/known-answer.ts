@@ -1,0 +1,98 @@
+import { DestinationProfile, Update, WeightedAddr } from "@forage/proto/destination";
+import { TcpAddress } from "@forage/proto/net";
+
+/** What is known of one look-up. States are never changed, so that readers can hold the one that they were sent. */
+export interface KnownAnswer<S> {
+  /** The state after an encoded message; `isFirst`: it is the first of its stream, and complete. */
+  next(state: S | undefined, message: Buffer, isFirst: boolean): S;
+  /** Encoded messages that lead a reader from what it was sent, or from nothing, to the newer state. */
+  between(from: S | undefined, to: S): readonly Buffer[];
+}
+
+interface Endpoints {
+  /** By encoded address. */
+  readonly addresses: ReadonlyMap<string, { readonly weighted: WeightedAddr; readonly encoded: string }>;
+  readonly metricLabels: Readonly<Record<string, string>>;
+  /** Of a destination without endpoints: whether it is known. */
+  readonly exists: boolean;
+}
+
+/** Of `Get`: endpoints, merged from additions and removals. */
+export const ENDPOINTS: KnownAnswer<Endpoints> = { next: nextEndpoints, between: updatesBetween };
+
+/** Of `GetProfile`: each message replaces the last. */
+export const PROFILE: KnownAnswer<Buffer> = {
+  next: (_state, message) => message,
+  between: (from, to) => (from?.equals(to) === true ? [] : [to]),
+};
+
+/**
+ * Sent while the coordinator is away and nothing is known: the proxy then passes connections on to where they were going. Without
+ * any answer it would hold them.
+ */
+export const PASS_ON = Buffer.from(
+  DestinationProfile.encode(
+    DestinationProfile.fromPartial({
+      retryBudget: { retryRatio: 0.2, minRetriesPerSecond: 10, ttl: { seconds: 10n } },
+    }),
+  ).finish(),
+);
+
+function nextEndpoints(state: Endpoints | undefined, message: Buffer, isFirst: boolean): Endpoints {
+  const { update } = Update.decode(message);
+  const before: Endpoints =
+    state === undefined || isFirst ? { addresses: new Map(), metricLabels: {}, exists: true } : state;
+  switch (update?.$case) {
+    case "add": {
+      const addresses = new Map(before.addresses);
+      for (const weighted of update.value.addrs) {
+        if (weighted.addr === undefined) continue;
+        addresses.set(keyOf(weighted.addr), { weighted, encoded: encodedText(weighted) });
+      }
+      return { addresses, metricLabels: update.value.metricLabels, exists: true };
+    }
+    case "remove": {
+      const addresses = new Map(before.addresses);
+      for (const address of update.value.addrs) addresses.delete(keyOf(address));
+      return { ...before, addresses };
+    }
+    case "noEndpoints":
+      return { addresses: new Map(), metricLabels: {}, exists: update.value.exists };
+    case undefined:
+      return before;
+    default:
+      return update satisfies never;
+  }
+}
+
+/** Removals come first, and no address that the newer state has is removed. */
+function updatesBetween(from: Endpoints | undefined, to: Endpoints): readonly Buffer[] {
+  if (to.addresses.size === 0) {
+    const same = from !== undefined && from.addresses.size === 0 && from.exists === to.exists;
+    return same ? [] : [encoded({ $case: "noEndpoints", value: { exists: to.exists } })];
+  }
+  const gone = [...(from?.addresses ?? [])].flatMap(([key, { weighted }]) =>
+    to.addresses.has(key) || weighted.addr === undefined ? [] : [weighted.addr],
+  );
+  const added = [...to.addresses]
+    .filter(([key, { encoded: now }]) => from?.addresses.get(key)?.encoded !== now)
+    .map(([, { weighted }]) => weighted);
+  return [
+    ...(gone.length === 0 ? [] : [encoded({ $case: "remove", value: { addrs: gone } })]),
+    ...(added.length === 0
+      ? []
+      : [encoded({ $case: "add", value: { addrs: added, metricLabels: { ...to.metricLabels } } })]),
+  ];
+}
+
+function encoded(update: NonNullable<Update["update"]>): Buffer {
+  return Buffer.from(Update.encode({ update }).finish());
+}
+
+function keyOf(address: TcpAddress): string {
+  return Buffer.from(TcpAddress.encode(address).finish()).toString("latin1");
+}
+
+function encodedText(weighted: WeightedAddr): string {
+  return Buffer.from(WeightedAddr.encode(weighted).finish()).toString("latin1");
+}

@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
+import { DestinationService, type GetDestination } from "@forage/proto/destination";
+import { Server, ServerCredentials, type ServerWritableStream, status } from "@grpc/grpc-js";
+import type { DestinationRelay, LookupMethod, RelayClient } from "./relay.ts";
+
+export interface RelayServerOptions {
+  readonly address: string;
+  readonly port: number;
+  readonly relay: DestinationRelay;
+  /** The pod, or the host's process, behind an address; undefined: neither, and it is not served. */
+  readonly clientAt: (address: string) => RelayClient | undefined;
+}
+
+const MAX_CONNECTIONS = 1_024;
+/** A proxy has one or two; a pod may have a few processes that look up by themselves. */
+const MAX_CONNECTIONS_PER_ADDRESS = 32;
+/** More than the relay gives a client, so that the relay's own answer says what is wrong. */
+const MAX_STREAMS_PER_CONNECTION = 2_500;
+const CLOSE_GRACE_MS = 500;
+/** A look-up is some hundred bytes. */
+const MAX_REQUEST_BYTES = 16 * 1024;
+
+const asIs = (bytes: Buffer): Buffer => bytes;
+const SERVICE = {
+  get: { ...DestinationService.get, responseSerialize: asIs, responseDeserialize: asIs },
+  getProfile: { ...DestinationService.getProfile, responseSerialize: asIs, responseDeserialize: asIs },
+} as const;
+
+/** Destination in plain text at one address of this host. */
+export class RelayServer {
+  readonly #net: NetServer;
+  readonly #grpc: Server;
+  readonly #sockets = new Map<string, Set<Socket>>();
+
+  private constructor({ relay, clientAt }: RelayServerOptions) {
+    this.#grpc = new Server({
+      "grpc.max_concurrent_streams": MAX_STREAMS_PER_CONNECTION,
+      "grpc.max_receive_message_length": MAX_REQUEST_BYTES,
+      "grpc.keepalive_time_ms": 20_000,
+      "grpc.keepalive_timeout_ms": 10_000,
+      "grpc.enable_channelz": 0,
+    });
+    const serve = (method: LookupMethod) => (call: ServerWritableStream<GetDestination, Buffer>) =>
+      serveLookup(method, call, relay, clientAt);
+    this.#grpc.addService(SERVICE, { get: serve("get"), getProfile: serve("getProfile") });
+    const injector = this.#grpc.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#net = createServer({ noDelay: true }, (socket) => {
+      socket.on("error", () => undefined);
+      const address = socket.remoteAddress ?? "";
+      if (clientAt(address) === undefined || !this.#enter(socket, address)) socket.destroy();
+      else injector.injectConnection(socket);
+    });
+    this.#net.maxConnections = MAX_CONNECTIONS;
+  }
+
+  /** Rejects if the address can't be listened on, as long as it isn't the host's for example. */
+  static async open(options: RelayServerOptions): Promise<RelayServer> {
+    const server = new RelayServer(options);
+    server.#net.listen(options.port, options.address);
+    try {
+      await once(server.#net, "listening");
+    } catch (error) {
+      server.#grpc.forceShutdown();
+      throw error;
+    }
+    server.#net.on("error", () => undefined);
+    return server;
+  }
+
+  get port(): number {
+    return (this.#net.address() as AddressInfo).port;
+  }
+
+  /** Streams end; proxies keep what they have and come back. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#net.close(() => resolve()));
+    this.#grpc.forceShutdown();
+    const cut = setTimeout(() => {
+      for (const sockets of this.#sockets.values()) for (const socket of sockets) socket.destroy();
+    }, CLOSE_GRACE_MS);
+    await closed;
+    clearTimeout(cut);
+  }
+
+  #enter(socket: Socket, address: string): boolean {
+    const sockets = this.#sockets.get(address) ?? new Set();
+    if (sockets.size >= MAX_CONNECTIONS_PER_ADDRESS) return false;
+    this.#sockets.set(address, sockets.add(socket));
+    socket.once("close", () => {
+      sockets.delete(socket);
+      if (sockets.size === 0) this.#sockets.delete(address);
+    });
+    return true;
+  }
+}
+
+function serveLookup(
+  method: LookupMethod,
+  call: ServerWritableStream<GetDestination, Buffer>,
+  relay: DestinationRelay,
+  clientAt: (address: string) => RelayClient | undefined,
+): void {
+  const peer = call.getPeer();
+  const client = clientAt(peer.slice(0, peer.lastIndexOf(":")));
+  const fail = (error: { readonly code: number; readonly details: string }): void =>
+    void call.emit("error", error);
+  if (client === undefined) {
+    fail({ code: status.UNAUTHENTICATED, details: "only pods of this host are served here" });
+    return;
+  }
+  let stop: (() => void) | undefined;
+  let over = false;
+  const end = (): void => {
+    over = true;
+    stop?.();
+  };
+  call.on("cancelled", end);
+  call.on("close", end);
+  call.on("error", end);
+  stop = relay.read(method, call.request, client, {
+    send: (message, taken) => void call.write(message, () => taken()),
+    fail,
+  });
+  if (over) stop?.();
+}

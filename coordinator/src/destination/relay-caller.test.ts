@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nodeId } from "@forage/identity";
+import { Metadata } from "@grpc/grpc-js";
+import type { Caller } from "../rpc/caller.ts";
+import { RELAY_NAMESPACE_KEY, relayCaller } from "./relay-caller.ts";
+
+const node: Caller = { kind: "node", nodeId: nodeId("n1") };
+
+function grantsOf(caller: Caller, namespace?: string) {
+  const metadata = new Metadata();
+  if (namespace !== undefined) metadata.set(RELAY_NAMESPACE_KEY, namespace);
+  const counted = relayCaller(caller, metadata, (name, wanted) => name === "n1" && wanted === "shop");
+  return counted.kind === "user" ? counted.grants : counted.kind;
+}
+
+test("a node reads the namespaces of its own pods, and for its own processes all", () => {
+  assert.deepEqual(grantsOf(node, "shop"), [{ role: "destination-reader", namespaces: ["shop"] }]);
+  assert.deepEqual(grantsOf(node, "bank"), [{ role: "destination-reader", namespaces: [] }]);
+  assert.deepEqual(grantsOf(node), [{ role: "destination-reader", namespaces: "*" }]);
+});
+
+test("a token gains nothing by naming a namespace", () => {
+  const grants = [{ role: "viewer", namespaces: ["bank"] }] as const;
+  assert.deepEqual(grantsOf({ kind: "user", name: "token:a", grants }, "shop"), grants);
+  assert.equal(grantsOf({ kind: "anonymous" }, "shop"), "anonymous");
+});
