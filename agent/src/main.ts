@@ -14,7 +14,7 @@ import { HostDevices } from "./devices/host-devices.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostAbilities } from "./host-abilities.ts";
-import { lockDirectory } from "./instance-lock.ts";
+import { holdDataDirectory } from "./instance-lock.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { LogDestination } from "./log-destination.ts";
@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   const log = pino({ level: config.logLevel, base: { program: "agent" } }, new LogDestination());
   logWarnings(log);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
-  await lockDirectory(config.dataDir);
+  await holdDataDirectory(config.dataDir);
   const damages = new Damages({ dataDir: config.dataDir, log });
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log);
