@@ -17,16 +17,19 @@ async function main(): Promise<boolean> {
     allowPositionals: true,
   });
   const both = values.unit === values.e2e;
-  const { unit, onHosts } = selectTestFiles(root, positionals);
+  const { unit, processes, onHosts } = selectTestFiles(root, positionals);
   const groups = [
-    { files: both || values.unit ? unit : [], concurrency: availableParallelism() },
+    {
+      files: [...(both || values.unit ? unit : []), ...(both || values.e2e ? processes : [])],
+      concurrency: availableParallelism(),
+    },
     // Each has a containerd of its own, and some measure how fast things go: one after the other.
     { files: both || values.e2e ? onHosts : [], concurrency: 1 },
   ];
   if (groups.every(({ files }) => files.length === 0)) {
     throw new SetupError("BAD_USAGE", "no test file matches", "hack/test --help");
   }
-  if (groups[1]?.files.length) await prepareHost();
+  if ((both || values.e2e) && processes.length + onHosts.length > 0) await prepareHost();
   return runTests(root, groups);
 }
 

@@ -27,7 +27,7 @@ test("a token makes one node of one key", limit, async (t) => {
   const { nodes } = await world.operator().listNodes({});
   assert.deepEqual(
     nodes.map(({ name, ready, labels }) => ({ name, ready, labels })),
-    [{ name: "n1", ready: false, labels: { rack: "r1" } }],
+    [{ name: "n1", ready: false, labels: { "kubernetes.io/hostname": "n1", rack: "r1" } }],
   );
   await assert.rejects(join(world, token, "n2"), { ...denied, details: /has been used/ });
 });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { mergeRuns } from "./run-tests.ts";
+import { mergeRuns, type RunResult, renderSlowest } from "./run-tests.ts";
 
 test("the closing counts of several runs come once, added up, after everything else", async () => {
-  const result = { failed: false };
+  const result: RunResult = { failed: false, files: [] };
   const merged = mergeRuns([aRun("a", 2), aRun("b", 3)], result);
 
   const events = (await drain(merged)).map(({ type, data }) => `${type} ${data.message ?? data.name}`);
@@ -22,7 +22,7 @@ test("the closing counts of several runs come once, added up, after everything e
 
 test("a failure in any run fails the whole, one that is still to do doesn't", async () => {
   const failedAfter = async (data: Record<string, unknown>): Promise<boolean> => {
-    const result = { failed: false };
+    const result: RunResult = { failed: false, files: [] };
     const failure = (async function* () {
       yield { type: "test:fail", data: { nesting: 0, name: "f", ...data } };
     })();
@@ -32,6 +32,21 @@ test("a failure in any run fails the whole, one that is still to do doesn't", as
 
   assert.equal(await failedAfter({}), true);
   assert.equal(await failedAfter({ todo: true }), false);
+});
+
+test("the slowest files are named with what they took, and the total", async () => {
+  const result: RunResult = { failed: false, files: [] };
+  const events = (async function* () {
+    for (let i = 1; i <= 12; i++)
+      yield { type: "test:summary", data: { file: `/root/a/${i}.test.ts`, duration_ms: i * 1000 } };
+  })();
+  await drain(mergeRuns([events], result));
+
+  const lines = renderSlowest("/root", result, 65_432).split("\n");
+  assert.equal(lines.length, 13);
+  assert.equal(lines[1], "   12.0 s  a/12.test.ts");
+  assert.equal(lines[10], "    3.0 s  a/3.test.ts");
+  assert.equal(lines[11], "   65.4 s  all 12 files");
 });
 
 async function* aRun(name: string, tests: number) {

@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { Readable } from "node:stream";
 import { run } from "node:test";
 import { spec } from "node:test/reporters";
@@ -11,15 +11,24 @@ export interface TestGroup {
   readonly concurrency: number;
 }
 
+export interface RunResult {
+  failed: boolean;
+  /** Those that have ended. */
+  readonly files: { readonly path: string; readonly durationMs: number }[];
+}
+
 type TestEvent = Readonly<{ type: string; data: Readonly<Record<string, unknown>> }>;
 
+/** More than these are not worth reading. */
+const MAX_SLOWEST = 10;
 // A test that hangs fails, rather than the whole run.
 const TEST_LIMIT_MS = 10 * 60_000;
 const WATCHDOG = pathToFileURL(join(import.meta.dirname, "watchdog.ts")).href;
 
 /** Runs the groups one after the other, shows them as one run with one closing summary, and says whether all passed. */
 export async function runTests(root: string, groups: readonly TestGroup[]): Promise<boolean> {
-  const result = { failed: false };
+  const result: RunResult = { failed: false, files: [] };
+  const startedMs = performance.now();
   await new Promise<void>((resolve, reject) => {
     const reporter = new spec();
     reporter.on("end", resolve).on("error", reject);
@@ -31,6 +40,7 @@ export async function runTests(root: string, groups: readonly TestGroup[]): Prom
       ),
     ).pipe(reporter);
   });
+  process.stdout.write(renderSlowest(root, result, performance.now() - startedMs));
   return !result.failed;
 }
 
@@ -49,13 +59,15 @@ async function* start(root: string, { files, concurrency }: TestGroup): AsyncGen
 /** The runs' events in order; their closing counts ("tests 5", "pass 5", …) come once, added up, at the end. */
 export async function* mergeRuns(
   runs: readonly AsyncIterable<TestEvent>[],
-  result: { failed: boolean },
+  result: RunResult,
 ): AsyncGenerator<TestEvent> {
   const totals = new Map<string, number>();
   let summary: TestEvent | undefined;
   for (const events of runs) {
     for await (const event of events) {
       if (event.type === "test:fail" && event.data.todo === undefined) result.failed = true;
+      if (event.type === "test:summary" && typeof event.data.file === "string")
+        result.files.push({ path: event.data.file, durationMs: Number(event.data.duration_ms) });
       if (event.type === "test:summary" && event.data.file === undefined) {
         // On this one the reporter lists what failed.
         summary = event;
@@ -75,6 +87,14 @@ export async function* mergeRuns(
       data: { nesting: 0, message: `${name} ${Math.round(total * 1e3) / 1e3}`, level: "info" },
     };
   }
+}
+
+/** The slowest files, to see where the time of a run goes, and what it took in all. */
+export function renderSlowest(root: string, { files }: RunResult, tookMs: number): string {
+  const seconds = (ms: number): string => `${(ms / 1000).toFixed(1).padStart(7)} s`;
+  const slowest = files.toSorted((a, b) => b.durationMs - a.durationMs).slice(0, MAX_SLOWEST);
+  const lines = slowest.map(({ path, durationMs }) => `${seconds(durationMs)}  ${relative(root, path)}`);
+  return ["slowest files", ...lines, `${seconds(tookMs)}  all ${files.length} files`, ""].join("\n");
 }
 
 function isClosing(event: TestEvent): boolean {

@@ -4,7 +4,9 @@ import { FOLDERS } from "../imports/read-sources.ts";
 export interface TestFiles {
   /** Run anywhere, by anyone. */
   readonly unit: readonly string[];
-  /** Need root and run real containers: those in `test/` and `e2e/` folders. */
+  /** Start programs and wait for them, some as root, but run no containers: those in `test/` folders. They disturb no others. */
+  readonly processes: readonly string[];
+  /** Need root and run real containers or a gateway: those named `.e2e.`, and all of the agent's and hack's in such folders. */
   readonly onHosts: readonly string[];
 }
 
@@ -14,6 +16,11 @@ export function selectTestFiles(root: string, patterns: readonly string[]): Test
     .filter((path) => !/(^|\/)(node_modules|gen)\//.test(path))
     .filter((path) => patterns.length === 0 || patterns.some((pattern) => path.includes(pattern)))
     .sort();
-  const needsHost = (path: string): boolean => /\/(test|e2e)\//.test(path);
-  return { unit: files.filter((path) => !needsHost(path)), onHosts: files.filter(needsHost) };
+  const inTestFolder = files.filter((path) => /\/(test|e2e)\//.test(path));
+  const needsHost = (path: string): boolean => /\.e2e\.test\.ts$|\/e2e\/|^(agent|hack)\//.test(path);
+  return {
+    unit: files.filter((path) => !inTestFolder.includes(path)),
+    processes: inTestFolder.filter((path) => !needsHost(path)),
+    onHosts: inTestFolder.filter(needsHost),
+  };
 }
