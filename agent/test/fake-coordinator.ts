@@ -62,6 +62,8 @@ export class FakeCoordinator {
   /** In the order they came. */
   readonly metrics: PodMetricsSample[] = [];
   renewals = 0;
+  /** Answers renewals with a refusal, as for a certificate that ended too long ago. */
+  refusesRenewals = false;
   heartbeats = 0;
   lastRevision = 0n;
   revision = 100n;
@@ -250,7 +252,7 @@ export class FakeCoordinator {
     callback,
   ) => {
     const peer = this.#tls?.peerOf(call);
-    if (peer?.kind !== "authenticated" || peer.identity.kind !== "node") {
+    if (this.refusesRenewals || peer?.kind !== "authenticated" || peer.identity.kind !== "node") {
       callback(Object.assign(new Error("only nodes renew"), { code: status.PERMISSION_DENIED }));
       return;
     }

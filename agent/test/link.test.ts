@@ -148,8 +148,9 @@ test("an expired certificate leaves the pods alone and asks for a fresh token", 
   const first = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("assigned", () => first.pods.has("p1"));
   await first.stop();
+  coordinator.refusesRenewals = true;
 
-  const clock = { ...systemClock, nowMs: () => Date.now() + 48 * 3_600_000 };
+  const clock = { ...systemClock, nowMs: () => Date.now() + 40 * 24 * 3_600_000 };
   const late = await LinkUnderTest.start(t, coordinator, undefined, { after: first, clock });
   await until("told", () => late.link.state.code === "CERTIFICATE_EXPIRED");
   assert.match(late.link.state.message ?? "", /pods keep running.*token/);

@@ -131,6 +131,15 @@ const schema = z.strictObject({
       notReadyTolerationSeconds: z.number().min(0).max(86_400).default(300),
     })
     .prefault({}),
+  /** What nodes identify with. */
+  nodeCertificates: z
+    .strictObject({
+      /** Agents renew after a third of it. */
+      lifetimeDays: z.number().min(0.01).max(3_650).default(30),
+      /** How long after its end a certificate may still be renewed, unless its node was removed or revoked. */
+      graceDays: z.number().min(0).max(3_650).default(90),
+    })
+    .prefault({}),
   /** Moves pods to better places by itself. Without it: only when `forage rebalance` asks for it. */
   rebalance: z
     .strictObject({

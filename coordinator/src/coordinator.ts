@@ -172,7 +172,7 @@ function openCertificateIssuer({ config, store, vault, clock, authority }: Coord
 }
 
 async function createTls(
-  { authority, clock, log }: CoordinatorOptions,
+  { config, authority, clock, log }: CoordinatorOptions,
   state: State,
   names: readonly string[],
 ): Promise<TlsServer> {
@@ -180,6 +180,7 @@ async function createTls(
     material: await serverMaterial(authority, names),
     nowMs: clock.nowMs,
     cluster: authority.cluster,
+    expiredGraceMs: config.nodeCertificates.graceDays * 24 * 3600 * 1000,
     isRevoked: (id) => id.kind !== "node" || isRevoked(state.node(id.nodeId), id.serial),
     onEvent: (event) =>
       log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls"),

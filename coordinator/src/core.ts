@@ -40,6 +40,8 @@ import { loadState } from "./state/follow.ts";
 import { State } from "./state/state.ts";
 import type { Store } from "./store/index.ts";
 
+const DAY_MS = 24 * 3600 * 1000;
+
 export interface CoreOptions {
   readonly config: Pick<
     Config,
@@ -51,6 +53,7 @@ export interface CoreOptions {
     | "clusterDomain"
     | "heartbeatIntervalSeconds"
     | "nodes"
+    | "nodeCertificates"
     | "rebalance"
   >;
   readonly store: Store;
@@ -318,7 +321,16 @@ function servicesOptions(
       lineage,
       heartbeatIntervalMs,
     },
-    enroll: { store, state, clock, log, refusals: new RefusalLog(log, clock), authority, clusterId },
+    enroll: {
+      store,
+      state,
+      clock,
+      log,
+      refusals: new RefusalLog(log, clock),
+      authority,
+      clusterId,
+      lifetimeMs: options.config.nodeCertificates.lifetimeDays * DAY_MS,
+    },
     destination: { directory: directoryOf(state, options), authorize: true },
     tunnels,
   };

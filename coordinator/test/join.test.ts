@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { randomBytes } from "node:crypto";
+import { describe, test } from "node:test";
+import { nodeId } from "@forage/identity";
+import { CertificateAuthority } from "@forage/identity/ca";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import { status } from "@grpc/grpc-js";
@@ -177,3 +180,84 @@ test("a node gets a new certificate with the one it has, and only for itself", l
   assert.equal(renewed.ended, undefined);
   await assert.rejects(renewed.renew(Buffer.from("nonsense")), { code: status.INVALID_ARGUMENT });
 });
+
+test(
+  "a node whose renewals are answered and lost again and again keeps its certificate",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const agent = await HollowAgent.start(world, { name: "n1" });
+    const { csrPem } = await createKeyAndCsr();
+    for (let lost = 0; lost < 3; lost++) await agent.renew(Buffer.from(csrPem));
+    const again = agent.again();
+    await until("the newer session took over", () => agent.ended !== undefined);
+    await again.renew(Buffer.from(csrPem));
+    assert.equal(again.ended, undefined);
+  },
+);
+
+describe("an expired certificate", () => {
+  const nodeCertificates = { lifetimeDays: 1, graceDays: 2 };
+  const dayMs = 24 * 3600 * 1000;
+
+  test("is renewed within the grace period, and is good for nothing else", limit, async (t) => {
+    const world = await startWorld(t, {}, { nodeCertificates });
+    const agent = await HollowAgent.start(world, { name: "n1" });
+    const [node] = (await world.operator().listNodes({})).nodes;
+    const endsMs = Number(node?.certificateEnds?.seconds ?? 0n) * 1000;
+    assert.ok(Math.abs(endsMs - world.clock.nowMs() - dayMs) < 60_000, "its end is shown");
+    const expired = await expiredPair(world, "n1", -60_000);
+    const stranger = new HollowAgent(world, "n1", expired, { heartbeats: false });
+    await until("it may not connect", () => stranger.ended !== undefined);
+    assert.match(String(stranger.ended), /not accepted: CERT_HAS_EXPIRED/);
+    const { keyPem, csrPem } = await createKeyAndCsr();
+    const { certificatePem } = await stranger.renew(Buffer.from(csrPem));
+    const renewed = new HollowAgent(world, "n1", { certPem: certificatePem, keyPem }, {});
+    await until("the newer session took over", () => agent.ended !== undefined);
+    assert.equal(renewed.ended, undefined);
+    await assert.rejects(stranger.forage().deleteResources({ namespace: "shop", labels: { a: "b" } }), {
+      code: status.UNAUTHENTICATED,
+    });
+  });
+
+  for (const [what, endedMs, change] of [
+    ["after the grace period", -2 * dayMs - 60_000, undefined],
+    ["once its node was revoked", -60_000, "revoke"],
+    ["once its node was forgotten", -60_000, "forget"],
+    ["by another cluster's authority", -60_000, "forge"],
+  ] as const)
+    test(`is not renewed ${what}`, limit, async (t) => {
+      const world = await startWorld(t, {}, { nodeCertificates });
+      await HollowAgent.start(world, { name: "n1" });
+      const pair = await expiredPair(world, "n1", endedMs, change === "forge");
+      const stored = await world.store.get(nodeKey("n1"));
+      assert.ok(stored);
+      const record = { ...decodeRecord(NodeRecord, stored.key, stored.value), revoked: true };
+      if (change === "revoke")
+        await world.store.txn(
+          [],
+          [{ kind: "put", key: stored.key, value: encodeRecord(NodeRecord, record) }],
+        );
+      if (change === "forget") await world.store.txn([], [{ kind: "delete", key: stored.key }]);
+      const stranger = new HollowAgent(world, "n1", pair, { heartbeats: false });
+      const { csrPem } = await createKeyAndCsr();
+      await assert.rejects(stranger.renew(Buffer.from(csrPem)), { code: status.UNAUTHENTICATED });
+    });
+});
+
+/** A certificate of the node that ended so long ago, known to the coordinator as its newest. */
+async function expiredPair(world: World, name: string, endedMs: number, forged = false) {
+  const options = { nowMs: () => Date.now() - 10 * 24 * 3600 * 1000, randomBytes };
+  const { keyPem, csrPem } = await createKeyAndCsr();
+  const past = forged
+    ? await CertificateAuthority.create("test", options)
+    : await CertificateAuthority.fromPem(world.authority.toPem(), options);
+  const issued = await past.issueNode(nodeId(name), csrPem, 10 * 24 * 3600 * 1000 + endedMs);
+  const stored = await world.store.get(nodeKey(name));
+  assert.ok(stored);
+  const record = decodeRecord(NodeRecord, stored.key, stored.value);
+  const serials = [...record.serials, issued.serial];
+  const value = encodeRecord(NodeRecord, { ...record, serials });
+  await world.store.txn([], [{ kind: "put", key: stored.key, value }]);
+  return { certPem: issued.chainPem, keyPem };
+}

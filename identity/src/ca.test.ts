@@ -58,7 +58,7 @@ describe("CertificateAuthority", () => {
     });
   });
 
-  it("certifies a node: client only, 24 hours, backdated five minutes", async () => {
+  it("certifies a node: client only, 30 days, backdated five minutes", async () => {
     const issued = await ca.issueNode(n1, (await createKeyAndCsr()).csrPem);
     const leaf = leafOf(issued.chainPem);
     const root = new X509Certificate(ca.certPem);

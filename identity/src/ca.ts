@@ -28,8 +28,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const BACKDATE_MS = 5 * 60 * 1000;
 
 export const CA_LIFETIME_MS = 3650 * DAY_MS;
-/** Short enough that a stolen key is of little use, long enough to sit out a night's outage of the coordinator. */
-export const NODE_LIFETIME_MS = DAY_MS;
+/** Long enough for a site to lose its coordinator for weeks. A stolen key is dealt with by revoking its node. */
+export const NODE_LIFETIME_MS = 30 * DAY_MS;
 export const CLIENT_LIFETIME_MS = DAY_MS;
 /** The coordinator renews its own certificate; operators' clients hold the authority's certificate, not this one. */
 export const SERVER_LIFETIME_MS = 30 * DAY_MS;
@@ -149,7 +149,7 @@ export class CertificateAuthority {
   }
 
   /**
-   * Certifies the public key of a signing request as the node's: `clientAuth` only, 24 h. The request's own subject and
+   * Certifies the public key of a signing request as the node's: `clientAuth` only. The request's own subject and
    * extensions are ignored. CSR_INVALID when it isn't signed by its key.
    */
   async issueNode(

@@ -64,4 +64,4 @@ export {
 } from "./peer-identity.ts";
 export { findPrivateKey, mergeBundles, pinsOf, readCertificate, spkiPin, splitCertificates } from "./pem.ts";
 export { type ProbeResult, probeServer } from "./probe-server.ts";
-export { renewAtMs, renewalState, type Validity } from "./renewal.ts";
+export { NODE_RENEW_AT, renewAtMs, renewalState, type Validity } from "./renewal.ts";

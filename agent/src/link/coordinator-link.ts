@@ -1,4 +1,4 @@
-import { renewAtMs, renewalState } from "@forage/identity/renewal";
+import { NODE_RENEW_AT, renewAtMs, renewalState } from "@forage/identity/renewal";
 import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
@@ -126,11 +126,29 @@ export class CoordinatorLink {
       throw new LinkError("NO_IDENTITY", `this host has not joined a cluster: ${how}`);
     }
     if (!expired) return known;
-    const ended = new Date(known.pair.notAfterMs).toISOString();
-    throw new LinkError(
-      "CERTIFICATE_EXPIRED",
-      `the node's certificate ended ${ended}; its pods keep running; to join again ${how}`,
-    );
+    return this.#renewExpired(known, how, signal);
+  }
+
+  /** The coordinator renews an expired certificate for some time after its end. */
+  async #renewExpired(known: NodeIdentity, how: string, signal: AbortSignal): Promise<NodeIdentity> {
+    const { enroll: options, events } = this.#options;
+    const client = openAgentClient(options.address, known);
+    try {
+      const renewed = await renewIdentity(client, options.files, signal);
+      events.renewed(renewed.pair.notAfterMs);
+      return renewed;
+    } catch (error) {
+      const failure = toLinkError(error);
+      if (failure.code !== "REFUSED") throw failure;
+      const ended = new Date(known.pair.notAfterMs).toISOString();
+      throw new LinkError(
+        "CERTIFICATE_EXPIRED",
+        `the node's certificate ended ${ended} and the coordinator doesn't renew it (${failure.message}); its pods keep running; to join again ${how}`,
+        { cause: failure },
+      );
+    } finally {
+      client.close();
+    }
   }
 
   /** One connection after another, the next made before the last is given up. Ends only by an error or the signal. */
@@ -166,7 +184,7 @@ export class CoordinatorLink {
   ): Promise<NodeIdentity | undefined> {
     const { clock, random, enroll: options, events } = this.#options;
     const draw = random();
-    let waitMs = Math.max(leastMs, renewAtMs(identity.pair, draw) - clock.nowMs());
+    let waitMs = Math.max(leastMs, renewAtMs(identity.pair, draw, NODE_RENEW_AT) - clock.nowMs());
     while (!signal.aborted) {
       const waiting = new AbortController();
       await Promise.race([
@@ -174,8 +192,8 @@ export class CoordinatorLink {
         pause(clock, Math.max(0, waitMs), AbortSignal.any([signal, waiting.signal])),
       ]).finally(() => waiting.abort());
       if (signal.aborted) return undefined;
-      if (renewalState(identity.pair, draw, clock.nowMs()) === "fresh") {
-        waitMs = renewAtMs(identity.pair, draw) - clock.nowMs();
+      if (renewalState(identity.pair, draw, clock.nowMs(), NODE_RENEW_AT) === "fresh") {
+        waitMs = renewAtMs(identity.pair, draw, NODE_RENEW_AT) - clock.nowMs();
         continue;
       }
       try {

@@ -18,7 +18,13 @@ export interface PendingKey {
   readonly csrPem: string;
 }
 
-/** The node's identity on disk: `node.pem` (key and chain in one file, 0600), `ca.pem`, and `pending.json` during a join. */
+/** The same for a renewal, whose answer may be lost or can't be written. */
+export type RenewalKey = Omit<PendingKey, "tokenId">;
+
+/**
+ * The node's identity on disk: `node.pem` (key and chain in one file, 0600), `ca.pem`, `pending.json` during a join and
+ * `renewal.json` during a renewal.
+ */
 export class IdentityFiles {
   readonly #dir: string;
   #authorityPem: string | undefined;
@@ -63,9 +69,27 @@ export class IdentityFiles {
   }
 
   async loadPending(): Promise<PendingKey | undefined> {
+    const read = await this.#loadJson("pending.json");
+    return isPending(read) ? read : undefined;
+  }
+
+  /** Undefined: no renewal is under way, or its file is damaged. */
+  async loadRenewal(): Promise<RenewalKey | undefined> {
+    const read = await this.#loadJson("renewal.json");
+    return isRenewal(read) ? read : undefined;
+  }
+
+  saveRenewal({ keyPem, csrPem }: RenewalKey): Promise<void> {
+    return writePrivateFile(this.#path("renewal.json"), JSON.stringify({ keyPem, csrPem }));
+  }
+
+  clearRenewal(): Promise<void> {
+    return rm(this.#path("renewal.json"), { force: true });
+  }
+
+  async #loadJson(name: string): Promise<unknown> {
     try {
-      const read: unknown = JSON.parse(await readPrivateFile(this.#path("pending.json")));
-      return isPending(read) ? read : undefined;
+      return JSON.parse(await readPrivateFile(this.#path(name)));
     } catch (error) {
       if (error instanceof SyntaxError) return undefined;
       if (error instanceof IdentityError && error.code === "FILE_MISSING") return undefined;
@@ -97,6 +121,11 @@ export class IdentityFiles {
 
 function isPending(value: unknown): value is PendingKey {
   if (typeof value !== "object" || value === null) return false;
-  const { tokenId, keyPem, csrPem } = value as Partial<PendingKey>;
-  return typeof tokenId === "string" && typeof keyPem === "string" && typeof csrPem === "string";
+  return typeof (value as Partial<PendingKey>).tokenId === "string" && isRenewal(value);
+}
+
+function isRenewal(value: unknown): value is RenewalKey {
+  if (typeof value !== "object" || value === null) return false;
+  const { keyPem, csrPem } = value as Partial<RenewalKey>;
+  return typeof keyPem === "string" && typeof csrPem === "string";
 }

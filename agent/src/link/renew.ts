@@ -2,17 +2,20 @@ import { createKeyAndCsr } from "@forage/identity/csr";
 import type { AgentServiceClient, RenewResponse } from "@forage/proto/forage/agent/v1/agent";
 import { toLinkError } from "./client.ts";
 import { derOf } from "./enroll.ts";
-import type { IdentityFiles, NodeIdentity } from "./node-identity.ts";
+import type { IdentityFiles, NodeIdentity, RenewalKey } from "./node-identity.ts";
 
 const RENEW_TIMEOUT_MS = 15_000;
 
-/** A new certificate for a new key, asked for over the connection that the present one vouches for. */
+/**
+ * Asks for a certificate for a new key over the connection that the present one vouches for. The key is on disk before anything
+ * is asked for, and a later try uses it again: where it can't be written, the answer couldn't be either.
+ */
 export async function renewIdentity(
   client: AgentServiceClient,
   files: IdentityFiles,
   signal: AbortSignal,
 ): Promise<NodeIdentity> {
-  const { keyPem, csrPem } = await createKeyAndCsr();
+  const { keyPem, csrPem } = await renewalKey(files);
   const { promise, resolve, reject } = Promise.withResolvers<RenewResponse>();
   const call = client.renew({ csr: derOf(csrPem) }, (error, response) => {
     if (error !== null) reject(toLinkError(error));
@@ -23,8 +26,18 @@ export async function renewIdentity(
   giveUp.addEventListener("abort", cancel, { once: true });
   try {
     const { certificatePem, caBundlePem } = await promise;
-    return await files.save(keyPem, certificatePem, caBundlePem);
+    const identity = await files.save(keyPem, certificatePem, caBundlePem);
+    await files.clearRenewal();
+    return identity;
   } finally {
     giveUp.removeEventListener("abort", cancel);
   }
+}
+
+async function renewalKey(files: IdentityFiles): Promise<RenewalKey> {
+  const known = await files.loadRenewal();
+  if (known !== undefined) return known;
+  const made = await createKeyAndCsr();
+  await files.saveRenewal(made);
+  return made;
 }

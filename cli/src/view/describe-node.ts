@@ -3,7 +3,7 @@ import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
 import { allAddresses } from "./addresses.ts";
-import { labelText, nodeState, nodeTrouble } from "./nodes.ts";
+import { certificateLeft, labelText, nodeState, nodeTrouble } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
 import { shortQuantity } from "./quantity.ts";
 import { gatewayText } from "./routes.ts";
@@ -25,6 +25,7 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
         "Joined",
         node.joinedAt === undefined ? "" : `${dateTime(node.joinedAt)} (${age(node.joinedAt, nowMs)} ago)`,
       ],
+      ["Certificate", certificateText(node, nowMs)],
       ["Last seen", node.lastSeenAt === undefined ? "" : `${age(node.lastSeenAt, nowMs)} ago`],
       ["System", [report?.os, report?.kernel, report?.architecture].filter(Boolean).join(", ")],
       ["Agent", node.agentVersion],
@@ -44,6 +45,10 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
     renderSection("Claims", claimTable(node, paint), paint) +
     renderSection("Pods", pods.length === 0 ? "none" : podTable, paint)
   );
+}
+
+function certificateText({ certificateEnds: ends }: Node, nowMs: number): string {
+  return ends === undefined ? "" : `until ${dateTime(ends)} (${certificateLeft(ends, nowMs)})`;
 }
 
 function taintText({ key, value, effect }: Taint): string {

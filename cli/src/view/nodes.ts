@@ -1,8 +1,11 @@
 import type { Node } from "@forage/proto/forage/operator/v1/operator";
+import { formatAge } from "../duration.ts";
 import type { Style } from "../output/paint.ts";
 import type { Column } from "../output/table.ts";
 import { shortQuantity } from "./quantity.ts";
-import { age } from "./timestamp.ts";
+import { age, toMs } from "./timestamp.ts";
+
+const DAY_MS = 24 * 3600 * 1000;
 
 export function nodeColumns(nowMs: number): Column<Node>[] {
   return [
@@ -13,6 +16,12 @@ export function nodeColumns(nowMs: number): Column<Node>[] {
     { title: "MEMORY", value: (node) => share(node, "memory") },
     { title: "ADDRESS", value: ({ report }) => report?.address ?? "" },
     { title: "AGE", value: ({ joinedAt }) => age(joinedAt, nowMs), alignRight: true },
+    {
+      title: "CERT",
+      value: ({ certificateEnds }) => certificateLeft(certificateEnds, nowMs),
+      alignRight: true,
+      whenFilled: true,
+    },
     { title: "SEEN", value: ({ lastSeenAt }) => age(lastSeenAt, nowMs), alignRight: true, wide: true },
     { title: "AGENT", value: ({ agentVersion }) => agentVersion, wide: true },
     { title: "NERDCTL", value: ({ report }) => report?.nerdctlVersion ?? "", wide: true },
@@ -22,6 +31,14 @@ export function nodeColumns(nowMs: number): Column<Node>[] {
     { title: "LABELS", value: ({ labels }) => labelText(labels), wide: true },
     { title: "WHY", value: (node) => nodeTrouble(node, nowMs), whenFilled: true },
   ];
+}
+
+/** How long the node's certificate is valid: `29d`, `5h3m`, `expired`. */
+export function certificateLeft(ends: Node["certificateEnds"], nowMs: number): string {
+  if (ends === undefined) return "";
+  const leftMs = toMs(ends) - nowMs;
+  if (leftMs <= 0) return "expired";
+  return leftMs >= DAY_MS ? `${Math.floor(leftMs / DAY_MS)}d` : formatAge(leftMs);
 }
 
 /** Unreachable is one of which nothing is heard, NotReady one that says so itself. */

@@ -33,9 +33,11 @@ export interface EnrollOptions {
   readonly refusals: RefusalLog;
   readonly authority: CertificateAuthority;
   readonly clusterId: string;
+  /** Of nodes' certificates. */
+  readonly lifetimeMs: number;
 }
 
-/** Certificates of a node that are accepted side by side: the present one and, while it drains, the one before. */
+/** Certificates of a node that are accepted side by side: the newest, and the one that its renewal was called with. */
 const maxSerials = 2;
 
 /** Hosts of one rack that boot together use one token at the same moment; each try lets one of them through. */
@@ -55,7 +57,7 @@ export async function join(
     token && verifyJoinToken(token, { secret: request.tokenSecret, nodeName: id, keyPin: "" }, clock.nowMs());
   if (early === undefined) throw refused(options, context, id, "WRONG_SECRET");
   if (!early.ok && early.reason !== "USED") throw refused(options, context, id, early.reason);
-  const issued = await certify(authority, id, request.csr);
+  const issued = await certify(options, id, request.csr);
   for (let tries = 0; tries < maxTries; tries++) {
     const plan = await planJoin(request, id, issued, context, options);
     const result = await options.store.txn(plan.compares, plan.ops);
@@ -121,14 +123,19 @@ export async function renew(
   options: EnrollOptions,
 ): Promise<RenewResponse> {
   const { store, state, authority, log } = options;
-  if (context.caller.kind !== "node") throw new CoordinatorError("PERMISSION_DENIED", "only nodes renew");
-  const id = context.caller.nodeId;
+  const { id, serial } = renewingNode(context);
   const node = state.node(id);
   if (node === undefined)
     throw new CoordinatorError("NOT_FOUND", `node ${id} was forgotten: join again with a new token`);
-  const issued = await certify(authority, id, request.csr);
-  const serials = [issued.serial, ...node.record.serials].slice(0, maxSerials);
-  const record: NodeRecord = { ...node.record, serials, publicKeySha256: issued.pin };
+  const issued = await certify(options, id, request.csr);
+  // The answer may be lost: the certificate in use stays valid, or two lost answers would lock the node out.
+  const kept = serial === undefined ? node.record.serials : [serial];
+  const record: NodeRecord = {
+    ...node.record,
+    serials: [issued.serial, ...kept].slice(0, maxSerials),
+    publicKeySha256: issued.pin,
+    certificateEnds: toTimestamp(issued.notAfterMs),
+  };
   const result = await store.txn(
     [{ kind: "modRevision", key: nodeKey(id), revision: node.revision }],
     [{ kind: "put", key: nodeKey(id), value: encodeRecord(NodeRecord, record) }],
@@ -138,6 +145,14 @@ export async function renew(
     throw new CoordinatorError("CONFLICT", "the node's record changed meanwhile; try again");
   log.info({ node: id, serial: issued.serial }, "node certificate renewed");
   return { certificatePem: issued.chainPem, caBundlePem: authority.certPem };
+}
+
+/** The node that calls, by its certificate, which may have expired, and that certificate's serial number. */
+function renewingNode({ caller }: CallContext): { readonly id: NodeId; readonly serial: string | undefined } {
+  if (caller.kind === "node") return { id: caller.nodeId, serial: caller.serial };
+  if (caller.kind === "anonymous" && caller.expiredNode !== undefined)
+    return { id: caller.expiredNode.nodeId, serial: caller.expiredNode.serial };
+  throw new CoordinatorError("PERMISSION_DENIED", "only nodes renew");
 }
 
 /** A certificate counts only while its node is known, not revoked, and the serial is one of its newest. */
@@ -164,16 +179,17 @@ function nodeRecord(
     unreachableSince: undefined,
     notReadySince: undefined,
     drain: existing?.record.drain,
+    certificateEnds: toTimestamp(issued.notAfterMs),
   };
 }
 
 async function certify(
-  authority: CertificateAuthority,
+  { authority, lifetimeMs }: EnrollOptions,
   id: NodeId,
   csr: Uint8Array,
 ): Promise<IssuedCertificate> {
   try {
-    return await authority.issueNode(id, csr);
+    return await authority.issueNode(id, csr, lifetimeMs);
   } catch (error) {
     if (error instanceof IdentityError)
       throw new CoordinatorError("INVALID", `csr: ${error.message}`, { cause: error });

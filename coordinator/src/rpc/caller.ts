@@ -1,9 +1,14 @@
+import type { NodeId } from "@forage/identity";
 import type { Caller as IdentifiedCaller } from "@forage/identity/authorize";
 
 /** Who is calling, as proven by a certificate or a token; never by what a message says. */
 export type Caller = IdentifiedCaller & {
   /** For an anonymous caller that showed something: what was wrong with it. */
   readonly problem?: string;
+  /** For a node: serial number of the certificate that the call was made with. */
+  readonly serial?: string;
+  /** For an anonymous caller: the node whose certificate it holds, which has expired and may be renewed. */
+  readonly expiredNode?: { readonly nodeId: NodeId; readonly serial: string };
   /** For a caller with an API token: its id. */
   readonly tokenId?: string;
 };

@@ -57,12 +57,22 @@ test("unknown ids and wrong secrets get the same answer", () => {
 });
 
 test("without a token the certificate speaks", () => {
-  const peer = { kind: "authenticated", identity: { kind: "node", nodeId: nodeId("n1") } } as unknown as Peer;
-  assert.deepEqual(identify(new Metadata(), peer, options()), { kind: "node", nodeId: "n1" });
+  const peer = {
+    kind: "authenticated",
+    identity: { kind: "node", nodeId: nodeId("n1"), serial: "01" },
+  } as unknown as Peer;
+  assert.deepEqual(identify(new Metadata(), peer, options()), {
+    kind: "node",
+    nodeId: "n1",
+    serial: "01",
+  });
 });
 
 test("a token goes before the certificate, also when it is wrong", () => {
-  const peer = { kind: "authenticated", identity: { kind: "node", nodeId: nodeId("n1") } } as unknown as Peer;
+  const peer = {
+    kind: "authenticated",
+    identity: { kind: "node", nodeId: nodeId("n1"), serial: "01" },
+  } as unknown as Peer;
   assert.equal(callerWith(`Bearer ${minted.token}`, peer).kind, "user");
   assert.equal(callerWith("Bearer x", peer).kind, "anonymous");
 });

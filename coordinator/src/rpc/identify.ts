@@ -16,7 +16,8 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
   const header = metadata.get("authorization")[0];
   if (header !== undefined) return identifyToken(String(header), options);
   if (peer.kind === "authenticated") {
-    if (peer.identity.kind === "node") return { kind: "node", nodeId: peer.identity.nodeId };
+    if (peer.identity.kind === "node")
+      return { kind: "node", nodeId: peer.identity.nodeId, serial: peer.identity.serial };
     return {
       kind: "anonymous",
       problem: "certificates of machine clients carry no role: send a bearer token",
@@ -24,7 +25,10 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
   }
   if (peer.certificateProblem === undefined) return { kind: "anonymous" };
   if (peer.certificateProblem === "REVOKED") return { kind: "anonymous", problem: revoked };
-  return { kind: "anonymous", problem: `the client certificate is not accepted: ${peer.certificateProblem}` };
+  const problem = `the client certificate is not accepted: ${peer.certificateProblem}`;
+  if (peer.expired?.kind !== "node") return { kind: "anonymous", problem };
+  const { nodeId, serial } = peer.expired;
+  return { kind: "anonymous", problem, expiredNode: { nodeId, serial } };
 }
 
 const revoked =

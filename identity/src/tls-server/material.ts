@@ -1,4 +1,4 @@
-import { constants, createPrivateKey } from "node:crypto";
+import { constants, createPrivateKey, type X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
 import { IdentityError } from "../error.ts";
 import { readCertificate, splitCertificates } from "../pem.ts";
@@ -35,6 +35,11 @@ export function secureContextOptions(material: TlsMaterial): SecureContextOption
     // In TLS 1.2 a client could show another certificate later; who it is was settled when it connected.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
   };
+}
+
+/** The authorities whose client certificates are accepted. */
+export function authoritiesOf({ clientCaPem }: TlsMaterial): X509Certificate[] {
+  return splitCertificates(clientCaPem).map(readCertificate);
 }
 
 function readKey(pem: string): ReturnType<typeof createPrivateKey> {

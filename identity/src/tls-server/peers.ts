@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import type { PeerCertificate, TLSSocket } from "node:tls";
 import { identityOf, type PeerIdentity } from "../peer-identity.ts";
 
@@ -17,6 +18,8 @@ export type AnonymousPeer = {
   readonly remoteAddress: string;
   /** Set when a certificate was presented but refused; tell the peer, it can't know otherwise. */
   readonly certificateProblem?: CertificateProblem;
+  /** Whom the certificate spoke for until it expired, while it may still be renewed. Proves nothing but the right to renew. */
+  readonly expired?: PeerIdentity;
 };
 
 /**
@@ -30,6 +33,9 @@ export type PeeredCall = {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
   getPeer(): string;
 };
+
+/** The extended key usage of client certificates. */
+const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 
 export type Connection = { readonly socket: TLSSocket; readonly peer: Peer };
 
@@ -45,15 +51,23 @@ export class Peers {
   readonly #cluster: string | undefined;
   readonly #nowMs: () => number;
   readonly #anonymous = new Map<string, Connection>();
+  readonly #expiredGraceMs: number;
+  readonly #isIssued: (certificate: X509Certificate) => boolean;
 
   constructor(options: {
     readonly isRevoked: (identity: PeerIdentity) => boolean;
     readonly nowMs: () => number;
     readonly cluster?: string | undefined;
+    /** How long after its end a certificate may still be renewed. Default: not at all. */
+    readonly expiredGraceMs?: number | undefined;
+    /** Reports whether one of our authorities issued the certificate. */
+    readonly isIssued?: (certificate: X509Certificate) => boolean;
   }) {
     this.#isRevoked = options.isRevoked;
     this.#nowMs = options.nowMs;
     this.#cluster = options.cluster;
+    this.#expiredGraceMs = options.expiredGraceMs ?? 0;
+    this.#isIssued = options.isIssued ?? (() => false);
   }
 
   get size(): number {
@@ -70,10 +84,16 @@ export class Peers {
     const remoteAddress = addressOf(socket);
     const certificate = socket.getPeerCertificate();
     const verdict = this.#judge(socket, certificate);
+    const expired = isExpiry(verdict) ? this.#expiredIdentity(certificate) : undefined;
     const peer: Peer =
       typeof verdict === "object"
         ? { kind: "authenticated", identity: verdict, remoteAddress }
-        : { kind: "anonymous", remoteAddress, ...(verdict && { certificateProblem: verdict }) };
+        : {
+            kind: "anonymous",
+            remoteAddress,
+            ...(verdict && { certificateProblem: verdict }),
+            ...(expired && { expired }),
+          };
     const connection = { socket, peer };
     this.#connections.add(connection);
     if (peer.kind === "authenticated") {
@@ -96,7 +116,13 @@ export class Peers {
     const remoteAddress = peer?.remoteAddress ?? call.getPeer();
     if (peer === undefined) {
       const certificateProblem = this.#problems.get(remoteAddress);
-      return { kind: "anonymous", remoteAddress, ...(certificateProblem && { certificateProblem }) };
+      const expired = this.#stillRenewable(this.#anonymous.get(remoteAddress)?.peer);
+      return {
+        kind: "anonymous",
+        remoteAddress,
+        ...(certificateProblem && { certificateProblem }),
+        ...(expired && { expired }),
+      };
     }
     const certificateProblem = this.#problemOf(peer.identity);
     return certificateProblem === undefined ? peer : { kind: "anonymous", remoteAddress, certificateProblem };
@@ -125,6 +151,29 @@ export class Peers {
     return this.#problemOf(identity) ?? identity;
   }
 
+  /**
+   * OpenSSL reports one problem of a certificate, and an expired one may have others: so everything but its end is verified here.
+   * That the peer holds the key was proven by the handshake.
+   */
+  #expiredIdentity(presented: PeerCertificate): PeerIdentity | undefined {
+    const certificate = new X509Certificate(presented.raw);
+    const identity = identityOf(presented);
+    if (identity === undefined || (this.#cluster !== undefined && identity.cluster !== this.#cluster))
+      return undefined;
+    const isClient = !certificate.ca && certificate.keyUsage?.includes(CLIENT_AUTH) === true;
+    if (!isClient || certificate.validFromDate.getTime() > this.#nowMs()) return undefined;
+    return this.#isIssued(certificate) && this.#isRenewable(identity) ? identity : undefined;
+  }
+
+  #stillRenewable(peer: Peer | undefined): PeerIdentity | undefined {
+    const expired = peer?.kind === "anonymous" ? peer.expired : undefined;
+    return expired !== undefined && this.#isRenewable(expired) ? expired : undefined;
+  }
+
+  #isRenewable(identity: PeerIdentity): boolean {
+    return !this.#isRevoked(identity) && this.#nowMs() < identity.notAfterMs + this.#expiredGraceMs;
+  }
+
   #problemOf(identity: PeerIdentity): CertificateProblem | undefined {
     if (this.#isRevoked(identity)) return "REVOKED";
     return identity.notAfterMs <= this.#nowMs() ? "EXPIRED" : undefined;
@@ -147,6 +196,11 @@ export class Peers {
       this.#problems.delete(connection.peer.remoteAddress);
     }
   }
+}
+
+/** `CERT_HAS_EXPIRED` by the host's clock, `EXPIRED` by ours. */
+function isExpiry(verdict: unknown): boolean {
+  return verdict === "CERT_HAS_EXPIRED" || verdict === "EXPIRED";
 }
 
 function addressOf(socket: TLSSocket): string {

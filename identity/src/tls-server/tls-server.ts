@@ -1,3 +1,4 @@
+import type { X509Certificate } from "node:crypto";
 import {
   type AddressInfo,
   createServer as createNetServer,
@@ -11,7 +12,7 @@ import type { PeerIdentity } from "../peer-identity.ts";
 import { addressGroup } from "./address-group.ts";
 import { AnonymousShare } from "./anonymous-share.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
-import { secureContextOptions, type TlsMaterial } from "./material.ts";
+import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
 import { type Connection, type Peer, type PeeredCall, Peers } from "./peers.ts";
 
 export { addressGroup } from "./address-group.ts";
@@ -84,6 +85,8 @@ export type TlsServerOptions = {
   readonly cluster?: string;
   /** The denylist: asked at the handshake, by `peerOf`, and twice a second for open connections. Must be quick. */
   readonly isRevoked?: (identity: PeerIdentity) => boolean;
+  /** How long after its end a client's certificate still gives `AnonymousPeer.expired`. Default: not at all. */
+  readonly expiredGraceMs?: number;
   readonly limits?: Partial<TlsLimits>;
   /** For logs and metrics; must not throw. */
   readonly onEvent?: (event: TlsServerEvent) => void;
@@ -124,6 +127,7 @@ export class TlsServer {
   readonly #raw = new Set<Socket>();
   readonly #waits = new WeakMap<Socket, NodeJS.Timeout>();
   readonly #tls: RawTlsServer;
+  #authorities: readonly X509Certificate[];
   readonly #net: NetServer;
   #injector: ConnectionInjector | undefined;
   #sweep: NodeJS.Timeout | undefined;
@@ -137,7 +141,10 @@ export class TlsServer {
       isRevoked: options.isRevoked ?? (() => false),
       nowMs: options.nowMs,
       cluster: options.cluster,
+      expiredGraceMs: options.expiredGraceMs,
+      isIssued: (certificate) => this.#isIssued(certificate),
     });
+    this.#authorities = authoritiesOf(options.material);
     this.#gate = new HandshakeGate(this.#limits);
     this.#anonymous = new AnonymousShare(this.#limits);
     this.#tls = createTlsServer({
@@ -198,6 +205,7 @@ export class TlsServer {
    */
   reload(material: TlsMaterial): void {
     this.#tls.setSecureContext(secureContextOptions(material));
+    this.#authorities = authoritiesOf(material);
   }
 
   /** Closes what `isRevoked` now denies or has expired, at once rather than at the next look; returns how many. */
@@ -241,6 +249,17 @@ export class TlsServer {
     }, graceMs);
     await closed;
     clearTimeout(cut);
+  }
+
+  #isIssued(certificate: X509Certificate): boolean {
+    const nowMs = this.#options.nowMs();
+    return this.#authorities.some(
+      (ca) =>
+        ca.ca &&
+        ca.validToDate.getTime() > nowMs &&
+        certificate.checkIssued(ca) &&
+        certificate.verify(ca.publicKey),
+    );
   }
 
   #accept(socket: Socket): void {

@@ -26,6 +26,7 @@ export function nodeView(state: State, node: NodeEntry, gateways: GatewayStatuse
     labels: labelsOf(node),
     report: report?.report && withRefusedLabels(report.report, node),
     joinedAt: record.joinedAt,
+    certificateEnds: record.certificateEnds,
     lastSeenAt: health.lastSeenMs === undefined ? undefined : toTimestamp(health.lastSeenMs),
     agentVersion: report?.agentVersion ?? "",
     pods: pods.length,
