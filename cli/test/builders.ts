@@ -113,6 +113,8 @@ export function aRollout(
       status: RolloutStatus.SUCCEEDED,
       message: "",
       reason: "",
+      finishedAt: undefined,
+      now: "",
       ...fields,
     })),
   };

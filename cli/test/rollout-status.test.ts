@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { status } from "@grpc/grpc-js";
-import { aRollout } from "./builders.ts";
+import { ago, aRollout } from "./builders.ts";
 import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
 import { anEvent, rollout } from "./rollout.ts";
 import { type Result, runCommand } from "./run-command.ts";
@@ -42,6 +42,18 @@ describe("rollout status", () => {
     assert.deepEqual(fake.requests("getRollout"), [
       { by: { $case: "rolloutId", value: "r-1" } },
       { by: { $case: "resource", value: { namespace: "shop", kind: "container_service", name: "web" } } },
+    ]);
+  });
+
+  test("of one that has ended shows when, and how its resources stand now", async () => {
+    fake.answers.getRollout = () =>
+      aRollout([{ message: "2/2 ready", finishedAt: ago(3 * 3600), now: "0/2 ready" }]);
+    const { stdout } = await forage("rollout status r-1");
+    assert.deepEqual(stdout.split("\n"), [
+      "KIND               NAME  ACTION  STATUS  MESSAGE    NOW",
+      "container_service  web   create  done    2/2 ready  0/2 ready",
+      "rollout r-1 done: 1 resource, ended 3h ago",
+      "",
     ]);
   });
 

@@ -41,6 +41,8 @@ test("a pod that no node takes fails the rollout and says why", limit, async (t)
   assert.match(lines.at(-1) ?? "", /FAILED .*0\/1 nodes: 1 insufficient cpu/);
   const rollout = await world.operator().getRollout({ by: { $case: "rolloutId", value: rolloutId } });
   assert.equal(rollout.resources[0]?.reason, "unschedulable");
+  assert.notEqual(rollout.resources[0]?.finishedAt, undefined);
+  assert.match(rollout.resources[0]?.now ?? "", /^0\/\d ready$/);
 });
 
 test(

@@ -6,7 +6,7 @@ import { EXIT } from "../exit-code.ts";
 import type { Style } from "../output/paint.ts";
 import { type Column, renderTable } from "../output/table.ts";
 import { isFinal, isOver, outcomeOf, type ResourceState, statusWord } from "../rollout/outcome.ts";
-import { summarize } from "../rollout/summary.ts";
+import { endedText, summarize } from "../rollout/summary.ts";
 import { followRollouts } from "./follow-rollouts.ts";
 import { parseResource } from "./reference.ts";
 
@@ -41,6 +41,7 @@ export const rolloutColumns: readonly Column<ResourceState>[] = [
   { title: "ACTION", value: ({ action }) => action ?? "" },
   { title: "STATUS", value: ({ status }) => statusWord(status), style: styleOf },
   { title: "MESSAGE", value: ({ message }) => message, whenFilled: true },
+  { title: "NOW", value: ({ now }) => now ?? "", whenFilled: true },
 ];
 
 function getRollout(context: Context, coordinator: Coordinator, target: string): Promise<GetRolloutResponse> {
@@ -51,10 +52,11 @@ function getRollout(context: Context, coordinator: Coordinator, target: string):
   return coordinator.call(operator.getRollout, { by: { $case: "resource", value } });
 }
 
-function describe({ format, paint }: Context, rollout: GetRolloutResponse): string {
+function describe({ format, paint, world }: Context, rollout: GetRolloutResponse): string {
   if (format === "name") return `${rollout.rolloutId}\n`;
+  const nowMs = world.nowMs();
   const table = renderTable(rolloutColumns, rollout.resources, { wide: format === "wide", paint });
-  return `${table}${summarize(rollout)}\n`;
+  return `${table}${summarize(rollout)}${endedText(rollout, nowMs)}\n`;
 }
 
 function styleOf(state: ResourceState): Style {

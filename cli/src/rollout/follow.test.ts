@@ -39,7 +39,10 @@ function follow(streams: readonly Step[], { clockMs = (): number => 0 } = {}) {
     },
     call: async (): Promise<GetRolloutResponse> => {
       const resources = [
-        { kind: "service", name: "a", action: "create", status: last, message: "", reason: "" },
+        {
+          ...{ kind: "service", name: "a", action: "create", status: last, message: "", reason: "" },
+          ...{ finishedAt: undefined, now: "" },
+        },
       ];
       return { rolloutId: "r", namespace: "n", createdAt: undefined, finished: false, resources };
     },

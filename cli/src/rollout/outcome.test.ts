@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { RolloutResourceState } from "@forage/proto/forage/operator/v1/operator";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { EXIT } from "../exit-code.ts";
 import { isOver, outcomeOf, type ResourceState, worst } from "./outcome.ts";
@@ -11,8 +12,9 @@ const failed = aState(RolloutStatus.FAILED, "crash");
 const unplaced = aState(RolloutStatus.FAILED, "unschedulable");
 const rolledBack = aState(RolloutStatus.ROLLED_BACK, "crash");
 
-function aState(status: RolloutStatus, reason = ""): ResourceState & { action: string; reason: string } {
-  return { kind: "container_service", name: "web", status, message: "", action: "update", reason };
+function aState(status: RolloutStatus, reason = ""): RolloutResourceState {
+  const about = { kind: "container_service", name: "web", action: "update" };
+  return { ...about, status, message: "", reason, finishedAt: undefined, now: "" };
 }
 
 test("exit codes", () => {

@@ -9,6 +9,8 @@ export interface ResourceState {
   readonly message: string;
   readonly action?: string;
   readonly reason?: string;
+  /** How it stands now, where its rollout has ended. */
+  readonly now?: string;
 }
 
 export function isFinal(status: RolloutStatus): boolean {

@@ -1,6 +1,7 @@
 import type { GetRolloutResponse } from "@forage/proto/forage/operator/v1/operator";
 import { formatAge } from "../duration.ts";
 import { EXIT } from "../exit-code.ts";
+import { toMs } from "../view/timestamp.ts";
 import { isFinal, isOver, outcomeOf } from "./outcome.ts";
 
 /** Below this, tenths of seconds are worth showing. */
@@ -19,6 +20,15 @@ export function summarize(rollout: GetRolloutResponse, tookMs?: number): string 
   if (bad.length === 0) return `rollout ${rolloutId} done: ${count}${took}`;
   const names = bad.map(({ kind, name }) => `${kind}/${name}`).join(", ");
   return `rollout ${rolloutId} ${verdict(outcomeOf(resources))}: ${names} (${bad.length} of ${count})${took}`;
+}
+
+/** `, ended 3h ago`: what the rollout's messages say was so then. Empty while it goes on. */
+export function endedText(rollout: GetRolloutResponse, nowMs: number): string {
+  const times = rollout.resources.flatMap(({ finishedAt }) =>
+    finishedAt === undefined ? [] : [toMs(finishedAt)],
+  );
+  if (!isOver(rollout) || times.length === 0) return "";
+  return `, ended ${formatAge(Math.max(0, nowMs - Math.max(...times)))} ago`;
 }
 
 function verdict(outcome: number): string {

@@ -5,7 +5,7 @@ import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
 import { statusWord } from "../rollout/outcome.ts";
-import { summarize } from "../rollout/summary.ts";
+import { endedText, summarize } from "../rollout/summary.ts";
 import { describeAutoscaling } from "./autoscaling.ts";
 import { endpointColumns } from "./endpoints.ts";
 import { describeCronJob, describeJob } from "./jobs.ts";
@@ -44,7 +44,7 @@ export function describeResource(
       ["Generation", String(resource.generation)],
       ["Created", `${dateTime(resource.createdAt)} (${age(resource.createdAt, nowMs)} ago)`],
       ["Changed", `${dateTime(resource.updatedAt)} (${age(resource.updatedAt, nowMs)} ago)`],
-      ["Rollout", rollout === undefined ? resource.rolloutId : rolloutText(rollout, kind, name)],
+      ["Rollout", rollout === undefined ? resource.rolloutId : rolloutText(rollout, kind, name, nowMs)],
     ],
     paint,
   );
@@ -74,9 +74,9 @@ function nodePortsText({ nodePorts }: Resource): string {
 }
 
 /** How the rollout stands, and what it says of this resource. */
-function rolloutText(rollout: GetRolloutResponse, kind: string, name: string): string {
+function rolloutText(rollout: GetRolloutResponse, kind: string, name: string, nowMs: number): string {
   const own = rollout.resources.find((resource) => resource.kind === kind && resource.name === name);
   const message =
     own === undefined || own.message === "" ? "" : `\n${statusWord(own.status)}: ${own.message}`;
-  return `${summarize(rollout)}${message}`;
+  return `${summarize(rollout)}${endedText(rollout, nowMs)}${message}`;
 }

@@ -281,6 +281,19 @@ describe("nodes", () => {
   }
 });
 
+test("a rollback is not told as a change of secrets", () => {
+  const web = aWorkloadEntry();
+  const { workload } = web;
+  const back = { ...web, workload: workload && { ...workload, templateHash: "of-an-earlier-revision" } };
+  assert.deepEqual(lines({ kind: "resource", before: web, after: back }), []);
+  const { wanted } = web;
+  const changed = { ...web, wanted: wanted && { ...wanted, templateHash: "with-other-contents" } };
+  assert.match(
+    lines({ kind: "resource", before: web, after: changed }).join(),
+    /contents of a secret or config map/,
+  );
+});
+
 test("resources that come, change and go", () => {
   const web = aWorkloadEntry({ specHash: "a", rolloutId: "r-1" });
   const changed = aWorkloadEntry({ specHash: "b", rolloutId: "r-2" });

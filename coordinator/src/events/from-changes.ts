@@ -46,7 +46,8 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
     return told("Deleting", `is to be deleted${byWhom(deletedBy)}`);
   if (before.record.specHash !== after.record.specHash || before.record.rolloutId !== rolloutId)
     return told("Changed", `changed${by}${inRollout}`);
-  if (before.workload?.templateHash !== after.workload?.templateHash)
+  // Not of what its pods are made from at present: a rollback changes that, and nothing that it asks for.
+  if (before.wanted?.templateHash !== after.wanted?.templateHash)
     return told("Changed", "the contents of a secret or config map that its pods take have changed");
   return [];
 }

@@ -13,7 +13,7 @@ const recovered: Readonly<Record<Condition["type"], string>> = {
 
 /** Pure: what is news of a route. How far its gateways are isn't: that is so after each change. */
 export function routeEvents(
-  route: Route,
+  route: Pick<Route, "kind" | "namespace" | "name">,
   before: readonly Condition[],
   after: readonly Condition[],
 ): EventInput[] {
@@ -27,10 +27,12 @@ export function routeEvents(
     const known = wrongBefore.get(type);
     return known?.reason !== reason || known.message !== message;
   });
-  const over = [...wrongBefore.keys()].filter((type) => !wrongAfter.has(type));
+  const over = [...wrongBefore.values()].filter(({ type }) => !wrongAfter.has(type));
   return [
     ...begun.map(({ reason, message }) => told("Warning", reason, message)),
-    ...over.map((type) => told("Normal", recovered[type], "no longer so")),
+    ...over.map(({ type, reason, message }) =>
+      told("Normal", recovered[type], `resolved: ${message === "" ? reason : message}`),
+    ),
   ];
 }
 

@@ -35,6 +35,7 @@ import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
 import { type PlanHandlerOptions, plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { listRevisions } from "./revisions.ts";
+import { standsNow } from "./rollout-now.ts";
 import { routeView } from "./route-view.ts";
 import { runCronJob } from "./run-cron-job.ts";
 import { translate } from "./translate.ts";
@@ -149,8 +150,12 @@ function getRollout(
     namespace: rollout.record.namespace,
     createdAt: rollout.record.createdAt,
     finished: rollout.record.finished,
-    resources: progress.map(({ kind, name, action, status, message, reason }) => {
-      return { kind, name, action, status, message, reason: reasonWord(reason) };
+    resources: progress.map((target, index) => {
+      const { kind, name, action, status, message, reason } = target;
+      const finishedAt = rollout.record.resources[index]?.finishedAt;
+      const now =
+        finishedAt === undefined ? "" : standsNow(rollout, target, options.state, options.clock.nowMs());
+      return { kind, name, action, status, message, reason: reasonWord(reason), finishedAt, now };
     }),
   };
 }

@@ -1,0 +1,25 @@
+import { readyEndpointCount } from "../../destination/endpoints.ts";
+import { resourceKey } from "../../model/keys.ts";
+import type { RolloutEntry } from "../../state/entries.ts";
+import { compareRollouts } from "../../state/rollout-order.ts";
+import type { State } from "../../state/state.ts";
+import { resourceView } from "./views.ts";
+
+/** How a resource of a rollout that has ended stands now; its message says how it stood at the end. */
+export function standsNow(
+  { record }: RolloutEntry,
+  { kind, name }: { readonly kind: string; readonly name: string },
+  state: State,
+  nowMs: number,
+): string {
+  const entry = state.resource(resourceKey(record.namespace, kind, name));
+  if (entry === undefined) return "is gone";
+  if (entry.record.deleting) return "is being deleted";
+  const newest = state.rolloutsOf(record.namespace, kind, name).at(-1);
+  if (newest !== undefined && compareRollouts(newest.record, record) > 0)
+    return `changed by rollout ${newest.id}`;
+  if (kind === "service") return `${readyEndpointCount(state, record.namespace, name)} endpoints ready`;
+  const { readyReplicas, replicas, job } = resourceView(state, entry, nowMs);
+  if (kind === "container_service") return `${readyReplicas}/${replicas} ready`;
+  return job === undefined ? "" : job.condition || "running";
+}

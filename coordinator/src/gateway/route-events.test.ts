@@ -1,0 +1,28 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Condition } from "./conditions.ts";
+import { routeEvents } from "./route-events.ts";
+
+test("an event about something that is over says what it was and that it is resolved", () => {
+  const wrong = aCondition({
+    status: false,
+    reason: "SecretMissing",
+    message: 'secret "tls" does not exist',
+  });
+  const [event] = routeEvents(route, [wrong], [aCondition({ status: true })]);
+  assert.equal(event?.type, "Normal");
+  assert.equal(event?.reason, "CertificateReady");
+  assert.equal(event?.message, 'resolved: secret "tls" does not exist');
+});
+
+test("an event about something that has gone wrong says what", () => {
+  const wrong = aCondition({ status: false, reason: "SecretMissing", message: "no secret" });
+  const [event] = routeEvents(route, [], [wrong]);
+  assert.deepEqual([event?.type, event?.reason, event?.message], ["Warning", "SecretMissing", "no secret"]);
+});
+
+const route = { kind: "route", namespace: "shop", name: "site" } as const;
+
+function aCondition(parts: Partial<Condition>): Condition {
+  return { type: "CertificateReady", status: true, reason: "", message: "", ...parts };
+}
