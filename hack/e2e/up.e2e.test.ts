@@ -104,7 +104,7 @@ test("each trouble is told with what to do", async (t) => {
   assert.equal(taken.exitCode, 1);
   assert.match(
     taken.stderr,
-    new RegExp(`is taken by \\S+ \\(pid ${process.pid}\\)\n {2}what to do: .*--grpc`),
+    new RegExp(`is taken by node \\S+ \\(pid ${process.pid}\\)\n {2}what to do: .*--grpc`),
   );
   const unknown = await command("up", ["--frobnicate"]);
   assert.deepEqual([unknown.exitCode, unknown.stdout], [2, ""]);

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createServer } from "node:net";
+import { basename } from "node:path";
 import { SetupError } from "../lib/setup-error.ts";
 import { parseAddress } from "./flags.ts";
 
@@ -73,10 +74,23 @@ function readLink(path: string): string {
   }
 }
 
+/** A program's name, and the script that it runs. The kernel's own name of a process is that of its main thread, which programs change. */
 function readName(pid: string): string {
   try {
-    return readFileSync(`/proc/${pid}/comm`, "utf8").trim();
+    return programName(readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0"));
   } catch {
     return "a process";
   }
+}
+
+/** `nginx` or `node coordinator.mjs`, from the words of a command line. */
+export function programName([program = "", ...words]: readonly string[]): string {
+  // Programs that name themselves anew write one text: "nginx: master process nginx".
+  const name = /^([\w.+-]+):?$/.exec(basename(program.split(" ", 1)[0] ?? ""))?.[1];
+  if (name === undefined) return "a process";
+  const script = /^(node|python|perl|ruby|sh|bash|dash)[\d.]*$/.test(name)
+    ? words.find((word) => !word.startsWith("-"))
+    : undefined;
+  const shown = basename(script ?? "").replaceAll(/[^\w.+-]/g, "?");
+  return shown === "" ? name : `${name} ${shown}`;
 }

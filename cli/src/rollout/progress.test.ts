@@ -72,6 +72,12 @@ describe("on a terminal", () => {
     assert.equal(line, "… service/a  in progress  日…");
   });
 
+  test("a terminal that doesn't know its size counts as one of the usual size", () => {
+    const { stream, progress } = start({ columns: 0, rows: 0 });
+    for (let i = 0; i < 6; i++) progress.state("r", aState(`s${i}`, RolloutStatus.PENDING, "no node fits"));
+    assert.equal(screen(stream.written)[5], "… service/s5  pending      no node fits");
+  });
+
   test("of more resources than rows those that move are shown", () => {
     const { stream, progress } = start({ rows: 6 });
     for (let i = 0; i < 20; i++) progress.state("r", aState(`s${i}`, RolloutStatus.PENDING));

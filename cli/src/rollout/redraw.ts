@@ -1,6 +1,7 @@
 import { displayWidth } from "../output/plain-text.ts";
 import type { OutputStream } from "../world.ts";
 
+// For terminals that don't know their size, as serial consoles: they say 0.
 const fallbackColumns = 80;
 const fallbackRows = 24;
 
@@ -15,12 +16,12 @@ export class Redraw {
 
   /** More would scroll away and could not be drawn over. */
   get maxLines(): number {
-    return Math.max(4, (this.#stream.rows ?? fallbackRows) - 1);
+    return Math.max(4, (this.#stream.rows || fallbackRows) - 1);
   }
 
   /** Lines are cut at the terminal's width first and decorated then, as colours take no width. */
   draw(lines: readonly string[], decorate: (line: string, index: number) => string): void {
-    const columns = (this.#stream.columns ?? fallbackColumns) - 1;
+    const columns = (this.#stream.columns || fallbackColumns) - 1;
     const up = this.#drawn > 0 ? `\u001b[${this.#drawn}A` : "";
     const text = lines.map((line, index) => `\u001b[2K${decorate(cut(line, columns), index)}\n`).join("");
     // What the last picture had more of is cleared.

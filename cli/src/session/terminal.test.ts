@@ -36,6 +36,8 @@ test("tells its size, and its changes until it is closed", () => {
   stdout.emit("resize");
   terminal.close();
   stdout.emit("resize");
+  Object.assign(stdout, { columns: 0, rows: 0 });
+  assert.equal(terminal.size(), undefined);
   assert.deepEqual(sizes, [{ columns: 100, rows: 24 }]);
   assert.equal(stdout.listenerCount("resize"), 0);
 });

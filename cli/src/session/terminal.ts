@@ -18,7 +18,8 @@ export class Terminal {
 
   size(): TerminalSize | undefined {
     const { columns, rows } = this.#world.stdout;
-    return columns === undefined || rows === undefined ? undefined : { columns, rows };
+    // A terminal that doesn't know its size, as a serial console, says 0.
+    return columns && rows ? { columns, rows } : undefined;
   }
 
   onResize(listener: (size: TerminalSize) => void): void {
