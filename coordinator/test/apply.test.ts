@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import { ApplyResourcesRequest, ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { BadRequest } from "@forage/proto/google/rpc/error_details";
 import { Status } from "@forage/proto/google/rpc/status";
-import { type ServiceError, status } from "@grpc/grpc-js";
+import { Client, type ServiceError, status } from "@grpc/grpc-js";
 import { isFieldPath } from "./support/forest/fields.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, aService, describeEvent, watchToEnd } from "./support/requests.ts";
@@ -23,6 +25,28 @@ test("one thing wrong with one resource stores none of them", limit, async (t) =
   assert.deepEqual((await world.operator().listResources(all)).resources, []);
   assert.equal(world.store.revision, revision);
   await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+});
+
+test("a field that only a newer version knows is refused, and nothing is stored", limit, async (t) => {
+  const world = await startWorld(t);
+  const { path } = ForageServiceService.applyResources;
+  const client = new Client(world.address, channelCredentials({ caPem: world.caPem }));
+  t.after(() => client.close());
+  const known = ApplyResourcesRequest.encode(aRequest("a1", [aContainerService("web")])).finish();
+  // Field 999 with the text "x".
+  const newer = Buffer.concat([known, Buffer.from([0xba, 0x3e, 0x01, 0x78])]);
+  const asIs = (bytes: Buffer): Buffer => bytes;
+  const metadata = bearerMetadata(await world.token("editor", ["shop"]));
+  const error = await refused(
+    new Promise((resolve, reject) => {
+      client.makeUnaryRequest(path, asIs, asIs, newer, metadata, (failure, answer) =>
+        failure === null ? resolve(answer) : reject(failure),
+      );
+    }),
+  );
+  assert.equal(error.code, status.INVALID_ARGUMENT);
+  assert.deepEqual(fieldsOf(error), ["#999"]);
+  assert.deepEqual((await world.operator().listResources(all)).resources, []);
 });
 
 test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as fit", limit, async (t) => {

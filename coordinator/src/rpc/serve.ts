@@ -55,6 +55,8 @@ export interface ServeOptions {
   readonly tokens?: Pick<TokenWatch, "watch">;
   /** Aborted when the server stops: open streams then end with OK. */
   readonly stopping: AbortSignal;
+  /** Throws what is wrong with a request that could be decoded. Called for callers that may make the call. */
+  readonly assertRequest?: (request: unknown) => void;
   readonly observe?: (method: string, code: number, seconds: number) => void;
   /** Monotonic, in milliseconds. */
   readonly monotonicMs: () => number;
@@ -207,6 +209,7 @@ async function identifyAndRun<T>(
 ): Promise<T> {
   const caller = options.identify(call);
   assertMayCall(caller, method, request);
+  options.assertRequest?.(request);
   return run({ method, caller, peer: call.getPeer(), signal });
 }
 
