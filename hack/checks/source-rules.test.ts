@@ -23,6 +23,7 @@ const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
 
 /** Methods that reach an `await` before they clear the field, or that are never called twice. */
 const SELF_CLEARING_WORK: Readonly<Record<string, string>> = {
+  "agent/src/destination/upstream.ts": "not a promise: returns a client at once",
   "agent/src/journal/state-files.ts":
     "a change is always waiting when it begins, and it awaits before it ends",
   "agent/src/network/port-table.ts": "awaits first",
@@ -40,7 +41,6 @@ const WALL_CLOCK_DURATIONS: Readonly<Record<string, string>> = {
   "coordinator/src/control/rebalance/controller.ts":
     "the age of a stored mark when it is first seen, clamped",
   "coordinator/src/control/cron/controller.ts": "schedules are wall-clock times; the wait has a cap",
-  "coordinator/src/control/expired-tokens.ts": "tokens expire by the wall clock",
   "coordinator/src/control/addresses/controller.ts":
     "a released address is kept an hour; a clock that goes back keeps it longer, which harms nothing",
   "coordinator/src/link/hold-up.ts": "finds out by how much the wall clock was set",

@@ -127,7 +127,9 @@ describe("what is refused", () => {
     [
       "an empty list, which would remove everything with its labels",
       ["labels: {a: b}\nresources: []\n"],
-      ["f0:2:12: resources: is empty; to remove everything with certain labels use forage delete -l"],
+      [
+        "f0:2:12: resources: is empty; to remove everything with certain labels use `forage delete -l key=value`",
+      ],
     ],
     ["no name", ["service: {}\n"], ["f0:1:1: name: is missing"]],
     [
