@@ -34,6 +34,7 @@ const utilization: readonly Case[] = [
   ["fractions don't add a pod", 10, of("Utilization", 10, using(...Array(10).fill(0.12))), 12],
   ["starting pods count as idle", 3, of("Utilization", 30, [...starting(0.3), ...using(0.5, 0.7)]), 4],
   ["and can stop the growth", 3, of("Utilization", 30, [...starting(0.5, 0.7), ...using(0.4)]), 3],
+  ["one that starts is growth enough", 2, of("Utilization", 50, [...using(1.05), ...starting(0.1)]), 2],
   ["but not the shrinking", 5, of("Utilization", 50, [...using(0.1, 0.3, 0.5), ...starting(0.2, 0.2)]), 2],
   ["missing ones count as full", 4, of("Utilization", 100, using(0.4, 0.095, null, null)), 3],
   ["and can stop the shrinking", 2, of("Utilization", 50, using(0.45, null)), 2],

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { settled, until } from "../../../test/support/until.ts";
+import { aView } from "../../../test/support/view.ts";
+import type { EventInput } from "../../events/event.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import type { Store } from "../../store/index.ts";
+import { moveDeadlineMs, RebalanceController } from "./controller.ts";
+import { isSettled, whyNotMoved } from "./movable.ts";
+
+const limit = { timeout: 20_000 };
+
+test("a move whose replacement is late is given up, and the pod stays where it is", limit, async (t) => {
+  const { state, clock } = await start(t, [moving("a", 1_000_000)]);
+  for (let turns = 0; turns < 5; turns++) await settled();
+  clock.advance(moveDeadlineMs - 1);
+  for (let turns = 0; turns < 5; turns++) await settled();
+  assert.notEqual(state.pod("shop", "a")?.record.drainingSince, undefined, "it has time until its deadline");
+  clock.advance(1);
+  await until("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+  assert.equal(state.pod("shop", "a")?.record.drainCause, "");
+  assert.equal(state.pod("shop", "a")?.record.node, "n1");
+});
+
+test("a pod that a drain wants gone is no move, and is not given up", limit, async (t) => {
+  const drained = moving("b", 1);
+  const pods = [moving("a", 1), { ...drained, record: { ...drained.record, drainCause: "drain" } }];
+  const { state } = await start(t, pods);
+  await until("the late move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+  assert.notEqual(state.pod("shop", "b")?.record.drainingSince, undefined);
+});
+
+test("a move that can't be given up is reported, and the others are", limit, async (t) => {
+  const { state, clock, events, failing } = await start(t, [moving("a", 1), moving("b", 1)], "pods/shop/a");
+  await until("the other is given up", () => state.pod("shop", "b")?.record.drainingSince === undefined);
+  assert.deepEqual(
+    events.map(({ name, reason }) => `${name} ${reason}`),
+    ["a ReconcileFailed"],
+  );
+  failing.key = "";
+  await until("it is tried again", () => {
+    clock.advance(1_000);
+    return state.pod("shop", "a")?.record.drainingSince === undefined;
+  });
+});
+
+test("pods are moved only where a second one may run beside them, and while their workload is at rest", () => {
+  const pod = aPod({ name: "a" });
+  const known = (spec: object) => ({
+    pod,
+    resource: aWorkloadEntry({ spec: { scaling: { replicas: 1 }, ...spec } }),
+    siblings: [pod],
+    isReady: () => true,
+  });
+  assert.equal(whyNotMoved(known({})), undefined);
+  const recreated = known({ updateStrategy: { type: "Recreate" } });
+  assert.match(whyNotMoved(recreated) ?? "", /Recreate/);
+  const { resource } = known({});
+  assert.match(whyNotMoved({ ...known({}), resource: undefined }) ?? "", /container services/);
+  const deleting = resource && { ...resource, record: { ...resource.record, deleting: true } };
+  assert.match(whyNotMoved({ ...known({}), resource: deleting }) ?? "", /being deleted/);
+  assert.match(whyNotMoved({ ...known({}), pod: moving("a", 1) }) ?? "", /leaving/);
+  assert.match(whyNotMoved({ ...known({}), pod: aPod({ stopping: true }) }) ?? "", /stopping/);
+  assert.equal(isSettled({ ...known({}), isReady: () => false }), false);
+  assert.equal(isSettled({ ...known({}), siblings: [] }), false);
+  const [hash = ""] = resource?.workload?.currentHashes ?? [];
+  const current = { ...pod, record: { ...pod.record, templateHash: hash } };
+  assert.equal(isSettled({ ...known({}), siblings: [current] }), true);
+  assert.equal(isSettled({ ...known({}), siblings: [pod] }), false, "of another revision");
+});
+
+async function start(t: TestContext, pods: readonly PodEntry[], failingKey = "") {
+  const view = await aView(t, { nodes: [aNode()], pods });
+  const failing = { key: failingKey };
+  const store: Store = Object.create(view.store, {
+    txn: {
+      value: async (...[compares, ops]: Parameters<Store["txn"]>) => {
+        if (ops.some((op) => op.kind === "put" && op.key === failing.key)) throw new Error("poison");
+        return view.store.txn(compares, ops);
+      },
+    },
+  });
+  const events: EventInput[] = [];
+  const controller = new RebalanceController({
+    ...view,
+    store,
+    log: pino({ level: "silent" }),
+    events: { record: (event) => void events.push(event) },
+    suggest: () => ({ moves: [], emptied: [], summary: "" }),
+  });
+  t.after(() => controller.close());
+  return { ...view, events, failing };
+}
+
+function moving(name: string, sinceMs: number): PodEntry {
+  const pod = aPod({ name });
+  return { ...pod, record: { ...pod.record, drainingSince: toTimestamp(sinceMs), drainCause: "rebalance" } };
+}
