@@ -20,6 +20,16 @@ test("says how much is missing, node by node and in all", () => {
   assert.equal(nearest, "free 350m cpu on a");
 });
 
+test("gives the figures of every resource that is short, each the largest of any node", () => {
+  const fleet = aFleet([aNode("a", { cpu: "1" }), aNode("b", { cpu: "2" })]);
+  fleet.bind(aPod("x", { cpu: "1500m", memory: "1Gi" }), "b");
+  const { summary } = fleet.explain(aPod("p", { cpu: "4", memory: "20Gi" }));
+  assert.equal(
+    summary,
+    "0/2 nodes: 2 insufficient cpu, insufficient memory (cpu needs 4, largest free 1; memory needs 20Gi, largest free 16Gi)",
+  );
+});
+
 test("names every kind of reason", () => {
   const spread = [
     {
@@ -46,7 +56,21 @@ test("names every kind of reason", () => {
   });
   assert.equal(why({ podAntiAffinity: anti }).a, "anti-affinity by hostname (1 in a)");
   assert.equal(why({ podAffinity: anti }).c, "no pod that the affinity asks for");
-  assert.equal(why({ nodeSelector: { disk: "ssd" } }).a, "node selector or affinity doesn't match");
+  assert.equal(
+    why({ nodeSelector: { disk: "ssd" } }).a,
+    "node selector disk=ssd doesn't match (no label disk)",
+  );
+  assert.equal(why({ nodeSelector: { zone: "z9" } }).a, "node selector zone=z9 doesn't match (zone is z1)");
+  const demanding = (key: string, values: string[]) => ({
+    nodeAffinity: { required: [{ matchExpressions: [{ key, operator: "In" as const, values }] }] },
+  });
+  assert.equal(
+    why(demanding("zone", ["z8", "z9"])).a,
+    "node affinity zone in (z8, z9) doesn't match (zone is z1)",
+  );
+  const [either] = demanding("zone", ["z8"]).nodeAffinity.required;
+  const two = { nodeAffinity: { required: either === undefined ? [] : [either, either] } };
+  assert.equal(why(two).a, "none of 2 node affinity terms matches");
   assert.equal(why({ claimNodes: ["b"] }).a, "volume claims are on b");
   assert.equal(why({ runtimeClass: "kata" }).a, "runtime class kata not offered");
   const ported = { containers: [{ hostPorts: [{ port: 80 }] }] };

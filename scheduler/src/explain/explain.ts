@@ -3,7 +3,7 @@ import type { LiveRules } from "../place/live-rules.ts";
 import { formatAmount } from "../quantity/format-quantity.ts";
 import type { FleetState } from "../state/fleet-state.ts";
 import type { Explanation, PodKey } from "../types.ts";
-import { Rejecter, type Rejection, shortagesOn } from "./reject.ts";
+import { Rejecter, type Rejection, type Shortage, shortagesOn } from "./reject.ts";
 
 /** Asks every node, and sums the answers up. */
 export function explain(state: FleetState, live: LiveRules, pod: PodKey): Explanation {
@@ -30,7 +30,7 @@ export function explain(state: FleetState, live: LiveRules, pod: PodKey): Explan
     pod,
     nodes: state.nodes.count,
     feasible,
-    rejections: rejections.map(({ shortage: _, ...rejection }) => rejection),
+    rejections: rejections.map(({ shortages: _, ...rejection }) => rejection),
     reasons,
     ...(change === undefined ? {} : { nearest: change }),
     summary: counted.length === 0 ? head : `${head}: ${counted.join(", ")}`,
@@ -38,25 +38,32 @@ export function explain(state: FleetState, live: LiveRules, pod: PodKey): Explan
 }
 
 function summarise(rejections: readonly Rejection[]): Explanation["reasons"] {
-  const byReason = new Map<string, { nodes: number; largest: Rejection }>();
-  for (const rejection of rejections) {
-    const entry = byReason.get(rejection.reason);
+  const byReason = new Map<string, { nodes: number; largest: Shortage[] }>();
+  for (const { reason, shortages = [] } of rejections) {
+    const entry = byReason.get(reason);
     if (entry === undefined) {
-      byReason.set(rejection.reason, { nodes: 1, largest: rejection });
+      byReason.set(reason, { nodes: 1, largest: [...shortages] });
       continue;
     }
     entry.nodes++;
-    if ((rejection.shortage?.free ?? 0) > (entry.largest.shortage?.free ?? 0)) entry.largest = rejection;
+    // Nodes of one reason are short of the same resources, in the same order.
+    for (const [index, shortage] of shortages.entries())
+      if (shortage.free > (entry.largest[index]?.free ?? 0)) entry.largest[index] = shortage;
   }
   return [...byReason]
     .map(([reason, { nodes, largest }]) => ({ reason, nodes, detail: detailOf(largest) }))
     .sort((a, b) => b.nodes - a.nodes || (a.reason < b.reason ? -1 : 1));
 }
 
-function detailOf({ shortage }: Rejection): string {
-  if (shortage === undefined || shortage.resource === "pods") return "";
-  const { resource, needs, free } = shortage;
-  return `needs ${formatAmount(resource, needs)}, largest free ${formatAmount(resource, Math.max(0, free))}`;
+/** The figures of each resource that is short; it is named where there are several. */
+function detailOf(shortages: readonly Shortage[]): string {
+  return shortages
+    .filter(({ resource }) => resource !== "pods")
+    .map(({ resource, needs, free }) => {
+      const figures = `needs ${formatAmount(resource, needs)}, largest free ${formatAmount(resource, Math.max(0, free))}`;
+      return shortages.length === 1 ? figures : `${resource} ${figures}`;
+    })
+    .join("; ");
 }
 
 // Lack of room that no pod's leaving would end: less near than most changes of rules.

@@ -1,5 +1,5 @@
 import { conflictingPort, formatPort } from "../match/host-ports.ts";
-import { compileNodeDemand, type NodeTest, namedNodes } from "../match/node-selector.ts";
+import { compileNodeDemand, mismatchOf, type NodeTest, namedNodes } from "../match/node-selector.ts";
 import { formatTaint, repellingTaint, toleratesUnschedulable } from "../match/taints.ts";
 import { hasPartners, skewOf, spreads } from "../place/admit.ts";
 import type { LiveRules } from "../place/live-rules.ts";
@@ -8,9 +8,9 @@ import { formatAmount } from "../quantity/format-quantity.ts";
 import type { FleetState } from "../state/fleet-state.ts";
 import type { FilterName, NodeRejection, NodeSpec, PodSpec } from "../types.ts";
 
-/** A rejection, with the resource that is short where that is the reason. */
+/** A rejection, with the resources that are short where that is the reason. */
 export interface Rejection extends NodeRejection {
-  readonly shortage?: Shortage;
+  readonly shortages?: readonly Shortage[];
 }
 
 export interface Shortage {
@@ -52,7 +52,11 @@ export class Rejecter {
     const taint = repellingTaint(this.#spec.tolerations, spec);
     if (taint !== undefined) return never(spec, "TaintToleration", `taint ${formatTaint(taint)}`);
     if (this.#demand !== undefined && !this.#demand(spec)) {
-      return never(spec, "NodeAffinity", "node selector or affinity doesn't match");
+      const { reason, detail } = mismatchOf(this.#spec, spec) ?? {
+        reason: "node selector or affinity doesn't match",
+        detail: "",
+      };
+      return never(spec, "NodeAffinity", reason, detail);
     }
     return undefined;
   }
@@ -93,7 +97,7 @@ export class Rejecter {
       message,
       reason,
       resolvable: !impossible,
-      shortage,
+      shortages,
     };
   }
 
@@ -156,8 +160,9 @@ export function describe({ resource, needs, free }: Shortage): string {
   return `needs ${formatAmount(resource, needs)}${unit}, ${formatAmount(resource, Math.max(0, free))} free`;
 }
 
-function never(spec: NodeSpec, filter: FilterName, reason: string): Rejection {
-  return { node: spec.name, filter, message: reason, reason, resolvable: false };
+function never(spec: NodeSpec, filter: FilterName, reason: string, detail = ""): Rejection {
+  const message = detail === "" ? reason : `${reason} (${detail})`;
+  return { node: spec.name, filter, message, reason, resolvable: false };
 }
 
 function helped(spec: NodeSpec, filter: FilterName, reason: string, detail?: string): Rejection {

@@ -17,6 +17,66 @@ export function compileNodeDemand(pod: Pick<PodSpec, "nodeSelector" | "nodeAffin
     (terms === undefined || terms.some((term) => term(node)));
 }
 
+/** What of the pod's node selector or required node affinity the node doesn't meet, and what it has instead. */
+export interface Mismatch {
+  /** The same for all nodes that fail by it. */
+  readonly reason: string;
+  readonly detail: string;
+}
+
+/** Returns the first demand that the node doesn't meet; undefined when it meets all. */
+export function mismatchOf(
+  pod: Pick<PodSpec, "nodeSelector" | "nodeAffinity">,
+  node: NodeSpec,
+): Mismatch | undefined {
+  for (const [key, value] of Object.entries(pod.nodeSelector ?? {}))
+    if (node.labels[key] !== value)
+      return { reason: `node selector ${key}=${value} doesn't match`, detail: labelText(node, key) };
+  const terms = pod.nodeAffinity?.required;
+  if (terms === undefined || terms.some((term) => compileTerm(term)?.(node))) return undefined;
+  const [only] = terms;
+  if (terms.length !== 1 || only === undefined)
+    return { reason: `none of ${terms.length} node affinity terms matches`, detail: "" };
+  for (const expression of only.matchExpressions ?? []) {
+    const test = compileRequirement(expression);
+    if (test?.(node.labels[expression.key])) continue;
+    const reason = `node affinity ${requirementText(expression)} doesn't match`;
+    return { reason, detail: test === undefined ? "it can't be read" : labelText(node, expression.key) };
+  }
+  for (const field of only.matchFields ?? [])
+    if (!compileField(field)(node))
+      return { reason: `node affinity ${requirementText(field)} doesn't match`, detail: "" };
+  return { reason: "node affinity has an empty term, which matches no node", detail: "" };
+}
+
+function labelText({ labels }: NodeSpec, key: string): string {
+  const value = labels[key];
+  return value === undefined ? `no label ${key}` : `${key} is ${value === "" ? '""' : value}`;
+}
+
+/** Values in a message. */
+const SHOWN_VALUES = 5;
+
+function requirementText({ key, operator, values = [] }: SelectorRequirement): string {
+  const shown = values.slice(0, SHOWN_VALUES).join(", ") + (values.length > SHOWN_VALUES ? ", …" : "");
+  switch (operator) {
+    case "In":
+      return `${key} in (${shown})`;
+    case "NotIn":
+      return `${key} not in (${shown})`;
+    case "Exists":
+      return key;
+    case "DoesNotExist":
+      return `!${key}`;
+    case "Gt":
+      return `${key} > ${shown}`;
+    case "Lt":
+      return `${key} < ${shown}`;
+    default:
+      return operator satisfies never;
+  }
+}
+
 /** A test of one term; undefined when it doesn't parse, which a required term answers with no and a preferred one with an error. */
 export function compileTerm(term: NodeSelectorTerm): NodeTest | undefined {
   if (isEmptyTerm(term)) return never;
