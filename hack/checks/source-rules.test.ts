@@ -23,7 +23,7 @@ const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
 
 /** Methods that reach an `await` before they clear the field, or that are never called twice. */
 const SELF_CLEARING_WORK: Readonly<Record<string, string>> = {
-  "agent/src/destination/upstream.ts": "not a promise: returns a client at once",
+  "agent/src/destination/upstream.ts": "dropped by handlers of the promise, which run after the assignment",
   "agent/src/journal/state-files.ts":
     "a change is always waiting when it begins, and it awaits before it ends",
   "agent/src/network/port-table.ts": "awaits first",
