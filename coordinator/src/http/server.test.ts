@@ -34,8 +34,17 @@ test("a port that is taken is an error, not a hang", async (t) => {
   });
 });
 
-test("closing doesn't wait for idle connections", async () => {
+// Without it, closing would wait for the rest of the request: a minute, until the server gives up on it.
+test("closing waits neither for idle connections nor for the rest of a request", {
+  timeout: 20_000,
+}, async (t) => {
   const server = await startHttpServer({ listen: { host: "127.0.0.1", port: 0 }, metrics, readiness: ready });
+  await (await fetch(`http://127.0.0.1:${server.address.port}/healthz`)).text();
+  const half = connect(server.address.port, "127.0.0.1").on("error", () => {});
+  t.after(() => half.destroy());
+  await once(half, "connect");
+  half.write("GET /healthz HTTP/1.1\r\nhost: a\r\n");
+  // The server has accepted the connection once it has answered a later one.
   await (await fetch(`http://127.0.0.1:${server.address.port}/healthz`)).text();
   await server.close();
 });
