@@ -29,8 +29,8 @@ export interface Job {
 
 const defaultBackoffLimit = 6;
 
-/** Undefined when the resource isn't a job. */
-export function jobOf(record: ResourceRecord): Job | undefined {
+/** Undefined when the resource isn't a job. `begun`: the run that the job's status is about. */
+export function jobOf(record: ResourceRecord, begun = ""): Job | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "job") return undefined;
   const { jobConfig: config, podConfig } = spec.value;
@@ -41,7 +41,7 @@ export function jobOf(record: ResourceRecord): Job | undefined {
   return {
     namespace: record.namespace,
     name: record.name,
-    run: runOf(record, template, completions, indexed),
+    run: presentRun(record, template, { completions, indexed, isGiven: Boolean(config?.completions) }, begun),
     completions,
     parallelism,
     indexed,
@@ -67,6 +67,22 @@ function backoffLimitOf(limit: number, podConfig: PodConfig | undefined): number
   if (limit > 0) return limit;
   const text = podConfig?.annotations[jobAnnotations.backoffLimit];
   return text === undefined ? defaultBackoffLimit : Number(text);
+}
+
+/**
+ * Returns the run that goes on if it is of the same content. Where completions are left out, parallelism decides whether one pod or a
+ * queue of work is meant: changing it begins no new run either way.
+ */
+function presentRun(
+  record: ResourceRecord,
+  template: PodTemplate,
+  it: { readonly completions: number | undefined; readonly indexed: boolean; readonly isGiven: boolean },
+  begun: string,
+): string {
+  const own = runOf(record, template, it.completions, it.indexed);
+  if (it.isGiven || begun === "" || begun === own) return own;
+  const other = runOf(record, template, it.completions === undefined ? 1 : undefined, it.indexed);
+  return begun === other ? other : own;
 }
 
 /** A job that was deleted and applied again is another one, too. */

@@ -11,9 +11,9 @@ import type { State } from "../../state/state.ts";
 
 /** How far a job is; undefined when the resource isn't one. */
 export function jobView(state: State, { record }: ResourceEntry, nowMs: number): JobState | undefined {
-  const job = jobOf(record);
+  const stored = jobStatusOf(state, record.namespace, record.name);
+  const job = jobOf(record, stored?.run);
   if (job === undefined) return undefined;
-  const stored = jobStatusOf(state, job.namespace, job.name);
   const status = stored?.run === job.run ? stored : undefined;
   const pods = state.podsOfWorkload(workloadKey(job.namespace, "job", job.name));
   const open = pods.filter(

@@ -36,7 +36,7 @@ function runOf(entry: ResourceEntry, state: State): CronRun {
   const isHeard = (node: string): boolean => node === "" || (state.node(node)?.health.ready ?? false);
   return {
     entry,
-    status: stored?.run === jobOf(entry.record)?.run ? stored : undefined,
+    status: stored?.run === jobOf(entry.record, stored?.run)?.run ? stored : undefined,
     stopping: deleting && pods.some(({ record }) => isHeard(record.node)),
   };
 }

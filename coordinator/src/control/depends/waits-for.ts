@@ -40,8 +40,8 @@ function look(namespace: string, { kind, name }: Dependency, state: State): Look
 }
 
 function lookAtJob({ record }: ResourceEntry, state: State): Look {
-  const job = jobOf(record);
   const status = jobStatusOf(state, record.namespace, record.name);
+  const job = jobOf(record, status?.run);
   if (job === undefined || status === undefined || status.run !== job.run)
     return { why: "has not begun", failed: false };
   if (status.condition === "Complete") return undefined;

@@ -18,10 +18,11 @@ export interface JobViewOptions {
 export function jobInput(key: string, nowMs: number, { state, held }: JobViewOptions): JobInput {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource = state.resource(resourceKey(namespace, kind, name));
+  const status = jobStatusOf(state, namespace, name);
   return {
     resource,
-    job: resource && jobOf(resource.record),
-    status: jobStatusOf(state, namespace, name),
+    job: resource && jobOf(resource.record, status?.run),
+    status,
     pods: state.podsOfWorkload(key),
     nodeExists: (node) => state.node(node) !== undefined,
     nodeReady: (node) => state.node(node)?.health.ready ?? false,

@@ -17,7 +17,9 @@ export function jobProgressInput(
   resource: ResourceEntry | undefined,
   state: State,
 ): JobProgressInput | undefined {
-  const job = resource && jobOf(resource.record);
-  if (job === undefined) return undefined;
-  return { job, status: jobStatusOf(state, job.namespace, job.name), waitsFor: "" };
+  if (resource === undefined) return undefined;
+  const { namespace, name } = resource.record;
+  const status = jobStatusOf(state, namespace, name);
+  const job = jobOf(resource.record, status?.run);
+  return job && { job, status, waitsFor: "" };
 }

@@ -58,8 +58,8 @@ export function nextLookMs(input: ProgressInput): number {
 /** Timers are not exact; a look that comes a little early must not spin. */
 const minLookMs = 10;
 /** When a ready pod counts as done. */
-function stableAtMs(pod: PodEntry, { limits, resource }: ProgressInput): number {
-  return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs);
+function stableAtMs(pod: PodEntry, { limits, resource, nowMs }: ProgressInput): number {
+  return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs, nowMs);
 }
 
 /** It was applied again; the same content again counts, too. Rollouts of before that was written down have no generation. */

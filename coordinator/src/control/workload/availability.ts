@@ -6,9 +6,13 @@ import { isReady } from "./readiness.ts";
 /** A container that has crashed before proves itself for longer: the time after which its first retry is due. */
 const stableAfterCrashMs = 10_000;
 
-/** When a ready pod counts as available, so that one that crashes at once doesn't. */
-export function availableAtMs(pod: PodEntry, stableMs: number): number {
+/**
+ * When a ready pod counts as available, so that one that crashes at once doesn't. A pod that has been ready since a time that is yet to
+ * come was ready before the clock was set back: it is available already.
+ */
+export function availableAtMs(pod: PodEntry, stableMs: number, nowMs: number): number {
   const sinceMs = pod.readySinceMs ?? pod.observedAtMs ?? 0;
+  if (sinceMs > nowMs) return nowMs;
   const crashed = pod.status?.containers.some((container) => container.restartCount > 0) ?? false;
   return sinceMs + (crashed ? Math.max(stableAfterCrashMs, stableMs) : stableMs);
 }
@@ -20,7 +24,7 @@ export interface AvailabilityInput {
 
 /** It serves, and has done so for long enough. */
 export function isAvailable(pod: PodEntry, stableMs: number, input: AvailabilityInput): boolean {
-  return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs) <= input.nowMs;
+  return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs, input.nowMs) <= input.nowMs;
 }
 
 /** For how long a pod has to be ready. */

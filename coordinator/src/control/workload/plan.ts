@@ -63,7 +63,7 @@ export function nextLookMs(input: WorkloadInput): number | undefined {
     const staying = input.pods.filter((pod) => pod.record.stoppingSince === undefined);
     const stableMs = stableMsOf(workload, input);
     const serving = staying.filter((pod) => isReady(pod, input.nodeReady));
-    times.push(...serving.map((pod) => availableAtMs(pod, stableMs)));
+    times.push(...serving.map((pod) => availableAtMs(pod, stableMs, nowMs)));
     const standing = standingOf(input, resource, resource.wanted);
     const ahead = () => new Map();
     times.push(...verdictTimesMs({ standing, workload, staying, stopping: [], ahead }, input));
