@@ -55,6 +55,17 @@ test("an end is final, whatever an older list says", async () => {
   assert.equal(world.observer.containersOf("p")[0]?.state, "exited");
 });
 
+test("an end is final, whatever start is told after it", async () => {
+  const world = new World();
+  world.start("a");
+  await world.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
+
+  await world.tell({ type: "started", containerId: "a" });
+
+  const [seen] = world.observer.containersOf("p");
+  assert.deepEqual([seen?.state, seen?.exitCode], ["exited", 1]);
+});
+
 test("a list repairs what events missed", async () => {
   const world = new World();
   world.start("a");

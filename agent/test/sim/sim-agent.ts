@@ -15,9 +15,9 @@ export class SimDisk {
   readonly desired = new Map<string, Pod>();
   readonly states = new Map<string, Uint8Array>();
   bootId = 1;
+  /** How long a memory takes to be written. */
+  writeMs = 15;
 }
-
-const WRITE_MS = 15;
 
 /** One life of an agent, from its start to `kill`. */
 export class SimAgent {
@@ -123,7 +123,7 @@ export class SimAgent {
 
   async #save(uid: string, memory: PodMemory): Promise<void> {
     const bytes = encodePodState(toPodState(memory));
-    await this.#host.clock.sleep(WRITE_MS);
+    await this.#host.clock.sleep(this.#disk.writeMs);
     if (this.#dead || !(this.#disk.desired.has(uid) || this.statuses.has(uid))) return;
     this.#disk.states.set(uid, bytes);
   }
