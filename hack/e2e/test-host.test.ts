@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { buildBusyboxImage } from "../lib/busybox-image.ts";
 import { listMounts } from "../lib/mounts.ts";
@@ -48,7 +48,23 @@ test("a test host runs containers and leaves nothing behind", async (t) => {
   assert.deepEqual(cgroupsNamed(host.namespace), []);
 });
 
-test("containers outlive their containerd, and a registry serves what was pushed", async (t) => {
+test("containers outlive their containerd", async (t) => {
+  const host = await withHost(t);
+  const { stdout: id } = await host.nerdctl([
+    ...["run", "--detach", "--network", "none", host.image],
+    ...["sleep", "1000"],
+  ]);
+  const { stdout: pid } = await host.nerdctl(["inspect", "--format", "{{.State.Pid}}", id.trim()]);
+  const isRunning = () => readFileSync(`/proc/${pid.trim()}/cmdline`, "utf8").startsWith("sleep\0");
+  assert.equal(isRunning(), true);
+
+  await host.containerd.stopDaemon();
+
+  assert.equal(isAlive(host.containerd.identity), false);
+  assert.equal(isRunning(), true);
+});
+
+test("a registry serves what was pushed", async (t) => {
   const host = await withHost(t);
   const registry = await host.startRegistry();
   const path = await buildBusyboxImage({
@@ -70,7 +86,6 @@ test("containers outlive their containerd, and a registry serves what was pushed
   ]);
 
   assert.equal(stdout, "pulled");
-  await host.containerd.stopDaemon();
 });
 
 function cgroupsNamed(namespace: string): string[] {

@@ -45,7 +45,7 @@ function services(http: number, https: number, grpc: number): Readonly<Record<st
     "grpc-bad": onHost({ readiness_probe: { ...quick, grpc: { port: grpc, service: "bad" } } }),
     exec: pod({ readiness_probe: { ...quick, ...exec("test -e /tmp/ready") } }),
     slow: pod({ readiness_probe: { ...quick, timeout_seconds: 1, ...exec("sleep 30") } }),
-    delayed: pod({ readiness_probe: { ...quick, initial_delay_seconds: 3600, ...exec("true") } }),
+    delayed: pod({ readiness_probe: { ...quick, initial_delay_seconds: 3600, ...exec("touch /tmp/asked") } }),
     patient: pod({
       readiness_probe: { ...quick, failure_threshold: 3, success_threshold: 3, ...exec(counting) },
     }),
@@ -92,50 +92,59 @@ describe("probes on a real host", { concurrency: false }, () => {
     await lab?.close();
   }, limit);
 
-  const notReady = (service: string): Promise<LabPod> =>
-    lab.until(service, "runs and isn't ready", ({ status: it }) => {
-      return it?.ready !== true && it?.containers?.[0]?.running !== undefined;
+  /** Runs and is not ready, for the reason that its status gives: any pod is unready at its first moment. */
+  const notReady = (service: string, why: RegExp): Promise<LabPod> =>
+    lab.until(service, `runs and isn't ready: ${why}`, ({ status: it }) => {
+      const runs = it?.containers?.[0]?.running !== undefined;
+      return runs && it?.ready !== true && why.test(it?.message ?? "");
     });
 
   test("readiness_probe.http_get: path, headers and status decide, again and again", limit, async () => {
-    await notReady("http");
+    await notReady("http", /readiness probe fails: .*503/);
     ready = true;
     await lab.ready("http");
     const probe = asked.find(({ url }) => url === "/ready?full=1");
     assert.equal(probe?.headers["x-probe"], "yes");
     ready = false;
-    await notReady("http");
+    await notReady("http", /readiness probe fails: .*503/);
   });
 
   test("readiness_probe.http_get: a redirect passes, and scheme HTTPS speaks TLS", limit, async () => {
     await lab.ready("redirected");
     await lab.ready("https");
-    await notReady("no-https");
+    await notReady("no-https", /readiness probe fails: /);
   });
 
   test("readiness_probe.tcp_socket: passes when something listens", limit, async () => {
     await lab.ready("tcp");
-    await notReady("tcp-closed");
+    await notReady("tcp-closed", /readiness probe fails: .*ECONNREFUSED/);
   });
 
   test("readiness_probe.grpc: passes when the service is SERVING", limit, async () => {
     await lab.ready("grpc");
-    await notReady("grpc-bad");
+    await notReady("grpc-bad", /readiness probe fails: .*NOT_SERVING/);
   });
 
   test("readiness_probe.exec: passes when the command ends with 0", limit, async () => {
-    await notReady("exec");
+    await notReady("exec", /readiness probe fails: .*exit code 1/);
     await lab.exec("exec", ["touch", "/tmp/ready"]);
     await lab.ready("exec");
   });
 
   test("probe.timeout_seconds: what takes longer has failed", limit, async () => {
-    const { status } = await notReady("slow");
+    const { status } = await notReady("slow", /readiness probe fails: no end within 1000 ms/);
     assert.equal(status?.containers?.[0]?.restartCount ?? 0, 0);
   });
 
   test("probe.initial_delay_seconds: nothing is asked before", limit, async () => {
-    await notReady("delayed");
+    await notReady("delayed", /readiness probe has not answered yet/);
+    // A probe of the same period without a delay is made several times meanwhile.
+    const asked = async () => Number((await lab.exec("patient", ["cat", "/tmp/asked"])).stdout);
+    await lab.ready("patient");
+    const before = await asked();
+    await lab.until("patient", "was asked three times more", async () => (await asked()) >= before + 3);
+    const { exitCode } = await lab.exec("delayed", ["test", "-e", "/tmp/asked"]);
+    assert.equal(exitCode, 1, "the probe's command has not run");
   });
 
   test(
@@ -160,7 +169,7 @@ describe("probes on a real host", { concurrency: false }, () => {
   });
 
   test("startup_probe: holds the others back until it has passed once", limit, async () => {
-    const waiting = await notReady("starting");
+    const waiting = await notReady("starting", /startup probe fails: .*exit code 1/);
     assert.notEqual(containerOf(waiting)?.started, true);
     await lab.exec("starting", ["touch", "/tmp/started"]);
     const pod = await lab.ready("starting");
