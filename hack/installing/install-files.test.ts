@@ -20,6 +20,7 @@ test("what is installed runs by itself; configuration survives an upgrade and a 
     parts: ["coordinator", "agent"],
     node: process.execPath,
     nerdctl: "/bin/true",
+    envoy: "/bin/true",
   };
   installFiles(options);
 
@@ -48,7 +49,8 @@ test("what is installed runs by itself; configuration survives an upgrade and a 
   assert.match(reader.stderr, /--dir DIR/);
   const socket = join(root, "usr/lib/systemd/system/forage-logs.socket");
   assert.equal(existsSync(socket), true);
-  assert.equal(statSync(join(root, "usr/lib/forage/nerdctl")).mode & 0o777, 0o755);
+  for (const program of ["nerdctl", "envoy"])
+    assert.equal(statSync(join(root, "usr/lib/forage", program)).mode & 0o777, 0o755, program);
 
   const config = join(root, "etc/forage/agent.yaml");
   writeFileSync(config, "mine: true\n");

@@ -15,6 +15,8 @@ export interface InstallFilesOptions {
   /** node and nerdctl to install. */
   readonly node: string;
   readonly nerdctl: string | undefined;
+  /** Envoy's program, for hosts that serve routes; undefined: what is installed stays. */
+  readonly envoy?: string | undefined;
 }
 
 export const LOG_READER_UNIT = "forage-logs.service";
@@ -45,12 +47,13 @@ function unitsOf(part: Part): readonly string[] {
 }
 
 /** Puts programs and units in their places; configuration only where there is none yet. */
-export function installFiles({ checkout, root, parts, node, nerdctl }: InstallFilesOptions): void {
+export function installFiles({ checkout, root, parts, node, nerdctl, envoy }: InstallFilesOptions): void {
   const put = (from: string, to: string, mode: number): void => replace(from, join(root, to), mode);
   put(node, `${LIB}/node`, 0o755);
   const programs = [...parts, ...parts.flatMap((part) => BESIDE[part].programs)].map((name) => `${name}.mjs`);
   for (const file of [...programs, ...COMMAND_FILES])
     put(join(checkout, "dist", file), `${LIB}/${file}`, 0o644);
+  if (envoy && envoy !== `/${LIB}/envoy`) put(envoy, `${LIB}/envoy`, 0o755);
   if (nerdctl) put(nerdctl, `${LIB}/nerdctl`, 0o755);
   copyRuntimePackages(join(checkout, "node_modules"), join(root, LIB, "node_modules"));
   for (const unit of parts.flatMap(unitsOf)) put(join(checkout, "systemd", unit), `${UNITS}/${unit}`, 0o644);

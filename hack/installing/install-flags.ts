@@ -9,6 +9,8 @@ export interface InstallFlags {
   readonly parts: readonly Part[];
   readonly coordinator: string | undefined;
   readonly joinTokenFile: string | undefined;
+  /** Whether the host gets Envoy, with which it serves routes. */
+  readonly gateway: boolean;
   readonly start: boolean;
   readonly root: string;
   readonly remove: boolean;
@@ -18,7 +20,14 @@ export interface InstallFlags {
 export function parseInstallFlags(argv: readonly string[], startDir: string): InstallFlags {
   const text = { type: "string" } as const;
   const flag = { type: "boolean" } as const;
-  const options = { coordinator: text, "join-token-file": text, "no-start": flag, root: text, remove: flag };
+  const options = {
+    coordinator: text,
+    "join-token-file": text,
+    gateway: flag,
+    "no-start": flag,
+    root: text,
+    remove: flag,
+  };
   const { values, positionals } = parse(() =>
     parseArgs({ args: [...argv], options, allowPositionals: true }),
   );
@@ -27,11 +36,18 @@ export function parseInstallFlags(argv: readonly string[], startDir: string): In
     throw new SetupError("BAD_USAGE", `install what? ${positionals.join(" ")}`, "coordinator, agent or all");
   }
   if (values.coordinator !== undefined) parseAddress(values.coordinator, "--coordinator");
+  if (values.gateway && what === "coordinator")
+    throw new SetupError(
+      "BAD_USAGE",
+      "--gateway is for hosts with an agent",
+      "sudo hack/install agent --gateway",
+    );
   const path = values["join-token-file"];
   return {
     parts: what === "all" ? PARTS : [what as Part],
     coordinator: values.coordinator,
     joinTokenFile: path === undefined ? undefined : resolve(startDir, path),
+    gateway: values.gateway ?? false,
     start: !values["no-start"],
     root: values.root === undefined ? "/" : resolve(startDir, values.root),
     remove: values.remove ?? false,

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { parseDocument } from "yaml";
 import { bundlePrograms, PROGRAMS } from "../bundling/bundle-programs.ts";
 import type { Progress } from "../instance/progress.ts";
+import { ensureEnvoy } from "../lib/envoy.ts";
 import { installMissing, TOOLS } from "../lib/host-tools.ts";
 import { ensureNerdctl } from "../lib/nerdctl.ts";
 import { run } from "../lib/run.ts";
@@ -31,12 +32,13 @@ export async function installHost(checkout: string, flags: InstallFlags, progres
   const onThisHost = flags.root === "/";
   if (onThisHost && hasAgent) await step("Debian packages", (report) => installMissing(TOOLS, { report }));
   const nerdctl = hasAgent ? await step("nerdctl", (report) => ensureNerdctl({ report })) : undefined;
+  const envoy = flags.gateway ? await step("Envoy", (report) => ensureEnvoy({ report })) : undefined;
   await step("programs bundled", () =>
     bundlePrograms({ root: checkout, outDir: join(checkout, "dist"), programs: PROGRAMS }),
   );
   await step("files", async () => {
     const isNew = !existsSync(join(flags.root, AGENT_CONFIG));
-    installFiles({ checkout, root: flags.root, parts: flags.parts, node: process.execPath, nerdctl });
+    installFiles({ checkout, root: flags.root, parts: flags.parts, node: process.execPath, nerdctl, envoy });
     if (hasAgent && isNew && flags.coordinator)
       setCoordinator(join(flags.root, AGENT_CONFIG), flags.coordinator);
     if (flags.joinTokenFile) putJoinToken(flags.root, readFileSync(flags.joinTokenFile, "utf8"));
