@@ -1,10 +1,19 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { waitFor } from "../lib/wait-for.ts";
-import { type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
+import { DESTINATION_PORT, type Fleet, type FleetNode, startFleet } from "../system/fleet.ts";
 import { distinct, FleetLab, type FleetPod, runsOf } from "../system/fleet-lab.ts";
 import { idle, onlyOn, service, spread, udpPort, web } from "../system/fleet-manifests.ts";
-import { ask, type Load, onNode, outside, type Place, startAnswering, startLoad } from "../system/places.ts";
+import {
+  ask,
+  endpointsAt,
+  type Load,
+  onNode,
+  outside,
+  type Place,
+  startAnswering,
+  startLoad,
+} from "../system/places.ts";
 
 const limit = { timeout: 300_000 };
 const limitMs = 120_000;
@@ -65,6 +74,30 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
     }
     assert.equal(await lab.lookUp(client1, "gone.e2e.svc.cluster.local"), "ENOTFOUND");
   });
+
+  test(
+    "a pod on any host looks up endpoints through its agent, also while the coordinator is away",
+    limit,
+    async () => {
+      const path = "web.e2e.svc.cluster.local:80";
+      const name = "destination.forage.cluster.local";
+      for (const place of [client1, client2]) {
+        assert.deepEqual(await lab.lookUp(place, name), [fleet.podGateway]);
+        assert.equal(await endpointsAt(place, fleet.podGateway, DESTINATION_PORT, path), 4);
+        const elsewhere = "web.other.svc.cluster.local:80";
+        const refused = await endpointsAt(place, fleet.podGateway, DESTINATION_PORT, elsewhere);
+        assert.equal(refused, "PERMISSION_DENIED");
+      }
+      assert.equal(await endpointsAt(onNode(n2), "127.0.0.1", DESTINATION_PORT, path), 4);
+      await n2.hearsCoordinator(false);
+      try {
+        assert.equal(await endpointsAt(client2, fleet.podGateway, DESTINATION_PORT, path), 4);
+      } finally {
+        await n2.hearsCoordinator(true);
+      }
+      await lab.nodeIsReady(n2, true);
+    },
+  );
 
   test("a pod reaches itself by the virtual IP, and all others of all hosts", limit, async () => {
     const { ip } = await lab.addresses("web");

@@ -49,6 +49,9 @@ export interface FleetOptions {
   readonly balancers?: boolean;
 }
 
+/** Where each node's agent serves Destination. */
+export const DESTINATION_PORT = 8086;
+
 export async function startFleet(
   size: number,
   coordinatorSettings: Readonly<Record<string, unknown>> = {},
@@ -211,6 +214,7 @@ async function startNode({
     nerdctl: host.nerdctlPath,
     cniBinDir: "/usr/lib/cni",
     http: { listen: "127.0.0.1:7602" },
+    destination: { port: DESTINATION_PORT },
     ...(address !== "" && { advertiseAddress: address }),
   });
   const connected = async (yes: boolean): Promise<void> => {

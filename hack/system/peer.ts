@@ -9,6 +9,7 @@ import { argv, stdout } from "node:process";
  *   ask tcp|udp ADDRESS PORT TIMES [OWN_PORT]   what was answered, as a JSON list
  *   dns SERVER TYPE NAME                        the records, or the error's code, as JSON
  *   load ADDRESS PORT CLIENTS                   until SIGTERM; then a `LoadResult`
+ *   endpoints ADDRESS PORT PATH                 how many Destination tells of first, or the status' code, as JSON
  *   answer NAME PORT                            tells its name to all who ask by UDP
  */
 
@@ -126,6 +127,33 @@ function answer([name = "", port]: readonly string[]): void {
   socket.bind(Number(port), ipv6 ? "::" : "0.0.0.0", () => stdout.write("started\n"));
 }
 
+/** Loaded only here: gRPC takes longer to load than all else here takes to run. */
+async function endpoints([address = "", port, path = ""]: readonly string[]): Promise<number | string> {
+  const [{ Client, credentials, status }, { DestinationService, Update }] = await Promise.all([
+    import("@grpc/grpc-js"),
+    import("@forage/proto/destination"),
+  ]);
+  const client = new Client(`${address}:${port}`, credentials.createInsecure());
+  const { path: method, requestSerialize } = DestinationService.get;
+  const deadline = Date.now() + shortPatienceMs;
+  const request = { scheme: "", path, contextToken: "" };
+  const call = client.makeServerStreamRequest(method, requestSerialize, (bytes) => bytes, request, {
+    deadline,
+  });
+  try {
+    return await new Promise((resolve) => {
+      call.on("data", (bytes: Buffer) => {
+        const { update } = Update.decode(bytes);
+        resolve(update?.$case === "add" ? update.value.addrs.length : 0);
+      });
+      call.on("error", (error: Error & { code?: number }) => resolve(status[error.code ?? 2] ?? "UNKNOWN"));
+    });
+  } finally {
+    call.cancel();
+    client.close();
+  }
+}
+
 function codeOf(error: NodeJS.ErrnoException): string {
   return error.code ?? error.message;
 }
@@ -135,7 +163,8 @@ if (import.meta.main) {
   const print = (value: unknown) => stdout.write(`${JSON.stringify(value)}\n`);
   if (what === "ask") print(await ask(rest));
   else if (what === "dns") print(await dns(rest));
+  else if (what === "endpoints") print(await endpoints(rest));
   else if (what === "load") print(await load(rest));
   else if (what === "answer") answer(rest);
-  else throw new RangeError(`ask, dns, load or answer, not ${what}`);
+  else throw new RangeError(`ask, dns, endpoints, load or answer, not ${what}`);
 }

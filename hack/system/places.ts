@@ -51,6 +51,16 @@ export function resolve<T>(place: Place, server: string, type: string, name: str
   return peer<T | string>(place, ["dns", server, type, name]);
 }
 
+/** How many endpoints Destination tells of first, or its status' code. */
+export function endpointsAt(
+  place: Place,
+  address: string,
+  port: number,
+  path: string,
+): Promise<number | string> {
+  return peer<number | string>(place, ["endpoints", address, String(port), path]);
+}
+
 /** Resolves once the first requests are under way. */
 export async function startLoad(
   node: FleetNode,

@@ -182,3 +182,25 @@ function reversed(last: string, first: string): string {
   const digits = `${first}${"0".repeat(27)}${last}`;
   return `${[...digits].reverse().join(".")}.ip6.arpa`;
 }
+
+test("Destination has a name where this host serves it, and none elsewhere", () => {
+  const view = { services: new Map<string, ServiceState>(), clusterDomain: "", virtualIpRanges: [] };
+  const world = {
+    view,
+    domain: "cluster.local",
+    viewpoint: { node: "n1", reach: [4] as const },
+    families: [4, 6] as const,
+  };
+  const name = "destination.forage.cluster.local";
+  assert.equal(lookUp(name, "A", world).kind, "no-name");
+  const serving = { ...world, destination: ["10.64.0.1", "fd64::1"] };
+  const addressesOf = (type: string): unknown => {
+    const found = lookUp(name, type, serving);
+    return found.kind === "found"
+      ? found.records.map((record) => "address" in record && record.address)
+      : found.kind;
+  };
+  assert.deepEqual(addressesOf("A"), ["10.64.0.1"]);
+  assert.deepEqual(addressesOf("AAAA"), ["fd64::1"]);
+  assert.equal(addressesOf("SRV"), "no-data");
+});

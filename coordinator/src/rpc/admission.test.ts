@@ -115,6 +115,19 @@ test(
   },
 );
 
+test("calls that ended count no longer, whoever ended them", limit, async (t) => {
+  const { session, admission } = await served(t, { identify: () => user, limits: { maxCalls: 2 } });
+  const [answered, cancelled] = [open(session, apply), open(session, apply)];
+  await until(() => admission.openCalls === 2);
+  assert.equal(admission.clients, 1);
+  answered.end(framed(10));
+  await answerOf(answered);
+  await until(() => admission.openCalls === 1);
+  cancelled.close();
+  await until(() => admission.openCalls === 0);
+  assert.equal(admission.clients, 0);
+});
+
 test("the port has a limit of open calls", limit, async (t) => {
   const { session } = await served(t, { identify: () => user, limits: { maxCalls: 2 } });
   const held = Array.from({ length: 2 }, () => open(session, apply));

@@ -91,6 +91,11 @@ export class Admission {
     return this.#open;
   }
 
+  /** Clients with open calls. */
+  get clients(): number {
+    return this.#openOfClient.size;
+  }
+
   /** Must be the port's first interceptor. */
   readonly interceptor: ServerInterceptor = (method, call) =>
     new ServerInterceptingCall(call, {
