@@ -42,6 +42,23 @@ export function requestsFor(pods: number): ApplyResourcesRequest[] {
   return requests;
 }
 
+/** That many services of one pod that no node can take, each of another size: the scheduler can treat no two of them alike. */
+export function requestsForWaiting(pods: number): ApplyResourcesRequest[] {
+  const requests: ApplyResourcesRequest[] = [];
+  for (let from = 0; from < pods; from += servicesPerRequest) {
+    const count = Math.min(servicesPerRequest, pods - from);
+    const resources = Array.from({ length: count }, (_, index) => {
+      const resources = { requests: { cpu: `${1_000 + from + index}` } };
+      const container = { name: "main", image: "registry.example/app:v1", resources };
+      const spec = { $case: "containerService" as const, value: { scaling: { replicas: 1 }, container } };
+      return { name: `waiting-${from + index}`, spec };
+    });
+    const applyId = `waiting-${from}`;
+    requests.push(ApplyResourcesRequest.fromPartial({ applyId, namespace: "waiting", resources }));
+  }
+  return requests;
+}
+
 function requestFor(applyId: string, names: readonly string[]): ApplyResourcesRequest {
   const container = {
     name: "main",

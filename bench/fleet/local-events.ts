@@ -12,16 +12,22 @@ import { IdentityIssuer } from "../../coordinator/src/objects/identity-issuer.ts
 import { openVault } from "../../coordinator/src/objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../../coordinator/src/store/index.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
-import { requestsFor } from "./apply-pods.ts";
+import { requestsFor, requestsForWaiting } from "./apply-pods.ts";
 import { heartbeatMs, LocalAgent } from "./local-agent.ts";
 
 const podsPerNode = 10;
 const warmUps = 300;
 const events = 3_000;
+/** Beside pods that wait. */
+const waitingEvents = 1_000;
 const limitMs = 600_000;
 
 /** In this process, without sockets and disk: what the coordinator does when one pod of a fleet that is at rest changes. */
-export async function measureLocalEvents(nodes: number, result: Record<string, number>): Promise<void> {
+export async function measureLocalEvents(
+  nodes: number,
+  waiting: number,
+  result: Record<string, number>,
+): Promise<void> {
   const store = createMemoryStore({ clock: systemClock() });
   for (let index = 0; index < nodes; index++) await putNode(store, `n${index}`);
   globalThis.gc?.();
@@ -44,6 +50,17 @@ export async function measureLocalEvents(nodes: number, result: Record<string, n
     const perPodBytes = (process.memoryUsage().heapUsed - emptyBytes) / pods;
     await flip(agents, core, warmUps);
     result[`${nodes} nodes: processor time a change of one pod (µs)`] = await flip(agents, core, events);
+    if (waiting > 0) {
+      for (const request of requestsForWaiting(waiting)) await forage.applyResources(request, context);
+      const isKnown = async (): Promise<boolean> => {
+        const pods = core.state.unboundPods();
+        return pods.length === waiting && pods.every(({ record }) => core.control.unplaced.get(record.uid));
+      };
+      await waitFor(isKnown, { what: `${waiting} pods wait for a node`, limitMs, everyMs: 200 });
+      const name = `${nodes} nodes, ${waiting} pods waiting: processor time a change of one pod (µs)`;
+      await flip(agents, core, warmUps);
+      result[name] = await flip(agents, core, waitingEvents);
+    }
     if (globalThis.gc !== undefined)
       result[`${nodes} nodes: heap a pod, agent included (kB)`] = perPodBytes / 1000;
   } finally {

@@ -14,12 +14,15 @@ const applyLimitMs = 600_000;
 /** A fleet of agents without hosts: how fast many pods get to their nodes, and what one small change costs as the fleet grows. */
 export async function main(): Promise<void> {
   const number = { type: "string" } as const;
-  const { values } = parseArgs({ options: { agents: number, pods: number, sizes: number, rolled: number } });
+  const { values } = parseArgs({
+    options: { agents: number, pods: number, sizes: number, waiting: number, rolled: number },
+  });
   const result: Result = {};
   const agents = Number(values.agents ?? 1_000);
   if (agents > 0) await measureApply(agents, Number(values.pods ?? 10 * agents), result);
+  const waiting = Number(values.waiting ?? 1_000);
   const sizes = (values.sizes ?? "100,1000,5000").split(",").map(Number);
-  for (const nodes of sizes.filter((size) => size > 0)) await measureLocalEvents(nodes, result);
+  for (const nodes of sizes.filter((size) => size > 0)) await measureLocalEvents(nodes, waiting, result);
   const rolled = (values.rolled ?? "1000,10000").split(",").map(Number);
   for (const replicas of rolled.filter((size) => size > 0)) await measureHalfRolled(replicas, result);
   const width = Math.max(...Object.keys(result).map((name) => name.length));
