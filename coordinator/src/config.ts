@@ -10,7 +10,8 @@ import { usageOf } from "./usage.ts";
 const address = z
   .string()
   .regex(/^(\[[0-9a-fA-F:]+\]|[^:]+):\d{1,5}$/, "must be HOST:PORT")
-  .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "has a port above 65535");
+  .refine((text) => Number(text.slice(text.lastIndexOf(":") + 1)) <= 65_535, "has a port above 65535")
+  .describe("HOST:PORT that it listens on.");
 const listener = z.strictObject({ listen: address });
 
 const virtualIpRange = (family: 4 | 6) =>
@@ -38,6 +39,7 @@ const acmeSettings = z.strictObject({
   /** For authorities that know their customers already. */
   externalAccountBinding: z
     .strictObject({
+      /** The account's key id, from the authority. */
       keyId: z.string().min(1),
       /** The key in base64url; only the coordinator may read the file. */
       hmacKeyFile: z.string().startsWith("/"),
@@ -46,20 +48,22 @@ const acmeSettings = z.strictObject({
 });
 
 /** The configuration file. Times are in seconds, as their names say. */
-const schema = z.strictObject({
+export const CONFIG_SCHEMA = z.strictObject({
   /** Everything the coordinator keeps: the store, its authority and keys. */
   dataDir: z.string().startsWith("/"),
   /** All gRPC services, over TLS. */
   grpc: listener.default({ listen: "0.0.0.0:7600" }),
   /** Health, readiness, metrics and the JSON API, which is served over loopback and TLS only. */
   http: z
-    .strictObject({ listen: address, tls: z.boolean().default(false) })
+    .strictObject({ listen: address, tls: z.boolean().default(false).describe("Serves over TLS.") })
     .default({ listen: "127.0.0.1:7601", tls: false }),
   /** Destination look-ups in plain text, for proxies on the same host only; "off" for none. */
   destination: z.union([listener, z.literal("off")]).default("off"),
   /** Further names and addresses under which clients reach the gRPC port. */
   names: z.array(z.string()).default([]),
+  /** The cluster's name, which its authority's certificate carries. */
   cluster: z.string().default("forage"),
+  /** The domain below which services have their names. */
   clusterDomain: z.string().default("cluster.local"),
   /** At the first start a token for everything is made and written there. */
   adminTokenFile: z.string().startsWith("/").optional(),
@@ -67,11 +71,16 @@ const schema = z.strictObject({
   secretKeyFile: z.string().startsWith("/").optional(),
   /** Who pods' identity tokens say that they come from, and for whom they are. Default: the cluster's id. */
   identityIssuer: z.string().min(1).max(1_000).optional(),
+  /** How nodes are scored: pack fills them up; kube-most and kube-least score as kube-scheduler's MostAllocated and LeastAllocated. */
   profile: z.enum(["pack", "kube-most", "kube-least"]).default("pack"),
+  /** How long rollouts wait. */
   rollout: z
     .strictObject({
+      /** A rollout without progress for so long has failed. */
       progressDeadlineSeconds: z.number().positive().max(86_400).default(600),
+      /** A rollout whose pods find no node for so long has failed. */
       placementDeadlineSeconds: z.number().positive().max(86_400).default(20),
+      /** A pod counts as available once it has been ready for so long. */
       stableSeconds: z.number().min(0).max(3_600).default(1),
     })
     .prefault({}),
@@ -94,14 +103,18 @@ const schema = z.strictObject({
   /** Who makes certificates for routes that terminate TLS and name no secret. */
   certificates: z
     .strictObject({
+      /** Who signs: none, a development authority of the cluster, or an ACME authority. */
       issuer: z.enum(["off", "self-signed", "acme"]).default("off"),
+      /** The ACME authority (RFC 8555), for the issuer acme. */
       acme: acmeSettings.optional(),
     })
     .prefault({}),
   /** How much is kept of what was decided and what happened. */
   events: z
     .strictObject({
+      /** Events that are kept; the oldest go first. */
       maxCount: z.number().int().min(100).max(1_000_000).default(defaultEventLimits.maxCount),
+      /** Size of all kept events together, in MiB. */
       maxMegabytes: z
         .number()
         .min(1)
@@ -109,19 +122,21 @@ const schema = z.strictObject({
         .default(defaultEventLimits.maxBytes / 1024 / 1024),
     })
     .prefault({}),
+  /** How workloads are scaled by their load. */
   autoscaling: z
     .strictObject({
       /** How often pods of autoscaled workloads are measured, and their number is decided. */
       intervalSeconds: z.number().min(1).max(300).default(15),
     })
     .prefault({}),
+  /** How often agents send a heartbeat. */
   heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),
   /** When nodes are given up, and when their pods are. */
   nodes: z
     .strictObject({
       /** A node of which nothing is heard for so long is unreachable. Default: three heartbeats, 7.5 at the least. */
       unreachableSeconds: z.number().min(1).max(3_600).optional(),
-      /** Nodes are believed in so long after a start of the coordinator. */
+      /** No node counts as unreachable for so long after a start of the coordinator. */
       startGraceSeconds: z.number().min(0).max(3_600).default(15),
       /** How long pods without a toleration of their own tolerate that their node is unreachable. */
       unreachableTolerationSeconds: z.number().min(0).max(86_400).default(30),
@@ -143,16 +158,19 @@ const schema = z.strictObject({
   /** Moves pods to better places by itself. Without it: only when `forage rebalance` asks for it. */
   rebalance: z
     .strictObject({
+      /** Time between two looks. */
       intervalSeconds: z.number().min(10).max(86_400),
-      /** Each time. */
+      /** Pods that are moved each time, at most. */
       maxMoves: z.number().int().min(1).max(20).default(1),
+      /** What moves are for: spread replicas over nodes, or empty nodes. */
       goal: z.enum(["spread", "pack"]).default("spread"),
     })
     .optional(),
+  /** Least severity of log entries that are written. */
   logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
 });
 
-export type Config = z.infer<typeof schema>;
+export type Config = z.infer<typeof CONFIG_SCHEMA>;
 
 /** What the command line asks for. */
 export interface CommandLine {
@@ -215,7 +233,7 @@ function settle(flags: Flags, environment: Readonly<Record<string, string | unde
   // Where it listens is one thing, how is another: the flag leaves `tls` as the file has it.
   override(settings, "http", http && Object.assign({}, settings.http, http));
   override(settings, "destination", listen(flags.destination ?? environment.FORAGE_DESTINATION));
-  const result = schema.safeParse(settings);
+  const result = CONFIG_SCHEMA.safeParse(settings);
   if (result.success) return checked(result.data, file ?? "configuration");
   const problems = result.error.issues.map(
     ({ path, message }) => `${path.join(".") || "configuration"}: ${message}`,
