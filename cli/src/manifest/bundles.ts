@@ -2,6 +2,7 @@ import { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/f
 import { forestSchema } from "@forage/proto/forest-schema";
 import type { ParsedNode } from "yaml";
 import { type JsonObject, MessageChecker } from "./check-message.ts";
+import { withDefaultReplicas } from "./default-replicas.ts";
 import { findPair, isMap, keyText, type ManifestDocument, parseSource } from "./document.ts";
 import { manifestError, type Problem } from "./problem.ts";
 import type { Source } from "./read-sources.ts";
@@ -149,7 +150,8 @@ class BundleReader {
     return checker.problems.length > 0 ? undefined : object;
   }
 
-  #add(scope: Scope, resource: ForageResource, origin: Origin): void {
+  #add(scope: Scope, read: ForageResource, origin: Origin): void {
+    const resource = withDefaultReplicas(read, origin.node);
     if (resource.name === "") this.#fail(origin, join(origin.path, "name"), "is missing");
     if (resource.spec === undefined) {
       this.#fail(origin, origin.path, "has no spec: one of container_service, service, route, cron_job, job");
