@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { chmod, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, open, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
@@ -97,6 +97,35 @@ describe("key pair files", () => {
     const other = await CertificateAuthority.create("home", options);
     checkKeyPair(pair, other.certPem + ca.certPem);
     assert.throws(() => checkKeyPair(pair, other.certPem), { code: "CERTIFICATE_INVALID" });
+  });
+
+  it("are refused when the authority named in them has not signed them", async () => {
+    const pair = await aPair();
+    const [leaf = ""] = pair.chainPem.split(/(?<=-----END CERTIFICATE-----\n)/);
+    const der = Buffer.from(leaf.replace(/-----[^-]+-----/g, ""), "base64");
+    // The last byte belongs to the signature: issuer and key identifier are still right.
+    der.writeUInt8(der.readUInt8(der.length - 1) ^ 1, der.length - 1);
+    const forged = `-----BEGIN CERTIFICATE-----\n${der.toString("base64")}\n-----END CERTIFICATE-----\n`;
+    checkKeyPair(pair, ca.certPem);
+    assert.throws(() => checkKeyPair({ ...pair, chainPem: forged }, ca.certPem), {
+      code: "CERTIFICATE_INVALID",
+    });
+  });
+
+  it("are on disk before they get their name, and the name after it", async (t) => {
+    const path = join(root, "synced", "node.pem");
+    await writePrivateFile(path, "old");
+    const handle = await open(path);
+    const prototype = Object.getPrototypeOf(handle) as { sync: () => Promise<void> };
+    await handle.close();
+    const contents: string[] = [];
+    t.mock.method(prototype, "sync", async () => void contents.push(await readFile(path, "utf8")));
+    await writePrivateFile(path, "new");
+    assert.deepEqual(
+      contents,
+      ["old", "new"],
+      "the file is synced before the rename, its directory after it",
+    );
   });
 
   it("of an authority are made once and never overwritten", async () => {
