@@ -1,6 +1,7 @@
 import { EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
+import { HealthService } from "@forage/proto/grpc/health/v1/health";
 import type { Server, ServiceDefinition } from "@grpc/grpc-js";
 import { type ForageOptions, forageService } from "./api/forage/service.ts";
 import { type OperatorOptions, operatorService } from "./api/operator/service.ts";
@@ -11,6 +12,7 @@ import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { Tunnels } from "./link/tunnels.ts";
+import { healthService } from "./rpc/health.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
 import { UnknownFields } from "./rpc/unknown-fields.ts";
 
@@ -47,6 +49,9 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
     },
     serving,
   );
+  const { store, clock } = options.enroll;
+  const services = new Set(servedDefinitions.flatMap(namesOf));
+  serve(server, HealthService, healthService({ store, clock, services }), serving);
   const { state } = options.forage;
   const runsPodsOf = (node: string, namespace: string): boolean =>
     state.podsOnNode(node).some(({ record }) => record.namespace === namespace);
@@ -84,4 +89,10 @@ export const servedDefinitions: readonly ServiceDefinition[] = [
   EnrollmentServiceService,
   SharedAgentService,
   SharedDestinationService,
+  HealthService,
 ];
+
+/** `/forest.v1.ForageService/ApplyResources` is of `forest.v1.ForageService`. */
+function namesOf(definition: ServiceDefinition): string[] {
+  return Object.values(definition).map(({ path }) => path.split("/")[1] ?? "");
+}

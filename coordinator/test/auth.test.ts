@@ -146,6 +146,25 @@ test("nodes and clients have no business with each other's services", limit, asy
   await assert.rejects(world.agents("").renew({ csr: Buffer.alloc(0) }), { code: status.UNAUTHENTICATED });
 });
 
+test("health is answered for anyone, and watched with a token", limit, async (t) => {
+  const world = await startWorld(t);
+  for (const service of ["", "forest.v1.ForageService", "io.linkerd.proxy.destination.Destination"])
+    assert.deepEqual(await world.health("").check({ service }), { status: 1 }, service);
+  await assert.rejects(world.health("").check({ service: "none" }), {
+    code: status.NOT_FOUND,
+    details: /there is no service "none" on this port; it has forest\.v1\.ForageService/,
+  });
+  await assert.rejects(collected(world.health("").watch({ service: "" })), { code: status.UNAUTHENTICATED });
+  for await (const state of world.health().watch({ service: "" })) {
+    assert.deepEqual(state, { status: 1 });
+    break;
+  }
+  for await (const state of world.health().watch({ service: "none" })) {
+    assert.deepEqual(state, { status: 3 });
+    break;
+  }
+});
+
 async function works(call: Promise<unknown>): Promise<boolean> {
   return call.then(
     () => true,

@@ -56,6 +56,8 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/ListNamespaces": "viewer",
   "/forage.operator.v1.OperatorService/SetNamespacePolicy": "cluster admin",
   "/forage.operator.v1.OperatorService/SetNamespaceQuota": "cluster admin",
+  "/grpc.health.v1.Health/Check": "anyone",
+  "/grpc.health.v1.Health/Watch": "destination-reader",
   "/forage.agent.v1.EnrollmentService/Join": "anyone",
   "/forage.agent.v1.AgentService/Connect": "node",
   "/forage.agent.v1.AgentService/Renew": "node",
@@ -108,7 +110,7 @@ for (const method of methods) {
 
 test("a method without a line is closed to everyone", () => {
   for (const caller of [anonymous, node, user("admin", "*")]) {
-    for (const method of ["/forest.v1.ForageService/Other", "", "toString", "/grpc.health.v1.Health/Check"])
+    for (const method of ["/forest.v1.ForageService/Other", "", "toString", "/grpc.health.v1.Health/Other"])
       assert.throws(() => assertMayCall(caller, method, {}), { code: "PERMISSION_DENIED" });
   }
 });
@@ -135,7 +137,7 @@ test("a role in one namespace gives nothing in another where a lesser one is hel
 
 /** What a call for the namespace meets: at the door and, where the handler finds out the namespace, there. */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
-  const byHandler = /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination/.test(method);
+  const byHandler = /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health/.test(method);
   try {
     assertMayCall(caller, method, byHandler ? {} : { namespace });
     if (byHandler) assertNamespace(caller, method, namespace);

@@ -52,6 +52,9 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/ListCertificates": inCluster("viewer"),
   "/forage.operator.v1.OperatorService/RenewCertificate": inCluster("admin"),
   "/forage.operator.v1.OperatorService/GetCertificateAuthority": inCluster("viewer"),
+  "/grpc.health.v1.Health/Check": anyone,
+  // A stream takes a place for as long as its caller likes, so that it needs a token.
+  "/grpc.health.v1.Health/Watch": inNamespace("destination-reader"),
   "/forage.agent.v1.EnrollmentService/Join": anyone,
   "/forage.agent.v1.AgentService/Connect": node,
   "/forage.agent.v1.AgentService/Renew": node,
@@ -69,6 +72,7 @@ const handlerDecides: ReadonlySet<string> = new Set([
   "/forage.operator.v1.OperatorService/Exec",
   "/forage.operator.v1.OperatorService/PortForward",
   "/forage.operator.v1.OperatorService/Copy",
+  "/grpc.health.v1.Health/Watch",
   "/io.linkerd.proxy.destination.Destination/Get",
   "/io.linkerd.proxy.destination.Destination/GetProfile",
 ]);

@@ -8,6 +8,7 @@ import { DestinationService } from "@forage/proto/destination";
 import { AgentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
+import { HealthService } from "@forage/proto/grpc/health/v1/health";
 import { Client, credentials, Metadata, type ServiceDefinition } from "@grpc/grpc-js";
 import { pino } from "pino";
 import { type Config, readConfig } from "../../src/config.ts";
@@ -36,6 +37,7 @@ export interface World {
   /** What agents call, as a client without a node's certificate. */
   agents(token?: string): Calls<typeof AgentServiceService>;
   destination(token?: string): Calls<typeof DestinationService>;
+  health(token?: string): Calls<typeof HealthService>;
   plainDestination(): Calls<typeof DestinationService>;
   /** Before the coordinator closes. */
   atEnd(close: () => void): void;
@@ -124,6 +126,7 @@ export async function startWorld(
     forage: (bearer) => connect(ForageServiceService, bearer),
     operator: (bearer) => connect(OperatorServiceService, bearer),
     agents: (bearer) => connect(AgentServiceService, bearer),
+    health: (bearer) => connect(HealthService, bearer),
     destination: (bearer) => connect(DestinationService, bearer),
     plainDestination: () => {
       const client = new Client(`127.0.0.1:${coordinator.destination?.port}`, credentials.createInsecure());
