@@ -113,6 +113,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     ...(config.http.tls && { tls: await serverMaterial(authority, httpNames) }),
     operator: services.operator,
     tokenWatch,
+    refusal: core.refusal,
     calls: { identify: tokens, observe: metrics.observeCall, monotonicMs: clock.monotonicMs },
     stopping: stopping.signal,
   });
@@ -193,14 +194,15 @@ function openHttp(
     readonly operator: OperatorOptions;
     readonly calls: ApiCallOptions;
     readonly tokenWatch: TokenWatch;
+    readonly refusal: () => string | undefined;
     readonly stopping: AbortSignal;
   },
 ): Promise<HttpServer> {
-  const { operator, calls, stopping, tokenWatch, ...rest } = parts;
+  const { operator, calls, stopping, tokenWatch, refusal, ...rest } = parts;
   return startHttpServer({
     ...rest,
     listen: hostPort(config.http.listen),
-    readiness: () => readiness(store),
+    readiness: () => readiness(store, refusal),
     routes: (app) => {
       addIdentityRoutes(app, issuer);
       // Before the routes of objects, which take any plural.
@@ -252,8 +254,13 @@ function renewMaterial(
   return () => cancel();
 }
 
-function readiness(store: Store): { readonly ready: boolean; readonly reasons: readonly string[] } {
+function readiness(
+  store: Store,
+  refusal: () => string | undefined,
+): { readonly ready: boolean; readonly reasons: readonly string[] } {
   const health = store.health();
+  const refused = refusal();
+  if (refused !== undefined) return { ready: false, reasons: [refused] };
   if (health.status === "ok") return { ready: true, reasons: [] };
   return {
     ready: false,

@@ -24,6 +24,7 @@ import { noCertificateSource } from "./gateway/certificate-source.ts";
 import { troubleText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
 import { Assignments } from "./link/assignments.ts";
+import { HistoryGuard } from "./link/history-guard.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Prefetches } from "./link/prefetches.ts";
 import { RefusalLog } from "./link/refusal-log.ts";
@@ -94,6 +95,8 @@ export interface Core {
   /** What answers calls. */
   readonly services: ServicesOptions;
   readonly liveness: LivenessStats;
+  /** Why nothing is decided; undefined: all is as it should be. */
+  readonly refusal: () => string | undefined;
   /** Nodes are no longer judged by what is heard of them: their streams are about to end. */
   stopSessions(): void;
   /** Steps in progress finish. */
@@ -101,26 +104,19 @@ export interface Core {
 }
 
 /** All that a coordinator does, without ports, files and a clock of its own: simulations run the same. */
-export async function startCore(options: CoreOptions): Promise<Core> {
-  const { store, clock, log, config, randomName } = options;
+export async function startCore(given: CoreOptions): Promise<Core> {
+  const { clock, log, config, randomName } = given;
+  const events = await EventStore.open({ ...given, limits: eventLimits(config) });
+  const history = await HistoryGuard.open({ ...given, events });
+  const options = { ...given, store: history.guarded() };
+  const { store } = options;
   const state = newState(log);
   const follow = await loadState(store, state);
   // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
   const over = new AbortController();
   const following = follow(over.signal).catch(options.onFatal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
-  const { beliefs, tolerations, recoveryMs } = nodeLimits(config);
-  const events = await EventStore.open({ store, clock, log, limits: eventLimits(config) });
-  const massLoss = new MassLoss({ recoveryMs, onChange: reportMassLoss(events, log) });
-  const sessions = new Sessions({
-    state,
-    clock,
-    log,
-    heartbeatIntervalMs,
-    beliefs,
-    massLoss,
-    hasPodsToReplace: (node) => hasPodsToReplace(state, node, clock.nowMs(), tolerations),
-  });
+  const { sessions, massLoss } = openSessions(options, state, events);
   const tunnels = new Tunnels({ sessions, clock, randomName });
   recordChanges(state, events, log);
   const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
@@ -136,6 +132,7 @@ export async function startCore(options: CoreOptions): Promise<Core> {
   });
   const checkHoldUp = (): void => sessions.checkHoldUp();
   const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkHoldUp });
+  closeWhenRefused(control, history);
   const turn = (): Promise<void> => new Promise((resolve) => options.defer(resolve));
   const planner = new Planner({
     store,
@@ -162,12 +159,10 @@ export async function startCore(options: CoreOptions): Promise<Core> {
       gateways,
       certificates,
       heartbeatIntervalMs,
+      history,
     }),
-    liveness: {
-      holdUps: () => sessions.holdUps,
-      massLoss: () => massLoss.isActive(clock.monotonicMs()),
-      unwrittenReports: () => sessions.unwrittenReports,
-    },
+    refusal: () => history.refusal,
+    liveness: livenessStats(sessions, massLoss, clock),
     stopSessions: () => sessions.stop(),
     close: async () => {
       await control.close();
@@ -186,6 +181,40 @@ function newState(log: Logger): State {
   return new State({
     onListenerError: (err) => log.error({ event: "view-listener-failed", err }, "view-listener-failed"),
   });
+}
+
+function openSessions(
+  { clock, log, config }: CoreOptions,
+  state: State,
+  events: EventStore,
+): { readonly sessions: Sessions; readonly massLoss: MassLoss } {
+  const { beliefs, tolerations, recoveryMs } = nodeLimits(config);
+  const massLoss = new MassLoss({ recoveryMs, onChange: reportMassLoss(events, log) });
+  const sessions = new Sessions({
+    state,
+    clock,
+    log,
+    heartbeatIntervalMs: config.heartbeatIntervalSeconds * 1000,
+    beliefs,
+    massLoss,
+    hasPodsToReplace: (node) => hasPodsToReplace(state, node, clock.nowMs(), tolerations),
+  });
+  return { sessions, massLoss };
+}
+
+function livenessStats(sessions: Sessions, massLoss: MassLoss, clock: Clock): LivenessStats {
+  return {
+    holdUps: () => sessions.holdUps,
+    massLoss: () => massLoss.isActive(clock.monotonicMs()),
+    unwrittenReports: () => sessions.unwrittenReports,
+  };
+}
+
+/** Reconcilers end once the store turns out to have been rolled back: what they would decide is out of date. */
+function closeWhenRefused(control: Control, { refused }: HistoryGuard): void {
+  const close = (): void => void control.close();
+  if (refused.aborted) close();
+  else refused.addEventListener("abort", close, { once: true });
 }
 
 function controlOptions(
@@ -263,9 +292,10 @@ function servicesOptions(
     readonly gateways: GatewayTable;
     readonly certificates: CertificateController | undefined;
     readonly heartbeatIntervalMs: number;
+    readonly history: HistoryGuard;
   },
 ): ServicesOptions {
-  const { store, clock, log, authority, clusterId, epoch, lineage, vault } = options;
+  const { store, clock, log, authority, clusterId, epoch, vault } = options;
   const { randomName, randomBytes } = options;
   const { state, sessions, tunnels, metrics, control, planner, events, gateways, heartbeatIntervalMs } =
     parts;
@@ -318,7 +348,7 @@ function servicesOptions(
       events,
       clusterId,
       epoch,
-      lineage,
+      history: parts.history,
       heartbeatIntervalMs,
     },
     enroll: {

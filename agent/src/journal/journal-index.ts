@@ -9,6 +9,8 @@ export interface JournalIndex {
   /** Raised by an operator who put the coordinator back to older data on purpose. */
   readonly epoch: bigint;
   readonly revision: bigint;
+  /** Which history of the coordinator's data the revision belongs to, as the coordinator named it. Absent: unknown. */
+  readonly lineage?: string | undefined;
   /** Grows with each commit; part of pod files' names, so that no file in use is ever overwritten. */
   readonly generation: number;
   /** Uid to the generation of its file. */
@@ -28,6 +30,7 @@ export function encodeIndex(index: JournalIndex): Buffer {
     clusterId: index.clusterId,
     epoch: String(index.epoch),
     revision: String(index.revision),
+    lineage: index.lineage,
     generation: index.generation,
     pods: [...index.pods],
   });
@@ -54,6 +57,7 @@ interface StoredIndex {
   readonly clusterId: string;
   readonly epoch: string;
   readonly revision: string;
+  readonly lineage?: string;
   readonly generation: number;
   readonly pods: readonly [string, number][];
 }
@@ -61,11 +65,12 @@ interface StoredIndex {
 // The checksum has vouched for the bytes, so this only guards against another writer's format.
 function isStoredIndex(value: unknown): value is StoredIndex {
   if (typeof value !== "object" || value === null) return false;
-  const { clusterId, epoch, revision, generation, pods } = value as Partial<StoredIndex>;
+  const { clusterId, epoch, revision, lineage, generation, pods } = value as Partial<StoredIndex>;
   return (
     typeof clusterId === "string" &&
     typeof epoch === "string" &&
     typeof revision === "string" &&
+    (lineage === undefined || typeof lineage === "string") &&
     typeof generation === "number" &&
     Array.isArray(pods)
   );

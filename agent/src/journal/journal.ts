@@ -27,11 +27,14 @@ export interface Snapshot {
   /** Higher than before: the operator put the coordinator back to older data on purpose. Default: as before. */
   readonly epoch?: bigint;
   readonly revision: bigint;
+  /** The history of the coordinator's data that the revision belongs to. */
+  readonly lineage?: string | undefined;
   readonly pods: readonly PodAssignment[];
 }
 
 export interface Delta {
   readonly revision: bigint;
+  readonly lineage?: string | undefined;
   readonly upserts: readonly PodAssignment[];
   readonly removals: readonly string[];
 }
@@ -107,6 +110,11 @@ export class Journal {
     return this.#index.revision;
   }
 
+  /** The history of the coordinator's data that the revision belongs to. */
+  get lineage(): string | undefined {
+    return this.#index.lineage;
+  }
+
   /** What to tell the coordinator: the revision, or 0 as long as records are missing, so that it sends all. */
   get resumeRevision(): bigint {
     return this.#incomplete ? 0n : this.#index.revision;
@@ -119,7 +127,8 @@ export class Journal {
       assertAcceptable(this.#index, { ...snapshot, epoch });
       const pods = byUid(snapshot.pods);
       const removals = [...this.#index.pods.keys()].filter((uid) => !pods.has(uid));
-      const head = { clusterId: snapshot.clusterId, epoch, revision: snapshot.revision };
+      const { clusterId, revision, lineage } = snapshot;
+      const head = { clusterId, epoch, revision, lineage };
       await this.#commit(head, pods, removals);
       this.#damaged.clear();
       this.#incomplete = false;
@@ -135,7 +144,7 @@ export class Journal {
         throw new JournalError("REVISION_WENT_BACK", message);
       }
       await this.#commit(
-        { clusterId, epoch, revision: delta.revision },
+        { clusterId, epoch, revision: delta.revision, lineage: delta.lineage },
         byUid(delta.upserts),
         delta.removals,
       );
@@ -200,7 +209,7 @@ export class Journal {
 
   /** New files first, then the index that makes them count, then away with the old ones. */
   async #commit(
-    head: Pick<JournalIndex, "clusterId" | "epoch" | "revision">,
+    head: Pick<JournalIndex, "clusterId" | "epoch" | "revision" | "lineage">,
     upserts: ReadonlyMap<string, PodAssignment>,
     removals: readonly string[],
     { anew } = { anew: false },
@@ -216,8 +225,8 @@ export class Journal {
       files.push({ name: podFileName(uid, generation), bytes: record });
     }
     for (const uid of removals) pods.delete(uid);
-    const { clusterId, epoch, revision } = head;
-    const index: JournalIndex = { clusterId, epoch, revision, generation, pods };
+    const { clusterId, epoch, revision, lineage } = head;
+    const index: JournalIndex = { clusterId, epoch, revision, lineage, generation, pods };
     // Counted even if it fails, so that a half-written generation is never written into again.
     const previous = this.#index;
     this.#index = { ...previous, generation };

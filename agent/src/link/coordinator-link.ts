@@ -261,6 +261,7 @@ export class CoordinatorLink {
       sessionId,
       clusterId: journal.clusterId,
       assignmentRevision: journal.resumeRevision,
+      lineage: journal.lineage,
       node: node.report(),
       pods: pods.statuses().map(encodeStatus),
     };

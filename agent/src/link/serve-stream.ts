@@ -129,8 +129,8 @@ async function takeSnapshot(
 ): Promise<void> {
   const { journal, pods, reader } = options;
   const { revision } = snapshot;
-  const { clusterId } = connection.welcome;
-  await journal.replace({ clusterId, revision, pods: snapshot.pods }).catch(refuse);
+  const { clusterId, lineage } = connection.welcome;
+  await journal.replace({ clusterId, revision, lineage, pods: snapshot.pods }).catch(refuse);
   reader.keepOnly(journal.desired());
   pods.replace(snapshot.pods.map((it) => reader.read(it)));
   await heartbeat(connection, options);
@@ -146,7 +146,8 @@ async function takeDelta(
   if (delta.revision <= journal.revision) return;
   const { revision, upserts, removals } = delta;
   // A removed pod's state stays in the journal until nothing of the pod is left, so that a crash in between leaves no orphan.
-  await journal.apply({ revision, upserts, removals }).catch(refuse);
+  const { lineage } = connection.welcome;
+  await journal.apply({ revision, lineage, upserts, removals }).catch(refuse);
   reader.keepOnly(journal.desired());
   pods.apply(
     upserts.map((it) => reader.read(it)),

@@ -11,9 +11,11 @@ import type { CallContext } from "../rpc/caller.ts";
 import type { ServiceTable } from "../service-network/service-table.ts";
 import type { State } from "../state/state.ts";
 import { type Store, StoreError } from "../store/index.ts";
+import { assignmentRevision } from "./assignment-revision.ts";
 import type { Assignments } from "./assignments.ts";
+import type { HistoryGuard } from "./history-guard.ts";
 import { checkNodeReport, recordNodeReport } from "./node-report.ts";
-import { assignmentRevision, Outbox, type Wanted } from "./outbox.ts";
+import { Outbox, type Wanted } from "./outbox.ts";
 import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import type { Prefetches } from "./prefetches.ts";
 import { ReportQueue } from "./report-queue.ts";
@@ -34,8 +36,7 @@ export interface ConnectOptions {
   readonly clusterId: string;
   /** Of the store: grows with each restore. */
   readonly epoch: number;
-  /** Of the store: new with each restore, kept by a snapshot that is put back. */
-  readonly lineage: string;
+  readonly history: HistoryGuard;
   readonly heartbeatIntervalMs: number;
 }
 
@@ -59,6 +60,7 @@ export async function* connect(
   const node = nodeOf(context);
   const incoming = requests[Symbol.asyncIterator]();
   const hello = await firstHello(incoming);
+  options.history.check(node, { lineage: hello.lineage ?? "", revision: hello.assignmentRevision });
   await firstReport(node, hello, options);
   const session = options.sessions.open(node, hello);
   const reports = new ReportQueue({ ...options, node, hello });
@@ -70,7 +72,9 @@ export async function* connect(
   );
   try {
     yield { message: { $case: "welcome", value: welcome(options) } };
-    yield* send(node, session, signal, { ...options, gateway: gateway.reader });
+    const stale = AbortSignal.any([signal, options.history.refused]);
+    yield* send(node, session, stale, { ...options, gateway: gateway.reader });
+    yield* sendRequests(session, signal, options);
     if (session.ended.signal.aborted && !context.signal.aborted) throw session.ended.signal.reason;
   } finally {
     session.ended.abort(new CoordinatorError("ABORTED", "the stream ended"));
@@ -107,6 +111,7 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
     cancel = clock.schedule(firstReportMs, resolve);
   });
   const writing = recordNodeReport(node, hello, options).catch((error: unknown) => {
+    if (options.history.refusal !== undefined) return;
     if (!(error instanceof StoreError)) throw error;
     log.debug({ event: "first-report-not-written", node, err: error }, "first report not written");
   });
@@ -115,8 +120,8 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
   writing.catch(() => undefined);
 }
 
-function welcome({ clusterId, heartbeatIntervalMs, lineage }: ConnectOptions) {
-  return { clusterId, heartbeatIntervalMs, lineage };
+function welcome({ clusterId, heartbeatIntervalMs, history }: ConnectOptions) {
+  return { clusterId, heartbeatIntervalMs, lineage: history.lineage };
 }
 
 async function* send(
@@ -132,6 +137,7 @@ async function* send(
   const wanted = (): Wanted => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
   };
+  if (signal.aborted) return;
   for (const value of outbox.snapshot(wanted(), revision())) yield { message: { $case: "snapshot", value } };
   let told: number | undefined;
   const stopReading = services.read(() => session.wake.raise());
@@ -168,6 +174,21 @@ async function* send(
     stopReading();
     stopMeasuring();
     stopPrefetching();
+  }
+}
+
+/** What the store says is out of date: the node keeps what it has, and is only asked for logs and the like. */
+async function* sendRequests(
+  session: Session,
+  signal: AbortSignal,
+  { state, history }: ConnectOptions,
+): AsyncGenerator<ConnectResponse> {
+  const health = state.node(session.node)?.health;
+  if (health !== undefined && history.refusal !== undefined)
+    state.setNodeHealth(session.node, { ...health, message: history.refusal }, true);
+  while (!signal.aborted) {
+    for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
+    await session.wake.wait(signal);
   }
 }
 

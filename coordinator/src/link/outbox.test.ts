@@ -10,8 +10,9 @@ import { aPod } from "../../test/support/entries.ts";
 import { randomOf } from "../../test/support/random.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { ObjectEntry, PodEntry } from "../state/entries.ts";
+import { assignmentRevision } from "./assignment-revision.ts";
 import { assignmentBytes } from "./assignments.ts";
-import { assignmentRevision, Outbox } from "./outbox.ts";
+import { Outbox } from "./outbox.ts";
 
 test("a snapshot and the deltas after it always add up to what is assigned, in parts that are not too large", () => {
   for (let seed = 0; seed < 100; seed++) {

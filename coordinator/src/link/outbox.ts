@@ -10,14 +10,6 @@ import { REFRESH_SHARE } from "../objects/identity-issuer.ts";
 import type { ObjectEntry, PodEntry } from "../state/entries.ts";
 import { assignmentBytes } from "./assignments.ts";
 
-/**
- * A number that never goes back, not even when the store was restored from a backup: each restore begins a new epoch.
- * Agents refuse what is older than what they have.
- */
-export function assignmentRevision(epoch: number, revision: number): bigint {
-  return (BigInt(epoch) << 40n) | BigInt(revision);
-}
-
 /** What is wanted of the node now. */
 export interface Wanted {
   readonly pods: readonly PodEntry[];

@@ -17,6 +17,8 @@ export interface ReportQueueOptions {
   readonly events: EventRecorder;
   readonly node: string;
   readonly hello: Hello;
+  /** Nothing is written once the store turned out to have been rolled back. */
+  readonly history?: { readonly refusal: string | undefined };
 }
 
 /** First pause after a failed write; doubles up to the second. A full disk is soon noticed to have room again. */
@@ -76,6 +78,7 @@ export class ReportQueue {
     while (!signal.aborted) {
       await this.#wake.wait(signal);
       if (signal.aborted) return;
+      if (this.#options.history?.refusal !== undefined) continue;
       await this.#tryToWrite(signal);
     }
   }
@@ -90,6 +93,7 @@ export class ReportQueue {
       await this.#writeAll();
       this.#noteSuccess();
     } catch (error) {
+      if (this.#options.history?.refusal !== undefined) return;
       if (!(error instanceof StoreError)) throw error;
       this.#noteFailure(error);
       if (!error.retryable) await this.#writeOneByOne();

@@ -27,6 +27,10 @@ export const prefixes = {
 } as const;
 
 export const clusterKey = "cluster";
+/** Every start of a coordinator on this store. */
+export const historyKey = "history";
+/** That the store was rolled back, and in which epoch that was noticed. */
+export const rollbackKey = "rolled-back";
 /** What versions of secrets are hashed with, encrypted. */
 export const versionKeyKey = "version-key";
 

@@ -44,6 +44,8 @@ export interface HollowAgentOptions {
   readonly labels?: Readonly<Record<string, string>>;
   /** What its join token gives it. */
   readonly tokenLabels?: Readonly<Record<string, string>>;
+  /** What it says to have seen last. */
+  readonly seen?: { readonly lineage: string; readonly assignmentRevision: bigint };
   /** Where it can announce addresses of load balancers. */
   readonly networks?: readonly string[];
 }
@@ -127,6 +129,7 @@ export class HollowAgent {
       $case: "hello",
       value: {
         ...emptyHello,
+        ...options.seen,
         pods: [...(options.pods ?? [])],
         sessionId: `${name}-${Math.random()}`,
         node: { ...emptyReport, ...node },

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { pino } from "pino";
+import { systemClock } from "../control/clock.ts";
+import { openLevelStore, restoreLevelStore } from "../store/index.ts";
+import { assignmentRevision } from "./assignment-revision.ts";
+import { HistoryGuard } from "./history-guard.ts";
+
+test("an old copy that is put back is noticed, also when new writes have made up for the lost ones", async (t) => {
+  const { dir, begin } = await aDirectory(t);
+  const first = await begin();
+  await first.write(5);
+  await first.end();
+  await cp(join(dir, "store"), join(dir, "copy"), { recursive: true });
+  const second = await begin();
+  await second.write(5);
+  const seen = second.seen();
+  await second.end();
+  await rm(join(dir, "store"), { recursive: true });
+  await cp(join(dir, "copy"), join(dir, "store"), { recursive: true });
+  const third = await begin();
+  await third.write(100);
+  assert.equal(third.guard.refusal, undefined);
+  third.guard.check("n1", seen);
+  assert.match(third.guard.refusal ?? "", /^node n1 has seen later data .* restore FILE --epoch 2`$/);
+  await assert.rejects(third.guard.guarded().txn([], []), { code: "FAILED_PRECONDITION" });
+  await third.end();
+  const fourth = await begin();
+  assert.ok(fourth.guard.refusal, "it is on record");
+});
+
+test("a copy of the start that still ran when it was made is noticed by how far the start went", async (t) => {
+  const { dir, begin } = await aDirectory(t);
+  const first = await begin();
+  await first.write(5);
+  await first.end();
+  await cp(join(dir, "store"), join(dir, "copy"), { recursive: true });
+  const { lineage } = first.guard;
+  const second = await begin();
+  const mark = first.seen().revision;
+  second.guard.check("kept", { lineage, revision: mark });
+  assert.equal(second.guard.refusal, undefined, "all of the first start is there");
+  second.guard.check("ahead", { lineage, revision: mark + 1n });
+  assert.ok(second.guard.refusal);
+});
+
+test("after a restore on purpose agents take what comes", async (t) => {
+  const { dir, begin } = await aDirectory(t);
+  const first = await begin();
+  await first.write(5);
+  const file = join(dir, "backup");
+  await first.store.backup(file);
+  await first.write(50);
+  const seen = first.seen();
+  first.guard.check("n1", { ...seen, revision: seen.revision + 1_000n });
+  assert.ok(first.guard.refusal);
+  await first.end();
+  await rm(join(dir, "store"), { recursive: true });
+  await restoreLevelStore({ dir: join(dir, "store"), file });
+  const second = await begin();
+  second.guard.check("n1", seen);
+  assert.equal(second.guard.refusal, undefined);
+});
+
+test("starts and restarts in good order are no roll-back, nor are agents that know nothing or less", async (t) => {
+  const { begin } = await aDirectory(t);
+  const seen = [{ lineage: "", revision: 0n }];
+  for (let start = 0; start < 3; start++) {
+    const { guard, write, seen: seenNow, end } = await begin();
+    for (const it of seen) guard.check("n1", it);
+    await write(3);
+    seen.push(seenNow(), { ...seenNow(), lineage: "" });
+    for (const it of seen) guard.check("n1", it);
+    assert.equal(guard.refusal, undefined);
+    await end();
+  }
+});
+
+async function aDirectory(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), "history-"));
+  const open = new Set<() => Promise<void>>();
+  t.after(async () => {
+    for (const end of open) await end();
+    await rm(dir, { recursive: true });
+  });
+  let names = 0;
+  const begin = async () => {
+    const store = await openLevelStore({ dir: join(dir, "store"), clock: systemClock() });
+    const { epoch, lineage } = store;
+    const guard = await HistoryGuard.open({
+      store,
+      epoch,
+      lineage,
+      log: pino({ level: "silent" }),
+      events: { record: () => {} },
+      randomName: () => `start-${++names}`,
+    });
+    const end = async (): Promise<void> => {
+      open.delete(end);
+      await store.close();
+    };
+    open.add(end);
+    const write = async (times: number): Promise<void> => {
+      for (let time = 0; time < times; time++)
+        await store.txn([], [{ kind: "put", key: `key-${time}`, value: Uint8Array.of(time, names) }]);
+    };
+    const seen = () => ({ lineage: guard.lineage, revision: assignmentRevision(epoch, store.revision) });
+    return { store, guard, end, write, seen };
+  };
+  return { dir, begin };
+}

@@ -1,0 +1,166 @@
+import type { Logger } from "pino";
+import { CoordinatorError } from "../errors.ts";
+import type { EventRecorder } from "../events/event.ts";
+import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
+import { historyKey, rollbackKey } from "../model/keys.ts";
+import { type Store, StoreError } from "../store/index.ts";
+import { assignmentRevision, epochOf } from "./assignment-revision.ts";
+
+export interface HistoryGuardOptions {
+  readonly store: Store;
+  readonly epoch: number;
+  /** Of the store: new with each restore, kept by a snapshot of its files that is put back. */
+  readonly lineage: string;
+  readonly log: Logger;
+  readonly events: EventRecorder;
+  readonly randomName: (length: number) => string;
+}
+
+/** One start of a coordinator on this store. */
+interface Start {
+  readonly id: string;
+  /** The store's revision at that moment; the start before it ended there. */
+  readonly fromRevision: number;
+}
+
+interface History {
+  readonly starts: readonly Start[];
+  /** Older starts were left out. */
+  readonly pruned: boolean;
+}
+
+/** A node that was away for more starts than this is judged by its revision alone. */
+const maxStarts = 500;
+const idLength = 16;
+
+/**
+ * Notices that the store was rolled back: an old copy of its files was put back without a restore. Each start of a coordinator has a random
+ * id, which agents keep with the revision that they saw last. An agent that has seen a start which this store doesn't know, or more of one
+ * than this store holds, proves the roll-back, also when new writes have made up for the lost revisions. From then on nothing is
+ * decided and nothing is written: every container stays as it is until the store is restored on purpose, which begins a new epoch.
+ */
+export class HistoryGuard {
+  readonly #options: HistoryGuardOptions;
+  readonly #history: History;
+  /** What agents are told to keep. */
+  readonly lineage: string;
+  #refusal: string | undefined;
+  readonly #refused = new AbortController();
+
+  static async open(options: HistoryGuardOptions): Promise<HistoryGuard> {
+    const { store, epoch } = options;
+    const [known, refused] = await Promise.all([store.get(historyKey), store.get(rollbackKey)]);
+    const history = known
+      ? decodeJsonRecord<History>(historyKey, known.value)
+      : { starts: [], pruned: store.revision > 0 };
+    const refusal = refused && decodeJsonRecord<Refusal>(rollbackKey, refused.value);
+    const guard = new HistoryGuard(options, await noteStart(history, options));
+    if (refusal?.epoch === epoch) guard.#refuse(refusal.message);
+    return guard;
+  }
+
+  private constructor(options: HistoryGuardOptions, history: History) {
+    this.#options = options;
+    this.#history = history;
+    const last = history.starts.at(-1);
+    this.lineage = last === undefined ? options.lineage : `${options.lineage}/${last.id}`;
+  }
+
+  /** Why nothing is decided; undefined: the store is the one that the agents know. */
+  get refusal(): string | undefined {
+    return this.#refusal;
+  }
+
+  /** Aborts when the roll-back is noticed. */
+  get refused(): AbortSignal {
+    return this.#refused.signal;
+  }
+
+  /** Takes in what the node saw last, by its hello. */
+  check(node: string, { lineage, revision }: { readonly lineage: string; readonly revision: bigint }): void {
+    const { store, epoch, events, log } = this.#options;
+    if (this.#refusal !== undefined || !this.#isAhead(lineage, revision)) return;
+    const next = Math.max(epoch, epochOf(revision)) + 1;
+    const message =
+      `node ${node} has seen later data than the store holds: an old copy of the data directory was put back; ` +
+      "nothing is decided or written, and all containers stay as they are. Put the newer data back; or, to go on with these data, stop the " +
+      `coordinator, run \`forage-coordinator backup FILE\`, move the store away and run \`forage-coordinator restore FILE --epoch ${next}\``;
+    log.error(
+      { event: "store-rolled-back", node, seen: String(revision), revision: store.revision, epoch },
+      message,
+    );
+    events.record({
+      namespace: "",
+      kind: "coordinator",
+      name: "coordinator",
+      type: "Warning",
+      reason: "StoreRolledBack",
+      message,
+    });
+    const value = encodeJsonRecord({ epoch, message } satisfies Refusal);
+    // A disk that takes no writes leaves the next start to notice it again.
+    store.txn([], [{ kind: "put", key: rollbackKey, value }]).catch((err: unknown) => {
+      log.error({ event: "roll-back-not-recorded", err }, "the roll-back could not be recorded");
+    });
+    this.#refuse(message);
+  }
+
+  /** The store, which takes no more writes once the roll-back was noticed. */
+  guarded(): Store {
+    return new Proxy(this.#options.store, {
+      get: (target, name) => {
+        if (name === "txn") return (...given: Parameters<Store["txn"]>) => this.#write(given);
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  async #write(given: Parameters<Store["txn"]>): ReturnType<Store["txn"]> {
+    if (this.#refusal !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", this.#refusal);
+    return this.#options.store.txn(...given);
+  }
+
+  #refuse(message: string): void {
+    this.#refusal = message;
+    this.#refused.abort();
+  }
+
+  #isAhead(seen: string, revision: bigint): boolean {
+    const { store, epoch, lineage } = this.#options;
+    // A restore on purpose: the agent takes what comes.
+    if (revision === 0n || epochOf(revision) < epoch) return false;
+    if (epochOf(revision) > epoch) return true;
+    const [ofStore, id] = seen.split("/");
+    const { starts, pruned } = this.#history;
+    const index = starts.findIndex((start) => start.id === id);
+    if (ofStore === lineage && id !== undefined) {
+      if (index < 0 && !pruned) return true;
+      const end = starts[index + 1];
+      if (index >= 0 && end !== undefined) return revision > assignmentRevision(epoch, end.fromRevision);
+    }
+    return revision > assignmentRevision(epoch, store.revision);
+  }
+}
+
+interface Refusal {
+  readonly epoch: number;
+  readonly message: string;
+}
+
+/** Adds this start, unless the disk takes no writes: then the last one goes on. */
+async function noteStart(history: History, options: HistoryGuardOptions): Promise<History> {
+  const { store, randomName, log } = options;
+  const start = { id: randomName(idLength), fromRevision: store.revision };
+  const starts = [...history.starts, start];
+  const pruned = history.pruned || starts.length > maxStarts;
+  const next = { starts: starts.slice(-maxStarts), pruned };
+  try {
+    await store.txn([], [{ kind: "put", key: historyKey, value: encodeJsonRecord(next) }]);
+    return next;
+  } catch (err) {
+    if (!(err instanceof StoreError)) throw err;
+    log.warn({ event: "start-not-recorded", err }, "this start of the coordinator could not be recorded");
+    return history;
+  }
+}
