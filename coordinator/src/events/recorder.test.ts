@@ -95,6 +95,20 @@ test("the same again much later is another event", async (t) => {
   );
 });
 
+test("an event from long before a restart does not count up after it", async (t) => {
+  const { events, clock, flush, restart } = await start(t);
+  events.record(anEvent());
+  await flush();
+  clock.advance(coalesceMs);
+  const again = await restart();
+  again.record(anEvent());
+  await flush(again);
+  assert.deepEqual(
+    (await everyEvent(again)).map(({ count }) => count),
+    [1, 1],
+  );
+});
+
 test("numbers and counts go on after a restart", async (t) => {
   const { events, flush, restart } = await start(t);
   events.record(anEvent());

@@ -93,13 +93,15 @@ test("what pods and routes refer to and what does not exist is a note", async (t
       source: { $case: "configMap" as const, value: { configMapName: "settings" } },
     },
   ];
-  const service = aContainerService("web", { scaling: { replicas: 1 }, container, volumes });
+  const podConfig = { priorityClassName: "urgent" };
+  const service = aContainerService("web", { scaling: { replicas: 1 }, container, volumes, podConfig });
   const job = aJob("import", { container: { ...container, name: "main" } });
   const tls = aRoute("site", { tls: { certificateRef: "site-tls" }, hostnames: ["site.example"] });
   const { resources } = await fleet.plan([service, job, aService("web-svc", "web"), tls]);
   const notes = new Map(resources.map((it) => [it.name, it.notes.join("\n")]));
   assert.match(notes.get("web") ?? "", /secret "db" does not exist in namespace shop: pods wait/);
   assert.match(notes.get("web") ?? "", /config map "settings" does not exist/);
+  assert.doesNotMatch(notes.get("web") ?? "", /urgent/, "pods start without their priority class");
   assert.match(notes.get("import") ?? "", /secret "db" does not exist/);
   assert.match(notes.get("site") ?? "", /secret "site-tls" does not exist in namespace shop: no TLS/);
 });
