@@ -27,6 +27,7 @@ import { isRevoked } from "./link/enroll.ts";
 import { metricHandlers } from "./metrics/metric-handlers.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
+import { isReissueDue } from "./reissue.ts";
 import { Admission } from "./rpc/admission.ts";
 import { type IdentifyOptions, identify } from "./rpc/identify.ts";
 import type { ServeOptions } from "./rpc/serve.ts";
@@ -63,8 +64,8 @@ export interface Coordinator {
   close(): Promise<void>;
 }
 
-/** Half of the 30 days that a server certificate lives. */
-const renewServerCertificateMs = 15 * 24 * 3600 * 1000;
+/** A wall clock that was wrong is noticed within a minute after it was set. */
+const checkServerCertificateMs = 60_000;
 /** Time for clients to take in the end of their streams. */
 const closeGraceMs = 1_000;
 
@@ -242,9 +243,13 @@ function renewMaterial(
   log: Logger,
 ): () => void {
   let cancel = (): void => {};
+  let issued = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
   const later = (): void => {
-    cancel = clock.schedule(renewServerCertificateMs, () => {
+    cancel = clock.schedule(checkServerCertificateMs, () => {
       later();
+      const now = { wallMs: clock.nowMs(), monotonicMs: clock.monotonicMs() };
+      if (!isReissueDue(issued, now)) return;
+      issued = now;
       serverMaterial(authority, names).then(reload, (err: unknown) =>
         log.error({ err }, "the server certificate could not be renewed"),
       );

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DrainRecord } from "@forage/proto/forage/store/v1/store";
+import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
+import { planDrain } from "./drain-plan.ts";
+
+/** Of four replicas one may be on its way at a time. */
+function plan(moving: number) {
+  const { workload } = aWorkloadEntry({ spec: { scaling: { replicas: 4 } } });
+  return planDrain({
+    drain: DrainRecord.fromPartial({}),
+    nodeReady: true,
+    pods: [aPod({ name: "a" }), aPod({ name: "b" })],
+    workload: () => workload,
+    moving: () => moving,
+    waitsFor: () => "",
+  });
+}
+
+test("a drain marks as many pods as the budget lets move at a time, and no more", () => {
+  assert.deepEqual(
+    plan(0).mark.map(({ record }) => record.name),
+    ["a"],
+  );
+  assert.equal(plan(0).waiting.length, 2);
+});
+
+test("a drain marks no pod while the budget is used up by others", () => {
+  assert.deepEqual(plan(1).mark, []);
+});
