@@ -79,7 +79,8 @@ class Followers {
   readonly #following: Following;
   readonly #width: number;
   readonly #open = new Map<string, Promise<void>>();
-  readonly #said = new Set<string>();
+  /** By uid what was said of a pod last; under no uid what was said of all. */
+  readonly #said = new Map<string, string>();
   /** Those whose logs came to their end. */
   readonly #done = new Set<string>();
   failure: unknown;
@@ -100,6 +101,10 @@ class Followers {
   }
 
   update(pods: readonly Pod[], options: LogOptions): void {
+    // Pods come and go for as long as a workload is followed: what is remembered of those that are gone goes, too.
+    const present = new Set(pods.map(({ uid }) => uid));
+    for (const uid of this.#done) if (!present.has(uid)) this.#done.delete(uid);
+    for (const uid of this.#said.keys()) if (uid !== "" && !present.has(uid)) this.#said.delete(uid);
     for (const pod of pods) {
       if (this.#open.has(pod.uid) || this.#done.has(pod.uid)) continue;
       if (this.#open.size >= maxFollowed) {
@@ -131,9 +136,8 @@ class Followers {
   }
 
   #say(about: string, text: string): void {
-    const key = `${about} ${text}`;
-    if (this.#said.has(key)) return;
-    this.#said.add(key);
+    if (this.#said.get(about) === text) return;
+    this.#said.set(about, text);
     this.#following.context.world.stderr.write(`${plainText(text)}\n`);
   }
 }
