@@ -115,6 +115,7 @@ test("a look-up is kept for a minute after its last proxy has left", limit, asyn
   await until(() => relay.size.streams === 0);
   const again = lookUp("get", web);
   await until(() => again.ports() === "1");
+  assert.equal(pass(60_000), false, "it is kept for as long as a proxy reads it");
   again.close();
   await until(() => relay.size.streams === 0);
   assert.equal(coordinator.calls.length, 1);

@@ -57,7 +57,8 @@ describe("TlsServer and connections without a certificate", { timeout: 60_000 },
 
   it("limits the connections of tokens", async () => {
     const { client, tls, events } = await start({ limits: { maxUsers: 1 } });
-    for (const one of [client(), client()]) {
+    const [kept, refused] = [client(), client()];
+    for (const one of [kept, refused]) {
       const { peer } = await one.who();
       tls.prove({ getPeer: () => peer.remoteAddress });
     }
@@ -66,5 +67,7 @@ describe("TlsServer and connections without a certificate", { timeout: 60_000 },
       events.map((event) => event.kind === "refused" && event.reason),
       ["USERS"],
     );
+    kept.close();
+    await until(() => tls.stats().users === 0, "a connection that closes gives its place back");
   });
 });
