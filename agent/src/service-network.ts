@@ -5,6 +5,7 @@ import type { Clock } from "./clock.ts";
 import { askOver } from "./dns/ask-server.ts";
 import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
+import { podsAndHost } from "./dns/may-ask.ts";
 import { Upstreams } from "./dns/upstreams.ts";
 import { connectedNetworks, linksOf } from "./load-balancer/connected-networks.ts";
 import { HeldFile } from "./load-balancer/held-file.ts";
@@ -187,7 +188,12 @@ export class HostServiceNetwork implements ServiceNetwork {
     const viewpoint = viewpointOf(this.#options);
     const destination = this.#options.servesDestination === true ? own : [];
     const world = { view: this.#services, domain, viewpoint, families: this.#families(), destination };
-    const options = { port: DNS_PORT, world, forwarder, random, clock, onProblem };
+    const { podCidr, podCidr6, hostInterfaces } = this.#options;
+    const podCidrs = podCidr6 === undefined ? [podCidr] : [podCidr, podCidr6];
+    const hostAddresses = () =>
+      Object.values(hostInterfaces()).flatMap((it = []) => it.map(({ address }) => address));
+    const mayAsk = podsAndHost(podCidrs, hostAddresses);
+    const options = { port: DNS_PORT, world, forwarder, mayAsk, random, clock, onProblem };
     this.#dns = await Promise.all(own.map((address) => DnsListener.open({ ...options, address })));
   }
 

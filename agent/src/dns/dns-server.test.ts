@@ -178,12 +178,28 @@ function ttlOf({ answers }: DecodedPacket): number | undefined {
   return first?.type === "A" ? first.ttl : undefined;
 }
 
+test("a connection of a stranger is closed, and its questions are dropped", async (t) => {
+  const asked: string[] = [];
+  const mayAsk = (address: string) => {
+    asked.push(address);
+    return false;
+  };
+  const { server } = await start(t, [], { mayAsk });
+  const socket = connect({ host: "127.0.0.1", port: server.port });
+  socket.on("error", () => undefined);
+
+  await new Promise((resolve) => socket.once("close", resolve));
+
+  assert.deepEqual(asked, ["127.0.0.1"]);
+});
+
 interface StartOptions {
   readonly ask?: AskServer;
   readonly upstreams?: readonly string[];
   readonly clock?: { nowMs: number };
   /** To listen on. */
   readonly address?: string;
+  readonly mayAsk?: (address: string) => boolean;
 }
 
 async function start(t: TestContext, services: readonly ServiceState[], options: StartOptions = {}) {
@@ -198,7 +214,8 @@ async function start(t: TestContext, services: readonly ServiceState[], options:
     viewpoint: { node: "n1", reach: [4, 6] },
     families: [4, 6],
   } as const;
-  const server = await DnsServer.open({ address, port: 0, world, forwarder, random: () => 0.5 });
+  const mayAsk = options.mayAsk ?? (() => true);
+  const server = await DnsServer.open({ address, port: 0, world, forwarder, mayAsk, random: () => 0.5 });
   t.after(() => server.close());
   const resolver = new Resolver({ timeout: 20_000, tries: 1 });
   resolver.setServers([address.includes(":") ? `[${address}]:${server.port}` : `${address}:${server.port}`]);

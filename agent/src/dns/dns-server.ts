@@ -11,6 +11,8 @@ export interface DnsServerOptions {
   readonly port: number;
   readonly world: LookupWorld;
   readonly forwarder: Forwarder;
+  /** Whether this address is answered; questions of others are dropped. */
+  readonly mayAsk: (address: string) => boolean;
   /** [0, 1). */
   readonly random: () => number;
 }
@@ -50,6 +52,7 @@ export class DnsServer {
       throw error;
     }
     server.#udp.on("message", (bytes, from) => {
+      if (!options.mayAsk(from.address)) return;
       void server.#answer(bytes, "udp").then((answer) => {
         if (answer !== undefined) server.#udp.send(answer, from.port, from.address, () => undefined);
       });
@@ -112,6 +115,7 @@ export class DnsServer {
   }
 
   #serve(socket: Socket): void {
+    if (!this.#options.mayAsk(socket.remoteAddress ?? "")) return void socket.destroy();
     let received = Buffer.alloc(0);
     let turn = Promise.resolve();
     this.#connections.add(socket);
