@@ -105,3 +105,9 @@ describe("authorize", () => {
     assert.equal(isRole("admin"), true);
   });
 });
+
+it("gives a token for a namespace without a name nothing that reaches over all", () => {
+  const table = { "/m": { who: "user", role: "viewer", scope: "namespace" } } as const;
+  const caller = { kind: "user", name: "u", grants: [{ role: "viewer", namespaces: [""] }] } as const;
+  assert.deepEqual(authorize(caller, "/m", undefined, table), { ok: false, reason: "WRONG_NAMESPACE" });
+});

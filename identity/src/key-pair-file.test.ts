@@ -9,7 +9,7 @@ import { loadAuthority, loadOrCreateAuthority, storeAuthority } from "./ca-file.
 import { createKeyAndCsr } from "./csr.ts";
 import { checkKeyPair, readKeyPair, writeKeyPair } from "./key-pair-file.ts";
 import { nodeId } from "./node-id.ts";
-import { writePrivateFile } from "./private-file.ts";
+import { readPrivateFile, writePrivateFile } from "./private-file.ts";
 
 const options = { nowMs: Date.now, randomBytes };
 
@@ -110,6 +110,12 @@ describe("key pair files", () => {
     assert.throws(() => checkKeyPair({ ...pair, chainPem: forged }, ca.certPem), {
       code: "CERTIFICATE_INVALID",
     });
+  });
+
+  it("are refused when they are far longer than keys are", async () => {
+    const path = join(root, "long.pem");
+    await writePrivateFile(path, "x".repeat(256 * 1024 + 1));
+    await assert.rejects(readPrivateFile(path), { code: "FILE_UNSAFE" });
   });
 
   it("are on disk before they get their name, and the name after it", async (t) => {
