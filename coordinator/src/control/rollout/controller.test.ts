@@ -3,7 +3,7 @@ import { type TestContext, test } from "node:test";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { pino } from "pino";
-import { aJobEntry, aRollout } from "../../../test/support/entries.ts";
+import { aJobEntry, aRollout, aServiceEntry, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { settled, until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
 import { applyKey } from "../../model/keys.ts";
@@ -74,6 +74,19 @@ test(
     assert.equal(controller.progress("r-40")?.[0]?.reason, RolloutReason.UNSPECIFIED);
   },
 );
+
+test("a service waits for its target, which stands after it in the bundle", limit, async (t) => {
+  const named = (kind: string) => ({ kind, name: "web", action: "create", specHash: "h1" });
+  const rollout = aRollout({ id: "r-1", resources: [named("service"), named("container_service")] });
+  const { controller } = await start(t, {
+    resources: [aServiceEntry(), aWorkloadEntry()],
+    rollouts: [rollout],
+  });
+  await settled();
+  const [service] = controller.progress("r-1") ?? [];
+  assert.equal(service?.message, "0 endpoints ready; waits for container_service/web");
+  assert.equal(service?.status, RolloutStatus.IN_PROGRESS);
+});
 
 function finished(index: number, createdMs: number): RolloutEntry {
   return aRollout({

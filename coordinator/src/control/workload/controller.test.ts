@@ -37,6 +37,11 @@ test("pods of a revision share one stored template, which goes with the last of 
   const [first] = state.pods();
   assert.deepEqual(first?.record.template?.container?.env[0]?.valueSource, { $case: "value", value });
   assert.ok(state.pods().every(({ record }) => record.template === first?.record.template));
+  const more = { ...spec, scaling: { replicas: 301 } };
+  await store.txn([], opsOf({ resources: [aWorkloadEntry({ spec: more })] }));
+  await until("one more is made", () => state.pods().length === 301);
+  const [again] = (await store.range("pod-templates/", {})).records;
+  assert.equal(again?.modRevision, templates[0]?.modRevision, "it is not written again");
   await store.txn([], opsOf({ resources: [aWorkloadEntry({ spec, deleting: true })] }));
   await until("all is gone", () => state.pods().length === 0 && state.resources().length === 0);
   await until(
