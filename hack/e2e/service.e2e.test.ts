@@ -118,7 +118,15 @@ describe("a real service on a real host", { concurrency: false }, () => {
       what: "the restart is told",
       limitMs: 90_000,
     });
-    await waitForReadyPods(system, 4);
+    const ready = await waitForReadyPods(system, 4);
+    const restarted = ready
+      .flatMap(({ status }) => status?.containers ?? [])
+      .find((it) => it.restartCount === 1);
+    const gapMs =
+      Date.parse(restarted?.running?.startedAt ?? "") -
+      Date.parse(restarted?.lastTermination?.finishedAt ?? "");
+    // By the agent's own times; a start that waited for the first back-off comes after 10 s.
+    assert.ok(gapMs < 10_000, `it ran again after ${gapMs} ms: ${JSON.stringify(restarted)}`);
   });
 
   test("an image that is not there fails the rollout with exit code 1 and the cause", limit, async () => {

@@ -14,7 +14,8 @@ export interface PodJson {
     readonly containers?: readonly {
       readonly containerId?: string;
       readonly restartCount?: number;
-      readonly running?: object;
+      readonly running?: { readonly startedAt?: string };
+      readonly lastTermination?: { readonly finishedAt?: string };
     }[];
     readonly hostPorts?: readonly { readonly containerPort: number; readonly hostPort: number }[];
   };
