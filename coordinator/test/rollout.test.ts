@@ -78,7 +78,7 @@ test("watchers hear how far the pull of an image is", limit, async (t) => {
     .applyResources(aRequest("a1", [aContainerService("web", { scaling: { replicas: 1 } })]));
   const heard: string[] = [];
   for await (const { message } of world.forage().watchRollout({ rolloutId })) {
-    const [, step] = /ImagePull: (.*)$/.exec(message) ?? [];
+    const [, step] = /ImagePull: (.*) \(on node n1\)$/.exec(message) ?? [];
     if (step === undefined) continue;
     heard.push(step);
     const next = steps[heard.length];
