@@ -315,7 +315,13 @@ export class FakeCoordinator {
     stream.write({
       message: {
         $case: "snapshot",
-        value: { revision, pods: [...this.#desired.values()], more: false, claimRemovals: [] },
+        value: {
+          revision,
+          pods: [...this.#desired.values()],
+          more: false,
+          claimRemovals: [],
+          lineage: `signed/${revision}`,
+        },
       },
     });
     this.#streams.add(stream);

@@ -92,6 +92,7 @@ test("comes back after the coordinator was away, and says what it has", async (t
   await until("connected again", () => successor.hellos.length > 0);
   assert.equal(successor.hellos[0]?.clusterId, "test-cluster");
   assert.equal(successor.hellos[0]?.assignmentRevision, coordinator.revision);
+  assert.equal(successor.hellos[0]?.lineage, `signed/${coordinator.revision}`);
 });
 
 test("a coordinator of another cluster, or with older data, is refused and changes nothing", async (t) => {

@@ -107,7 +107,11 @@ export interface Core {
 export async function startCore(given: CoreOptions): Promise<Core> {
   const { clock, log, config, randomName } = given;
   const events = await EventStore.open({ ...given, limits: eventLimits(config) });
-  const history = await HistoryGuard.open({ ...given, events });
+  const history = await HistoryGuard.open({
+    ...given,
+    events,
+    secret: given.authority.deriveSecret("store history"),
+  });
   const options = { ...given, store: history.guarded() };
   const { store } = options;
   const state = newState(log);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
 import { test } from "node:test";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
@@ -19,7 +20,10 @@ test("a coordinator whose data went back decides nothing until they are restored
   };
   const before = await pods();
   agent.close();
-  const seen = { lineage: "lineage-1", assignmentRevision: (1n << 40n) + 1_000_000n };
+  const assignmentRevision = (1n << 40n) + 1_000_000n;
+  const secret = world.authority.deriveSecret("store history");
+  const signature = createHmac("sha256", secret).update(`n1\nlineage-1/lost\n${assignmentRevision}`);
+  const seen = { lineage: `lineage-1/lost/${signature.digest("base64url")}`, assignmentRevision };
   const back = agent.again({ name: "n1", seen, pods: [] });
   await until("the node says why", async () => {
     const { nodes } = await world.operator().listNodes({});

@@ -1,4 +1,4 @@
-import { createPrivateKey, KeyObject, webcrypto, type X509Certificate } from "node:crypto";
+import { createPrivateKey, hkdfSync, KeyObject, webcrypto, type X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { IdentityError } from "./error.ts";
 import type { ClientName, ClusterName, NodeId } from "./node-id.ts";
@@ -123,6 +123,11 @@ export class CertificateAuthority {
     );
     const publicKey = await importPublicKey(certificate.publicKey.export({ type: "spki", format: "der" }));
     return new CertificateAuthority(certPem, pem.keyPem, { privateKey, publicKey }, options);
+  }
+
+  /** A secret of 32 bytes for one purpose, which only holders of the authority's key can derive. */
+  deriveSecret(purpose: string): Buffer {
+    return Buffer.from(hkdfSync("sha256", this.#keyPem, "", `forage ${purpose}`, 32));
   }
 
   /** Certificate and private key, for a file that only the coordinator can read. */

@@ -129,7 +129,8 @@ async function takeSnapshot(
 ): Promise<void> {
   const { journal, pods, reader } = options;
   const { revision } = snapshot;
-  const { clusterId, lineage } = connection.welcome;
+  const { clusterId } = connection.welcome;
+  const lineage = snapshot.lineage ?? connection.welcome.lineage;
   await journal.replace({ clusterId, revision, lineage, pods: snapshot.pods }).catch(refuse);
   reader.keepOnly(journal.desired());
   pods.replace(snapshot.pods.map((it) => reader.read(it)));
@@ -146,7 +147,7 @@ async function takeDelta(
   if (delta.revision <= journal.revision) return;
   const { revision, upserts, removals } = delta;
   // A removed pod's state stays in the journal until nothing of the pod is left, so that a crash in between leaves no orphan.
-  const { lineage } = connection.welcome;
+  const lineage = delta.lineage ?? connection.welcome.lineage;
   await journal.apply({ revision, lineage, upserts, removals }).catch(refuse);
   reader.keepOnly(journal.desired());
   pods.apply(

@@ -128,17 +128,19 @@ async function* send(
   node: string,
   session: Session,
   signal: AbortSignal,
-  { state, epoch, assignments, services, gateway, metrics, prefetches, clock }: SessionOptions,
+  { state, epoch, history, assignments, services, gateway, metrics, prefetches, clock }: SessionOptions,
 ): AsyncGenerator<ConnectResponse | Buffer> {
   const outbox = new Outbox({ assignments, nowMs: clock.nowMs });
   const measuring = new MetricsOutbox(metrics, node);
   const prefetching = new PrefetchOutbox(prefetches, node);
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
+  const markOf = (sent: bigint): string => history.markFor(node, sent);
   const wanted = (): Wanted => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
   };
   if (signal.aborted) return;
-  for (const value of outbox.snapshot(wanted(), revision())) yield { message: { $case: "snapshot", value } };
+  for (const value of outbox.snapshot(wanted(), revision()))
+    yield { message: { $case: "snapshot", value: { ...value, lineage: markOf(value.revision) } } };
   let told: number | undefined;
   const stopReading = services.read(() => session.wake.raise());
   const wake = (): void => {
@@ -152,7 +154,8 @@ async function* send(
       // Services change for all nodes at once, and then nothing else is looked at.
       if (session.podsChanged) {
         session.podsChanged = false;
-        for (const value of outbox.delta(wanted(), revision())) yield { message: { $case: "delta", value } };
+        for (const value of outbox.delta(wanted(), revision()))
+          yield { message: { $case: "delta", value: { ...value, lineage: markOf(value.revision) } } };
         const byPodUid = outbox.dueTokens(state.podsOnNode(node));
         if (byPodUid !== undefined) yield { message: { $case: "identityTokens", value: { byPodUid } } };
         const value = measuring.due();

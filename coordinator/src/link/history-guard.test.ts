@@ -38,13 +38,35 @@ test("a copy of the start that still ran when it was made is noticed by how far 
   await first.write(5);
   await first.end();
   await cp(join(dir, "store"), join(dir, "copy"), { recursive: true });
-  const { lineage } = first.guard;
   const second = await begin();
-  const mark = first.seen().revision;
-  second.guard.check("kept", { lineage, revision: mark });
+  const kept = first.seen();
+  second.guard.check("n1", kept);
   assert.equal(second.guard.refusal, undefined, "all of the first start is there");
-  second.guard.check("ahead", { lineage, revision: mark + 1n });
+  const revision = kept.revision + 1n;
+  second.guard.check("n1", { lineage: first.guard.markFor("n1", revision), revision });
   assert.ok(second.guard.refusal);
+});
+
+test("a node's claim to have seen more counts only with the coordinator's signature for that node", async (t) => {
+  const { begin } = await aDirectory(t);
+  const { guard, write, seen } = await begin();
+  await write(5);
+  const { lineage } = seen();
+  const [store = "", start = "", signature = ""] = lineage.split("/");
+  const revision = seen().revision + 1_000_000n;
+  const claims = [
+    { lineage: "", revision },
+    { lineage: guard.lineage, revision },
+    { lineage, revision },
+    { lineage: `${store}/another-start/${signature}`, revision: seen().revision },
+    { lineage: `${store}/${start}/${"A".repeat(43)}`, revision },
+    { lineage, revision: assignmentRevision(99, 1) },
+    { lineage: guard.markFor("n2", revision), revision },
+  ];
+  for (const claim of claims) guard.check("n1", claim);
+  assert.equal(guard.refusal, undefined);
+  guard.check("n1", { lineage: guard.markFor("n1", revision), revision });
+  assert.ok(guard.refusal);
 });
 
 test("after a restore on purpose agents take what comes", async (t) => {
@@ -55,7 +77,8 @@ test("after a restore on purpose agents take what comes", async (t) => {
   await first.store.backup(file);
   await first.write(50);
   const seen = first.seen();
-  first.guard.check("n1", { ...seen, revision: seen.revision + 1_000n });
+  const ahead = seen.revision + 1_000n;
+  first.guard.check("n1", { lineage: first.guard.markFor("n1", ahead), revision: ahead });
   assert.ok(first.guard.refusal);
   await first.end();
   await rm(join(dir, "store"), { recursive: true });
@@ -94,6 +117,7 @@ async function aDirectory(t: TestContext) {
       store,
       epoch,
       lineage,
+      secret: Buffer.alloc(32, 1),
       log: pino({ level: "silent" }),
       events: { record: () => {} },
       randomName: () => `start-${++names}`,
@@ -107,7 +131,10 @@ async function aDirectory(t: TestContext) {
       for (let time = 0; time < times; time++)
         await store.txn([], [{ kind: "put", key: `key-${time}`, value: Uint8Array.of(time, names) }]);
     };
-    const seen = () => ({ lineage: guard.lineage, revision: assignmentRevision(epoch, store.revision) });
+    const seen = () => {
+      const revision = assignmentRevision(epoch, store.revision);
+      return { lineage: guard.markFor("n1", revision), revision };
+    };
     return { store, guard, end, write, seen };
   };
   return { dir, begin };

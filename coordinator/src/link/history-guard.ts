@@ -1,3 +1,4 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import type { EventRecorder } from "../events/event.ts";
@@ -11,6 +12,8 @@ export interface HistoryGuardOptions {
   readonly epoch: number;
   /** Of the store: new with each restore, kept by a snapshot of its files that is put back. */
   readonly lineage: string;
+  /** Signs what nodes are told to keep, so that no node can claim to have seen more than it has. Not part of the store. */
+  readonly secret: Uint8Array;
   readonly log: Logger;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
@@ -38,6 +41,7 @@ const idLength = 16;
  * id, which agents keep with the revision that they saw last. An agent that has seen a start which this store doesn't know, or more of one
  * than this store holds, proves the roll-back, also when new writes have made up for the lost revisions. From then on nothing is
  * decided and nothing is written: every container stays as it is until the store is restored on purpose, which begins a new epoch.
+ * Only signed claims count: one node that invents a revision must not stop the whole cluster.
  */
 export class HistoryGuard {
   readonly #options: HistoryGuardOptions;
@@ -76,10 +80,23 @@ export class HistoryGuard {
     return this.#refused.signal;
   }
 
+  /** What the node is told to keep with a revision that it is sent. */
+  markFor(node: string, revision: bigint): string {
+    return `${this.lineage}/${signatureOf(this.#options.secret, node, this.lineage, revision)}`;
+  }
+
   /** Takes in what the node saw last, by its hello. */
   check(node: string, { lineage, revision }: { readonly lineage: string; readonly revision: bigint }): void {
     const { store, epoch, events, log } = this.#options;
     if (this.#refusal !== undefined || !this.#isAhead(lineage, revision)) return;
+    if (!this.#isProven(node, lineage, revision)) {
+      // The node itself refuses older assignments; the others are not affected.
+      log.warn(
+        { event: "unproven-revision-ignored", node, seen: String(revision), revision: store.revision, epoch },
+        "node claims to have seen later data than the store holds, without proof",
+      );
+      return;
+    }
     const next = Math.max(epoch, epochOf(revision)) + 1;
     const message =
       `node ${node} has seen later data than the store holds: an old copy of the data directory was put back; ` +
@@ -126,6 +143,13 @@ export class HistoryGuard {
     this.#refused.abort();
   }
 
+  #isProven(node: string, seen: string, revision: bigint): boolean {
+    const [ofStore = "", id = "", signature = ""] = seen.split("/");
+    const expected = Buffer.from(signatureOf(this.#options.secret, node, `${ofStore}/${id}`, revision));
+    const given = Buffer.from(signature);
+    return given.length === expected.length && timingSafeEqual(given, expected);
+  }
+
   #isAhead(seen: string, revision: bigint): boolean {
     const { store, epoch, lineage } = this.#options;
     // A restore on purpose: the agent takes what comes.
@@ -146,6 +170,10 @@ export class HistoryGuard {
 interface Refusal {
   readonly epoch: number;
   readonly message: string;
+}
+
+function signatureOf(secret: Uint8Array, node: string, lineage: string, revision: bigint): string {
+  return createHmac("sha256", secret).update(`${node}\n${lineage}\n${revision}`).digest("base64url");
 }
 
 /** Adds this start, unless the disk takes no writes: then the last one goes on. */
