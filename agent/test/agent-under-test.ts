@@ -12,6 +12,7 @@ import { encodeBootId } from "../src/settle-reboot.ts";
 import type { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
 
+const LIST_TRIES = 5;
 const ROOT = join(import.meta.dirname, "..", "..");
 
 /** A container of the agent as containerd has it. */
@@ -120,6 +121,17 @@ export class AgentUnderTest {
 
   /** Straight from containerd: what the agent thinks doesn't matter here. */
   async containers(): Promise<readonly HostContainer[]> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#listContainers();
+      } catch (error) {
+        // nerdctl fails when a container is removed while it lists them.
+        if (tries === LIST_TRIES || !/not found/i.test(String(error))) throw error;
+      }
+    }
+  }
+
+  async #listContainers(): Promise<readonly HostContainer[]> {
     const { stdout } = await this.host.nerdctl([
       "ps",
       "--all",

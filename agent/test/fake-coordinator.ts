@@ -67,6 +67,8 @@ export class FakeCoordinator {
   heartbeats = 0;
   lastRevision = 0n;
   revision = 100n;
+  /** Called for each hello, before the welcome is sent. */
+  onHello: () => void = () => {};
   port = 0;
   readonly #options: FakeCoordinatorOptions;
   readonly #desired = new Map<string, PodAssignment>();
@@ -308,6 +310,7 @@ export class FakeCoordinator {
   #welcome(hello: Hello, stream: AgentStream): void {
     this.hellos.push(hello);
     this.node = hello.node;
+    this.onHello();
     const { clusterId, revision } = this;
     stream.write({
       message: { $case: "welcome", value: { clusterId, heartbeatIntervalMs: HEARTBEAT_MS } },

@@ -30,6 +30,8 @@ export class LinkUnderTest {
   /** What it was asked to measure; undefined: by nobody any more. */
   readonly asked: (PodMetricsRequests | undefined)[] = [];
   readonly gateway = new NoGateway();
+  /** The address in the node's report. */
+  address = "127.0.0.1";
   readonly link: CoordinatorLink;
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
@@ -61,7 +63,10 @@ export class LinkUnderTest {
         this.claimRemovals.push(...claims.map(({ namespace, name }) => `${namespace}/${name}`));
       },
       outbox: this.outbox,
-      node: { report: aReport, usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }) },
+      node: {
+        report: () => ({ ...aReport(), address: this.address }),
+        usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }),
+      },
       openSession: () => undefined,
       prefetcher: { ask: () => undefined, ended: () => undefined },
       meter: {

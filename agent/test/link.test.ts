@@ -95,6 +95,17 @@ test("comes back after the coordinator was away, and says what it has", async (t
   assert.equal(successor.hellos[0]?.lineage, `signed/${coordinator.revision}`);
 });
 
+test("reports what changed of the node while the connection was set up", async (t) => {
+  const coordinator = await startCoordinator(t);
+  let agent: LinkUnderTest | undefined;
+  coordinator.onHello = () => {
+    if (agent !== undefined) agent.address = "127.0.0.2";
+  };
+  agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("the change is reported", () => coordinator.node?.address === "127.0.0.2");
+  assert.equal(coordinator.hellos[0]?.node?.address, "127.0.0.1");
+});
+
 test("a coordinator of another cluster, or with older data, is refused and changes nothing", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));

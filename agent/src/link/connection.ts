@@ -3,6 +3,7 @@ import type {
   ConnectRequest,
   ConnectResponse,
   Hello,
+  NodeReport,
   Welcome,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ClientDuplexStream } from "@grpc/grpc-js";
@@ -18,6 +19,8 @@ const WELCOME_TIMEOUT_MS = 15_000;
 export class Connection {
   readonly client: AgentServiceClient;
   readonly welcome: Welcome;
+  /** The node's report as the hello had it. */
+  readonly reported: NodeReport | undefined;
   readonly #call: ClientDuplexStream<ConnectRequest, ConnectResponse>;
   readonly #messages: AsyncIterator<ConnectResponse>;
   #closed = false;
@@ -27,8 +30,10 @@ export class Connection {
     call: ClientDuplexStream<ConnectRequest, ConnectResponse>,
     messages: AsyncIterator<ConnectResponse>,
     welcome: Welcome,
+    reported: NodeReport | undefined,
   ) {
     this.client = client;
+    this.reported = reported;
     this.#call = call;
     this.#messages = messages;
     this.welcome = welcome;
@@ -47,7 +52,7 @@ export class Connection {
       const message = first.done ? undefined : first.value.message;
       if (message?.$case !== "welcome")
         throw new LinkError("PROTOCOL", "the coordinator didn't say welcome first");
-      return new Connection(client, call, messages, message.value);
+      return new Connection(client, call, messages, message.value, hello.node);
     } catch (error) {
       call.on("error", () => undefined);
       call.cancel();

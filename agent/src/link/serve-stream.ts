@@ -198,7 +198,8 @@ async function beat(connection: Connection, options: StreamOptions, signal: Abor
   const { clock, node } = options;
   const asked = connection.welcome.heartbeatIntervalMs;
   const intervalMs = asked === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, asked);
-  let told = node.report();
+  // What changed while the connection was set up is sent, too.
+  let told = connection.reported;
   while (!signal.aborted) {
     await heartbeat(connection, options);
     await pause(clock, intervalMs, signal);
