@@ -132,6 +132,28 @@ test("after a start nodes are believed in for a while, but not those that were l
   assert.ok(state.node("n1"));
 });
 
+test("a node that was only late does not prolong the mass loss that it was counted in", () => {
+  const clock = new ManualClock();
+  const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
+  const recoveryMs = 1_000;
+  const massLoss = new MassLoss({ recoveryMs });
+  const beliefs = new Beliefs({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
+  beliefs.heard("n1");
+  clock.advance(2_500);
+  beliefs.heard("n2");
+  clock.advance(limits.unreachableMs - 2_500);
+  assert.equal(massLoss.isActive(clock.monotonicMs()), true, "n2 was about to be lost as well");
+  assert.equal(state.node("n1")?.health.kept, true);
+  for (let beat = 0; beat < 4; beat++) {
+    beliefs.heard("n2");
+    clock.advance(2_500);
+  }
+  assert.equal(massLoss.isActive(clock.monotonicMs()), false);
+  assert.equal(state.node("n1")?.health.kept ?? false, false);
+  beliefs.stop();
+  assert.equal(clock.pending, 0);
+});
+
 /** With few nodes, each loss would be one of most nodes. */
 class NeverMassLoss extends MassLoss {
   override update(): void {}

@@ -72,6 +72,7 @@ export class Beliefs {
   readonly #beliefs = new Map<string, Belief>();
   readonly #massLoss: MassLoss;
   #cancelRecovery: () => void = () => {};
+  #cancelSecondJudgement: () => void = () => {};
   #stopped = false;
 
   constructor(options: BeliefsOptions) {
@@ -132,6 +133,7 @@ export class Beliefs {
   stop(): void {
     this.#stopped = true;
     this.#cancelRecovery();
+    this.#cancelSecondJudgement();
     for (const belief of this.#beliefs.values()) belief.cancel();
     this.#beliefs.clear();
   }
@@ -238,8 +240,11 @@ export class Beliefs {
     const nowMs = clock.monotonicMs();
     let nodes = 0;
     let lost = 0;
+    let suspected = 0;
     for (const [node, belief] of this.#beliefs) {
-      const isLost = !belief.believed || this.#isSuspected(belief, nowMs);
+      const isSuspected = belief.believed && this.#isSuspected(belief, nowMs);
+      const isLost = !belief.believed || isSuspected;
+      if (isSuspected) suspected++;
       const isLongLost = !belief.believed && nowMs - belief.lostMs >= longLostMs;
       if (isLongLost && hasPodsToReplace?.(node) === false) continue;
       nodes++;
@@ -247,6 +252,11 @@ export class Beliefs {
     }
     this.#massLoss.update({ nodes, lost }, nowMs);
     this.#endRecoveryLater();
+    this.#cancelSecondJudgement();
+    // One that is heard in time after all must not count for longer; nothing else reports that it was only late.
+    if (suspected === 0) return;
+    const waitMs = Math.max(leastLookMs, this.#suspicionMs());
+    this.#cancelSecondJudgement = clock.schedule(waitMs, () => this.#judgeFleet());
   }
 
   /**
@@ -254,9 +264,14 @@ export class Beliefs {
    * times. One that is about to be lost counts already, so that the first is seen as one of many.
    */
   #isSuspected(belief: Belief, nowMs: number): boolean {
+    return deadlineMs(belief) - nowMs <= this.#suspicionMs();
+  }
+
+  /** A node counts as about to be lost for so long before its deadline. */
+  #suspicionMs(): number {
     const { limits, heartbeatIntervalMs = limits.unreachableMs / 3 } = this.#options;
     const spreadMs = 1.25 * heartbeatIntervalMs;
-    return deadlineMs(belief) - nowMs <= Math.min(spreadMs, limits.unreachableMs - spreadMs);
+    return Math.min(spreadMs, limits.unreachableMs - spreadMs);
   }
 
   #endRecoveryLater(): void {
