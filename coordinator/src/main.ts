@@ -1,13 +1,13 @@
 import { spawn } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { LogDestination } from "@forage/identity/log-destination";
 import { pino } from "pino";
 import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
 import { systemClock } from "./control/clock.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
 import { ensureAdminToken, openAuthority } from "./identity.ts";
-import { LogDestination } from "./log-destination.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";

@@ -13,17 +13,23 @@ const MAX_PIPE_RETRIES = 50;
  */
 export class LogDestination {
   readonly #write: WriteLog;
+  readonly #nowMs: () => number;
   #dropped = 0;
   /** A line was written in part, so the next one starts on a line of its own. */
   #torn = false;
 
-  constructor(write: WriteLog = (bytes) => writeSync(process.stdout.fd, bytes)) {
+  /** `nowMs` is the wall clock, for the line about those that were dropped. */
+  constructor(
+    write: WriteLog = (bytes) => writeSync(process.stdout.fd, bytes),
+    nowMs: () => number = Date.now,
+  ) {
     this.#write = write;
+    this.#nowMs = nowMs;
   }
 
   /** Takes one line, with its line break. */
   write(line: string): void {
-    const lines = this.#dropped > 0 ? droppedLine(this.#dropped) + line : line;
+    const lines = this.#dropped > 0 ? droppedLine(this.#dropped, this.#nowMs()) + line : line;
     if (!this.#writeAll(Buffer.from(this.#torn ? `\n${lines}` : lines))) this.#dropped++;
     else this.#dropped = 0;
   }
@@ -44,8 +50,8 @@ export class LogDestination {
   }
 }
 
-function droppedLine(lines: number): string {
-  return `${JSON.stringify({ level: 40, time: Date.now(), lines, msg: "log-lines-dropped" })}\n`;
+function droppedLine(lines: number, time: number): string {
+  return `${JSON.stringify({ level: 40, time, lines, msg: "log-lines-dropped" })}\n`;
 }
 
 function isBusy(error: unknown): boolean {
