@@ -68,7 +68,6 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "agent/src/clock.ts": "makes the clock",
   "agent/src/http/metrics.ts": "shows how long a certificate is valid",
   "agent/src/link/coordinator-link.ts": "certificates end at a time of the wall clock",
-  "agent/src/log-destination.ts": "a log entry's time",
   "agent/src/log-reader/main.ts": "a log entry's time",
   "agent/src/pods/image-store.ts": "shown as the time of the next try; the wait goes by the monotonic clock",
   "agent/src/pods/pod-loop.ts": "shown as the time of the next try; the wait goes by the monotonic clock",
