@@ -5,7 +5,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { parseIpRange } from "./control/addresses/ip-range.ts";
 import { defaultEventLimits } from "./events/limits.ts";
-import { usageOf } from "./usage.ts";
+import { helpText } from "./help-text.ts";
 
 const address = z
   .string()
@@ -212,7 +212,7 @@ export function readCommandLine(
 /** The help text that the command line asks for; undefined where it asks for none. */
 export function readHelp(argv: readonly string[]): string | undefined {
   const { values, positionals } = readFlags(argv);
-  return values.help === true ? usageOf(positionals[0]) : undefined;
+  return values.help === true ? helpText(positionals[0]) : undefined;
 }
 
 /** Flags before environment (FORAGE_…) before file. Throws ConfigError that names the setting and what it must be. */
@@ -311,7 +311,7 @@ function readFlags(argv: readonly string[]) {
     return parseArgs({ args: [...argv], allowPositionals: true, options });
   } catch (cause) {
     throw new ConfigError(
-      `${cause instanceof Error ? cause.message : "bad arguments"}\n${usageOf(undefined)}`,
+      `${cause instanceof Error ? cause.message : "bad arguments"}\n${helpText(undefined)}`,
       {
         cause,
       },

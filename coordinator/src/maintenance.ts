@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { type CommandLine, ConfigError } from "./config.ts";
 import type { Clock } from "./control/clock.ts";
+import { helpText, isTask } from "./help-text.ts";
 import { openLevelStore, restoreLevelStore, salvageLevelStore } from "./store/index.ts";
-import { isTask, usageOf } from "./usage.ts";
 
 /** What can be done to the store while no coordinator runs on it. */
 export type MaintenanceTask =
@@ -22,12 +22,12 @@ export function maintenanceTask(
   const [name, file, ...rest] = words;
   if (epoch !== undefined && name !== "restore") throw new ConfigError("--epoch goes with restore");
   if (name === undefined) return undefined;
-  if (!isTask(name)) throw new ConfigError(`there is no task "${name}"\n${usageOf(undefined)}`);
+  if (!isTask(name)) throw new ConfigError(`there is no task "${name}"\n${helpText(undefined)}`);
   if (newStore) throw new ConfigError("--new-store goes with a start of the coordinator, not with a task");
   const needsFile = name === "backup" || name === "restore";
   if (rest.length > 0 || (file !== undefined) !== needsFile) {
     const what = needsFile ? "takes one file" : "takes no file";
-    throw new ConfigError(`${name} ${what}\n${usageOf(name)}`);
+    throw new ConfigError(`${name} ${what}\n${helpText(name)}`);
   }
   switch (name) {
     case "backup":

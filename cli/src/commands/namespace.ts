@@ -14,6 +14,7 @@ import {
 } from "../view/namespaces.ts";
 
 const name = { name: "NAMESPACE", required: true, help: "name of the namespace" } as const;
+const NONE = "there are no namespaces yet";
 const roles = ["editor", "admin", "global"] as const;
 const role = {
   kind: "text",
@@ -28,7 +29,7 @@ const ls = defineCommand({
   run: async (invocation) => {
     const context = contextOf(invocation);
     const rows = await namespaces(context, context.settings.flagNamespace ?? "");
-    printNamespaces(context, rows, namespaceColumns(), false);
+    printNamespaces(context, rows);
     return EXIT.ok;
   },
 });
@@ -181,43 +182,38 @@ async function namespaces(context: Context, of: string): Promise<Namespace[]> {
 }
 
 function printPolicies(context: Context, rows: readonly Namespace[]): void {
-  const { format } = context;
-  if (format === "json" || format === "yaml") printNamespaces(context, rows, namespaceColumns(), false);
-  else
-    printListing(context, {
-      columns: policyColumns(),
-      rows: rows.flatMap(shownPolicies),
-      json: () => undefined,
-      name: (row) => `namespace/${row.namespace}`,
-      none: "there are no namespaces yet",
-    });
+  printParts(context, rows, policyColumns(), shownPolicies);
 }
 
 function printQuotas(context: Context, rows: readonly Namespace[]): void {
+  printParts(context, rows, quotaColumns(), quotaRows);
+}
+
+/** Prints the rows that each namespace has of one thing; JSON and YAML show the namespaces as a whole. */
+function printParts<Part extends { readonly namespace: string }>(
+  context: Context,
+  rows: readonly Namespace[],
+  columns: readonly Column<Part>[],
+  partsOf: (of: Namespace) => Part[],
+): void {
   const { format } = context;
-  if (format === "json" || format === "yaml") printNamespaces(context, rows, namespaceColumns(), false);
+  if (format === "json" || format === "yaml") printNamespaces(context, rows);
   else
     printListing(context, {
-      columns: quotaColumns(),
-      rows: rows.flatMap(quotaRows),
+      columns,
+      rows: rows.flatMap(partsOf),
       json: () => undefined,
       name: (row) => `namespace/${row.namespace}`,
-      none: "there are no namespaces yet",
+      none: NONE,
     });
 }
 
-function printNamespaces(
-  context: Context,
-  rows: readonly Namespace[],
-  columns: readonly Column<Namespace>[],
-  single: boolean,
-): void {
+function printNamespaces(context: Context, rows: readonly Namespace[]): void {
   printListing(context, {
-    columns,
+    columns: namespaceColumns(),
     rows,
     json: Namespace.toJSON,
     name: ({ name: it }) => `namespace/${it}`,
-    none: "there are no namespaces yet",
-    single,
+    none: NONE,
   });
 }

@@ -8,7 +8,7 @@ import {
 } from "@grpc/grpc-js";
 import { CoordinatorError } from "../errors.ts";
 import { assertMayCall } from "./access.ts";
-import type { Caller } from "./caller.ts";
+import { type Caller, callerName } from "./caller.ts";
 import { http2StreamOf } from "./http2-stream.ts";
 import type { IdentifiableCall } from "./serve.ts";
 import { PROVEN_STREAMS } from "./server-options.ts";
@@ -175,16 +175,9 @@ export class Admission {
 
   #clientOf(caller: Caller, peer: string): string {
     if (this.#options.clientOf !== undefined) return this.#options.clientOf(caller, peer);
-    switch (caller.kind) {
-      case "user":
-        return caller.name;
-      case "node":
-        return `node ${caller.nodeId}`;
-      case "anonymous":
-        return `address ${peer.slice(0, peer.lastIndexOf(":"))}`;
-      default:
-        return caller satisfies never;
-    }
+    return caller.kind === "anonymous"
+      ? `address ${peer.slice(0, peer.lastIndexOf(":"))}`
+      : callerName(caller);
   }
 
   #anonymousConnection(stream: ServerHttp2Stream): AnonymousConnection | undefined {

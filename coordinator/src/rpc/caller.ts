@@ -13,7 +13,7 @@ export type Caller = IdentifiedCaller & {
   readonly tokenId?: string;
 };
 
-/** For events and logs: a token's description, or the node. */
+/** Names the caller in events, logs and limits: a token by its id, or the node. */
 export function callerName(caller: Caller): string {
   switch (caller.kind) {
     case "user":

@@ -28,6 +28,11 @@ export class TokenUses {
     this.#options = options;
   }
 
+  /** Tokens whose last use is in memory. */
+  get size(): number {
+    return this.#recent.size;
+  }
+
   /** Must be called for tokens that were verified only: each id takes memory. */
   used(id: string): void {
     this.#recent.set(id, this.#options.nowMs());
@@ -72,7 +77,8 @@ export class TokenUses {
           [{ kind: "exists", key: apiTokenKey(id) }],
           [{ kind: "put", key: apiTokenUseKey(id), value }],
         );
-        if (!succeeded) this.#recent.delete(id);
+        // What is stored is read from there, so that memory holds only the uses of the last minute.
+        if (!succeeded || this.#recent.get(id) === lastUsedAtMs) this.#recent.delete(id);
       }
     } catch (err) {
       log.warn({ event: "token-uses-not-stored", err });

@@ -2,10 +2,10 @@ import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { serves } from "../../src/state/serves.ts";
 import { type Random, randomOf } from "../support/random.ts";
 import { whatIsOpen } from "./convergence.ts";
+import { type Outcome, outcomeOf } from "./outcome.ts";
 import { imageOf } from "./programs.ts";
 import { namespace } from "./script.ts";
 import type { Secrets } from "./sim-coordinator.ts";
-import type { Outcome } from "./simulate.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
 import { VirtualTime } from "./virtual-time.ts";
@@ -73,23 +73,7 @@ export async function simulateOutage(options: {
     secrets,
     ...(unreachableTolerationSeconds !== undefined && { nodes: { unreachableTolerationSeconds } }),
   });
-  const startMs = time.nowMs;
-  try {
-    await play(world, random, outage);
-  } catch (error) {
-    if (!(error instanceof Violation)) throw error;
-    world.blame(`${outage}: ${error.message}`);
-  } finally {
-    world.end();
-  }
-  return {
-    seed,
-    violation: world.violation,
-    lastLines: trace.last(),
-    digest: trace.digest(),
-    writes: world.writes,
-    virtualMs: time.nowMs - startMs,
-  };
+  return outcomeOf({ seed, world, trace, play: () => play(world, random, outage), where: outage });
 }
 
 async function play(world: World, random: Random, outage: Outage): Promise<void> {

@@ -2,6 +2,7 @@ import { randomOf } from "../support/random.ts";
 import { assertConverged, whatIsOpen } from "./convergence.ts";
 import type { Fate } from "./life-store.ts";
 import { operate, putRight } from "./operate.ts";
+import { type Outcome, outcomeOf } from "./outcome.ts";
 import { Script } from "./script.ts";
 import type { Secrets } from "./sim-coordinator.ts";
 import { Trace } from "./trace.ts";
@@ -15,17 +16,6 @@ export interface SimulationOptions {
   /** Given: no other faults; the nth write ends so. */
   readonly fateOf?: (write: number) => Fate;
   readonly echo?: (line: string) => void;
-}
-
-export interface Outcome {
-  readonly seed: number;
-  /** Undefined: all was as it must be. */
-  readonly violation: Violation | undefined;
-  readonly lastLines: readonly string[];
-  /** Equal for equal histories. */
-  readonly digest: string;
-  readonly writes: number;
-  readonly virtualMs: number;
 }
 
 const keptLines = 40;
@@ -44,23 +34,8 @@ export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const time = new VirtualTime();
   const trace = new Trace({ nowMs: () => time.nowMs, keep: keptLines, ...(echo && { echo }) });
   const world = new World({ time, random: randomOf(seed), trace, secrets, ...(fateOf && { fateOf }) });
-  const startMs = time.nowMs;
-  try {
-    await play(world, new Script(randomOf(seed + 1_000_003)), fateOf === undefined);
-  } catch (error) {
-    if (!(error instanceof Violation)) throw error;
-    world.blame(error.message);
-  } finally {
-    world.end();
-  }
-  return {
-    seed,
-    violation: world.violation,
-    lastLines: trace.last(),
-    digest: trace.digest(),
-    writes: world.writes,
-    virtualMs: time.nowMs - startMs,
-  };
+  const script = new Script(randomOf(seed + 1_000_003));
+  return outcomeOf({ seed, world, trace, play: () => play(world, script, fateOf === undefined) });
 }
 
 async function play(world: World, script: Script, withFaults: boolean): Promise<void> {

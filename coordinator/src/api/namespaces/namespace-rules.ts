@@ -8,17 +8,17 @@ import type { BundleItem } from "../forage/bundle.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
 import { checkPolicy } from "./check-policy.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
 import { podOf } from "./pod-parts.ts";
 import { type EffectivePolicy, isNamespaced, policyFor } from "./policy.ts";
 import { checkApplyQuota, DEFAULT_LIMITS, exceeded, type Limits, limitAmount } from "./quota.ts";
-import { Turns } from "./turns.ts";
 import { sizeOf, Usage } from "./usage.ts";
 
 /** Decides what callers may create in a namespace: which pods, by its policies, and how much, by its quota. */
 export class NamespaceRules {
   readonly usage: Usage;
   readonly #state: State;
-  readonly #turns = new Turns();
+  readonly #mutex = new KeyedMutex();
 
   constructor(state: State) {
     this.#state = state;
@@ -117,7 +117,7 @@ export class NamespaceRules {
 
   /** Runs the check and the write of one namespace together, so that concurrent requests can't exceed its quota. */
   inTurn<T>(namespace: string, task: () => Promise<T>): Promise<T> {
-    return this.#turns.run(namespace, task);
+    return this.#mutex.run(namespace, task);
   }
 
   #recordOf(namespace: string) {

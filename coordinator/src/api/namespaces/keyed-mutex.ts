@@ -2,7 +2,7 @@
  * Runs tasks of one key one after the other, tasks of different keys side by side. Two requests that each fit a quota can't pass
  * the check together before either is stored. Each waiting task is a call in progress, so that the server's limits bound them.
  */
-export class Turns {
+export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {

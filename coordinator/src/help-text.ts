@@ -49,7 +49,7 @@ ${SETTINGS}`,
 };
 
 /** How to call the program, or one of its tasks. */
-export function usageOf(task: string | undefined): string {
+export function helpText(task: string | undefined): string {
   return isTask(task) ? TASKS[task] : SERVE;
 }
 

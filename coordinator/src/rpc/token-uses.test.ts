@@ -1,0 +1,38 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { apiTokenKey } from "../model/keys.ts";
+import { createMemoryStore } from "../store/index.ts";
+import { TokenUses } from "./token-uses.ts";
+
+test("a use is known at once, and from the store after it was written", async () => {
+  const { clock, uses } = await start("a");
+  assert.equal(await uses.lastUsedMs("a"), undefined);
+  uses.used("a");
+  const usedMs = clock.nowMs();
+  assert.equal(await uses.lastUsedMs("a"), usedMs);
+  await uses.flush();
+  assert.equal(uses.size, 0, "memory holds nothing of tokens that are not used any more");
+  assert.equal(await uses.lastUsedMs("a"), usedMs);
+  await uses.close();
+});
+
+test("a token that was revoked leaves no use behind", async () => {
+  const { uses } = await start();
+  uses.used("gone");
+  await uses.flush();
+  assert.equal(uses.size, 0);
+  assert.equal(await uses.lastUsedMs("gone"), undefined);
+  await uses.close();
+});
+
+async function start(...tokens: string[]) {
+  const clock = new ManualClock();
+  const store = createMemoryStore({ clock });
+  const ops = tokens.map((id) => ({ kind: "put", key: apiTokenKey(id), value: Uint8Array.of(1) }) as const);
+  if (ops.length > 0) await store.txn([], ops);
+  const { nowMs, schedule } = clock;
+  const log = pino({ level: "silent" });
+  return { clock, uses: new TokenUses({ store, nowMs, schedule, log }) };
+}
