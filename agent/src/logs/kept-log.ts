@@ -24,6 +24,8 @@ const LOOK_MIN_MS = 100;
 const LOOK_MAX_MS = 400;
 // Times that aren't on disk are lost with the agent; each write costs about 100 µs.
 const FLUSH_MS = 5_000;
+// While somebody reads the log from its beginning to its present end, trimming waits until the log is this many times too long.
+const READ_STRETCH = 2;
 
 /**
  * One log: watched while nobody writes to it; looked at now and then while someone does, from the first write until a look
@@ -33,6 +35,8 @@ export class KeptLog {
   readonly file: LogFile;
   readonly times: LogTimes;
   readers = 0;
+  /** How many of the readers read up to the present end and stop there. Their text must not have a gap. */
+  #completeReads = 0;
   readonly #parts: KeptLogParts;
   #kept = false;
   #endBytes: number | undefined;
@@ -101,6 +105,17 @@ export class KeptLog {
     return seen;
   }
 
+  /** Holds trimming back while `read` runs, unless the log grows to twice its limit meanwhile. */
+  async *readingCompletely<Piece>(read: AsyncIterable<Piece>): AsyncGenerator<Piece, void, undefined> {
+    this.#completeReads += 1;
+    try {
+      yield* read;
+    } finally {
+      this.#completeReads -= 1;
+      if (this.#completeReads === 0 && this.#kept) void this.look();
+    }
+  }
+
   async trim(keepBytes: number): Promise<void> {
     const mode = await this.times.trimming(() => this.file.trim(keepBytes));
     if (mode !== undefined) this.#parts.onTrim(mode);
@@ -117,9 +132,9 @@ export class KeptLog {
       const grownBytes = end - (this.#endBytes ?? start);
       this.#endBytes = end;
       if (grownBytes > 0) onGrown(grownBytes);
-      const tooLong = end - start > limits.maxBytes;
+      const tooLong = end - start > limits.maxBytes * (this.#completeReads > 0 ? READ_STRETCH : 1);
       if (tooLong) await this.trim(limits.maxBytes);
-      const room = tooLong ? limits.maxBytes : limits.maxBytes - (end - start);
+      const room = tooLong ? limits.maxBytes : Math.max(0, limits.maxBytes - (end - start));
       const elapsedMs = before === undefined ? LOOK_MAX_MS : Math.max(1, clock.monotonicMs() - before);
       if (grownBytes > 0) delayMs = within((room * elapsedMs) / grownBytes, LOOK_MIN_MS, LOOK_MAX_MS);
       else if (this.#unwatch !== undefined) delayMs = this.#told ? LOOK_MIN_MS : undefined;

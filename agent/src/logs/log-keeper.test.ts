@@ -119,6 +119,41 @@ test("a log is kept within bounds", async (t) => {
   assert.ok(statSync(`${path}.1`).size <= 300_000);
 });
 
+test("a reader of the whole log gets every line although the log is due for trimming meanwhile", async (t) => {
+  const { path, keeper } = given(t, { maxBytes: 200_000 });
+  writeFileSync(path, "");
+  keeper.keep(path);
+  let count = 0;
+  const append = (bytes: number) => {
+    const from = count;
+    for (let size = 0; size < bytes; count += 1) size += `${count}\n`.length;
+    appendFileSync(path, lines(from, count - from));
+  };
+  append(201_000);
+  await keeper.check();
+  assert.ok(statSync(`${path}.1`).size > 190_000);
+  append(180_000);
+  const read = keeper.tail(path, { follow: false, signal: new AbortController().signal });
+  const first = (await read.next()).value ?? new Uint8Array();
+  append(100_000);
+  await keeper.check();
+  const text = Buffer.concat([first, Buffer.from(await readAll(read))]).toString();
+  assert.equal(assertConsecutive(text), count - 1);
+  await waitUntil(() => statSync(path).blocks * 512 < 10_000);
+});
+
+test("a reader that doesn't go on holds trimming back only until the log has twice its limit", async (t) => {
+  const { path, keeper, stops } = given(t, { maxBytes: 200_000 });
+  writeFileSync(path, lines(0, 20_000));
+  keeper.keep(path);
+  const read = keeper.tail(path, { follow: false, signal: new AbortController().signal });
+  stops.push(() => read.return());
+  await read.next();
+  appendFileSync(path, lines(20_000, 60_000));
+  await keeper.check();
+  assert.ok(statSync(path).blocks * 512 < 10_000);
+});
+
 async function waitUntil(holds: () => boolean): Promise<void> {
   for (const end = performance.now() + 90_000; !holds(); ) {
     assert.ok(performance.now() < end, "waited in vain");

@@ -83,31 +83,42 @@ export class LogKeeper {
     await this.#reading(path, (log) => log.trim(SHRUNK_BYTES));
   }
 
-  /** See {@link tailLog}. */
+  /**
+   * See {@link tailLog}. Without `follow` the text has no gap, unless the log grows by more than its limit while it is read.
+   */
   async *tail(path: string, options: KeptTailOptions): AsyncGenerator<Uint8Array, void, undefined> {
     const log = this.#enter(path);
-    const { sinceMs, timestamps, stream } = options;
+    const pieces = this.#tail(path, log, options);
     try {
-      const apart = await hasStreams(path);
-      const slackMs = apart ? ENTRY_SLACK_MS : 0;
-      const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs - slackMs);
-      if (apart) {
-        yield* tailEntries(log.file, this.#clock, { ...options, ...(from !== undefined && { from }) });
-        return;
-      }
-      if (stream !== undefined) throw new Error(notApart(stream));
-      // Only what is noted is read: each line that is read has its time.
-      const upTo = timestamps ? async () => (await log.note())?.end ?? log.file.shift : undefined;
-      const pieces = tailLog(log.file, this.#clock, {
-        ...options,
-        ...(from !== undefined && { from }),
-        ...(upTo && { upTo }),
-      });
-      if (timestamps) yield* stampLines(pieces, (position) => log.times.at(position));
-      else for await (const { data } of pieces) yield data;
+      yield* options.follow ? pieces : log.readingCompletely(pieces);
     } finally {
       this.#leave(path, log);
     }
+  }
+
+  async *#tail(
+    path: string,
+    log: KeptLog,
+    options: KeptTailOptions,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const { sinceMs, timestamps, stream } = options;
+    const apart = await hasStreams(path);
+    const slackMs = apart ? ENTRY_SLACK_MS : 0;
+    const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs - slackMs);
+    if (apart) {
+      yield* tailEntries(log.file, this.#clock, { ...options, ...(from !== undefined && { from }) });
+      return;
+    }
+    if (stream !== undefined) throw new Error(notApart(stream));
+    // Only what is noted is read: each line that is read has its time.
+    const upTo = timestamps ? async () => (await log.note())?.end ?? log.file.shift : undefined;
+    const pieces = tailLog(log.file, this.#clock, {
+      ...options,
+      ...(from !== undefined && { from }),
+      ...(upTo && { upTo }),
+    });
+    if (timestamps) yield* stampLines(pieces, (position) => log.times.at(position));
+    else for await (const { data } of pieces) yield data;
   }
 
   /** See {@link readLastLines}. A log that isn't there has none. */
