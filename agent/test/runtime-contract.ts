@@ -10,6 +10,7 @@ import {
   type RuntimeEvent,
   type RuntimeExec,
 } from "../src/runtime/runtime.ts";
+import { until } from "./until.ts";
 
 /** What an implementation brings to the contract suite. One for all its tests: each uses containers of its own. */
 export interface RuntimeUnderTest {
@@ -95,6 +96,32 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await it.runtime.stop(id, 50, signal);
     await it.runtime.stop(UNKNOWN_ID, 50, signal);
     await it.runtime.stop("--help", 50, signal);
+    await it.runtime.remove([id], signal);
+  });
+
+  check("kill sends a signal, and rejects for a container that is not running", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.stubborn), signal);
+    await rejectsWith("START_FAILED", it.runtime.kill(id, "--all", signal));
+    await rejectsWith("START_FAILED", it.runtime.kill(id, "SIGNOPE", signal));
+    await it.runtime.kill(id, "SIGTERM", signal);
+    assert.equal((await stateOf(it, id, signal))[0], "running");
+    await it.runtime.kill(id, "SIGKILL", signal);
+    await until("the container has ended", async () => (await stateOf(it, id, signal))[0] === "exited");
+    assert.deepEqual(await stateOf(it, id, signal), ["exited", 137]);
+    for (const gone of [id, UNKNOWN_ID, "--all"])
+      await rejectsWith("NOT_FOUND", it.runtime.kill(gone, "SIGTERM", signal));
+    await it.runtime.remove([id], signal);
+  });
+
+  check("detailed usage agrees with usage and ends with the container", async (it, signal) => {
+    const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
+    const usage = await it.runtime.detailedUsage(id);
+    assert.ok(usage && usage.cpuNanos > 0 && usage.memoryBytes > 0);
+    assert.ok(usage.userNanos + usage.systemNanos > 0 && usage.rssBytes > 0);
+    assert.ok(usage.rssBytes + usage.cacheBytes <= usage.memoryBytes + (usage.kernelBytes ?? 0) + 1_000_000);
+    await it.runtime.stop(id, 0, signal);
+    assert.equal(await it.runtime.detailedUsage(id), undefined);
+    assert.equal(await it.runtime.detailedUsage(UNKNOWN_ID), undefined);
     await it.runtime.remove([id], signal);
   });
 

@@ -13,12 +13,18 @@ const CAPABILITIES: ReadonlySet<string> = new Set(
 // runc takes no larger ids.
 const ID_MAX = 2 ** 31 - 1;
 
+const USER_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,99})?$/;
+
 /** Refuses what no runtime can do, before anything is touched. START_FAILED, not retryable. */
 export function checkSecurity({ user, security }: Pick<ContainerSpec, "user" | "security">): void {
   for (const id of [user?.uid, user?.gid, ...(user?.supplementalGroups ?? [])]) {
     if (id !== undefined && !(Number.isInteger(id) && id >= 0 && id <= ID_MAX))
       throw refusal(`user or group ${id}: must be a whole number from 0 to ${ID_MAX}`);
   }
+  if (user?.name !== undefined && !USER_NAME.test(user.name))
+    throw refusal(
+      `user ${JSON.stringify(user.name)}: must be a name or number, with an optional group: USER[:GROUP]`,
+    );
   if (security === undefined) return;
   security.capabilities.add.map(capabilityName);
   security.capabilities.drop.map(capabilityName);

@@ -1,7 +1,10 @@
 import type { Clock } from "../clock.ts";
 import { type ContainerRuntime, RuntimeError } from "./runtime.ts";
 
-export type FakeMethod = Exclude<keyof ContainerRuntime, "events" | "exec" | "usage" | "oomKills" | "close">;
+export type FakeMethod = Exclude<
+  keyof ContainerRuntime,
+  "events" | "exec" | "usage" | "detailedUsage" | "oomKills" | "close"
+>;
 
 export interface FakeCall {
   readonly method: FakeMethod;

@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { checkNonRoot, checkSecurity } from "./check-security.ts";
+import { checkSignalName } from "./check-signal-name.ts";
 import { EventQueue } from "./event-queue.ts";
 import { type FakeExecScript, playExec } from "./fake-exec.ts";
 import { FakeFaults } from "./fake-faults.ts";
@@ -8,6 +9,7 @@ import {
   type ContainerRuntime,
   type ContainerSpec,
   type ContainerUsage,
+  type DetailedUsage,
   type PullOptions,
   type RegistryLogin,
   type RuntimeContainer,
@@ -45,6 +47,7 @@ interface Entry {
 const LAYER_BYTES = 1_000_000;
 const SIGTERM_EXIT = 143;
 const SIGKILL_EXIT = 137;
+const SIGNAL_EXIT_BASE = 128;
 
 /** ContainerRuntime in memory, on a clock of the test's. Passes the same contract as the real one. */
 export class FakeRuntime implements ContainerRuntime {
@@ -147,6 +150,16 @@ export class FakeRuntime implements ContainerRuntime {
     });
   }
 
+  kill(id: string, signalName: string, signal: AbortSignal): Promise<void> {
+    return this.faults.during("kill", `${id} ${signalName}`, signal, () => {
+      const number = checkSignalName(signalName);
+      const entry = this.#containers.get(id);
+      if (entry?.view.state !== "running")
+        throw new RuntimeError("NOT_FOUND", `container ${id} is not running`, { retryable: false });
+      if (signalName === "SIGKILL" || !entry.program.ignoresStop) this.exit(id, SIGNAL_EXIT_BASE + number);
+    });
+  }
+
   remove(ids: readonly string[], signal: AbortSignal): Promise<void> {
     return this.faults.during("remove", ids.join(","), signal, () => {
       for (const id of ids) {
@@ -239,6 +252,13 @@ export class FakeRuntime implements ContainerRuntime {
         oomKills: 0,
       }
     );
+  }
+
+  async detailedUsage(id: string): Promise<DetailedUsage | undefined> {
+    const usage = await this.usage(id);
+    const { cpuNanos, memoryBytes } = usage ?? { cpuNanos: 0, memoryBytes: 0 };
+    const parts = { userNanos: cpuNanos, systemNanos: 0, rssBytes: memoryBytes, cacheBytes: 0 };
+    return usage && { ...usage, ...parts };
   }
 
   async oomKills(id: string): Promise<number> {

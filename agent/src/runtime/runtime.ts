@@ -14,6 +14,8 @@ export interface ContainerRuntime {
   run(spec: ContainerSpec, signal: AbortSignal): Promise<{ readonly id: string }>;
   /** Stop signal, then SIGKILL after `graceMs`. Resolves once the container is not running; unknown ids resolve. */
   stop(id: string, graceMs: number, signal: AbortSignal): Promise<void>;
+  /** Sends a signal, such as SIGHUP, to the container's first process. NOT_FOUND if the container is not running. */
+  kill(id: string, signalName: string, signal: AbortSignal): Promise<void>;
   /** Removes containers and their snapshots, killing what still runs. Unknown ids are fine. */
   remove(ids: readonly string[], signal: AbortSignal): Promise<void>;
   /** State with exit code; undefined if there is no such container. */
@@ -41,6 +43,8 @@ export interface ContainerRuntime {
   exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec;
   /** CPU and memory from the cgroup; undefined if it is not running. */
   usage(id: string): Promise<ContainerUsage | undefined>;
+  /** Everything that the kernel accounts for a container, which costs more file reads than `usage`; undefined if it is not running. */
+  detailedUsage(id: string): Promise<DetailedUsage | undefined>;
   /** How many of its processes were killed for want of memory; known until it is removed, also of one that has ended. */
   oomKills(id: string): Promise<number>;
   close(): Promise<void>;
@@ -86,11 +90,11 @@ export interface ContainerSpec {
   readonly args: readonly string[];
   readonly env: readonly { readonly name: string; readonly value: string }[];
   readonly workingDir?: string;
-  /** Path of the pod's network namespace, or {@link HOST_NETWORK}. */
+  /** Path of the pod's network namespace, {@link HOST_NETWORK} or {@link NO_NETWORK}. */
   readonly networkNamespace: string;
   readonly hostname: string;
   /** Files and directories, such as /etc/resolv.conf, /etc/hosts and volumes; parents before what is mounted in them. */
-  readonly binds: readonly { readonly source: string; readonly target: string; readonly readOnly: boolean }[];
+  readonly binds: readonly BindMount[];
   /** Limits; undefined: none. */
   readonly cpuLimitMilli?: number;
   readonly memoryLimitBytes?: number;
@@ -112,12 +116,50 @@ export interface ContainerSpec {
   readonly ociRuntime?: string;
   /** Bytes that the container's own layer may hold; undefined: no limit. */
   readonly rootLimitBytes?: number;
+  /** Settings that pods do not have. */
+  readonly tuning?: ContainerTuning;
 }
 
 /** `networkNamespace` of a container that has the host's network. */
 export const HOST_NETWORK = "host";
+/** `networkNamespace` of a container that has a new namespace with a loopback interface only. */
+export const NO_NETWORK = "none";
+
+export interface BindMount {
+  readonly source: string;
+  readonly target: string;
+  readonly readOnly: boolean;
+  /** Whether mounts made later on one side appear on the other. Undefined: `rprivate`. */
+  readonly propagation?: MountPropagation;
+}
+
+export type MountPropagation = "private" | "rprivate" | "slave" | "rslave" | "shared" | "rshared";
+
+/** Each undefined field leaves the runtime's default. */
+export interface ContainerTuning {
+  /** The kernel reclaims memory above this first when the host runs short. */
+  readonly memorySoftLimitBytes?: number;
+  /** Memory plus swap. Undefined: the memory limit, which means no swap. */
+  readonly memorySwapLimitBytes?: number;
+  /** In the kernel's list format: `0-2,4`. */
+  readonly cpuset?: string;
+  readonly cpuPeriodMicros?: number;
+  readonly cpuQuotaMicros?: number;
+  readonly pidsLimit?: number;
+  /** Size of /dev/shm. */
+  readonly shmBytes?: number;
+  /** -1000 to 1000. */
+  readonly oomScoreAdjustment?: number;
+  readonly ulimits?: readonly { readonly name: string; readonly soft: number; readonly hard: number }[];
+  readonly sysctls?: Readonly<Record<string, string>>;
+  readonly tmpfs?: readonly { readonly target: string; readonly sizeBytes?: number }[];
+  /** Host path of an init program that runs as process 1 and starts the command. */
+  readonly initProgram?: string;
+}
 
 export interface ContainerUser {
+  /** A user of the image by name or number, with an optional group: `nobody`, `www:www`, `1000:0`. Replaces `uid` and `gid`. */
+  readonly name?: string;
   /** Undefined: the image's. */
   readonly uid?: number;
   /** Undefined: the image's, or root's for a uid that the image doesn't know. */
@@ -198,6 +240,22 @@ export interface ContainerUsage {
   /** Working set: usage less inactive file cache. */
   readonly workingSetBytes: number;
   readonly oomKills: number;
+}
+
+/** Counters start with the container. Undefined fields are not measured on this host. */
+export interface DetailedUsage extends ContainerUsage {
+  readonly userNanos: number;
+  readonly systemNanos: number;
+  /** Periods in which the CPU limit held the container up, and for how long in all. */
+  readonly throttledPeriods?: number;
+  readonly throttledNanos?: number;
+  /** Anonymous memory and page cache. */
+  readonly rssBytes: number;
+  readonly cacheBytes: number;
+  readonly swapBytes?: number;
+  readonly maxMemoryBytes?: number;
+  readonly kernelBytes?: number;
+  readonly maxKernelBytes?: number;
 }
 
 export type RuntimeErrorCode =

@@ -40,6 +40,10 @@ export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
     events: (signal) => eventsOf(host, line, signal),
     exec: (id, options, signal) => execInSim(host, line, id, options, signal),
     usage: async () => undefined,
+    detailedUsage: async () => undefined,
+    kill: async () => {
+      throw new RuntimeError("UNKNOWN", "the simulation sends no signals", { retryable: false });
+    },
     oomKills: async () => 0,
     close: async () => undefined,
   };

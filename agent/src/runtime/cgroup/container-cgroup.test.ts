@@ -11,6 +11,7 @@ import {
   readProcesses,
   readUsage,
 } from "./container-cgroup.ts";
+import { readDetailedUsage } from "./detailed-usage.ts";
 import { parseKeyed, parsePlaces, workingSet } from "./parse-cgroup.ts";
 
 const V1 = "13:devices:/ns/c1\n5:memory:/ns/c1\n4:cpu,cpuacct:/ns/c1\n1:name=systemd:/ns/c1\n0::/ns/c1\n";
@@ -78,6 +79,40 @@ test("usage of v2", async (t) => {
     memoryBytes: 5_000_000,
     workingSetBytes: 4_000_000,
     oomKills: 1,
+  });
+});
+
+test("detailed usage of v1 and of v2", async (t) => {
+  const v1 = write(t, 1, {
+    "cpuacct.usage": "300\n",
+    "cpuacct.usage_user": "200\n",
+    "cpuacct.usage_sys": "100\n",
+    "cpu.stat": "nr_periods 9\nnr_throttled 2\nthrottled_time 70\n",
+    "memory.usage_in_bytes": "5000\n",
+    "memory.stat": "cache 1\ntotal_cache 1000\ntotal_rss 3000\ntotal_swap 10\ntotal_inactive_file 500\n",
+    "memory.max_usage_in_bytes": "6000\n",
+    "memory.kmem.usage_in_bytes": "400\n",
+    "cgroup.procs": "12\n",
+  });
+  const common = { oomKills: 0, memoryBytes: 5000, workingSetBytes: 4500, cpuNanos: 300_000 };
+  const details = { throttledPeriods: 2, rssBytes: 3000, cacheBytes: 1000, swapBytes: 10, kernelBytes: 400 };
+  assert.deepEqual(await readDetailedUsage(v1), {
+    ...common,
+    ...details,
+    ...{ cpuNanos: 300, userNanos: 200, systemNanos: 100, throttledNanos: 70, maxMemoryBytes: 6000 },
+  });
+  const v2 = write(t, 2, {
+    "cpu.stat": "usage_usec 300\nuser_usec 200\nsystem_usec 100\nnr_throttled 2\nthrottled_usec 7\n",
+    "memory.current": "5000\n",
+    "memory.stat": "anon 3000\nfile 1000\nkernel 400\ninactive_file 500\n",
+    "memory.peak": "6000\n",
+    "memory.swap.current": "10\n",
+    "cgroup.procs": "12\n",
+  });
+  assert.deepEqual(await readDetailedUsage(v2), {
+    ...common,
+    ...details,
+    ...{ userNanos: 200_000, systemNanos: 100_000, throttledNanos: 7_000, maxMemoryBytes: 6000 },
   });
 });
 

@@ -100,8 +100,8 @@ async function readV2(cgroup: ContainerCgroup): Promise<ContainerUsage | undefin
   };
 }
 
-// A cgroup may go at any moment, also between two of its files: ENOENT before, ENODEV while it is removed.
-async function readOrUndefined(path: string): Promise<string | undefined> {
+/** A cgroup may go at any moment, also between two of its files: ENOENT before, ENODEV while it is removed. */
+export async function readOrUndefined(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {

@@ -8,10 +8,13 @@ import {
   readOomKills,
   readUsage,
 } from "../cgroup/container-cgroup.ts";
+import { readDetailedUsage } from "../cgroup/detailed-usage.ts";
+import { checkSignalName } from "../check-signal-name.ts";
 import {
   type ContainerRuntime,
   type ContainerSpec,
   type ContainerUsage,
+  type DetailedUsage,
   type PullOptions,
   type RuntimeContainer,
   RuntimeError,
@@ -166,6 +169,17 @@ export class NerdctlRuntime implements ContainerRuntime {
       .catch(unlessNotFound);
   }
 
+  async kill(id: string, signalName: string, signal: AbortSignal): Promise<void> {
+    checkSignalName(signalName);
+    const missing = new RuntimeError("NOT_FOUND", `container ${id} is not running`, { retryable: false });
+    if (!isContainerId(id)) throw missing;
+    try {
+      await this.#cli.call(["kill", `--signal=${signalName}`, "--", id], { signal: this.#until(signal) });
+    } catch (error) {
+      throw error instanceof RuntimeError && /is not running/.test(error.message) ? missing : error;
+    }
+  }
+
   async remove(ids: readonly string[], signal: AbortSignal): Promise<void> {
     const known = ids.filter(isContainerId);
     await removeContainers(this.#cli, known, this.#until(signal));
@@ -227,6 +241,12 @@ export class NerdctlRuntime implements ContainerRuntime {
     const usage = cgroup && (await readUsage(cgroup));
     if (usage === undefined) this.#cgroups.delete(id);
     return usage;
+  }
+
+  async detailedUsage(id: string): Promise<DetailedUsage | undefined> {
+    if (!isContainerId(id)) return undefined;
+    const cgroup = await this.#cgroupOf(id);
+    return cgroup && readDetailedUsage(cgroup);
   }
 
   async oomKills(id: string): Promise<number> {

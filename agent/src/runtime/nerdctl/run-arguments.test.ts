@@ -139,3 +139,45 @@ for (const [what, change] of [
     );
   });
 }
+
+test("settings that pods do not have become options of their own", () => {
+  const args = build({
+    networkNamespace: "none",
+    memoryLimitBytes: 1000,
+    user: { name: "www:www", supplementalGroups: [] },
+    binds: [{ source: "/a", target: "/b", readOnly: true, propagation: "rslave" }],
+    tuning: {
+      memorySoftLimitBytes: 500,
+      memorySwapLimitBytes: 3000,
+      cpuset: "0-1,3",
+      cpuPeriodMicros: 100_000,
+      cpuQuotaMicros: 50_000,
+      pidsLimit: 9,
+      shmBytes: 4096,
+      oomScoreAdjustment: -5,
+      ulimits: [{ name: "nofile", soft: 10, hard: 20 }],
+      sysctls: { "net.core.somaxconn": "16" },
+      tmpfs: [{ target: "/t", sizeBytes: 4096 }, { target: "/u" }],
+      initProgram: "/usr/bin/tini",
+    },
+  });
+  for (const option of [
+    ...["--network=none", "--hostname=web", "--memory=1000", "--memory-swap=3000", "--user=www:www"],
+    ...["--mount=type=bind,source=/a,target=/b,bind-propagation=rslave,readonly", "--memory-reservation=500"],
+    ...["--cpuset-cpus=0-1,3", "--cpu-period=100000", "--cpu-quota=50000", "--pids-limit=9"],
+    ...["--shm-size=4096", "--oom-score-adj=-5", "--ulimit=nofile=10:20", "--sysctl=net.core.somaxconn=16"],
+    ...["--tmpfs=/t:size=4096", "--tmpfs=/u", "--init", "--init-binary=/usr/bin/tini"],
+  ])
+    assert.ok(args.includes(option), `${option} in ${args.join(" ")}`);
+});
+
+for (const [what, tuning] of [
+  ["a cpuset that is not a list", { cpuset: "0 --privileged" }],
+  ["an unknown resource limit", { ulimits: [{ name: "x", soft: 1, hard: 1 }] }],
+  ["a sysctl with a line break", { sysctls: { "net.core.somaxconn": "1\n2" } }],
+  ["a tmpfs path with options", { tmpfs: [{ target: "/t:exec" }] }],
+  ["a number that is not whole", { pidsLimit: 1.5 }],
+] as const)
+  test(`rejects ${what}`, () => {
+    assert.throws(() => build({ tuning }), RuntimeError);
+  });

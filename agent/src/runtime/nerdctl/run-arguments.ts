@@ -1,8 +1,16 @@
 import { pathToFileURL } from "node:url";
 import { normalizeImage } from "../image-reference.ts";
-import { type ContainerSpec, HOST_NETWORK, type HostDevice, RuntimeError } from "../runtime.ts";
+import {
+  type BindMount,
+  type ContainerSpec,
+  HOST_NETWORK,
+  type HostDevice,
+  NO_NETWORK,
+  RuntimeError,
+} from "../runtime.ts";
 import { checkPath } from "./check-path.ts";
 import { securityOptions, userOption } from "./security-options.ts";
+import { memorySwapOf, tuningOptions } from "./tuning-options.ts";
 
 /** What a `nerdctl run` needs besides the container's own spec. */
 export interface RunPlace {
@@ -62,6 +70,7 @@ export function runArguments(spec: ContainerSpec, place: RunPlace): readonly str
     ...(spec.workingDir === undefined ? [] : [`--workdir=${spec.workingDir}`]),
     ...spec.binds.map(mountOption),
     ...limitOptions(spec),
+    ...tuningOptions(spec.tuning),
     ...userOption(spec.user, place.imageUser),
     ...securityOptions(spec, place.selinux),
     ...(spec.devices ?? []).map(deviceOption),
@@ -76,6 +85,7 @@ export function runArguments(spec: ContainerSpec, place: RunPlace): readonly str
 /** With the host's network comes the host's name, as in Kubernetes; nerdctl sees to that itself (its `--uts=host` can't be started). */
 function networkOptions({ networkNamespace, hostname }: ContainerSpec): string[] {
   if (networkNamespace === HOST_NETWORK) return ["--network=host"];
+  if (networkNamespace === NO_NETWORK) return ["--network=none", `--hostname=${hostname}`];
   return [`--network=ns:${checkPath("network namespace", networkNamespace)}`, `--hostname=${hostname}`];
 }
 
@@ -95,13 +105,14 @@ function streamOptions({ logFile, tty, ociRuntime }: ContainerSpec, place: RunPl
   return [`--log-driver=${pathToFileURL(logFile).href}`, ...runtime];
 }
 
-function mountOption({ source, target, readOnly }: ContainerSpec["binds"][number]): string {
+function mountOption({ source, target, readOnly, propagation }: BindMount): string {
   // `--mount` and not `--volume`: that one makes a missing source on the host.
   const fields = [
     "type=bind",
     `source=${checkPath("mount", source)}`,
     `target=${checkPath("mount", target)}`,
   ];
+  if (propagation !== undefined) fields.push(`bind-propagation=${propagation}`);
   return `--mount=${[...fields, ...(readOnly ? ["readonly"] : [])].join(",")}`;
 }
 
@@ -111,14 +122,14 @@ function deviceOption({ hostPath, containerPath, permissions }: HostDevice): str
   return `--device=${checkPath("device", hostPath)}:${checkPath("device", containerPath)}:${permissions}`;
 }
 
-function limitOptions({ cpuLimitMilli, memoryLimitBytes, cpuShares }: ContainerSpec): string[] {
+function limitOptions({ cpuLimitMilli, memoryLimitBytes, cpuShares, tuning }: ContainerSpec): string[] {
   const options: string[] = [];
   if (cpuLimitMilli !== undefined) {
     options.push(`--cpus=${(Math.max(CPU_LIMIT_MIN_MILLI, cpuLimitMilli) / 1000).toFixed(3)}`);
   }
   // Equal limits mean no swap; left out, nerdctl would allow as much swap as memory.
   if (memoryLimitBytes !== undefined) {
-    options.push(`--memory=${memoryLimitBytes}`, `--memory-swap=${memoryLimitBytes}`);
+    options.push(`--memory=${memoryLimitBytes}`, `--memory-swap=${memorySwapOf(tuning, memoryLimitBytes)}`);
   }
   if (cpuShares !== undefined) {
     options.push(`--cpu-shares=${Math.min(CPU_SHARES_MAX, Math.max(CPU_SHARES_MIN, cpuShares))}`);

@@ -8,6 +8,7 @@ import { checkPath } from "./check-path.ts";
  */
 export function userOption(user: ContainerUser | undefined, imageUser: string): readonly string[] {
   const groups = (user?.supplementalGroups ?? []).map((gid) => `--group-add=${gid}`);
+  if (user?.name !== undefined) return [`--user=${user.name}`, ...groups];
   if (user?.uid === undefined && user?.gid === undefined) return groups;
   const name = user.uid ?? (imageUser.split(":", 1)[0] || "0");
   return [`--user=${name}${user.gid === undefined ? "" : `:${user.gid}`}`, ...groups];
