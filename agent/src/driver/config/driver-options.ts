@@ -1,0 +1,58 @@
+/** The plugin's own configuration: the `config` block of `plugin "forage-nomad-driver"` in Nomad's client configuration. */
+export interface DriverOptions {
+  /** False: the driver reports itself as undetected and runs no tasks. */
+  readonly enabled: boolean;
+  /** Path of containerd's socket. */
+  readonly containerdAddress: string;
+  /** The containerd namespace of all tasks. */
+  readonly containerdNamespace: string;
+  /** Path of the nerdctl program. */
+  readonly nerdctl: string;
+  /** Directory of the CNI plugins, for `network_mode = "bridge"`. */
+  readonly cniBinDir: string;
+  /** Durable state of the driver; survives a reboot. */
+  readonly dataDir: string;
+  /** State that ends with a reboot. */
+  readonly runDir: string;
+
+  /** Allows `privileged`, and `pid_mode` and `ipc_mode` of the host. */
+  readonly allowPrivileged: boolean;
+  /** Capabilities that a task may add and has by default where the runtime grants them; with the prefix `CAP_`, or `ALL`. */
+  readonly allowCaps: readonly string[];
+  /** OCI runtimes that a task may ask for: absolute paths or names of shims. */
+  readonly allowRuntimes: readonly string[];
+
+  readonly volumes: {
+    /** Allows mounts of host paths outside the allocation's directory, and named volumes. */
+    readonly enabled: boolean;
+    /** SELinux label of such mounts: `z` (shared), `Z` (private) or none. */
+    readonly selinuxLabel?: "z" | "Z";
+  };
+  readonly gc: {
+    /** Removes a task's container in DestroyTask; false keeps a stopped container for inspection. */
+    readonly container: boolean;
+    /** Removes images that no task uses. */
+    readonly image: boolean;
+    /** How long an image stays after its last task ended. */
+    readonly imageDelayMs: number;
+  };
+  /** Time limit of a pull, where the task sets none. */
+  readonly imagePullTimeoutMs: number;
+  /** A Docker `config.json` with registry logins, for tasks without an `auth` block. */
+  readonly authConfigFile?: string;
+  /** Labels of Nomad's job put on each container: a choice of EXTRA_LABELS. */
+  readonly extraLabels: readonly ExtraLabel[];
+  /** Tells Nomad to start no log collector; tasks' output is dropped. */
+  readonly disableLogCollection: boolean;
+}
+
+export const EXTRA_LABELS = [
+  "job_name",
+  "job_id",
+  "task_group_name",
+  "task_name",
+  "namespace",
+  "node_name",
+  "node_id",
+] as const;
+export type ExtraLabel = (typeof EXTRA_LABELS)[number];
