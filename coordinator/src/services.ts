@@ -2,6 +2,8 @@ import { EnrollmentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { HealthService } from "@forage/proto/grpc/health/v1/health";
+import { ServerReflectionService } from "@forage/proto/grpc/reflection/v1/reflection";
+import { ServerReflectionService as ServerReflectionAlphaService } from "@forage/proto/grpc/reflection/v1alpha/reflection";
 import type { Server, ServiceDefinition } from "@grpc/grpc-js";
 import { type ForageOptions, forageService } from "./api/forage/service.ts";
 import { type OperatorOptions, operatorService } from "./api/operator/service.ts";
@@ -13,6 +15,7 @@ import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
 import type { Tunnels } from "./link/tunnels.ts";
 import { healthService } from "./rpc/health.ts";
+import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
 import { UnknownFields } from "./rpc/unknown-fields.ts";
 
@@ -52,6 +55,10 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
   const { store, clock } = options.enroll;
   const services = new Set(servedDefinitions.flatMap(namesOf));
   serve(server, HealthService, healthService({ store, clock, services }), serving);
+  // The two versions differ in their package's name only.
+  const reflection = reflectionService([...services]);
+  serve(server, ServerReflectionService, reflection, serving);
+  serve<typeof ServerReflectionAlphaService>(server, ServerReflectionAlphaService, reflection, serving);
   const { state } = options.forage;
   const runsPodsOf = (node: string, namespace: string): boolean =>
     state.podsOnNode(node).some(({ record }) => record.namespace === namespace);
@@ -90,6 +97,8 @@ export const servedDefinitions: readonly ServiceDefinition[] = [
   SharedAgentService,
   SharedDestinationService,
   HealthService,
+  ServerReflectionService,
+  ServerReflectionAlphaService,
 ];
 
 /** `/forest.v1.ForageService/ApplyResources` is of `forest.v1.ForageService`. */

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fieldTable } from "./field-table.mjs";
+import { fileDescriptors } from "./file-descriptors.mjs";
 import { useDurationText } from "./use-duration-text.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -56,7 +57,9 @@ function generate(hash) {
     buf("build", "--as-file-descriptor-set", "--output", descriptor);
     const made = join(stage, "gen");
     useDurationText(join(made, "google/protobuf/duration.ts"));
-    fs.writeFileSync(join(made, "forest-schema.ts"), fieldTable(fs.readFileSync(descriptor), "forest.v1"));
+    const descriptors = fs.readFileSync(descriptor);
+    fs.writeFileSync(join(made, "forest-schema.ts"), fieldTable(descriptors, "forest.v1"));
+    fs.writeFileSync(join(made, "file-descriptors.ts"), fileDescriptors(descriptors));
     const outputs = files(made).map((file) => relative(made, file));
     for (const output of outputs) {
       replace(join(gen, output), fs.readFileSync(join(made, output)));

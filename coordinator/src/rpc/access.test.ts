@@ -58,6 +58,8 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/SetNamespaceQuota": "cluster admin",
   "/grpc.health.v1.Health/Check": "anyone",
   "/grpc.health.v1.Health/Watch": "destination-reader",
+  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": "viewer",
+  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": "viewer",
   "/forage.agent.v1.EnrollmentService/Join": "anyone",
   "/forage.agent.v1.AgentService/Connect": "node",
   "/forage.agent.v1.AgentService/Renew": "node",
@@ -137,7 +139,9 @@ test("a role in one namespace gives nothing in another where a lesser one is hel
 
 /** What a call for the namespace meets: at the door and, where the handler finds out the namespace, there. */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
-  const byHandler = /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health/.test(method);
+  const byHandler = /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health|Reflection/.test(
+    method,
+  );
   try {
     assertMayCall(caller, method, byHandler ? {} : { namespace });
     if (byHandler) assertNamespace(caller, method, namespace);

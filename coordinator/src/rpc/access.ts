@@ -55,6 +55,8 @@ export const methodTable: MethodTable = {
   "/grpc.health.v1.Health/Check": anyone,
   // A stream takes a place for as long as its caller likes, so that it needs a token.
   "/grpc.health.v1.Health/Watch": inNamespace("destination-reader"),
+  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo": inNamespace("viewer"),
+  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": inNamespace("viewer"),
   "/forage.agent.v1.EnrollmentService/Join": anyone,
   "/forage.agent.v1.AgentService/Connect": node,
   "/forage.agent.v1.AgentService/Renew": node,
@@ -73,6 +75,8 @@ const handlerDecides: ReadonlySet<string> = new Set([
   "/forage.operator.v1.OperatorService/PortForward",
   "/forage.operator.v1.OperatorService/Copy",
   "/grpc.health.v1.Health/Watch",
+  "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
   "/io.linkerd.proxy.destination.Destination/Get",
   "/io.linkerd.proxy.destination.Destination/GetProfile",
 ]);
