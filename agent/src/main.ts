@@ -53,7 +53,7 @@ async function main(): Promise<void> {
   const damages = new Damages({ dataDir: config.dataDir, log });
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log);
-  const runtime = makeRuntime(config);
+  const runtime = makeRuntime(config, log);
   const agent = await Agent.start({
     config,
     version: VERSION,
@@ -121,7 +121,7 @@ function credential(directory: string | undefined, name: string): string | undef
   return directory === undefined ? undefined : join(directory, name);
 }
 
-function makeRuntime(config: Config): NerdctlRuntime {
+function makeRuntime(config: Config, log: AgentLog): NerdctlRuntime {
   return new NerdctlRuntime({
     nerdctlPath: config.nerdctl,
     address: config.containerd.address,
@@ -133,6 +133,7 @@ function makeRuntime(config: Config): NerdctlRuntime {
     cniConfigDir: join(config.runDir, "cni"),
     instance: config.instance,
     clock: systemClock,
+    onShimEnded: (container, pid) => log.info({ container, pid }, "unused-shim-ended"),
   });
 }
 

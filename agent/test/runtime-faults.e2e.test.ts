@@ -2,9 +2,12 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
 import { startContainerd } from "../../hack/lib/containerd.ts";
 import { findProcesses } from "../../hack/lib/process-identity.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
+import { systemClock } from "../src/clock.ts";
 import { NerdctlRuntime } from "../src/runtime/nerdctl/nerdctl-runtime.ts";
 import type { RuntimeEvent } from "../src/runtime/runtime.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
@@ -147,6 +150,70 @@ test("containerd goes and comes back: UNAVAILABLE meanwhile, the same containers
   await startContainerd({ dir: join(it.host.dir, "c") });
   assert.deepEqual(await it.runtime.inspect(id, signal), before);
   await it.runtime.remove([id], signal);
+});
+
+test("a shim that a restart of containerd left without a container is ended, and no other", async (t) => {
+  const { signal } = t;
+  let aheadMs = 0;
+  const ended: string[] = [];
+  const it = await openNerdctl({
+    clock: { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs },
+    onShimEnded: (id) => ended.push(id),
+  });
+  t.after(() => it.close());
+  const kept = await it.runtime.run(it.spec(["sleep", "1000"]), signal);
+  // Another agent's, in the same namespace.
+  const other = new NerdctlRuntime({
+    ...it.options,
+    instance: "other",
+    stateDir: join(it.host.dir, "other"),
+  });
+  const foreign = await other.run(it.spec(["sleep", "1000"]), signal);
+  const shims = () =>
+    findProcesses((argv) => argv.includes(it.host.namespace) && argv.includes("-id")).map(({ pid }) => pid);
+  const before = new Set(shims());
+  assert.equal(before.size, 2);
+  const listAfter = async (ms: number) => {
+    aheadMs += ms;
+    return it.runtime.list(signal);
+  };
+  // Which moment of a start leaves a shim differs from host to host, so containerd goes away at several.
+  let containerd = it.host.containerd;
+  for (let waitMs = 300; ended.length === 0; waitMs += 50) {
+    assert.ok(waitMs < 2_000, "a restart of containerd left a shim");
+    const specs = Array.from({ length: 6 }, () => it.spec(["sleep", "1000"]));
+    const runs = Promise.allSettled(specs.map((spec) => it.runtime.run(spec, signal)));
+    await delay(waitMs);
+    process.kill(containerd.identity.pid, "SIGKILL");
+    await containerd.stopDaemon();
+    await runs;
+    containerd = await startContainerd({ dir: join(it.host.dir, "c") });
+    const made = (await listAfter(0)).filter(({ id }) => id !== kept.id);
+    await it.runtime.remove(
+      made.map(({ id }) => id),
+      signal,
+    );
+    await listAfter(60_000);
+    assert.deepEqual(ended, [], "a shim was ended when it was first seen unused");
+    await listAfter(120_000);
+  }
+  await waitFor(() => isDeepStrictEqual(new Set(shims()), before), {
+    what: "only the shims of running containers are left",
+    limitMs: 60_000,
+  });
+  const bundles = join(it.host.dir, "c/state/io.containerd.runtime.v2.task", it.host.namespace);
+  await waitFor(() => readdirSync(bundles).length === 2, {
+    what: "containerd has cleaned up after the shims",
+    limitMs: 60_000,
+    explain: () => readdirSync(bundles).join(),
+  });
+  for (const [runtime, { id }] of [
+    [it.runtime, kept],
+    [other, foreign],
+  ] as const)
+    assert.equal((await runtime.inspect(id, signal))?.state, "running");
+  await other.remove([foreign.id], signal);
+  await other.close();
 });
 
 test("nerdctl's own state may be lost, as on tmpfs at a reboot: containers are listed, stopped and removed all the same", async (t) => {

@@ -32,6 +32,7 @@ import { findOwnLayer } from "./own-layer.ts";
 import { INSPECT_FORMAT, LIST_FORMAT, parseInspect, parseList } from "./parse-container.ts";
 import { removeContainers } from "./remove-containers.ts";
 import { RunCall } from "./run-call.ts";
+import { ShimSweeper } from "./shim-sweeper.ts";
 
 export interface NerdctlRuntimeOptions {
   /** The nerdctl program, at least 2.0. Must stay where it is while containers live: their hooks call it. */
@@ -62,6 +63,8 @@ export interface NerdctlRuntimeOptions {
   readonly callTimeoutMs?: number;
   /** A pull with no progress for so long is given up. Default 2 min. */
   readonly pullStallMs?: number;
+  /** A shim that a restart of containerd left without a container was ended. */
+  readonly onShimEnded?: (containerId: string, pid: number) => void;
 }
 
 export const INSTANCE_LABEL = "forage.dev/instance";
@@ -83,6 +86,7 @@ export class NerdctlRuntime implements ContainerRuntime {
   readonly #homes: ContainerHomes;
   readonly #runs: RunCall;
   readonly #images: NerdctlImages;
+  readonly #shims: ShimSweeper;
   readonly #stops = new CallLimit(CONCURRENT_STOPS);
   readonly #execs = new CallLimit(CONCURRENT_EXECS);
   readonly #cgroups = new Map<string, ContainerCgroup>();
@@ -118,6 +122,13 @@ export class NerdctlRuntime implements ContainerRuntime {
       labels: { [INSTANCE_LABEL]: options.instance },
       programDir: options.programDir,
     });
+    this.#shims = new ShimSweeper({
+      clock: options.clock,
+      address: options.address,
+      namespace: options.namespace,
+      listContainers: (signal) => this.#listAllIds(signal),
+      onEnded: (containerId, pid) => options.onShimEnded?.(containerId, pid),
+    });
     this.#images = new NerdctlImages({
       cli: this.#cli,
       clock: options.clock,
@@ -146,6 +157,8 @@ export class NerdctlRuntime implements ContainerRuntime {
     const alive = new Set(containers.map((it) => it.id));
     for (const id of this.#cgroups.keys()) if (!alive.has(id)) this.#cgroups.delete(id);
     await this.#homes.sweep(alive, beforeMs, underWay);
+    // A shim that can't be looked at costs memory and nothing else; the next listing tries again.
+    await this.#shims.sweep(alive, this.#until(signal)).catch(() => undefined);
     return containers;
   }
 
@@ -270,6 +283,12 @@ export class NerdctlRuntime implements ContainerRuntime {
         if (left <= 1 || !(error instanceof RuntimeError) || error.code !== "NOT_FOUND") throw error;
       }
     }
+  }
+
+  /** Containers of the whole namespace, which other agents may share. */
+  async #listAllIds(signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const { stdout } = await this.#cli.call(["ps", "--all", "--quiet", "--no-trunc"], { signal });
+    return new Set(stdout.split("\n"));
   }
 
   async #cgroupOf(id: string): Promise<ContainerCgroup | undefined> {

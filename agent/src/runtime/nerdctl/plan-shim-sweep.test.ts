@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { planShimSweep, type Shim, UNUSED_SHIM_MS } from "./plan-shim-sweep.ts";
+
+const NONE = new Map<string, number>();
+
+test("ends a shim without a container once it has been unused long enough", () => {
+  const first = planShimSweep([aShim()], new Set(), NONE, 0);
+  assert.deepEqual(first.end, []);
+  const early = planShimSweep([aShim()], new Set(), first.unusedSince, UNUSED_SHIM_MS - 1);
+  assert.deepEqual(early.end, []);
+  const late = planShimSweep([aShim()], new Set(), early.unusedSince, UNUSED_SHIM_MS);
+  assert.deepEqual(late.end, [aShim()]);
+});
+
+test("keeps a shim whose container exists", () => {
+  const { unusedSince } = planShimSweep([aShim()], new Set(), NONE, 0);
+  const { end, unusedSince: after } = planShimSweep(
+    [aShim()],
+    new Set(["a"]),
+    unusedSince,
+    2 * UNUSED_SHIM_MS,
+  );
+  assert.deepEqual(end, []);
+  // The time counts from the beginning if the container disappears again.
+  assert.deepEqual(planShimSweep([aShim()], new Set(), after, 2 * UNUSED_SHIM_MS).end, []);
+});
+
+test("keeps a shim with a running program, also when containerd has lost the container", () => {
+  const running = aShim({ children: [aChild({ unstarted: true }), aChild({ unstarted: false })] });
+  const { unusedSince } = planShimSweep([running], new Set(), NONE, 0);
+  assert.deepEqual(planShimSweep([running], new Set(), unusedSince, 2 * UNUSED_SHIM_MS).end, []);
+});
+
+test("ends a shim whose container was created and never started", () => {
+  const created = aShim({ children: [aChild({ unstarted: true })] });
+  const { unusedSince } = planShimSweep([created], new Set(), NONE, 0);
+  assert.deepEqual(planShimSweep([created], new Set(), unusedSince, UNUSED_SHIM_MS).end, [created]);
+});
+
+test("a later process with the same pid begins its own time", () => {
+  const { unusedSince } = planShimSweep([aShim()], new Set(), NONE, 0);
+  const later = aShim({ startTicks: "9" });
+  assert.deepEqual(planShimSweep([later], new Set(), unusedSince, UNUSED_SHIM_MS).end, []);
+});
+
+function aShim(change: Partial<Shim> = {}): Shim {
+  return { pid: 10, startTicks: "5", containerId: "a", children: [], ...change };
+}
+
+function aChild({ unstarted }: { unstarted: boolean }) {
+  return { pid: 11, startTicks: "6", unstarted };
+}

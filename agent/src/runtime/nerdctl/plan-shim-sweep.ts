@@ -1,0 +1,55 @@
+/** A process that containerd started to hold one container of one namespace. */
+export interface Shim {
+  readonly pid: number;
+  /** Clock ticks after boot: tells it apart from a later process with the same pid. */
+  readonly startTicks: string;
+  readonly containerId: string;
+  readonly children: readonly ShimChild[];
+}
+
+export interface ShimChild {
+  readonly pid: number;
+  readonly startTicks: string;
+  /** `runc init` that was created and never started: no program of the container runs in it. */
+  readonly unstarted: boolean;
+}
+
+/** Monotonic time at which each unused shim was first seen, by `shimKey`. */
+export type UnusedSince = ReadonlyMap<string, number>;
+
+export interface ShimSweepPlan {
+  readonly end: readonly Shim[];
+  readonly unusedSince: UnusedSince;
+}
+
+/**
+ * The time for which a shim must stay unused before it is ended. A shim exits by itself within a second after its container was removed;
+ * a call to containerd that is still under way takes at most a minute.
+ */
+export const UNUSED_SHIM_MS = 90_000;
+
+/**
+ * Chooses the shims to end. A shim is unused while containerd has no container of its id and no program runs below it. `containerIds`
+ * holds all containers of the namespace, listed after the shims were read: containerd records a container before it starts the shim.
+ */
+export function planShimSweep(
+  shims: readonly Shim[],
+  containerIds: ReadonlySet<string>,
+  before: UnusedSince,
+  nowMs: number,
+): ShimSweepPlan {
+  const unusedSince = new Map<string, number>();
+  const end: Shim[] = [];
+  for (const shim of shims) {
+    if (containerIds.has(shim.containerId) || shim.children.some(({ unstarted }) => !unstarted)) continue;
+    const key = shimKey(shim);
+    const sinceMs = before.get(key) ?? nowMs;
+    unusedSince.set(key, sinceMs);
+    if (nowMs - sinceMs >= UNUSED_SHIM_MS) end.push(shim);
+  }
+  return { end, unusedSince };
+}
+
+function shimKey({ pid, startTicks }: Shim): string {
+  return `${pid}/${startTicks}`;
+}
