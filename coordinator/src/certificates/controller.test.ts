@@ -31,6 +31,7 @@ class ToldIssuer implements Issuer {
   }
 
   refusalOf(hostname: string): string | undefined {
+    if (hostname === "poison.org") throw new Error("poison");
     return hostname.startsWith("*") ? "no wildcards here" : undefined;
   }
 
@@ -99,6 +100,20 @@ async function start(): Promise<Given> {
   };
   return open("told");
 }
+
+test("a hostname that the issuer can't evaluate gets no certificate, and the others do", async () => {
+  const { controller, issuer, lines } = await start();
+  controller.want(new Set(["a.org", "poison.org", "z.org"]));
+  await issuer.answer("a.org");
+  await issuer.answer("z.org");
+  await kind(controller, "a.org", "issued");
+  await kind(controller, "z.org", "issued");
+  assert.equal(issuer.asked.includes("poison.org"), false);
+  const failed = lines.filter((line) => line.includes("object-failed"));
+  assert.equal(failed.length, 1, "reported once");
+  assert.match(failed[0] ?? "", /"loop":"certificates","kind":"certificate".*poison\.org/);
+  await controller.close();
+});
 
 async function kind(controller: CertificateController, hostname: string, wanted: string): Promise<void> {
   await until(`${hostname} is ${wanted}`, () => {

@@ -52,10 +52,13 @@ async function expiredKeys(
 ): Promise<string[]> {
   const { records } = await store.range(prefix);
   const expired = records.filter(({ key, value }) => {
-    return faults.attempt({ kind: "token", namespace: "", name: key.slice(prefix.length) }, () => {
-      const { expiresAtMs } = decodeJsonRecord<JoinTokenRecord | ApiTokenRecord>(key, value);
-      return expiresAtMs !== undefined && expiresAtMs < beforeMs;
-    });
+    return faults.attempt(
+      { kind: prefix.slice(0, -2), namespace: "", name: key.slice(prefix.length) },
+      () => {
+        const { expiresAtMs } = decodeJsonRecord<JoinTokenRecord | ApiTokenRecord>(key, value);
+        return expiresAtMs !== undefined && expiresAtMs < beforeMs;
+      },
+    );
   });
   return expired.slice(0, maxPerSweep).map(({ key }) => key);
 }

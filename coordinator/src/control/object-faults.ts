@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { EventRecorder } from "../events/event.ts";
+import type { PodEntry } from "../state/entries.ts";
 
 /** The object that a step is about. */
 export interface FaultSubject {
@@ -8,6 +9,10 @@ export interface FaultSubject {
   /** Empty for nodes. */
   readonly namespace: string;
   readonly name: string;
+}
+
+export function podSubject({ record }: PodEntry): FaultSubject {
+  return { kind: "pod", namespace: record.namespace, name: record.name };
 }
 
 export interface ObjectFaultsOptions {
@@ -75,6 +80,6 @@ function keyOf({ kind, namespace, name }: FaultSubject): string {
   return `${kind} ${namespace}/${name}`;
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

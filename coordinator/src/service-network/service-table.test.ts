@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ConnectResponse, type ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod, aServiceEntry } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
+import { poison } from "../../test/support/poison.ts";
 import { randomOf } from "../../test/support/random.ts";
 import { ServiceTable } from "./service-table.ts";
 
@@ -123,6 +124,23 @@ test("any way through the versions leads to the same as the whole", () => {
       assert.deepEqual(new Map([...reader.services].sort()), new Map([...whole].sort()), `step ${step}`);
     }
   }
+});
+
+test("a service that can't be read keeps what agents have of it, and the others are told", () => {
+  const { fed, told } = start({
+    nodes: [aNode({ name: "n1" })],
+    resources: ["a", "bad", "z"].map((name) => aServiceEntry({ name, spec: { target: name } })),
+    pods: ["a", "bad", "z"].map((name) => aPod({ name: `${name}-1`, workload: name, status: ready() })),
+  });
+  const first = told(undefined);
+  poison(fed.state.resource("resources/shop/service/bad")?.record, "resource");
+  fed.put({
+    pods: ["a", "bad", "z"].map((name) => aPod({ name: `${name}-2`, workload: name, status: ready() })),
+  });
+  const second = told(first.version);
+  assert.deepEqual([...second.services.keys()], ["shop/a", "shop/z"]);
+  assert.deepEqual(second.removals, []);
+  assert.deepEqual([...told(undefined).services.keys()].sort(), ["shop/a", "shop/bad", "shop/z"]);
 });
 
 function start(contents: ConstructorParameters<typeof HandFedState>[0], partBytes?: number) {

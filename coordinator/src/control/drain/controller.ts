@@ -1,7 +1,7 @@
 import type { DrainRecord, NodeRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../../events/event.ts";
-import { batches, type Piece } from "../../model/batches.ts";
+import type { Piece } from "../../model/batches.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
@@ -9,8 +9,10 @@ import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { rewriteNode } from "../eviction/standing.ts";
 import { Loop } from "../loop.ts";
+import { ObjectFaults, podSubject } from "../object-faults.ts";
 import type { Unplaced } from "../placement/unplaced.ts";
 import { rewritePod, stopPod } from "../pod-pieces.ts";
+import { writePieces } from "../write-pieces.ts";
 import { isUnderWay, lookAtDrain } from "./drain-look.ts";
 import type { DrainPlan, Left } from "./drain-plan.ts";
 
@@ -34,6 +36,7 @@ const longestWaitMs = 86_400_000;
  */
 export class DrainController {
   readonly #options: DrainControllerOptions;
+  readonly #faults: ObjectFaults;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
   /** By name: nodes whose drain is under way. */
@@ -43,6 +46,7 @@ export class DrainController {
 
   constructor(options: DrainControllerOptions) {
     this.#options = options;
+    this.#faults = new ObjectFaults({ loop: "drain", log: options.log, events: options.events });
     this.#loop = new Loop({
       name: "drain",
       reconcile: (node) => this.#reconcile(node),
@@ -90,13 +94,14 @@ export class DrainController {
     if (!isUnderWay(drain)) return this.#release(name);
     this.#draining.add(name);
     const plan = lookAtDrain(node, drain, this.#options);
+    for (const { pod, error } of plan.failed) this.#faults.report(podSubject(pod), error);
     const nowMs = clock.nowMs();
     const deadlineMs = toEpochMs(drain.deadline) ?? Number.POSITIVE_INFINITY;
     if (plan.waiting.length === 0) return this.#finish(node, drain, plan);
     if (deadlineMs <= nowMs) return this.#giveUp(node, drain, plan);
     await this.#write([
-      ...plan.mark.map((pod) => mark(pod, nowMs)),
-      ...plan.stop.map(({ pod, why }) => stopPod(pod, why, nowMs)),
+      ...this.#pieces(plan.mark, (pod) => mark(pod, nowMs)),
+      ...plan.stop.flatMap(({ pod, why }) => this.#pieces([pod], () => stopPod(pod, why, nowMs))),
     ]);
     const blockedInMs = this.#tellBlocked(name, plan.waiting, nowMs);
     const nextMs = Math.min(deadlineMs - nowMs, blockedInMs);
@@ -108,7 +113,12 @@ export class DrainController {
     const pods = this.#options.state
       .podsOnNode(name)
       .filter(({ record }) => record.drainCause === "drain" && record.stoppingSince === undefined);
-    return this.#write(pods.map(unmark));
+    return this.#write(this.#pieces(pods, unmark));
+  }
+
+  /** Leaves out pods whose change can't be encoded, so that they don't keep the node's other pods from leaving. */
+  #pieces(pods: readonly PodEntry[], pieceOf: (pod: PodEntry) => Piece): Piece[] {
+    return pods.flatMap((pod) => this.#faults.attempt(podSubject(pod), () => pieceOf(pod)) ?? []);
   }
 
   #finish(node: NodeEntry, drain: DrainRecord, { staying }: DrainPlan): Promise<undefined> {
@@ -155,15 +165,7 @@ export class DrainController {
   }
 
   async #write(pieces: readonly Piece[]): Promise<undefined> {
-    for (const part of batches(pieces)) {
-      const result = await this.#options.store.txn(
-        part.flatMap(({ compares }) => compares),
-        part.flatMap(({ ops }) => ops),
-      );
-      // Where something changed meanwhile, that change has woken the loop again.
-      await this.#options.state.reached(result.revision);
-    }
-    return undefined;
+    await writePieces(pieces, this.#options);
   }
 }
 

@@ -2,6 +2,7 @@ import type { DrainRecord } from "@forage/proto/forage/store/v1/store";
 import { tieOf } from "../../model/tied-pod.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
+import { messageOf } from "../object-faults.ts";
 import { budgetOf } from "./budget.ts";
 import { isDraining } from "./retire.ts";
 
@@ -31,17 +32,31 @@ export interface DrainPlan {
   readonly waiting: readonly Left[];
   /** They can run nowhere else, and so don't hold up the drain. */
   readonly staying: readonly Left[];
+  /** Pods whose evaluation threw an error. They are also among `waiting`: the drain is not finished without them. */
+  readonly failed: readonly { readonly pod: PodEntry; readonly error: unknown }[];
 }
 
 type Verdict = { readonly to: "mark" | "stop" | "wait" | "stay"; readonly why: string };
 
 /** Pure: what becomes of each pod of a node that is drained. */
 export function planDrain(input: DrainInput): DrainPlan {
-  const plan = { mark: [] as PodEntry[], stop: [] as Left[], waiting: [] as Left[], staying: [] as Left[] };
+  const plan = {
+    mark: [] as PodEntry[],
+    stop: [] as Left[],
+    waiting: [] as Left[],
+    staying: [] as Left[],
+    failed: [] as { pod: PodEntry; error: unknown }[],
+  };
   const marked = new Map<string, number>();
   for (const pod of input.pods) {
     const more = marked.get(pod.workloadKey) ?? 0;
-    const verdict = verdictOn(pod, input, more);
+    let verdict: Verdict | undefined;
+    try {
+      verdict = verdictOn(pod, input, more);
+    } catch (error) {
+      plan.failed.push({ pod, error });
+      verdict = { to: "wait", why: `the coordinator can't handle it: ${messageOf(error)}` };
+    }
     if (verdict === undefined) continue;
     const { to, why } = verdict;
     if (to === "mark") marked.set(pod.workloadKey, more + 1);

@@ -1,13 +1,16 @@
+import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../../events/event.ts";
-import { batches, type Piece } from "../../model/batches.ts";
+import type { Piece } from "../../model/batches.ts";
 import { unreachableTaint } from "../../model/node-taints.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
+import { ObjectFaults, podSubject } from "../object-faults.ts";
 import { stopPod } from "../pod-pieces.ts";
+import { writePieces } from "../write-pieces.ts";
 import { disruptionOf, EvictionPace, type FleetHealth } from "./disruption.ts";
 import type { DefaultTolerations, Eviction } from "./eviction-of.ts";
 import { MassLoss } from "./mass-loss.ts";
@@ -29,6 +32,12 @@ export interface EvictionControllerOptions {
   readonly checkHoldUp?: (() => void) | undefined;
 }
 
+interface Due {
+  readonly pod: PodEntry;
+  readonly eviction: Eviction;
+  readonly stop: Piece;
+}
+
 /** Evaluates again once a day at least, however far away the next eviction is. */
 const longestWaitMs = 86_400_000;
 
@@ -38,6 +47,7 @@ const longestWaitMs = 86_400_000;
  */
 export class EvictionController {
   readonly #options: EvictionControllerOptions;
+  readonly #faults: ObjectFaults;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
   readonly #pace = new EvictionPace();
@@ -51,6 +61,7 @@ export class EvictionController {
 
   constructor(options: EvictionControllerOptions) {
     this.#options = options;
+    this.#faults = new ObjectFaults({ loop: "eviction", log: options.log, events: options.events });
     this.#massLoss = options.massLoss ?? new MassLoss({ recoveryMs: 0 });
     this.#ages = new TaintAges(options.clock);
     this.#loop = new Loop({
@@ -73,7 +84,16 @@ export class EvictionController {
       if (change.kind === "node") this.#wakeForNode(change.before, change.after);
       if (change.kind !== "pod" || change.after === undefined) continue;
       const node = this.#options.state.node(change.after.record.node);
-      if (node !== undefined && noExecuteTaints(node).length > 0) this.#loop.wake(node.name);
+      if (node !== undefined && this.#hasNoExecuteTaint(node)) this.#loop.wake(node.name);
+    }
+  }
+
+  /** Of a node whose taints can't be evaluated: true, so that its own run of the loop reports the error. */
+  #hasNoExecuteTaint(node: NodeEntry): boolean {
+    try {
+      return noExecuteTaints(node).length > 0;
+    } catch {
+      return true;
     }
   }
 
@@ -100,22 +120,34 @@ export class EvictionController {
       key: unreachableTaint,
       atMostMs: clock.monotonicMs() - (this.#massLoss.overMs ?? Number.NEGATIVE_INFINITY),
     });
-    const due: { readonly pod: PodEntry; readonly eviction: Eviction }[] = [];
-    let nextMs = Number.POSITIVE_INFINITY;
-    for (const pod of state.podsOnNode(name)) {
-      const eviction = pendingEviction(pod, node, taints, nowMs, this.#options.tolerations);
-      if (eviction === undefined) continue;
-      if (eviction.atMs <= nowMs) due.push({ pod, eviction });
-      else nextMs = Math.min(nextMs, eviction.atMs);
-    }
+    const { due, nextMs } = this.#look(node, taints, nowMs);
     const lost = due.some(({ eviction }) => eviction.taint.key === unreachableTaint);
     const waitMs = lost ? this.#admit(name) : 0;
     const now = due.filter(({ eviction }) => waitMs === 0 || eviction.taint.key !== unreachableTaint);
     for (const { pod, eviction } of now)
       log.info({ pod: pod.record.name, node: name, taint: eviction.taint.key }, "pod evicted");
-    await this.#write(now.map(({ pod, eviction }) => stopPod(pod, wordsOf(eviction), nowMs)));
+    await this.#write(now.map(({ stop }) => stop));
     const againMs = Math.min(nextMs - nowMs, waitMs === 0 ? Number.POSITIVE_INFINITY : waitMs);
     return againMs === Number.POSITIVE_INFINITY ? undefined : Math.min(longestWaitMs, Math.max(0, againMs));
+  }
+
+  /** The pods that have to leave now, and when the next one has to. A pod that can't be handled is left out and reported. */
+  #look(
+    node: NodeEntry,
+    taints: readonly NodeTaint[],
+    nowMs: number,
+  ): { readonly due: readonly Due[]; readonly nextMs: number } {
+    const due: Due[] = [];
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const pod of this.#options.state.podsOnNode(node.name)) {
+      this.#faults.attempt(podSubject(pod), () => {
+        const eviction = pendingEviction(pod, node, taints, nowMs, this.#options.tolerations);
+        if (eviction === undefined) return;
+        if (eviction.atMs <= nowMs) due.push({ pod, eviction, stop: stopPod(pod, wordsOf(eviction), nowMs) });
+        else nextMs = Math.min(nextMs, eviction.atMs);
+      });
+    }
+    return { due, nextMs };
   }
 
   /** Milliseconds until the pods of the lost node may be replaced. */
@@ -152,15 +184,7 @@ export class EvictionController {
   }
 
   async #write(pieces: readonly Piece[]): Promise<undefined> {
-    for (const part of batches(pieces)) {
-      const result = await this.#options.store.txn(
-        part.flatMap(({ compares }) => compares),
-        part.flatMap(({ ops }) => ops),
-      );
-      // Where something changed meanwhile, that change has woken the loop again.
-      await this.#options.state.reached(result.revision);
-    }
-    return undefined;
+    await writePieces(pieces, this.#options);
   }
 }
 

@@ -31,7 +31,10 @@ export function pendingEviction(
   return evictionOf(early ? { ...pod.record, boundAt: undefined } : pod.record, counted, tolerations);
 }
 
-/** Whether the node has pods that leave it as long as it is lost. */
+/**
+ * Whether the node has pods that leave it as long as it is lost. A pod that can't be evaluated doesn't leave: the eviction loop reports
+ * the error.
+ */
 export function hasPodsToReplace(
   state: State,
   name: string,
@@ -40,8 +43,16 @@ export function hasPodsToReplace(
 ): boolean {
   const node = state.node(name);
   if (node === undefined) return false;
-  const taints = noExecuteTaints(node);
+  const taints = orElse<readonly NodeTaint[]>([], () => noExecuteTaints(node));
   return state
     .podsOnNode(name)
-    .some((pod) => pendingEviction(pod, node, taints, nowMs, tolerations) !== undefined);
+    .some((pod) => orElse(undefined, () => pendingEviction(pod, node, taints, nowMs, tolerations)));
+}
+
+function orElse<T>(fallback: T, evaluate: () => T): T {
+  try {
+    return evaluate();
+  } catch {
+    return fallback;
+  }
 }

@@ -1,0 +1,41 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { until } from "../../test/support/until.ts";
+import { encodeJsonRecord } from "../model/codec.ts";
+import { createMemoryStore } from "../store/index.ts";
+import { sweepExpiredTokens } from "./expired-tokens.ts";
+
+test("a token that can't be read is reported once, and the other expired tokens are removed", {
+  timeout: 20_000,
+}, async (t) => {
+  const clock = new ManualClock();
+  const store = createMemoryStore({ clock });
+  const put = (key: string, value: Uint8Array) => store.txn([], [{ kind: "put", key, value }]);
+  const expired = encodeJsonRecord({ expiresAtMs: 1 });
+  for (const prefix of ["join-tokens/", "api-tokens/"]) {
+    await put(`${prefix}a`, expired);
+    await put(`${prefix}garbage`, Uint8Array.of(1, 0x7b));
+    await put(`${prefix}null`, encodeJsonRecord(null));
+    await put(`${prefix}newer`, Uint8Array.of(2));
+    await put(`${prefix}z`, expired);
+  }
+  await put("api-tokens/endless", encodeJsonRecord({}));
+  const lines: string[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(line) });
+  const stop = sweepExpiredTokens({ store, clock, log });
+  t.after(async () => {
+    stop();
+    await store.close();
+  });
+  clock.advance(8 * 24 * 3_600_000);
+  const keys = async () =>
+    (await store.range("")).records.map(({ key }) => key).filter((key) => !key.startsWith("api-token-uses/"));
+  const unread = ["garbage", "newer", "null"];
+  const left = ["endless", ...unread].map((name) => `api-tokens/${name}`);
+  left.push(...unread.map((name) => `join-tokens/${name}`));
+  await until("the expired ones are removed", async () => (await keys()).length === left.length);
+  assert.deepEqual(await keys(), left.sort());
+  assert.equal(lines.filter((line) => line.includes("object-failed")).length, 6, "once for each");
+});
