@@ -149,6 +149,18 @@ test("the oldest go when there are too many", async (t) => {
   assert.equal((await restart()).removedThrough, events.removedThrough, "known after a restart");
 });
 
+test("removing the oldest events starts after those that are gone", async (t) => {
+  const { events, flush, store } = await start(t, { maxCount: 100, maxBytes: 1e9 });
+  const reads = t.mock.method(store, "range");
+  for (let i = 1; i <= 250; i++) {
+    events.record(anEvent({ name: `p${i}` }));
+    if (i % 50 === 0) await flush();
+  }
+  const starts = reads.mock.calls.map(({ arguments: [, options] }) => options?.after);
+  assert.equal(new Set(starts).size, starts.length, `reads from ${starts.join(", ")}`);
+  assert.ok(starts.length > 2, "events are removed more than once");
+});
+
 test("the oldest go when they take too much room", async (t) => {
   const { events, flush } = await start(t, { maxCount: 1_000, maxBytes: 50_000 });
   for (let i = 0; i < 60; i++) events.record(anEvent({ name: `p${i}`, message: "x".repeat(1_900) }));

@@ -1,6 +1,6 @@
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../model/codec.ts";
-import { prefixes } from "../model/keys.ts";
+import { eventKey, prefixes } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import type { EventLimits } from "./limits.ts";
 
@@ -18,6 +18,8 @@ export class Retention {
   #count = 0;
   #bytes = 0;
   #removedThrough = 0;
+  /** No event has a key up to this one. Reading starts after it: the store keeps the keys of deleted events for a while. */
+  #emptyThrough = prefixes.events;
 
   constructor(store: Store, limits: EventLimits) {
     this.#store = store;
@@ -53,6 +55,7 @@ export class Retention {
       after = page.records.at(-1)?.key;
       more = page.more;
     }
+    if (oldest !== undefined) this.#emptyThrough = eventKey(oldest - 1);
     // Which numbers are missing because they were old isn't written down; a log that is nearly full has removed some.
     const { maxCount, maxBytes } = this.#limits;
     if (this.#isOver(maxCount * (1 - 2 * slack), maxBytes * (1 - 2 * slack)))
@@ -70,7 +73,10 @@ export class Retention {
     const { maxCount, maxBytes } = this.#limits;
     if (this.#count <= maxCount && this.#bytes <= maxBytes) return this.#removedThrough;
     while (this.#isOver(maxCount * (1 - slack), maxBytes * (1 - slack))) {
-      const { records } = await this.#store.range(prefixes.events, { limit: maxRemovedAtOnce });
+      const { records } = await this.#store.range(prefixes.events, {
+        limit: maxRemovedAtOnce,
+        after: this.#emptyThrough,
+      });
       const going: StoredRecord[] = [];
       let bytes = 0;
       for (const record of records) {
@@ -84,6 +90,7 @@ export class Retention {
         [],
         going.map(({ key }) => ({ kind: "delete", key })),
       );
+      this.#emptyThrough = last.key;
       this.#bytes -= bytes;
       this.#count -= going.length;
       this.#removedThrough = Number(decodeRecord(EventRecord, last.key, last.value).sequence);

@@ -4,7 +4,6 @@ import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { batches, type Piece } from "../model/batches.ts";
 import { encodeRecord } from "../model/codec.ts";
-import { hashMessage } from "../model/hash.ts";
 import { statusKey } from "../model/keys.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { PodEntry } from "../state/entries.ts";
@@ -51,7 +50,7 @@ export function changesOf(
           { kind: "delete", key },
         ],
       });
-    } else if (pod.status === undefined || hashStatus(pod.status) !== hashStatus(status)) {
+    } else if (pod.status === undefined || !isSameStatus(pod.status, status)) {
       const readySince = status.ready ? toTimestamp(readySinceMs(pod) ?? nowMs) : undefined;
       const record: PodStatusRecord = { node, status, observedAt: toTimestamp(nowMs), readySince };
       changes.push({
@@ -134,6 +133,7 @@ async function write(
   log.warn("pods kept changing while their statuses were recorded; the next report brings them again");
 }
 
-function hashStatus(status: PodStatus): string {
-  return hashMessage(PodStatus, status);
+/** A status holds no maps, so equal statuses have equal encodings. */
+function isSameStatus(a: PodStatus, b: PodStatus): boolean {
+  return Buffer.compare(PodStatus.encode(a).finish(), PodStatus.encode(b).finish()) === 0;
 }
