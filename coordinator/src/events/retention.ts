@@ -19,7 +19,7 @@ export class Retention {
   #bytes = 0;
   #removedThrough = 0;
   /** No event has a key up to this one. Reading starts after it: the store keeps the keys of deleted events for a while. */
-  #emptyThrough = prefixes.events;
+  #emptyThrough: string = prefixes.events;
 
   constructor(store: Store, limits: EventLimits) {
     this.#store = store;

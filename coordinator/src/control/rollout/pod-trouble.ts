@@ -51,10 +51,11 @@ const failedPhase = 4;
 
 /** Whether one of the pods can't have its image for now, which says nothing about the version. */
 export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
-  const containers = pods.flatMap(({ status }) => status?.containers ?? []);
-  return containers.some(({ state }) => {
-    return state?.$case === "waiting" && state.value.reason === "ImagePullBackOff";
-  });
+  return pods.some(({ status }) =>
+    status?.containers.some(
+      ({ state }) => state?.$case === "waiting" && state.value.reason === "ImagePullBackOff",
+    ),
+  );
 }
 
 /** What the pods that aren't ready wait for, most important first; empty when there is nothing to say. */

@@ -42,9 +42,14 @@ export function reached(
   input: AvailabilityInput & { readonly limits: ProgressLimits },
 ): number {
   const stableMs = stableMsOf(workload, input);
-  const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
-  const available = current.filter((pod) => isAvailable(pod, stableMs, input)).length;
+  let current = 0;
+  let available = 0;
+  for (const pod of pods) {
+    if (!workload.currentHashes.has(pod.record.templateHash)) continue;
+    current++;
+    if (isAvailable(pod, stableMs, input)) available++;
+  }
   if (workload.strategy?.type !== "Recreate" || available > 0) return available;
   // Subtracted from 0, it would be -0 for none.
-  return current.length - pods.length;
+  return current - pods.length;
 }

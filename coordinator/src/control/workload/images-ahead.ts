@@ -28,7 +28,8 @@ export interface AheadLook {
  */
 export function imagesAhead(look: AheadLook, input: WorkloadInput): ReadonlyMap<string, ImagesOnNode> {
   const ahead = new Map<string, ImagesOnNode>();
-  for (const node of nodesAhead(look, input, look.staying))
+  const { staying, stopping } = look;
+  for (const node of nodesAhead(look, input, { giving: staying, running: [staying, stopping] }))
     ahead.set(node, input.imagesOn(look.workload, node));
   return ahead;
 }
@@ -45,10 +46,8 @@ export function prefetchWish(input: WorkloadInput): PrefetchWish | undefined {
     return undefined;
   const { workload } = resource;
   if (pods.every((pod) => workload.currentHashes.has(pod.record.templateHash))) return undefined;
-  const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
-  const stopping = pods.filter((pod) => pod.record.stoppingSince !== undefined);
   const { hold } = standingOf(input, resource, resource.wanted);
-  const nodes = nodesAhead({ workload, staying, stopping, hold }, input, pods);
+  const nodes = nodesAhead({ workload, hold }, input, { giving: pods, running: [pods] });
   return nodes.size === 0 ? undefined : { workload, nodes: [...nodes].sort() };
 }
 
@@ -83,47 +82,70 @@ function textOf(entry: readonly [string, ImagesOnNode] | undefined): string {
 }
 
 function nodesAhead(
-  { workload, staying, stopping, hold }: AheadLook,
+  { workload, hold }: Pick<AheadLook, "workload" | "hold">,
   input: WorkloadInput,
-  pods: readonly PodEntry[],
+  /** Pods of which older ones may give way, and pods that show which images their nodes have. */
+  {
+    giving,
+    running,
+  }: {
+    readonly giving: readonly PodEntry[];
+    readonly running: readonly (readonly PodEntry[])[];
+  },
 ): Set<string> {
   const limits = updateLimits(workload.strategy, workload.replicas);
   // With nobody missing at any time, a new pod serves before an old one goes.
   if (hold.type === "paused" || (limits.type === "RollingUpdate" && limits.unavailable === 0))
     return new Set();
+  const old = giving.filter((pod) => !workload.currentHashes.has(pod.record.templateHash));
+  if (old.length === 0) return new Set();
+  const ran = nodesThatRan(workload, running);
   const rulesOf = cachedRules();
   const rules = rulesOf(workload.template.podConfig);
   const nodes = new Set<string>();
-  for (const pod of pods) {
-    const { record } = pod;
-    if (record.node === "" || nodes.has(record.node) || workload.currentHashes.has(record.templateHash))
-      continue;
-    const isGoing = record.stoppingSince !== undefined;
+  for (const pod of old) {
+    const { node, stoppingSince, template } = pod.record;
+    if (node === "" || ran.has(node) || nodes.has(node)) continue;
     // One that is stopping served until a moment ago.
-    const served = isGoing ? input.nodeReady(record.node) : isReady(pod, input.nodeReady);
-    if (served && rulesOf(record.template?.podConfig) === rules) nodes.add(record.node);
+    const served = stoppingSince === undefined ? isReady(pod, input.nodeReady) : input.nodeReady(node);
+    if (served && rulesOf(template?.podConfig) === rules) nodes.add(node);
   }
-  for (const node of nodesThatRan(workload, [staying, stopping])) nodes.delete(node);
   return nodes;
 }
 
-/** Nodes on which pods run that have the same images, which the registry isn't asked for again. */
-function nodesThatRan(workload: Workload, groups: readonly (readonly PodEntry[])[]): string[] {
+/**
+ * Returns the nodes on which running pods show that every image of the workload is there, and isn't asked for again. Pods of a revision
+ * share one template, so the images that it has in common with the workload are found once.
+ */
+function nodesThatRan(
+  workload: Workload,
+  groups: readonly (readonly PodEntry[])[],
+): Pick<ReadonlySet<string>, "has"> {
+  const ran = new Set<string>();
   const uses = imagesOf(workload.template);
-  if (uses.some(isAskedForAlways)) return [];
-  const imagesByTemplate = new Map<PodTemplate, readonly string[]>();
-  const imagesByNode = new Map<string, Set<string>>();
-  for (const { record, status } of groups.flat()) {
-    const { node, template } = record;
-    if (status?.phase !== runningPhase || template === undefined) continue;
-    const images = imagesByTemplate.get(template) ?? imagesOf(template).map(({ image }) => image);
-    imagesByTemplate.set(template, images);
-    const known = imagesByNode.get(node) ?? new Set();
-    for (const image of images) known.add(image);
-    imagesByNode.set(node, known);
-  }
-  const nodes = [...imagesByNode].filter(([, images]) => uses.every(({ image }) => images.has(image)));
-  return nodes.map(([node]) => node);
+  if (uses.some(isAskedForAlways)) return ran;
+  const wanted = new Set(uses.map(({ image }) => image));
+  const commonByTemplate = new Map<PodTemplate, readonly string[]>();
+  const found = new Map<string, Set<string>>();
+  for (const pods of groups)
+    for (const { record, status } of pods) {
+      const { node, template } = record;
+      if (status?.phase !== runningPhase || template === undefined) continue;
+      const common = commonByTemplate.get(template) ?? imagesInCommon(template, wanted);
+      commonByTemplate.set(template, common);
+      if (common.length === wanted.size) ran.add(node);
+      else if (common.length > 0) {
+        const known = found.get(node) ?? new Set();
+        for (const image of common) known.add(image);
+        found.set(node, known);
+        if (known.size === wanted.size) ran.add(node);
+      }
+    }
+  return ran;
+}
+
+function imagesInCommon(template: PodTemplate, wanted: ReadonlySet<string>): readonly string[] {
+  return [...new Set(imagesOf(template).map(({ image }) => image))].filter((image) => wanted.has(image));
 }
 
 /** POD_PHASE_RUNNING. */

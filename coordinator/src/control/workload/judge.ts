@@ -24,6 +24,8 @@ export interface Look {
   /** Pods that are neither stopping nor about to. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
+  /** Those of `staying` that are of the workload's revision. Computed when it is first asked for. */
+  readonly current: () => readonly PodEntry[];
   /** Computed when it is first asked for: with many pods it takes the most time of all. */
   readonly ahead: () => ImagesAhead;
 }
@@ -66,7 +68,7 @@ export function verdictTimesMs(look: Look, input: WorkloadInput): number[] {
   const { attempt, hold } = look.standing;
   if (attempt.state !== AttemptState.PROGRESSING && attempt.state !== AttemptState.ROLLING_BACK) return [];
   if (hold.type === "paused") return [];
-  const times = currentOf(look).flatMap(({ record }) => {
+  const times = look.current().flatMap(({ record }) => {
     const waiting = waitingOf(record.uid, look, input);
     return waiting === undefined ? [] : [waiting.sinceMs + input.limits.placementMs];
   });
@@ -81,26 +83,19 @@ export function verdictTimesMs(look: Look, input: WorkloadInput): number[] {
 }
 
 /** Whether a canary has all its pods and waits for someone. */
-export function waitsForPromotion({ standing, ...look }: Look, input: WorkloadInput): boolean {
-  const { attempt, hold } = standing;
-  return (
-    hold.type === "canary" &&
-    Math.max(attempt.progress, availableOf({ standing, ...look }, input)) >= hold.pods
-  );
+export function waitsForPromotion(look: Look, input: WorkloadInput): boolean {
+  const { attempt, hold } = look.standing;
+  return hold.type === "canary" && Math.max(attempt.progress, availableOf(look, input)) >= hold.pods;
 }
 
 export function counts(look: Look, input: WorkloadInput): string {
-  const ready = currentOf(look).filter((pod) => isReady(pod, input.nodeReady)).length;
+  const ready = look.current().filter((pod) => isReady(pod, input.nodeReady)).length;
   return `${ready}/${look.workload.replicas} ready`;
-}
-
-function currentOf({ workload, staying }: Look): PodEntry[] {
-  return staying.filter((pod) => workload.currentHashes.has(pod.record.templateHash));
 }
 
 function availableOf(look: Look, input: WorkloadInput): number {
   const stableMs = stableMsOf(look.workload, input);
-  return currentOf(look).filter((pod) => isAvailable(pod, stableMs, input)).length;
+  return look.current().filter((pod) => isAvailable(pod, stableMs, input)).length;
 }
 
 function isDone(look: Look, input: WorkloadInput): boolean {
@@ -109,7 +104,7 @@ function isDone(look: Look, input: WorkloadInput): boolean {
 }
 
 function troubleOf(look: Look, input: WorkloadInput): Failure | undefined {
-  const failure = failureOf(currentOf(look), troubleInput(look, input)) ?? imageFailure(look);
+  const failure = failureOf(look.current(), troubleInput(look, input)) ?? imageFailure(look);
   if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
   // What stops will make room.
   return look.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
@@ -148,13 +143,13 @@ function progress(look: Look, input: WorkloadInput): Verdict | undefined {
 
 function isLate(look: Look, input: WorkloadInput): boolean {
   if (waitsForPromotion(look, input)) return false;
-  const forRegistry = waitsForRegistry(currentOf(look)) || waitsForImages(look.ahead());
+  const forRegistry = waitsForRegistry(look.current()) || waitsForImages(look.ahead());
   const patience = forRegistry ? registryPatience : 1;
   return input.nowMs - progressedMs(look.standing.attempt, input) >= deadlineMsOf(look, input) * patience;
 }
 
 function lateness(look: Look, input: WorkloadInput): Failure {
-  const rest = [whatItWaitsFor(currentOf(look), troubleInput(look, input)), describeAhead(look.ahead())];
+  const rest = [whatItWaitsFor(look.current(), troubleInput(look, input)), describeAhead(look.ahead())];
   const deadline = `no progress for ${Math.round(deadlineMsOf(look, input) / 1000)} s, the progress deadline`;
   return {
     reason: RolloutReason.DEADLINE,

@@ -3,6 +3,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import { failureOf } from "../rollout/pod-trouble.ts";
 import { standingOf } from "./attempt.ts";
 import { availableAtMs, stableMsOf } from "./availability.ts";
+import { currentPods } from "./current-pods.ts";
 import type { Hold } from "./hold.ts";
 import { imagesAhead } from "./images-ahead.ts";
 import { judge, verdictTimesMs } from "./judge.ts";
@@ -14,19 +15,19 @@ import type { WorkloadStep } from "./workload-step.ts";
 /** Pure: what takes the pods nearer to what the resource wants, without ever having too few or too many. */
 export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   const steps: WorkloadStep[] = [];
-  const gone = new Set<PodEntry>();
+  const active: PodEntry[] = [];
+  const stopping: PodEntry[] = [];
   for (const pod of input.pods) {
     const why = nothingLeft(pod, input);
-    if (why === undefined) continue;
-    gone.add(pod);
-    steps.push({ type: "forget-pod", pod, why });
+    if (why !== undefined) steps.push({ type: "forget-pod", pod, why });
+    else if (pod.record.stoppingSince === undefined) active.push(pod);
+    else stopping.push(pod);
   }
-  const left = input.pods.filter((pod) => !gone.has(pod));
-  const active = left.filter((pod) => pod.record.stoppingSince === undefined);
   const { resource } = input;
   if (resource === undefined || resource.record.deleting) {
     for (const pod of active) steps.push({ type: "stop-pod", pod, why: "its workload was deleted" });
-    if (resource !== undefined && left.length === 0) steps.push({ type: "forget-resource" });
+    if (resource !== undefined && active.length + stopping.length === 0)
+      steps.push({ type: "forget-resource" });
     return steps;
   }
   const { workload, wanted } = resource;
@@ -41,36 +42,45 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
     else if (pod.record.drainingSince === undefined) staying.push(pod);
   }
   if (workload === undefined || standing === undefined) return steps;
-  const stopping = left.filter((pod) => pod.record.stoppingSince !== undefined);
   const hold: Hold = input.held ? { type: "held" } : standing.hold;
   const ahead = once(() => imagesAhead({ workload, staying, stopping, hold }, input));
-  const look = { standing, workload, staying, stopping, ahead };
+  const current = once(() => currentPods(workload, staying));
+  const look = { standing, workload, staying, stopping, current, ahead };
   const verdict = start === undefined && !input.held ? judge(look, input) : undefined;
   if (verdict !== undefined) steps.unshift(verdict);
   // Where another revision comes into force, what is to be done for it is seen at the next look.
   if (verdict !== undefined && verdict.attempt.rolledBackTo !== standing.attempt.rolledBackTo) return steps;
   const { before } = standing;
   const stableMs = stableMsOf(workload, input);
-  return [...steps, ...rollForward({ workload, before, staying, stopping, hold, stableMs, ahead }, input)];
+  const roll = { workload, before, staying, stopping, current, hold, stableMs, ahead };
+  return [...steps, ...rollForward(roll, input)];
 }
 
 /** After how long time alone may change what is to be done; undefined: never. */
 export function nextLookMs(input: WorkloadInput): number | undefined {
-  const { resource, nowMs } = input;
-  const times: (number | undefined)[] = input.pods.map(replaceAtMs);
+  const { resource, nowMs, pods } = input;
+  // What has passed was seen by this look. Timers are not exact: a look that comes a little early must not spin.
+  let nextMs = Number.POSITIVE_INFINITY;
+  const note = (ms: number | undefined): void => {
+    if (ms !== undefined && ms > nowMs && ms < nextMs) nextMs = ms;
+  };
+  for (const pod of pods) note(replaceAtMs(pod));
   if (resource?.workload !== undefined && resource.wanted !== undefined && !resource.record.deleting) {
     const { workload } = resource;
-    const staying = input.pods.filter((pod) => pod.record.stoppingSince === undefined);
     const stableMs = stableMsOf(workload, input);
-    const serving = staying.filter((pod) => isReady(pod, input.nodeReady));
-    times.push(...serving.map((pod) => availableAtMs(pod, stableMs, nowMs)));
+    const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
+    for (const pod of staying) {
+      if (pod.status?.ready !== true) continue;
+      const availableMs = availableAtMs(pod, stableMs, nowMs);
+      if (availableMs > nowMs && isReady(pod, input.nodeReady)) note(availableMs);
+    }
     const standing = standingOf(input, resource, resource.wanted);
     const ahead = () => new Map();
-    times.push(...verdictTimesMs({ standing, workload, staying, stopping: [], ahead }, input));
+    const current = (): readonly PodEntry[] => currentPods(workload, staying);
+    for (const ms of verdictTimesMs({ standing, workload, staying, stopping: [], current, ahead }, input))
+      note(ms);
   }
-  // What has passed was seen by this look. Timers are not exact: a look that comes a little early must not spin.
-  const ahead = times.filter((ms) => ms !== undefined).filter((ms) => ms > nowMs);
-  return ahead.length === 0 ? undefined : Math.max(minLookMs, Math.min(...ahead) - nowMs);
+  return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.max(minLookMs, nextMs - nowMs);
 }
 
 const minLookMs = 10;

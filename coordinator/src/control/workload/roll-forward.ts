@@ -17,6 +17,8 @@ export interface Roll {
   /** Pods that are neither stopping nor about to. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
+  /** Those of `staying` that are of the workload's revision. */
+  readonly current: () => readonly PodEntry[];
   readonly hold: Hold;
   readonly stableMs: number;
   /** The images of the present revision on nodes whose pods give way. */
@@ -36,7 +38,7 @@ export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
   const { workload } = roll;
   const isCurrent = (pod: PodEntry): boolean => workload.currentHashes.has(pod.record.templateHash);
   const sides: Sides = {
-    current: roll.staying.filter(isCurrent),
+    current: roll.current(),
     old: roll.staying.filter((pod) => !isCurrent(pod)),
     leaving: roll.stopping.filter((pod) => !isCurrent(pod) && input.nodeReady(pod.record.node)),
   };
@@ -146,26 +148,34 @@ function retireOld(
   input: WorkloadInput,
 ): WorkloadStep[] {
   const { workload, before, stableMs } = roll;
-  const isIdle = (pod: PodEntry): boolean => pod.status?.ready !== true;
-  const isBusy = (pod: PodEntry): boolean => isReady(pod, input.nodeReady);
-  const idle = old.filter(isIdle);
-  const busy = old.filter(isBusy);
-  const away = old.filter((pod) => !isIdle(pod) && !isBusy(pod));
+  if (old.length === 0) return [];
+  const [idle, busy, away]: [PodEntry[], PodEntry[], PodEntry[]] = [[], [], []];
+  for (const pod of old) {
+    if (pod.status?.ready !== true) idle.push(pod);
+    else if (isReady(pod, input.nodeReady)) busy.push(pod);
+    else away.push(pod);
+  }
   const available = current.filter((pod) => isAvailable(pod, stableMs, input)).length + busy.length;
   const spare = available - (workload.replicas - unavailable);
   const most = Math.max(0, Math.min(busy.length, spare));
   const { pods, count } = mayGo(busy, most, available - workload.replicas, roll.ahead());
+  const going = [...idle, ...(spare >= 0 ? away : []), ...servingVictims(pods, count, before, input)];
+  return going.slice(0, Math.max(0, old.length - oldTarget)).map((pod) => stop(pod, "an older revision"));
+}
+
+/** Pods in between the good revision and the present one go first. */
+function servingVictims(
+  pods: readonly PodEntry[],
+  count: number,
+  before: Workload | undefined,
+  input: WorkloadInput,
+): PodEntry[] {
+  if (count === 0) return [];
   const isBase = (pod: PodEntry): boolean => before?.currentHashes.has(pod.record.templateHash) ?? false;
   const between = pods.filter((pod) => !isBase(pod));
   const base = pods.filter(isBase);
   const first = input.pickVictims(between, Math.min(count, between.length));
-  const going = [
-    ...idle,
-    ...(spare >= 0 ? away : []),
-    ...first,
-    ...input.pickVictims(base, count - first.length),
-  ];
-  return going.slice(0, Math.max(0, old.length - oldTarget)).map((pod) => stop(pod, "an older revision"));
+  return [...first, ...input.pickVictims(base, count - first.length)];
 }
 
 /** How many of the serving pods, and of which. Those that are more than wanted need no image where they are. */
@@ -175,7 +185,7 @@ function mayGo(
   surplus: number,
   ahead: ReadonlyMap<string, ImagesOnNode>,
 ): { readonly pods: readonly PodEntry[]; readonly count: number } {
-  const there = busy.filter((pod) => isThere(ahead.get(pod.record.node)));
+  const there = ahead.size === 0 ? busy : busy.filter((pod) => isThere(ahead.get(pod.record.node)));
   const spare = Math.min(most, Math.max(0, surplus));
   return there.length >= spare
     ? { pods: there, count: Math.min(most, there.length) }

@@ -1,5 +1,7 @@
 import type { RolloutAttempt } from "@forage/proto/forage/store/v1/store";
+import type { PodEntry } from "../../state/entries.ts";
 import { standingOf } from "./attempt.ts";
+import { currentPods } from "./current-pods.ts";
 import type { Hold } from "./hold.ts";
 import { describeAhead, imagesAhead } from "./images-ahead.ts";
 import { waitsForPromotion } from "./judge.ts";
@@ -27,7 +29,8 @@ export function rolloutView(input: WorkloadInput): RolloutView | undefined {
   const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
   const { workload } = resource;
   const ahead = imagesAhead({ workload, staying, stopping: [], hold: standing.hold }, input);
-  const look = { standing, workload, staying, stopping: [], ahead: () => ahead };
+  const current = (): readonly PodEntry[] => currentPods(workload, staying);
+  const look = { standing, workload, staying, stopping: [], current, ahead: () => ahead };
   return {
     attempt: standing.start === undefined ? standing.attempt : undefined,
     hold: standing.hold,
