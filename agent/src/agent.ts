@@ -34,7 +34,7 @@ import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
 import { recordedPods } from "./recorded-pods.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
-import type { ServiceNetwork } from "./service-network.ts";
+import { type ServiceNetwork, watchNetworks } from "./service-network.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
 import { PodDialer } from "./sessions/dial-pod.ts";
 import { StateSaver } from "./state-saver.ts";
@@ -76,7 +76,6 @@ const GOOD_RUN_MS = 600_000;
 // More gain nothing on small hosts: measured 2.9 s for 20 at 8 at a time, 3.2 s at 2.
 const STARTS_AT_ONCE = 8;
 const REMOVALS_AT_ONCE = 8;
-const NETWORKS_INTERVAL_MS = 30_000;
 const REPAIR_INTERVAL_MS = 60_000;
 // Below the time for which the coordinator believes in a node that is away; without containerd there is nothing to take over.
 const TAKE_OVER_MAX_MS = 5_000;
@@ -124,7 +123,10 @@ export class Agent {
     this.#reader = new AssignmentReader(parts.abilities, tokens, () => identity.authorityPem);
     this.#reader.keepOnly(journal.desired());
     this.#metrics = this.#makeMetrics();
-    this.#saver = new StateSaver({ journal, clock, onError: (err) => this.#notWritten(err) });
+    this.#saver = new StateSaver({
+      ...{ journal, clock, onError: (err) => this.#notWritten(err) },
+      onHealth: (problem) => this.#reporter.impaired("states", problem),
+    });
     this.#reporter = this.#makeReporter();
     this.#logs = new HostLogs({
       ...{ clock, log, dataDir: parts.config.dataDir, limitBytes: parts.config.logs.nodeLimitBytes },
@@ -181,7 +183,7 @@ export class Agent {
       this.#linkOnceTakenOver(signal),
       this.#reporter.run(signal),
       this.#watchDevices(signal),
-      this.#watchNetworks(signal),
+      watchNetworks(parts.services, clock, () => this.#link.nodeChanged(), signal),
       this.ready.then(() => parts.services.start()),
       this.ready.then(() => this.#claimRemover.run(signal)),
       this.ready.then(() => this.#diskUpkeep.run(signal)),
@@ -242,17 +244,6 @@ export class Agent {
     await Promise.race([this.ready, pause(this.#parts.clock, TAKE_OVER_MAX_MS, either)]);
     timeUp.abort();
     await this.#link.run(signal);
-  }
-
-  /** Interfaces come and go, as cables do. */
-  async #watchNetworks(signal: AbortSignal): Promise<void> {
-    const { clock, services } = this.#parts;
-    for (let before = services.networks().join(); !signal.aborted; ) {
-      await pause(clock, NETWORKS_INTERVAL_MS, signal);
-      const now = services.networks().join();
-      if (now !== before) this.#link.nodeChanged();
-      before = now;
-    }
   }
 
   #watchDevices(signal: AbortSignal): Promise<void> {
@@ -375,6 +366,7 @@ export class Agent {
       gateway,
       removeClaims: (claims) => this.#claimRemover.remove(claims),
       openSession: (request, { client }) => this.#sessions.open(request, client),
+      assignmentsHealth: (problem) => this.#assignmentsHealth(problem),
       events: linkEvents(log),
     });
   }
@@ -391,6 +383,11 @@ export class Agent {
       disk: async () => (await hostReader.measure(config.dataDir)).disk,
       nowMs: () => clock.nowMs(),
     });
+  }
+
+  #assignmentsHealth(problem: string | undefined): void {
+    if (problem !== undefined) this.#notWritten(problem);
+    this.#reporter.impaired("assignments", problem);
   }
 
   #notWritten(err: unknown): void {

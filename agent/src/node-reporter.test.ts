@@ -25,6 +25,22 @@ test("runtime classes and SELinux are told", () => {
   assert.deepEqual([selinux, runtimeClasses], [true, ["gvisor", "kata"]]);
 });
 
+test("a journal that can't be written shows as disk pressure until it can", () => {
+  const { reporter, changes } = aReporter();
+  const pressure = () => reporter.report().conditions.find(({ type }) => type === "DiskPressure");
+  assert.equal(pressure()?.status, false);
+  reporter.impaired("states", "the journal could not be written: ENOSPC");
+  assert.deepEqual(pressure(), {
+    type: "DiskPressure",
+    status: true,
+    reason: "JournalNotWritten",
+    message: "the journal could not be written: ENOSPC",
+  });
+  assert.equal(changes.count, 1);
+  reporter.impaired("states", undefined);
+  assert.equal(pressure()?.status, false);
+});
+
 test("claims are told as soon as they change in more than their use", async () => {
   let claims: readonly ClaimState[] | Error = [];
   const { reporter, changes } = aReporter({
@@ -68,7 +84,7 @@ test("damaged files are a condition of the node, and none if all are well", () =
   assert.equal(found?.message, damage);
 });
 
-function aReporter(change: Partial<NodeReporterOptions>) {
+function aReporter(change: Partial<NodeReporterOptions> = {}) {
   const clock = new SimClock();
   const changes = { count: 0 };
   const amounts = { cpu: "4", memory: "1Gi", "ephemeral-storage": "1Gi", pods: "110" };

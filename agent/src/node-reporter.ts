@@ -40,10 +40,13 @@ const IMAGES_MAX = 500;
 // Enough for some ten files; the agent's log has all.
 const CONDITION_MESSAGE_MAX = 2_000;
 
+/** `assignments` and `states` are the halves of the journal: what the node is to run, and how that went. */
+export type ReportedPart = HostPart | "assignments" | "states";
+
 /** Everything the coordinator is told of the host, kept at hand. */
 export class NodeReporter implements NodeSource {
   readonly #options: NodeReporterOptions;
-  readonly #problems = new Map<HostPart, string>([
+  readonly #problems = new Map<ReportedPart, string>([
     ["runtime", "it has not answered yet"],
     ["network", "it has not been set up yet"],
   ]);
@@ -91,7 +94,7 @@ export class NodeReporter implements NodeSource {
   }
 
   /** Undefined: it works again. */
-  impaired(part: HostPart, problem: string | undefined): void {
+  impaired(part: ReportedPart, problem: string | undefined): void {
     if (this.#problems.get(part) === problem) return;
     if (problem === undefined) this.#problems.delete(part);
     else this.#problems.set(part, problem);
@@ -140,19 +143,23 @@ export class NodeReporter implements NodeSource {
   }
 
   #conditions(): NodeCondition[] {
-    const { diskPressure } = this.#options.capacity.report();
     return [
       readiness("RuntimeReady", this.#problems.get("runtime")),
       readiness("NetworkReady", this.#problems.get("network")),
       ...damageCondition(this.#options.damage()),
-      {
-        type: "DiskPressure",
-        status: diskPressure.pressure,
-        reason: diskPressure.reason,
-        // How much room there is changes all the time, and matters only when there is too little.
-        message: diskPressure.pressure ? diskPressure.message : "",
-      },
+      this.#diskPressure(),
     ];
+  }
+
+  /** Also while the journal can't be written: no pod that is placed here could be begun. */
+  #diskPressure(): NodeCondition {
+    const type = "DiskPressure";
+    const { pressure, reason, message } = this.#options.capacity.report().diskPressure;
+    const journal = this.#problems.get("assignments") ?? this.#problems.get("states");
+    if (!pressure && journal !== undefined)
+      return { type, status: true, reason: "JournalNotWritten", message: journal };
+    // How much room there is changes all the time, and matters only when there is too little.
+    return { type, status: pressure, reason, message: pressure ? message : "" };
   }
 }
 

@@ -1,7 +1,7 @@
 import type { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import type { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
-import type { Clock } from "./clock.ts";
+import { type Clock, pause } from "./clock.ts";
 import { askOver } from "./dns/ask-server.ts";
 import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
@@ -61,6 +61,23 @@ export interface ServiceNetwork {
 /** Other programs reload the whole nftables ruleset at any time, and nothing tells us. */
 const REPAIR_INTERVAL_MS = 30_000;
 const DNS_PORT = 53;
+
+const NETWORKS_INTERVAL_MS = 30_000;
+
+/** Calls `onChange` when the host's subnets change, as they do with interfaces and cables, until the signal aborts. */
+export async function watchNetworks(
+  services: Pick<ServiceNetwork, "networks">,
+  clock: Clock,
+  onChange: () => void,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let before = services.networks().join(); !signal.aborted; ) {
+    await pause(clock, NETWORKS_INTERVAL_MS, signal);
+    const now = services.networks().join();
+    if (now !== before) onChange();
+    before = now;
+  }
+}
 
 /** That of a Linux host. */
 export class HostServiceNetwork implements ServiceNetwork {

@@ -7,6 +7,8 @@ export interface StateSaverOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
+  /** Why some pod's state is not on disk; undefined: all are. Called when that changes. */
+  readonly onHealth?: (problem: string | undefined) => void;
 }
 
 // A full disk is not emptied in a moment, and the journal holds the newest state until then.
@@ -16,6 +18,9 @@ const AGAIN_MS = 5_000;
 export class StateSaver {
   readonly #options: StateSaverOptions;
   readonly #unsaved = new Set<string>();
+  /** Pods whose record could not be removed. */
+  readonly #unforgotten = new Set<string>();
+  #problem: string | undefined;
   #cancel: (() => void) | undefined;
   #closed = false;
 
@@ -28,9 +33,16 @@ export class StateSaver {
     await this.#write(podUid, () => this.#options.journal.saveState(podUid, toPodState(memory)));
   }
 
+  /** Resolves when nothing of the pod is on disk, or that could not be written. */
   async forget(podUid: string): Promise<void> {
     this.#unsaved.delete(podUid);
-    await this.#options.journal.remove(podUid).catch((error) => this.#options.onError(error));
+    try {
+      await this.#options.journal.remove(podUid);
+      this.#unforgotten.delete(podUid);
+      this.#tellHealth(undefined);
+    } catch (error) {
+      this.#failed(error, () => this.#unforgotten.add(podUid));
+    }
   }
 
   async close(): Promise<void> {
@@ -42,12 +54,26 @@ export class StateSaver {
     try {
       await write();
       this.#unsaved.delete(podUid);
+      this.#tellHealth(undefined);
     } catch (error) {
-      if (this.#closed) return;
-      this.#options.onError(error);
-      this.#unsaved.add(podUid);
-      this.#cancel ??= this.#options.clock.after(AGAIN_MS, () => this.#again());
+      this.#failed(error, () => this.#unsaved.add(podUid));
     }
+  }
+
+  #failed(error: unknown, remember: () => void): void {
+    if (this.#closed) return;
+    this.#options.onError(error);
+    remember();
+    this.#tellHealth(error instanceof Error ? error.message : String(error));
+    this.#cancel ??= this.#options.clock.after(AGAIN_MS, () => this.#again());
+  }
+
+  /** A success ends the problem only once nothing waits to be written. */
+  #tellHealth(problem: string | undefined): void {
+    const isHeldUp = this.#unsaved.size + this.#unforgotten.size > 0;
+    if (problem === this.#problem || (problem === undefined && isHeldUp)) return;
+    this.#problem = problem;
+    this.#options.onHealth?.(problem);
   }
 
   #again(): void {
@@ -58,5 +84,7 @@ export class StateSaver {
       if (state === undefined) this.#unsaved.delete(podUid);
       else void this.#write(podUid, () => journal.saveState(podUid, state));
     }
+    for (const podUid of this.#unforgotten) void this.forget(podUid);
+    this.#tellHealth(undefined);
   }
 }

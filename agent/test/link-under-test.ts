@@ -29,6 +29,8 @@ export class LinkUnderTest {
   readonly states: LinkState[] = [];
   /** What it was asked to measure; undefined: by nobody any more. */
   readonly asked: (PodMetricsRequests | undefined)[] = [];
+  /** Why assignments could not be written, one entry a write. */
+  readonly journalProblems: (string | undefined)[] = [];
   readonly gateway = new NoGateway();
   /** The address in the node's report. */
   address = "127.0.0.1";
@@ -68,6 +70,7 @@ export class LinkUnderTest {
         usage: async () => ({ cpuMilli: 0n, memoryBytes: 0n, pods: 0 }),
       },
       openSession: () => undefined,
+      assignmentsHealth: (problem) => this.journalProblems.push(problem),
       prefetcher: { ask: () => undefined, ended: () => undefined },
       meter: {
         ask: (requests, sink) => {

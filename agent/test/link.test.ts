@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { GatewayStatus, GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
@@ -9,6 +9,7 @@ import { IdentityFiles } from "../src/link/node-identity.ts";
 import { anAssignment } from "./an-assignment.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { aStatus, LinkUnderTest } from "./link-under-test.ts";
+import { SimClock } from "./sim/sim-clock.ts";
 import { until } from "./until.ts";
 
 test("joins with a token, takes its assignments to disk and tells how its pods are", async (t) => {
@@ -123,6 +124,92 @@ test("a coordinator of another cluster, or with older data, is refused and chang
   older.revision = revision - 1n;
   await until("refused again", () => /older data/.test(agent.link.state.message ?? ""));
   assert.deepEqual([...agent.pods.keys()], ["p1"]);
+  assert.deepEqual([...agent.journal.desired().keys()], ["p1"]);
+});
+
+test("a disk that can't be written refuses new pods one by one, ends others, and breaks no connection", async (t) => {
+  const clock = aClock();
+  const coordinator = await startCoordinator(t);
+  coordinator.assign(anAssignment({ uid: "old" }), anAssignment({ uid: "kept" }));
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  await until("assigned", () => agent.pods.has("old"));
+  const connections = coordinator.hellos.length;
+  const inTheWay = join(agent.dir, "journal", "index.tmp");
+  await mkdir(inTheWay);
+
+  coordinator.assign(anAssignment({ uid: "new" }));
+  await until("it is refused", async () => {
+    await clock.advance(100);
+    return coordinator.statuses.get("new")?.reason === "JournalNotWritten";
+  });
+  assert.match(coordinator.statuses.get("new")?.message ?? "", /the journal could not be written: E/);
+  assert.match(agent.journalProblems.at(-1) ?? "", /the journal could not be written/);
+  assert.equal(agent.pods.has("new"), false, "begun without a record");
+  coordinator.stop("old");
+  await until("a pod that ends is told so", () => agent.pods.get("old")?.stopping === true);
+  agent.outbox.put(aStatus("kept", { ready: true }));
+  await until("statuses arrive", async () => {
+    await clock.advance(100);
+    return coordinator.statuses.get("kept")?.ready === true;
+  });
+  const heartbeats = coordinator.heartbeats;
+  await until("heartbeats arrive", async () => {
+    await clock.advance(1_000);
+    return coordinator.heartbeats > heartbeats;
+  });
+  assert.equal(agent.pods.get("kept")?.stopping, false);
+
+  await rmdir(inTheWay);
+  coordinator.assign(anAssignment({ uid: "newer" }));
+  await until("both are begun", async () => {
+    await clock.advance(1_000);
+    return agent.pods.has("new") && agent.pods.has("newer");
+  });
+  assert.deepEqual([...agent.journal.desired().keys()].sort(), ["kept", "new", "newer", "old"]);
+  assert.equal(agent.journalProblems.at(-1), undefined);
+  assert.equal(coordinator.hellos.length, connections, "connected again");
+  assert.equal(agent.states.filter(({ kind }) => kind === "failed").length, 0);
+});
+
+test("a write that failed is tried again by itself", async (t) => {
+  const clock = aClock();
+  const coordinator = await startCoordinator(t);
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  await until("connected", () => agent.link.state.kind === "connected");
+  await until("the first snapshot is written", () => agent.journal.clusterId !== "");
+  const inTheWay = join(agent.dir, "journal", "index.tmp");
+  await mkdir(inTheWay);
+  coordinator.assign(anAssignment({ uid: "p1" }));
+  await until("it failed", () => agent.journalProblems.at(-1) !== undefined);
+  await rmdir(inTheWay);
+  await until("it is begun", async () => {
+    await clock.advance(1_000);
+    return agent.pods.has("p1");
+  });
+});
+
+test("one pod that can't become a record holds up no other, and what runs stays as it was", async (t) => {
+  const coordinator = await startCoordinator(t);
+  coordinator.assign(anAssignment({ uid: "p1" }));
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("assigned", () => agent.pods.has("p1"));
+  const huge = ["x".repeat(5 * 2 ** 20)];
+  coordinator.assign(
+    anAssignment({ uid: "p1", command: huge }),
+    anAssignment({ uid: "huge", command: huge }),
+    anAssignment({ uid: "p2" }),
+  );
+  await until("the others are begun", () => agent.pods.has("p2"));
+  await until("it is refused", () => coordinator.statuses.get("huge")?.reason === "InvalidAssignment");
+  assert.match(coordinator.statuses.get("huge")?.message ?? "", /has \d+ bytes, more than/);
+  assert.equal(agent.pods.has("huge"), false);
+  // Also when all comes at once.
+  const { authority, port, revision } = coordinator;
+  await coordinator.close();
+  const successor = await startCoordinator(t, { authority, port });
+  successor.revision = revision;
+  successor.assign(anAssignment({ uid: "huge", command: huge }), anAssignment({ uid: "p1", command: huge }));
+  await until("p2 is gone, which is no longer assigned", () => !agent.pods.has("p2"));
   assert.deepEqual([...agent.journal.desired().keys()], ["p1"]);
 });
 
@@ -293,3 +380,10 @@ test("claims to be removed are handed on, and their removal is told", async (t) 
   await until("told", () => coordinator.claimsRemoved.length === 1);
   assert.deepEqual(coordinator.claimsRemoved, [claim]);
 });
+
+/** Timers of the test, and the time of certificates that were just made. */
+function aClock(): SimClock {
+  const clock = new SimClock();
+  clock.setWallBy(Date.now() - clock.nowMs());
+  return clock;
+}

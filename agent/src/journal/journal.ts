@@ -176,7 +176,15 @@ export class Journal {
   /** Forgets the pod's state, and its assignment if there still is one. Unknown uids are fine. */
   async remove(uid: string): Promise<void> {
     this.#assertOpen();
-    if (this.#states.delete(uid)) await this.#stateFiles.write(uid, undefined).catch(writeFailed);
+    const state = this.#states.get(uid);
+    if (state !== undefined) {
+      this.#states.delete(uid);
+      await this.#stateFiles.write(uid, undefined).catch((error) => {
+        // Still on disk, so that a later call removes it.
+        if (!this.#states.has(uid)) this.#states.set(uid, state);
+        writeFailed(error);
+      });
+    }
     await rm(asideOf(this.stateFile(uid)), { force: true }).catch(writeFailed);
     await this.#serially(async () => {
       if (this.#index.pods.has(uid)) await this.#commit(this.#index, new Map(), [uid]);
@@ -281,6 +289,17 @@ function assertAcceptable(index: JournalIndex, snapshot: Snapshot & { epoch: big
       `the coordinator is at revision ${snapshot.revision} (epoch ${snapshot.epoch}), but had sent ` +
         `revision ${index.revision} (epoch ${index.epoch}): it runs on older data`,
     );
+  }
+}
+
+/** Why a pod can't be kept in the journal; undefined: it can. */
+export function recordProblem(pod: PodAssignment): string | undefined {
+  try {
+    assertUid(pod.uid);
+    encodePod(pod);
+    return undefined;
+  } catch (error) {
+    return messageOf(error);
   }
 }
 

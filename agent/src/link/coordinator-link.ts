@@ -43,6 +43,8 @@ export interface LinkOptions {
   readonly gateway: Gateway;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
+  /** Why assignments can't be written to disk now; undefined: the last write succeeded. */
+  readonly assignmentsHealth: (problem: string | undefined) => void;
   readonly events: LinkEvents;
 }
 
@@ -236,7 +238,7 @@ export class CoordinatorLink {
   #streamOptions(): StreamOptions {
     const { clock, journal, pods, reader, outbox, node, services, meter, prefetcher, ...rest } =
       this.#options;
-    const { gateway, removeClaims, openSession } = rest;
+    const { gateway, removeClaims, openSession, assignmentsHealth } = rest;
     return {
       clock,
       journal,
@@ -250,6 +252,7 @@ export class CoordinatorLink {
       prefetcher,
       removeClaims,
       openSession,
+      assignmentsHealth,
     };
   }
 

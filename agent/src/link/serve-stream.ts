@@ -1,7 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import type {
-  AssignmentDelta,
-  AssignmentSnapshot,
   ClaimRef,
   GatewayStatus,
   IdentityTokens,
@@ -12,10 +10,10 @@ import { pause } from "../clock.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { ImagePrefetcher } from "../images/image-prefetcher.ts";
 import type { Journal } from "../journal/journal.ts";
-import { JournalError } from "../journal/journal-error.ts";
 import type { PodMeter } from "../metrics/pod-meter.ts";
 import type { ServiceNetwork } from "../service-network.ts";
 import type { AssignedPods } from "./assigned-pods.ts";
+import { AssignmentIntake } from "./assignment-intake.ts";
 import type { AssignmentReader } from "./assignment-reader.ts";
 import type { Connection } from "./connection.ts";
 import { encodeStatus } from "./encode-status.ts";
@@ -37,6 +35,8 @@ export interface StreamOptions {
   readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
+  /** Why assignments can't be written to disk now; undefined: the last write succeeded. */
+  readonly assignmentsHealth: (problem: string | undefined) => void;
 }
 
 // Pods that start together change within a few milliseconds of each other; one message then tells of them all.
@@ -55,6 +55,9 @@ export async function serveStream(connection: Connection, options: StreamOptions
     sendStatuses(connection, options, over.signal),
     beat(connection, options, over.signal),
   ]);
+  const { clock, journal, pods, reader, outbox, assignmentsHealth: onHealth } = options;
+  const onTaken = (): void => void heartbeat(connection, options).catch(() => connection.close());
+  const intake = new AssignmentIntake({ clock, journal, pods, reader, outbox, onHealth, onTaken });
   // A message that can't be made ends this connection, and not the agent.
   sending.catch(() => connection.close());
   try {
@@ -64,14 +67,14 @@ export async function serveStream(connection: Connection, options: StreamOptions
         case "snapshot":
         case "delta": {
           const whole = parts.add(message);
-          if (whole !== undefined) await takeAssignment(whole, connection, options);
+          if (whole !== undefined) await takeAssignment(whole, connection, intake, options);
           break;
         }
         case "session":
           options.openSession(message.value, connection);
           break;
         case "identityTokens":
-          takeTokens(message.value, options);
+          takeTokens(message.value, intake, options);
           break;
         case "podMetrics":
           options.meter.ask(message.value, connection);
@@ -93,6 +96,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
     }
   } finally {
     over.abort();
+    intake.close();
     servicesEnded();
     untell();
     options.meter.ended(connection);
@@ -113,71 +117,21 @@ function tellOfGateway(connection: Connection, gateway: Gateway): () => void {
 async function takeAssignment(
   message: AssignmentMessage,
   connection: Connection,
+  intake: AssignmentIntake,
   options: StreamOptions,
 ): Promise<void> {
-  if (message.$case === "snapshot") await takeSnapshot(message.value, connection, options);
-  else await takeDelta(message.value, connection, options);
+  const { clusterId, lineage } = connection.welcome;
+  if (message.$case === "snapshot")
+    await intake.takeSnapshot(message.value, clusterId, message.value.lineage ?? lineage);
+  else await intake.takeDelta(message.value, message.value.lineage ?? lineage);
   // Once the pods are told to end that may still have them.
   options.removeClaims(message.value.claimRemovals);
 }
 
-/** On disk before anything is done about it. */
-async function takeSnapshot(
-  snapshot: AssignmentSnapshot,
-  connection: Connection,
-  options: StreamOptions,
-): Promise<void> {
-  const { journal, pods, reader } = options;
-  const { revision } = snapshot;
-  const { clusterId } = connection.welcome;
-  const lineage = snapshot.lineage ?? connection.welcome.lineage;
-  await journal.replace({ clusterId, revision, lineage, pods: snapshot.pods }).catch(refuse);
-  reader.keepOnly(journal.desired());
-  pods.replace(snapshot.pods.map((it) => reader.read(it)));
-  await heartbeat(connection, options);
-}
-
-async function takeDelta(
-  delta: AssignmentDelta,
-  connection: Connection,
-  options: StreamOptions,
-): Promise<void> {
-  const { journal, pods, reader } = options;
-  // Two connections overlap while a certificate is renewed: what the other one brought is not news.
-  if (delta.revision <= journal.revision) return;
-  const { revision, upserts, removals } = delta;
-  // A removed pod's state stays in the journal until nothing of the pod is left, so that a crash in between leaves no orphan.
-  const lineage = delta.lineage ?? connection.welcome.lineage;
-  await journal.apply({ revision, lineage, upserts, removals }).catch(refuse);
-  reader.keepOnly(journal.desired());
-  pods.apply(
-    upserts.map((it) => reader.read(it)),
-    removals,
-  );
-  await heartbeat(connection, options);
-}
-
 /** A pod that was forgotten meanwhile needs none. */
-function takeTokens(tokens: IdentityTokens, { journal, pods, reader }: StreamOptions): void {
-  const renewed = reader.renew(tokens, journal.desired());
+function takeTokens(tokens: IdentityTokens, intake: AssignmentIntake, { pods, reader }: StreamOptions): void {
+  const renewed = reader.renew(tokens, intake.assigned());
   if (renewed.length > 0) pods.apply(renewed, []);
-}
-
-function refuse(error: unknown): never {
-  if (!(error instanceof JournalError)) throw error;
-  switch (error.code) {
-    case "OTHER_CLUSTER":
-    case "REVISION_WENT_BACK":
-      throw new LinkError("NOT_OURS", `${error.message}; what runs is left alone`, { cause: error });
-    case "INVALID_RECORD":
-      throw new LinkError("PROTOCOL", error.message, { cause: error });
-    case "WRITE_FAILED":
-    case "OPEN_FAILED":
-    case "CLOSED":
-      throw new LinkError("DISK", error.message, { cause: error });
-    default:
-      throw error.code satisfies never;
-  }
 }
 
 async function sendStatuses(

@@ -6,6 +6,8 @@ import { type ContainerEvent, containerEvents } from "./from-containers.ts";
 /** Reasons of a pod as a whole that hold it up; those of its containers are told with these. */
 const podFaults: ReadonlySet<string> = new Set([
   "InvalidSpec",
+  "InvalidAssignment",
+  "JournalNotWritten",
   "RuntimeUnavailable",
   "NetworkSetupFailed",
   "RemoveFailed",

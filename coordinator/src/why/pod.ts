@@ -21,6 +21,8 @@ export interface PodInput {
 const wholeReasons: ReadonlySet<string> = new Set([
   "Evicted",
   "InvalidSpec",
+  "InvalidAssignment",
+  "JournalNotWritten",
   "RuntimeUnavailable",
   "NetworkSetupFailed",
   "RemoveFailed",
@@ -29,6 +31,8 @@ const wholeReasons: ReadonlySet<string> = new Set([
 
 const wholeAdvice: Readonly<Record<string, string>> = {
   InvalidSpec: "correct the manifest and apply it again",
+  InvalidAssignment: "correct the manifest and apply it again",
+  JournalNotWritten: "free space on the node's disk below the agent's dataDir; the pod then begins by itself",
   RuntimeUnavailable: "look at containerd on the node: systemctl status containerd",
   NetworkSetupFailed: "look at the agent's log on the node: journalctl -u forage-agent",
   RemoveFailed: "look at the agent's log on the node: journalctl -u forage-agent",

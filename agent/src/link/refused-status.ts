@@ -1,0 +1,19 @@
+import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import type { PodStatus } from "../pods/pod-status.ts";
+
+/** Status of a pod that was assigned and that the agent does not begin. */
+export function refusedStatus(
+  { uid, namespace, name, specHash }: PodAssignment,
+  reason: string,
+  message: string,
+): PodStatus {
+  return {
+    ...{ uid, namespace, name, specHash, reason, message },
+    phase: "PENDING",
+    ready: false,
+    podIp: "",
+    podIps: [],
+    containers: [],
+    hostPorts: [],
+  };
+}

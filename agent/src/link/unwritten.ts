@@ -1,0 +1,53 @@
+import type { AssignmentDelta, AssignmentSnapshot, PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+
+/** One or more changes that came one after the other, as a single change that is not on disk yet. */
+export interface Unwritten {
+  /** Of a snapshot: `pods` are all that is assigned. Undefined: `pods` and `removals` change what the journal has. */
+  readonly clusterId: string | undefined;
+  readonly revision: bigint;
+  readonly lineage: string | undefined;
+  readonly pods: ReadonlyMap<string, PodAssignment>;
+  readonly removals: ReadonlySet<string>;
+}
+
+export function fromSnapshot(
+  { revision, pods }: AssignmentSnapshot,
+  clusterId: string,
+  lineage: string | undefined,
+): Unwritten {
+  return { clusterId, revision, lineage, pods: byUid(pods), removals: new Set() };
+}
+
+export function fromDelta(
+  { revision, upserts, removals }: AssignmentDelta,
+  lineage: string | undefined,
+): Unwritten {
+  return { clusterId: undefined, revision, lineage, pods: byUid(upserts), removals: new Set(removals) };
+}
+
+export function addDelta(held: Unwritten, delta: AssignmentDelta, lineage: string | undefined): Unwritten {
+  const pods = new Map(held.pods);
+  const removals = new Set(held.removals);
+  for (const pod of delta.upserts) {
+    pods.set(pod.uid, pod);
+    removals.delete(pod.uid);
+  }
+  for (const uid of delta.removals) {
+    pods.delete(uid);
+    removals.add(uid);
+  }
+  return { clusterId: held.clusterId, revision: delta.revision, lineage, pods, removals };
+}
+
+/** Which of the pods on record the change takes away. */
+export function removedBy(
+  { clusterId, pods, removals }: Unwritten,
+  recorded: { keys(): Iterable<string> },
+): readonly string[] {
+  if (clusterId === undefined) return [...removals];
+  return [...recorded.keys()].filter((uid) => !pods.has(uid));
+}
+
+function byUid(pods: readonly PodAssignment[]): ReadonlyMap<string, PodAssignment> {
+  return new Map(pods.map((pod) => [pod.uid, pod]));
+}
