@@ -15,18 +15,18 @@ export interface DriverOptions {
   /** State that ends with a reboot. */
   readonly runDir: string;
 
-  /** Allows `privileged`, and `pid_mode` and `ipc_mode` of the host. */
+  /** Allows `privileged`, an unconfined seccomp profile and a negative `oom_score_adj`. */
   readonly allowPrivileged: boolean;
-  /** Capabilities that a task may add and has by default where the runtime grants them; with the prefix `CAP_`, or `ALL`. */
+  /** Capabilities that a task may add, with the prefix `CAP_`, or `ALL`. */
   readonly allowCaps: readonly string[];
+  /** Host devices that a task may ask for by path; an entry that ends with a slash stands for everything below it. */
+  readonly allowDevices: readonly string[];
   /** OCI runtimes that a task may ask for: absolute paths or names of shims. */
   readonly allowRuntimes: readonly string[];
 
   readonly volumes: {
     /** Allows mounts of host paths outside the allocation's directory, and named volumes. */
     readonly enabled: boolean;
-    /** SELinux label of such mounts: `z` (shared), `Z` (private) or none. */
-    readonly selinuxLabel?: "z" | "Z";
   };
   readonly gc: {
     /** Removes a task's container in DestroyTask; false keeps a stopped container for inspection. */

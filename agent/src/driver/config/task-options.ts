@@ -16,8 +16,6 @@ export interface TaskOptions {
   readonly hostname?: string;
   /** Runs a small init process as process 1, which forwards signals and reaps zombies. */
   readonly init: boolean;
-  /** Gives the task a terminal; its output then is stdout only. */
-  readonly tty: boolean;
 
   readonly imagePullPolicy: ImagePullPolicy;
   /** Time limit of the pull. */
@@ -37,10 +35,6 @@ export interface TaskOptions {
   readonly seccompProfile: SeccompProfile;
   /** Supplementary group IDs. The user and group come from Nomad's `user` of the task. */
   readonly groupAdd: readonly number[];
-  /** Shares the host's process IDs. Only if the plugin's `allow_privileged` is set. */
-  readonly pidMode: "private" | "host";
-  /** Shares the host's IPC namespace. Only if the plugin's `allow_privileged` is set. */
-  readonly ipcMode: "private" | "host";
 
   /** Mounts from `mounts`, `volumes` and `tmpfs`, parents before children. Nomad's own mounts come apart from these. */
   readonly mounts: readonly TaskMount[];
@@ -114,11 +108,8 @@ export type TaskMount =
   | {
       readonly type: "tmpfs";
       readonly target: string;
-      readonly readonly: boolean;
       /** Undefined: the kernel's default, half of the memory. */
       readonly sizeBytes?: number;
-      /** Permission bits, for example 0o1777. */
-      readonly mode?: number;
     };
 
 export interface TaskDevice {

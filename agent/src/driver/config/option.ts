@@ -1,0 +1,86 @@
+import type { Spec } from "@forage/proto/plugins/shared/hclspec/hcl_spec";
+
+/** An HCL type, as it is written in a job. */
+export type OptionType = "string" | "bool" | "number" | "list(string)";
+
+/** One option of a `config` block: the source of the schema that Nomad gets and of the table in the documentation. */
+export type Option =
+  | {
+      readonly kind: "attribute";
+      readonly name: string;
+      readonly type: OptionType;
+      readonly required?: boolean;
+      /** As the documentation shows it. The driver applies defaults itself: a job's file keeps what was written. */
+      readonly fallback?: string;
+      readonly doc: string;
+    }
+  | {
+      /** `name = { key = "value" }` or `name { key = "value" }`. */
+      readonly kind: "map";
+      readonly name: string;
+      readonly doc: string;
+    }
+  | {
+      readonly kind: "block";
+      readonly name: string;
+      /** Reports whether the block may be repeated. */
+      readonly repeated: boolean;
+      readonly options: readonly Option[];
+      readonly doc: string;
+    };
+
+/** Returns the schema of a block with these options. */
+export function toSpec(options: readonly Option[]): Spec {
+  const attributes = Object.fromEntries(options.map((option) => [option.name, specOf(option)]));
+  return { block: { $case: "object", value: { attributes } } };
+}
+
+function specOf(option: Option): Spec {
+  const { name } = option;
+  switch (option.kind) {
+    case "attribute": {
+      const value = { name, type: option.type, required: option.required === true };
+      return { block: { $case: "Attr", value } };
+    }
+    case "map":
+      return { block: { $case: "blockAttrs", value: { name, type: "string", required: false } } };
+    case "block": {
+      const nested = toSpec(option.options);
+      if (option.repeated)
+        return { block: { $case: "blockList", value: { name, minItems: 0n, maxItems: 0n, nested } } };
+      return { block: { $case: "blockValue", value: { name, required: false, nested } } };
+    }
+    default:
+      return option satisfies never;
+  }
+}
+
+export interface OptionRow {
+  /** With the blocks around it: `mounts.target`. */
+  readonly path: string;
+  readonly type: string;
+  readonly fallback: string;
+  readonly doc: string;
+}
+
+/** Lists every option, blocks before what is in them. */
+export function optionRows(options: readonly Option[], prefix = ""): readonly OptionRow[] {
+  return options.flatMap((option): OptionRow[] => {
+    const path = `${prefix}${option.name}`;
+    const { doc } = option;
+    switch (option.kind) {
+      case "attribute":
+        return [
+          { path, type: option.type, fallback: option.required ? "required" : (option.fallback ?? ""), doc },
+        ];
+      case "map":
+        return [{ path, type: "map(string)", fallback: "", doc }];
+      case "block": {
+        const type = option.repeated ? "block, repeatable" : "block";
+        return [{ path, type, fallback: "", doc }, ...optionRows(option.options, `${path}.`)];
+      }
+      default:
+        return option satisfies never;
+    }
+  });
+}

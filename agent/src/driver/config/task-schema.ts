@@ -1,0 +1,300 @@
+import type { Option } from "./option.ts";
+
+const IMAGE: readonly Option[] = [
+  {
+    kind: "attribute",
+    name: "image",
+    type: "string",
+    required: true,
+    doc: "Image reference, for example `redis:7`.",
+  },
+  {
+    kind: "attribute",
+    name: "image_pull_policy",
+    type: "string",
+    fallback: '"missing"',
+    doc: "When to pull: `missing`, `always` or `never`.",
+  },
+  {
+    kind: "attribute",
+    name: "image_pull_timeout",
+    type: "string",
+    fallback: "the plugin's",
+    doc: "Time limit of the pull, for example `10m`.",
+  },
+  {
+    kind: "block",
+    name: "auth",
+    repeated: false,
+    doc: "Login at the image's registry. Replaces the plugin's `auth_config`.",
+    options: [
+      { kind: "attribute", name: "username", type: "string", required: true, doc: "User name." },
+      { kind: "attribute", name: "password", type: "string", required: true, doc: "Password or token." },
+      {
+        kind: "attribute",
+        name: "server_address",
+        type: "string",
+        fallback: "the image's",
+        doc: "Registry host, with a port if it is not 443.",
+      },
+    ],
+  },
+];
+
+const PROCESS: readonly Option[] = [
+  {
+    kind: "attribute",
+    name: "entrypoint",
+    type: "list(string)",
+    doc: "Replaces the image's ENTRYPOINT and drops its CMD.",
+  },
+  {
+    kind: "attribute",
+    name: "command",
+    type: "string",
+    doc: "Replaces the image's CMD, followed by `args`.",
+  },
+  {
+    kind: "attribute",
+    name: "args",
+    type: "list(string)",
+    doc: "Arguments after `command`; without a command they replace the image's CMD.",
+  },
+  {
+    kind: "attribute",
+    name: "work_dir",
+    type: "string",
+    fallback: "the image's",
+    doc: "Working directory, an absolute path.",
+  },
+  {
+    kind: "attribute",
+    name: "init",
+    type: "bool",
+    fallback: "false",
+    doc: "Runs an init process as process 1, which forwards signals and reaps zombies.",
+  },
+];
+
+const SECURITY: readonly Option[] = [
+  {
+    kind: "attribute",
+    name: "cap_add",
+    type: "list(string)",
+    doc: "Capabilities to add. Each must be in the plugin's `allow_caps`.",
+  },
+  {
+    kind: "attribute",
+    name: "cap_drop",
+    type: "list(string)",
+    doc: "Capabilities to drop; `all` drops every one that is not added.",
+  },
+  {
+    kind: "attribute",
+    name: "privileged",
+    type: "bool",
+    fallback: "false",
+    doc: "Full access to the host. Needs the plugin's `allow_privileged`.",
+  },
+  {
+    kind: "attribute",
+    name: "readonly_rootfs",
+    type: "bool",
+    fallback: "false",
+    doc: "Mounts the image read-only.",
+  },
+  {
+    kind: "attribute",
+    name: "no_new_privileges",
+    type: "bool",
+    fallback: "false",
+    doc: "Processes gain no privileges through set-user-ID programs.",
+  },
+  {
+    kind: "attribute",
+    name: "seccomp_profile",
+    type: "string",
+    fallback: '"default"',
+    doc: "`default`, the absolute path of a profile on the host, or `unconfined`, which needs `allow_privileged`.",
+  },
+  {
+    kind: "attribute",
+    name: "group_add",
+    type: "list(string)",
+    doc: "Supplementary group IDs of the task's user.",
+  },
+];
+
+const STORAGE: readonly Option[] = [
+  {
+    kind: "block",
+    name: "mounts",
+    repeated: true,
+    doc: "A mount in the task, besides those that Nomad makes.",
+    options: [
+      {
+        kind: "attribute",
+        name: "type",
+        type: "string",
+        fallback: '"bind"',
+        doc: "`bind`, `volume` or `tmpfs`.",
+      },
+      {
+        kind: "attribute",
+        name: "source",
+        type: "string",
+        doc: "`bind`: a host path, or a path relative to the task's directory. `volume`: the volume's name.",
+      },
+      {
+        kind: "attribute",
+        name: "target",
+        type: "string",
+        required: true,
+        doc: "Absolute path in the task.",
+      },
+      {
+        kind: "attribute",
+        name: "readonly",
+        type: "bool",
+        fallback: "false",
+        doc: "Refuses writes. Not with `tmpfs`.",
+      },
+      {
+        kind: "attribute",
+        name: "propagation",
+        type: "string",
+        fallback: '"rprivate"',
+        doc: "`bind` only: `private`, `rprivate`, `slave`, `rslave`, `shared` or `rshared`.",
+      },
+      {
+        kind: "attribute",
+        name: "size",
+        type: "string",
+        fallback: "half of the memory",
+        doc: "`tmpfs` only: its size, for example `64Mi`.",
+      },
+    ],
+  },
+  {
+    kind: "attribute",
+    name: "volumes",
+    type: "list(string)",
+    doc: "Bind mounts and volumes as `SOURCE:TARGET[:OPTIONS]`; the options are `ro`, `rw` and a propagation mode.",
+  },
+  {
+    kind: "attribute",
+    name: "tmpfs",
+    type: "list(string)",
+    doc: "In-memory file systems as `TARGET[:size=SIZE]`.",
+  },
+  {
+    kind: "attribute",
+    name: "devices",
+    type: "list(string)",
+    doc: "Host devices as `HOST[:TASK[:PERMISSIONS]]`; the permissions are of `rwm`. Each must be in the plugin's `allow_devices`.",
+  },
+  {
+    kind: "attribute",
+    name: "shm_size",
+    type: "string",
+    fallback: "64Mi",
+    doc: "Size of /dev/shm, for example `128Mi` or a number of bytes.",
+  },
+];
+
+const NETWORK: readonly Option[] = [
+  {
+    kind: "attribute",
+    name: "network_mode",
+    type: "string",
+    fallback: '"host"',
+    doc: "`host`, `none` or `bridge`. Only where the group has no network namespace of Nomad's.",
+  },
+  {
+    kind: "attribute",
+    name: "ports",
+    type: "list(string)",
+    doc: 'Labels of ports to publish; with `network_mode = "bridge"`.',
+  },
+  {
+    kind: "attribute",
+    name: "hostname",
+    type: "string",
+    fallback: "Nomad's or the host's",
+    doc: "Host name in the task.",
+  },
+  {
+    kind: "block",
+    name: "dns",
+    repeated: false,
+    doc: "Replaces the DNS settings of Nomad's `network` block.",
+    options: [
+      { kind: "attribute", name: "servers", type: "list(string)", doc: "Addresses of DNS servers." },
+      { kind: "attribute", name: "searches", type: "list(string)", doc: "Search domains." },
+      {
+        kind: "attribute",
+        name: "options",
+        type: "list(string)",
+        doc: "Options of resolv.conf, for example `ndots:2`.",
+      },
+    ],
+  },
+  {
+    kind: "attribute",
+    name: "extra_hosts",
+    type: "list(string)",
+    doc: "Lines of /etc/hosts as `NAME:ADDRESS`.",
+  },
+];
+
+const LIMITS: readonly Option[] = [
+  { kind: "map", name: "sysctl", doc: 'Kernel parameters, for example `"net.core.somaxconn" = "4096"`.' },
+  {
+    kind: "map",
+    name: "ulimit",
+    doc: 'Resource limits as `SOFT[:HARD]`, for example `nofile = "1024:4096"`; `-1` is unlimited.',
+  },
+  {
+    kind: "attribute",
+    name: "pids_limit",
+    type: "number",
+    fallback: "no limit",
+    doc: "Most processes and threads in the task.",
+  },
+  {
+    kind: "attribute",
+    name: "cpu_hard_limit",
+    type: "bool",
+    fallback: "false",
+    doc: "Limits the task to its `cpu` instead of only weighing it.",
+  },
+  {
+    kind: "attribute",
+    name: "oom_score_adj",
+    type: "number",
+    fallback: "0",
+    doc: "From -1000 to 1000: the higher, the earlier the kernel kills the task. Below 0 needs `allow_privileged`.",
+  },
+];
+
+const CONTAINER: readonly Option[] = [
+  { kind: "map", name: "labels", doc: "Labels of the container." },
+  {
+    kind: "attribute",
+    name: "runtime",
+    type: "string",
+    fallback: "runc",
+    doc: "OCI runtime. Must be in the plugin's `allow_runtimes`.",
+  },
+];
+
+/** The options of a task's `config` block. */
+export const TASK_SCHEMA: readonly Option[] = [
+  ...IMAGE,
+  ...PROCESS,
+  ...SECURITY,
+  ...STORAGE,
+  ...NETWORK,
+  ...LIMITS,
+  ...CONTAINER,
+];
