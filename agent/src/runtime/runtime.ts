@@ -150,6 +150,7 @@ export interface ContainerTuning {
   readonly shmBytes?: number;
   /** -1000 to 1000. */
   readonly oomScoreAdjustment?: number;
+  /** A limit of -1 is no limit. */
   readonly ulimits?: readonly { readonly name: string; readonly soft: number; readonly hard: number }[];
   readonly sysctls?: Readonly<Record<string, string>>;
   readonly tmpfs?: readonly { readonly target: string; readonly sizeBytes?: number }[];

@@ -1,22 +1,166 @@
-import type { Clock } from "../../clock.ts";
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { mkdir, readdir, rm } from "node:fs/promises";
+import { availableParallelism, cpus } from "node:os";
+import { join } from "node:path";
+import { type Clock, pause } from "../../clock.ts";
+import { DEFAULT_HOST_PORTS, HostNetwork } from "../../network/host-network.ts";
+import { probePort } from "../../network/probe-port.ts";
+import { runCommand } from "../../network/run-command.ts";
+import { NerdctlRuntime } from "../../runtime/nerdctl/nerdctl-runtime.ts";
+import type { ContainerRuntime } from "../../runtime/runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
-import { DriverError } from "../driver-error.ts";
 import type { TaskDriver } from "../driver-service.ts";
+import type { DriverLog } from "./driver-log.ts";
+import { ExitWatch } from "./exit-watch.ts";
+import { hostProcesses } from "./processes.ts";
+import { RuntimeTaskDriver } from "./task-driver.ts";
+import { TaskEvents } from "./task-events.ts";
+import { TaskImages } from "./task-images.ts";
+import { TaskNetworks } from "./task-networks.ts";
+import type { TaskWorld } from "./task-world.ts";
 
-/** Writes one line of the plugin's log: a kebab-case event with its fields. */
-export type DriverLog = (
-  level: "debug" | "info" | "warn" | "error",
-  event: string,
-  fields?: Readonly<Record<string, unknown>>,
-) => void;
+export type { DriverLog } from "./driver-log.ts";
 
 export interface TaskDriverContext {
   readonly options: DriverOptions;
   readonly clock: Clock;
   readonly log: DriverLog;
+  /** Changes with every boot of the host. Default `/proc/sys/kernel/random/boot_id`. */
+  readonly bootIdFile?: string;
 }
 
+const BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id";
+const DEFAULT_DATA_DIR = "/var/lib/forage/nomad-driver";
+/** Beside the agent's own pods, whose default is 10.64.0.0/16. */
+export const TASK_CIDR = "10.66.0.0/16";
+const MHZ_FALLBACK = 1_000;
+// A nerdctl that outlived the plugin which called it ends within its own time limit.
+const INTERRUPTED_FOR_MS = 60_000;
+const LOOK_AGAIN_MS = 2_000;
+
 /** Opens the driver's tasks. Called once, when the first call about a task arrives. */
-export async function openTaskDriver(_context: TaskDriverContext): Promise<TaskDriver> {
-  throw new DriverError("UNIMPLEMENTED", "the driver runs no tasks yet");
+export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDriver> {
+  const { options, clock, log, bootIdFile = BOOT_ID_FILE } = context;
+  const { dataDir, runDir } = options;
+  for (const dir of [dataDir, runDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
+  const instance = instanceOf(dataDir);
+  const runtime = openRuntime(options, instance, clock);
+  const processes = hostProcesses(bootIdFile);
+  const networks = new TaskNetworks({
+    open: () => openNetwork(options, instance, clock, log),
+    dir: join(dataDir, "networks"),
+  });
+  const world: TaskWorld = {
+    ...{ instance, options, runtime, networks, processes, clock, log },
+    images: new TaskImages({ runtime, options, clock, log }),
+    exits: new ExitWatch({ runtime, processes, clock, log }),
+    events: new TaskEvents(() => clock.nowMs()),
+    filesDir: join(runDir, "tasks"),
+    startsDir: join(runDir, "starts"),
+    coreMhz: coreMhz(),
+    cores: availableParallelism(),
+  };
+  // Read before a start of this driver adds its own.
+  const interrupted = await readdir(world.startsDir).catch(() => []);
+  void removeInterrupted(world, interrupted);
+  // Published ports of tasks that run are put back before anything else changes the table.
+  await networks
+    .takeOver()
+    .catch((error: unknown) => log("error", "networks-not-taken-over", { error: String(error) }));
+  return new RuntimeTaskDriver(world);
+}
+
+/** Marks containers and names the bridge: at most eight letters and digits. */
+function instanceOf(dataDir: string): string {
+  if (dataDir === DEFAULT_DATA_DIR) return "nomad";
+  return `n${createHash("sha256").update(dataDir).digest("hex").slice(0, 7)}`;
+}
+
+function openRuntime(options: DriverOptions, instance: string, clock: Clock): NerdctlRuntime {
+  const { nerdctl, containerdAddress, containerdNamespace, dataDir, runDir, cniBinDir } = options;
+  return new NerdctlRuntime({
+    nerdctlPath: nerdctl,
+    address: containerdAddress,
+    namespace: containerdNamespace,
+    stateDir: join(runDir, "nerdctl"),
+    programDir: join(dataDir, "programs"),
+    volumeDir: join(dataDir, "image-volumes"),
+    cniBinDir,
+    cniConfigDir: join(runDir, "cni"),
+    instance,
+    clock,
+  });
+}
+
+function openNetwork(
+  { dataDir, cniBinDir }: DriverOptions,
+  instance: string,
+  clock: Clock,
+  log: DriverLog,
+): HostNetwork {
+  return new HostNetwork(
+    {
+      instance,
+      dataDir: join(dataDir, "network"),
+      podCidr: TASK_CIDR,
+      // Host ports are Nomad's to choose.
+      hostPorts: DEFAULT_HOST_PORTS,
+      cniDirectory: cniBinDir,
+      poolSize: 0,
+    },
+    {
+      clock,
+      random: Math.random,
+      run: runCommand,
+      probePort,
+      log: {
+        info: (fields, event) => log("info", event, { ...fields }),
+        warn: (fields, event) => log("warn", event, { ...fields }),
+      },
+      noteDamage: (path, reason) => log("warn", "file-damaged", { path, reason }),
+    },
+  );
+}
+
+/** Removes containers whose start a plugin did not live to finish: Nomad has no handle of them. */
+async function removeInterrupted(
+  { startsDir, runtime, clock, log }: TaskWorld,
+  interrupted: readonly string[],
+): Promise<void> {
+  const waiting = new Set(interrupted);
+  const giveUpMs = clock.monotonicMs() + INTERRUPTED_FOR_MS;
+  while (waiting.size > 0) {
+    await removeNamed(runtime, waiting).catch((error: unknown) =>
+      log("warn", "interrupted-starts-not-removed", { error: String(error) }),
+    );
+    if (clock.monotonicMs() > giveUpMs) break;
+    if (waiting.size > 0) await pause(clock, LOOK_AGAIN_MS, new AbortController().signal);
+  }
+  for (const name of waiting) await rm(join(startsDir, name), { force: true });
+
+  async function removeNamed(
+    { list, remove }: Pick<ContainerRuntime, "list" | "remove">,
+    names: Set<string>,
+  ): Promise<void> {
+    const { signal } = new AbortController();
+    for (const { id, name } of await list.call(runtime, signal)) {
+      if (!names.has(name)) continue;
+      await remove.call(runtime, [id], signal);
+      log("info", "interrupted-start-removed", { container: name });
+      await rm(join(startsDir, name), { force: true });
+      names.delete(name);
+    }
+  }
+}
+
+/** The highest frequency of the first core; what Nomad's own drivers multiply usage with. */
+function coreMhz(): number {
+  try {
+    const khz = Number(readFileSync("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "utf8"));
+    if (khz > 0) return khz / 1_000;
+  } catch {
+    // Virtual machines often have no such file.
+  }
+  return cpus()[0]?.speed || MHZ_FALLBACK;
 }

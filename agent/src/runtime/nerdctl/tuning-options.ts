@@ -23,10 +23,7 @@ export function tuningOptions(tuning: ContainerTuning = {}): readonly string[] {
     ...(initProgram === undefined ? [] : ["--init", `--init-binary=${checkPath("init", initProgram)}`]),
     ...(tuning.ulimits ?? []).map(ulimitOption),
     ...Object.entries(tuning.sysctls ?? {}).map(sysctlOption),
-    ...(tuning.tmpfs ?? []).map(({ target, sizeBytes }) => {
-      const size = sizeBytes === undefined ? "" : `:size=${whole("tmpfs size", sizeBytes)}`;
-      return `--tmpfs=${checkPath("tmpfs", target)}${size}`;
-    }),
+    ...(tuning.tmpfs ?? []).map(tmpfsOption),
   ];
 }
 
@@ -47,6 +44,11 @@ function ulimitOption({ name, soft, hard }: NonNullable<ContainerTuning["ulimits
   if (!ULIMITS.has(name))
     throw refusal(`${JSON.stringify(name)} is not a resource limit: use one of ${[...ULIMITS].join(", ")}`);
   return `--ulimit=${name}=${whole("ulimit", soft)}:${whole("ulimit", hard)}`;
+}
+
+function tmpfsOption({ target, sizeBytes }: NonNullable<ContainerTuning["tmpfs"]>[number]): string {
+  const size = sizeBytes === undefined ? "" : `:size=${whole("tmpfs size", sizeBytes)}`;
+  return `--tmpfs=${checkPath("tmpfs", target)}${size}`;
 }
 
 function sysctlOption([name, value]: readonly [string, string]): string {

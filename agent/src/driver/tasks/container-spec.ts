@@ -1,0 +1,150 @@
+import type { TaskConfig } from "@forage/proto/plugins/drivers/proto/driver";
+import {
+  type BindMount,
+  type ContainerSpec,
+  type ContainerTuning,
+  HOST_NETWORK,
+  type HostDevice,
+} from "../../runtime/runtime.ts";
+import type { TaskOptions } from "../config/task-options.ts";
+import { DriverError } from "../driver-error.ts";
+import { limitsOf } from "./resource-limits.ts";
+
+/** What the start of a task has prepared before its container. */
+export interface ContainerPlace {
+  readonly name: string;
+  readonly image: string;
+  readonly hostname: string;
+  /** Path of a namespace, HOST_NETWORK or NO_NETWORK. */
+  readonly networkNamespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** /etc/hosts and /etc/resolv.conf, where the driver writes them. */
+  readonly files: readonly BindMount[];
+  /** From the `mounts` of the job, with their sources resolved. */
+  readonly mounts: readonly BindMount[];
+  /** Receives what the runtime itself has to say. */
+  readonly consoleFile: string;
+  /** Host path of the init program; undefined: the task asks for none. */
+  readonly initProgram?: string;
+  readonly cores: number;
+}
+
+/** Pure: the container of a task. Throws INVALID for what contradicts itself. */
+export function containerSpec(task: TaskConfig, options: TaskOptions, place: ContainerPlace): ContainerSpec {
+  const { command, args, entrypoint, workDir, runtime } = options;
+  const user = task.user === "" ? {} : { name: task.user };
+  const supplementalGroups = options.groupAdd;
+  return {
+    name: place.name,
+    labels: place.labels,
+    image: place.image,
+    command: entrypoint,
+    args: command === undefined ? args : [command, ...args],
+    env: Object.entries(task.env).map(([name, value]) => ({ name, value })),
+    ...(workDir !== undefined && { workingDir: workDir }),
+    networkNamespace: place.networkNamespace,
+    hostname: place.hostname,
+    binds: inOrder([...place.files, ...taskDirectories(task), ...place.mounts, ...nomadMounts(task)]),
+    ...limitsOf(task, options, place.cores).limits,
+    logFile: place.consoleFile,
+    // The pipes are the container's own: no process stands between the task and Nomad's log collector.
+    streamPipes: { stdout: task.stdoutPath || "/dev/null", stderr: task.stderrPath || "/dev/null" },
+    ...((task.user !== "" || supplementalGroups.length > 0) && { user: { ...user, supplementalGroups } }),
+    security: securityOf(options),
+    devices: devicesOf(task, options),
+    ...(runtime !== undefined && { ociRuntime: runtime }),
+    tuning: tuningOf(task, options, place),
+  };
+}
+
+function securityOf(options: TaskOptions): NonNullable<ContainerSpec["security"]> {
+  const { seccompProfile, capAdd, capDrop, privileged, noNewPrivileges, readonlyRootfs } = options;
+  return {
+    runAsNonRoot: false,
+    readOnlyRootFilesystem: readonlyRootfs,
+    privileged,
+    allowPrivilegeEscalation: !noNewPrivileges,
+    capabilities: { add: capAdd, drop: capDrop },
+    seccomp:
+      seccompProfile.type === "file"
+        ? { type: "Localhost", path: seccompProfile.path }
+        : { type: seccompProfile.type === "default" ? "RuntimeDefault" : "Unconfined" },
+  };
+}
+
+function tuningOf(task: TaskConfig, options: TaskOptions, place: ContainerPlace): ContainerTuning {
+  const { pidsLimit, shmSizeBytes, oomScoreAdj, ulimits, sysctl, mounts } = options;
+  if (place.networkNamespace === HOST_NETWORK && Object.keys(sysctl).some((it) => it.startsWith("net.")))
+    throw new DriverError("INVALID", "sysctl: net.* cannot be set for a task on the host's network");
+  const oomScore = oomScoreAdj ?? (Number(task.resources?.linuxResources?.oomScoreAdj ?? 0) || undefined);
+  const tmpfs = mounts.flatMap((mount) => {
+    if (mount.type !== "tmpfs") return [];
+    return [{ target: mount.target, ...(mount.sizeBytes !== undefined && { sizeBytes: mount.sizeBytes }) }];
+  });
+  return {
+    ...limitsOf(task, options, place.cores).tuning,
+    ...(pidsLimit !== undefined && { pidsLimit }),
+    ...(shmSizeBytes !== undefined && { shmBytes: shmSizeBytes }),
+    ...(oomScore !== undefined && { oomScoreAdjustment: oomScore }),
+    ...(place.initProgram !== undefined && { initProgram: place.initProgram }),
+    ...{ ulimits, sysctls: sysctl, tmpfs },
+  };
+}
+
+/** Nomad's directories of the task, where the environment says that the task finds them. */
+function taskDirectories({ allocDir, name, env }: TaskConfig): readonly BindMount[] {
+  if (allocDir === "") return [];
+  const at = (variable: string, otherwise: string): string => env[variable] || otherwise;
+  return [
+    { source: `${allocDir}/alloc`, target: at("NOMAD_ALLOC_DIR", "/alloc"), readOnly: false },
+    { source: `${allocDir}/${name}/local`, target: at("NOMAD_TASK_DIR", "/local"), readOnly: false },
+    { source: `${allocDir}/${name}/secrets`, target: at("NOMAD_SECRETS_DIR", "/secrets"), readOnly: false },
+  ];
+}
+
+/** Mounts of Nomad's own: volumes, CSI and devices. */
+function nomadMounts({ mounts }: TaskConfig): readonly BindMount[] {
+  return mounts.map(({ taskPath, hostPath, readonly, propagationMode }) => ({
+    source: hostPath,
+    target: taskPath.startsWith("/") ? taskPath : `/${taskPath}`,
+    readOnly: readonly,
+    propagation: propagationOf(propagationMode),
+  }));
+}
+
+function propagationOf(mode: string): NonNullable<BindMount["propagation"]> {
+  switch (mode) {
+    case "":
+    case "private":
+      return "rprivate";
+    case "host-to-task":
+      return "rslave";
+    case "bidirectional":
+      return "rshared";
+    default:
+      throw new DriverError(
+        "INVALID",
+        `mount propagation ${JSON.stringify(mode)}: must be private, host-to-task or bidirectional`,
+      );
+  }
+}
+
+function devicesOf({ devices }: TaskConfig, options: TaskOptions): readonly HostDevice[] {
+  const nomads = devices.map(({ hostPath, taskPath, cgroupPermissions }) => ({
+    hostPath,
+    containerPath: taskPath || hostPath,
+    permissions: cgroupPermissions || "rwm",
+  }));
+  return [...nomads, ...options.devices];
+}
+
+/** Parents before what is mounted in them. A target that is mounted twice is a mistake of the job's. */
+function inOrder(binds: readonly BindMount[]): readonly BindMount[] {
+  const targets = new Set<string>();
+  for (const { target } of binds) {
+    if (targets.has(target))
+      throw new DriverError("INVALID", `two mounts have the target ${JSON.stringify(target)}`);
+    targets.add(target);
+  }
+  return [...binds].sort((a, b) => (a.target < b.target ? -1 : 1));
+}

@@ -1,0 +1,38 @@
+import type { TaskHandle } from "@forage/proto/plugins/drivers/proto/driver";
+import { DriverError } from "../driver-error.ts";
+import { isAlive } from "./processes.ts";
+import { decodeTaskState, type TaskState } from "./task-state.ts";
+import type { TaskWorld } from "./task-world.ts";
+
+// Nomad's client starts no other task meanwhile.
+const INSPECT_LIMIT_MS = 5_000;
+
+export function stateOfHandle({ version, driverState }: TaskHandle): TaskState {
+  return decodeTaskState(version, driverState);
+}
+
+/**
+ * Resolves if the task runs, or has ended in this boot of the host with an exit code that is known. Rejects if it is gone, within
+ * seconds: a running task is found by its process alone, without containerd.
+ */
+export async function checkRecoverable(
+  { processes, runtime }: Pick<TaskWorld, "processes" | "runtime">,
+  { process, bootId, containerId }: TaskState,
+): Promise<void> {
+  if (bootId !== processes.bootId()) throw gone("the host was rebooted");
+  if (process !== undefined && isAlive(processes, process)) return;
+  const found = await runtime
+    .inspect(containerId, AbortSignal.timeout(INSPECT_LIMIT_MS))
+    .catch((error: unknown) => {
+      throw gone(
+        `its process ended and containerd does not report how: ${error instanceof Error ? error.message : error}`,
+      );
+    });
+  if (found === undefined) throw gone("its container was removed");
+  if (found.state !== "exited" || found.exitCode === undefined)
+    throw gone(`its container is ${found.state} without a process`);
+}
+
+function gone(reason: string): DriverError {
+  return new DriverError("FAILED_PRECONDITION", `the task is gone: ${reason}`);
+}

@@ -1,0 +1,168 @@
+import { access, mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { TaskConfig } from "@forage/proto/plugins/drivers/proto/driver";
+import { HOST_NETWORK, type RuntimeContainer, RuntimeError } from "../../runtime/runtime.ts";
+import type { TaskOptions } from "../config/task-options.ts";
+import { DriverError } from "../driver-error.ts";
+import { containerSpec } from "./container-spec.ts";
+import { removeTask } from "./remove-task.ts";
+import { coreMhzOf } from "./resource-limits.ts";
+import { checkStreams, resolveMounts, writeTaskFiles } from "./task-files.ts";
+import { labelsOf } from "./task-labels.ts";
+import { containerNameOf, parseTaskId } from "./task-name.ts";
+import { taskNetwork } from "./task-network.ts";
+import type { TaskState } from "./task-state.ts";
+import type { TaskWorld } from "./task-world.ts";
+
+export interface StartedTask {
+  readonly state: TaskState;
+  readonly container: RuntimeContainer;
+}
+
+interface Start {
+  readonly task: TaskConfig;
+  readonly options: TaskOptions;
+  readonly name: string;
+  /** Owner of the task's own network. */
+  readonly owner: string;
+}
+
+const HOSTNAME_MAX_LENGTH = 63;
+const INIT_PROGRAMS = [
+  "/usr/bin/tini",
+  "/usr/bin/tini-static",
+  "/usr/bin/docker-init",
+  "/usr/libexec/docker/docker-init",
+  "/sbin/tini",
+];
+
+/** Starts a task's container with all that it needs. Whatever fails, nothing is left behind. */
+export async function startTask(
+  world: TaskWorld,
+  task: TaskConfig,
+  options: TaskOptions,
+  signal: AbortSignal,
+): Promise<StartedTask> {
+  const name = containerNameOf(world.instance, task.id);
+  const start: Start = { task, options, name, owner: name };
+  const marker = join(world.startsDir, name);
+  // A plugin that is killed while it starts a task leaves this file, by which the next one removes the container.
+  await mkdir(world.startsDir, { recursive: true, mode: 0o700 });
+  await writeFile(marker, "", { mode: 0o600 });
+  let ownNetwork = false;
+  try {
+    await checkStreams(task);
+    const image = await world.images.ensure(options, (it) => publishPull(world, task, it), signal);
+    world.images.hold(image, task.id);
+    const network = taskNetwork(task, options);
+    ownNetwork = network.type === "own";
+    const sandbox =
+      network.type === "own"
+        ? (await world.networks.attach(start.owner, network.ports, signal)).sandbox
+        : undefined;
+    const path = network.type === "own" ? (sandbox?.namespacePath ?? "") : network.path;
+    const id = await run(world, start, image, path, sandbox?.address, signal);
+    const container = await seen(world, id, signal);
+    const portMap = network.type === "own" ? network.portMap : undefined;
+    const own = sandbox && { sandbox, portMap: portMap ?? {} };
+    return { state: { ...stateOf(world, start, image, container), ...own }, container };
+  } catch (error) {
+    await undo(world, start, ownNetwork);
+    throw error;
+  } finally {
+    await rm(marker, { force: true });
+  }
+}
+
+async function run(
+  world: TaskWorld,
+  { task, options, name }: Start,
+  image: string,
+  networkNamespace: string,
+  ownAddress: string | undefined,
+  signal: AbortSignal,
+): Promise<string> {
+  const dir = join(world.filesDir, name);
+  const hosts = task.networkIsolationSpec?.hostsConfig;
+  const hostname = options.hostname ?? (hosts?.hostname || hostnameOf(task));
+  const address = ownAddress ?? (networkNamespace === HOST_NETWORK ? undefined : hosts?.address || undefined);
+  const files = await writeTaskFiles({ dir, task, options, networkNamespace, hostname, address });
+  const spec = containerSpec(task, options, {
+    ...{ name, image, hostname, networkNamespace, files },
+    labels: labelsOf(task, options, world.options),
+    mounts: await resolveMounts(task, options, world.options),
+    consoleFile: join(dir, "console.log"),
+    ...(options.init && { initProgram: await findInit() }),
+    cores: world.cores,
+  });
+  return (await world.runtime.run(spec, signal)).id;
+}
+
+async function seen({ runtime }: TaskWorld, id: string, signal: AbortSignal): Promise<RuntimeContainer> {
+  const container = await runtime.inspect(id, signal);
+  if (container !== undefined) return container;
+  throw new RuntimeError("START_FAILED", "another program removed the container while it started", {
+    retryable: true,
+  });
+}
+
+function stateOf(
+  world: TaskWorld,
+  { task, name }: Start,
+  image: string,
+  container: RuntimeContainer,
+): TaskState {
+  const process = container.pid === undefined ? undefined : world.processes.identify(container.pid);
+  return {
+    id: task.id,
+    name: task.name,
+    allocId: task.allocId || parseTaskId(task.id).allocId,
+    containerId: container.id,
+    containerName: name,
+    image,
+    startedAtMs: container.startedAtMs ?? world.clock.nowMs(),
+    ...(process && { process }),
+    bootId: world.processes.bootId(),
+    coreMhz: coreMhzOf(task, world.cores) ?? world.coreMhz,
+  };
+}
+
+async function undo(world: TaskWorld, { task, name, owner }: Start, ownNetwork: boolean): Promise<void> {
+  const found = (await world.runtime.list(new AbortController().signal).catch(() => [])).find(
+    (it) => it.name === name,
+  );
+  const remains = {
+    containerId: found?.id,
+    containerName: name,
+    networkOwner: ownNetwork ? owner : undefined,
+  };
+  world.images.releaseAll(task.id);
+  await removeTask(world, remains).catch((error: unknown) =>
+    world.log("error", "failed-start-not-cleaned-up", { task: task.id, error: String(error) }),
+  );
+}
+
+function publishPull({ events }: TaskWorld, { id, allocId, name }: TaskConfig, image: string): void {
+  events.publish({ id, allocId, name }, "Downloading image", { image });
+}
+
+function hostnameOf({ id, name }: TaskConfig): string {
+  const { allocId } = parseTaskId(id);
+  const label = name.replace(/[^A-Za-z0-9-]/g, "-").replace(/^-+/, "");
+  return `${label || "task"}-${allocId.slice(0, 8)}`.slice(0, HOSTNAME_MAX_LENGTH).replace(/-+$/, "");
+}
+
+async function findInit(): Promise<string> {
+  for (const path of INIT_PROGRAMS)
+    if (
+      await access(path).then(
+        () => true,
+        () => false,
+      )
+    )
+      return path;
+  throw new DriverError(
+    "FAILED_PRECONDITION",
+    "init: this host has no init program for containers: install the package tini",
+  );
+}

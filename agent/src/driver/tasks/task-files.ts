@@ -1,0 +1,124 @@
+import { mkdir, readFile, realpath, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { TaskConfig } from "@forage/proto/plugins/drivers/proto/driver";
+import { hostsOfHost, podHosts } from "../../network/hosts-file.ts";
+import {
+  formatResolvConf,
+  isReachableFromPods,
+  parseResolvConf,
+  type ResolvConf,
+} from "../../network/resolv-conf.ts";
+import { type BindMount, HOST_NETWORK } from "../../runtime/runtime.ts";
+import type { DriverOptions } from "../config/driver-options.ts";
+import type { TaskOptions } from "../config/task-options.ts";
+import { DriverError } from "../driver-error.ts";
+
+export interface TaskFilesInput {
+  /** The task's directory for such files; made if missing. */
+  readonly dir: string;
+  readonly task: TaskConfig;
+  readonly options: TaskOptions;
+  readonly networkNamespace: string;
+  readonly hostname: string;
+  /** The task's own address, where the driver or Nomad gave it one. */
+  readonly address: string | undefined;
+}
+
+// The container's user reads them.
+const FILE_MODE = 0o644;
+
+/** Writes /etc/resolv.conf and /etc/hosts of a task. On the host's network the host's own are used unless the job says otherwise. */
+export async function writeTaskFiles(input: TaskFilesInput): Promise<readonly BindMount[]> {
+  const { dir, options, networkNamespace, hostname, address } = input;
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const onHost = networkNamespace === HOST_NETWORK;
+  const binds: BindMount[] = [];
+  const put = async (name: string, target: string, text: string): Promise<void> => {
+    await writeFile(join(dir, name), text, { mode: FILE_MODE });
+    binds.push({ source: join(dir, name), target, readOnly: false });
+  };
+  const dns = resolvConfOf(input, parseResolvConf(await readText("/etc/resolv.conf")));
+  if (dns !== undefined) await put("resolv.conf", "/etc/resolv.conf", formatResolvConf(dns));
+  if (!onHost || options.extraHosts.length > 0) {
+    const base = onHost
+      ? hostsOfHost(await readText("/etc/hosts"))
+      : podHosts(hostname, address ? [address] : []);
+    const extra = options.extraHosts.map((it) => `${it.address}\t${it.name}\n`).join("");
+    await put("hosts", "/etc/hosts", `${base}${extra}`);
+  }
+  return binds;
+}
+
+/** The job's own DNS settings, else Nomad's, else the host's as far as the task reaches them. Undefined: the host's file as it is. */
+function resolvConfOf(
+  { task, options, networkNamespace }: TaskFilesInput,
+  host: ResolvConf,
+): ResolvConf | undefined {
+  const { dns } = task;
+  const nomads = dns && dns.servers.length + dns.searches.length + dns.options.length > 0 ? dns : undefined;
+  const wanted = options.dns ?? nomads;
+  const onHost = networkNamespace === HOST_NETWORK;
+  if (wanted === undefined && onHost) return undefined;
+  const reachable = onHost ? host.nameservers : host.nameservers.filter(isReachableFromPods);
+  return {
+    nameservers: wanted?.servers.length ? wanted.servers : reachable,
+    searches: wanted?.searches.length ? wanted.searches : host.searches,
+    options: wanted?.options.length ? wanted.options : host.options,
+  };
+}
+
+/** Resolves the job's bind mounts and named volumes. A path of the task's directory must not lead out of it, also by a link. */
+export async function resolveMounts(
+  task: TaskConfig,
+  { mounts }: TaskOptions,
+  { dataDir }: Pick<DriverOptions, "dataDir">,
+): Promise<readonly BindMount[]> {
+  const binds: BindMount[] = [];
+  for (const mount of mounts) {
+    if (mount.type === "tmpfs") continue;
+    const { target, readonly: readOnly } = mount;
+    if (mount.type === "volume") {
+      const source = join(dataDir, "volumes", mount.source);
+      await mkdir(source, { recursive: true, mode: 0o755 });
+      binds.push({ source, target, readOnly });
+      continue;
+    }
+    const source = mount.sourceInTaskDir ? await insideTaskDir(task, mount.source) : mount.source;
+    binds.push({ source, target, readOnly, propagation: mount.propagation });
+  }
+  return binds;
+}
+
+async function insideTaskDir({ allocDir, name }: TaskConfig, source: string): Promise<string> {
+  const root = await realpath(join(allocDir, name));
+  const found = await realpath(join(root, source)).catch(() => undefined);
+  if (found === undefined)
+    throw new DriverError(
+      "INVALID",
+      `mount source ${JSON.stringify(source)} is not in the task's directory: create it with an artifact or a template`,
+    );
+  if (found === root || found.startsWith(`${root}/`)) return found;
+  throw new DriverError(
+    "INVALID",
+    `mount source ${JSON.stringify(source)} leads out of the task's directory`,
+  );
+}
+
+/** Rejects paths that are no pipe and not /dev/null: a task writes nowhere else. */
+export async function checkStreams({ stdoutPath, stderrPath }: TaskConfig): Promise<void> {
+  for (const path of [stdoutPath, stderrPath]) {
+    if (path === "" || path === "/dev/null") continue;
+    const found = await stat(path).catch((cause: unknown) => {
+      throw new DriverError("FAILED_PRECONDITION", `the task's log pipe ${path} is missing`, {
+        recoverable: true,
+        cause,
+      });
+    });
+    if (!found.isFIFO())
+      throw new DriverError("INVALID", `the task's log ${path} is neither a pipe nor /dev/null`);
+  }
+}
+
+function readText(path: string): Promise<string> {
+  return readFile(path, "utf8").catch(() => "");
+}

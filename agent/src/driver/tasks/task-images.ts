@@ -1,0 +1,100 @@
+import type { Clock } from "../../clock.ts";
+import { normalizeImage } from "../../runtime/image-reference.ts";
+import { type ContainerRuntime, type RegistryLogin, RuntimeError } from "../../runtime/runtime.ts";
+import type { DriverOptions } from "../config/driver-options.ts";
+import type { TaskOptions } from "../config/task-options.ts";
+import { DriverError } from "../driver-error.ts";
+import type { DriverLog } from "./driver-log.ts";
+import { readLogins } from "./registry-logins.ts";
+
+export interface TaskImagesParts {
+  readonly runtime: Pick<ContainerRuntime, "hasImage" | "pull" | "removeImage">;
+  readonly options: Pick<DriverOptions, "gc" | "authConfigFile">;
+  readonly clock: Clock;
+  readonly log: DriverLog;
+}
+
+/** The images of tasks: pulled before a start, removed some time after the last task that used them. */
+export class TaskImages {
+  readonly #parts: TaskImagesParts;
+  /** Tasks that use an image. */
+  readonly #uses = new Map<string, Set<string>>();
+  /** What cancels the removal of an image that no task uses. */
+  readonly #removals = new Map<string, () => void>();
+  readonly #closing = new AbortController();
+
+  constructor(parts: TaskImagesParts) {
+    this.#parts = parts;
+  }
+
+  /** Has the image in the local store, as the task's pull policy says, and returns its full name. */
+  async ensure(task: TaskOptions, onPull: (image: string) => void, signal: AbortSignal): Promise<string> {
+    const { runtime } = this.#parts;
+    const image = normalizeImage(task.image);
+    const present = await runtime.hasImage(image, signal);
+    if (task.imagePullPolicy === "never" && !present)
+      throw new DriverError(
+        "FAILED_PRECONDITION",
+        `image ${image} is not on this host, and image_pull_policy is never`,
+      );
+    if (task.imagePullPolicy === "never" || (task.imagePullPolicy === "missing" && present)) return image;
+    onPull(image);
+    await this.#pull(image, task, signal);
+    return image;
+  }
+
+  /** The task uses the image until `releaseAll`. */
+  hold(image: string, taskId: string): void {
+    this.#removals.get(image)?.();
+    this.#removals.delete(image);
+    this.#uses.set(image, (this.#uses.get(image) ?? new Set()).add(taskId));
+  }
+
+  /** The task uses no image any more. */
+  releaseAll(taskId: string): void {
+    const { options, clock } = this.#parts;
+    for (const [image, users] of this.#uses) {
+      if (!users.delete(taskId) || users.size > 0) continue;
+      this.#uses.delete(image);
+      if (options.gc.image && !this.#closing.signal.aborted)
+        this.#removals.set(
+          image,
+          clock.after(options.gc.imageDelayMs, () => void this.#remove(image)),
+        );
+    }
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const cancel of this.#removals.values()) cancel();
+    this.#removals.clear();
+  }
+
+  async #pull(image: string, { auth, imagePullTimeoutMs }: TaskOptions, signal: AbortSignal): Promise<void> {
+    const { runtime, options } = this.#parts;
+    const server = auth?.serverAddress ?? (image.split("/", 1)[0] || image);
+    const credentials: readonly RegistryLogin[] =
+      auth === undefined
+        ? await readLogins(options.authConfigFile)
+        : [{ server, username: auth.username, password: auth.password }];
+    const limit = AbortSignal.timeout(imagePullTimeoutMs);
+    try {
+      await runtime.pull(image, AbortSignal.any([signal, limit]), { credentials });
+    } catch (error) {
+      if (!limit.aborted || signal.aborted) throw error;
+      const message = `image ${image} was not pulled within ${imagePullTimeoutMs} ms: raise image_pull_timeout`;
+      throw new RuntimeError("TIMEOUT", message, { retryable: true, cause: error });
+    }
+  }
+
+  async #remove(image: string): Promise<void> {
+    this.#removals.delete(image);
+    const { runtime, log } = this.#parts;
+    try {
+      const result = await runtime.removeImage(image, this.#closing.signal);
+      log("debug", "image-collected", { image, result });
+    } catch (error) {
+      log("warn", "image-not-collected", { image, error: String(error) });
+    }
+  }
+}

@@ -1,0 +1,74 @@
+import {
+  NetworkIsolationSpec_NetworkIsolationMode as Mode,
+  type TaskConfig,
+} from "@forage/proto/plugins/drivers/proto/driver";
+import type { PortMapping } from "../../network/network.ts";
+import { HOST_NETWORK, NO_NETWORK } from "../../runtime/runtime.ts";
+import type { TaskOptions } from "../config/task-options.ts";
+import { DriverError } from "../driver-error.ts";
+
+/** Where a task's network comes from. */
+export type TaskNetwork =
+  | { readonly type: "namespace"; readonly path: string }
+  /** The driver makes one for the task and publishes its ports. */
+  | {
+      readonly type: "own";
+      readonly ports: readonly PortMapping[];
+      readonly portMap: Readonly<Record<string, number>>;
+    };
+
+/** Pure. Nomad's namespace counts before the job's `network_mode`. */
+export function taskNetwork(task: TaskConfig, options: TaskOptions): TaskNetwork {
+  const { mode = Mode.HOST, path = "" } = task.networkIsolationSpec ?? {};
+  if (path !== "") return { type: "namespace", path };
+  if (mode === Mode.NONE) return { type: "namespace", path: NO_NETWORK };
+  if (mode === Mode.GROUP) throw new DriverError("INVALID", "the allocation's network has no namespace");
+  if (mode === Mode.TASK && (options.networkMode ?? "bridge") === "bridge") return own(task, options);
+  switch (options.networkMode) {
+    case "bridge":
+      return own(task, options);
+    case "none":
+      return { type: "namespace", path: NO_NETWORK };
+    case "host":
+    case undefined:
+      return { type: "namespace", path: HOST_NETWORK };
+    default:
+      return options.networkMode satisfies never;
+  }
+}
+
+function own(task: TaskConfig, { ports: labels }: TaskOptions): TaskNetwork {
+  const known = portsOf(task);
+  const found = labels.map((label) => {
+    const port = known.find((it) => it.label === label);
+    if (port === undefined)
+      throw new DriverError("INVALID", `ports: the task's network has no port ${JSON.stringify(label)}`);
+    return port;
+  });
+  const ports = found.flatMap(({ label, value, to }) =>
+    (["TCP", "UDP"] as const).map((protocol) => ({
+      container: label,
+      containerPort: to > 0 ? to : value,
+      protocol,
+      hostPort: value,
+    })),
+  );
+  return {
+    type: "own",
+    ports,
+    portMap: Object.fromEntries(found.map(({ label, value, to }) => [label, to > 0 ? to : value])),
+  };
+}
+
+interface LabelledPort {
+  readonly label: string;
+  readonly value: number;
+  /** 0 or less: as `value`. */
+  readonly to: number;
+}
+
+function portsOf({ resources }: TaskConfig): readonly LabelledPort[] {
+  const networks = resources?.allocatedResources?.networks ?? [];
+  const own = networks.flatMap((it) => [...it.reservedPorts, ...it.dynamicPorts]);
+  return [...(resources?.ports ?? []), ...own.map(({ label, value }) => ({ label, value, to: 0 }))];
+}

@@ -1,0 +1,31 @@
+import type { Clock } from "../../clock.ts";
+import type { ContainerRuntime } from "../../runtime/runtime.ts";
+import type { DriverOptions } from "../config/driver-options.ts";
+import type { DriverLog } from "./driver-log.ts";
+import type { ExitWatch } from "./exit-watch.ts";
+import type { Processes } from "./processes.ts";
+import type { TaskEvents } from "./task-events.ts";
+import type { TaskImages } from "./task-images.ts";
+import type { TaskNetworks } from "./task-networks.ts";
+
+/** What every part of the task driver works with. */
+export interface TaskWorld {
+  /** Prefix of container names. */
+  readonly instance: string;
+  readonly options: DriverOptions;
+  readonly runtime: ContainerRuntime;
+  readonly networks: TaskNetworks;
+  readonly images: TaskImages;
+  readonly exits: ExitWatch;
+  readonly events: TaskEvents;
+  readonly processes: Processes;
+  readonly clock: Clock;
+  readonly log: DriverLog;
+  /** One directory per task, for files that are mounted into its container. Ends with a reboot. */
+  readonly filesDir: string;
+  /** One file per start that has begun and not ended. */
+  readonly startsDir: string;
+  /** MHz of one core, where Nomad does not tell. */
+  readonly coreMhz: number;
+  readonly cores: number;
+}
