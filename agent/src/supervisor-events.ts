@@ -81,6 +81,7 @@ function changesHost(step: Step): boolean {
     case "startContainer":
     case "stopContainer":
     case "postStart":
+    case "updatePorts":
     case "updateVolumes":
     case "removeContainers":
     case "recordExit":

@@ -133,6 +133,20 @@ function testPorts(check: Check): void {
     assert.deepEqual(freed.map((it) => it.hostPort).sort(), held.map((it) => it.hostPort).sort());
   });
 
+  check("ports that are no longer published come free, the others stay", async (host, t) => {
+    const network = await started(host, t);
+    const sandbox = await network.attach("a", signal);
+    const eight = Array.from({ length: 8 }, (_, index) => ({ ...WEB, containerPort: index + 1 }));
+    const before = await network.allocatePorts("a", eight);
+    await network.publish(sandbox, before, signal);
+    const kept = await network.allocatePorts("a", eight.slice(0, 1));
+    await network.publish(sandbox, kept, signal);
+    network.keepPorts("a", kept);
+    assert.deepEqual(kept, before.slice(0, 1));
+    assert.equal((await host.published()).size, 1);
+    assert.equal((await network.allocatePorts("b", eight.slice(0, 7))).length, 7);
+  });
+
   check("a pod on the host's network has its own ports, before all others", async (host, t) => {
     const network = await started(host, t);
     const own = { ...WEB, containerPort: CONTRACT_HOST_PORTS.first };

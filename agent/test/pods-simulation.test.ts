@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Pod } from "../src/pods/pod.ts";
+import { wantedPorts } from "../src/pods/pod-ports.ts";
 import { aRandomPod, IMAGES, volumesOf } from "./sim/a-random-pod.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
@@ -111,6 +112,11 @@ class World {
     for (const { uid, volumes } of withVolumes) assert.deepEqual(this.host.volumes.pods.get(uid), volumes);
     for (const pod of this.assigned.values()) this.#assertStatus(pod);
     assert.deepEqual([...this.disk.states.keys()].sort(), [...this.assigned.keys()].sort(), "memories");
+    for (const pod of serving) {
+      const wanted = wantedPorts(pod).map((it) => it.containerPort);
+      const published = this.host.published.get(pod.uid)?.map((it) => it.containerPort);
+      assert.deepEqual(published, wanted, `ports of ${pod.uid}`);
+    }
     const hostPorts = [...this.host.published.values()].flat().map((it) => it.hostPort);
     assert.equal(new Set(hostPorts).size, hostPorts.length, "host ports are used once");
   }
@@ -155,6 +161,7 @@ class World {
     else if (choice < 0.93) this.#supply(this.#any([...this.assigned.keys()]), String(this.random()));
     else if (choice < 0.95) this.#evict();
     else if (choice < 0.97) this.clock.setWallBy((this.random() - 0.5) * CLOCK_JUMP_MAX_MS);
+    else this.#serve();
   }
 
   #bear(rebooted: boolean): SimAgent {
@@ -179,6 +186,16 @@ class World {
   #supply(uid: string | undefined, content: string): void {
     const pod = this.assigned.get(uid ?? "");
     if (pod?.volumes !== undefined) this.#tell({ ...pod, volumes: volumesOf(pod.uid, content) });
+  }
+
+  /** Services come that lead to ports which no container declares, or go. */
+  #serve(): void {
+    const pod = this.#any([...this.assigned.values()]);
+    const numbers = [9001, 9002, 9003].filter(() => this.random() < 0.5);
+    const servicePorts = numbers.map((containerPort) => {
+      return { container: "main", containerPort, protocol: "TCP" } as const;
+    });
+    if (pod !== undefined) this.#tell({ ...pod, servicePorts });
   }
 
   #tell(pod: Pod): void {

@@ -255,10 +255,7 @@ function controlOptions(
     rebalance: rebalanceSchedule(config),
     addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
-    serviceTrouble: (namespace, service) => {
-      const found = serviceTrouble(state, namespace, service);
-      return found === undefined ? "" : `${found.reason}: ${found.message}`;
-    },
+    serviceTrouble: (namespace, service) => serviceTrouble(state, namespace, service),
     routeTrouble: (kind, namespace, name) =>
       troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
   };

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NodeReport, PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
@@ -58,6 +59,37 @@ test("what a node reports that can't be true is refused by its field", limit, as
   const other = await HollowAgent.start(world, { name: "n2" });
   other.say({ $case: "nodeReport", value: NodeReport.fromPartial({ allocatable: { memory: "-1" } }) });
   await until("the second report is refused, too", () => other.ended !== undefined);
+});
+
+test("ports that services lead to are published though no container declares them", limit, async (t) => {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world);
+  const container = { name: "main", image: "registry.example/team/app:v1" };
+  const web = aContainerService("web", { container, scaling: { replicas: 1 } });
+  const labels = { bundle: "shop" };
+  const apply = async (id: string, ...ports: readonly number[]) => {
+    const listed = ports.map((port) => ({ name: `p${port}`, port }));
+    const spec = { $case: "service", value: { target: "web", ports: listed } };
+    const service = ForageResource.fromPartial({ name: "front", spec } as object);
+    const { rolloutId } = await world.forage().applyResources(aRequest(id, [web, service], labels));
+    return (await watchToEnd(world, rolloutId)).filter((line) => line.includes("service/front SUCCEEDED"));
+  };
+  assert.deepEqual(await apply("a1", 9090), ["service/front SUCCEEDED 1 endpoint ready"]);
+  const [pod] = agent.assignments.values();
+  assert.deepEqual(pod?.servicePorts, [{ name: "", containerPort: 9090, protocol: "TCP" }]);
+  await apply("a2", 9091, 9092);
+  await until("the running pod's assignment changes", () => {
+    const [{ uid = "", servicePorts = [] } = {}] = agent.assignments.values();
+    return uid === pod?.uid && servicePorts.map((it) => it.containerPort).join() === "9091,9092";
+  });
+  await until("both ports have endpoints", async () => {
+    const { endpoints } = await world.operator().listEndpoints({ namespace: "shop", service: "front" });
+    return endpoints.map((it) => it.servicePort).join() === "9091,9092";
+  });
+  await world.forage().applyResources(aRequest("a3", [web], labels));
+  await until("nothing is published any more", () => {
+    return [...agent.assignments.values()].every(({ servicePorts }) => servicePorts.length === 0);
+  });
 });
 
 test("a stream begins with hello, and says it once", limit, async (t) => {

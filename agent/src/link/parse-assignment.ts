@@ -1,8 +1,10 @@
 import type { PodAssignment, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import type { ContainerPort } from "@forage/proto/forest/v1/forage";
 import type { HostAbilities } from "../host-abilities.ts";
+import type { PortRequest } from "../network/network.ts";
 import type { Pod, PodContainer, RestartPolicy } from "../pods/pod.ts";
 import { mountIdentity } from "./identity-volume.ts";
-import { parseContainer } from "./parse-container.ts";
+import { parseContainer, portOf } from "./parse-container.ts";
 import { parseNetwork } from "./parse-network.ts";
 import { parseObjects } from "./parse-objects.ts";
 import { parseFsGroup } from "./parse-security.ts";
@@ -62,9 +64,13 @@ function parseTemplate(
   const initContainers = template.initContainers.map((it) => asInit(parseContainer(it, setting)));
   assertDistinct([...initContainers, ...containers]);
   const serviceAccount = config?.serviceAccountName ?? "";
+  const main = template.container.name;
+  // One that this host can not serve is left out: that a service asks for it must not end the pod.
+  const servicePorts = assignment.servicePorts.flatMap((port) => servicePort(main, port, host));
   return {
     containers,
     initContainers,
+    ...(servicePorts.length > 0 && { servicePorts }),
     volumes,
     objects,
     network: parseNetwork(config),
@@ -72,6 +78,14 @@ function parseTemplate(
     annotations: config?.annotations ?? {},
     ...(serviceAccount !== "" && { serviceAccount }),
   };
+}
+
+function servicePort(container: string, port: ContainerPort, host: HostAbilities): PortRequest[] {
+  try {
+    return [portOf(container, port, host)];
+  } catch {
+    return [];
+  }
 }
 
 /** Nothing is asked of it while it runs but that it ends. */

@@ -93,7 +93,8 @@ function pullPolicyOf({ image, imagePullPolicy }: Container): PullPolicy {
   }
 }
 
-function portOf(
+/** @throws Error if the port is none, or the host can not serve its protocol. */
+export function portOf(
   container: string,
   { containerPort, protocol }: ContainerPort,
   host: HostAbilities,

@@ -117,6 +117,10 @@ export class FakeNetwork implements PodNetwork {
     return this.#ports.take(podUid, wanted);
   }
 
+  keepPorts(podUid: string, mappings: readonly PortMapping[]): void {
+    this.#ports.keepOnly(podUid, mappings);
+  }
+
   async publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void> {
     this.#assertOpen();
     this.#enter("publish", signal);

@@ -211,6 +211,10 @@ export class HostNetwork implements PodNetwork {
     return this.#ports.take(podUid, wanted);
   }
 
+  keepPorts(podUid: string, mappings: readonly PortMapping[]): void {
+    this.#ports.keepOnly(podUid, mappings);
+  }
+
   async publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void> {
     this.#started();
     if (signal.aborted) throw aborted("publish");

@@ -25,6 +25,8 @@ export interface PodNetwork {
   detach(podUid: string, signal: AbortSignal): Promise<void>;
   /** Allocates free host ports from the configured range, all or none; those already held by the pod are kept. */
   allocatePorts(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]>;
+  /** Releases allocated host ports of the pod that are not among the mappings: call it once they are no longer published. */
+  keepPorts(podUid: string, mappings: readonly PortMapping[]): void;
   /** Makes the kernel's rules equal to `mappings` of the pod. */
   publish(sandbox: PodSandbox, mappings: readonly PortMapping[], signal: AbortSignal): Promise<void>;
   unpublish(podUid: string, signal: AbortSignal): Promise<void>;

@@ -41,6 +41,16 @@ export class PortAllocator {
     return result;
   }
 
+  /** Releases the ports of the pod that are not among the mappings. */
+  keepOnly(podUid: string, mappings: readonly PortMapping[]): void {
+    const kept = new Set(mappings.map(keyOf));
+    const held = this.#held.get(podUid) ?? [];
+    for (const mapping of held) if (!kept.has(keyOf(mapping))) this.#holders.delete(keyOf(mapping));
+    const rest = held.filter((mapping) => kept.has(keyOf(mapping)));
+    if (rest.length === 0) this.#held.delete(podUid);
+    else this.#held.set(podUid, rest);
+  }
+
   /** Host ports that are the container's own; NO_PORT_LEFT takes none. */
   take(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     const mappings = wanted.map((it) => ({ ...it, hostPort: it.containerPort }));

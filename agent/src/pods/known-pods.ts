@@ -1,6 +1,7 @@
 import type { KnownPod } from "../network/network.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { Pod, PodMemory } from "./pod.ts";
+import { declaredPorts } from "./pod-ports.ts";
 import { isLive } from "./pod-view.ts";
 import type { RuntimeObserver } from "./runtime-observer.ts";
 
@@ -25,7 +26,7 @@ export async function knownPods(
     present.map(async ({ uid, pod, memory: { sandbox, ports } }) => {
       const known = { podUid: uid, ports: ports ?? [] };
       if (sandbox !== undefined) return { ...known, sandbox };
-      const wanted = ports === undefined ? (pod?.containers.flatMap((it) => it.ports) ?? []) : [];
+      const wanted = ports === undefined && pod !== undefined ? declaredPorts(pod) : [];
       const live = observer.containersOf(uid).filter(isLive);
       // One that can't be inspected now leaves the decision to the network's own records.
       const inspected = await Promise.all(

@@ -18,6 +18,8 @@ const ENDED: ContainerMemory = {
   lastTermination: { exitCode: 1, signal: 0, reason: "Error", message: "", startedAtMs: 0, finishedAtMs: 0 },
 };
 
+const EXTRA = { container: "main", containerPort: 9090, protocol: "TCP" } as const;
+
 const START = { kind: "startContainer", container: "main", attempt: 1 } as const;
 
 const CASES: readonly (readonly [string, PodView, unknown])[] = [
@@ -52,6 +54,11 @@ const CASES: readonly (readonly [string, PodView, unknown])[] = [
     "and published once chosen",
     aView({ seen: [running("c1", 1)], memory: STARTED }),
     { kind: "publishPorts" },
+  ],
+  [
+    "a service's port that no container declares is published while the pod runs",
+    aView({ seen: [running("c1", 1)], memory: STARTED, published: true, servicePorts: [EXTRA] }),
+    { kind: "updatePorts", ports: [EXTRA] },
   ],
   [
     "a pod that is as it should be needs nothing",
@@ -269,6 +276,7 @@ interface Shape {
   readonly problem?: string;
   readonly restartPolicy?: Pod["restartPolicy"];
   readonly containers?: readonly PodContainer[];
+  readonly servicePorts?: Pod["servicePorts"];
   readonly sidecar?: boolean;
 }
 
@@ -295,6 +303,7 @@ function aView(shape: Shape): PodView {
       graceMs: 5_000,
       restartPolicy: shape.restartPolicy ?? "Always",
       containers,
+      ...(shape.servicePorts && { servicePorts: shape.servicePorts }),
       ...(shape.problem !== undefined && { problem: shape.problem }),
     },
     goal,

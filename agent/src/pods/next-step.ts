@@ -1,6 +1,7 @@
 import type { RestartLimits } from "./container-memory.ts";
 import { fetchImage, initialize, keepRunning, settle } from "./container-steps.ts";
 import { allContainers, initContainersOf } from "./pod-containers.ts";
+import { hasPorts, wantedPorts } from "./pod-ports.ts";
 import { belongs, isInitialized, isLive, outcomeOf, type PodView } from "./pod-view.ts";
 import { type Decision, type Step, stepKey, type Wait } from "./step.ts";
 import { discard, stop, stopInOrder, toRemove } from "./stop-steps.ts";
@@ -49,8 +50,10 @@ function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
   }
   if (view.volumesOutdated && view.containers.some(isLive)) yield { kind: "updateVolumes" };
   yield* toRunContainers(view, limits);
-  if (view.published) return;
-  yield memory.ports === undefined ? { kind: "allocatePorts" } : { kind: "publishPorts" };
+  if (!view.published)
+    yield memory.ports === undefined ? { kind: "allocatePorts" } : { kind: "publishPorts" };
+  else if (!hasPorts(memory.ports ?? [], wantedPorts(pod)))
+    yield { kind: "updatePorts", ports: wantedPorts(pod) };
 }
 
 function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step | Wait> {

@@ -27,6 +27,8 @@ export interface Pod {
   readonly objects?: PodObjects;
   /** Undefined: the agent's defaults. */
   readonly network?: PodNetworkSpec;
+  /** Ports that services lead to and that no container declares; they may change while the pod runs. Undefined: none. */
+  readonly servicePorts?: readonly PortRequest[];
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly serviceAccount?: string;

@@ -1,8 +1,9 @@
-import type { PodSandbox } from "../network/network.ts";
+import type { PodSandbox, PortMapping, PortRequest } from "../network/network.ts";
 import { HOST_NETWORK } from "../runtime/runtime.ts";
 import { adopted, inNewSandbox } from "./container-memory.ts";
-import { type ContainerMemory, memoryOf, type PodMemory, withContainer } from "./pod.ts";
+import { type ContainerMemory, memoryOf, type Pod, type PodMemory, withContainer } from "./pod.ts";
 import { allContainers, initContainersOf, roleOf } from "./pod-containers.ts";
+import { firstPorts } from "./pod-ports.ts";
 import { isLive, outcomeOf, type PodView } from "./pod-view.ts";
 import type { PodWorld } from "./pod-world.ts";
 import { postStart } from "./post-start.ts";
@@ -29,6 +30,8 @@ export async function runStep(world: PodWorld, step: Step, context: StepContext)
       return allocatePorts(world, context);
     case "publishPorts":
       return publishPorts(world, context);
+    case "updatePorts":
+      return updatePorts(world, context, step.ports);
     case "updateVolumes":
       if (view.pod.volumes !== undefined) await world.volumes.update(view.pod.volumes, signal);
       return { volumesShown: view.pod.volumes };
@@ -95,12 +98,31 @@ export function hostSandbox(podUid: string, [address = "", address6]: readonly s
 
 async function allocatePorts(world: PodWorld, { view }: StepContext): Promise<StepEffect> {
   const { pod } = view;
-  const wanted = pod.containers.flatMap((it) => it.ports);
-  const isHosts = pod.network?.hostNetwork === true;
+  const wanted = firstPorts(pod);
   if (wanted.length === 0) return { change: (memory) => ({ ...memory, ports: [] }) };
-  const ports = isHosts
-    ? await world.network.takeHostPorts(pod.uid, wanted)
-    : await world.network.allocatePorts(pod.uid, wanted);
+  const ports = await obtainPorts(world, pod, wanted);
+  return { change: (memory) => ({ ...memory, ports }) };
+}
+
+function obtainPorts(
+  { network }: PodWorld,
+  { uid, network: spec }: Pod,
+  wanted: readonly PortRequest[],
+): Promise<readonly PortMapping[]> {
+  return spec?.hostNetwork === true ? network.takeHostPorts(uid, wanted) : network.allocatePorts(uid, wanted);
+}
+
+/** Nobody uses the added ports before the pod's status names them, so they are published before they are remembered. */
+async function updatePorts(
+  world: PodWorld,
+  { view, signal }: StepContext,
+  wanted: readonly PortRequest[],
+): Promise<StepEffect> {
+  const { sandbox } = view.memory;
+  if (sandbox === undefined) return {};
+  const ports = await obtainPorts(world, view.pod, wanted);
+  if (sandbox.namespacePath !== HOST_NETWORK) await world.network.publish(sandbox, ports, signal);
+  world.network.keepPorts(view.pod.uid, ports);
   return { change: (memory) => ({ ...memory, ports }) };
 }
 

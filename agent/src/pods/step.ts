@@ -1,3 +1,4 @@
+import type { PortRequest } from "../network/network.ts";
 import type { PullPolicy, StopCause } from "./pod.ts";
 
 /** One thing to do for a pod. Plain data: a step is logged as it is run. */
@@ -14,6 +15,8 @@ export type Step =
   /** Remembered before they are used, so that they stay the pod's. */
   | { readonly kind: "allocatePorts" }
   | { readonly kind: "publishPorts" }
+  /** Services lead to other ports of the running pod than before: publish these, and keep the host ports of the rest. */
+  | { readonly kind: "updatePorts"; readonly ports: readonly PortRequest[] }
   /** Take a running container over into the memory. */
   | { readonly kind: "adopt"; readonly container: string; readonly id: string }
   /** A container ended: remember how. Without id: it is gone altogether. */

@@ -35,6 +35,7 @@ export function simNetwork(host: SimHost, line: SimLine): PodNetwork {
     allocatePorts: async (podUid, wanted) => allocate(host, podUid, wanted),
     takeHostPorts: async (_, wanted) => wanted.map((it) => ({ ...it, hostPort: it.containerPort })),
     publish: (sandbox, mappings) => call(() => void published.set(sandbox.podUid, mappings)),
+    keepPorts: (podUid, mappings) => void ports.set(podUid, mappings),
     unpublish: (podUid) => call(() => void published.delete(podUid)),
     close: async () => undefined,
   };
@@ -61,7 +62,7 @@ function start({ sandboxes, published, ports }: SimHost, known: readonly KnownPo
   const found = known.flatMap(({ podUid, sandbox, wanted = [] }): FoundPod[] => {
     const namespacePath = sandboxes.get(podUid);
     if (sandbox !== undefined || namespacePath === undefined) return [];
-    const was = published.get(podUid);
+    const was = published.get(podUid)?.filter((it) => wanted.some((port) => samePort(port, it)));
     return [
       {
         podUid,
@@ -84,17 +85,22 @@ function allocate(
   podUid: string,
   wanted: readonly PortRequest[],
 ): readonly PortMapping[] {
-  const held = ports.get(podUid);
-  if (held !== undefined) return held;
+  const held = ports.get(podUid) ?? [];
   const taken = new Set([...ports.values()].flat().map((it) => it.hostPort));
   let next = 20_000;
   const made = wanted.map((request) => {
+    const kept = held.find((it) => samePort(request, it));
+    if (kept !== undefined) return kept;
     while (taken.has(next)) next += 1;
     taken.add(next);
     return { ...request, hostPort: next };
   });
   ports.set(podUid, made);
   return made;
+}
+
+function samePort(a: PortRequest, b: PortRequest): boolean {
+  return a.containerPort === b.containerPort && a.container === b.container;
 }
 
 function failure(code: "UNAVAILABLE" | "TIMEOUT"): Error {

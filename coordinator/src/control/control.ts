@@ -1,5 +1,6 @@
 import type { Explanation, Profile, RebalanceOptions } from "@forage/scheduler";
 import type { Logger } from "pino";
+import type { ServiceTrouble } from "../destination/service-trouble.ts";
 import type { EventRecorder } from "../events/event.ts";
 import { unschedulable } from "../events/from-pods.ts";
 import type { MetricsDesk } from "../metrics/metrics-desk.ts";
@@ -55,7 +56,7 @@ export interface ControlOptions {
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
   /** Why the service can have no endpoints; empty: nothing is wrong with it. */
-  readonly serviceTrouble?: (namespace: string, service: string) => string;
+  readonly serviceTrouble?: (namespace: string, service: string) => ServiceTrouble | undefined;
   /** Receives the steps of workloads. Default: the log. */
   readonly steps?: StepSink;
   /** Whether cron jobs start runs. Default: true. */

@@ -5,6 +5,7 @@ import {
   PodAssignment,
   type RegistryCredential,
 } from "@forage/proto/forage/agent/v1/agent";
+import type { ContainerPort } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { objectKey } from "../model/keys.ts";
@@ -15,6 +16,7 @@ import type { IdentityIssuer, SignedToken } from "../objects/identity-issuer.ts"
 import type { Vault } from "../objects/vault.ts";
 import type { PodEntry } from "../state/entries.ts";
 import type { State } from "../state/state.ts";
+import { servicePortsOf } from "./service-ports.ts";
 
 export interface AssignmentOptions {
   readonly state: State;
@@ -36,14 +38,16 @@ export class Assignments {
   }
 
   /** Changes whenever the assignment does, but for the identity token, which is always new. */
-  fingerprint({ revision, refs }: PodEntry): string {
+  fingerprint(pod: PodEntry): string {
+    const { revision, refs } = pod;
     const { objects } = this.#options.state;
     // Not by its revision, which also grows when old versions of it are removed.
     const states = refs.map((ref) => {
       const record = objects.get(ref)?.record;
       return record === undefined ? "-" : `${toEpochMs(record.createdAt)}.${record.generation}`;
     });
-    return [revision, ...states].join(" ");
+    const ports = this.#servicePorts(pod).map((port) => `${port.containerPort}/${port.protocol}`);
+    return [revision, ...states, ...ports].join(" ");
   }
 
   /** What pods of a template with these references log in to registries with. `about`: for the log. */
@@ -71,6 +75,7 @@ export class Assignments {
       registryCredentials: this.#credentials(pod.refs, budget),
       claims: this.#claims(pod),
       hostname: record.hostname,
+      servicePorts: this.#servicePorts(pod),
       identityToken: stopping ? undefined : this.identityToken(pod),
     };
   }
@@ -82,6 +87,10 @@ export class Assignments {
     const { issuer, clock } = this.#options;
     const { namespace, name: podName, uid: podUid, node } = record;
     return onWire(issuer.issue({ namespace, serviceAccount, podName, podUid, node }, clock.nowMs()));
+  }
+
+  #servicePorts(pod: PodEntry): ContainerPort[] {
+    return servicePortsOf(this.#options.state, pod);
   }
 
   #contents(pod: PodEntry, kind: "secret" | "config_map", budget: Budget): ObjectData[] {

@@ -2,7 +2,8 @@ import type { Hello, SessionRequest } from "@forage/proto/forage/agent/v1/agent"
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
-import type { Change, ObjectEntry } from "../state/entries.ts";
+import { workloadKey } from "../model/workload.ts";
+import type { Change, ObjectEntry, ResourceEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
 import type { State } from "../state/state.ts";
 import { type BeliefLimits, Beliefs, type BeliefsOptions, defaultBeliefs } from "./beliefs.ts";
@@ -154,6 +155,7 @@ export class Sessions {
       if (change.kind === "node" && (change.after === undefined || change.after.record.revoked))
         this.#forget((change.after ?? change.before)?.name ?? "");
       if (change.kind === "object") this.#wakeForObject(change.after ?? change.before);
+      if (change.kind === "resource") this.#wakeForServices([change.before, change.after]);
       if (change.kind !== "pod") continue;
       for (const pod of [change.before, change.after]) {
         if (pod !== undefined) this.#podsChanged(pod.record.node);
@@ -167,6 +169,16 @@ export class Sessions {
     const { spec } = object.record;
     if (spec?.$case === "claim") this.#podsChanged(spec.value.node);
     for (const { record } of this.#options.state.podsReferring(object.name)) this.#podsChanged(record.node);
+  }
+
+  /** Nodes with pods of a service's target: the ports that they publish may be others now. */
+  #wakeForServices(entries: readonly (ResourceEntry | undefined)[]): void {
+    for (const entry of entries) {
+      const spec = entry?.record.resource?.spec;
+      if (entry === undefined || spec?.$case !== "service") continue;
+      const target = workloadKey(entry.record.namespace, "container_service", spec.value.target);
+      for (const { record } of this.#options.state.podsOfWorkload(target)) this.#podsChanged(record.node);
+    }
   }
 
   #podsChanged(node: string): void {

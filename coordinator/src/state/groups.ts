@@ -16,7 +16,18 @@ export function resourceGroups({ record, workload, wanted }: ResourceEntry): str
   const needs = dependenciesOf(record).map(
     ({ kind, name }) => `needs:${workloadKey(record.namespace, kind, name)}`,
   );
-  return [`ns:${record.namespace}`, ...owners, ...needs, ...new Set(refs)];
+  return [`ns:${record.namespace}`, ...owners, ...needs, ...targetGroups(record), ...new Set(refs)];
+}
+
+/** The group of the services that lead to the workload with this key. */
+export function targetGroup(workload: string): string {
+  return `target:${workload}`;
+}
+
+function targetGroups({ namespace, resource }: ResourceEntry["record"]): string[] {
+  const spec = resource?.spec;
+  if (spec?.$case !== "service") return [];
+  return [targetGroup(workloadKey(namespace, "container_service", spec.value.target))];
 }
 
 export function podGroups({ record, workloadKey: workload, refs }: PodEntry): string[] {

@@ -34,7 +34,7 @@ import type {
   ResourceEntry,
   RolloutEntry,
 } from "./entries.ts";
-import { podGroups, resourceGroups, rolloutGroups, templateGroup } from "./groups.ts";
+import { podGroups, resourceGroups, rolloutGroups, targetGroup, templateGroup } from "./groups.ts";
 import { IndexMap } from "./index-map.ts";
 import { Listeners } from "./listeners.ts";
 import { ObjectsView } from "./objects-view.ts";
@@ -113,6 +113,11 @@ export class State {
     return this.#resources.group(`needs:${key}`);
   }
 
+  /** Services whose target is the workload of the key `namespace/kind/name`. */
+  servicesTargeting(key: string): ResourceEntry[] {
+    return this.#resources.group(targetGroup(key));
+  }
+
   pod(namespace: string, name: string): PodEntry | undefined {
     return this.#pods.get(podKey(namespace, name));
   }
@@ -142,14 +147,9 @@ export class State {
     return this.#pods.group(`node:${name}`);
   }
 
-  /** Pods that have no node yet and are not stopping. */
-  unboundPods(): PodEntry[] {
-    return this.#pods.group("unbound");
-  }
-
-  /** The same of one workload. */
-  unboundPodsOf(workload: string): PodEntry[] {
-    return this.#pods.group(`unbound:${workload}`);
+  /** Pods, of one workload if it is given, that have no node yet and are not stopping. */
+  unboundPods(workload?: string): PodEntry[] {
+    return this.#pods.group(workload === undefined ? "unbound" : `unbound:${workload}`);
   }
 
   /** Pods, of one workload if it is given, that are to leave their nodes and have not been stopped yet. */
@@ -210,9 +210,8 @@ export class State {
 
   /** Takes over what the store held at the start. */
   load(records: readonly StoredRecord[], revision: number): void {
-    const changes: Change[] = [];
-    for (const record of records) this.#applyEvent({ kind: "put", record }, changes);
-    this.#advance(revision, changes);
+    const events = records.map((record): WatchEvent => ({ kind: "put", record }));
+    this.apply(events, revision);
   }
 
   apply(events: readonly WatchEvent[], revision: number): void {
@@ -239,8 +238,7 @@ export class State {
   }
 
   #publish(changes: readonly Change[]): void {
-    if (changes.length === 0) return;
-    this.#listeners.call(changes);
+    if (changes.length > 0) this.#listeners.call(changes);
   }
 
   #applyEvent(event: WatchEvent, changes: Change[]): void {

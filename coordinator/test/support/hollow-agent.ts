@@ -280,7 +280,7 @@ export async function join(
 
 export function runningPod(pod: PodAssignment, hostPort: number): PodStatus {
   const name = pod.template?.container?.name ?? "";
-  const ports = pod.template?.container?.ports ?? [];
+  const ports = [...(pod.template?.container?.ports ?? []), ...pod.servicePorts];
   return PodStatus.fromPartial({
     ...identityOf(pod),
     phase: PodPhase.RUNNING,

@@ -1,4 +1,3 @@
-import { readyEndpointCount } from "../../destination/endpoints.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { RolloutEntry } from "../../state/entries.ts";
 import { compareRollouts } from "../../state/rollout-order.ts";
@@ -18,8 +17,8 @@ export function standsNow(
   const newest = state.rolloutsOf(record.namespace, kind, name).at(-1);
   if (newest !== undefined && compareRollouts(newest.record, record) > 0)
     return `changed by rollout ${newest.id}`;
-  if (kind === "service") return `${readyEndpointCount(state, record.namespace, name)} endpoints ready`;
-  const { readyReplicas, replicas, job } = resourceView(state, entry, nowMs);
+  const { readyReplicas, readyEndpoints, replicas, job, message } = resourceView(state, entry, nowMs);
+  if (kind === "service") return `${readyEndpoints} endpoints ready${message === "" ? "" : `: ${message}`}`;
   if (kind === "container_service") return `${readyReplicas}/${replicas} ready`;
   return job === undefined ? "" : job.condition || "running";
 }

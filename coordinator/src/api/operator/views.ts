@@ -2,6 +2,7 @@ import type { Pod, Resource, Endpoint as WireEndpoint } from "@forage/proto/fora
 import type { UnplacedPod } from "../../control/placement/unplaced.ts";
 import { isReady } from "../../control/workload/readiness.ts";
 import { endpointsOf, findService, protocolOf, readyEndpointCount } from "../../destination/endpoints.ts";
+import { serviceTrouble } from "../../destination/service-trouble.ts";
 import { serviceAddressKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
@@ -33,13 +34,19 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
     readyEndpoints: kind === "service" ? readyEndpointCount(state, namespace, name) : 0,
     rolloutId: record.rolloutId,
     autoscaling: undefined,
-    message: kind === "service" ? addressMessage(state, entry) : rolloutMessage(state, entry),
+    message: kind === "service" ? serviceMessage(state, entry) : rolloutMessage(state, entry),
     job: jobView(state, entry, nowMs),
     cronJob: cronView(state, entry, nowMs),
     ...addressesOf(state, entry),
     route: undefined,
     owner: record.owner === undefined ? "" : `${record.owner.kind}/${record.owner.name}`,
   };
+}
+
+/** What keeps a service from serving; empty: nothing is wrong with the service itself. */
+function serviceMessage(state: State, entry: ResourceEntry): string {
+  const trouble = serviceTrouble(state, entry.record.namespace, entry.record.name);
+  return trouble === undefined ? addressMessage(state, entry) : `${trouble.reason}: ${trouble.message}`;
 }
 
 /** What keeps a load balancer from being reached; why, its last event tells. */

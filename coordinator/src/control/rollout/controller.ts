@@ -1,6 +1,7 @@
 import { RolloutReason, RolloutRecord, type RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
+import type { ServiceTrouble } from "../../destination/service-trouble.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
@@ -35,7 +36,7 @@ export interface RolloutControllerOptions {
   readonly limits: ProgressLimits;
   readonly readyEndpoints: (namespace: string, service: string) => number;
   /** Why the service can have no endpoints; empty: nothing is wrong with it. */
-  readonly serviceTrouble?: (namespace: string, service: string) => string;
+  readonly serviceTrouble?: (namespace: string, service: string) => ServiceTrouble | undefined;
   /** What is wrong with a route or a service's inline route; empty: nothing. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
@@ -100,6 +101,8 @@ export class RolloutController {
   wakeForPod(pod: PodEntry): void {
     const { namespace, workloadKind, workloadName } = pod.record;
     this.#wakeRolloutsOf(namespace, workloadKind, workloadName);
+    for (const { record } of this.#options.state.servicesTargeting(pod.workloadKey))
+      this.#wakeRolloutsOf(namespace, "service", record.name);
   }
 
   /** By its key: what holds its rollout up changed, which is not in the store. */
@@ -215,7 +218,7 @@ export class RolloutController {
       unplaced: (uid) => unplaced.get(uid),
       isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
       readyEndpoints: isService ? readyEndpoints(namespace, target.name) : 0,
-      serviceTrouble: isService ? (serviceTrouble?.(namespace, target.name) ?? "") : "",
+      serviceTrouble: isService ? serviceTrouble?.(namespace, target.name) : undefined,
       targetProgress: isService ? known.find((it) => isTargetOf(resource, it)) : undefined,
       routeTrouble: routeTrouble?.(target.kind, namespace, target.name) ?? "",
       nowMs: clock.nowMs(),

@@ -1,5 +1,6 @@
 import type { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
 import type { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import type { ServiceTrouble } from "../../destination/service-trouble.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { Waiting } from "../depends/waits-for.ts";
 import type { JobProgressInput } from "../job/progress-input.ts";
@@ -35,8 +36,8 @@ export interface ProgressInput {
   readonly rollout?: RolloutView | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
-  /** Of a service: why it can have no endpoints; empty: nothing is wrong with it. */
-  readonly serviceTrouble?: string;
+  /** Of a service: why it can have no endpoints; undefined: nothing is wrong with it. */
+  readonly serviceTrouble?: ServiceTrouble | undefined;
   /** Of a service whose target is part of the same rollout: how far that is. */
   readonly targetProgress?: ResourceProgress | undefined;
   /** What is wrong with the route, or the service's inline route; empty: nothing. */

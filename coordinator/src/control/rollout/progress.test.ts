@@ -8,6 +8,7 @@ import {
 } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { aPod, aServiceEntry, aWorkloadEntry, type PodFields } from "../../../test/support/entries.ts";
+import type { ServiceTrouble } from "../../destination/service-trouble.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 import { nextLookMs, progressOf } from "./progress.ts";
@@ -18,6 +19,12 @@ const hash = entry.workload?.templateHash ?? "";
 const deadlineMs = 600_000;
 const startedMs = 1_000_000;
 const ready = { ready: true };
+const noTarget: ServiceTrouble = {
+  reason: "TargetNotFound",
+  message: "there is no container_service/web",
+  mayPass: false,
+};
+const noPort: ServiceTrouble = { reason: "PortNotFound", message: "port 80 is not published", mayPass: true };
 
 describe("how far a workload has come that was applied as it was", () => {
   for (const [what, fields, expected] of [
@@ -166,8 +173,18 @@ describe("how far other resources have come", () => {
     ["a service has no endpoints", { resource: aServiceEntry() }, "SUCCEEDED 0 endpoints ready"],
     [
       "a service whose target doesn't exist",
-      { resource: aServiceEntry(), serviceTrouble: "TargetNotFound: there is no container_service/web" },
+      { resource: aServiceEntry(), serviceTrouble: noTarget },
       "SUCCEEDED 0 endpoints ready: TargetNotFound: there is no container_service/web",
+    ],
+    [
+      "a service whose port isn't published yet",
+      { resource: aServiceEntry(), serviceTrouble: noPort },
+      "IN_PROGRESS 0 endpoints ready: PortNotFound: port 80 is not published",
+    ],
+    [
+      "a service whose port isn't published at the deadline",
+      { resource: aServiceEntry(), serviceTrouble: noPort, nowMs: 1_700_000_000_000 },
+      "SUCCEEDED 0 endpoints ready: PortNotFound: port 80 is not published",
     ],
     [
       "a service whose target's pods still start",

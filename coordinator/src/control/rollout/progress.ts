@@ -164,8 +164,11 @@ function serviceProgress(input: ProgressInput): ResourceProgress {
   const { readyEndpoints, target, routeTrouble = "" } = input;
   if (target.kind === "route") return done(input, routeTrouble === "" ? "accepted" : routeTrouble);
   const endpoints = readyEndpoints === 1 ? "1 endpoint ready" : `${readyEndpoints} endpoints ready`;
-  const { serviceTrouble = "", targetProgress: behind } = input;
-  if (serviceTrouble !== "") return done(input, `${endpoints}: ${serviceTrouble}`);
+  const { serviceTrouble: trouble, targetProgress: behind } = input;
+  if (trouble !== undefined) {
+    const text = `${endpoints}: ${trouble.reason}: ${trouble.message}`;
+    return trouble.mayPass && !isLate(input) ? at(input, RolloutStatus.IN_PROGRESS, text) : done(input, text);
+  }
   if (behind !== undefined && !isTerminal(behind.status))
     return at(input, RolloutStatus.IN_PROGRESS, `${endpoints}; waits for ${behind.kind}/${behind.name}`);
   if (behind?.status === RolloutStatus.FAILED && readyEndpoints === 0)

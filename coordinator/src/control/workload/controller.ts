@@ -111,7 +111,7 @@ export class WorkloadController {
 
   /** Its pods that wait for a node have only now got the place of the one that went. */
   #madeRoom(key: string): void {
-    for (const pod of this.#options.state.unboundPodsOf(key)) this.#options.unplaced.restart(pod.record.uid);
+    for (const pod of this.#options.state.unboundPods(key)) this.#options.unplaced.restart(pod.record.uid);
   }
 
   async #reconcile(key: string): Promise<number | undefined> {

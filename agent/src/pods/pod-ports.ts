@@ -1,0 +1,32 @@
+import type { PortMapping, PortRequest } from "../network/network.ts";
+import type { Pod } from "./pod.ts";
+
+/** Returns the ports that the pod's containers declare. */
+export function declaredPorts({ containers }: Pod): readonly PortRequest[] {
+  return containers.flatMap(({ ports }) => ports);
+}
+
+/** Returns the ports that are to be published: those that are declared, then those that services lead to. */
+export function wantedPorts(pod: Pod): readonly PortRequest[] {
+  return [...declaredPorts(pod), ...(pod.servicePorts ?? [])];
+}
+
+/**
+ * Returns the ports that a pod allocates at its start. On the host's own network a service's port may be taken by another pod, which
+ * must not keep this one from starting: it gets those ports once it is published.
+ */
+export function firstPorts(pod: Pod): readonly PortRequest[] {
+  return pod.network?.hostNetwork === true ? declaredPorts(pod) : wantedPorts(pod);
+}
+
+/** Reports whether exactly the wanted ports are mapped. */
+export function hasPorts(mapped: readonly PortMapping[], wanted: readonly PortRequest[]): boolean {
+  return (
+    wanted.every((port) => mapped.some((it) => isSame(it, port))) &&
+    mapped.every((port) => wanted.some((it) => isSame(it, port)))
+  );
+}
+
+function isSame(a: PortRequest, b: PortRequest): boolean {
+  return a.container === b.container && a.containerPort === b.containerPort && a.protocol === b.protocol;
+}
