@@ -67,6 +67,8 @@ export interface AgentParts {
   readonly addresses: readonly string[];
   readonly log: AgentLog;
   readonly damages: Damages;
+  /** Rejects if the host can't belong to the cluster with this authority. */
+  readonly mayJoin?: (authority: string) => Promise<void>;
   /** Node and the agent's own program: for work that is done in a process of its own. */
   readonly ownCommand: readonly string[];
 }
@@ -345,10 +347,8 @@ export class Agent {
     const { config, version, sessionId, clock, random, services, gateway, log } = this.#parts;
     return new CoordinatorLink({
       enroll: {
-        address: config.coordinator,
-        nodeName: config.nodeName,
-        tokenFile: config.joinTokenFile,
-        files: this.#identity,
+        ...{ address: config.coordinator, nodeName: config.nodeName, tokenFile: config.joinTokenFile },
+        ...{ files: this.#identity, mayJoin: this.#parts.mayJoin },
       },
       agentVersion: version,
       bootId: this.#capacity.bootId,

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { pinsOf } from "@forage/identity";
 import { LogDestination } from "@forage/identity/log-destination";
 import { pino } from "pino";
 import { Agent } from "./agent.ts";
@@ -15,6 +16,7 @@ import { HostDevices } from "./devices/host-devices.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostAbilities } from "./host-abilities.ts";
+import { HostClaim, HostConflict, networkNamespace } from "./host-sharing/host-claim.ts";
 import { holdDataDirectory } from "./instance-lock.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
@@ -34,6 +36,8 @@ import type { AgentLog } from "./supervisor-events.ts";
 import { HostVolumes } from "./volumes/host-volumes.ts";
 
 const VERSION = "0.1.0";
+/** The same for all agents of the host, whatever their data directories are. */
+const AGENTS_DIRECTORY = "/run/forage/agents";
 // Bad configuration: trying again changes nothing.
 const EXIT_CONFIG = 2;
 const EXIT_FAILED = 1;
@@ -50,6 +54,7 @@ async function main(): Promise<void> {
   logWarnings(log);
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await holdDataDirectory(config.dataDir);
+  const claim = await claimHost(config);
   const damages = new Damages({ dataDir: config.dataDir, log });
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log);
@@ -81,13 +86,44 @@ async function main(): Promise<void> {
     addresses,
     log,
     damages,
+    mayJoin: (authority) => claim.joins(authority),
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
   const relay = openDestination(config, agent, log);
-  stopOnSignal({ close: async () => void (await Promise.all([relay?.close(), agent.close()])) }, log);
+  const close = async (): Promise<void> => {
+    await Promise.all([relay?.close(), agent.close()]);
+    await claim.close();
+  };
+  stopOnSignal({ close }, log);
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
   // Ready means that it watches over its pods; a containerd that is away is waited for and told of, not failed on.
   notifySystemd(process.env.NOTIFY_SOCKET);
+}
+
+/** Ends the agent if another one on the host would be in its way. */
+async function claimHost({ dataDir, instance, nodeName }: Config): Promise<HostClaim> {
+  const identity = new IdentityFiles(join(dataDir, "identity"));
+  await identity.loadAuthority();
+  try {
+    return await HostClaim.take({
+      directory: AGENTS_DIRECTORY,
+      namespace: await networkNamespace(),
+      agent: { instance, nodeName, dataDir, pid: process.pid, authorities: pinsIn(identity.authorityPem) },
+      clock: systemClock,
+    });
+  } catch (error) {
+    if (error instanceof HostConflict) throw new ConfigError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+/** None if the bundle is missing or damaged. */
+function pinsIn(bundlePem: string | undefined): readonly string[] {
+  try {
+    return pinsOf(bundlePem ?? "");
+  } catch {
+    return [];
+  }
 }
 
 function openDestination(config: Config, agent: Agent, log: AgentLog) {

@@ -32,6 +32,7 @@ export class LinkUnderTest {
   /** Why assignments could not be written, one entry a write. */
   readonly journalProblems: (string | undefined)[] = [];
   readonly gateway = new NoGateway();
+  mayJoin: (authority: string) => Promise<void> = async () => {};
   /** The address in the node's report. */
   address = "127.0.0.1";
   readonly link: CoordinatorLink;
@@ -49,6 +50,7 @@ export class LinkUnderTest {
         nodeName: "node-1",
         tokenFile: this.tokenFile,
         files: this.identity,
+        mayJoin: (authority) => this.mayJoin(authority),
       },
       agentVersion: "0",
       bootId: "boot",

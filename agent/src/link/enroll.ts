@@ -14,6 +14,8 @@ export interface EnrollOptions {
   /** Holds the join token; undefined: none was configured. */
   readonly tokenFile: string | undefined;
   readonly files: IdentityFiles;
+  /** Rejects if the host can't belong to the cluster with this authority. */
+  readonly mayJoin?: ((authority: string) => Promise<void>) | undefined;
 }
 
 const JOIN_TIMEOUT_MS = 15_000;
@@ -42,6 +44,7 @@ export async function enroll(
   signal: AbortSignal,
 ): Promise<NodeIdentity> {
   const { address, files, nodeName } = options;
+  await assertMayJoin(options, token);
   const { rootPem } = await probe(address, token, signal);
   const key = await pendingKey(files, token.id);
   const response = await join(address, rootPem, signal, {
@@ -59,6 +62,14 @@ export async function enroll(
 /** PKCS #10 in DER, from PEM. */
 export function derOf(csrPem: string): Buffer {
   return Buffer.from(csrPem.replace(/-----[^-]+-----/g, ""), "base64");
+}
+
+async function assertMayJoin({ mayJoin }: EnrollOptions, { pin }: JoinToken): Promise<void> {
+  try {
+    await mayJoin?.(pin);
+  } catch (cause) {
+    throw new LinkError("REFUSED", cause instanceof Error ? cause.message : String(cause), { cause });
+  }
 }
 
 async function probe(address: CoordinatorAddress, token: JoinToken, signal: AbortSignal) {
