@@ -165,7 +165,11 @@ function openTokens({ clock }: CoordinatorOptions, { state, services }: Core) {
   const { nowMs, schedule } = clock;
   const findToken: IdentifyOptions["findToken"] = (id) => state.apiToken(id);
   const tokens: IdentifyOptions = { findToken, nowMs, onUse: (id) => tokenUses.used(id) };
-  return { tokens, tokenWatch: new TokenWatch({ findToken, nowMs, schedule }) };
+  const tokenWatch = new TokenWatch({ findToken, nowMs, schedule });
+  state.subscribe((changes) => {
+    for (const change of changes) if (change.kind === "api-token") tokenWatch.changed(change);
+  });
+  return { tokens, tokenWatch };
 }
 
 function openCertificateIssuer({ config, store, vault, clock, authority }: CoordinatorOptions) {

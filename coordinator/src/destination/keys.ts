@@ -56,6 +56,7 @@ function addKeys(change: Change, state: State, keys: Set<string>): void {
     case "revision":
     case "workload-status":
     case "scale":
+    case "api-token":
       return;
     case "service-address":
       for (const { record } of [change.before, change.after].filter((entry) => entry !== undefined))

@@ -23,6 +23,7 @@ export function eventsOf(change: Change): EventInput[] {
     case "workload-status":
     case "scale":
     case "service-address":
+    case "api-token":
       return [];
     default:
       return change satisfies never;

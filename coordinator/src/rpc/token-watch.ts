@@ -1,6 +1,8 @@
 import { CoordinatorError } from "../errors.ts";
-import type { ApiTokenEntry } from "../state/entries.ts";
+import type { ApiTokenEntry, Change } from "../state/entries.ts";
 import type { Caller } from "./caller.ts";
+
+export type TokenChange = Pick<Extract<Change, { kind: "api-token" }>, "before" | "after">;
 
 export interface TokenWatchOptions {
   readonly findToken: (id: string) => ApiTokenEntry | undefined;
@@ -8,63 +10,91 @@ export interface TokenWatchOptions {
   readonly schedule: (delayMs: number, run: () => void) => () => void;
 }
 
-/** Streams end within a second of the end of their token; half of it is for the stream itself. */
-const INTERVAL_MS = 500;
+/** An expiry is noticed this long after the wall clock was set forward. A revocation is an event and needs no timer. */
+const MAX_WAIT_MS = 10_000;
+/** A timer may fire a little early. */
+const MIN_WAIT_MS = 1;
 
 /**
  * Ends streams whose token was revoked or has expired: a token is verified when a stream opens, and streams may stay open for days.
- * Looks at each token with open streams twice a second, and not at all while there are none.
+ * Its owner reports each change of a token. A timer waits for the next expiry, while a token with open streams has one.
  */
 export class TokenWatch {
   readonly #options: TokenWatchOptions;
   readonly #streams = new Map<string, Set<(error: CoordinatorError) => void>>();
-  #cancel: (() => void) | undefined;
+  #timer: { readonly dueMs: number; readonly cancel: () => void } | undefined;
 
   constructor(options: TokenWatchOptions) {
     this.#options = options;
   }
 
-  /** Calls `lapse` once if the caller's token ends while the stream is open. Returns how to stop watching. */
+  /**
+   * Calls `lapse` once if the caller's token ends while the stream is open. The caller must have been identified in this turn of
+   * the event loop. Returns how to stop watching.
+   */
   watch(caller: Caller, lapse: (error: CoordinatorError) => void): () => void {
     const { tokenId: id } = caller;
     if (id === undefined) return () => {};
-    const streams = this.#streams.get(id) ?? new Set();
-    streams.add(lapse);
-    this.#streams.set(id, streams);
-    this.#arm();
-    return () => {
-      streams.delete(lapse);
-      if (streams.size === 0 && this.#streams.get(id) === streams) this.#streams.delete(id);
-      if (this.#streams.size === 0) this.close();
-    };
+    const streams = this.#streams.get(id);
+    if (streams === undefined) {
+      this.#streams.set(id, new Set([lapse]));
+      this.#await(this.#expiryOf(id));
+    } else streams.add(lapse);
+    return () => this.#forget(id, lapse);
+  }
+
+  /** A token was made, changed or removed. */
+  changed({ before, after }: TokenChange): void {
+    const id = (after ?? before)?.id;
+    if (id !== undefined) this.#check(id);
   }
 
   close(): void {
-    this.#cancel?.();
-    this.#cancel = undefined;
+    this.#timer?.cancel();
+    this.#timer = undefined;
   }
 
-  #arm(): void {
-    this.#cancel ??= this.#options.schedule(INTERVAL_MS, () => {
-      this.#cancel = undefined;
-      this.#sweep();
-      if (this.#streams.size > 0) this.#arm();
-    });
-  }
-
-  #sweep(): void {
-    for (const [id, streams] of this.#streams) {
-      const problem = this.#problemOf(id);
-      if (problem === undefined) continue;
-      this.#streams.delete(id);
-      for (const lapse of streams) lapse(new CoordinatorError("UNAUTHENTICATED", problem));
+  #check(id: string): void {
+    const streams = this.#streams.get(id);
+    if (streams === undefined) return;
+    const problem = this.#problemOf(id);
+    if (problem === undefined) {
+      this.#await(this.#expiryOf(id));
+      return;
     }
+    this.#streams.delete(id);
+    for (const lapse of streams) lapse(new CoordinatorError("UNAUTHENTICATED", problem));
+    if (this.#streams.size === 0) this.close();
+  }
+
+  #forget(id: string, lapse: (error: CoordinatorError) => void): void {
+    const streams = this.#streams.get(id);
+    if (!streams?.delete(lapse) || streams.size > 0) return;
+    this.#streams.delete(id);
+    if (this.#streams.size === 0) this.close();
+  }
+
+  /** Looks at all tokens at this time at the latest. */
+  #await(expiresAtMs: number): void {
+    if (expiresAtMs === Number.POSITIVE_INFINITY) return;
+    const { nowMs, schedule } = this.#options;
+    const delayMs = Math.min(Math.max(expiresAtMs - nowMs(), MIN_WAIT_MS), MAX_WAIT_MS);
+    const dueMs = nowMs() + delayMs;
+    if (this.#timer !== undefined && this.#timer.dueMs <= dueMs) return;
+    this.close();
+    const cancel = schedule(delayMs, () => {
+      this.#timer = undefined;
+      for (const id of [...this.#streams.keys()]) this.#check(id);
+    });
+    this.#timer = { dueMs, cancel };
+  }
+
+  #expiryOf(id: string): number {
+    return this.#options.findToken(id)?.record.expiresAtMs ?? Number.POSITIVE_INFINITY;
   }
 
   #problemOf(id: string): string | undefined {
-    const record = this.#options.findToken(id)?.record;
-    if (record === undefined) return "the token was revoked";
-    const { expiresAtMs = Number.POSITIVE_INFINITY } = record;
-    return this.#options.nowMs() >= expiresAtMs ? "the token has expired" : undefined;
+    if (this.#options.findToken(id) === undefined) return "the token was revoked";
+    return this.#options.nowMs() >= this.#expiryOf(id) ? "the token has expired" : undefined;
   }
 }

@@ -89,6 +89,11 @@ export interface ApiTokenEntry {
 /** One thing that changed in the view, with what it was before. */
 export type Change =
   | {
+      readonly kind: "api-token";
+      readonly before: ApiTokenEntry | undefined;
+      readonly after: ApiTokenEntry | undefined;
+    }
+  | {
       readonly kind: "resource";
       readonly before: ResourceEntry | undefined;
       readonly after: ResourceEntry | undefined;

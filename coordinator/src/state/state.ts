@@ -11,7 +11,7 @@ import {
   ServiceAddressRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
-import { decodeJsonRecord, decodeRecord } from "../model/codec.ts";
+import { decodeRecord } from "../model/codec.ts";
 import { workloadInForce } from "../model/in-force.ts";
 import {
   objectKey,
@@ -25,6 +25,7 @@ import {
 import type { ObjectName } from "../model/object-name.ts";
 import { workloadKey, workloadOf } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
+import { applyToken } from "./api-tokens.ts";
 import type {
   ApiTokenEntry,
   Change,
@@ -70,7 +71,7 @@ export class State {
   readonly serviceAddresses = new RecordView<ServiceAddressRecord>(ServiceAddressRecord, (r) =>
     [...r.virtualIps, ...r.loadBalancerIps].map((ip) => `ip:${ip}`),
   );
-  readonly #tokens = new Map<string, ApiTokenEntry>();
+  readonly #tokens = new IndexMap<ApiTokenEntry>(() => []);
   readonly #listeners: Listeners;
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
   #revision = 0;
@@ -259,7 +260,8 @@ export class State {
     else if (key.startsWith(prefixes.serviceAddresses))
       changes.push({ kind: "service-address", ...this.serviceAddresses.apply(key, record) });
     else if (key.startsWith(prefixes.namespaces)) this.namespaces.apply(key, record);
-    else if (key.startsWith(prefixes.apiTokens)) this.#applyToken(key, record);
+    else if (key.startsWith(prefixes.apiTokens))
+      changes.push({ kind: "api-token", ...applyToken(this.#tokens, key, record) });
   }
 
   #applyResource(key: string, stored: StoredRecord | undefined, changes: Change[]): void {
@@ -387,12 +389,5 @@ export class State {
       record: decodeRecord(RolloutRecord, key, stored.value),
     };
     changes.push({ kind: "rollout", before: this.#rollouts.set(id, after), after });
-  }
-
-  #applyToken(key: string, stored: StoredRecord | undefined): void {
-    const id = key.slice(prefixes.apiTokens.length);
-    if (stored === undefined) this.#tokens.delete(id);
-    else
-      this.#tokens.set(id, { id, revision: stored.modRevision, record: decodeJsonRecord(key, stored.value) });
   }
 }

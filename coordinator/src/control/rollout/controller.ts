@@ -140,6 +140,7 @@ export class RolloutController {
         case "revision":
         case "scale":
         case "service-address":
+        case "api-token":
           break;
         case "workload-status": {
           const record = (change.after ?? change.before)?.record;
