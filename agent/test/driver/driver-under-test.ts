@@ -122,7 +122,9 @@ export class DriverUnderTest {
   call<M extends UnaryMethod>(method: M, request: object): Promise<Responses[M]> {
     return new Promise((resolve, reject) => {
       const run = this.client[method] as unknown as UnaryCall<Responses[M]>;
-      run.call(this.client, request, (error, response) => (error ? reject(error) : resolve(response)));
+      run.call(this.client, { ...NOTHING, ...request }, (error, response) =>
+        error ? reject(error) : resolve(response),
+      );
     });
   }
 
@@ -135,6 +137,9 @@ export class DriverUnderTest {
     return { call, response: promise };
   }
 }
+
+/** What requests leave out. Fields that a message does not have are not encoded. */
+const NOTHING = { signal: "", force: false, hostname: "", isolationSpec: undefined };
 
 type UnaryCall<Response> = (
   request: object,

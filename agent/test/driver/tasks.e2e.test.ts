@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { TaskState } from "@forage/proto/plugins/drivers/proto/driver";
+import type { ServiceError } from "@grpc/grpc-js";
 import { until } from "../until.ts";
 import { DriverUnderTest, PipeReader } from "./driver-under-test.ts";
 
@@ -32,3 +36,236 @@ test("a task starts, writes to Nomad's pipes, is stopped and leaves nothing", LI
     details: "task not found for given id",
   });
 });
+
+const seconds = (count: number) => ({ seconds: BigInt(count), nanos: 0 });
+const SLEEP = { command: "sleep", args: ["1000"] };
+
+async function taskContainers(): Promise<string> {
+  return (await driver.host.nerdctl(["ps", "-aq"])).stdout.trim();
+}
+
+test("a task is started once, and calls for unknown tasks say so", LIMIT, async () => {
+  const task = driver.task(SLEEP);
+  await driver.startTask(task);
+  await assert.rejects(driver.call("startTask", { task }), { code: 6 });
+  const unknown = { taskId: "nobody/web/00000000" };
+  const notFound = { code: 2, details: "task not found for given id" };
+  await assert.rejects(driver.call("waitTask", unknown), notFound);
+  await assert.rejects(driver.call("inspectTask", unknown), notFound);
+  await assert.rejects(driver.call("destroyTask", { ...unknown, force: true }), notFound);
+  await assert.rejects(driver.call("signalTask", { ...unknown, signal: "SIGHUP" }), notFound);
+  await assert.rejects(driver.call("execTask", { ...unknown, command: ["true"] }), notFound);
+  await driver.call("stopTask", { ...unknown, timeout: seconds(1) });
+  // A running task is destroyed by force only.
+  await assert.rejects(driver.call("destroyTask", { taskId: task.id, force: false }), { code: 9 });
+  const { response } = driver.wait(task.id);
+  await driver.call("destroyTask", { taskId: task.id, force: true });
+  assert.equal((await response).result?.exitCode, 137);
+  assert.equal(await taskContainers(), "");
+});
+
+test("a start that fails leaves nothing, and only a failure that may pass is retryable", LIMIT, async () => {
+  const broken = driver.task({ command: "/no/such/program" });
+  await assert.rejects(driver.call("startTask", { task: broken }), { code: 3, details: /no such file/ });
+  const task = driver.task({ ...SLEEP, image: "127.0.0.1:9/no/registry:1" });
+  await assert.rejects(driver.call("startTask", { task }), (error: ServiceError) => {
+    assert.equal(error.code, 9);
+    assert.equal(error.metadata.get("grpc-status-details-bin").length, 1, error.details);
+    return true;
+  });
+  const elsewhere = driver.task(SLEEP, { stdoutPath: "/etc/hostname" });
+  await assert.rejects(driver.call("startTask", { task: elsewhere }), { code: 3, details: /neither a pipe/ });
+  assert.equal(await taskContainers(), "");
+  // The same id can be started after a failure.
+  await driver.startTask({ ...driver.task(SLEEP), id: broken.id });
+  await driver.stopAndDestroy(broken.id);
+});
+
+test("many wait for a task, one leaves, and late ones get the same result", LIMIT, async () => {
+  const task = driver.task({
+    command: "sh",
+    args: ["-c", "while [ ! -e /local/go ]; do sleep 0.05; done; exit 7"],
+  });
+  await driver.startTask(task);
+  const left = driver.wait(task.id);
+  const waits = Array.from({ length: 20 }, () => driver.wait(task.id).response);
+  left.call.cancel();
+  await assert.rejects(left.response, { code: 1 });
+  assert.equal((await driver.call("inspectTask", { taskId: task.id })).task?.state, TaskState.RUNNING);
+  writeFileSync(join(task.allocDir, "web/local/go"), "");
+  const expected = { result: { exitCode: 7, signal: 0, oomKilled: false }, err: "" };
+  for (const result of await Promise.all(waits)) assert.deepEqual(result, expected);
+  assert.deepEqual(await driver.wait(task.id).response, expected);
+  await driver.call("stopTask", { taskId: task.id, timeout: seconds(1) });
+  await driver.call("destroyTask", { taskId: task.id, force: false });
+});
+
+test("signals reach the task, and SIGKILL follows the time limit of a stop", LIMIT, async () => {
+  const task = driver.task(
+    sh("trap 'echo got' USR1; trap '' TERM; echo ready; while :; do sleep 0.05; done"),
+  );
+  const stdout = new PipeReader(task.stdoutPath);
+  await driver.startTask(task);
+  await until("the task is ready", () => /ready/.test(stdout.text));
+  await driver.call("signalTask", { taskId: task.id, signal: "usr1" });
+  await until("the signal arrives", () => /got/.test(stdout.text));
+  await assert.rejects(driver.call("signalTask", { taskId: task.id, signal: "SIGNOPE" }), { code: 3 });
+  await driver.call("stopTask", { taskId: task.id, timeout: { seconds: 0n, nanos: 2e8 }, signal: "SIGTERM" });
+  assert.deepEqual((await driver.wait(task.id).response).result, {
+    exitCode: 137,
+    signal: 9,
+    oomKilled: false,
+  });
+  await assert.rejects(driver.call("signalTask", { taskId: task.id, signal: "SIGHUP" }), { code: 9 });
+  await driver.stopAndDestroy(task.id);
+  // The image's own stop signal, where Nomad names none.
+  const plain = driver.task(sh("trap 'exit 5' TERM; while :; do sleep 0.05; done"));
+  await driver.startTask(plain);
+  await driver.call("stopTask", { taskId: plain.id, timeout: seconds(20) });
+  assert.equal((await driver.wait(plain.id).response).result?.exitCode, 5);
+  await driver.stopAndDestroy(plain.id);
+});
+
+test("a task that uses too much memory is reported as killed for it", LIMIT, async () => {
+  const linuxResources = { memoryLimitBytes: 16n << 20n };
+  const task = driver.task(sh("sleep 0.3; tail /dev/zero"), {
+    resources: { linuxResources, allocatedResources: undefined, ports: [] } as never,
+  });
+  const events = driver.client.taskEvents({});
+  const messages: string[] = [];
+  events.on("data", ({ message }: { message: string }) => messages.push(message));
+  events.on("error", () => undefined);
+  await driver.startTask(task);
+  const { result } = await driver.wait(task.id).response;
+  assert.deepEqual([result?.oomKilled, result?.exitCode], [true, 137]);
+  await until("the event arrives", () => messages.some((it) => /memory/.test(it)));
+  events.cancel();
+  await driver.stopAndDestroy(task.id);
+});
+
+test("statistics come at once, measure what the task does, and end with it", LIMIT, async () => {
+  const task = driver.task(sh("while [ ! -e /local/go ]; do :; done"));
+  await driver.startTask(task);
+  const stream = driver.client.taskStats({
+    taskId: task.id,
+    collectionInterval: { seconds: 0n, nanos: 2e8 },
+  });
+  let samples = 0;
+  for await (const { stats } of stream) {
+    samples += 1;
+    const { cpu, memory } = stats?.aggResourceUsage ?? {};
+    assert.ok(cpu && memory && stats.timestamp);
+    assert.ok(cpu.measuredFields.length >= 4 && memory.measuredFields.length >= 3);
+    assert.ok(memory.usage > 0n && memory.rss > 0n);
+    if (samples < 3) continue;
+    assert.ok(cpu.percent > 5 && cpu.totalTicks > 0, `${cpu.percent} %`);
+    writeFileSync(join(task.allocDir, "web/local/go"), "");
+  }
+  assert.ok(samples >= 3);
+  assert.equal((await driver.wait(task.id).response).result?.exitCode, 0);
+  await driver.stopAndDestroy(task.id);
+});
+
+test("limits, mounts, devices, hosts and labels reach the container", LIMIT, async (t) => {
+  const volume = join(driver.host.dir, "shared");
+  const script = [
+    "cat /proc/self/limits | grep 'open files'",
+    "df -k /dev/shm | tail -1",
+    "ls -l /dev/other; cat /etc/resolv.conf /etc/hosts; id -u; hostname",
+    "grep Cpus_allowed_list /proc/self/status; grep ' /volume ' /proc/self/mountinfo; touch /volume/x || echo read-only",
+    "touch /local/l /alloc/a /secrets/s /named/n /t/t; cat /proc/sys/net/core/somaxconn; sleep 1000",
+  ].join("; ");
+  mkdirSync(volume);
+  const mount = (...args: string[]) => execFileSync("mount", args);
+  mount("-t", "tmpfs", "none", volume);
+  t.after(() => execFileSync("umount", ["--recursive", volume]));
+  mount("--make-shared", volume);
+  const task = driver.task(
+    {
+      ...sh(script),
+      ...{ hostname: "named", networkMode: "none", shmSizeBytes: 8 << 20, pidsLimit: 50, oomScoreAdj: 10 },
+      ulimits: [{ name: "nofile", soft: 100, hard: 200 }],
+      sysctl: { "net.core.somaxconn": "77" },
+      extraHosts: [{ name: "db.test", address: "10.9.8.7" }],
+      dns: { servers: ["10.1.1.1"], searches: ["a.test"], options: [] },
+      mounts: [
+        { type: "volume", source: "v1", target: "/named", readonly: false },
+        { type: "tmpfs", target: "/t", sizeBytes: 1 << 20 },
+      ],
+      labels: { team: "a" },
+    },
+    {
+      mounts: [{ hostPath: volume, taskPath: "/volume", readonly: true, propagationMode: "host-to-task" }],
+      devices: [{ hostPath: "/dev/zero", taskPath: "/dev/other", cgroupPermissions: "r" }],
+      resources: {
+        linuxResources: {
+          memoryLimitBytes: 64n << 20n,
+          cpuShares: 300n,
+          cpusetCpus: "0",
+          PercentTicks: 0.25,
+        },
+        allocatedResources: { memory: { memoryMb: 32n, memoryMaxMb: 64n }, networks: [] },
+        ports: [],
+      } as never,
+    },
+  );
+  const stdout = new PipeReader(task.stdoutPath);
+  await driver.startTask(task);
+  await until("the script is done", () => /\n77\n/.test(stdout.text));
+  const { text } = stdout;
+  mkdirSync(join(volume, "later"));
+  mount("-t", "tmpfs", "none", join(volume, "later"));
+  writeFileSync(join(volume, "later/file"), "");
+  const seen = await driver.call("execTask", { taskId: task.id, command: ["ls", "/volume/later/file"] });
+  assert.equal(seen.result?.exitCode, 0, seen.stderr.toString());
+  for (const expected of [
+    ...[
+      /open files +100 +200/,
+      /8192/,
+      /crw.* 1, +5 .*\/dev\/other/,
+      /nameserver 10\.1\.1\.1\nsearch a\.test/,
+    ],
+    ...[/10\.9\.8\.7\tdb\.test/, /\n0\nnamed\n/, /Cpus_allowed_list:\t0\n/, / master:\d+/, /read-only/],
+  ])
+    assert.match(text, expected);
+  const { driver: status } = await driver.call("inspectTask", { taskId: task.id });
+  const cgroup = readFileSync(`/proc/${status?.attributes.pid}/cgroup`, "utf8");
+  const memory = /:memory:(.*)/.exec(cgroup)?.[1];
+  if (memory !== undefined) {
+    const read = (file: string) => readFileSync(join("/sys/fs/cgroup/memory", memory, file), "utf8").trim();
+    assert.equal(read("memory.limit_in_bytes"), String(64 << 20));
+    assert.equal(read("memory.soft_limit_in_bytes"), String(32 << 20));
+    assert.equal(readFileSync(join("/sys/fs/cgroup/cpu", memory, "cpu.shares"), "utf8").trim(), "300");
+  }
+  for (const path of ["web/local/l", "alloc/a", "web/secrets/s"]) readFileSync(join(task.allocDir, path));
+  const { stdout: labels } = await driver.host.nerdctl(["ps", "--format", "{{json .Labels}}"]);
+  assert.match(labels, /team=a/);
+  assert.match(labels, /com\.hashicorp\.nomad\.job_name=job/);
+  await driver.stopAndDestroy(task.id);
+});
+
+test(
+  "a reader that stalls holds up its own task only, and a reader that comes back goes on",
+  LIMIT,
+  async () => {
+    const noisy = driver.task(
+      sh("i=0; while [ $i -lt 30000 ]; do echo $i; i=$((i+1)); done; echo done >&2; sleep 1000"),
+    );
+    const quiet = driver.task(sh("echo hello; sleep 1000"), { stderrPath: "/dev/null" });
+    const [stalled, errors, stdout] = [noisy.stdoutPath, noisy.stderrPath, quiet.stdoutPath].map(
+      (it) => new PipeReader(it),
+    );
+    assert.ok(stalled && errors && stdout);
+    await driver.startTask(noisy);
+    await driver.startTask(quiet);
+    await until("the other task writes", () => stdout.text === "hello\n");
+    assert.equal(errors.text, "");
+    stalled.close();
+    const back = new PipeReader(noisy.stdoutPath);
+    await until("the task goes on", () => (back.text.length > 0 || true) && errors.text === "done\n");
+    assert.match(back.text, /\n29999\n$/);
+    assert.match(back.text, /^0\n1\n/);
+    await driver.stopAndDestroy(noisy.id);
+    await driver.stopAndDestroy(quiet.id);
+  },
+);
