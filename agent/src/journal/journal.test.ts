@@ -196,6 +196,33 @@ test("a failed write is told, and nothing is taken over", async () => {
   assert.equal(journal.revision, 2n);
 });
 
+test("the files of a failed change are never written again", async () => {
+  const journal = await open();
+  await journal.replace({ clusterId: "c", revision: 1n, pods: [] });
+  await rm(join(dir, "index"));
+  await mkdir(join(dir, "index"));
+  await assert.rejects(
+    journal.apply({ revision: 2n, upserts: [aPod("a", "lost")], removals: [] }),
+    failsWith("WRITE_FAILED"),
+  );
+  const [written = ""] = await podFiles();
+  const before = await readFile(join(dir, "pods", written));
+  await rm(join(dir, "index"), { recursive: true });
+
+  await journal.apply({ revision: 2n, upserts: [aPod("a", "kept")], removals: [] });
+
+  assert.deepEqual(await readFile(join(dir, "pods", written)), before);
+  assert.equal((await open()).desired().get("a")?.specHash, "kept");
+});
+
+test("a damaged pod that is no longer assigned is damaged no longer", async () => {
+  await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
+  const journal = await open(aKey(2));
+  assert.deepEqual([...journal.damaged].sort(), ["a", "b"]);
+  await journal.apply({ revision: 2n, upserts: [], removals: ["a"] });
+  assert.deepEqual([...journal.damaged], ["b"]);
+});
+
 test("states are seen at once, and are there after opening anew", async () => {
   const journal = await open();
   const saved = [1, 2, 3].map((attempt) => journal.saveState("a", aState(attempt)));
@@ -234,6 +261,8 @@ test("a corrupt state is set aside, and its pod stays", async () => {
   );
   assert.deepEqual(await readdir(join(dir, "states")), ["a.state.corrupt"]);
   assert.equal(again.resumeRevision, 1n);
+  await again.remove("a");
+  assert.deepEqual(await readdir(join(dir, "states")), [], "nothing is left once the pod is removed");
 });
 
 test("nothing of a pod can be read from the disk without the key", async () => {
@@ -277,6 +306,15 @@ test("a pod's record put in another's place is refused", async () => {
   const again = await open();
   assert.deepEqual([...again.desired().keys()], ["a"]);
   assert.match(again.problems[0]?.reason ?? "", /for another pod/);
+});
+
+test("a record of before encryption put in another pod's place is refused", async () => {
+  await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
+  const plain = PodAssignment.encode(aPod("a")).finish();
+  await writeFile(join(dir, "pods", "b.1.pod"), encodeRecord(RecordKind.pod, plain));
+  const again = await open();
+  assert.deepEqual([...again.desired().keys()], ["a"]);
+  assert.deepEqual([...again.damaged], ["b"]);
 });
 
 test("records of before encryption are read, and written anew", async () => {
