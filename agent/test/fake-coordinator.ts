@@ -56,6 +56,8 @@ export class FakeCoordinator {
   readonly joins: string[] = [];
   /** The newest report. */
   node: NodeReport | undefined;
+  /** Not counting those of hellos. */
+  nodeReports = 0;
   /** How the node said it is as a gateway, first to last. */
   readonly gateway: GatewayStatus[] = [];
   readonly claimsRemoved: ClaimRef[] = [];
@@ -293,6 +295,7 @@ export class FakeCoordinator {
         return;
       case "nodeReport":
         this.node = message.value;
+        this.nodeReports += 1;
         return;
       case "podMetrics":
         this.metrics.push(...message.value.pods);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { GatewayStatus, GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
-import { systemClock } from "../src/clock.ts";
+import { type Clock, systemClock } from "../src/clock.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
 import { anAssignment } from "./an-assignment.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
@@ -77,6 +77,32 @@ test("a token that is used up or out of date is refused with what to do", async 
   await until("joined with the fresh one", () => agent.link.state.kind === "connected");
 });
 
+test("a refusal is tried again ever later, up to once a minute", async (t) => {
+  const coordinator = await startCoordinator(t);
+  const clock = new FastClock();
+  const token = coordinator.mintToken({ expiresAtMs: 1 });
+  await LinkUnderTest.start(t, coordinator, token, { clock });
+  await until("tried often", () => coordinator.joins.length >= 10);
+  // The fixed draw of 0.05 times 1 s, 2 s, 4 s … 60 s.
+  assert.deepEqual(clock.delaysMs.slice(0, 9), [50, 100, 200, 400, 800, 1_600, 3_000, 3_000, 3_000]);
+});
+
+test("connections that are over leave no timer", async (t) => {
+  let coordinator = await startCoordinator(t);
+  const clock = new FastClock();
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  for (let round = 0; round < 3; round += 1) {
+    await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
+    await coordinator.close();
+    await until("noticed", () => agent.link.state.kind !== "connected");
+    coordinator = await coordinator.successor();
+  }
+  t.after(() => coordinator.close());
+  await until("connected", () => agent.link.state.kind === "connected");
+  // The next heartbeat, the next renewal and the next batch of statuses.
+  await until("the timers of one connection", () => clock.open <= 3, 10_000);
+});
+
 test("comes back after the coordinator was away, and says what it has", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
@@ -102,9 +128,13 @@ test("reports what changed of the node while the connection was set up", async (
   coordinator.onHello = () => {
     if (agent !== undefined) agent.address = "127.0.0.2";
   };
-  agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  const clock = new FastClock();
+  agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
   await until("the change is reported", () => coordinator.node?.address === "127.0.0.2");
   assert.equal(coordinator.hellos[0]?.node?.address, "127.0.0.1");
+  const { heartbeats } = coordinator;
+  await until("more heartbeats", () => coordinator.heartbeats > heartbeats + 3);
+  assert.equal(coordinator.nodeReports, 1, "what has not changed is not reported again");
 });
 
 test("a coordinator of another cluster, or with older data, is refused and changes nothing", async (t) => {
@@ -223,11 +253,13 @@ test("a change that was seen before is no news", async (t) => {
   coordinator.assign(anAssignment({ uid: "p2" }));
   await until("the next one is taken", () => agent.pods.has("p2"));
   assert.equal(agent.pods.has("p1"), true);
+  assert.equal(coordinator.hellos.length, 1, "on the same connection");
 });
 
 test("renews its certificate over the old one and goes over to it without a gap", async (t) => {
-  // Certificates are dated back by five minutes, so two thirds of this one's life are over at once.
-  const coordinator = await startCoordinator(t, { certificateLifetimeMs: 60_000 });
+  // Certificates are dated back by five minutes, so half of this one's life is over at once. It ends after the test's limit:
+  // the coordinator closes connections whose certificates have ended.
+  const coordinator = await startCoordinator(t, { certificateLifetimeMs: 300_000 });
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("renewed", () => coordinator.renewals === 1);
   await until("gone over", () => coordinator.hellos.length === 2 && coordinator.connections === 1);
@@ -270,6 +302,38 @@ test("the secret is in no file but the operator's, and in no state that is shown
     assert.equal(text.includes(secret), false, name);
   }
 });
+
+/** Waits a hundredth of the time. */
+class FastClock implements Clock {
+  readonly delaysMs: number[] = [];
+  open = 0;
+
+  nowMs(): number {
+    return systemClock.nowMs();
+  }
+
+  monotonicMs(): number {
+    return systemClock.monotonicMs();
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    this.delaysMs.push(delayMs);
+    this.open += 1;
+    let isOpen = true;
+    const over = (): void => {
+      if (isOpen) this.open -= 1;
+      isOpen = false;
+    };
+    const cancel = systemClock.after(delayMs / 100, () => {
+      over();
+      run();
+    });
+    return () => {
+      over();
+      cancel();
+    };
+  }
+}
 
 async function startCoordinator(t: TestContext, options: Parameters<typeof FakeCoordinator.start>[0] = {}) {
   const coordinator = await FakeCoordinator.start(options);

@@ -9,7 +9,9 @@ import { StateFiles } from "./state-files.ts";
 test("files are on disk before they get their names, and the names after that", async (t) => {
   const dir = await aDirectory(t);
   const synced = await recordSyncs(t, async (path) =>
-    path === dir ? { names: (await readdir(dir)).sort() } : { file: basename(path), text: await textOf(path) },
+    path === dir
+      ? { names: (await readdir(dir)).sort() }
+      : { file: basename(path), text: await textOf(path) },
   );
 
   await writeFilesDurably(dir, [
@@ -47,7 +49,9 @@ async function aDirectory(t: TestContext): Promise<string> {
 /** What `seen` returns at each sync, given the path of the file or directory that is synced. */
 async function recordSyncs<Seen>(t: TestContext, seen: (path: string) => Promise<Seen>): Promise<Seen[]> {
   const handle = await open(tmpdir());
-  const prototype = Object.getPrototypeOf(handle) as { sync: (this: { readonly fd: number }) => Promise<void> };
+  const prototype = Object.getPrototypeOf(handle) as {
+    sync: (this: { readonly fd: number }) => Promise<void>;
+  };
   await handle.close();
   const found: Seen[] = [];
   t.mock.method(prototype, "sync", async function (this: { readonly fd: number }) {

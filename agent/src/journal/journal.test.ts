@@ -215,14 +215,6 @@ test("the files of a failed change are never written again", async () => {
   assert.equal((await open()).desired().get("a")?.specHash, "kept");
 });
 
-test("a damaged pod that is no longer assigned is damaged no longer", async () => {
-  await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
-  const journal = await open(aKey(2));
-  assert.deepEqual([...journal.damaged].sort(), ["a", "b"]);
-  await journal.apply({ revision: 2n, upserts: [], removals: ["a"] });
-  assert.deepEqual([...journal.damaged], ["b"]);
-});
-
 test("states are seen at once, and are there after opening anew", async () => {
   const journal = await open();
   const saved = [1, 2, 3].map((attempt) => journal.saveState("a", aState(attempt)));
@@ -306,15 +298,6 @@ test("a pod's record put in another's place is refused", async () => {
   const again = await open();
   assert.deepEqual([...again.desired().keys()], ["a"]);
   assert.match(again.problems[0]?.reason ?? "", /for another pod/);
-});
-
-test("a record of before encryption put in another pod's place is refused", async () => {
-  await (await open()).replace({ clusterId: "c", revision: 1n, pods: [aPod("a"), aPod("b")] });
-  const plain = PodAssignment.encode(aPod("a")).finish();
-  await writeFile(join(dir, "pods", "b.1.pod"), encodeRecord(RecordKind.pod, plain));
-  const again = await open();
-  assert.deepEqual([...again.desired().keys()], ["a"]);
-  assert.deepEqual([...again.damaged], ["b"]);
 });
 
 test("records of before encryption are read, and written anew", async () => {

@@ -7,6 +7,7 @@ import type {
   Welcome,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ClientDuplexStream } from "@grpc/grpc-js";
+import type { Clock } from "../clock.ts";
 import { toLinkError } from "./client.ts";
 import { LinkError } from "./link-error.ts";
 
@@ -40,12 +41,17 @@ export class Connection {
   }
 
   /** Says hello and waits for the welcome. The client is closed if that fails, and later by `close`. Rejects with a LinkError. */
-  static async open(client: AgentServiceClient, hello: Hello, signal: AbortSignal): Promise<Connection> {
+  static async open(
+    client: AgentServiceClient,
+    hello: Hello,
+    { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  ): Promise<Connection> {
     const call = client.connect();
-    const giveUp = AbortSignal.any([signal, AbortSignal.timeout(WELCOME_TIMEOUT_MS)]);
     const cancel = () => call.cancel();
-    giveUp.addEventListener("abort", cancel, { once: true });
+    const cancelTimeout = clock.after(WELCOME_TIMEOUT_MS, cancel);
+    signal.addEventListener("abort", cancel, { once: true });
     try {
+      if (signal.aborted) cancel();
       call.write({ message: { $case: "hello", value: hello } });
       const messages = call[Symbol.asyncIterator]() as AsyncIterator<ConnectResponse>;
       const first = await messages.next();
@@ -59,7 +65,8 @@ export class Connection {
       client.close();
       throw toLinkError(error);
     } finally {
-      giveUp.removeEventListener("abort", cancel);
+      cancelTimeout();
+      signal.removeEventListener("abort", cancel);
     }
   }
 

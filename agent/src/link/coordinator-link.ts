@@ -212,14 +212,11 @@ export class CoordinatorLink {
   }
 
   async #connect(identity: NodeIdentity, signal: AbortSignal): Promise<Serving> {
-    const { enroll: options, outbox } = this.#options;
+    const { enroll: options, outbox, clock } = this.#options;
     if (this.#state.kind !== "connected") this.#become({ kind: "connecting" });
     outbox.clear();
-    const connection = await Connection.open(
-      openAgentClient(options.address, identity),
-      this.#hello(),
-      signal,
-    );
+    const client = openAgentClient(options.address, identity);
+    const connection = await Connection.open(client, this.#hello(), { clock, signal });
     try {
       this.#assertOurs(connection.welcome);
     } catch (error) {

@@ -1,0 +1,83 @@
+import assert from "node:assert/strict";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
+import { type AgentServiceClient, Hello, type Welcome } from "@forage/proto/forage/agent/v1/agent";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import { Connection } from "./connection.ts";
+
+test("closing a connection closes its channel", async () => {
+  const client = new FakeClient();
+  const opened = open(client);
+  client.call.push({ message: { $case: "welcome", value: { clusterId: "c" } as Welcome } });
+  const connection = await opened;
+  assert.equal(client.isClosed, false);
+
+  connection.close();
+
+  assert.deepEqual([client.isClosed, client.call.isCancelled], [true, true]);
+});
+
+test("a coordinator that accepts the call and never answers is given up after 15 seconds", async () => {
+  const client = new FakeClient();
+  const clock = new SimClock();
+  const refused = assert.rejects(open(client, { clock }), { code: "UNAVAILABLE" });
+
+  await clock.advance(14_000);
+  assert.equal(client.call.isCancelled, false);
+  await clock.advance(1_000);
+
+  await refused;
+  assert.equal(client.isClosed, true);
+});
+
+test("an answer in time leaves no timer", async () => {
+  const client = new FakeClient();
+  const clock = new SimClock();
+  client.call.push({ message: { $case: "welcome", value: { clusterId: "c" } as Welcome } });
+  await open(client, { clock });
+  assert.equal(clock.timers, 0);
+});
+
+test("a stop before the call gives it up at once", async () => {
+  const client = new FakeClient();
+  await assert.rejects(open(client, { signal: AbortSignal.abort() }), { code: "UNAVAILABLE" });
+  assert.equal(client.isClosed, true);
+});
+
+function open(
+  client: FakeClient,
+  { clock = new SimClock(), signal = new AbortController().signal } = {},
+): Promise<Connection> {
+  return Connection.open(client as unknown as AgentServiceClient, Hello.fromPartial({}), { clock, signal });
+}
+
+/** A call that answers with what is pushed, and breaks when it is cancelled. */
+class FakeCall extends PassThrough {
+  isCancelled = false;
+
+  constructor() {
+    super({ objectMode: true });
+  }
+
+  override write(): boolean {
+    return true;
+  }
+
+  cancel(): void {
+    this.isCancelled = true;
+    this.destroy(new Error("cancelled"));
+  }
+}
+
+class FakeClient {
+  readonly call = new FakeCall();
+  isClosed = false;
+
+  connect(): FakeCall {
+    return this.call;
+  }
+
+  close(): void {
+    this.isClosed = true;
+  }
+}
