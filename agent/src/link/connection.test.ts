@@ -26,6 +26,7 @@ test("a coordinator that accepts the call and never answers is given up after 15
   assert.equal(client.call.isCancelled, false);
   await clock.advance(1_000);
 
+  assert.equal(client.call.isCancelled, true);
   await refused;
   assert.equal(client.isClosed, true);
 });

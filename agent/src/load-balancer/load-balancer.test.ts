@@ -73,11 +73,61 @@ test("what can't be found out changes nothing, and is told", async (t) => {
   assert.match(balancer.problems().join(), /can't be found out/);
 });
 
+test("an answer that comes after the coordinator was heard again changes nothing", async (t) => {
+  const { balancer, host } = setUp(t);
+  host.wanted(ips.slice(0, 1));
+  await balancer.start();
+  const answer = Promise.withResolvers<void>();
+  host.beforeAnswer = answer.promise;
+  host.taken = true;
+  const looked = balancer.update();
+  await settled();
+  balancer.heard(true);
+  answer.resolve();
+  await looked;
+  await balancer.update();
+  assert.deepEqual(
+    host.calls.filter((call) => call.startsWith("ip address del")),
+    [],
+  );
+});
+
+test("an address that can't be written down isn't given to the host", async (t) => {
+  const { balancer, host, held } = setUp(t);
+  host.wanted(ips.slice(0, 1));
+  held.isFull = true;
+  balancer.heard(true);
+  await balancer.start();
+  assert.deepEqual([...host.has], []);
+  assert.match(balancer.problems().join(), /no space left/);
+  held.isFull = false;
+  await balancer.update();
+  assert.deepEqual([...host.has], ["192.0.2.50"]);
+});
+
+test("an address that is given up is announced no more, and nothing is after the end", async (t) => {
+  const { balancer, host, clock } = setUp(t);
+  host.wanted(ips.slice(0, 2));
+  balancer.heard(true);
+  await balancer.start();
+  host.wanted(ips.slice(1, 2));
+  await balancer.update();
+  host.calls.length = 0;
+  await clock.pass(2_000);
+  const announced = () => host.calls.filter((call) => call.includes("arping") && call.includes("-U"));
+  assert.ok(announced().length > 0 && announced().every((call) => call.includes("192.0.2.51")));
+  await balancer.close();
+  host.calls.length = 0;
+  await clock.pass(60_000);
+  assert.deepEqual(announced(), []);
+});
+
 function setUp(t: TestContext) {
   const host = new FakeHost();
   const clock = new StepClock();
+  const held = new HeldInMemory();
   const balancer = new LoadBalancer({
-    held: new HeldInMemory(),
+    held,
     services: { services: host.services, clusterDomain: "", virtualIpRanges: [] },
     node: "here",
     interface: undefined,
@@ -89,17 +139,19 @@ function setUp(t: TestContext) {
     onProblem: () => undefined,
   });
   t.after(() => balancer.close());
-  return { balancer, host, clock };
+  return { balancer, host, clock, held };
 }
 
 class HeldInMemory implements HeldRecords {
   held: readonly HeldAddress[] = [];
+  isFull = false;
 
   has(held: HeldAddress): boolean {
     return this.held.some((it) => it.ip === held.ip && it.interface === held.interface);
   }
 
   async add(held: readonly HeldAddress[]): Promise<void> {
+    if (this.isFull) throw new Error("no space left on the device");
     this.held = [...this.held, ...held.filter((it) => !this.has(it))];
   }
 
@@ -115,6 +167,7 @@ class FakeHost {
   readonly has = new Set<string>();
   /** Whether another host answers for the addresses; undefined: nobody can ask. */
   taken: boolean | undefined = false;
+  beforeAnswer: Promise<void> = Promise.resolve();
 
   wanted(loadBalancerIps: readonly string[]): void {
     const service = { loadBalancerIps: [...loadBalancerIps], announcedBy: "here" };
@@ -125,7 +178,7 @@ class FakeHost {
     const call = [file, ...args].join(" ");
     this.calls.push(call);
     const ip = /(192\.0\.2\.\d+)/.exec(call)?.[1] ?? "";
-    if (call.includes("arping -D")) return this.#probe(ip);
+    if (call.includes("arping -D")) return this.beforeAnswer.then(() => this.#probe(ip));
     if (call.startsWith("ip address replace")) this.has.add(ip);
     if (call.startsWith("ip address del")) this.has.delete(ip);
     if (!call.includes("-json")) return "";

@@ -39,6 +39,9 @@ test("an index that was cut off, or ends in rubbish, is read as far as it is who
   }
   assert.equal(decodeArrivals(Buffer.concat([whole, Buffer.alloc(100)]), 0).arrivals.length, 100);
   assert.equal(decodeArrivals(Buffer.from("no index at all"), 0).arrivals.length, 0);
+  // The length was written, and neither checksum nor payload: the checksum of nothing is 0.
+  const head = Buffer.from([0, 0, 0, 9, 0, 0, 0, 0]);
+  assert.equal(decodeArrivals(Buffer.concat([whole, head]), 0).wholeBytes, whole.length);
 });
 
 test("each byte has the arrival that brought it", () => {

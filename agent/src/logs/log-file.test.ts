@@ -141,3 +141,12 @@ test("last lines are found over many reads and over the rotation", async (t) => 
   }
   assert.equal(readFileSync(path, "utf8").includes("line 100 "), false);
 });
+
+test("a look that comes during a trim sees what the trim has left", async (t) => {
+  const { path, file } = given(t);
+  writeFileSync(path, lines(0, 10_000));
+  const trimmed = file.trim(KEEP);
+  const bounds = await file.bounds();
+  await trimmed;
+  assert.ok(bounds.start > 0, `${bounds.start}`);
+});

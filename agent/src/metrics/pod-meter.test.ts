@@ -232,3 +232,26 @@ function aStatus(uid: string, startedAtMs: number, containers: readonly string[]
     readyAtMs: startedAtMs,
   };
 }
+
+test("a pod that is asked for again after a while is measured from then on", async () => {
+  const host = new Host();
+  for (const uid of ["p1", "p2"]) host.run(uid, uid);
+  host.ask({ podUid: "p1", usage: true }, { podUid: "p2", usage: true });
+  await host.clock.advance(20_000);
+  host.ask({ podUid: "p2", usage: true });
+  await host.clock.advance(60_000);
+  host.samples.length = 0;
+  host.ask({ podUid: "p1", usage: true }, { podUid: "p2", usage: true });
+  await host.clock.advance(15_000);
+  const [first] = host.samples.filter(({ podUid }) => podUid === "p1");
+  assert.deepEqual([first?.podUid, first?.cpuNanoCores], ["p1", undefined]);
+});
+
+test("no more than 1,000 pods are measured, however many are asked for", async () => {
+  const host = new Host();
+  const uids = Array.from({ length: 1_001 }, (_, index) => `p${index}`);
+  for (const uid of uids) host.run(uid, uid);
+  host.ask(...uids.map((podUid) => ({ podUid, usage: true })));
+  await host.clock.advance(1_000);
+  assert.equal(host.samples.length, 1_000);
+});

@@ -111,6 +111,27 @@ test("a failure is told, and tried again later", async () => {
   assert.equal(scene.pool.spareCount, 2);
 });
 
+test("closing waits for the sandbox that is being made", async () => {
+  const clock = new ManualClock();
+  const making = Promise.withResolvers<void>();
+  const make = async () => {
+    await making.promise;
+    return { namespace: "ns-0", address: "10.64.0.2", hostInterface: "veth0" };
+  };
+  const pool = new SandboxPool({ size: 1, clock, make, onError: () => undefined });
+  pool.start([]);
+  clock.fire();
+  let isClosed = false;
+  const closed = pool.close().then(() => {
+    isClosed = true;
+  });
+  await settled();
+  assert.equal(isClosed, false);
+  making.resolve();
+  await closed;
+  assert.equal(pool.spareCount, 1);
+});
+
 test("a closed pool makes nothing more", async () => {
   const { clock, pool, made } = aPool(2);
   pool.start([]);

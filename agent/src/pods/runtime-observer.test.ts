@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { SimClock } from "../../test/sim/sim-clock.ts";
 import type { RuntimeContainer, RuntimeEvent } from "../runtime/runtime.ts";
 import { ATTEMPT_LABEL, CONTAINER_LABEL, POD_UID_LABEL, SPEC_HASH_LABEL } from "./container-name.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
@@ -114,6 +115,35 @@ test("a kill for memory is not forgotten when the start is noted after it", asyn
   world.start("a");
   await world.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
   assert.equal(world.observer.containersOf("p")[0]?.oomKilled, true);
+});
+
+test("ends are noticed by lists while the event stream can't be had", async () => {
+  const clock = new SimClock();
+  const stopping = new AbortController();
+  const lists: number[] = [];
+  const observer = new RuntimeObserver({
+    runtime: {
+      list: async () => {
+        lists.push(clock.monotonicMs());
+        return [];
+      },
+      events: () => {
+        throw new Error("no stream");
+      },
+    },
+    clock,
+    random: () => 0.5,
+    repairIntervalMs: 60_000,
+    signal: stopping.signal,
+    onChange: () => undefined,
+    onListed: () => undefined,
+    onEvents: () => undefined,
+  });
+  const running = observer.run();
+  await clock.advance(5_000);
+  assert.equal(lists.length, 5, "once a second");
+  stopping.abort();
+  await running;
 });
 
 class World {

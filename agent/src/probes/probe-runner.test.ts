@@ -162,3 +162,12 @@ test("close waits for what is under way, and nothing begins after it", async () 
   assert.ok(ended);
   assert.equal(host.clock.timers, 0);
 });
+
+test("a container that seems to have started in the future, as the clock was set back, is probed at once", async () => {
+  const host = new Host(() => Promise.resolve(YES));
+  const readiness = aProbe({ handler: TCP });
+  const container = host.container("a", { readiness });
+  host.runner.watch({ ...container, startedAtMs: host.clock.nowMs() + 3_600_000 });
+  await host.clock.advance(1_000);
+  assert.equal(host.runner.verdict("a")?.ready, true);
+});

@@ -48,3 +48,17 @@ test("whoever gives up while waiting leaves the line", async () => {
   await assert.rejects(limit.enter(giveUp.signal), RuntimeError);
   again();
 });
+
+test("a place that is given back twice is one place", async () => {
+  const limit = new CallLimit(1);
+  const release = await limit.enter(never);
+  const waiting = [limit.enter(never), limit.enter(never)];
+  let entered = 0;
+  for (const it of waiting) void it.then(() => entered++);
+  release();
+  release();
+  await new Promise(setImmediate);
+  assert.equal(entered, 1);
+  (await waiting[0])?.();
+  (await waiting[1])?.();
+});

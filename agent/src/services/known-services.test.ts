@@ -25,6 +25,14 @@ test("everything, then changes, in parts that count as one", async (t) => {
   assert.deepEqual([...services.services.keys()].sort(), ["shop/c", "shop/d"]);
 });
 
+test("a new cluster domain concerns all services", async (t) => {
+  const { told, take } = await open(t);
+  take({ full: true, upserts: [named("a"), named("b")], clusterDomain: "one.site" });
+  assert.deepEqual(told(), ["shop/a", "shop/b"]);
+  take({ full: true, upserts: [named("a"), named("b")], clusterDomain: "two.site" });
+  assert.deepEqual(told(), ["shop/a", "shop/b"]);
+});
+
 test("what a broken connection had begun to tell is forgotten", async (t) => {
   const { services, take, told } = await open(t);
   take({ full: true, upserts: [named("a")] });

@@ -64,3 +64,21 @@ test("a walk that fails is told and tried again; close waits for it", async () =
   assert.equal(walks.length, 2);
   assert.equal(clock.timers, 0);
 });
+
+test("what lies beside a path that is forgotten is still measured", async () => {
+  const { clock, watch, directory, walks } = aWatch(1, () => 0);
+  for (const path of ["/pods/a", "/pods/a/vol", "/pods/a2"]) watch.watch(directory(path));
+  watch.unwatch("/pods/a");
+  await clock.advance(10_500);
+  assert.deepEqual(walks, ["10 /pods/a2"]);
+});
+
+test("close measures nothing more, also of what is due", async () => {
+  const { clock, watch, directory, walks } = aWatch(1_000, () => 0);
+  for (const path of ["/a", "/b"]) watch.watch(directory(path));
+  await clock.advance(10_500);
+  const closing = watch.close();
+  await clock.advance(60_000);
+  await closing;
+  assert.deepEqual(walks, ["10 /a"]);
+});

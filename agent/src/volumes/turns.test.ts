@@ -37,3 +37,22 @@ test("work of one key waits for what came before, also if that failed; other key
     "second ends",
   ]);
 });
+
+test("who comes while work is going on waits for all that was asked for before", async () => {
+  const turns = new Turns();
+  const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const first = turns.take("a", () => gates[0]?.promise ?? Promise.resolve());
+  const second = turns.take("a", () => gates[1]?.promise ?? Promise.resolve());
+  gates[0]?.resolve();
+  await first;
+  await new Promise((resolve) => setImmediate(resolve));
+  let begun = false;
+  const third = turns.take("a", async () => {
+    begun = true;
+  });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(begun, false);
+  gates[1]?.resolve();
+  await Promise.all([second, third]);
+  assert.equal(begun, true);
+});

@@ -4,7 +4,7 @@ export class Turns {
 
   take<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
     const before = this.#last.get(key) ?? Promise.resolve();
-    const mine = before.then(work, work);
+    const mine = before.then(work);
     const settled = mine.then(
       () => undefined,
       () => undefined,

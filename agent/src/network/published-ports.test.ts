@@ -1,0 +1,26 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parsePublished, portsOf } from "./published-ports.ts";
+
+const MAP = `table ip forage {
+  map host_ports {
+    type inet_proto . inet_service : ipv4_addr . inet_service
+    elements = { tcp . 20000 : 10.64.0.2 . 8080,
+                 tcp . 20001 : 10.64.0.3 . 8080, udp . 20000 : 10.64.0.3 . 53 }
+  }
+}`;
+const web = { container: "web", containerPort: 8080, protocol: "TCP" } as const;
+const dns = { container: "dns", containerPort: 53, protocol: "UDP" } as const;
+
+test("a pod's host ports are those that lead to its own address", () => {
+  const published = parsePublished(MAP);
+  assert.deepEqual(portsOf(published, "10.64.0.2", [web]), [{ ...web, hostPort: 20_000 }]);
+  assert.deepEqual(portsOf(published, "10.64.0.3", [web, dns]), [
+    { ...web, hostPort: 20_001 },
+    { ...dns, hostPort: 20_000 },
+  ]);
+});
+
+test("a pod of which one port is not published has none of its ports taken over", () => {
+  assert.equal(portsOf(parsePublished(MAP), "10.64.0.2", [web, dns]), undefined);
+});

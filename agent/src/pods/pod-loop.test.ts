@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import { leftover } from "./leftover-pod.ts";
+import { PodLoop } from "./pod-loop.ts";
+import type { PodWorld } from "./pod-world.ts";
+
+test("a loop that is closed while it reports its pod's end is over", async () => {
+  const clock = new SimClock();
+  let loop: PodLoop | undefined;
+  const world = {
+    clock,
+    observer: { containersOf: () => [] },
+    probes: { unwatch: () => undefined },
+    events: { remembered: async () => undefined, changed: () => loop?.close(), stepped: () => undefined },
+    restartLimits: { baseMs: 1, capMs: 1, goodRunMs: 1 },
+  } as unknown as PodWorld;
+  loop = new PodLoop(world, {
+    pod: leftover("p"),
+    goal: "remove",
+    memory: { containers: {}, removed: true },
+  });
+  const { signal } = new AbortController();
+  let isOver = false;
+  void loop.run(signal, signal).then(() => {
+    isOver = true;
+  });
+  await clock.advance(1_000);
+  assert.equal(isOver, true);
+});
