@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { GatewayStatus, GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
-import { type Clock, systemClock } from "../src/clock.ts";
+import { systemClock } from "../src/clock.ts";
 import { IdentityFiles } from "../src/link/node-identity.ts";
 import { anAssignment } from "./an-assignment.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
@@ -77,32 +77,6 @@ test("a token that is used up or out of date is refused with what to do", async 
   await until("joined with the fresh one", () => agent.link.state.kind === "connected");
 });
 
-test("a refusal is tried again ever later, up to once a minute", async (t) => {
-  const coordinator = await startCoordinator(t);
-  const clock = new FastClock();
-  const token = coordinator.mintToken({ expiresAtMs: 1 });
-  await LinkUnderTest.start(t, coordinator, token, { clock });
-  await until("tried often", () => coordinator.joins.length >= 10);
-  // The fixed draw of 0.05 times 1 s, 2 s, 4 s … 60 s.
-  assert.deepEqual(clock.delaysMs.slice(0, 9), [50, 100, 200, 400, 800, 1_600, 3_000, 3_000, 3_000]);
-});
-
-test("connections that are over leave no timer", async (t) => {
-  let coordinator = await startCoordinator(t);
-  const clock = new FastClock();
-  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
-  for (let round = 0; round < 3; round += 1) {
-    await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
-    await coordinator.close();
-    await until("noticed", () => agent.link.state.kind !== "connected");
-    coordinator = await coordinator.successor();
-  }
-  t.after(() => coordinator.close());
-  await until("connected", () => agent.link.state.kind === "connected");
-  // The next heartbeat, the next renewal and the next batch of statuses.
-  await until("the timers of one connection", () => clock.open <= 3, 10_000);
-});
-
 test("comes back after the coordinator was away, and says what it has", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
@@ -120,21 +94,6 @@ test("comes back after the coordinator was away, and says what it has", async (t
   assert.equal(successor.hellos[0]?.clusterId, "test-cluster");
   assert.equal(successor.hellos[0]?.assignmentRevision, coordinator.revision);
   assert.equal(successor.hellos[0]?.lineage, `signed/${coordinator.revision}`);
-});
-
-test("reports what changed of the node while the connection was set up", async (t) => {
-  const coordinator = await startCoordinator(t);
-  let agent: LinkUnderTest | undefined;
-  coordinator.onHello = () => {
-    if (agent !== undefined) agent.address = "127.0.0.2";
-  };
-  const clock = new FastClock();
-  agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
-  await until("the change is reported", () => coordinator.node?.address === "127.0.0.2");
-  assert.equal(coordinator.hellos[0]?.node?.address, "127.0.0.1");
-  const { heartbeats } = coordinator;
-  await until("more heartbeats", () => coordinator.heartbeats > heartbeats + 3);
-  assert.equal(coordinator.nodeReports, 1, "what has not changed is not reported again");
 });
 
 test("a coordinator of another cluster, or with older data, is refused and changes nothing", async (t) => {
@@ -302,38 +261,6 @@ test("the secret is in no file but the operator's, and in no state that is shown
     assert.equal(text.includes(secret), false, name);
   }
 });
-
-/** Waits a hundredth of the time. */
-class FastClock implements Clock {
-  readonly delaysMs: number[] = [];
-  open = 0;
-
-  nowMs(): number {
-    return systemClock.nowMs();
-  }
-
-  monotonicMs(): number {
-    return systemClock.monotonicMs();
-  }
-
-  after(delayMs: number, run: () => void): () => void {
-    this.delaysMs.push(delayMs);
-    this.open += 1;
-    let isOpen = true;
-    const over = (): void => {
-      if (isOpen) this.open -= 1;
-      isOpen = false;
-    };
-    const cancel = systemClock.after(delayMs / 100, () => {
-      over();
-      run();
-    });
-    return () => {
-      over();
-      cancel();
-    };
-  }
-}
 
 async function startCoordinator(t: TestContext, options: Parameters<typeof FakeCoordinator.start>[0] = {}) {
   const coordinator = await FakeCoordinator.start(options);

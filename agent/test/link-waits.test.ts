@@ -1,0 +1,85 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { type Clock, systemClock } from "../src/clock.ts";
+import { FakeCoordinator } from "./fake-coordinator.ts";
+import { LinkUnderTest } from "./link-under-test.ts";
+import { until } from "./until.ts";
+
+test("a refusal is tried again ever later, up to once a minute", async (t) => {
+  const coordinator = await startCoordinator(t);
+  const clock = new FastClock();
+  const token = coordinator.mintToken({ expiresAtMs: 1 });
+  await LinkUnderTest.start(t, coordinator, token, { clock });
+  await until("tried often", () => coordinator.joins.length >= 10);
+  // The fixed draw of 0.05 times 1 s, 2 s, 4 s … 60 s.
+  assert.deepEqual(clock.delaysMs.slice(0, 9), [50, 100, 200, 400, 800, 1_600, 3_000, 3_000, 3_000]);
+});
+
+test("connections that are over leave no timer", async (t) => {
+  let coordinator = await startCoordinator(t);
+  const clock = new FastClock();
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  for (let round = 0; round < 3; round += 1) {
+    await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
+    await coordinator.close();
+    await until("noticed", () => agent.link.state.kind !== "connected");
+    coordinator = await coordinator.successor();
+  }
+  t.after(() => coordinator.close());
+  await until("connected", () => agent.link.state.kind === "connected");
+  // The next heartbeat, the next renewal and the next batch of statuses.
+  await until("the timers of one connection", () => clock.open <= 3, 10_000);
+});
+
+test("reports what changed of the node while the connection was set up", async (t) => {
+  const coordinator = await startCoordinator(t);
+  let agent: LinkUnderTest | undefined;
+  coordinator.onHello = () => {
+    if (agent !== undefined) agent.address = "127.0.0.2";
+  };
+  const clock = new FastClock();
+  agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken(), { clock });
+  await until("the change is reported", () => coordinator.node?.address === "127.0.0.2");
+  assert.equal(coordinator.hellos[0]?.node?.address, "127.0.0.1");
+  const { heartbeats } = coordinator;
+  await until("more heartbeats", () => coordinator.heartbeats > heartbeats + 3);
+  assert.equal(coordinator.nodeReports, 1, "what has not changed is not reported again");
+});
+
+/** Waits a hundredth of the time. */
+class FastClock implements Clock {
+  readonly delaysMs: number[] = [];
+  open = 0;
+
+  nowMs(): number {
+    return systemClock.nowMs();
+  }
+
+  monotonicMs(): number {
+    return systemClock.monotonicMs();
+  }
+
+  after(delayMs: number, run: () => void): () => void {
+    this.delaysMs.push(delayMs);
+    this.open += 1;
+    let isOpen = true;
+    const over = (): void => {
+      if (isOpen) this.open -= 1;
+      isOpen = false;
+    };
+    const cancel = systemClock.after(delayMs / 100, () => {
+      over();
+      run();
+    });
+    return () => {
+      over();
+      cancel();
+    };
+  }
+}
+
+async function startCoordinator(t: TestContext, options: Parameters<typeof FakeCoordinator.start>[0] = {}) {
+  const coordinator = await FakeCoordinator.start(options);
+  t.after(() => coordinator.close());
+  return coordinator;
+}
