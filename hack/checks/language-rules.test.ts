@@ -1,0 +1,48 @@
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { findMarks } from "./language-rules.ts";
+import { readTexts, type TextKind } from "./scan-texts.ts";
+
+/**
+ * How many texts of each kind may carry a mark. These counts only ever go down: a change that adds a mark rewrites the text
+ * or another one. The aim is 3 % of doc comments and nothing else.
+ */
+const MAX_MARKED: Readonly<Record<TextKind, number>> = {
+  "doc-comment": 0,
+  comment: 0,
+  string: 0,
+  "test-title": 0,
+  docs: 0,
+};
+
+const marksOf = (text: string) =>
+  findMarks({ path: "a.ts", line: 1, kind: "comment", text }).map(({ rule }) => rule);
+
+test("finds each habit once in a text", () => {
+  const cases: readonly (readonly [string, readonly string[]])[] = [
+    ["What the link tells of the host.", ["headless clause", "software as a person"]],
+    ["Whoever drains a node.", ["headless clause"]],
+    ["What does the node report?", []],
+    ["Of the pod that asks.", ["genitive fragment"]],
+    ["Reads the file anew.", ["archaic word"]],
+    ["Returns what is to be stopped.", ["is to be"]],
+    ["Waits so that it does not block.", ["double negative"]],
+    ["The node hears of the route.", ["software as a person"]],
+    ["Returns the pods that run on a node.", []],
+  ];
+  for (const [text, rules] of cases) assert.deepEqual(marksOf(text), rules, text);
+});
+
+test("the code base gains no marks of unclear English", () => {
+  const texts = readTexts(join(import.meta.dirname, "..", ".."));
+  const marked = texts.filter((text) => findMarks(text).length > 0);
+  for (const [kind, most] of Object.entries(MAX_MARKED)) {
+    const found = marked.filter((text) => text.kind === kind);
+    const recent = found.slice(0, 5).map(({ path, line, text }) => `${path}:${line}: ${text}`);
+    assert.ok(
+      found.length <= most,
+      `${found.length} texts of kind ${kind} have marks, ${most} are allowed; hack/checks/list-marks.ts prints them all, for example\n${recent.join("\n")}`,
+    );
+  }
+});

@@ -1,0 +1,46 @@
+import type { Text } from "./scan-texts.ts";
+
+/** A mark of unclear English in a text. */
+export interface Mark {
+  readonly text: Text;
+  /** Which rule found it. */
+  readonly rule: string;
+  /** The words that the rule matched. */
+  readonly match: string;
+}
+
+interface Rule {
+  readonly name: string;
+  readonly pattern: RegExp;
+}
+
+/**
+ * The rules are a help for reviewers, not a judge of good English. Each finds a habit that makes sentences hard to read:
+ * sentences without a subject or verb, software that acts like a person, and words that most readers have to look up.
+ */
+const RULES: readonly Rule[] = [
+  { name: "headless clause", pattern: /(?:^|[.:] )(?:What|Who|Whoever|Whose|Whatever|Whom)\b(?![^.]*\?)/ },
+  {
+    name: "genitive fragment",
+    pattern: /(?:^|[.] )Of (?:the|a|an|all|each|one|those|what|its|this|these|which)\b/,
+  },
+  { name: "archaic word", pattern: /\b(?:anew|nobody|for want of|in force|heard of|to be had)\b/i },
+  { name: "is to be", pattern: /\b(?:is|are|was|were) to be\b(?! able)/ },
+  {
+    name: "double negative",
+    pattern: /\b(?:so that [^.,;]{0,60}\bnot\b|nothing but|not nothing|no\w* [^.,;]{0,30}\bnothing\b)/i,
+  },
+  {
+    name: "software as a person",
+    pattern:
+      /\b(?:believe[sd]?|believing|(?:tells|told|telling)\b(?! apart)|hears?|heard|doubts?|doubted|wants|wanted|said|knows of|asks for|asked for|looks? at|looked at|is owed|comes again|gives up|given up)\b/i,
+  },
+];
+
+/** Returns the first mark of each rule that a text has. */
+export function findMarks(text: Text): readonly Mark[] {
+  return RULES.flatMap(({ name, pattern }) => {
+    const found = pattern.exec(text.text);
+    return found ? [{ text, rule: name, match: found[0] }] : [];
+  });
+}

@@ -1,0 +1,128 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { FOLDERS } from "../imports/read-sources.ts";
+
+/** A kind of English text in the code base. */
+export type TextKind = "doc-comment" | "comment" | "string" | "test-title" | "docs";
+
+/** One text that people read. */
+export interface Text {
+  /** Relative to the root. */
+  readonly path: string;
+  /** Where the text begins, from 1. */
+  readonly line: number;
+  readonly kind: TextKind;
+  /** Without comment marks and quotes; its lines are joined with spaces. */
+  readonly text: string;
+}
+
+type Token = {
+  readonly kind: "block" | "line" | "string" | "regex";
+  readonly begin: number;
+  readonly end: number;
+};
+
+const TOKENS =
+  /(?<block>\/\*[\s\S]*?\*\/)|(?<line>\/\/[^\n]*)|(?<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`)|(?<regex>(?<=[=(,:!&|?{};\n]\s*)\/(?![*/])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n])+\/[a-z]*)/g;
+const TEST_CALL = /\b(?:test|it|describe|suite)(?:\.\w+)?\(\s*$/;
+// Shorter ones are identifiers, keys and event names.
+const PROSE = /\S+\s+\S+\s+\S+/;
+const MARKDOWN_CODE = /^```[\s\S]*?^```|`[^`\n]*`/gm;
+
+/** Reads the texts of all sources, tests and pages of the repository. */
+export function readTexts(root: string): readonly Text[] {
+  const find = (pattern: string) =>
+    globSync(pattern, { cwd: root }).filter((path) => !/(^|\/)(node_modules|gen|dist)\//.test(path));
+  const read = (path: string) => readFileSync(join(root, path), "utf8");
+  // The rules and their cases name what they find.
+  const sources = FOLDERS.flatMap((folder) => find(`${folder}/**/*.ts`)).filter(
+    (path) => !path.includes("checks/language-rules"),
+  );
+  const pages = [...find("docs/**/*.md"), ...find("*.md")];
+  return [
+    ...sources.sort().flatMap((path) => scanSourceTexts(path, read(path))),
+    ...pages.sort().flatMap((path) => scanMarkdownTexts(path, read(path))),
+  ];
+}
+
+/** Returns the comments, prose strings and test titles of a TypeScript file. */
+export function scanSourceTexts(path: string, source: string): readonly Text[] {
+  const lineAt = lineCounter(source);
+  const tokens = [...source.matchAll(TOKENS)].map(toToken);
+  const texts: Text[] = [];
+  for (const [index, { kind, begin, end }] of tokens.entries()) {
+    const raw = source.slice(begin, end);
+    const line = lineAt(begin);
+    if (kind === "block") {
+      texts.push({
+        path,
+        line,
+        kind: raw.startsWith("/**") ? "doc-comment" : "comment",
+        text: commentText(raw),
+      });
+    } else if (kind === "line") {
+      const previous = tokens[index - 1];
+      const text = raw.slice(2).trim();
+      const last = texts.at(-1);
+      // Lines that follow one another are one comment.
+      if (
+        previous?.kind === "line" &&
+        last &&
+        source.slice(previous.end, begin).trim() === "" &&
+        lineAt(previous.begin) === line - 1
+      ) {
+        texts[texts.length - 1] = { ...last, text: `${last.text} ${text}` };
+      } else texts.push({ path, line, kind: "comment", text });
+    } else if (kind === "string") {
+      const text = raw.slice(1, -1).replaceAll(/\$\{[^}]*\}/g, "X");
+      const title = TEST_CALL.test(source.slice(Math.max(0, begin - 40), begin));
+      if (title) texts.push({ path, line, kind: "test-title", text });
+      else if (PROSE.test(text) && !path.endsWith(".test.ts"))
+        texts.push({ path, line, kind: "string", text });
+    }
+  }
+  return texts;
+}
+
+/** Returns the paragraphs, list items and table rows of a Markdown file, without code. */
+export function scanMarkdownTexts(path: string, source: string): readonly Text[] {
+  const prose = source.replaceAll(MARKDOWN_CODE, (code) => code.replaceAll(/[^\n]/g, " "));
+  const texts: Text[] = [];
+  for (const [index, line] of prose.split("\n").entries()) {
+    const text = line.replace(/^[\s>#|*-]+/, "").trim();
+    if (text === "") continue;
+    texts.push({ path, line: index + 1, kind: "docs", text });
+  }
+  return texts;
+}
+
+function toToken(match: RegExpExecArray | RegExpMatchArray): Token {
+  const groups = match.groups ?? {};
+  const kind = groups.block ? "block" : groups.line ? "line" : groups.string ? "string" : "regex";
+  const begin = match.index ?? 0;
+  return { kind, begin, end: begin + match[0].length };
+}
+
+function commentText(raw: string): string {
+  return raw
+    .replace(/^\/\*\*?/, "")
+    .replace(/\*\/$/, "")
+    .split("\n")
+    .map((line) => line.replace(/^\s*\* ?/, "").trim())
+    .join(" ")
+    .trim();
+}
+
+function lineCounter(source: string): (offset: number) => number {
+  const breaks = [...source.matchAll(/\n/g)].map(({ index }) => index);
+  return (offset) => {
+    let low = 0;
+    let high = breaks.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((breaks[middle] ?? 0) < offset) low = middle + 1;
+      else high = middle;
+    }
+    return low + 1;
+  };
+}
