@@ -1,7 +1,7 @@
 /** NOT_TAR: the stream is no archive of ours, or broke off. REFUSED: it would lead out of where it may write, or beyond a limit. */
 export type ArchiveErrorCode = "NOT_TAR" | "REFUSED" | "NOT_FOUND" | "FAILED";
 
-/** Its message is for whoever asked for the copy. */
+/** Its message is meant for the user who requested the copy. */
 export class ArchiveError extends Error {
   override readonly name = "ArchiveError";
   readonly code: ArchiveErrorCode;

@@ -16,8 +16,8 @@ import { ArchiveError } from "./archive-error.ts";
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /**
- * A directory that is held open. Whatever is done in it goes through that handle and never follows a link, so that nobody who
- * exchanges directories for links in the meantime can lead it elsewhere. Linux only: names are looked up below /proc/self/fd.
+ * A directory that is held open. All operations use its handle and never follow a link, so replacing a directory by a link in the
+ * meantime can't redirect them. Linux only: names are resolved below /proc/self/fd.
  */
 export class Directory {
   readonly #handle: { readonly fd: number; close(): Promise<void> };
@@ -49,7 +49,7 @@ export class Directory {
     yield* await opendir(`/proc/self/fd/${this.#handle.fd}`);
   }
 
-  /** Of the entry itself, also if it is a link; undefined if there is none. */
+  /** Returns the status of the entry itself, even if it is a link, or undefined if there is none. */
   async look(name: string): Promise<Stats | undefined> {
     try {
       return await lstat(this.#at(name));
@@ -99,7 +99,7 @@ export class Directory {
     }
   }
 
-  /** Of the file system it is on: a magic number of statfs(2). */
+  /** Returns the type of the directory's file system: a magic number of statfs(2). */
   async fileSystem(): Promise<number> {
     return (await statfs(`/proc/self/fd/${this.#handle.fd}`)).type;
   }

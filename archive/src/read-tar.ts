@@ -53,7 +53,7 @@ function padding(sizeBytes: number): number {
   return (BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES;
 }
 
-/** Bytes in the portions that are wanted. */
+/** A stream of bytes that is read in portions of requested sizes. */
 class Source {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #held: Buffer = Buffer.alloc(0);
@@ -62,7 +62,7 @@ class Source {
     this.#chunks = chunks[Symbol.asyncIterator]();
   }
 
-  /** What is there, at most so much and at least one byte. */
+  /** Returns the available bytes, at least one and at most so many. */
   async some(maxBytes: number): Promise<Buffer> {
     while (this.#held.length === 0) {
       const next = await this.#chunks.next();
@@ -88,7 +88,7 @@ class Source {
     for (let left = bytes; left > 0; ) left -= (await this.some(left)).length;
   }
 
-  /** What comes after the end mark means nothing, but its writer must be able to write it. */
+  /** Reads and ignores the bytes after the end mark, because the writer must be able to write them. */
   async drain(): Promise<void> {
     this.#held = Buffer.alloc(0);
     while (!(await this.#chunks.next()).done);

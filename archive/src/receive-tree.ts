@@ -9,7 +9,7 @@ export interface ReceiveOptions {
   /** Where the file or directory goes, and what it is called there. Undefined: what it is called in the archive. */
   readonly into: Directory;
   readonly name?: string | undefined;
-  /** For names that nobody can foresee; at least 8 letters or digits. */
+  /** Makes names that can't be predicted. Use at least 8 letters or digits. */
   readonly randomName: () => string;
   /** Whether links may lead to where this archive does not. */
   readonly links: "any" | "within";

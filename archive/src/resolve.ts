@@ -5,7 +5,7 @@ import type { Directory } from "./directory.ts";
 /** Where a path leads. The directory is the caller's to close. */
 export interface Place {
   readonly directory: Directory;
-  /** Of the entry in it; undefined: the path leads to the root itself, and `directory` is it. */
+  /** The name of the entry in `directory`. Undefined if the path leads to the root itself. */
   readonly name: string | undefined;
   /** Undefined: there is no such entry, but all before it is there. */
   readonly stats: Stats | undefined;

@@ -6,7 +6,7 @@ import type { Place } from "./resolve.ts";
 import { encodeHeader, paddingFor, TAR_END, type TarHeader } from "./tar-header.ts";
 
 export interface SendOptions {
-  /** What the file or directory is called in the archive. */
+  /** The name of the file or directory in the archive. */
   readonly name: string;
   /** Something below it was left out. */
   readonly skipped: (path: string, why: string) => void;
@@ -92,7 +92,7 @@ class Sender {
       yield* this.entry(parent, name, path, stats, depth);
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;
-      // Told before the first byte of the entry was sent; what fails later has no other way out than to fail.
+      // Errors before the entry's first byte are reported. After that, an error can only fail the whole copy.
       if (code !== "EACCES" && code !== "EPERM" && code !== "ENOENT" && code !== "ELOOP") throw error;
       skipped(path, code === "ENOENT" ? "has gone" : "may not be read");
     }

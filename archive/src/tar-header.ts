@@ -10,9 +10,9 @@ export interface TarHeader {
   readonly mode: number;
   /** Since the epoch, with fractions. */
   readonly modifiedMs: number;
-  /** Of the content that follows; 0 for all but files. */
+  /** The size of the content that follows. 0 for everything but files. */
   readonly sizeBytes: number;
-  /** Of a link. */
+  /** The link's target. */
   readonly target: string;
 }
 
@@ -24,7 +24,7 @@ const TYPE_FLAGS = { file: "0", link: "2", directory: "5", other: "" } as const;
 const NAME_MAX_BYTES = 100;
 const OCTAL_SIZE_MAX = 0o77777777777;
 
-/** The blocks before the content. What a plain header has no room for goes into an extended one before it. */
+/** Returns the blocks before the content. Values that don't fit into a plain header go into an extended one before it. */
 export function encodeHeader(header: TarHeader): Buffer {
   const extended: Record<string, string> = {};
   const name = header.type === "directory" ? `${header.path}/` : header.path;
@@ -42,12 +42,14 @@ export function encodeHeader(header: TarHeader): Buffer {
   return Buffer.concat([block(pax, "x"), content, paddingFor(content.length), plain]);
 }
 
-/** What fills the content's last block. */
+/** Returns the padding of the content's last block. */
 export function paddingFor(sizeBytes: number): Buffer {
   return TAR_END.subarray(0, (BLOCK_BYTES - (sizeBytes % BLOCK_BYTES)) % BLOCK_BYTES);
 }
 
-/** A header block as it stands; `flag` tells extended headers (`x`, `g`) from entries. Undefined: an empty block. */
+/**
+ * Parses one header block. `flag` distinguishes extended headers (`x`, `g`) from entries. Returns undefined for an empty block.
+ */
 export function decodeBlock(
   bytes: Buffer,
 ): { readonly flag: string; readonly header: TarHeader } | undefined {
@@ -71,7 +73,7 @@ export function decodeBlock(
   };
 }
 
-/** What an extended header says, put over the plain one that follows it. */
+/** Applies the values of an extended header to the plain header that follows it. */
 export function applyExtended(header: TarHeader, records: ReadonlyMap<string, string>): TarHeader {
   const [path, target, size, mtime] = ["path", "linkpath", "size", "mtime"].map((key) => records.get(key));
   return {

@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 
 export interface Timing {
   readonly wallMs: number;
-  /** Of this process: what counts on a machine that does other work too. */
+  /** The CPU time of this process. Unlike wall time, it is meaningful on a machine with other work. */
   readonly cpuMs: number;
 }
 

@@ -63,7 +63,7 @@ function summary(workload: PackingWorkload, profile: Profile, churn: boolean): P
   };
 }
 
-/** Places the pods one by one in a random order; with churn, then takes half of them away and places as many anew. */
+/** Places the pods one by one in a random order. With churn, it then removes half of them and places as many new ones. */
 function arrive(workload: PackingWorkload, profile: Profile, churn: boolean, seed: number): Outcome {
   const random = new Random(seed);
   const fleet = new Fleet({ profile });
@@ -93,7 +93,7 @@ function arrive(workload: PackingWorkload, profile: Profile, churn: boolean, see
   return { nodes: used.length, cores, unplaced };
 }
 
-/** What no packing can do without: whole nodes, largest first, that cover each resource; cores, that cover cpu. */
+/** A lower bound for every packing: the whole nodes, largest first, that cover each resource, and the cores that cover cpu. */
 function lowerBound({ pods, nodes }: PackingWorkload): { nodes: number; cores: number } {
   const resources = ["cpu", "memoryMi", "gpu"] as const;
   const counts = resources.map((resource) => {

@@ -2,7 +2,7 @@ import type { Grant } from "./authorize.ts";
 import { IdentityError } from "./error.ts";
 import { hashSecret, isDigestText, matchesSecret, newId, newSecret, type RandomBytes } from "./secret.ts";
 
-/** What the coordinator stores of a bearer token. Holds no secret, only its hash. */
+/** The coordinator's record of a bearer token. It holds the secret's hash only. */
 export type ApiTokenRecord = {
   /** 12 hex digits; the key to find the record by, and what logs may name. */
   readonly id: string;

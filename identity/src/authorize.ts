@@ -6,15 +6,15 @@ export type Role = (typeof ROLES)[number];
 /** A role in some namespaces, or in all and in what belongs to none. */
 export type Grant = { readonly role: Role; readonly namespaces: "*" | readonly string[] };
 
-/** Who calls, after authentication. */
+/** An authenticated caller. */
 export type Caller =
   | { readonly kind: "anonymous" }
   | { readonly kind: "node"; readonly nodeId: NodeId }
   | { readonly kind: "user"; readonly name: string; readonly grants: readonly Grant[] };
 
 /**
- * What a method asks of its caller. `anyone`: it checks for itself, as joining does with its token. `node`: an agent's
- * certificate. `user`: a role in the namespace of the request, or (`cluster`) in all of them.
+ * A method's requirement of its caller. `anyone`: the method checks for itself, as joining does with its token. `node`: an
+ * agent's certificate. `user`: a role in the request's namespace, or in all namespaces (`cluster`).
  */
 export type Requirement =
   | { readonly who: "anyone" }
@@ -26,7 +26,10 @@ export type MethodTable = Readonly<Record<string, Requirement>>;
 
 export type Decision = { readonly ok: true } | { readonly ok: false; readonly reason: Denial };
 
-/** `UNAUTHENTICATED` asks for credentials; with all others, other credentials are needed. `UNKNOWN_METHOD` is not in the table. */
+/**
+ * `UNAUTHENTICATED` means that credentials are missing. The others mean that other credentials are needed. `UNKNOWN_METHOD`: the
+ * table lacks the method.
+ */
 export type Denial =
   | "UNKNOWN_METHOD"
   | "UNAUTHENTICATED"
@@ -67,7 +70,7 @@ export function authorize(
   return able.some((grant) => covers(grant, wanted)) ? ALLOWED : denied("WRONG_NAMESPACE");
 }
 
-/** Tells whether text from a user or a file is a role. */
+/** Reports whether text from a user or a file is a role. */
 export function isRole(text: string): text is Role {
   return ROLES.some((role) => role === text);
 }

@@ -66,7 +66,7 @@ describe("CertificateAuthority", () => {
     assert.equal(leaf.subject, "CN=node:n1");
     assert.equal(leaf.subjectAltName, "URI:spiffe://home/node/n1");
     assert.deepEqual(leaf.keyUsage, ["1.3.6.1.5.5.7.3.2"]);
-    // Node's own `ca` is also false for an authority that lacks a key usage, so the extension itself is looked at.
+    // Node's own `ca` is also false for an authority that lacks a key usage, so this test reads the extension.
     assert.equal(new Certificate(leaf.raw).getExtension(BasicConstraintsExtension)?.ca, false);
     assert.equal(leaf.serialNumber.toLowerCase(), issued.serial);
     assert.match(issued.serial, /^[4-7][0-9a-f]{31}$/);
@@ -124,7 +124,7 @@ describe("CertificateAuthority", () => {
     assert.equal(notAfterMs, NOW_MS + CA_LIFETIME_MS);
   });
 
-  it("takes nothing but the key out of a request", async () => {
+  it("takes only the key from a request", async () => {
     const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ["sign", "verify"]);
     const greedy = await Pkcs10CertificateRequestGenerator.create({

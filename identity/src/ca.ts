@@ -60,7 +60,7 @@ export class CertificateAuthority {
   readonly cluster: ClusterName;
   /** The root, PEM. */
   readonly certPem: string;
-  /** What join tokens carry. */
+  /** The digest of the authority's key that join tokens carry. */
   readonly pin: string;
   readonly #keyPem: string;
   readonly #signingKey: webcrypto.CryptoKey;
@@ -212,7 +212,7 @@ export class CertificateAuthority {
       subject: [{ CN: [what.commonName] }],
       issuer: root.subjectName,
       notBefore: new Date(nowMs - BACKDATE_MS),
-      // A certificate that outlives its authority would fail on its last days in a way nobody understands.
+      // A certificate that outlives its authority would fail on its last days for no apparent reason.
       notAfter: new Date(Math.min(nowMs + what.lifetimeMs, root.notAfter.getTime())),
       publicKey: what.publicKey,
       signingKey: this.#signingKey,

@@ -17,7 +17,7 @@ describe("channelCredentials", () => {
     assert.ok(channelCredentials({ caPem: ca.certPem, certPem, keyPem })._isSecure());
   });
 
-  it("trust nobody by default", () => {
+  it("trusts no authority by default", () => {
     assert.throws(() => channelCredentials({ caPem: "" }), { code: "CERTIFICATE_INVALID" });
   });
 

@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 export type KeyAndCsr = {
   /** PKCS #8 PEM. Keep it off the wire and out of logs. */
   readonly keyPem: string;
-  /** PKCS #10 PEM. Its subject is a placeholder: the authority takes nothing but the public key. */
+  /** PKCS #10 PEM. Its subject is a placeholder, because the authority takes only the public key. */
   readonly csrPem: string;
 };
 

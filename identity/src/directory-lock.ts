@@ -3,7 +3,7 @@ import { closeSync, constants, openSync } from "node:fs";
 
 /** Administrators' tools are in sbin, which a service's PATH may lack. */
 const PATH = "/usr/bin:/bin:/usr/sbin:/sbin";
-/** What `flock --nonblock` exits with when someone else has the lock. */
+/** The exit code of `flock --nonblock` when another process holds the lock. */
 const EXIT_HELD = 1;
 
 /** A lock on a directory, which the kernel gives back however the process ends. */

@@ -1,6 +1,6 @@
 /**
- * What is light enough for every process. Certificates are issued by `@forage/identity/ca` and `/ca-file`, which load an
- * X.509 library (10 MB): only the coordinator needs them. `/tls-server` and `/credentials` load grpc-js.
+ * Exports the parts that are light enough for every process. `@forage/identity/ca` and `/ca-file` issue certificates and load an
+ * X.509 library (10 MB), which only the coordinator needs. `/tls-server` and `/credentials` load grpc-js.
  */
 
 export {

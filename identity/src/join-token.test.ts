@@ -130,7 +130,7 @@ describe("verifyJoinToken", () => {
     assert.deepEqual(verifyJoinToken(record, other, NOW_MS), { ok: false, reason: "WRONG_NAME" });
   });
 
-  it("tells nothing about a token to who doesn't know its secret", () => {
+  it("reveals nothing about a token to a caller without its secret", () => {
     const { record, attempt } = minted({ nodeName: n1, ttlMs: 1 });
     const guess = { ...attempt, secret: parseJoinToken(minted().token).secret, nodeName: nodeId("n2") };
     assert.deepEqual(verifyJoinToken(record, guess, NOW_MS + 1), { ok: false, reason: "WRONG_SECRET" });

@@ -11,7 +11,7 @@ export const DEFAULT_JOIN_TTL_MS = 15 * MINUTE_MS;
 /** One rack. Each use is kept in the record, which has to stay small. */
 export const MAX_JOIN_USES = 100;
 
-/** What the coordinator stores. Holds no secret, only its hash. */
+/** The coordinator's record of a join token. It holds the secret's hash only. */
 export type JoinTokenRecord = {
   /** 12 hex digits; the key to find the record by. */
   readonly id: string;

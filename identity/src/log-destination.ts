@@ -7,9 +7,9 @@ export type WriteLog = (bytes: Buffer) => number;
 const MAX_PIPE_RETRIES = 50;
 
 /**
- * The destination of a daemon's log. pino's own tries a write that fails for ever: with a full disk, the process
- * that wants to log its end neither serves nor ends. This one drops the lines that can't be written and reports their
- * number once writing works again.
+ * The destination of a daemon's log. pino's own destination retries a failed write for ever, so a process that logs its end on a
+ * full disk neither serves nor exits. This one drops the lines that can't be written, and reports their number once writing works
+ * again.
  */
 export class LogDestination {
   readonly #write: WriteLog;

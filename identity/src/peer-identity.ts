@@ -2,7 +2,7 @@ import type { PeerCertificate } from "node:tls";
 import type { ClientName, ClusterName, NodeId } from "./node-id.ts";
 import { isName } from "./node-id.ts";
 
-/** Who a verified client certificate speaks for. */
+/** The node or client that a verified certificate identifies. */
 export type PeerIdentity = NodeIdentity | ClientIdentity;
 
 export type NodeIdentity = IdentityFields & { readonly kind: "node"; readonly nodeId: NodeId };
@@ -12,7 +12,7 @@ type IdentityFields = {
   readonly cluster: ClusterName;
   /** Lower-case hex without leading zeros, as `IssuedCertificate.serial`. */
   readonly serial: string;
-  /** Milliseconds since the epoch. TLS looks at it once, when the connection opens. */
+  /** Milliseconds since the epoch. TLS checks it once, when the connection opens. */
   readonly notAfterMs: number;
 };
 

@@ -37,8 +37,9 @@ export async function writePrivateFile(
 }
 
 /**
- * Reads a file that nobody else may read. FILE_MISSING when it isn't there; FILE_UNSAFE when it is a link, belongs to
- * another user, its group or others have any right to it, or they may put another file in its place.
+ * Reads a file that only its owner may read.
+ * @throws IdentityError FILE_MISSING if it isn't there; FILE_UNSAFE if it is a link, belongs to another user, grants any right to
+ * its group or others, or lies where they may replace it.
  */
 export async function readPrivateFile(path: string): Promise<string> {
   const file = await openNoFollow(path);

@@ -16,9 +16,9 @@ export type ProbeResult = {
 };
 
 /**
- * Fetches a server's root certificate and compares it with pins. The connection is not verified and nothing is sent on it but
- * the handshake. PIN_MISMATCH: another authority; NO_ROOT_PRESENTED: the chain doesn't lead to a self-signed root;
- * CONNECT_FAILED, TIMEOUT: try again; ABORTED: by the signal.
+ * Fetches a server's root certificate and compares it with pins. The connection is not verified, and carries only the handshake.
+ * @throws IdentityError PIN_MISMATCH: another authority; NO_ROOT_PRESENTED: the chain doesn't lead to a self-signed root;
+ * CONNECT_FAILED, TIMEOUT: a retry may help; ABORTED: by the signal.
  */
 export async function probeServer(
   host: string,

@@ -16,7 +16,7 @@ export function renewAtMs({ notBeforeMs, notAfterMs }: Validity, random: number,
   return Math.round(notBeforeMs + (notAfterMs - notBeforeMs) * factor);
 }
 
-/** What to do about a certificate now. `expired`: it can only be renewed within the coordinator's grace period. */
+/** The action that a certificate needs now. `expired`: it can only be renewed within the coordinator's grace period. */
 export function renewalState(
   validity: Validity,
   random: number,

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
-/** 256 bits: nobody guesses it, so a plain hash of it can be stored without a slow password function. */
+/** 256 bits can't be guessed, so a plain hash may be stored, without a slow password function. */
 export const SECRET_BYTES = 32;
 /** 48 bits: an id only has to be rare enough not to collide; the store still checks. */
 const ID_BYTES = 6;
@@ -15,7 +15,7 @@ export function newId(randomBytes: RandomBytes): string {
   return Buffer.from(randomBytes(ID_BYTES)).toString("hex");
 }
 
-/** What is stored in place of a secret: base64url of its SHA-256. */
+/** Returns the stored form of a secret: base64url of its SHA-256. */
 export function hashSecret(secret: string): string {
   return createHash("sha256").update(secret).digest("base64url");
 }

@@ -6,8 +6,9 @@ import { Pkcs10CertificateRequest } from "./x509.ts";
 const MAX_CSR_BYTES = 8 * 1024;
 
 /**
- * Checks that the request is signed by the key it asks for and returns that key (SPKI DER). Everything else in the request
- * — subject, alternative names, extensions — is ignored. CSR_INVALID when it can't be read, is tampered with or isn't P-256.
+ * Checks that the request is signed with the key that it contains, and returns that key (SPKI DER). Subject, alternative names
+ * and extensions are ignored.
+ * @throws IdentityError CSR_INVALID if the request can't be parsed, was tampered with or isn't P-256.
  */
 export async function publicKeyOfCsr(csr: string | Uint8Array): Promise<Uint8Array> {
   if (csr.length > MAX_CSR_BYTES) throw new IdentityError("CSR_INVALID", "the signing request is too long");

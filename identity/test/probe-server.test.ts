@@ -115,7 +115,7 @@ describe("probeServer", () => {
     await assert.rejects(probeServer("localhost", port, [pin], never), { code: "NO_ROOT_PRESENTED" });
   });
 
-  it("says when nobody listens, or what listens doesn't speak TLS", async () => {
+  it("reports a port without a listener, and a listener without TLS", async () => {
     const server = createTcpServer((socket) => socket.end("hello\n"));
     const port = await listen(server);
     await assert.rejects(probeServer("127.0.0.1", port, [ca.pin], never), { code: "CONNECT_FAILED" });
@@ -131,7 +131,7 @@ describe("probeServer", () => {
     await assert.rejects(probeServer("127.0.0.1", port, [ca.pin], never), { code: "CONNECT_FAILED" });
   });
 
-  it("gives up on silence, and when told to", async () => {
+  it("times out on silence, and aborts on the signal", async () => {
     const port = await listen(createTcpServer());
     await assert.rejects(probeServer("127.0.0.1", port, [ca.pin], never, 100), { code: "TIMEOUT" });
     const controller = new AbortController();

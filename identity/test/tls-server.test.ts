@@ -91,7 +91,7 @@ describe("TlsServer", { timeout: 60_000 }, () => {
     return peer.kind === "anonymous" ? peer.certificateProblem : undefined;
   }
 
-  it("doesn't believe a certificate of another authority", async () => {
+  it("rejects a certificate of another authority", async () => {
     assert.match((await problemOf(await aNode(await anAuthority("home")))) ?? "", /UNABLE_TO|SELF_SIGNED/);
   });
 
@@ -100,20 +100,20 @@ describe("TlsServer", { timeout: 60_000 }, () => {
     assert.equal(await problemOf({ certPem: chainPem, keyPem }), "INVALID_PURPOSE");
   });
 
-  it("doesn't believe an expired certificate", async () => {
+  it("rejects an expired certificate", async () => {
     assert.equal(await problemOf(await aNode(await atAnotherTime(ca, -31 * DAY_MS))), "CERT_HAS_EXPIRED");
   });
 
-  it("doesn't believe a certificate of the future", async () => {
+  it("rejects a certificate that is not yet valid", async () => {
     assert.equal(await problemOf(await aNode(await atAnotherTime(ca, DAY_MS))), "CERT_NOT_YET_VALID");
   });
 
-  it("doesn't believe a revoked certificate, and says so", async () => {
+  it("rejects a revoked certificate and says why", async () => {
     const isRevoked = (identity: PeerIdentity) => identity.kind === "node" && identity.nodeId === "n1";
     assert.equal(await problemOf(await aNode(ca, "n1"), { isRevoked }), "REVOKED");
   });
 
-  it("doesn't believe an identity of another cluster", async () => {
+  it("rejects an identity of another cluster", async () => {
     assert.equal(await problemOf(await aNode(ca), { cluster: "elsewhere" }), "NOT_AN_IDENTITY");
   });
 
@@ -210,7 +210,7 @@ describe("TlsServer", { timeout: 60_000 }, () => {
     assert.equal((await client().who()).peer.kind, "anonymous");
   });
 
-  it("is refused by clients that asked for another host", async () => {
+  it("is rejected by clients that expect another host", async () => {
     const { chainPem, keyPem } = await ca.issueServer({ dnsNames: ["elsewhere"], ipAddresses: [] });
     const { client } = await start({ material: { chainPem, keyPem, clientCaPem: ca.certPem } });
     await assert.rejects(client().who(), (error: grpc.ServiceError) =>

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aFleet, aNode, aPod, names } from "../test/builders/fleet.ts";
 import type { Fleet } from "./fleet.ts";
 
-test("a pod goes where it fits, and nowhere when nothing fits", () => {
+test("a pod goes to a node with room, and stays pending when no node has room", () => {
   const fleet = aFleet([aNode("small", { cpu: "1" }), aNode("large", { cpu: "8" })]);
   assert.equal(fleet.schedule(aPod("a", { cpu: "2" })), "large");
   assert.equal(fleet.nodeOf("default/a"), "large");

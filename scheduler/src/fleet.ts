@@ -26,7 +26,7 @@ export interface FleetOptions {
   readonly profile?: Profile;
 }
 
-/** What `rank` tells: the nodes that can take a pod, and how each scores. */
+/** The result of `rank`: the nodes that can take a pod, with their scores. */
 export interface Ranking {
   readonly totals: ReadonlyMap<string, number>;
   /** Undefined when no node can take the pod, or the profile can't score it. */
@@ -114,7 +114,7 @@ export class Fleet {
     return this.#state.pods.hasBelow(priority);
   }
 
-  /** A text that is equal for pods that differ in nothing but their name, as far as placement sees them. */
+  /** Returns a text that is equal for two pods exactly if placement treats them alike, whatever their names are. */
   classKey(pod: PodSpec): string {
     return classKey(pod);
   }
@@ -188,7 +188,7 @@ export class Fleet {
     const podClass = this.#state.classOf(pod);
     const explanation = explain(this.#state, this.#placer.live(podClass), podKey(pod));
     if (this.#placer.scoring.accepts(podClass)) return explanation;
-    // kube-scheduler gives up on such a pod after it has found nodes for it.
+    // kube-scheduler fails such a pod after it has found nodes for it.
     const unreadable = "a preferred node affinity term can't be read";
     return {
       ...explanation,

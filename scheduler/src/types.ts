@@ -1,4 +1,4 @@
-/** What the scheduler reads and answers. Names and meanings are Kubernetes'; an absent field means what it means there. */
+/** The scheduler's input and output. Names and meanings follow Kubernetes, also for absent fields. */
 
 /** `namespace/name`, unique in a fleet. */
 export type PodKey = `${string}/${string}`;
@@ -34,7 +34,7 @@ export interface NodeSpec {
   readonly labels: Readonly<Record<string, string>>;
   readonly taints?: readonly Taint[];
   readonly unschedulable?: boolean;
-  /** What pods may request in total; a resource that is not listed is 0. */
+  /** The total that pods may request. A resource that is not listed is 0. */
   readonly allocatable: ResourceList;
   /** Images the node holds: name to size in bytes. */
   readonly images?: Readonly<Record<string, number>>;

@@ -49,7 +49,7 @@ function isHopeless({ fleet }: Mirror, pod: PodSpec): boolean {
   return fleet.place(pod) === undefined && fleet.preempt(pod) === undefined;
 }
 
-/** Whoever relies on misses never overlooks room: while there is no hope, there is none indeed. */
+/** Checks that a miss never hides room: while a miss reports no hope, no node fits. */
 function checkWaiting(mirror: Mirror, waiting: Waiting[]): void {
   for (const [index, { pod, miss }] of [...waiting.entries()].reverse()) {
     const hope = miss.hope();

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { Fleet } from "../src/fleet.ts";
 import { aFleet, aNode, aPod } from "./builders/fleet.ts";
 
-test("an extended resource is counted by its name, and one that no node offers keeps nothing else from its place", () => {
+test("an extended resource is counted by its name, and one that no node offers doesn't affect other pods", () => {
   const fleet = aFleet([aNode("n", { allocatable: { cpu: "1", pods: "9", "example.com/lamp": "2" } })]);
   const lamps = (name: string, count: string) =>
     aPod(name, { containers: [{ requests: { "example.com/lamp": count } }] });

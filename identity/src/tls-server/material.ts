@@ -3,7 +3,7 @@ import type { SecureContextOptions } from "node:tls";
 import { IdentityError } from "../error.ts";
 import { readCertificate, splitCertificates } from "../pem.ts";
 
-/** What a server needs to be one. All PEM. */
+/** A server's certificates and key. All PEM. */
 export type TlsMaterial = {
   /** The server's certificate first, then up to and including its root: joining agents check the root's pin. */
   readonly chainPem: string;

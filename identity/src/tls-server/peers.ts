@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import type { PeerCertificate, TLSSocket } from "node:tls";
 import { identityOf, type PeerIdentity } from "../peer-identity.ts";
 
-/** Who is at the other end of a call. */
+/** The peer of a call. */
 export type Peer = AuthenticatedPeer | AnonymousPeer;
 
 export type AuthenticatedPeer = {
@@ -18,7 +18,7 @@ export type AnonymousPeer = {
   readonly remoteAddress: string;
   /** Set when a certificate was presented but refused; tell the peer, it can't know otherwise. */
   readonly certificateProblem?: CertificateProblem;
-  /** Whom the certificate spoke for until it expired, while it may still be renewed. Proves nothing but the right to renew. */
+  /** The identity of an expired certificate that may still be renewed. It proves the right to renew, and no other right. */
   readonly expired?: PeerIdentity;
 };
 
@@ -28,7 +28,7 @@ export type AnonymousPeer = {
  */
 export type CertificateProblem = "REVOKED" | "NOT_AN_IDENTITY" | "EXPIRED" | (string & {});
 
-/** The part of a grpc-js call (handler's or interceptor's) that tells its connection. */
+/** The part of a grpc-js call (handler's or interceptor's) that identifies its connection. */
 export type PeeredCall = {
   getAuthContext(): { readonly sslPeerCertificate?: PeerCertificate | undefined };
   getPeer(): string;
@@ -97,7 +97,7 @@ export class Peers {
     const connection = { socket, peer };
     this.#connections.add(connection);
     if (peer.kind === "authenticated") {
-      // Node parses the certificate anew at each look and gives a new object; ours is one per connection.
+      // Node parses the certificate on each access and returns a new object. This one is cached for each connection.
       socket.getPeerCertificate = (() => certificate) as TLSSocket["getPeerCertificate"];
       this.#byCertificate.set(certificate, peer);
     } else {
@@ -110,7 +110,7 @@ export class Peers {
     return connection;
   }
 
-  /** The peer of a call, judged anew: a certificate that was revoked or ran out since the handshake counts for nothing. */
+  /** Returns the peer of a call as of now. A certificate that was revoked or has expired since the handshake no longer counts. */
   of(call: PeeredCall): Peer {
     const peer = this.#authenticated(call);
     const remoteAddress = peer?.remoteAddress ?? call.getPeer();

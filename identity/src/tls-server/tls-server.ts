@@ -62,7 +62,7 @@ export const DEFAULT_TLS_LIMITS: TlsLimits = {
   waitMs: 15_000,
 };
 
-/** Expiry and the denylist are looked at this often, so a connection outlives its certificate by half a second at most. */
+/** The interval of checks for expiry and revocation. A connection outlives its certificate by at most half a second. */
 const SWEEP_MS = 500;
 
 /** `ANONYMOUS`: a newer connection without credentials took the place. `USERS`: too many connections of tokens. */
@@ -183,7 +183,7 @@ export class TlsServer {
     return { host: address, port };
   }
 
-  /** Who makes a call; works in handlers and interceptors, on live and dying connections. Never throws. */
+  /** Returns the peer of a call. Works in handlers and interceptors, on live and closing connections. Never throws. */
   peerOf(call: PeeredCall): Peer {
     return this.#peers.of(call);
   }

@@ -3,7 +3,7 @@ import { podKey } from "../pod/pod-key.ts";
 import type { PodKey, PodSpec, Profile } from "../types.ts";
 import type { Scenario } from "./scenario.ts";
 
-/** What is said of one pending pod. Absent fields have nothing to tell. */
+/** Describes the outcome for one pending pod. Fields without a value are left out. */
 export interface PodAnswer {
   readonly pod: PodKey;
   readonly feasible: readonly string[];
@@ -26,7 +26,7 @@ export interface ScenarioAnswer {
   readonly answers: readonly PodAnswer[];
 }
 
-// What the format calls the step that only narrows the nodes by name.
+// The scenario format's name for the step that only narrows the nodes by name.
 const BY_NAME = "PreFilter:[NodeAffinity]";
 
 /**

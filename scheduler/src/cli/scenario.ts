@@ -34,7 +34,7 @@ const quantity: Shape = (value, path) => {
   try {
     if (parseQuantity(String(value)) >= 0n) return;
   } catch {
-    // Told below.
+    // The caller reports the error.
   }
   fail(path, `"${value}" is not a quantity of zero or more`);
 };
@@ -152,7 +152,7 @@ export function parseScenario(line: string): Scenario {
   return complete;
 }
 
-/** What others note about a scenario beside its fields is theirs; inside nodes and pods an unknown field is an error. */
+/** Scenarios may carry extra fields for their authors' notes. Inside nodes and pods an unknown field is an error. */
 function knownFields(value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   const known = ["id", "profile", "preemption", "nodes", "pending", "features", "existing"];

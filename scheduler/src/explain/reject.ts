@@ -22,7 +22,7 @@ export interface Shortage {
 /** The first columns of every fleet, in their order. */
 const plainColumns = ["cpu", "memory", "ephemeral-storage"];
 
-/** Tells, node by node, which filter turns a class away first, in kube-scheduler's order. */
+/** Finds, for each node, the first filter that rejects a class, in kube-scheduler's order. */
 export class Rejecter {
   readonly #state: FleetState;
   readonly #live: LiveRules;
@@ -137,7 +137,7 @@ export class Rejecter {
   }
 }
 
-/** What the node lacks for the class, by resource. */
+/** The resources of which the node has too little for the class. */
 export function shortagesOn(state: FleetState, { podClass }: LiveRules, node: number): Shortage[] {
   const { nodes } = state;
   const { demand } = podClass;

@@ -14,7 +14,7 @@ export function hostPortsOf(pod: PodSpec): readonly HostPort[] {
   return ports ?? NONE;
 }
 
-/** The first port of `wanted` that one of `taken` stands in the way of. */
+/** Returns the first of the `wanted` ports that conflicts with one of the `taken` ports. */
 export function conflictingPort(
   wanted: readonly HostPort[],
   taken: readonly HostPort[],

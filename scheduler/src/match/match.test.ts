@@ -97,7 +97,7 @@ test("names that all terms demand narrow the nodes; terms that contradict themse
   assert.equal(names([named("a")], []), undefined);
 });
 
-test("no selector selects nothing, an empty one everything, both only in their namespaces", () => {
+test("an absent selector matches no pods, an empty one matches all pods, both within their namespaces", () => {
   const pod = { namespace: "default", labels: { app: "web" }, workload: undefined, revision: "2" };
   assert.equal(selectorMatcher(undefined, ["default"]).test(pod), false);
   assert.equal(selectorMatcher({}, ["default"]).test(pod), true);

@@ -17,7 +17,7 @@ export function compileNodeDemand(pod: Pick<PodSpec, "nodeSelector" | "nodeAffin
     (terms === undefined || terms.some((term) => term(node)));
 }
 
-/** What of the pod's node selector or required node affinity the node doesn't meet, and what it has instead. */
+/** A requirement of the pod's node selector or required node affinity that the node doesn't meet, with the node's own value. */
 export interface Mismatch {
   /** The same for all nodes that fail by it. */
   readonly reason: string;

@@ -2,7 +2,7 @@ import { SchedulerError } from "../scheduler-error.ts";
 import type { LabelSelector } from "../types.ts";
 import { compileRequirement, type ValueTest } from "./requirement.ts";
 
-/** What selectors can see of a pod. */
+/** The properties of a pod that selectors match. */
 export interface PodTraits {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;

@@ -3,7 +3,10 @@ import type { Demand } from "../pod/demand.ts";
 import type { NodeTable } from "../state/node-table.ts";
 import type { LiveRules } from "./live-rules.ts";
 
-/** Resources and ports. A resource of which nothing is asked is not looked at: the node may be overcommitted in it. */
+/**
+ * Reports whether resources and ports fit. A resource that the class doesn't request is not compared, as the node may be
+ * overcommitted in it.
+ */
 export function fits(table: NodeTable, demand: Demand, node: number): boolean {
   if ((table.podsFree[node] ?? 0) <= 0) return false;
   const { cpu, memory, storage } = table;

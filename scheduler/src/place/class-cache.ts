@@ -12,12 +12,12 @@ import { Shortlist } from "./shortlist.ts";
 const GROUPS_SHARE = 8;
 const GROUPS_LEAST = 32;
 
-// Entries left behind in the rankings may be this many times the nodes before all are built anew.
+// The rankings are rebuilt when they hold this many times more entries than there are nodes.
 const SLACK = 3;
 
 /**
- * The feasible nodes of one class, grouped so that the nodes of a group answer every rule about other pods alike. Then only the best
- * node of each group, by its own state, need be looked at; and a change touches only the nodes that changed.
+ * Holds the feasible nodes of one class in groups. All nodes of a group give the same answer to every rule about other pods.
+ * Placement compares only the best node of each group, and a change updates only the nodes that changed.
  */
 export class ClassCache {
   readonly live: LiveRules;
@@ -179,5 +179,5 @@ export class ClassCache {
   }
 }
 
-// Small fleets would otherwise build anew all the time.
+// Keeps small fleets from rebuilding after every few changes.
 const REMADE_LEAST = 256;

@@ -3,7 +3,7 @@ import type { FleetState } from "../state/fleet-state.ts";
 import { admits, fits, hasRulesAboutPods } from "./admit.ts";
 import { isStale, type LiveRules } from "./live-rules.ts";
 
-/** Whether a class that no node could take may have a node now: surely, perhaps (only a search tells), or not. */
+/** Says whether a class that fitted no node may fit one now: certainly, perhaps (only a search can decide), or not. */
 export type Hope = "yes" | "maybe" | "no";
 
 /** Asking more nodes one by one costs as much as a search over all of them. */
@@ -28,10 +28,10 @@ export class Miss {
     this.#versions = sumOf(this.#counters);
   }
 
-  /** What has changed since the last call, or since the miss. `except`: a node that is not asked. */
+  /** Evaluates the changes since the last call, or since the miss. Ignores the node `except`. */
   hope(except?: string): Hope {
     const { freed } = this.#state;
-    // What the rules are tied to has been dropped or extended: only a search tells.
+    // The counters behind the rules were dropped or extended, so only a search can decide.
     if (isStale(this.#live, this.#state)) return "maybe";
     let hope: Hope = "no";
     const versions = sumOf(this.#counters);

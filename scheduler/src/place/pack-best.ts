@@ -6,8 +6,8 @@ import { deviceWaste, packFit, packFitMost } from "./pack-fit.ts";
 import { type Wishes, wishesOf } from "./pack-score.ts";
 
 /**
- * The best node for the class, -1 when none can take it: the same that listing all nodes, scoring them and taking the best would give.
- * But nodes are looked at tightest first, and those that can't be better than the best so far are passed over, whole classes at once.
+ * Returns the best node for the class, or -1 if no node can take it. The result equals listing all nodes, scoring them and taking
+ * the best. Nodes are visited in order of tightness, and nodes that can't beat the best one so far are skipped in whole classes.
  */
 export function packBest(state: FleetState, live: LiveRules): number {
   const search = new Search(state, live);
@@ -32,7 +32,7 @@ class Search {
     this.#wishes = wishesOf(live);
   }
 
-  /** Looks at nodes that the class is drawn to: no bound speaks for them. */
+  /** Visits the nodes that attract the class, because the bounds don't cover them. */
   start(): void {
     const { nodes } = this.#state;
     const { demand } = this.#live.podClass;

@@ -34,7 +34,7 @@ export function packFit(
   cpuTaken: number,
   memoryTaken: number,
 ): number {
-  // Below 0 where bound pods exceed the node: as good as full. The pod asks for nothing of it then.
+  // Values below 0 mean that bound pods exceed the node. It counts as full, and the pod requests nothing of this resource.
   const cpuFree = Math.max(0, cpuShare);
   const memoryFree = Math.max(0, memoryShare);
   const cpu = cpuFree - cpuTaken;
@@ -63,7 +63,7 @@ export function packFitMost(least: number, most: number, taken: number): number 
   return OPENED * Math.min(1, (1 - least) / OPENED_SHARE) + FIT * (room - IMBALANCE_BEFORE * taken);
 }
 
-/** What the pod would waste of the node's devices, to be taken off its fit. */
+/** Returns the amount of the node's devices that the pod would waste. The score subtracts it. */
 export function deviceWaste(table: NodeTable, { demand }: PodClass, node: number): number {
   let waste = 0;
   for (let column = table.firstExtended; column < table.columns.length; column++) {

@@ -18,7 +18,7 @@ const DRAW_STEPS = 2 ** 20;
 // A workload should lose no more than this share of its replicas with one node.
 const REPLICAS_SHARE = 8;
 
-/** What of the pack profile's score lies in the node itself. */
+/** Computes the part of the pack profile's score that depends on the node alone. */
 export function packLocals(state: FleetState, live: LiveRules, { nodes, local, length }: Shortlist): void {
   const table = state.nodes;
   const { demand } = live.podClass;
@@ -45,9 +45,9 @@ export function packTotals(live: LiveRules, list: Shortlist): void {
 }
 
 export interface Wishes {
-  /** What they come to on a node. */
+  /** The score of the wishes on a node. */
   readonly at: (node: number) => number;
-  /** What they can come to at most, but on nodes that `drawn` lists. */
+  /** The highest score that the wishes can reach on nodes that `drawn` doesn't list. */
   readonly most: number;
   /** Nodes in small domains with pods that the class is drawn to. */
   readonly drawn: () => readonly number[];
@@ -75,7 +75,7 @@ export function wishesOf(live: LiveRules): Wishes | undefined {
   };
 }
 
-/** Whether pods draw the class to domains too large to be looked at node by node. */
+/** Reports whether other pods attract the class to domains that are too large to visit node by node. */
 function attractsWidely(influences: LiveRules["influences"]): boolean {
   return influences.some(
     ({ counter, weight }) => weight > 0 && counter.total > 0 && counter.set.topology.count <= MANY_DOMAINS,
@@ -113,7 +113,7 @@ function strengthOf({ influences }: LiveRules): number {
   return sum;
 }
 
-/** By how many replicas the node would exceed what the class's spread, of every kind, asks for. */
+/** Returns by how many replicas the node would exceed the class's spread constraints of every kind. */
 export function excessOf(live: LiveRules, node: number): number {
   const { siblings } = live;
   return (

@@ -30,7 +30,10 @@ export class Placer {
     this.scoring = scoringOf(profile);
   }
 
-  /** The best node for the class, -1 when there is none. `expected`: how many of its kind will be asked for soon, this one included. */
+  /**
+   * Returns the best node for the class, or -1 if there is none. `expected`: how many pods of this class, including this one,
+   * will need a node soon.
+   */
   place(podClass: PodClass, expected = 1): number {
     if (!this.scoring.accepts(podClass)) return -1;
     const cache = this.#cacheFor(podClass, expected);

@@ -76,7 +76,7 @@ function isBetter(state: FleetState, localA: number, a: number, localB: number, 
   return localA > localB || (localA === localB && precedes(state, a, b));
 }
 
-// Entries outlive their nodes, whose place may be empty: the tie alone orders those, and no name is asked for.
+// Entries outlive their nodes and a node's place may be empty. Such entries are ordered by the tie-break alone, without a name.
 function precedes({ nodes }: FleetState, a: number, b: number): boolean {
   const tieA = nodes.tie[a] ?? 0;
   const tieB = nodes.tie[b] ?? 0;

@@ -3,14 +3,14 @@ import type { NamedResource, NodeTable } from "../state/node-table.ts";
 import type { HostPort, PodSpec } from "../types.ts";
 import { type Amounts, podRequests, supposedRequests } from "./pod-requests.ts";
 
-/** What a pod takes from its node, in the scheduler's units. */
+/** The resources that a pod takes from its node, in the scheduler's units. */
 export interface Demand {
   readonly cpu: number;
   readonly memory: number;
   readonly storage: number;
   /** Extended resources, none of them zero. */
   readonly extended: readonly { readonly resource: NamedResource; readonly amount: number }[];
-  /** What kube-scheduler supposes of containers that request nothing; for its scores. */
+  /** The usage that kube-scheduler's scores assume for containers without requests. */
   readonly supposedCpu: number;
   readonly supposedMemory: number;
   readonly ports: readonly HostPort[];

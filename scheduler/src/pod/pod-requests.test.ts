@@ -39,7 +39,7 @@ test("a limit without a request is the request", () => {
   assert.deepEqual([amounts.get("cpu"), amounts.get("memory")], [100, 2 ** 30]);
 });
 
-test("for scores a container that asks for nothing is supposed to use something; an explicit 0 is 0", () => {
+test("scores assume some usage for a container without requests, and none for an explicit 0", () => {
   const amounts = supposedRequests(pod({ containers: [{}, { requests: { cpu: "0", memory: "0" } }] }));
   assert.deepEqual([amounts.get("cpu"), amounts.get("memory")], [100, 200 * 2 ** 20]);
 });

@@ -5,7 +5,7 @@ import type { ContainerSpec, PodSpec, ResourceList } from "../types.ts";
 
 type Nano = Map<string, bigint>;
 
-// What kube-scheduler supposes a container uses when it requests nothing. For scores only, never for fit.
+// The usage that kube-scheduler assumes for a container without requests. Scores use it, filters don't.
 const SUPPOSED: ResourceList = { cpu: "100m", memory: "200Mi" };
 
 /** The largest amount that the scheduler counts with, in its own units. */
@@ -15,9 +15,9 @@ const EXACT_MAX = BigInt(Number.MAX_SAFE_INTEGER);
 export type Amounts = ReadonlyMap<string, number>;
 
 /**
- * What the pod needs at its peak: its containers and sidecars together, or the most demanding moment of its start.
- * Summed exactly, rounded up once at the end.
- * @throws SchedulerError when a quantity can't be read; `field` names it.
+ * Returns the pod's peak requests: the larger of all containers with their sidecars, and the most demanding moment of the start.
+ * The sum is exact and rounded up once at the end.
+ * @throws SchedulerError when a quantity can't be parsed; `field` names it.
  */
 export function podRequests(pod: PodSpec): Amounts {
   return plainTotalOf(pod) ?? totalOf(pod, undefined);
@@ -72,7 +72,7 @@ function totalOf(pod: PodSpec, missing: ResourceList | undefined): Amounts {
   raise(running, startPeak);
   return new Map(
     [...running].map(([resource, nano]) => {
-      // What is only supposed must not make a pod unreadable whose requests can be counted.
+      // An assumed usage must not make a pod invalid whose requests can be added up.
       const max = EXACT_MAX * (resource === "cpu" ? NANO_PER_UNIT / 1000n : NANO_PER_UNIT);
       const counted = missing !== undefined && nano > max ? max : nano;
       return [resource, amountOf(resource, formatQuantity(counted))];
@@ -99,7 +99,7 @@ function read(text: string, field: string): bigint {
     const nano = parseQuantity(text);
     if (nano >= 0n) return nano;
   } catch {
-    // Told below, with the field's name.
+    // The caller reports the error with the field's name.
   }
   throw new SchedulerError(
     "invalid_quantity",

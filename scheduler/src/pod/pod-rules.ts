@@ -30,13 +30,13 @@ export interface SpreadRule {
 
 /** A pod's placement rules, read once. Pods of different workloads share them; see `rulesKey` for what they depend on. */
 export interface PodRules {
-  /** Nodes that the pod could ever run on, as far as the node's own specification tells. */
+  /** The nodes on which the pod could ever run, judged by the nodes' own specifications. */
   readonly admitted: NodeQuestion<boolean>;
   readonly reluctance: NodeQuestion<number>;
   readonly preference: NodeQuestion<number> | undefined;
   /** Sum of the weights of all preferred node affinity terms. */
   readonly preferenceMax: number;
-  /** A preferred term doesn't parse: kube-scheduler gives up on such a pod. */
+  /** Set if a preferred term can't be parsed. kube-scheduler fails such a pod. */
   readonly preferenceBroken: boolean;
   readonly hard: readonly SpreadRule[];
   readonly soft: readonly SpreadRule[];
@@ -46,7 +46,7 @@ export interface PodRules {
   readonly antiAffinity: readonly PodTerm[];
   /** Preferred affinity, and anti-affinity with its weight negated. */
   readonly preferred: readonly PodTerm[];
-  /** Whether replicas are to be spread although no constraint says so. */
+  /** Whether to spread replicas even without a constraint. */
   readonly spreadsByDefault: boolean;
   readonly images: readonly string[];
   /** Containers of all kinds: the share of image locality that each image can earn. */

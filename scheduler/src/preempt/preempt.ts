@@ -64,7 +64,7 @@ export function best(state: FleetState, all: readonly Candidate[]): Candidate[] 
   return all.filter((_, i) => least !== undefined && compare(costs[i] ?? [], least) === 0);
 }
 
-/** `found` tells how important a victim may be for a candidate to be worth working out. */
+/** `found` returns the highest priority of victims for which another candidate is still worth computing. */
 function search(
   state: FleetState,
   live: LiveRules,
@@ -160,7 +160,7 @@ function isResolvable(state: FleetState, live: LiveRules, node: number): boolean
   return !admits(live, node);
 }
 
-/** Whether the pod asks for more than the node has in all. */
+/** Reports whether the pod requests more than the node's total capacity. */
 function exceeds(table: NodeTable, { cpu, memory, storage, extended }: Demand, node: number): boolean {
   if (cpu > (table.cpu.allocatable[node] ?? 0) || memory > (table.memory.allocatable[node] ?? 0)) return true;
   if (storage > (table.storage.allocatable[node] ?? 0)) return true;

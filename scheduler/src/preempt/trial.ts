@@ -7,8 +7,8 @@ import type { DomainCounter } from "../state/domain-counter.ts";
 import type { FleetState } from "../state/fleet-state.ts";
 
 /**
- * What a class would find on a node without some of its pods. The fleet's resources are left alone; the counters that the class's rules
- * read are changed while a trial lasts, and put back by `end`.
+ * Evaluates a class on a node as if some of the node's pods were gone. The fleet's resources stay unchanged. The counters that
+ * the class's rules read are changed for the length of a trial, and `end` restores them.
  */
 export class Trial {
   readonly #state: FleetState;

@@ -2,7 +2,7 @@ import type { Placer } from "../place/placer.ts";
 import type { FleetState } from "../state/fleet-state.ts";
 import type { Rehearsal } from "./rehearsal.ts";
 
-/** What the planners need to know of the request. */
+/** The parts of a rebalance request that the planners use. */
 export interface Planning {
   readonly state: FleetState;
   readonly placer: Placer;

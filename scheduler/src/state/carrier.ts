@@ -11,7 +11,7 @@ export interface MatchCounter {
 
 export type CarrierKind = "anti-affinity" | "affinity" | "preferred";
 
-/** Counts, by domain, the pods that carry a rule about others: `matcher` tells whom the rule is about. */
+/** Counts, by domain, the pods with a rule about other pods. `matcher` selects the pods that the rule is about. */
 export interface Carrier {
   readonly kind: CarrierKind;
   readonly matcher: PodMatcher;

@@ -1,6 +1,6 @@
 import type { NodeIndex } from "./node-index.ts";
 
-// A reader further behind than this reads everything anew: at 5,000 nodes that costs as much as catching up.
+// A reader that is further behind than this rebuilds everything. With 5,000 nodes that costs as much as catching up.
 const REMEMBERED = 8192;
 
 /** Nodes changed lately, so that caches can catch up with what changed since they last looked. */

@@ -76,7 +76,7 @@ export class DomainCounter {
   version = 0;
   /** The least count of any domain of the set; 0 when it has none. */
   least = 0;
-  /** Domains whose count is not 0, once someone has asked for them. */
+  /** The domains whose count is not 0. Computed on first use. */
   #occupied: Set<number> | undefined;
   /** How many domains of the set have each count. */
   #histogram = new Int32Array(8);

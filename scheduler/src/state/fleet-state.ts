@@ -16,8 +16,8 @@ import { type PodIndex, PodTable } from "./pod-table.ts";
 /** From this many domains on, nodes are told apart by what their domain counts, not by which domain it is. */
 export const MANY_DOMAINS = 64;
 
-// What is remembered of past questions may take this many words a node (and no fewer than the second figure) before it is dropped:
-// together with the columns it stays well within 2 KB a node.
+// Cached results of past questions may take this many words for each node, and at least the second figure, before they are
+// dropped. Together with the columns they stay well within 2 KB a node.
 const CELLS_PER_NODE = 192;
 const CELLS_LEAST = 262_144;
 const CLASSES_MAX = 2048;
@@ -138,7 +138,10 @@ export class FleetState {
     this.log.push(this.pods.node[pod] ?? 0);
   }
 
-  /** The pod's class; the same object for pods that differ in nothing but their name. @throws SchedulerError on a pod that can't be read. */
+  /**
+   * Returns the pod's class. Pods that differ only in their names share one object.
+   * @throws SchedulerError if the pod is invalid.
+   */
   classOf(pod: PodSpec): PodClass {
     const [ofDemand, ofRules, ofIdentity] = [demandKey(pod), rulesKey(pod), identityKey(pod)];
     const preempts = pod.preemptionPolicy !== "Never";
@@ -172,8 +175,8 @@ export class FleetState {
   }
 
   /**
-   * Drops what is remembered of past questions, when it has grown too large. Classes of unbound pods are void after that: it is for the
-   * time before one is asked for.
+   * Drops cached results of past questions when they have grown too large. Classes of unbound pods become invalid then, so call
+   * it before a class is requested.
    */
   forgetIfFull(): void {
     const most = Math.max(CELLS_LEAST, CELLS_PER_NODE * this.nodes.count);
@@ -189,7 +192,7 @@ export class FleetState {
     this.nodes.forgetNames(this.#namesInUse());
   }
 
-  /** What bound pods use of resources that nobody offered until now. */
+  /** Adds up what bound pods use of resources that no node has offered so far. */
   #subtractUsed(fresh: readonly number[]): void {
     for (const pod of this.pods.indexOf.values()) {
       for (const { resource, amount } of this.pods.classOf(pod).demand.extended) {

@@ -6,7 +6,9 @@ import type { NodeIndex } from "./node-index.ts";
 import type { NodeTable } from "./node-table.ts";
 import { Topology } from "./topology.ts";
 
-/** What is known of nodes from their specifications: kept for every question asked lately, brought up to date node by node. */
+/**
+ * Caches results that depend on nodes' specifications alone. Recent questions keep their results, which are updated node by node.
+ */
 export class NodeFacts {
   readonly #table: NodeTable;
   readonly #topologies = new Map<string, Topology>();

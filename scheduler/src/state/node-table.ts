@@ -20,7 +20,7 @@ export interface NamedResource {
   column: number;
 }
 
-/** What came of describing a node. */
+/** The result of describing a node. */
 export interface NodeChange {
   readonly index: NodeIndex;
   /** Extended resources that are not counted, because the node or the fleet offers too many. */

@@ -39,7 +39,7 @@ function containerNeeds(container: ContainerSpec, resource: string, missing: big
   return text === undefined ? missing : nano(text);
 }
 
-/** What the pod needs of one resource, in thousandths of a cpu or whole units. */
+/** Returns what the pod needs of one resource, in thousandths of a cpu or whole units. */
 export function needs(pod: PodSpec, resource: string, supposed = false): number {
   const missing = !supposed
     ? 0n
