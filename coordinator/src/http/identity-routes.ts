@@ -6,7 +6,7 @@ import type { IdentityIssuer } from "../objects/identity-issuer.ts";
 const cacheSeconds = 300;
 const headers = { "cache-control": `public, max-age=${cacheSeconds}` };
 
-/** What those need who verify pods' identity tokens. Public keys only, so it asks nobody who they are. */
+/** Serves what verifiers of pods' identity tokens need. These are public keys only, so callers need no credentials. */
 export function addIdentityRoutes(app: Hono<{ Bindings: HttpBindings }>, issuer: IdentityIssuer): void {
   app.get("/.well-known/jwks.json", (c) => c.json({ keys: issuer.publicKeys() }, 200, headers));
   app.get("/.well-known/openid-configuration", (c) => {

@@ -25,7 +25,7 @@ export interface MetricsSources {
   readonly connections: () => { readonly open: number; readonly anonymous: number };
 }
 
-/** Milliseconds between looks at the event loop; the default of 10 wakes an idle process a hundred times a second. */
+/** Milliseconds between samples of the event loop. The default of 10 wakes an idle process a hundred times a second. */
 const eventLoopMonitoringPrecision = 200;
 
 export function createMetrics(sources: MetricsSources): Metrics {

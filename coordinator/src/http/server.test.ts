@@ -10,7 +10,7 @@ const metrics = {
   observeCall: () => {},
 };
 
-test("what is missing is told by a status and in words", async (t) => {
+test("answers an unknown path with a status and an explanation", async (t) => {
   const readiness = { ready: false, reasons: ["store: the disk is full"] };
   const get = await serve(t, () => readiness);
   const response = await get("/readyz");
@@ -34,7 +34,7 @@ test("a port that is taken is an error, not a hang", async (t) => {
   });
 });
 
-// Without it, closing would wait for the rest of the request: a minute, until the server gives up on it.
+// Without it, closing would wait a minute for the rest of the request, until the server times out.
 test("closing waits neither for idle connections nor for the rest of a request", {
   timeout: 20_000,
 }, async (t) => {

@@ -37,7 +37,7 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** Health, readiness and metrics. Shows nothing of what is deployed, so it asks nobody who they are. */
+/** Serves health, readiness and metrics. They reveal nothing about what is deployed, so callers need no credentials. */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { metrics, readiness, listen } = options;
   const app = new Hono<{ Bindings: HttpBindings }>();

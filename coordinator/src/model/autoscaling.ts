@@ -2,7 +2,7 @@ import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { AutoscalingPolicy, ContainerServiceSpec, CustomMetric } from "@forage/proto/forest/v1/forage";
 import { NANO_PER_UNIT, parseQuantity } from "@forage/scheduler";
 
-/** What agents measure; custom metrics of these names are taken from there, too. */
+/** The metrics that agents measure. Custom metrics of these names come from agents, too. */
 export const measuredResources = ["cpu", "memory"] as const;
 
 /** How a workload's number of replicas follows what is measured. */
@@ -12,7 +12,7 @@ export interface Autoscaling {
   readonly maxReplicas: number;
   /** At least one; no two of one name and type. */
   readonly metrics: readonly MetricTarget[];
-  /** Shrinks only to the highest size wanted in this long a past. */
+  /** Shrinks only to the highest size that was recommended within this time. */
   readonly stabilizationMs: number;
 }
 
@@ -41,7 +41,7 @@ export const metricsAnnotations = {
   scheme: "forage.dev/metrics-scheme",
 } as const;
 
-/** What is wrong with the annotation's value; undefined: nothing, or it is none of these. */
+/** Returns the fault in the annotation's value. Undefined if there is none, or if the annotation is not about metrics. */
 export function metricsAnnotationProblem(name: string, value: string): string | undefined {
   switch (name) {
     case metricsAnnotations.port:
@@ -78,7 +78,7 @@ export function autoscalingOf({ scaling }: ContainerServiceSpec): Autoscaling | 
   };
 }
 
-/** What the policy allows that comes nearest. */
+/** Returns the number of replicas nearest to `replicas` that the policy allows. */
 export function clamp(replicas: number, { minReplicas, maxReplicas }: Autoscaling): number {
   return Math.min(maxReplicas, Math.max(minReplicas, replicas));
 }

@@ -1,13 +1,13 @@
 import type { Compare, Op } from "../store/index.ts";
 import { TXN_BYTES_MAX, TXN_OPS_MAX } from "../store/limits.ts";
 
-/** What is written together or not at all. */
+/** Writes that are made together or not at all. */
 export interface Piece {
   readonly compares: readonly Compare[];
   readonly ops: readonly Op[];
 }
 
-/** What callers add to each batch themselves: a compare or two, and the keys that these hold. */
+/** The compares and keys that callers add to each batch. */
 const reservedCompares = 2;
 const reservedBytes = 4096;
 

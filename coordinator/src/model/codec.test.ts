@@ -16,7 +16,7 @@ test("what is encoded is decoded", () => {
   assert.deepEqual(decodeJsonRecord("x/a", encodeJsonRecord(json)), json);
 });
 
-test("the first byte tells the layout, and one that isn't known is refused by the record's name", () => {
+test("the first byte selects the layout, and an unknown layout is refused with the record's name", () => {
   const value = encodeRecord(PodRecord, pod);
   assert.equal(value[0], 1);
   value[0] = 2;

@@ -17,7 +17,7 @@ export interface CronJob {
   readonly startingDeadlineMs: number | undefined;
   readonly keptSucceeded: number;
   readonly keptFailed: number;
-  /** Of each run. */
+  /** The specification of each run. */
   readonly job: JobSpec;
 }
 

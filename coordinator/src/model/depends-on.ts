@@ -8,10 +8,10 @@ export interface Dependency {
   readonly name: string;
 }
 
-/** Each is looked at whenever one of them changes. */
+/** All dependencies are evaluated whenever one of them changes. */
 const maxDependencies = 32;
 
-/** What the annotation's value names, as "web, job/migrate"; text: what is wrong with it. */
+/** Parses an annotation like "web, job/migrate". Returns the fault as text if it is invalid. */
 export function parseDependsOn(text: string): readonly Dependency[] | string {
   const parts = text.split(",").map((part) => part.trim());
   if (parts.length > maxDependencies) return `must name at most ${maxDependencies}, names ${parts.length}`;
@@ -27,7 +27,7 @@ export function parseDependsOn(text: string): readonly Dependency[] | string {
   return found;
 }
 
-/** What the resource depends on; nothing where there is no annotation, or a bad one from before it was refused. */
+/** Returns the resource's dependencies. Empty without the annotation, or with an invalid one that an earlier version stored. */
 export function dependenciesOf({ resource }: Pick<ResourceRecord, "resource">): readonly Dependency[] {
   const found = parseDependsOn(annotationsOf(resource)?.[jobAnnotations.dependsOn] ?? "");
   return typeof found === "string" ? [] : found;

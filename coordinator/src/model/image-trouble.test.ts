@@ -9,7 +9,7 @@ test("names each node once, some of many, and none where there is none", () => {
   assert.equal(onNodes([""]), "");
 });
 
-test("tells images' trouble from others'", () => {
+test("distinguishes failures of images from other failures", () => {
   for (const reason of ["ErrImageDenied", "ImagePullBackOff", "ImagePull"]) assert.ok(isAboutImage(reason));
   for (const reason of ["CrashLoopBackOff", "", "FailedMount"]) assert.ok(!isAboutImage(reason));
 });

@@ -17,7 +17,10 @@ export function imagesOf({ container, sidecars, initContainers }: PodTemplate): 
   return [...uses.values()];
 }
 
-/** Whether the registry is asked for it though it is there: as Kubernetes, unless the policy or a fixed tag or digest says otherwise. */
+/**
+ * Reports whether the registry is queried even though the node has the image. The rule is Kubernetes': the pull policy decides,
+ * and without one a fixed tag or digest.
+ */
 export function isAskedForAlways({ image, pullPolicy }: ImageUse): boolean {
   if (pullPolicy !== "") return pullPolicy === "Always";
   if (image.includes("@")) return false;

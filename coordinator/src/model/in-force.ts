@@ -6,7 +6,7 @@ import type {
 } from "@forage/proto/forage/store/v1/store";
 import { type Workload, workloadOfRevision } from "./workload.ts";
 
-/** The try to run just what the resource asks for now; undefined: none has begun. */
+/** Returns the rollout attempt for exactly what the resource specifies now. Undefined if none has begun. */
 export function attemptAt(
   status: ContainerServiceStatus | undefined,
   { generation }: Pick<ResourceRecord, "generation">,
@@ -17,7 +17,7 @@ export function attemptAt(
   return same ? attempt : undefined;
 }
 
-/** What a resource's pods are to be like: what it asks for, or the revision that it was rolled back to. */
+/** Returns the workload that pods are created from: as the resource specifies it, or the revision of a rollback. */
 export function workloadInForce(
   record: ResourceRecord,
   wanted: Workload,

@@ -10,7 +10,10 @@ import { toEpochMs } from "./timestamp.ts";
 export interface Job {
   readonly namespace: string;
   readonly name: string;
-  /** What is run: another one means that the job begins anew. Limits, parallelism and labels of a request are not part of it. */
+  /**
+   * A hash of what runs. The job starts over when it changes. The limits, the parallelism and the labels of a request are not
+   * part of it.
+   */
   readonly run: string;
   /** Pods that have to end well; undefined: any one, with the others ended as well (a queue of work that the pods share out). */
   readonly completions: number | undefined;
@@ -62,7 +65,7 @@ function templateOf({ container, volumes, jobConfig, podConfig }: JobSpec): PodT
   });
 }
 
-/** The contract's 0 stands for the default, so no retries at all are asked for by annotation. */
+/** In the contract 0 means the default, so an annotation requests a job without retries. */
 function backoffLimitOf(limit: number, podConfig: PodConfig | undefined): number {
   if (limit > 0) return limit;
   const text = podConfig?.annotations[jobAnnotations.backoffLimit];

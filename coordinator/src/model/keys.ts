@@ -31,7 +31,7 @@ export const clusterKey = "cluster";
 export const historyKey = "history";
 /** That the store was rolled back, and in which epoch that was noticed. */
 export const rollbackKey = "rolled-back";
-/** What versions of secrets are hashed with, encrypted. */
+/** The encrypted key that versions of secrets are hashed with. */
 export const versionKeyKey = "version-key";
 
 /** `kind/name` within a namespace; kinds are the field names of ForageResource.spec. */
@@ -45,7 +45,7 @@ export function podKey(namespace: string, name: string): string {
   return `${prefixes.pods}${namespace}/${name}`;
 }
 
-/** Of a workload, by its key `namespace/kind/name`; `ref` is a hash of the template. */
+/** Returns the key of a workload's pod template. `workload` is its key `namespace/kind/name`; `ref` is a hash of the template. */
 export function podTemplateKey(workload: string, ref: string): string {
   return `${prefixes.podTemplates}${workload}/${ref}`;
 }
@@ -100,7 +100,7 @@ export function versionsPrefix({ namespace, kind, name }: ObjectName): string {
   return `${prefixes.objectVersions}${namespace}/${kind}/${name}/`;
 }
 
-/** Of a workload; numbers are padded so that they sort. */
+/** Returns the key of a workload's revision. Numbers are padded so that they sort. */
 export function revisionKey(namespace: string, kind: string, name: string, number: number): string {
   return `${prefixes.revisions}${namespace}/${kind}/${name}/${String(number).padStart(10, "0")}`;
 }
@@ -127,7 +127,7 @@ export function certificateKey(hostname: string): string {
   return `${prefixes.certificates}${hostname}`;
 }
 
-/** Of the authority for development. Also what its key's encryption is bound to. */
+/** The key of the development authority. The encryption of the authority's private key is bound to it. */
 export const signingAuthorityKey = `${prefixes.certificateIssuers}self-signed`;
 /** How long nothing is asked of the issuer. */
 export const issuerPauseKey = `${prefixes.certificateIssuers}pause`;

@@ -1,6 +1,6 @@
 import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 
-/** What hinders a node from taking new pods, by its own word. Pods that it has go on. */
+/** A condition, reported by the node itself, that keeps new pods off the node. Its present pods stay. */
 export interface NodeProblem {
   /** Kubernetes' taint for it, without the effect, which is NoSchedule. */
   readonly taint: string;

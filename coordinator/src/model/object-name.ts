@@ -1,4 +1,4 @@
-/** What pods refer to by name; the field names of `forage.operator.v1.Object.spec`. */
+/** The kinds of object that pods refer to by name. They are the field names of `forage.operator.v1.Object.spec`. */
 export const OBJECT_KINDS = [
   "secret",
   "config_map",

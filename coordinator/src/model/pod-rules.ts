@@ -1,7 +1,10 @@
 import type * as wire from "@forage/proto/forest/v1/forage";
 import type * as scheduler from "@forage/scheduler";
 
-/** What a pod says of where it may run, from the contract's messages into the scheduler's. Text that means nothing matches nothing. */
+/**
+ * Translates a pod's placement rules from the contract's messages into the scheduler's types. Values that can't be parsed match
+ * nothing.
+ */
 
 export function affinityOf({
   nodeAffinity,

@@ -5,7 +5,7 @@ import { podRequests } from "@forage/scheduler";
 import { aPod } from "../../test/support/entries.ts";
 import { podSpecOf } from "./pod-spec.ts";
 
-test("the scheduler hears what a pod's containers ask for", () => {
+test("the scheduler receives the requests of a pod's containers", () => {
   const pod = aPod({ labels: { app: "web" } });
   const resources = {
     requests: { cpu: "1", memory: "", ephemeralStorage: "1Gi", extended: { "a.example/gpu": "1" } },

@@ -27,7 +27,7 @@ function exceptOn(nodes: readonly string[], affinity: NodeAffinity | undefined):
     return { key: "metadata.name", operator: "NotIn", values: [name] } as const;
   });
   if (affinity?.required === undefined) return { ...affinity, required: [{ matchFields: elsewhere }] };
-  // A term that says nothing matches nothing, and is to go on doing so.
+  // An empty term matches nothing, as in Kubernetes.
   const saysNothing = ({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm): boolean =>
     matchExpressions.length + matchFields.length === 0;
   const required = affinity.required.map((term) =>

@@ -1,6 +1,6 @@
 import type { PriorityClassRecord } from "@forage/proto/forage/store/v1/store";
 
-/** What a pod's class says of it. */
+/** The properties that a priority class gives to its pods. */
 export interface Priority {
   readonly value: number;
   readonly neverPreempts: boolean;

@@ -11,7 +11,7 @@ export const rolloutAnnotations = {
   disruptionBudget: "forage.dev/disruption-budget",
 } as const;
 
-/** Put into the template of pods that are to be made anew with the same content. */
+/** Added to a pod template so that pods are replaced although their content is the same. */
 export const restartedAtAnnotation = "forage.dev/restarted-at";
 
 export interface RolloutSettings {
@@ -29,7 +29,7 @@ export interface RolloutSettings {
   readonly disruptionBudget: string | undefined;
 }
 
-/** What doesn't read as it should, which is refused at apply, counts as not given. */
+/** Reads the settings. An invalid value counts as absent; apply refuses it. */
 export function settingsOf(annotations: Labels = {}): RolloutSettings {
   const given = (name: string): string | undefined => {
     const value = annotations[name];
@@ -47,7 +47,7 @@ export function settingsOf(annotations: Labels = {}): RolloutSettings {
   };
 }
 
-/** What is wrong with the annotation's value; undefined: nothing, or it is no setting of rollouts. */
+/** Returns the fault in the annotation's value. Undefined if there is none, or if the annotation is not a rollout setting. */
 export function settingProblem(name: string, value: string): string | undefined {
   switch (name) {
     case rolloutAnnotations.changeCause:

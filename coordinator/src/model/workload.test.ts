@@ -17,7 +17,7 @@ test("a container service is a workload, a service isn't", () => {
   assert.equal(workloadOf(aServiceEntry().record), undefined);
 });
 
-test("who says nothing of scaling wants one replica, who says 0 none", () => {
+test("a missing scaling means one replica, an explicit 0 means none", () => {
   assert.equal(aWorkloadEntry({ spec: { scaling: undefined } }).workload?.replicas, 1);
   assert.equal(aWorkloadEntry({ spec: { scaling: { replicas: 0 } } }).workload?.replicas, 0);
 });

@@ -25,15 +25,15 @@ export interface Workload {
    * objects existed and so were pinned to none of their versions, of which there has been only one since.
    */
   readonly currentHashes: ReadonlySet<string>;
-  /** What its pods refer to. */
+  /** The objects that its pods refer to. */
   readonly refs: readonly PodRef[];
   /** For every pod: the request's labels, then those of the pod template. */
   readonly labels: Labels;
 }
 
 /**
- * A service that says nothing of scaling wants one replica; one that says 0 wants none. With autoscaling it wants what the
- * autoscaler decided last (`scaled`), at first what it says itself, within the limits.
+ * Returns the desired number of replicas: one without a scaling, none with an explicit 0. With autoscaling it is the autoscaler's
+ * last decision (`scaled`), or at first the specified number, within the limits.
  */
 export function replicasOf({ scaling }: ContainerServiceSpec, scaled?: number): number {
   if (scaling === undefined) return 1;
@@ -43,17 +43,17 @@ export function replicasOf({ scaling }: ContainerServiceSpec, scaled?: number): 
   return Math.min(maxReplicas, Math.max(1, minReplicas, scaled ?? replicas));
 }
 
-/** What is known of an object's content: its versions, newest first, and when it came to be. */
+/** The versions of an object's content, newest first, and when the object was created. */
 export interface ObjectHistory {
   readonly versions: readonly string[];
   readonly createdMs: number;
 }
 
-/** What a resource's record doesn't say of its workload. */
+/** Facts about a workload that its resource's record doesn't hold. */
 export interface WorkloadFacts {
-  /** What there is of the secrets and config maps that it names. */
+  /** Returns the history of a secret or config map that the workload names. */
   readonly historyOf?: (name: ObjectName) => ObjectHistory | undefined;
-  /** Replicas that the autoscaler wants. */
+  /** The autoscaler's last decision. */
   readonly scaled?: number | undefined;
 }
 
@@ -93,7 +93,10 @@ export function effectOf(revision: RevisionRecord): string {
   return hashMessage(PodTemplate, { ...template, objectVersions: revision.objectVersions });
 }
 
-/** The workload with the pods of an earlier revision; how many there are and how they are replaced stays as it is wanted now. */
+/**
+ * Returns the workload with the pods of an earlier revision. The number of replicas and the update strategy stay those of
+ * `wanted`.
+ */
 export function workloadOfRevision(wanted: Workload, revision: RevisionRecord): Workload | undefined {
   const spec = revision.resource?.spec;
   if (spec?.$case !== "containerService") return undefined;

@@ -9,7 +9,7 @@ import {
 import { hasFile, readPrivateFile, writePrivateFile } from "@forage/identity/private-file";
 import { ConfigError } from "../config.ts";
 
-/** Who a pod is. */
+/** The identity of a pod. */
 export interface PodIdentity {
   readonly namespace: string;
   readonly serviceAccount: string;

@@ -45,7 +45,7 @@ test("the first key of the file is the first", () => {
   assert.notEqual(keys[0]?.id, keys[1]?.id);
 });
 
-test("a bad line is told by its number and never quoted", () => {
+test("names the number of an invalid line and never quotes the line", () => {
   const short = Buffer.alloc(31, 3).toString("base64");
   for (const [text, problem] of [
     ["", /holds no key/],

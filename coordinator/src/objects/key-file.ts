@@ -9,7 +9,7 @@ import { KEY_BYTES, type SecretKey } from "./key-ring.ts";
 const maxKeys = 16;
 
 export interface KeyFileOptions {
-  /** Of the configuration. */
+  /** The path from the configuration. */
   readonly path?: string | undefined;
   /** Where systemd puts what `LoadCredential=` names. */
   readonly credentialsDirectory?: string | undefined;

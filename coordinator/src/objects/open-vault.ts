@@ -13,7 +13,7 @@ import type { Store, StoredRecord } from "../store/index.ts";
 import { KEY_BYTES, KeyRing, type SecretKey } from "./key-ring.ts";
 import { Vault } from "./vault.ts";
 
-/** Records looked at in one piece; each holds up to a megabyte. */
+/** The number of records read at once. Each holds up to a megabyte. */
 const pageSize = 16;
 
 /** The vault over the keys; the first time in a cluster, the key for versions is made. Rejects when a key is missing. */

@@ -60,7 +60,7 @@ test("a new first key takes over at a start; then the old one can go, and versio
     assert.equal(after.open(name, await read(store, name)).password?.toString(), name.name);
 });
 
-test("a store whose key is gone is told at once, by the key's name", async () => {
+test("reports a missing key at the start, by its name", async () => {
   const store = createMemoryStore({ clock: new ManualClock() });
   await openVault([old], store);
   await assert.rejects(openVault([fresh], store), /key old: put it back into the secret key file/);

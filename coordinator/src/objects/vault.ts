@@ -21,7 +21,10 @@ export class Vault {
     this.#versionKey = versionKey;
   }
 
-  /** The same for the same content of the same object. Keyed and bound to the name, so that it tells nothing of a secret, not even whether two are alike. */
+  /**
+   * Returns the version: equal for equal content of the same object. It is keyed and bound to the name, so it reveals nothing
+   * about a secret, not even whether two secrets are equal.
+   */
   versionOf(name: ObjectName, content: Content): string {
     const hash = hashMessage(ObjectContent, messageOf(content), name.namespace, name.kind, name.name);
     return createHmac("sha256", this.#versionKey).update(hash).digest("hex");

@@ -2,7 +2,7 @@ import { prefixes } from "../model/keys.ts";
 import type { Store, StoredRecord } from "../store/index.ts";
 import { TXN_BYTES_MAX, TXN_OPS_MAX } from "../store/limits.ts";
 
-/** What controllers decide by. Not: rollouts of the past, tokens, contents of objects, events. */
+/** The records that controllers decide by. Past rollouts, tokens, contents of objects and events are left out. */
 const copied = [
   prefixes.nodes,
   prefixes.reports,

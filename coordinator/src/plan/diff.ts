@@ -4,13 +4,13 @@ import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
 import { setValueOf } from "../api/validate/set-value.ts";
 import type { Labels } from "../model/labels.ts";
 
-/** More is no help to a reader, who then looks at the manifest. */
+/** Longer values don't help readers, who look at the manifest instead. */
 const maxValueLength = 200;
 const resourceType = "forest.v1.ForageResource";
 
 export interface Content {
   readonly resource: ForageResource | undefined;
-  /** Of the request. */
+  /** The request's labels. */
   readonly labels: Labels;
 }
 

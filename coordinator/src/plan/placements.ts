@@ -2,7 +2,7 @@ import type { PlannedPlacement, PlannedStep } from "@forage/proto/forage/operato
 import type { TakenStep } from "../control/step-sink.ts";
 import type { PodEntry } from "../state/entries.ts";
 
-/** What tells why pods are where they are. */
+/** The facts that explain why pods are placed as they are. */
 export interface PlacementFacts {
   readonly unplaced: { get(uid: string): { readonly summary: string } | undefined };
   /** Each node with what keeps the pod off it. */

@@ -17,11 +17,11 @@ import { placementsOf } from "./placements.ts";
 import { Sandbox, type SandboxOptions } from "./sandbox.ts";
 
 export interface PlanOptions extends SandboxOptions {
-  /** What an apply needs besides the copy that it goes to. */
+  /** The dependencies of an apply, except for the copy that it writes to. */
   readonly apply: Omit<ApplyOptions, "store" | "state" | "clock">;
 }
 
-/** A job of thousands of pods takes as many rounds; what follows is like what was told. */
+/** A job of thousands of pods takes thousands of rounds, and later rounds look like the first ones. */
 const maxRounds = 100;
 const maxSteps = 500;
 /** For something to happen that only time brings: a deadline, a second try. */
@@ -34,13 +34,13 @@ interface Outcome {
   readonly control: Control;
   readonly rolloutId: string;
   readonly namespace: string;
-  /** Of the copy, after the steps. */
+  /** The copy's state after the steps. */
   readonly state: State;
   /** When the apply would be made. */
   readonly nowMs: number;
 }
 
-/** What an apply of the request, which has been validated, would do. Everything is tried out on a copy. */
+/** Returns what an apply of the validated request would do. Everything happens on a copy. */
 export async function planApply(request: ApplyResourcesRequest, options: PlanOptions): Promise<PlanResponse> {
   const items = bundleOf(request, options.state);
   const changing = items.filter(({ action }) => action !== "unchanged");
@@ -127,7 +127,7 @@ function plannedResource(
   };
 }
 
-/** How it would end, where that isn't well; what would be missing; and that there is more than was told. */
+/** Returns notes on a bad outcome, on missing objects, and on steps beyond the reported ones. */
 function notesOf(item: Pick<BundleItem, "kind" | "name" | "action">, outcome: Outcome): string[] {
   const { control, rolloutId, cut, state, namespace, nowMs } = outcome;
   const { kind, name, action } = item;

@@ -3,14 +3,14 @@ import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../errors.ts";
 import { type PlanOptions, planApply } from "./plan-apply.ts";
 
-/** Each copies the fleet while it works; those that wait cost nothing but patience. */
+/** Each plan copies the fleet while it runs. Waiting plans cost no memory. */
 const maxWaiting = 16;
 
 export interface PlannerOptions extends Omit<PlanOptions, "nowMs"> {
   readonly nowMs: () => number;
 }
 
-/** Makes plans one after the other, so that however many are asked for there is one copy of the fleet at a time. */
+/** Makes plans one after the other, so that there is only one copy of the fleet at a time. */
 export class Planner {
   readonly #options: PlannerOptions;
   #last: Promise<unknown> = Promise.resolve();

@@ -15,7 +15,7 @@ export interface SandboxOptions {
   readonly store: Store;
   readonly state: State;
   readonly nowMs: number;
-  /** Of the controllers; what a copy of the coordinator's has instead is left out. */
+  /** The options of the controllers, without those that the copy replaces. */
   readonly control: Omit<
     ControlOptions,
     | "store"
@@ -38,8 +38,8 @@ const quietTurns = 3;
 const metricsIntervalMs = 15_000;
 
 /**
- * A copy of the fleet in memory, on which the coordinator's own controllers work against nodes on which everything goes well. What
- * they do there is what they would do; nothing of it leaves the copy.
+ * A copy of the fleet in memory. The coordinator's own controllers run on it, against simulated nodes on which everything
+ * succeeds. Their steps are the steps of a real apply. Nothing leaves the copy.
  */
 export class Sandbox {
   readonly store: Store;
@@ -49,7 +49,7 @@ export class Sandbox {
   readonly #over = new AbortController();
   readonly #following: Promise<void>;
   readonly #known: ReadonlySet<string>;
-  /** New pods that were told. */
+  /** The new pods that were already reported. */
   readonly #told = new Set<string>();
   /** The view of the copy could not follow it. */
   #broken: { readonly error: unknown } | undefined;
@@ -100,7 +100,7 @@ export class Sandbox {
       // When a run is due is the schedule's affair; what an apply does is over before.
       startRuns: false,
       events: { record: () => {} },
-      // Nobody takes traffic here.
+      // A copy receives no traffic.
       readyEndpoints: () => 0,
       routeTrouble: () => "",
     });

@@ -5,7 +5,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** Time that passes only when it is told to: what takes minutes in the fleet is tried out at once. */
+/** A clock that advances only on demand, so that minutes of the fleet's time pass at once. */
 export class VirtualClock implements Clock {
   #nowMs: number;
   readonly #timers = new Set<Timer>();

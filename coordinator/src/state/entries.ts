@@ -22,9 +22,9 @@ export interface ResourceEntry {
   readonly key: string;
   readonly revision: number;
   readonly record: ResourceRecord;
-  /** What its pods are to be like, set when it is a container service: `wanted`, or the revision that it was rolled back to. */
+  /** The workload that a container service's pods are created from: `wanted`, or the revision of a rollback. */
   readonly workload: Workload | undefined;
-  /** What it asks for as it was applied. */
+  /** The workload as it was applied. */
   readonly wanted: Workload | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface PodEntry {
   readonly workloadKey: string;
   /** The objects that it refers to. */
   readonly refs: readonly PodRef[];
-  /** What its node last said; undefined until it has said something. */
+  /** The last status from its node. Undefined until the first one arrives. */
   readonly status: PodStatus | undefined;
   /** When the status last changed, by the coordinator's clock. */
   readonly observedAtMs: number | undefined;
@@ -52,9 +52,12 @@ export interface NodeEntry {
   readonly health: NodeHealth;
 }
 
-/** Not on disk: it is about now, and a coordinator that starts anew gives every node time to come back. */
+/**
+ * The liveness of a node. It is not stored, because it describes the present. After a start of the coordinator every node has
+ * time to reconnect.
+ */
 export interface NodeHealth {
-  /** It is heard of, or was until a moment ago. */
+  /** Heartbeats arrive, or arrived within the grace period. */
   readonly ready: boolean;
   /** Why it isn't ready. */
   readonly message: string;

@@ -44,7 +44,7 @@ export function refusedLabels({ name, report }: NodeEntry): string[] {
     .sort();
 }
 
-/** What to do about refused labels, for a condition or an event. */
+/** Returns advice about refused labels, for a condition or an event. */
 export function refusedLabelsMessage(node: string, refused: readonly string[]): string {
   const shown = refused.slice(0, 5).map((label) => label.slice(0, 200));
   const more = refused.length > shown.length ? ` and ${refused.length - shown.length} more` : "";

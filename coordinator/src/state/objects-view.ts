@@ -49,7 +49,7 @@ export class ObjectsView {
     return this.#contentBytes;
   }
 
-  /** What the priority class says; undefined where there is none of that name. */
+  /** Returns the priority of a class, or undefined if there is no class of that name. */
   priorityOf(className: string): Priority | undefined {
     const classes = this.#objects.group("ns:").flatMap(({ record }) => {
       const { name, spec } = record;

@@ -41,7 +41,7 @@ test("followed change by change, the view is the same as one that is read at the
   }
 });
 
-test("a change tells what was before and after", async (t) => {
+test("a change holds the entry before and after it", async (t) => {
   const { store, state } = await aView(t, { pods: [aPod({ name: "a", node: "" })] });
   const seen: Change[] = [];
   state.subscribe((changes) => seen.push(...changes));
@@ -154,7 +154,7 @@ test("waiting for a revision ends when the view holds it, and at once when it do
   await state.reached(2);
 });
 
-test("health is told when it is asked to, and stays through other changes of the node", async (t) => {
+test("health is published on request, and survives other changes of the node", async (t) => {
   const { store, state } = await aView(t, { nodes: [aNode({ ready: false })] });
   const seen: Change[] = [];
   const stop = state.subscribe((changes) => seen.push(...changes));

@@ -104,12 +104,12 @@ export class State {
     return this.#pods.group(`ref:${objectKey(name)}`);
   }
 
-  /** What a resource has made, as a cron job its runs. */
+  /** Returns the resources that a resource owns, such as a cron job's runs. */
   resourcesOwnedBy(namespace: string, kind: string, name: string): ResourceEntry[] {
     return this.#resources.group(`owner:${namespace}/${kind}/${name}`);
   }
 
-  /** What waits for the workload of the key `namespace/kind/name` before it begins. */
+  /** Returns the resources that wait for the workload with the key `namespace/kind/name`. */
   resourcesNeeding(key: string): ResourceEntry[] {
     return this.#resources.group(`needs:${key}`);
   }
@@ -298,7 +298,7 @@ export class State {
     this.#refreshOf(record && { ...record, kind: "container_service" }, changes);
   }
 
-  /** What was decided about a workload has changed, and with it perhaps what its pods are to be like, or how many. */
+  /** Refreshes the entry after a decision about its workload, which may change its pods' template or their number. */
   #refreshOf(
     of: { readonly namespace: string; readonly kind: string; readonly name: string } | undefined,
     changes: Change[],

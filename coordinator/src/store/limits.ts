@@ -13,7 +13,7 @@ export const LEASE_KEYS_MAX = 1024;
 /** Below it a busy process loses leases to a garbage collection. */
 export const LEASE_TTL_MIN_MS = 100;
 
-/** A day: whoever needs longer wants a plain key. */
+/** A day. Use a plain key for longer times. */
 export const LEASE_TTL_MAX_MS = 24 * 60 * 60 * 1000;
 
 /**
@@ -25,7 +25,9 @@ export const HISTORY_REVISIONS = 10_000;
 /** History is kept in memory: 10,000 revisions of 1.5 MiB would be 15 GB. */
 export const HISTORY_BYTES = 64 * 1024 * 1024;
 
-/** History may overshoot by a tenth before it is cut, so that cutting is one larger step and not one per write. */
+/**
+ * The history may exceed its limit by a tenth before it is cut, so that cutting is one larger step instead of one for each write.
+ */
 export const HISTORY_SLACK = 1.1;
 
 /** Transactions waiting for the disk. 1,024 writers fit 16 times; more means callers do not wait for answers. */

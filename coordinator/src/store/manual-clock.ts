@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** A clock that stands until it is told to go on: for tests and the simulation. */
+/** A clock that advances only on demand, for tests and the simulation. */
 export class ManualClock implements Clock {
   #nowMs = 0;
   readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();

@@ -20,7 +20,7 @@ const RETRYABLE = {
   CLOSED: false,
   /** Another process, or this one, has the store open. */
   LOCKED: true,
-  /** What lies on disk is not what was written; the message names the record. */
+  /** The content on disk is not what was written. The message names the record. */
   CORRUPT: false,
   /** There is no store, and none may be made. */
   MISSING: false,

@@ -124,7 +124,10 @@ export type WatchEvent =
 export interface Lease {
   readonly id: LeaseId;
   readonly ttlMs: number;
-  /** Starts the time to live anew. LEASE_NOT_FOUND when it has ended. */
+  /**
+   * Restarts the time to live.
+   * @throws StoreError LEASE_NOT_FOUND when it has ended.
+   */
   keepAlive(): Promise<void>;
   /** Ends the lease and deletes its keys. Does nothing when it has ended. */
   revoke(): Promise<void>;

@@ -8,7 +8,7 @@ import type { CallContext, Caller } from "../../rpc/caller.ts";
 import { type IdentifyOptions, identify } from "../../rpc/identify.ts";
 import { toServiceError } from "../../rpc/status.ts";
 
-/** What it takes to serve a call of the operator service over HTTP. */
+/** The dependencies of calls to the operator service over HTTP. */
 export interface ApiCallOptions {
   readonly identify: IdentifyOptions;
   readonly observe: (method: string, code: number, seconds: number) => void;
@@ -18,7 +18,7 @@ export interface ApiCallOptions {
 export type Bound = Context<{ Bindings: HttpBindings }>;
 
 const service = "/forage.operator.v1.OperatorService";
-/** Any method that asks for credentials: its refusal says what is missing. */
+/** A method that requires credentials. Its refusal names what is missing. */
 const anyMethod = `${service}/PutObject`;
 
 /** Runs one call as a gRPC client with the same token would: the same checks, the same metrics. `name` is the method's, `listEvents`. */
@@ -44,7 +44,7 @@ export async function callAs<Request, Response>(
   }
 }
 
-/** Who calls which method; whether they may has yet to be asked. */
+/** Returns the caller and the method. The method's access is checked later. */
 export function contextOf(c: Bound, name: string, how: IdentifyOptions): CallContext {
   const { remoteAddress = "", remotePort = 0 } = c.env.incoming.socket;
   const peer = `${remoteAddress}:${remotePort}`;

@@ -16,11 +16,11 @@ export interface EventRouteOptions extends ApiCallOptions, EventOptions {
   readonly stopping: AbortSignal;
 }
 
-/** Of the connections that the port takes, so that health and metrics are always answered. */
+/** A part of the connections that the port accepts, so that health and metrics always get an answer. */
 const maxStreams = 64;
 /** More often than proxies cut connections on which nothing comes (60 s is usual). */
 const heartbeatMs = 15_000;
-/** What browsers wait before they come back. */
+/** The delay after which browsers reconnect. */
 const retryMs = 2_000;
 
 /**

@@ -8,7 +8,7 @@ const labels = z.record(z.string(), z.string()).default({});
 const texts = z.record(z.string(), z.string()).default({});
 const content = z.strictObject({ labels, data: texts, stringData: texts });
 
-/** What may stand in the body of a PUT; `data` is in base64, as in Kubernetes. */
+/** The allowed bodies of a PUT. `data` is base64, as in Kubernetes. */
 const schemas = {
   secret: content,
   config_map: content,
@@ -95,7 +95,7 @@ function fromText(data: Readonly<Record<string, string>>): Record<string, Buffer
   return Object.fromEntries(Object.entries(data).map(([key, text]) => [key, Buffer.from(text)]));
 }
 
-/** As answered: what doesn't apply or isn't told is left out. */
+/** Returns the response body. Fields that don't apply or that the caller may not read are left out. */
 export function jsonOf(object: ObjectMessage): Record<string, unknown> {
   const { namespace, name, labels, createdAt, updatedAt, version, generation, usedBy, spec } = object;
   const time = (ms: number | undefined): string | undefined =>

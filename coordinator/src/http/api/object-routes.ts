@@ -29,7 +29,7 @@ type Call = <M extends Method>(
   method: M,
   request: Parameters<ObjectHandlers[M]>[0],
 ) => Promise<Awaited<ReturnType<ObjectHandlers[M]>>>;
-/** Whatever the method; `Call` says what goes in and comes out. */
+/** A handler of any method. `Call` has the types of its request and response. */
 type Handler = (request: unknown, context: CallContext) => Promise<never>;
 
 /**

@@ -11,7 +11,10 @@ export interface PlanRouteOptions extends ApiCallOptions, PlanHandlerOptions {}
 /** As JSON a request that is just small enough takes more room. */
 const maxBodyBytes = 4 * 1024 * 1024;
 
-/** What an apply would do: takes the bundle in its proto-JSON form, with the namespace of the path, and changes nothing. */
+/**
+ * Serves plans: takes a bundle in its proto-JSON form, with the namespace in the path, and returns what an apply would do. It
+ * changes nothing.
+ */
 export function addPlanRoutes(app: Hono<{ Bindings: HttpBindings }>, options: PlanRouteOptions): void {
   app.post("/api/v1/namespaces/:namespace/plan", limitBody(maxBodyBytes, options.identify), async (c) => {
     try {

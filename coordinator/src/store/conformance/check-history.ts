@@ -66,7 +66,10 @@ function toSucceeded({
   return call.kind === "txn" && call.result.succeeded ? [{ call, atLeast, atMost }] : [];
 }
 
-/** What it would change now. A put always does, so it comes before deletes that found nothing. */
+/**
+ * Returns the number of effective operations at this point. A put always has an effect, so it comes before deletes that found
+ * nothing.
+ */
 function effects(model: Model, call: TxnCall): number {
   const puts = call.ops.filter((op) => op.kind === "put").length;
   return puts * 1000 + model.deleted(call.ops);

@@ -57,7 +57,7 @@ export class Model {
     this.#events.push(events);
   }
 
-  /** What a watcher of the prefix sees of these revisions, as `print` puts it. */
+  /** Returns the changes of these revisions that a watcher of the prefix receives, as `print` formats them. */
   watched(prefix: string, from: Revision, through: Revision): string[] {
     const lines: string[] = [];
     for (let revision = from; revision <= through; revision++) {

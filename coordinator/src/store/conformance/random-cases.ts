@@ -38,7 +38,7 @@ export function randomCases(open: StoreFactory): void {
   }
 }
 
-/** A last change that every watcher sees, so that it can be told when they are done. */
+/** Writes a last change that every watcher receives, so that the test can detect when they are done. */
 async function writeMark(store: Store, recorder: Recorder): Promise<Revision> {
   const ops = [put("a/end"), put("b/1/end")];
   const mark = async (): Promise<Call> => ({

@@ -4,7 +4,7 @@ import { StoreError } from "../store-error.ts";
 import { print, until } from "./fixture.ts";
 import type { Random } from "./random.ts";
 
-/** What one watcher saw of a range of revisions. After it had to list again, a new range begins. */
+/** The changes that one watcher received in a range of revisions. A new range begins after it had to list again. */
 export interface Stretch {
   readonly prefix: string;
   readonly from: Revision;
@@ -17,7 +17,7 @@ export interface RandomWatcher {
   finish(last: Revision): Promise<readonly Stretch[]>;
 }
 
-/** Watches, hangs up at random, resumes where it was; reads on from now when what it wants is compacted. */
+/** Watches, disconnects at random and resumes where it was. If that revision is compacted, it continues from the present one. */
 export function followRandomly(
   store: Store,
   prefix: string,

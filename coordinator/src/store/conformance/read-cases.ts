@@ -24,7 +24,7 @@ function records(open: StoreFactory): void {
     );
   });
 
-  storeCase(open, "a key that comes again starts anew", async ({ store }) => {
+  storeCase(open, "a key that is created again starts over", async ({ store }) => {
     await putEach(store, "a", "a");
     await store.txn([], [{ kind: "delete", key: "a" }]);
     assert.equal(await store.get("a"), undefined);

@@ -39,7 +39,7 @@ function delivering(open: StoreFactory): void {
     assert.deepEqual((await next).map(print), ["2 +p/1=p/1", "4 +p/2=p/2"]);
   });
 
-  storeCase(open, "starts where it is told: in the past, now, or later", async ({ store }) => {
+  storeCase(open, "starts at the given revision: in the past, now, or later", async ({ store }) => {
     await putEach(store, "a", "b", "c");
     const past = take(watching(store, "", 2), 3);
     const now = take(watching(store, "", 4), 1);
@@ -75,7 +75,7 @@ function endingAndResuming(open: StoreFactory): void {
     assert.deepEqual(seen, [1, 2]);
   });
 
-  storeCase(open, "resumed watches see no gap and nothing twice", async ({ store }) => {
+  storeCase(open, "resumed watches receive every change exactly once", async ({ store }) => {
     const seen: number[] = [];
     const writing = putEach(store, ...Array.from({ length: 60 }, (_, i) => `k${i % 7}`));
     while (seen.length < 60) {

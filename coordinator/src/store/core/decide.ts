@@ -9,7 +9,7 @@ export interface Decision {
   readonly changes: readonly Change[];
 }
 
-/** What a checked transaction does to the head of the timeline. Changes nothing itself. */
+/** Computes the effects of a valid transaction on the head of the timeline. Changes nothing itself. */
 export function decide(timeline: Timeline, compares: readonly Compare[], ops: readonly Op[]): Decision {
   const head = timeline.head;
   const holds = compares.every((compare) => compareHolds(compare, timeline.read(compare.key, head)));

@@ -32,7 +32,7 @@ export class LeaseTable {
     return id;
   }
 
-  /** Of a record found at open: its lease lives on, with its whole time to live anew. */
+  /** Restores the lease of a record found at open, with its full time to live. */
   recover(version: Version): void {
     const id = version.lease;
     if (id === undefined || version.value === undefined) return;
@@ -125,7 +125,7 @@ export class LeaseTable {
   }
 }
 
-/** The time to live is part of the id, so that a record alone tells all there is to know of its lease. */
+/** The id contains the time to live, so that a record alone describes its lease completely. */
 function formatLeaseId(name: string, ttlMs: number): LeaseId {
   return `${name}@${ttlMs}` as LeaseId;
 }

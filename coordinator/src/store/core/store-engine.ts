@@ -286,7 +286,7 @@ export class StoreEngine implements Store {
     };
   }
 
-  /** Nobody waits for it; if the disk fails, the record stays and the lease starts anew at the next open. */
+  /** Runs in the background. If the disk fails, the record stays, and its lease restarts at the next open. */
   #expire(id: LeaseId): void {
     const keys = this.#leases.remove(id);
     if (this.#failure !== undefined) return;

@@ -9,7 +9,7 @@ export interface Version {
   readonly modRevision: Revision;
   readonly version: number;
   readonly lease: LeaseId | undefined;
-  /** What the key was before, as long as history keeps it. */
+  /** The key's previous version, as long as the history keeps it. */
   older: Version | undefined;
 }
 
@@ -81,7 +81,7 @@ export class Timeline {
     return version?.value === undefined ? undefined : version;
   }
 
-  /** At most limit + 1 versions: one more than asked for tells that there is more. */
+  /** Returns at most limit + 1 versions. The extra one shows that there are more. */
   range({ prefix, at, after, limit }: RangeQuery): Version[] {
     const found: Version[] = [];
     for (const key of this.#keys.keys(prefix, after)) {
@@ -166,7 +166,7 @@ export class Timeline {
     for (const commit of dropped) {
       this.#historyBytes -= commit.bytes;
       for (const change of commit.changes) {
-        // Whatever came before a change that all readers see is out of reach.
+        // No reader can reach versions older than a change that all readers see.
         change.older = undefined;
         if (change.value === undefined && this.#latest.get(change.key) === change) {
           this.#latest.delete(change.key);
@@ -224,5 +224,5 @@ function sizeOf(version: Version): number {
   return VERSION_OVERHEAD_BYTES + version.key.length + (version.value?.byteLength ?? 0);
 }
 
-/** What a version costs beside key and value, so that a million empty puts count too. */
+/** The cost of a version beyond its key and value, so that a million empty puts count too. */
 const VERSION_OVERHEAD_BYTES = 200;

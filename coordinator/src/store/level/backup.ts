@@ -17,7 +17,7 @@ export interface BackupInfo {
   /** All records are as of this revision. */
   readonly revision: Revision;
   readonly records: number;
-  /** Of the whole file but its last line, which holds it too. */
+  /** The digest of the whole file except for its last line, which contains it. */
   readonly sha256: string;
 }
 
@@ -36,7 +36,10 @@ const LINE_BYTES_MAX = 1024;
 /** Far above what a transaction may put; a longer record is damage. */
 const RECORD_BYTES_MAX = 4 * 1024 * 1024;
 
-/** Writes beside the file and renames, so that it is there complete or not at all. NOT_EMPTY if it exists. */
+/**
+ * Writes a temporary file and renames it, so that the backup is complete or absent.
+ * @throws StoreError NOT_EMPTY if the file exists.
+ */
 export async function writeBackup(
   file: string,
   of: Pick<BackupInfo, "store" | "epoch" | "revision">,
@@ -68,7 +71,10 @@ export async function writeBackup(
   }
 }
 
-/** What is in a backup, once all of it was checked. CORRUPT unless it is exactly what was written. */
+/**
+ * Reads a backup and checks all of it.
+ * @throws StoreError CORRUPT unless the content is exactly what was written.
+ */
 export async function readBackup(
   file: string,
 ): Promise<{ readonly info: BackupInfo; readonly records: readonly Version[] }> {

@@ -36,7 +36,10 @@ export class ByteWriter {
   }
 }
 
-/** Reads them back; throws RangeError when there is less than asked for. */
+/**
+ * Reads the values back.
+ * @throws RangeError when too few bytes are left.
+ */
 export class ByteReader {
   readonly #bytes: Buffer;
   #at: number;

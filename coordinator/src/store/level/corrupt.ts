@@ -1,6 +1,6 @@
 import { StoreError } from "../store-error.ts";
 
-/** What is wrong and what to do about it. */
+/** Returns an error with the problems and the advice. */
 export function corrupt(problems: readonly string[], advice = Advice.refused, cause?: unknown): StoreError {
   const listed = problems.slice(0, PROBLEMS_LISTED_MAX).join("; ");
   const others = problems.length - PROBLEMS_LISTED_MAX;

@@ -29,7 +29,7 @@ export function crc32c(bytes: Uint8Array, previous = 0): number {
 /** Castagnoli's polynomial, bits reversed. */
 const POLYNOMIAL = 0x82f63b78;
 
-/** Eight tables of 256: table n tells what a byte followed by n zero bytes does to the checksum. */
+/** Eight tables of 256 entries. Table n holds the effect on the checksum of a byte that n zero bytes follow. */
 const TABLES = makeTables();
 
 function byte(bytes: Uint8Array, at: number): number {

@@ -16,7 +16,7 @@ export type Chain = Buffer;
 
 export const CHAIN_BYTES = 32;
 
-/** What a store starts from. */
+/** The chain of an empty store. */
 export const CHAIN_START: Chain = Buffer.alloc(CHAIN_BYTES);
 
 export interface EncodedEntry {

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 
-/** What lies in a store's directory. */
+/** The files in a store's directory. */
 export interface StoreFiles {
   readonly dir: string;
   /** LevelDB's directory. */

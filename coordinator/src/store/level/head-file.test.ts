@@ -37,7 +37,7 @@ test("a torn write leaves what was written before", async (t) => {
   }
 });
 
-test("damage to both slots is told", (t) => {
+test("reports damage to both slots", (t) => {
   const file = headFile(t);
   const opened = HeadFile.open(file, head(1));
   opened.write(head(2));

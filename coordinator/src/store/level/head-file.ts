@@ -44,7 +44,10 @@ export class HeadFile {
     this.#sequence = sequence;
   }
 
-  /** What the file says; undefined when there is none. CORRUPT when both slots are damaged. */
+  /**
+   * Reads the file. Returns undefined when there is none.
+   * @throws StoreError CORRUPT when both slots are damaged.
+   */
   static read(file: string): Head | undefined {
     return readSlots(file)?.head;
   }

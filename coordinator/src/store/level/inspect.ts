@@ -16,7 +16,7 @@ import {
 import { decodeRecord } from "./record-codec.ts";
 import { describe, sealOf } from "./sealed.ts";
 
-/** What a database holds and everything that is wrong with it. */
+/** The content of a database and all its faults. */
 export interface Inspection {
   readonly meta: StoreMeta | undefined;
   readonly base: Base | undefined;

@@ -22,7 +22,7 @@ const FOLD_BYTES_MAX = 4 * 1024 * 1024;
 /** After a crash of the machine the HEAD file may be behind by this; each sync costs a writer half of one of its own. */
 const HEAD_SYNC_DELAY_MS = 50;
 
-/** Free space is asked for at least so often, so that writing goes on soon after it was freed. */
+/** The longest interval between checks of the free space, so that writing resumes soon after space was freed. */
 const SPACE_CHECK_EVERY_MS = 1000;
 
 export interface LevelJournalParts {
@@ -118,7 +118,7 @@ export class LevelJournal implements Journal {
         this.#fail(`writing from revision ${this.#queue[0]?.revision} on`, error);
       }
     }
-    // In the same step as the last look at the queue, or a commit appended in between would wait for ever.
+    // Must happen in the same step as the last check of the queue. Otherwise a commit appended in between would wait for ever.
     this.#running = undefined;
   }
 

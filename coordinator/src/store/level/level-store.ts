@@ -23,10 +23,10 @@ import { clearSalvage, finishSalvage } from "./salvage-files.ts";
 import { BALLAST_BYTES, FREE_SPACE_MIN_BYTES, SpaceGuard } from "./space-guard.ts";
 
 export interface LevelStoreOptions {
-  /** Made if it does not exist; nobody else may read it. */
+  /** Created if it does not exist. Only its owner may read it. */
   readonly dir: string;
   readonly clock: Clock;
-  /** Told, as fields, what was opened. */
+  /** Logs the opened store's properties. */
   readonly log?: (fields: Readonly<Record<string, unknown>>, message: string) => void;
   /** Free space for us on the disk of `dir`. */
   readonly freeBytes?: () => Promise<number>;
@@ -47,7 +47,10 @@ export interface LevelStoreOptions {
 /** A store on the local disk. Made once, with an id that its backups carry. */
 export interface LevelStore extends Store {
   readonly id: string;
-  /** One more with each restore or salvage. With the revision it tells histories apart: (epoch, revision) never goes back. */
+  /**
+   * Grows by one with each restore or salvage. Together with the revision it identifies a history: (epoch, revision) never
+   * decreases.
+   */
   readonly epoch: number;
   /** A random id of this history: new with each restore or lossy salvage, kept by a copy of the files. */
   readonly lineage: string;

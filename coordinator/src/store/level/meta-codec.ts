@@ -8,7 +8,7 @@ import { describe, SEAL_BYTES, seal, unseal } from "./sealed.ts";
 export const STORE_KEY = "m/store";
 export const BASE_KEY = "m/base";
 
-/** What the store is. */
+/** The store's identity and format. */
 export interface StoreMeta {
   /** Made once, kept in backups. */
   readonly id: string;
@@ -25,8 +25,8 @@ export interface StoreMeta {
 }
 
 /**
- * What the records (`k/`) add up to. They are the state as of this revision; the log (`l/`) holds all after it. The
- * count and the sum tell when records have vanished or older ones have come back.
+ * The count and the sum of the records (`k/`). They are the state as of this revision, and the log (`l/`) holds everything after
+ * it. A mismatch shows that records have vanished or that older ones have reappeared.
  */
 export interface Base {
   readonly revision: Revision;

@@ -34,7 +34,7 @@ export function rebuild(inspection: Inspection): Rebuilt {
   return { meta, base, timeline, chains };
 }
 
-/** A change tells what it changed: names the record that is not there, which a count can't. */
+/** Checks each change against the version that it replaces. This finds the name of a missing record, which a count can't. */
 function checkSuccession(
   change: Version,
   previous: Version | undefined,

@@ -32,7 +32,7 @@ export interface RestoreOptions {
 
 export interface RestoreResult {
   readonly backup: BackupInfo;
-  /** What the store goes on with. */
+  /** The revision that the store continues with. */
   readonly revision: Revision;
   readonly epoch: number;
 }

@@ -17,7 +17,7 @@ import { attemptDirs, clearAttempts, clearSalvage, finishSalvage, makingDir } fr
 import { writeDatabase } from "./write-database.ts";
 
 export interface SalvageReport {
-  /** What is wrong with what could be read; empty: nothing was lost, the history goes on. */
+  /** The faults of the part that could be read. Empty if nothing was lost and the history continues. */
   readonly problems: readonly string[];
   readonly records: number;
   readonly revision: Revision;

@@ -48,7 +48,7 @@ test("ballast is there while there is room, and goes when opening needs it", asy
   assert.ok(!existsSync(guard.ballastFile));
 });
 
-test("where free space can't be told, what was seen last stands", async (t) => {
+test("the last known state stays when the free space can't be read", async (t) => {
   const guard = makeGuard(t, undefined);
   await guard.check();
   assert.equal(guard.low, false);

@@ -7,7 +7,7 @@ import { type Disk, SYSTEM_DISK, sizeOf } from "./disk.ts";
  */
 export const FREE_SPACE_MIN_BYTES = 64 * 1024 * 1024;
 
-/** Writing goes on only with a quarter more, so that the state does not flicker. */
+/** Writing resumes only with a quarter more, so that the state does not flicker. */
 const FREE_SPACE_RESUME = 1.25;
 
 /** Opening writes a table of up to twice LevelDB's write buffer (4 MiB), and must be possible on a full disk. */
@@ -48,7 +48,7 @@ export class SpaceGuard {
     return `only ${free} MiB are free on the store's disk, and it needs ${min}: free some, writing goes on by itself`;
   }
 
-  /** Looks at once. Where that fails, what was seen last stands: if the disk is gone, the next write will tell. */
+  /** Reads the free space now. If that fails, the last state stays. If the disk is gone, the next write reports it. */
   async check(): Promise<void> {
     this.#unchecked = 0;
     this.#freeBytes = await this.#options.freeBytes().catch(() => this.#freeBytes);

@@ -9,8 +9,8 @@ import { encodeRecord } from "./record-codec.ts";
 const BATCH_BYTES = 4 * 1024 * 1024;
 
 /**
- * Makes a new database in an empty directory that holds the records, and no history, as of the revision. What the store
- * is gets written last: a database whose making was cut off is refused at open.
+ * Creates a database in an empty directory with the records as of the revision, without a history. It writes the store's identity
+ * last, so that opening refuses a database whose creation was interrupted.
  */
 export async function writeDatabase(
   disk: Disk,
