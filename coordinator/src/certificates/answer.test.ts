@@ -133,7 +133,7 @@ for (const { name, known, answer, state } of cases)
     );
   });
 
-test("what no route asks for any more is kept and shown as such", () => {
+test("a certificate that no route requests any more is kept and shown as such", () => {
   const view = certificateView({
     ...{ hostname: "a.test", holding: held, wanted: false, running: false, refusal: undefined },
     ...{ pause, issuerName: "ACME", nowMs },

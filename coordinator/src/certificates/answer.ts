@@ -1,7 +1,7 @@
 import type { SourcedCertificate } from "../gateway/certificate-source.ts";
 import type { Holding, Pause } from "./holding.ts";
 
-/** What is known of a hostname at a moment. */
+/** The state of a hostname at one time. */
 export interface Known {
   readonly holding: Holding | undefined;
   readonly refusal: string | undefined;

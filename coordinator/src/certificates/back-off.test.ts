@@ -29,7 +29,7 @@ test("chance makes waits longer, never shorter, by a quarter at most", () => {
   }
 });
 
-test("what the authority asks for is a floor", () => {
+test("never waits less than the authority requested", () => {
   assert.equal(waitMs(hostnameBackOff, 1, 0, 3_600_000), 3_600_000);
   assert.equal(waitMs(hostnameBackOff, 10, 0, 1_000), 12 * 3_600_000);
 });

@@ -16,7 +16,10 @@ export const issuerBackOff: BackOff = { baseMs: 30_000, capMs: 3_600_000 };
 /** Up to so much longer, so that names that failed together don't come back together. */
 const jitter = 0.25;
 
-/** `failures` from 1; `random` from [0, 1). Never shorter than the bare exponent, nor than what was asked for. */
+/**
+ * Returns the wait after `failures` (from 1); `random` is in [0, 1). It is never shorter than the bare exponential, nor than
+ * `askedMs`.
+ */
 export function waitMs(backOff: BackOff, failures: number, random: number, askedMs = 0): number {
   // 2 ** 40 of any base is above every cap, and Infinity would be no time.
   const doubled = backOff.baseMs * 2 ** Math.min(Math.max(failures - 1, 0), 40);

@@ -12,7 +12,7 @@ import { encodeHolding, holdingOf } from "./holding-record.ts";
 /** Records read in one piece; each holds a few kilobytes. */
 const pageSize = 100;
 
-/** What is kept of certificates. The only one who writes below `certificates/`. */
+/** Stores the state of certificates. It is the only writer below `certificates/`. */
 export class CertificateStore {
   readonly #store: Store;
   readonly #vault: Vault;
@@ -24,7 +24,7 @@ export class CertificateStore {
     this.#log = parts.log;
   }
 
-  /** One that can't be read is told and left out: another certificate takes its place. */
+  /** Loads all states. An unreadable one is logged and skipped, and a new certificate replaces it. */
   async load(): Promise<Map<string, Holding>> {
     const holdings = new Map<string, Holding>();
     for (let after: string | undefined, more = true; more; ) {

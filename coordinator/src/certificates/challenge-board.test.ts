@@ -31,7 +31,7 @@ test("a challenge is posted at once, and it is over when the gateways answer it"
   assert.equal(clock.pending, 0);
 });
 
-test("that no gateway answers is told with what to do", async () => {
+test("says what to do when no gateway answers the challenge", async () => {
   const { board, clock, abort } = start();
   const posted = board.post(challenge, abort.signal);
   clock.advance(90_000);

@@ -6,7 +6,10 @@ import type { NewCertificate } from "./issuer.ts";
 /** Intermediates of public authorities; more would be a mistake. */
 const maxChain = 10;
 
-/** What an authority sent, once it is certain that gateways can serve it. Throws IssueError. */
+/**
+ * Checks that gateways can serve a certificate that an authority issued.
+ * @throws IssueError if they can't.
+ */
 export function checkedCertificate(
   hostname: string,
   { chainPem, keyPem }: { readonly chainPem: string; readonly keyPem: string },

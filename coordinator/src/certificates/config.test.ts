@@ -42,7 +42,7 @@ test("settings that can't work are refused with what they must be", (t) => {
   for (const [settings, message] of bad) assert.throws(() => read(t, settings), message);
 });
 
-test("files that can't be used are told at the start, without what is in them", async (t) => {
+test("reports unusable files at the start, without their content", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-certificates-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const file = (name: string, text: string, mode = 0o600): string => {

@@ -15,7 +15,7 @@ import type { Issuer, NewCertificate } from "./issuer.ts";
 const dayMs = 24 * 3_600_000;
 const canary = "canary-of-a-private-key";
 
-/** An issuer that answers as it is told to, attempt by attempt. */
+/** An issuer with a scripted result for each attempt. */
 class ToldIssuer implements Issuer {
   readonly name = "the told issuer";
   readonly asked: string[] = [];
@@ -132,7 +132,7 @@ async function untilLater(clock: ManualClock, stepMs: number, holds: () => boole
   });
 }
 
-/** What the store holds of certificates has been written. */
+/** Waits until the store holds so many certificate states. */
 async function saved(store: Store, count: number): Promise<void> {
   await until(`${count} are stored`, async () => {
     const { records } = await store.range("certificates/");
@@ -140,7 +140,7 @@ async function saved(store: Store, count: number): Promise<void> {
   });
 }
 
-test("a wanted hostname gets a certificate, others are told of it, and a restart asks for none anew", async () => {
+test("a requested hostname gets a certificate that its users learn of, and a restart requests none again", async () => {
   const before = await start();
   let changes = 0;
   before.controller.subscribe(() => changes++);
@@ -201,7 +201,7 @@ test("it is renewed at two thirds of its life while the old one serves", async (
   await controller.close();
 });
 
-test("a failure waits, is told with the authority's words, and the wait outlives a restart", async () => {
+test("a failure is reported with the authority's text, and its wait survives a restart", async () => {
   const before = await start();
   before.controller.want(new Set(["a.test"]));
   await before.issuer.answer("a.test", new IssueError("dns: no such name", { blame: "hostname" }));
@@ -255,7 +255,7 @@ test("no more attempts at once than the issuer takes, and none for what is refus
   assert.deepEqual(issuer.running, [], "attempts end with the coordinator");
 });
 
-test("an attempt at what nobody wants any more ends, and counts for nothing", async () => {
+test("an attempt for a hostname that is no longer requested is cancelled and not counted", async () => {
   const { controller, issuer, store, events } = await start();
   controller.want(new Set(["a.test"]));
   await until("it runs", () => issuer.running.length === 1);
@@ -271,7 +271,7 @@ test("an attempt at what nobody wants any more ends, and counts for nothing", as
   await controller.close();
 });
 
-test("asked to, it renews before the time and after a failure, but not sooner than the authority asked for", async () => {
+test("a requested renewal runs early and after a failure, but not before the wait that the authority requested", async () => {
   const { controller, issuer } = await start();
   controller.want(new Set(["a.test"]));
   await issuer.answer("a.test");
@@ -291,7 +291,7 @@ test("asked to, it renews before the time and after a failure, but not sooner th
   await controller.close();
 });
 
-test("asked to, it doesn't wait for an issuer that was out of reach, but for one that asked for it", async () => {
+test("a requested renewal ignores the back-off of an unreachable issuer, but keeps a wait that the issuer requested", async () => {
   const { controller, issuer } = await start();
   controller.want(new Set(["a.test"]));
   await issuer.answer("a.test", new IssueError("can't be reached", { blame: "issuer" }));
@@ -318,7 +318,7 @@ test("certificates of another issuer serve until this one's have come", async ()
   await after.controller.close();
 });
 
-test("an attempt that never ends is given up", async () => {
+test("an attempt that never ends times out", async () => {
   const { controller, issuer, clock } = await start();
   controller.want(new Set(["a.test"]));
   await until("it runs", () => issuer.running.length === 1);

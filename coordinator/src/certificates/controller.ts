@@ -34,12 +34,12 @@ export interface AttemptCounts {
 }
 
 const key = "certificates";
-/** The plan is made anew at least so often, since wall clocks are set and hosts sleep. */
+/** The longest interval between plans, because wall clocks are set and hosts sleep. */
 const longestWaitMs = 3_600_000;
 /** Several times what an order takes with a slow authority. */
 const attemptLimitMs = 10 * 60_000;
 
-/** Has a certificate for each hostname that is wanted, and renews it in time. The only one who asks the issuer. */
+/** Obtains a certificate for each requested hostname and renews it in time. It is the only user of the issuer. */
 export class CertificateController implements CertificateSource {
   readonly #options: CertificateControllerOptions;
   readonly #issuer: Issuer;
@@ -48,7 +48,7 @@ export class CertificateController implements CertificateSource {
   readonly #running = new Map<string, { readonly abort: AbortController; readonly done: Promise<void> }>();
   readonly #listeners = new Set<() => void>();
   readonly #loop: Loop;
-  /** What has changed and is not in the store yet. */
+  /** The hostnames with changes that are not stored yet. */
   readonly #unsaved = new Set<string>();
   #pause: Pause | undefined;
   #pauseSaved = true;
@@ -136,7 +136,7 @@ export class CertificateController implements CertificateSource {
     return this.#running.has(hostname);
   }
 
-  /** Has another certificate made before its time. What the authority asked to wait for is waited for all the same. */
+  /** Requests a renewal before its time. A wait that the authority requested still applies. */
   renew(hostname: string): void {
     const holding = this.#holdings.get(hostname) ?? emptyHolding(hostname, this.#issuer.id);
     const { retryAtMs, ...rest } = holding;
@@ -147,7 +147,7 @@ export class CertificateController implements CertificateSource {
     this.#changed();
   }
 
-  /** Attempts in progress end; another start begins them anew. */
+  /** Cancels attempts in progress. The next start repeats them. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { abort } of this.#running.values()) abort.abort(new Error("the coordinator stops"));
@@ -160,7 +160,7 @@ export class CertificateController implements CertificateSource {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    // Nothing new is begun before the store knows of what was: else a full disk would cost certificates.
+    // Attempts begin only after earlier results are stored. Otherwise a full disk would waste certificates.
     await this.#save();
     const { clock, records } = this.#options;
     const issuer = this.#issuer;
@@ -185,7 +185,7 @@ export class CertificateController implements CertificateSource {
     return nextMs === undefined ? undefined : Math.min(Math.max(nextMs - nowMs, 1), longestWaitMs);
   }
 
-  /** A name that the issuer can't even look at gets no certificate. */
+  /** Reports whether the issuer refuses the name without an attempt. */
   #isRefused(hostname: string): boolean {
     const subject = { kind: "certificate", namespace: "", name: hostname };
     return this.#faults.attempt(subject, () => this.#issuer.refusalOf(hostname) !== undefined) ?? true;
@@ -235,7 +235,7 @@ export class CertificateController implements CertificateSource {
   #fail(hostname: string, thrown: unknown): void {
     const { random, events, log, clock, backOffs } = this.#options;
     const error = thrown instanceof IssueError ? thrown : unexpected(thrown);
-    // What an unexpected error says may hold anything, so it goes to the log alone.
+    // The text of an unexpected error may contain anything, so it goes only to the log.
     log.warn({ hostname, blame: error.blame, err: thrown }, "got no certificate");
     const context = {
       nowMs: clock.nowMs(),

@@ -9,7 +9,7 @@ import { certificateView } from "./view.ts";
 export interface CertificateHandlerOptions {
   /** Undefined: the cluster has no issuer. */
   readonly certificates?: CertificateController | undefined;
-  /** Of the development CA, PEM. */
+  /** The development CA's root, PEM. */
   readonly certificateRoot?: string | undefined;
   readonly clock: Clock;
 }
@@ -19,7 +19,7 @@ export type CertificateHandlers = Pick<
   "listCertificates" | "renewCertificate" | "getCertificateAuthority"
 >;
 
-/** What operators see of certificates and can ask for. */
+/** Returns the operators' calls that list and renew certificates. */
 export function certificateHandlers(options: CertificateHandlerOptions): CertificateHandlers {
   const { certificates, certificateRoot, clock } = options;
   return {

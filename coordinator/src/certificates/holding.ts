@@ -1,23 +1,23 @@
 import type { NewCertificate } from "./issuer.ts";
 
-/** What there is of a hostname: its certificate, the attempts at one, or both. */
+/** The state of a hostname: its certificate, the attempts to get one, or both. */
 export interface Holding {
   readonly hostname: string;
-  /** Whose the certificate is, or who was asked for one. */
+  /** The issuer of the certificate, or of the attempts. */
   readonly issuer: string;
   readonly certificate?: NewCertificate | undefined;
-  /** When the certificate is to be replaced. */
+  /** The time at which the renewal begins. */
   readonly renewAtMs?: number | undefined;
   /** Attempts that failed since the certificate came. */
   readonly failures: number;
-  /** What the last of them said; empty: none failed. */
+  /** The error of the last failed attempt. Empty if none failed. */
   readonly error: string;
   readonly failedAtMs?: number | undefined;
   /** No attempt before. */
   readonly retryAtMs?: number | undefined;
-  /** The authority has asked for that wait. */
+  /** Set if the authority requested the wait. */
   readonly retryAtAsked: boolean;
-  /** Someone wants another one before its time. */
+  /** The time at which an operator requested a renewal. */
   readonly renewalAskedAtMs?: number | undefined;
 }
 
@@ -26,7 +26,7 @@ export interface Pause {
   readonly failures: number;
   readonly error: string;
   readonly untilMs: number;
-  /** The issuer has asked for that wait. */
+  /** Set if the issuer requested the wait. */
   readonly asked: boolean;
 }
 

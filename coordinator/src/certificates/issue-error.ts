@@ -1,11 +1,11 @@
-/** What an authority says may be long and may hold anything. */
+/** An authority's text may be long and contain anything. */
 const maxMessageLength = 500;
 
 /**
- * Whom a failed attempt is held against:
- * - hostname: this one waits, others go on.
- * - issuer: nobody asks it for a while, and it is nobody's fault.
- * - rate: the hostname waits, and the issuer is left alone for a moment.
+ * The cause of a failed attempt:
+ * - hostname: this hostname waits, others continue.
+ * - issuer: all hostnames wait for the issuer, and none is blamed.
+ * - rate: the hostname waits, and the issuer gets a short pause.
  */
 export type Blame = "hostname" | "issuer" | "rate";
 

@@ -1,4 +1,4 @@
-/** What an issuer gave for one hostname. */
+/** An issuer's result for one hostname. */
 export interface NewCertificate {
   /** The certificate followed by its issuers, PEM. */
   readonly chainPem: string;
@@ -16,7 +16,7 @@ export interface Issuer {
   readonly name: string;
   /** So many hostnames at a time. */
   readonly atOnce: number;
-  /** Why there never will be a certificate for the hostname, and what to do; undefined: it may be asked for one. */
+  /** Returns why the issuer can never certify the hostname, and what to do. Undefined if an attempt makes sense. */
   refusalOf(hostname: string): string | undefined;
   /** One attempt. Throws IssueError; anything else is a defect. */
   issue(hostname: string, signal: AbortSignal): Promise<NewCertificate>;

@@ -9,7 +9,7 @@ export function certificateMetrics(
   nowMs: () => number,
   registers: Registry[],
 ): void {
-  // Whoever reads figures isn't asked who they are, so none has a hostname in it.
+  // Readers of metrics have no credentials, so no metric contains a hostname.
   new Gauge({
     name: "forage_certificates_first_expiry_timestamp_seconds",
     help: "When the first of the certificates in use ends, in seconds since the epoch; 0 when there is none.",

@@ -26,7 +26,7 @@ export interface OpenIssuerOptions {
 export interface OpenedIssuer {
   /** Started with where it posts its challenges. */
   readonly issuer: (challenges: Challenges) => Issuer;
-  /** The root that clients have to be told of; undefined: the authority is known to them. */
+  /** The root that clients have to trust explicitly. Undefined if clients know the authority already. */
   readonly rootPem: string | undefined;
   close(): void;
 }

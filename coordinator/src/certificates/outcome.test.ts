@@ -23,7 +23,7 @@ test("a certificate is renewed at two thirds of its life, give or take a tenth o
   assert.equal(succeeded(before, "acme", certificate, { nowMs: 0, random: 1 }).renewAtMs, 6_600_000);
 });
 
-test("one that is due as it comes, because a clock is wrong, is asked for a day later at the most", () => {
+test("a certificate that is due on arrival because a clock is wrong is requested again after at most a day", () => {
   const dayMs = 24 * 3_600_000;
   const certificate = { chainPem: "c", keyPem: "k", notBeforeMs: 0, notAfterMs: 90 * dayMs };
   const nowMs = 85 * dayMs;

@@ -10,7 +10,7 @@ const maxAskedMs = 7 * 24 * 3_600_000;
 const ratePauseMs = 60_000;
 const maxRatePauseMs = 600_000;
 
-/** One that seems to be due as it comes, since a clock is wrong, isn't asked for again and again. */
+/** Keeps a certificate that seems due on arrival, because a clock is wrong, from being requested again and again. */
 const maxGapMs = 24 * 3_600_000;
 
 export interface OutcomeContext {

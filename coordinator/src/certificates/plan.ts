@@ -21,15 +21,15 @@ export interface PlanInput {
 
 export interface Plan {
   readonly start: readonly Attempt[];
-  /** Attempts at what nobody wants any more. */
+  /** The attempts for hostnames that are no longer requested. */
   readonly stop: readonly string[];
-  /** What is of no use to anyone any more. */
+  /** The states that have no use any more. */
   readonly forget: readonly string[];
   /** When there may be something to do though nothing has changed; undefined: never. */
   readonly nextMs: number | undefined;
 }
 
-/** What failed is remembered so long after its hostname has gone: one that comes back must not start to count anew. */
+/** A failure is remembered for this long after its hostname has gone, so that a hostname that returns keeps its back-off. */
 const rememberFailureMs = 7 * 24 * 3_600_000;
 
 /** Pure: which attempts begin now. Hostnames without a certificate come first, then those whose ends first. */
@@ -60,7 +60,7 @@ export function planCertificates(input: PlanInput): Plan {
 
 interface Due extends Attempt {
   readonly atMs: number;
-  /** When the certificate ends that is to be replaced; 0: there is none. */
+  /** The end of the present certificate. 0 if there is none. */
   readonly endsMs: number;
 }
 

@@ -1,7 +1,7 @@
 import type { CertificateController } from "./controller.ts";
 import type { Shown } from "./view.ts";
 
-/** What is known of the hostname now. */
+/** Returns the present view of the hostname. */
 export function shownOf(hostname: string, certificates: CertificateController, nowMs: number): Shown {
   return {
     hostname,

@@ -3,7 +3,7 @@ import { toTimestamp } from "../model/timestamp.ts";
 import { troubleOf } from "./answer.ts";
 import type { Holding, Pause } from "./holding.ts";
 
-/** What is shown of a hostname: no key in it. */
+/** The public view of a hostname. It contains no key. */
 export interface Shown {
   readonly hostname: string;
   readonly holding: Holding | undefined;

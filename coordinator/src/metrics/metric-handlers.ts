@@ -16,7 +16,7 @@ export type MetricHandlers = Pick<
 
 /** As long as four looks of the autoscaler. */
 const defaultTtlSeconds = 60;
-/** What isn't pushed more often than that is no measure of now. */
+/** A value that is pushed less often says nothing about the present. */
 const maxTtlSeconds = 3600;
 
 /** Values of custom metrics that are pushed by whoever knows them. */

@@ -29,23 +29,19 @@ async function aDesk(t: TestContext, workload = scaled({ targetCpuUtilizationPer
 const asked = (desk: MetricsDesk, node: string) =>
   desk.requestsFor(node)?.pods.map(({ podUid, usage, scrape }) => [podUid, usage, scrape?.names]);
 
-test(
-  "nodes are asked for the pods of autoscaled workloads that they have, and for nothing else",
-  limit,
-  async (t) => {
-    const { desk } = await aDesk(t);
-    assert.deepEqual(asked(desk, "n1"), [["uid-a", true, undefined]]);
-    assert.deepEqual(asked(desk, "n2"), [["uid-b", true, undefined]]);
-    assert.equal(desk.requestsFor("n3"), undefined);
-  },
-);
+test("requests from each node the metrics of its pods of autoscaled workloads only", limit, async (t) => {
+  const { desk } = await aDesk(t);
+  assert.deepEqual(asked(desk, "n1"), [["uid-a", true, undefined]]);
+  assert.deepEqual(asked(desk, "n2"), [["uid-b", true, undefined]]);
+  assert.equal(desk.requestsFor("n3"), undefined);
+});
 
-test("pods that don't say where are not asked for what they tell", limit, async (t) => {
+test("doesn't scrape pods without a metrics annotation", limit, async (t) => {
   const { desk } = await aDesk(t, scaled({ customMetrics: [queue] }));
   assert.equal(desk.requestsFor("n1"), undefined);
 });
 
-test("only what was asked for is taken, and only from the node that has the pod", limit, async (t) => {
+test("accepts only requested values, and only from the pod's node", limit, async (t) => {
   const { desk, store, clock } = await aDesk(t);
   for (const [node, uid] of [
     ["n2", "uid-a"],
@@ -64,7 +60,7 @@ test("only what was asked for is taken, and only from the node that has the pod"
   await until("it is forgotten with its pod", () => desk.pods.size === 0);
 });
 
-test("nodes hear of another policy, if it wants something else of them", limit, async (t) => {
+test("sends nodes a changed policy if it needs other metrics", limit, async (t) => {
   const { desk, store } = await aDesk(t);
   const heard: string[] = [];
   const stop = desk.read("n1", () => heard.push("n1"));

@@ -18,7 +18,7 @@ export interface MetricsDeskOptions {
   readonly intervalMs: number;
 }
 
-/** What is to be measured of the pods of one workload. */
+/** The metrics to collect from the pods of one workload. */
 interface Wanted {
   readonly usage: boolean;
   /** Custom metrics, which pods may tell themselves. */
@@ -28,7 +28,7 @@ interface Wanted {
 /** Two samples may be late or lost before a pod counts as not measured. */
 const samplesMissed = 3;
 
-/** What autoscaling is steered by: which pods are measured, what came of it, and what was pushed. Other pods cost nothing. */
+/** Holds the inputs of autoscaling: which pods to measure, their samples, and pushed values. Other pods cost nothing. */
 export class MetricsDesk {
   readonly pushed: PushedMetrics;
   readonly pods: PodMetrics;
@@ -63,7 +63,7 @@ export class MetricsDesk {
     };
   }
 
-  /** What the node is to measure; undefined: nothing. */
+  /** Returns the metrics to request from the node, or undefined if there are none. */
   requestsFor(node: string): PodMetricsRequests | undefined {
     if (this.#wanted.size === 0) return undefined;
     const pods = this.#options.state.podsOnNode(node).flatMap((pod) => this.#requestFor(pod) ?? []);
@@ -107,7 +107,7 @@ export class MetricsDesk {
     for (const node of nodes) for (const onChange of this.#readers.get(node) ?? []) onChange();
   }
 
-  /** Whether anything else is wanted now than before. */
+  /** Updates the requests of a workload and reports whether they changed. */
   #note(entry: ResourceEntry | undefined, key: string): boolean {
     const before = this.#wanted.get(key);
     const after = entry && wantedOf(entry);

@@ -1,7 +1,7 @@
 import { PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import type { MetricsDesk } from "./metrics-desk.ts";
 
-/** What one session of a node was asked to measure, and so whether it is to be asked for something else. */
+/** Tracks the requests sent in one session of a node, and so whether a new request is due. */
 export class MetricsOutbox {
   readonly #desk: MetricsDesk;
   readonly #node: string;
@@ -12,7 +12,7 @@ export class MetricsOutbox {
     this.#node = node;
   }
 
-  /** All that is wanted now, if that has changed. A node that was never asked for anything isn't told that nothing is wanted. */
+  /** Returns the present requests if they changed since the last message. A node that never got a request gets no empty one. */
   due(): PodMetricsRequests | undefined {
     const wanted = this.#desk.requestsFor(this.#node);
     if (wanted === undefined) {

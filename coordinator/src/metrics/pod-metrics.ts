@@ -1,7 +1,7 @@
 import type { PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../control/clock.ts";
 
-/** What an agent measured of one pod last. */
+/** An agent's last sample of one pod. */
 export interface PodSample {
   /** When it came, by the clock that never goes back. */
   readonly atMs: number;
@@ -25,7 +25,7 @@ export interface PodMetricsOptions {
   readonly lifeMs: number;
 }
 
-/** More are not asked for; what comes on top is dropped. */
+/** The largest number of requested values. Any more are dropped. */
 const maxValues = 50;
 const maxProblemLength = 500;
 

@@ -7,7 +7,7 @@ const rps = (fields: Partial<MetricName> = {}): MetricName => {
   return { namespace: "shop", name: "rps", workload: "", pod: "", ...fields };
 };
 
-test("a value counts for as long as it was said to, and the newest one", () => {
+test("the newest value counts, for its time to live", () => {
   const clock = new ManualClock();
   const pushed = new PushedMetrics(clock);
   pushed.put(rps(), 1, 60);

@@ -1,7 +1,10 @@
 import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
 
-/** What a pushed value is of: one pod, one container service, or with neither every one of the namespace that steers by the name. */
+/**
+ * The subject of a pushed value: one pod, one container service, or, with neither, all workloads of the namespace that scale by
+ * the name.
+ */
 export interface MetricName {
   readonly namespace: string;
   readonly name: string;
@@ -85,7 +88,7 @@ export class PushedMetrics {
     return wasLive;
   }
 
-  /** What has run out goes when its place is needed, so that nothing runs in between. */
+  /** Removes expired values when their place is needed, so that no timer is necessary. */
   #makeRoom(namespace: string, own: Map<string, Entry>): void {
     if (own.size >= maxPerNamespace) this.#dropExpired(own);
     if (own.size >= maxPerNamespace) throw full(`namespace "${namespace}"`, maxPerNamespace);

@@ -13,12 +13,12 @@ import type { State } from "../state/state.ts";
 
 /** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
 export const affinityAnnotation = "forage.dev/session-affinity-seconds";
-/** An annotation of services of type LoadBalancer: the addresses that it wants, one of each family, with commas between. */
+/** An annotation of services of type LoadBalancer: the requested addresses, one of each family, separated by commas. */
 export const loadBalancerIpAnnotation = "forage.dev/load-balancer-ip";
 /** Kubernetes' default: three hours. */
 const defaultAffinitySeconds = 10_800;
 
-/** What agents are told of a service; undefined when there is none. */
+/** Returns the state of a service for agents, or undefined when there is no such service. */
 export function serviceStateOf(state: State, namespace: string, name: string): ServiceState | undefined {
   const entry = findService(state, namespace, name);
   if (entry === undefined) return undefined;

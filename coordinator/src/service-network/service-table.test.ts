@@ -47,7 +47,7 @@ test("a newcomer gets everything, others what changed", () => {
   assert.deepEqual(told(second.version).removals, ["shop/api"]);
 });
 
-test("of pods and nodes with both families both are told, and only then", () => {
+test("addresses of both families are published if pods and nodes have both", () => {
   const dual = { ...ready(), podIps: ["10.64.0.2", "fd64::2"] };
   const addresses = ["192.0.2.1", "2001:db8::1"];
   const { fed, told } = start({
@@ -71,7 +71,7 @@ test("of pods and nodes with both families both are told, and only then", () => 
   assert.deepEqual(sixes(told(first.version).services)?.[2], ["fd64::2", "2001:db8::3"]);
 });
 
-test("what tells nothing new wakes nobody", () => {
+test("a change without an effect wakes no reader", () => {
   const { fed, table } = start({ nodes: [aNode()], resources: [aServiceEntry({ name: "web" })] });
   let woken = 0;
   table.read(() => woken++);
@@ -85,7 +85,7 @@ test("what tells nothing new wakes nobody", () => {
   assert.equal(woken, 2);
 });
 
-test("everything is told in parts where it is much, and counts as one", () => {
+test("a large snapshot is published in parts and counts as one", () => {
   const resources = Array.from({ length: 50 }, (_, index) => aServiceEntry({ name: `s${index}` }));
   const { table, told } = start({ resources }, 500);
   assert.ok(table.after(undefined).messages.length > 3);
@@ -126,7 +126,7 @@ test("any way through the versions leads to the same as the whole", () => {
   }
 });
 
-test("a service that can't be read keeps what agents have of it, and the others are told", () => {
+test("an unreadable service keeps its published state, and others are published", () => {
   const { fed, told } = start({
     nodes: [aNode({ name: "n1" })],
     resources: ["a", "bad", "z"].map((name) => aServiceEntry({ name, spec: { target: name } })),

@@ -62,7 +62,7 @@ export class ServiceTable {
     return () => this.#readers.delete(wake);
   }
 
-  /** What leads to the present from what a reader has been told; from nothing: everything. */
+  /** Returns the changes since the state that a reader has. Without a state, returns everything. */
   after(told: number | undefined): Step {
     return this.#log.after(told);
   }
@@ -124,7 +124,7 @@ export class ServiceTable {
     for (const target of this.#targets.group(key)) this.#dirty.add(target.key);
   }
 
-  /** Looks at what may have changed; gives whether anything has. */
+  /** Evaluates the pending changes and reports whether anything changed. */
   #settle(): boolean {
     for (const key of this.#dirty) {
       const [namespace = "", name = ""] = key.split("/");

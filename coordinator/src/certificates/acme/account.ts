@@ -5,12 +5,12 @@ import { acmeAccountPrefix } from "../../model/keys.ts";
 import type { Vault } from "../../objects/vault.ts";
 import type { Store } from "../../store/index.ts";
 
-/** Who the coordinator is to an authority. */
+/** The coordinator's account at an authority. */
 export interface Account {
   readonly keyPem: string;
   /** Empty: the authority doesn't know it yet. */
   readonly url: string;
-  /** Such as "mailto:ops@example.com", as the authority was told last. */
+  /** Contacts such as "mailto:ops@example.com", as they were last sent to the authority. */
   readonly contacts: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface AccountsOptions {
   readonly directory: string;
 }
 
-/** Keeps the account of one directory. Its key is encrypted in the store, and is there before the authority hears of it. */
+/** Keeps the account of one directory. Its key is stored, encrypted, before the authority sees it. */
 export class AccountRecords {
   readonly #options: AccountsOptions;
   readonly #key: string;

@@ -21,10 +21,10 @@ export interface ExternalAccount {
   readonly hmacKey: string;
 }
 
-/** The library's client, and when the authority wants to be asked next. */
+/** The library's client, with the authority's last Retry-After. */
 export interface AcmeClient {
   readonly client: Client;
-  /** Of the newest answer. */
+  /** The wait that the newest response requested. */
   retryAfterMs(): number | undefined;
 }
 
@@ -49,8 +49,9 @@ interface Sender {
 const userAgent = "forage-coordinator acme-client/5.4.0";
 
 /**
- * The library speaks ACME: signatures, nonces, orders. What it sends goes through our transport, since by itself it would repeat
- * requests that were turned down, with a nonce that was used. For one attempt, as its signal is. Refusals become AcmeProblem.
+ * Creates a client for one attempt, bound to the attempt's signal. The library implements ACME: signatures, nonces, orders. Its
+ * requests go through our transport, because its own would repeat rejected requests with a used nonce. Rejections become
+ * AcmeProblem.
  */
 export async function createClient(options: ClientOptions): Promise<AcmeClient> {
   const { directory, accountKeyPem, accountUrl, externalAccount } = options;

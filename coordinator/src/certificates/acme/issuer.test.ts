@@ -17,7 +17,7 @@ const problem = (type: string, detail: string): string =>
 
 type Answers = Readonly<Record<string, Partial<AcmeResponse> | Error>>;
 
-/** An authority that answers well but where it is told otherwise; `/order` is where all orders end. */
+/** Starts an authority that succeeds except where `answers` says otherwise. All orders end at `/order`. */
 async function start(answers: Answers) {
   const clock = new ManualClock();
   const store = createMemoryStore({ clock });
@@ -62,7 +62,7 @@ async function failure(issue: () => Promise<unknown>): Promise<IssueError> {
 
 const orders = (asked: readonly string[]): number => asked.filter((it) => it === "post /order").length;
 
-test("too many orders: told with the wait that is asked for, and not repeated", async () => {
+test("reports too many orders with the requested wait, and doesn't repeat them", async () => {
   const { issue, asked } = await start({
     "/order": {
       status: 429,
@@ -137,7 +137,7 @@ test("answers that are no ACME are the authority's fault", async () => {
   }
 });
 
-test("an account that the authority won't have is nobody's fault among the hostnames", async () => {
+test("blames no hostname when the authority refuses the account", async () => {
   const { issue, asked } = await start({
     "/account": { status: 403, body: problem("unauthorized", "account is deactivated") },
   });

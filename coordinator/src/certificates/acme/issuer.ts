@@ -104,7 +104,7 @@ export class AcmeIssuer implements Issuer {
   }
 }
 
-/** Whatever is wrong with the account is no hostname's fault. */
+/** An error of the account is never blamed on a hostname. */
 function registrationFailed(cause: unknown, signal: AbortSignal): unknown {
   if (signal.aborted || !(cause instanceof AcmeProblem)) return cause;
   // That the account is gone has a remedy of its own.

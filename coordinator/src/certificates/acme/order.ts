@@ -88,7 +88,7 @@ function settledOrder(order: Order, wanted: readonly Order["status"][]): Order |
   throw new IssueError(text, { blame: "hostname" });
 }
 
-/** Asks until there is an answer, less and less often, and never sooner than the authority wants to be asked. */
+/** Polls with growing intervals until there is a result, and never sooner than the authority requested. */
 async function poll<T>({ acme, clock, signal }: OrderOptions, ask: () => Promise<T | undefined>): Promise<T> {
   const untilMs = clock.monotonicMs() + pollLimitMs;
   for (let waitMs = firstPollMs; ; waitMs = Math.min(waitMs * 2, maxPollMs)) {

@@ -4,7 +4,7 @@ import { AcmeProblem, problemText, retryAfterMs } from "./problem.ts";
 
 const type = (name: string): string => `urn:ietf:params:acme:error:${name}`;
 
-test("problems are told in the authority's words, those of their parts included", () => {
+test("problems carry the authority's text and that of their subproblems", () => {
   const subproblems = [{ detail: "a.test has no address" }, { detail: 5 }, null];
   const problem = { type: type("dns"), detail: "some names failed", subproblems };
   assert.equal(problemText(problem, "x"), "dns: some names failed; a.test has no address");

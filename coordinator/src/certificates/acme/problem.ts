@@ -26,11 +26,11 @@ export interface AnsweredProblem {
   readonly status: number;
   readonly problem: Problem;
   readonly retryAfterMs: number | undefined;
-  /** What was asked for is nothing of a hostname's: the directory, a nonce. */
+  /** The failed request concerned no hostname: the directory or a nonce. */
   readonly general?: boolean;
 }
 
-/** What the authority answered in place of what was asked for. */
+/** An error response of the authority. */
 export class AcmeProblem extends IssueError {
   /** Without the prefix that they all have: "rateLimited"; empty: it gave none. */
   readonly type: string;
@@ -45,7 +45,7 @@ export class AcmeProblem extends IssueError {
   }
 }
 
-/** What a problem says, those of its parts included. */
+/** Returns the text of a problem and its subproblems. */
 export function problemText(problem: Problem | undefined, otherwise: string): string {
   const detail = typeof problem?.detail === "string" && problem.detail !== "" ? problem.detail : otherwise;
   const type = problemType(problem);

@@ -32,7 +32,10 @@ export interface MakeOptions {
   readonly randomBytes: (count: number) => Uint8Array;
 }
 
-/** A new authority for development: P-256, ten years, signs servers only. It is not the cluster's own, which nobody outside should trust. */
+/**
+ * Creates a development authority: P-256, ten years, for servers only. It is separate from the cluster's own authority, which
+ * only the cluster's members should trust.
+ */
 export async function createAuthority(cluster: string, options: MakeOptions): Promise<AuthorityPem> {
   const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ["sign", "verify"]);
   const serialNumber = serialOf(options);

@@ -5,7 +5,7 @@ import { IssueError } from "../issue-error.ts";
 import type { Issuer } from "../issuer.ts";
 import { type AuthorityPem, type MakeOptions, signLeaf } from "./authority.ts";
 
-/** Signs with an authority that nobody knows but those who were told to trust it. */
+/** Signs with an authority that only explicitly configured clients trust. */
 export function selfSignedIssuer(authority: AuthorityPem, make: () => MakeOptions): Issuer {
   const root = new X509Certificate(authority.certPem);
   const pin = spkiPin(root);
