@@ -1,11 +1,11 @@
 /**
- * Something that was decided or that happened, and why. What shows in the view's changes (pods that are placed, start, crash, stop;
- * nodes that come, go and are cordoned; resources that are applied and deleted) is told by `from-changes` for all.
+ * A decision or an incident, with its reason. `from-changes` records for everyone what shows in the view's changes: pods that are
+ * placed, start, crash and stop; nodes that join, leave and are cordoned; resources that are applied and deleted.
  */
 export interface EventInput {
   /** Empty for events of nodes and of the cluster. */
   readonly namespace: string;
-  /** What it is about: "pod", "node", or a kind of ForageResource. */
+  /** The kind of the event's object: "pod", "node", or a kind of ForageResource. */
   readonly kind: string;
   readonly name: string;
   readonly type: "Normal" | "Warning";
@@ -13,7 +13,10 @@ export interface EventInput {
   readonly reason: string;
   /** A sentence that says what and why. */
   readonly message: string;
-  /** `namespace/kind/name` of the workload of a pod, or of what made a resource: who asks for that gets this event, too. */
+  /**
+   * The key `namespace/kind/name` of the pod's workload, or of the resource's owner. Queries for that workload return this event,
+   * too.
+   */
   readonly workload?: string;
   readonly node?: string;
   readonly rolloutId?: string;

@@ -281,7 +281,7 @@ describe("nodes", () => {
   }
 });
 
-test("a rollback is not told as a change of secrets", () => {
+test("a rollback is not recorded as a change of secrets", () => {
   const web = aWorkloadEntry();
   const { workload } = web;
   const back = { ...web, workload: workload && { ...workload, templateHash: "of-an-earlier-revision" } };

@@ -4,8 +4,8 @@ import { nodeEvents } from "./from-nodes.ts";
 import { podEvents } from "./from-pods.ts";
 
 /**
- * Pure: what happened, by what changed in the view. What only a controller knows (why it scales, rolls back, waits) is told by
- * that controller and not here.
+ * Returns the events of a change of the view. Pure. Controllers themselves record what only they know: why they scale, roll back
+ * or wait.
  */
 export function eventsOf(change: Change): EventInput[] {
   switch (change.kind) {
@@ -17,7 +17,7 @@ export function eventsOf(change: Change): EventInput[] {
       return resourceEvents(change.before, change.after);
     case "object":
       return objectEvents(change.before, change.after);
-    // Told by whoever writes them.
+    // Their writers record the events.
     case "rollout":
     case "revision":
     case "workload-status":
@@ -34,7 +34,7 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
   const entry = after ?? before;
   if (entry === undefined) return [];
   const { namespace, kind, name, rolloutId, owner, changedBy, deletedBy } = entry.record;
-  // What happens to a run of a cron job is the cron job's matter, too.
+  // A cron job's history includes the events of its runs.
   const workload = owner && { workload: `${namespace}/${owner.kind}/${owner.name}` };
   const told = (reason: string, message: string): EventInput[] => [
     { namespace, kind, name, type: "Normal", reason, message, rolloutId, ...workload },
@@ -47,7 +47,7 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
     return told("Deleting", `is to be deleted${byWhom(deletedBy)}`);
   if (before.record.specHash !== after.record.specHash || before.record.rolloutId !== rolloutId)
     return told("Changed", `changed${by}${inRollout}`);
-  // Not of what its pods are made from at present: a rollback changes that, and nothing that it asks for.
+  // Compares the applied workload. A rollback changes the effective one, and the applied one stays.
   if (before.wanted?.templateHash !== after.wanted?.templateHash)
     return told("Changed", "the contents of a secret or config map that its pods take have changed");
   return [];

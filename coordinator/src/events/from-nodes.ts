@@ -16,7 +16,7 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
   const events: EventInput[] = [];
   const tell = (...event: Parameters<typeof told>): void => void events.push(told(...event));
   const { health, record, report } = after;
-  // That a coordinator which has just started believes in its nodes is no news of theirs.
+  // After a start the coordinator counts its nodes as ready. That is not an event of the nodes.
   if (health.ready && !before.health.ready && health.lastSeenMs !== undefined)
     tell("Normal", "NodeReady", "is connected and ready");
   if (!health.ready && before.health.ready) tell("Warning", "NodeUnreachable", health.message);

@@ -3,7 +3,7 @@ import type { PodEntry } from "../state/entries.ts";
 import type { EventInput } from "./event.ts";
 import { type ContainerEvent, containerEvents } from "./from-containers.ts";
 
-/** Reasons of a pod as a whole that hold it up; those of its containers are told with these. */
+/** Reasons that hold up a pod as a whole. Its containers' reasons are reported together with them. */
 const podFaults: ReadonlySet<string> = new Set([
   "InvalidSpec",
   "InvalidAssignment",
@@ -70,7 +70,7 @@ function told(before: PodEntry | undefined, after: PodEntry): ContainerEvent[] {
   const earlier = before?.record.uid === after.record.uid ? before.status : undefined;
   if (status === undefined || status === earlier) return [];
   const stopping = after.record.stoppingSince !== undefined;
-  // How its containers end while it stops is as it was asked for.
+  // Ends of containers are expected while the pod stops.
   const containers = stopping ? [] : containerEvents(earlier?.containers ?? [], status.containers);
   return [...containers, ...causes(earlier, status, stopping), ...readiness(earlier, status, stopping)];
 }

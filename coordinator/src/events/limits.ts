@@ -1,4 +1,4 @@
-/** What the stream of events may take. */
+/** Limits of the event log. */
 export interface EventLimits {
   /** Events kept; the oldest go first. */
   readonly maxCount: number;
@@ -13,17 +13,19 @@ export const coalesceMs = 10 * 60 * 1000;
 /** Events that can count up; more different ones in that time are not what counting is for. */
 export const maxCoalesced = 2_000;
 
-/** One object tells so many events at once, and one more every so often. A restart of a pod with ten containers fits. */
+/**
+ * An object may record so many events at once, and then one more in each interval. A restart of a pod with ten containers fits.
+ */
 export const burstPerObject = 25;
 export const refillMs = 5_000;
 /** Objects whose rate is known; the one longest silent is forgotten, and has its burst again. */
 export const maxRated = 10_000;
 
-/** What is lost in a crash at most; and how long a watcher waits for an event. */
+/** The longest delay before events are written, and so what a crash can lose. */
 export const flushMs = 200;
 /** Each event is up to two operations of a transaction's 128. */
 export const maxPerWrite = 60;
-/** Events waiting for the store: a minute of a large fleet's. What comes on top is dropped and counted. */
+/** The number of events that may wait for the store: a minute's worth in a large fleet. Any more are dropped and counted. */
 export const maxWaiting = 2_000;
 /** Pauses after a write that failed; they double. */
 export const retryBaseMs = 500;

@@ -58,7 +58,7 @@ test("a reader without a number gets what comes from now on", async () => {
   assert.equal(log.listeners, 0);
 });
 
-test("a slow reader goes on in the store, and is told when it missed what is gone", async () => {
+test("a slow reader continues from the store, and learns when it missed expired events", async () => {
   const log = new ScriptedLog(3);
   const { next, end } = follow(log, 2);
   assert.deepEqual(await next(), { numbers: [3], sequence: 3, gap: false });

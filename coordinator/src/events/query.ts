@@ -16,13 +16,13 @@ export interface EventQuery {
 
 export interface EventBatch {
   readonly events: readonly EventRecord[];
-  /** Everything up to this number was looked at. */
+  /** The last number that the query has covered. */
   readonly sequence: number;
   /** Events that the reader should have seen before these are no longer kept. */
   readonly gap: boolean;
 }
 
-/** Looked at in one piece, so that other work gets its turn in between. */
+/** The number of events evaluated at once, so that other work can run in between. */
 const pageSize = 500;
 
 /** Pure. */
@@ -57,8 +57,8 @@ export async function newestEvents(
 }
 
 /**
- * What matches after the number, and then what comes, until the signal. The first batch comes at once, even if it is empty. A
- * reader that is slow reads on from the store; nothing piles up for it.
+ * Yields the matching events after the number, and then new ones until the signal. The first batch comes at once, even if it is
+ * empty. A slow reader continues from the store, so nothing piles up in memory.
  */
 export async function* followEvents(
   log: EventLog,

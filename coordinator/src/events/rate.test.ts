@@ -13,7 +13,7 @@ test("a burst, then one every so often, for each object alone", () => {
   assert.equal(taken(rates, "a", 100, 1_000 * refillMs), burstPerObject, "full again");
 });
 
-test("what was dropped is told once, when the object may speak again", () => {
+test("dropped events are reported once, when the object may record events again", () => {
   const rates = new ObjectRates<string>();
   taken(rates, "a", burstPerObject + 7, 0);
   assert.equal(rates.waiting, true);

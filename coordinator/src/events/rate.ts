@@ -33,7 +33,7 @@ export class ObjectRates<K> {
     return true;
   }
 
-  /** Objects that may speak again, with how many of their events were dropped; each is told once. */
+  /** Returns the objects that may record events again, with the number of their dropped events. Each is returned once. */
   *recovered(nowMs: number): Generator<{ readonly object: K; readonly dropped: number }> {
     for (const object of [...this.#silenced]) {
       const bucket = this.#buckets.get(object);
@@ -49,7 +49,7 @@ export class ObjectRates<K> {
     }
   }
 
-  /** Whether some object's dropped events have yet to be told. */
+  /** Reports whether any dropped events have not been reported yet. */
   get waiting(): boolean {
     return this.#silenced.size > 0;
   }

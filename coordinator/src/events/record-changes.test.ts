@@ -6,7 +6,7 @@ import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { poison } from "../../test/support/poison.ts";
 import { recordChanges } from "./record-changes.ts";
 
-test("a change that can't be told is logged once, and the events of the others are recorded", () => {
+test("a change without a readable description is logged once, and the events of others are recorded", () => {
   const fed = new HandFedState({ nodes: [aNode({ name: "n1" })] });
   // Before the recorder sees the change.
   fed.state.subscribe((changes) => {

@@ -5,7 +5,7 @@ import type { State } from "../state/state.ts";
 import type { EventRecorder } from "./event.ts";
 import { eventsOf } from "./from-changes.ts";
 
-/** Tells the recorder what changes in the view. Returns how to stop. */
+/** Records the events of the view's changes. Returns a function that stops it. */
 export function recordChanges(state: State, events: EventRecorder, log?: Logger): () => void {
   const faults = new ObjectFaults({ loop: "events", log });
   return state.subscribe((changes) => {

@@ -183,7 +183,7 @@ test("an event that was removed is not counted up but new", async (t) => {
   assert.equal(events.stats().kept, found.length);
 });
 
-test("an object that tells too much is cut short, and that is told", async (t) => {
+test("an object with too many events is limited, and the limit is reported", async (t) => {
   const { events, clock, flush } = await start(t);
   for (let i = 0; i < 40; i++) events.record(anEvent({ message: `try ${i}` }));
   events.record(anEvent({ name: "quiet" }));
@@ -223,7 +223,7 @@ test("what the store doesn't take is tried again later, in order and once", asyn
   ]);
 });
 
-test("a store that takes nothing for long costs events, not memory, and that is told", async (t) => {
+test("a store that accepts no writes for long costs events instead of memory, and the loss is reported", async (t) => {
   const { events, clock, failing } = await start(t);
   failing.on = true;
   for (let i = 0; i < maxWaiting + 500; i++) events.record(anEvent({ name: `p${i}` }));

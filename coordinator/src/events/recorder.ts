@@ -33,9 +33,9 @@ export interface EventStoreOptions {
 }
 
 export interface EventStats {
-  /** Since the start: all that were told, repetitions too. */
+  /** The number of events since the start, with repetitions. */
   readonly recorded: number;
-  /** Since the start: of objects that told too much, and while the store took none. */
+  /** The number of events dropped since the start, by the limit of an object and while the store accepted no writes. */
   readonly droppedByRate: number;
   readonly droppedByBacklog: number;
   /** At present. */
@@ -51,8 +51,8 @@ interface Waiting {
 }
 
 /**
- * Writes events to the store, many at a time and out of the way of whoever tells them, and reads them back. What was told in
- * the last `flushMs` before a crash is lost. The only one who writes below `events/`.
+ * Writes events to the store in batches, in the background, and reads them back. A crash loses at most the events of the last
+ * `flushMs`. It is the only writer below `events/`.
  */
 export class EventStore implements EventRecorder, EventLog {
   readonly #options: EventStoreOptions;
@@ -60,7 +60,7 @@ export class EventStore implements EventRecorder, EventLog {
   readonly #recent = new RecentEvents();
   readonly #retention: Retention;
   readonly #listeners = new Set<() => void>();
-  /** In the order in which they were told, by what they say. */
+  /** The waiting events in the order of their recording, by their content. */
   readonly #waiting = new Map<string, Waiting>();
   #newest = 0;
   #failures = 0;
@@ -72,7 +72,7 @@ export class EventStore implements EventRecorder, EventLog {
   #droppedByRate = 0;
   #droppedByBacklog = 0;
 
-  /** Reads what there is: numbers go on where they ended, and what is said again soon after a restart counts up. */
+  /** Loads the stored events. Numbers continue, and an event that repeats soon after a restart counts up. */
   static async open(options: EventStoreOptions): Promise<EventStore> {
     const store = new EventStore(options);
     await store.#load();
@@ -141,7 +141,7 @@ export class EventStore implements EventRecorder, EventLog {
     };
   }
 
-  /** Writes what waits, if the store takes it; what is told afterwards is dropped. */
+  /** Writes the waiting events if the store accepts them. Later events are dropped. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
@@ -169,7 +169,7 @@ export class EventStore implements EventRecorder, EventLog {
     if (this.#closed || this.#writing !== undefined) return;
     const { clock } = this.#options;
     const atMs = clock.monotonicMs() + delayMs;
-    // A pause after a failure is kept, whatever is told meanwhile.
+    // The pause after a failed write stays, however many events arrive.
     if (this.#timer !== undefined && (this.#failures > 0 || this.#timer.atMs <= atMs)) return;
     this.#timer?.cancel();
     const cancel = clock.schedule(delayMs, () => {
@@ -193,7 +193,10 @@ export class EventStore implements EventRecorder, EventLog {
     if (this.#waiting.size > 0) await this.#write();
   }
 
-  /** One transaction; what is told meanwhile waits for the next. False: the store took nothing, it is tried again later. */
+  /**
+   * Writes one transaction. Events that arrive meanwhile wait for the next one. Returns false if the store rejected it; a later
+   * call tries again.
+   */
   async #write(): Promise<boolean> {
     const { clock, log } = this.#options;
     const batch = [...this.#waiting].slice(0, maxPerWrite);
@@ -258,7 +261,7 @@ export class EventStore implements EventRecorder, EventLog {
     }
   }
 
-  /** Before what was told meanwhile, and counted together with it. */
+  /** Puts a batch back in front of the events that arrived meanwhile, and merges equal ones. */
   #putBack(batch: readonly (readonly [string, Waiting])[]): void {
     const later = [...this.#waiting];
     this.#waiting.clear();

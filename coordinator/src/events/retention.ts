@@ -8,7 +8,7 @@ import type { EventLimits } from "./limits.ts";
 const pageSize = 500;
 /** Removed in one transaction. */
 const maxRemovedAtOnce = 100;
-/** A little more goes than has to, so that a full log costs one more write in a while and not one per event. */
+/** Removes a little more than necessary, so that a full log costs an extra write only now and then. */
 const slack = 0.05;
 
 /** How much is kept, and the removal of the oldest. */
@@ -38,7 +38,7 @@ export class Retention {
     return this.#removedThrough;
   }
 
-  /** Looks at all that there are, oldest first. */
+  /** Reads all stored events, oldest first. */
   async load(each: (record: EventRecord, bytes: number) => void): Promise<void> {
     let oldest: number | undefined;
     for (let after: string | undefined, more = true; more; ) {

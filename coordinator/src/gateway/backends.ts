@@ -35,7 +35,7 @@ export function resolveRule(route: Route, index: number, rule: RouteRule, portsO
 
 type Resolved = Pick<ResolvedRule, "backends" | "problems">;
 
-/** Where nobody has a weight, all have the same; else those without one get nothing. */
+/** Without any weights all backends get equal shares. Otherwise those without a weight get nothing. */
 function resolveBackends(route: Route, place: string, { backends }: RouteRule, portsOf: PortsOf): Resolved {
   const alike = backends.every(({ weight }) => weight === 0);
   const problems = backends.flatMap(

@@ -24,21 +24,21 @@ export interface PendingCertificate {
 export type SourcedCertificate = IssuedCertificate | PendingCertificate;
 
 /**
- * Where certificates come from for hostnames with TLS whose routes name no secret. It answers from memory and at once; its
- * work goes on behind, and it tells when an answer has changed.
+ * Provides certificates for hostnames with TLS whose routes name no secret. It answers from memory. Its work runs in the
+ * background, and it reports changed answers.
  */
 export interface CertificateSource {
   /**
-   * For which hostnames certificates are wanted from now on, "*.example.com" among them. It replaces what was said before:
-   * for those not in it nothing is issued or renewed. Said again whenever it changes.
+   * Sets the hostnames that need certificates, with wildcards such as "*.example.com". Replaces the previous set: others are no
+   * longer issued or renewed. Called again whenever the set changes.
    */
   want(hostnames: ReadonlySet<string>): void;
   certificateFor(hostname: string): SourcedCertificate;
-  /** What gateways are to answer authorities that ask; only those of the moment. */
+  /** Returns the responses that gateways have to give to authorities at present. */
   challenges(): readonly GatewayChallenge[];
   /**
-   * Tokens of the challenges that all gateways which take requests answer by now. Before its token is in it, nobody should be
-   * asked to look. Empty while there is no gateway.
+   * Sets the tokens of challenges that all ready gateways answer. An authority must not be asked to validate before its token is
+   * in the set. The set is empty while there is no gateway.
    */
   served(tokens: ReadonlySet<string>): void;
   /** Called when certificates or challenges have changed. Returns how to stop. */

@@ -38,7 +38,7 @@ test("in which order routes are given doesn't matter", () => {
   }
 });
 
-test("each match of a rule is in force or is said to be hidden, and none is sent twice", () => {
+test("each match of a rule is applied or reported as hidden, and none is sent twice", () => {
   for (let seed = 1; seed <= 60; seed++) {
     const { hosts, findings } = compile(someRoutes(randomOf(seed)));
     for (const { rules, hostname } of hosts.values()) {

@@ -49,7 +49,7 @@ test("weights: all the same without any, nothing for whoever has none beside oth
   assert.deepEqual(weightsOf(100, 0), ["web 100"]);
 });
 
-test("what isn't there is told by its path, keeps its share, and leaves the rest as it is", () => {
+test("a missing backend is reported by its path, keeps its share, and leaves the others unchanged", () => {
   const rules = [
     {
       matches: [{ path: { value: "/a" } }],
@@ -154,7 +154,7 @@ test("a route that is hidden in part stays accepted, and rules of one route hide
   );
 });
 
-test("a certificate is for its hostname; what asks for TLS is told to nobody in plain text", () => {
+test("a certificate applies to its hostname only, and a hostname with TLS is never served in plain text", () => {
   const secure = aRoute({
     name: "secure",
     spec: { hostnames: ["a.org"], tls: { certificateRef: "web" }, rules: [on("/s")] },
@@ -213,7 +213,7 @@ test("streams are handed on to the port for TLS, and never fall into another's h
   assert.deepEqual(compile([to("both")]).hosts.get("a.org")?.rules, []);
 });
 
-test("two that want a name's TLS for themselves: the first has it, and the other hears why", () => {
+test("of two routes with different TLS for a name the first one wins, and the other one gets the reason", () => {
   const asking = (name: string, createdMs: number, tls: object) =>
     aRoute({
       name,
@@ -242,7 +242,7 @@ test("two that want a name's TLS for themselves: the first has it, and the other
   assert.match(trouble(handOn, { certificateRef: "two" }), /handed on unopened by route shop\/first/);
 });
 
-test("the issuer is asked for names that no secret covers, and only while it matters", () => {
+test("requests certificates for names that no secret covers, as long as a route needs them", () => {
   const issued = aRoute({ spec: { hostnames: ["a.org", "b.org"], tls: {} } });
   const secret = aRoute({
     name: "secret",
@@ -272,7 +272,7 @@ function compile(routes: readonly Route[], states: Readonly<Record<string, "read
   return compileGateway({ routes, portsOf, certificateOf });
 }
 
-/** As on a gateway where all is in force. */
+/** Returns the conditions on a gateway that has applied everything. */
 function conditions(compiled: ReturnType<typeof compile>, route: Route) {
   const node = { node: "n1", ready: true, inForce: true, message: "" };
   return conditionsOf(some(compiled.findings.get(routeKey(route))), [node]);

@@ -8,7 +8,7 @@ import { routeParts } from "./route-parts.ts";
 import { askedFor, type CertificateState, decideTls, type HostTls, type TlsDecision } from "./tls.ts";
 
 export interface CompileInput {
-  /** Of one gateway. */
+  /** The routes of one gateway. */
   readonly routes: readonly Route[];
   readonly portsOf: PortsOf;
   readonly certificateOf: (route: Route, hostname: string) => CertificateState;
@@ -16,7 +16,7 @@ export interface CompileInput {
   readonly partsOf?: typeof routeParts;
 }
 
-/** What one gateway is to do. */
+/** The configuration of one gateway. */
 export interface Compiled {
   /** By hostname. */
   readonly hosts: ReadonlyMap<string, GatewayHost>;
@@ -28,7 +28,7 @@ export interface Compiled {
   readonly wanted: ReadonlySet<string>;
 }
 
-/** What is declared for one hostname, whatever covers it. */
+/** The declarations for one hostname itself, without the names that cover it. */
 interface Own {
   readonly routes: readonly Route[];
   readonly rules: OwnRules;
@@ -87,13 +87,13 @@ function byHostname(routes: readonly Route[]): Map<string, Route[]> {
       else naming.push(route);
     }
   }
-  // In one order always, as findings are told in it.
+  // Sorted, because findings are reported in this order.
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /**
- * Who adds a route for a name takes nothing from what covers that name: without TLS of its own, or without its certificate, it
- * is served as before.
+ * Returns the TLS of a name. A route for a name takes nothing from the names that cover it: without TLS of its own, or without
+ * its certificate, the name is served as before.
  */
 function tlsInForce(own: HostTls, covering: readonly Own[]): HostTls {
   if (own.mode === "Passthrough" || (own.mode === "Terminate" && own.certificate !== undefined)) return own;
@@ -104,7 +104,7 @@ function tlsInForce(own: HostTls, covering: readonly Own[]): HostTls {
   return own;
 }
 
-/** What was to be encrypted is never told in plain text: without a certificate it isn't served. */
+/** A rule that requires TLS is never served in plain text: without a certificate it is not served at all. */
 function ruleOf({ route, rule }: Entry, encrypted: boolean): GatewayHost["rules"][number] {
   if (route.tls === undefined || encrypted) return rule;
   return { ...rule, backends: [], filters: [], timeoutMs: 0n };

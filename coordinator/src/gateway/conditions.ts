@@ -12,14 +12,14 @@ export interface Condition {
 /** One node of the route's gateway. */
 export interface GatewayNodeView {
   readonly node: string;
-  /** It is heard of, and its proxy takes requests. */
+  /** The node is reachable and its proxy accepts requests. */
   readonly ready: boolean;
-  /** The route as it is now is in force there. */
+  /** The node has applied the present version of the route. */
   readonly inForce: boolean;
   readonly message: string;
 }
 
-/** Of one condition; others are counted. */
+/** The number of reasons in one condition. Any more are counted. */
 const maxReasons = 5;
 
 /** Pure: what to tell of a route. */
@@ -42,12 +42,15 @@ export function conditionsOf(findings: RouteFindings, nodes: readonly GatewayNod
   return conditions;
 }
 
-/** All is as the route asks for. */
+/** Reports whether the route works as specified. */
 export function isWell(conditions: readonly Condition[]): boolean {
   return conditions.every(({ type, status }) => status === (type !== "Conflicted"));
 }
 
-/** One line about what is wrong with what the route asks for, whether it has reached its gateways yet or not. Empty: nothing. */
+/**
+ * Returns one line about faults in the route's specification, whether its gateways have applied it or not. Empty if there are
+ * none.
+ */
 export function troubleText(conditions: readonly Condition[]): string {
   const wrong = conditions.filter(
     ({ type, status }) => type !== "Programmed" && status !== (type !== "Conflicted"),

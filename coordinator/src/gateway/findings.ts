@@ -7,7 +7,7 @@ import type { CertificateProblem, HostTls, TlsDecision } from "./tls.ts";
 /** How a route fares under one of its hostnames. */
 export interface HostnameFindings {
   readonly hostname: string;
-  /** Of the name, whichever route asked for it. */
+  /** The TLS mode of the name, whichever route set it. */
   readonly tls: HostTls["mode"];
   /** Id of the one that is served; empty: none. */
   readonly certificate: string;
@@ -17,7 +17,7 @@ export interface HostnameFindings {
   readonly inForce: number;
 }
 
-/** All that is to be said about a route, but for what its gateways' nodes say. */
+/** All findings about a route, except for those that its gateways' nodes report. */
 export interface RouteFindings {
   readonly route: Route;
   readonly hostnames: readonly HostnameFindings[];

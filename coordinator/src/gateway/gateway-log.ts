@@ -13,7 +13,7 @@ type Item =
   | { readonly kind: "certificate"; readonly certificate: GatewayCertificate }
   | { readonly kind: "challenges"; readonly challenges: readonly GatewayChallenge[] };
 
-/** What the nodes of one gateway are told. */
+/** The configuration that the nodes of one gateway receive. */
 export class GatewayLog {
   readonly #gateway: string;
   readonly #log: DeltaLog<Item>;

@@ -9,16 +9,16 @@ export interface GatewayNode {
   readonly heard: boolean;
   /** It takes requests, too. */
   readonly ready: boolean;
-  /** What is in force there; 0: nothing that is known. */
+  /** The version that the node has applied. 0 if it is unknown. */
   readonly version: number;
   readonly proxyVersion: string;
-  /** By hostname, or "" for all: what isn't in force though the version is. */
+  /** The faults by hostname, or "" for all: parts that are not applied although the version is. */
   readonly problems: ReadonlyMap<string, string>;
   /** Why it isn't ready, or what the node says. */
   readonly message: string;
 }
 
-/** Pure: from what is heard of a node and what it says. */
+/** Derives a gateway node's state from its liveness and its report. Pure. */
 export function gatewayNode({ name, health }: NodeEntry, report: GatewayReport | undefined): GatewayNode {
   const { version = 0, proxyVersion = "", problems = new Map<string, string>() } = report ?? {};
   const base = { node: name, heard: health.ready, version, proxyVersion, problems };
@@ -28,7 +28,7 @@ export function gatewayNode({ name, health }: NodeEntry, report: GatewayReport |
   return { ...base, ready: false, message: report.message || "its proxy takes no requests yet" };
 }
 
-/** Pure: whether the hostnames are in force on the node as they became with the version. */
+/** Reports whether the node has applied the hostnames as of the version. Pure. */
 export function viewOfNode(
   gateway: GatewayNode,
   hostnames: readonly string[],

@@ -1,13 +1,13 @@
 import type { GatewayStatus } from "@forage/proto/forage/agent/v1/agent";
 import { type GatewayLog, noGateway } from "./gateway-log.ts";
 
-/** What a node says of itself as a gateway, as far as it can be believed. */
+/** A node's report about its gateway, after validation. */
 export interface GatewayReport {
   /** Its proxy takes requests. */
   readonly ready: boolean;
   readonly message: string;
   readonly proxyVersion: string;
-  /** All changes up to this version are in force. */
+  /** The node has applied all changes up to this version. */
   readonly version: number;
   /** By hostname, or "" for all: what isn't, though it belongs to that version. */
   readonly problems: ReadonlyMap<string, string>;
@@ -15,11 +15,11 @@ export interface GatewayReport {
 
 export interface GatewayReaderOptions {
   readonly node: string;
-  /** Of the gateway that the node serves now. */
+  /** Returns the log of the gateway that the node serves now. */
   readonly logOf: (node: string) => GatewayLog | undefined;
   /** There may be something due. */
   readonly wake: () => void;
-  /** The node has said something new. */
+  /** Called when the node's report has changed. */
   readonly said: () => void;
 }
 
@@ -27,10 +27,10 @@ export interface GatewayReaderOptions {
 const maxTextLength = 1_024;
 const maxProblems = 1_000;
 
-/** What one session of a node has been told as a gateway, and what it says. */
+/** Tracks the gateway configuration that one session of a node has received, and the node's reports. */
 export class GatewayReader {
   readonly #options: GatewayReaderOptions;
-  /** What it was told last; undefined: that it is none. */
+  /** The log that was sent last. Undefined if the node was told that it is no gateway. */
   #log: GatewayLog | undefined;
   #told: number | undefined;
   #toldNone = false;
@@ -48,7 +48,10 @@ export class GatewayReader {
     this.#options.wake();
   }
 
-  /** What the node lacks. One that is no gateway is told so, once: it may have been one when it was last connected. */
+  /**
+   * Returns the messages that the node lacks. A node that is no gateway gets one message, because it may have been a gateway when
+   * it last connected.
+   */
   due(): readonly Buffer[] {
     const log = this.#options.logOf(this.#options.node);
     if (log === undefined) {
@@ -65,7 +68,7 @@ export class GatewayReader {
   }
 
   take({ ready, message, proxyVersion, version, problems }: GatewayStatus): void {
-    // What is in force of an earlier stream says nothing of what was told on this one.
+    // A version from an earlier stream says nothing about the messages on this one.
     const believed = this.#told !== undefined && version <= BigInt(this.#told);
     this.#report = {
       ready,
@@ -79,7 +82,7 @@ export class GatewayReader {
     this.#options.said();
   }
 
-  /** Undefined: it has said nothing since it was told that it is a gateway. */
+  /** Undefined until the node's first report after it became a gateway. */
   get report(): GatewayReport | undefined {
     return this.#report;
   }

@@ -22,7 +22,7 @@ import { GatewayTable } from "./gateway-table.ts";
 
 const dayMs = 24 * 3_600_000;
 
-test("a gateway gets everything, and then what changed; a node that is none hears so once", () => {
+test("a gateway gets a snapshot and then deltas; a node that is no gateway gets one message", () => {
   const { fed, session } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
   const [gateway, other] = [session("g1"), session("n1")];
   assert.deepEqual([gateway.told.gateway, [...gateway.told.hosts.keys()]], ["default", ["a.org"]]);
@@ -38,7 +38,7 @@ test("a gateway gets everything, and then what changed; a node that is none hear
   assert.equal(other.told.count, 1);
 });
 
-test("what tells a gateway nothing new wakes none", () => {
+test("a change without an effect on a gateway wakes no node", () => {
   const { fed, session } = start({ routes: [{ name: "a" }] });
   const gateway = session("g1");
   fed.put({ resources: [aServiceEntry({ name: "other" })] });
@@ -139,7 +139,7 @@ test("a certificate comes from the route's secret, to gateways that serve it alo
     assert.ok(!said.includes(key.toString().split("\n")[1] ?? "?"), said);
 });
 
-test("what is wrong with a certificate is told when it becomes so", async () => {
+test("reports a certificate's fault when it appears", async () => {
   const clock = new ManualClock(Date.now());
   const tls = { certificateRef: "a" };
   const { fed, session, status, put } = start({
@@ -159,7 +159,7 @@ test("what is wrong with a certificate is told when it becomes so", async () => 
   assert.equal(gateway.told.certificates.size, 1);
 });
 
-test("a route is programmed once all its gateways say that it is in force", () => {
+test("a route is programmed once all its gateways have applied it", () => {
   const { fed, session, table, status } = start({ routes: [{ name: "a", spec: { hostnames: ["a.org"] } }] });
   const gateway = session("g1");
   const programmed = () => some(status("route", "a").conditions.find(({ type }) => type === "Programmed"));
@@ -172,7 +172,7 @@ test("a route is programmed once all its gateways say that it is in force", () =
       problems: refused === "" ? [] : [{ hostname: refused, message: "Envoy refused it" }],
     });
   assert.match(programmed().message, /0 of 1 gateways .*; g1: its proxy has not been heard of yet/);
-  // Of an earlier life of the coordinator.
+  // A version from before the coordinator's restart.
   say(gateway.told.version + 1n);
   assert.deepEqual([programmed().status, programmed().reason], [false, "Pending"]);
   say(gateway.told.version, false);
@@ -215,7 +215,7 @@ test("events tell what is wrong with a route once, and that it is over", () => {
   assert.deepEqual(told(), []);
 });
 
-test("the issuer hears which names it is for, and which challenges every gateway answers", () => {
+test("the issuer receives the requested names and the challenges that every gateway answers", () => {
   const source = new FakeSource();
   const { fed, session, status, table } = start({
     source,
@@ -235,7 +235,7 @@ test("the issuer hears which names it is for, and which challenges every gateway
   assert.deepEqual(source.servedTokens, []);
   say(one);
   assert.deepEqual(source.servedTokens, []);
-  // A gateway that can't be heard holds nobody up.
+  // An unreachable gateway delays nothing.
   fed.put({ nodes: [aNode({ name: "edge1", ready: false, labels: { "forage.dev/gateway": "edge" } })] });
   assert.deepEqual(source.servedTokens, ["t1", "t2"]);
   source.set([], { kind: "issued", chainPem: "chain", keyPem: "key", expiresMs: 5 });
@@ -357,7 +357,7 @@ function start(given: {
   return { fed, table, another, session, status, events, clock, put };
 }
 
-/** Reads whenever it is woken; a lazy one when it is told to. */
+/** Reads whenever it is woken. A lazy one reads on demand only. */
 class Session {
   readonly told = new ToldGateway();
   readonly reader: ReturnType<GatewayTable["open"]>["reader"];
@@ -376,7 +376,7 @@ class Session {
   }
 }
 
-/** What it was told is in force. */
+/** Reports the received version as applied. */
 function say({ reader, told }: Session, ready = true): void {
   reader.take({ ready, message: "", proxyVersion: "", version: told.version, problems: [] });
 }

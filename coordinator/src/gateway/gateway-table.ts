@@ -55,7 +55,7 @@ export class GatewayTable {
   readonly #members = new Map<string, string[]>();
   readonly #logs = new Map<string, GatewayLog>();
   readonly #findings = new Map<string, RouteFindings>();
-  /** As they were last told in events, by key of the route. */
+  /** The conditions that were last recorded as events, by key of the route. */
   readonly #told = new Map<string, readonly Condition[]>();
   /** The newest session of each node. */
   readonly #readers = new Map<string, GatewayReader>();
@@ -80,7 +80,7 @@ export class GatewayTable {
     ];
   }
 
-  /** Of a route or of a service's inline route; undefined: there is none. */
+  /** Returns the status of a route or of a service's inline route. Undefined if there is none. */
   statusOf(kind: string, namespace: string, name: string): RouteStatus | undefined {
     this.#settle();
     if (kind !== "route" && kind !== "service") return undefined;
@@ -103,7 +103,7 @@ export class GatewayTable {
     return { ...node, gateway, upToDate: node.version >= (this.#logs.get(gateway)?.version ?? 0) };
   }
 
-  /** What a session of the node is to be told. Close it with the session. */
+  /** Opens the feed of a node's session. Close it with the session. */
   open(node: string, wake: () => void): { readonly reader: GatewayReader; readonly close: () => void } {
     const reader = new GatewayReader({
       node,
@@ -139,7 +139,7 @@ export class GatewayTable {
       if (this.#routes.follow(change)) dirty = true;
       if (change.kind !== "node") continue;
       const { before, after } = change;
-      // A node that becomes a gateway has to be told, and so has one that no longer is.
+      // A node that becomes a gateway needs a message, and so does one that no longer is a gateway.
       if (gatewayOfNode(before) !== gatewayOfNode(after)) {
         dirty = true;
         this.#readers.get((after ?? before)?.name ?? "")?.wake();
@@ -158,7 +158,7 @@ export class GatewayTable {
     });
   }
 
-  /** Works out what may have changed, and wakes those who have to be told. */
+  /** Evaluates the pending changes, and wakes the sessions that need messages. */
   #settle(): void {
     if (!this.#dirty) return;
     this.#dirty = false;
@@ -209,7 +209,7 @@ export class GatewayTable {
           ),
         ),
       );
-      // None fails by itself: there is no telling which one to leave out.
+      // No route fails by itself, so it is unknown which one to leave out.
       if (sound.length === routes.length) throw error;
       return this.#compile(sound);
     }
@@ -257,14 +257,14 @@ export class GatewayTable {
       const conditions = conditionsOf(findings, this.#nodesFor(findings));
       const news = routeEvents(findings.route, this.#told.get(key) ?? [], conditions);
       this.#told.set(key, conditions);
-      // What was so before this start is none.
+      // Conditions from before this start are not events.
       if (this.#started) for (const event of news) this.#options.events.record(event);
     }
   }
 
   /** Tokens of challenges that all gateways which take requests answer. */
   #tellServed(): void {
-    // Challenges that no gateway was sent yet would seem to be in force; settling comes back here.
+    // Challenges that were not sent to any gateway yet would count as served. Settling calls this again.
     if (this.#dirty) return;
     const { source } = this.#options;
     const nodes = [...this.#members].flatMap(([gateway, names]) =>

@@ -25,15 +25,15 @@ export function matchesEverything({ path, headers, queryParams, method }: RouteM
 }
 
 /**
- * Which is looked at first when both may hold, as the Gateway API has it: exact paths, regular expressions, prefixes, of each
- * the longer; then those with a method, with more headers, with more query parameters. Zero: they are equally good. They have
- * been made normal.
+ * Compares two normalized matches by the Gateway API's precedence, for requests that both match: exact paths before regular
+ * expressions before prefixes, longer paths first; then those with a method, with more headers, with more query parameters.
+ * Returns zero for equal precedence.
  */
 export function compareMatches(a: RouteMatch, b: RouteMatch): number {
   return compareRanks(ranksOf(a), ranksOf(b));
 }
 
-/** What `compareMatches` goes by, for those who compare often. */
+/** Compares the precomputed keys of `compareMatches`, for callers that compare often. */
 export function compareRanks(a: readonly number[], b: readonly number[]): number {
   for (let index = 0; index < a.length; index++) {
     const difference = (b[index] ?? 0) - (a[index] ?? 0);

@@ -12,7 +12,7 @@ export interface Entry {
   /** Equal for what matches the same. */
   readonly key: string;
   readonly everything: boolean;
-  /** Of its match: who comes first. */
+  /** The precedence of the entry's match. */
   readonly ranks: readonly number[];
   readonly rule: GatewayRule;
   readonly bytes: number;
@@ -23,7 +23,7 @@ export interface Shadowed {
   readonly winner: Entry;
 }
 
-/** What is asked of one hostname by those who name it. */
+/** The rules that routes set for one hostname by naming it. */
 export interface OwnRules {
   /** In order of precedence; no two match the same. */
   readonly entries: readonly Entry[];
@@ -75,8 +75,8 @@ export function orderEntries(given: readonly Entry[]): OwnRules {
 export const maxHostBytes = 2 * 1024 * 1024;
 
 /**
- * Pure: the rules of a hostname, and behind them those of names that cover it, the nearest first. What can't be reached any
- * more is left out, and what goes beyond the limit.
+ * Returns the rules of a hostname, followed by those of the names that cover it, the nearest first. Leaves out rules that can't
+ * be reached and rules beyond the limit. Pure.
  */
 export function chainEntries(own: readonly (readonly Entry[])[]): readonly Entry[] {
   const chained = new Map<string, Entry>();
@@ -104,6 +104,6 @@ function compareEntries(a: Entry, b: Entry): number {
 
 function toMs(duration: Duration | undefined): bigint {
   if (duration === undefined) return 0n;
-  // What is given at all has an effect: 0 would be none.
+  // Rounds up, because 0 would mean no timeout.
   return duration.seconds * 1000n + BigInt(Math.ceil(duration.nanos / 1e6));
 }

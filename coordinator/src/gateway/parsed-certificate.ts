@@ -14,10 +14,10 @@ export interface ParsedCertificate {
 export const chainKey = "tls.crt";
 export const privateKeyKey = "tls.key";
 
-/** A leaf and its issuers; nobody has more. */
+/** A leaf and its issuers. Real chains are shorter. */
 const maxCertificates = 10;
 
-/** Pure. Throws an Error whose message says what is wrong and never tells anything of the key. */
+/** Parses and checks a certificate. Pure. Throws an Error whose message names the fault and reveals nothing about the key. */
 export function parseCertificate(content: Readonly<Record<string, Uint8Array>>): ParsedCertificate {
   const chain = textOf(content, chainKey);
   const keyPem = textOf(content, privateKeyKey);
@@ -63,7 +63,7 @@ function matchesKey(leaf: X509Certificate, keyPem: string): boolean {
   return leaf.checkPrivateKey(key);
 }
 
-/** A wildcard hostname needs the same wildcard: it stands for what nobody can list. */
+/** A wildcard hostname needs the same wildcard in the certificate, because it stands for an open set of names. */
 function coversName(leaf: X509Certificate, hostname: string): boolean {
   if (hostname === "*") return true;
   if (!hostname.startsWith("*.")) return leaf.checkHost(hostname) !== undefined;

@@ -14,7 +14,7 @@ export interface RouteCertificatesOptions {
 }
 
 interface Parsed {
-  /** Of the secret. */
+  /** The version of the secret. */
   readonly version: string;
   readonly result: ParsedCertificate | CertificateProblem;
 }
@@ -29,7 +29,7 @@ export class RouteCertificates {
     this.#options = options;
   }
 
-  /** Before the routes are looked at anew. */
+  /** Call before the routes are evaluated again. */
   begin(): void {
     this.#nextMs = undefined;
   }

@@ -2,7 +2,7 @@ import type { EventInput } from "../events/event.ts";
 import type { Condition } from "./conditions.ts";
 import type { Route } from "./route.ts";
 
-/** What conditions are called when they are as they should be again. */
+/** The event reasons for conditions that have recovered. */
 const recovered: Readonly<Record<Condition["type"], string>> = {
   Accepted: "Accepted",
   ResolvedRefs: "ResolvedRefs",

@@ -4,16 +4,16 @@ import { type PortsOf, type RefProblem, resolveRule } from "./backends.ts";
 import { type Entry, entriesOf } from "./ordered-rules.ts";
 import type { Route } from "./route.ts";
 
-/** What a route asks of its gateway, whatever others ask. */
+/** The requirements of one route, independent of other routes. */
 export interface RouteParts {
   readonly entries: readonly Entry[];
-  /** Of a route that hands streams on, where they go; else empty. */
+  /** The targets of a route that passes streams through. Empty for others. */
   readonly passthrough: readonly GatewayBackend[];
   readonly problems: readonly RefProblem[];
 }
 
 interface Known {
-  /** What was looked up, and what was found. */
+  /** The services that were looked up, with their ports. */
   readonly ports: ReadonlyMap<string, readonly ServicePort[] | undefined>;
   readonly parts: RouteParts;
 }

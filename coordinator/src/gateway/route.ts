@@ -23,7 +23,7 @@ export interface Route {
 
 export type RouteTls =
   | { readonly mode: "Passthrough" }
-  /** Of the route's namespace; empty: the certificate is the cluster's issuer's. */
+  /** A secret of the route's namespace. Empty: the cluster's issuer provides the certificate. */
   | { readonly mode: "Terminate"; readonly secret: string };
 
 /** The gateway of routes that name none, and of nodes whose label names none. */

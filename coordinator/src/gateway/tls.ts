@@ -1,7 +1,7 @@
 import type { GatewayBackend } from "@forage/proto/forage/agent/v1/agent";
 import { compareRoutes, type Route, routeKey, routeTitle, whyFirst } from "./route.ts";
 
-/** A certificate as it is to be had for one hostname of one route. */
+/** The state of a certificate for one hostname of one route. */
 export type CertificateState =
   | {
       readonly kind: "ready";
@@ -10,7 +10,7 @@ export type CertificateState =
       readonly chainPem: string;
       readonly keyPem: string;
       readonly expiresMs: number | undefined;
-      /** What is wrong with it, though it is served. */
+      /** A fault of a certificate that is served all the same. */
       readonly warning: CertificateProblem | undefined;
     }
   | ({ readonly kind: "missing" } & CertificateProblem);
@@ -32,9 +32,9 @@ export type HostTls =
 
 export interface TlsDecision {
   readonly tls: HostTls;
-  /** Routes of which something isn't in force, with the reason. */
+  /** Routes with parts that are not applied, with the reason. */
   readonly conflicts: readonly { readonly route: Route; readonly message: string }[];
-  /** By key of the route: the certificate that it asks for. */
+  /** The requested certificates, by key of the route. */
   readonly certificates: ReadonlyMap<string, CertificateState>;
 }
 
@@ -46,7 +46,10 @@ export interface TlsInput {
   readonly passthroughOf: (route: Route) => readonly GatewayBackend[];
 }
 
-/** Pure: what the first route with TLS asks for holds; of several certificates the first that there is. */
+/**
+ * Decides the TLS of a hostname: the first route with TLS decides the mode, and of several certificates the first ready one is
+ * used. Pure.
+ */
 export function decideTls({ hostname, routes, certificateOf, passthroughOf }: TlsInput): TlsDecision {
   const asking = routes.filter(({ tls }) => tls !== undefined).sort(compareRoutes);
   const certificates = new Map(
@@ -71,7 +74,7 @@ export function decideTls({ hostname, routes, certificateOf, passthroughOf }: Tl
       return [conflict(route, first, what)];
     }
     if (served === undefined || askedFor(route, hostname) === askedFor(served, hostname)) return [];
-    // Whose own certificate isn't there is told so elsewhere.
+    // A missing certificate of the route itself is reported elsewhere.
     if (certificates.get(routeKey(route))?.kind !== "ready") return [];
     return [conflict(route, served, `${hostname} has the certificate of ${routeTitle(served)}`)];
   });
