@@ -46,6 +46,7 @@ const WALL_CLOCK_DURATIONS: Readonly<Record<string, string>> = {
     "a released address is kept an hour; a clock that goes back keeps it longer, which harms nothing",
   "coordinator/src/link/hold-up.ts": "finds out by how much the wall clock was set",
   "coordinator/src/link/beliefs.ts": "the age of a stored loss at a start, clamped",
+  "coordinator/src/rpc/token-watch.ts": "API tokens expire by the wall clock; the wait has a cap",
   "coordinator/src/link/connect.ts": "identity tokens expire by the wall clock",
 };
 
@@ -66,6 +67,8 @@ test("finds a duration that is measured with the wall clock", () => {
 /** Files of the agent that may reckon with the wall clock, with the reason. */
 const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
   "agent/src/clock.ts": "makes the clock",
+  "agent/src/driver/tasks/sample-stats.ts":
+    "how long a container ran before this life of the driver, never below 1 ms",
   "agent/src/http/metrics.ts": "shows how long a certificate is valid",
   "agent/src/link/coordinator-link.ts": "certificates end at a time of the wall clock",
   "agent/src/log-reader/main.ts": "a log entry's time",
