@@ -30,6 +30,7 @@ import { NerdctlCli } from "./nerdctl-cli.ts";
 import { NerdctlImages } from "./nerdctl-images.ts";
 import { findOwnLayer } from "./own-layer.ts";
 import { INSPECT_FORMAT, LIST_FORMAT, parseInspect, parseList } from "./parse-container.ts";
+import { readVersion } from "./read-version.ts";
 import { removeContainers } from "./remove-containers.ts";
 import { RunCall } from "./run-call.ts";
 import { ShimSweeper } from "./shim-sweeper.ts";
@@ -138,14 +139,7 @@ export class NerdctlRuntime implements ContainerRuntime {
   }
 
   async version(signal: AbortSignal): Promise<RuntimeVersion> {
-    const { stdout } = await this.#cli.call(["version", "--format", "{{json .}}"], {
-      signal: this.#until(signal),
-    });
-    const { Client, Server } = JSON.parse(stdout) as VersionAnswer;
-    const containerd = Server?.Components?.find((it) => it.Name === "containerd")?.Version;
-    if (containerd === undefined)
-      throw new RuntimeError("UNAVAILABLE", "containerd doesn't answer", { retryable: true });
-    return { containerd, nerdctl: Client?.Version ?? "" };
+    return await readVersion(this.#cli, this.#until(signal));
   }
 
   async list(signal: AbortSignal): Promise<readonly RuntimeContainer[]> {
@@ -307,11 +301,6 @@ export class NerdctlRuntime implements ContainerRuntime {
   #until(signal: AbortSignal): AbortSignal {
     return AbortSignal.any([signal, this.#closing.signal]);
   }
-}
-
-interface VersionAnswer {
-  readonly Client?: { readonly Version?: string };
-  readonly Server?: { readonly Components?: readonly { readonly Name: string; readonly Version: string }[] };
 }
 
 function unlessNotFound(error: unknown): undefined {

@@ -1,0 +1,79 @@
+import { FingerprintResponse_HealthState as HealthState } from "@forage/proto/plugins/drivers/proto/driver";
+import type { DriverOptions } from "../config/driver-options.ts";
+
+/** What a look at the driver's dependencies found. */
+export type Observation =
+  | { readonly type: "missing"; readonly reason: string }
+  | { readonly type: "failing"; readonly reason: string }
+  | { readonly type: "ready"; readonly containerd: string; readonly nerdctl: string };
+
+export interface DriverHealth {
+  readonly state: HealthState;
+  readonly description: string;
+  /** Attributes of the node, which jobs can use in constraints. */
+  readonly attributes: Readonly<Record<string, string | boolean>>;
+}
+
+/** The prefix of the attributes; the driver's name in jobs. */
+export const DRIVER_NAME = "forage";
+
+/** Nomad compares a healthy driver's description with this word. */
+const HEALTHY = "Healthy";
+
+/**
+ * Decides what Nomad gets to know. A dependency that is missing from the start makes the driver undetected, so that Nomad does
+ * not show it at all; one that was there before and is gone, such as the socket of a stopped containerd, makes it unhealthy.
+ */
+export function judgeHealth(
+  observation: Observation,
+  options: DriverOptions,
+  version: string,
+  wasReady: boolean,
+): DriverHealth {
+  const attributes = attributesOf(options, version);
+  if (!options.enabled)
+    return {
+      state: HealthState.UNDETECTED,
+      description: "disabled in the plugin's configuration",
+      attributes: {},
+    };
+  switch (observation.type) {
+    case "ready": {
+      const { containerd, nerdctl } = observation;
+      return {
+        state: HealthState.HEALTHY,
+        description: HEALTHY,
+        attributes: {
+          ...attributes,
+          [`driver.${DRIVER_NAME}.containerd_version`]: plainVersion(containerd),
+          [`driver.${DRIVER_NAME}.nerdctl_version`]: plainVersion(nerdctl),
+        },
+      };
+    }
+    case "failing":
+      return { state: HealthState.UNHEALTHY, description: observation.reason, attributes };
+    case "missing":
+      return wasReady
+        ? { state: HealthState.UNHEALTHY, description: observation.reason, attributes }
+        : { state: HealthState.UNDETECTED, description: observation.reason, attributes: {} };
+    default:
+      return observation satisfies never;
+  }
+}
+
+function attributesOf(options: DriverOptions, version: string): DriverHealth["attributes"] {
+  return {
+    [`driver.${DRIVER_NAME}`]: true,
+    [`driver.${DRIVER_NAME}.version`]: version,
+    [`driver.${DRIVER_NAME}.privileged.enabled`]: options.allowPrivileged,
+    [`driver.${DRIVER_NAME}.volumes.enabled`]: options.volumes.enabled,
+    ...(options.allowRuntimes.length > 0 && {
+      [`driver.${DRIVER_NAME}.runtimes`]: options.allowRuntimes.join(","),
+    }),
+  };
+}
+
+/** Without a leading `v`, as version constraints of jobs read it. */
+function plainVersion(text: string): string {
+  return text.trim().replace(/^v(?=\d)/, "");
+}

@@ -1,0 +1,75 @@
+import { constants } from "node:fs";
+import { access } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
+import type { Clock } from "../../clock.ts";
+import { NerdctlCli } from "../../runtime/nerdctl/nerdctl-cli.ts";
+import { readVersion } from "../../runtime/nerdctl/read-version.ts";
+import type { DriverOptions } from "../config/driver-options.ts";
+import type { Observation } from "./driver-health.ts";
+
+/** Looks at what the driver depends on. */
+export interface ContainerdObserver {
+  /** Reports whether something accepts connections on containerd's socket. Cheap. */
+  isListening(): Promise<boolean>;
+  /** Asks nerdctl and containerd for their versions. Starts a process. */
+  observe(signal: AbortSignal): Promise<Observation>;
+}
+
+/** Longer than any answer measured on a busy host; a containerd that hangs is unhealthy. */
+const VERSION_TIMEOUT_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 1_000;
+
+export function containerdObserver(options: DriverOptions, clock: Clock): ContainerdObserver {
+  const { containerdAddress: address, containerdNamespace: namespace, nerdctl, runDir, cniBinDir } = options;
+  const cli = new NerdctlCli({
+    path: nerdctl,
+    ...{ address, namespace, cniBinDir, clock },
+    dataRoot: join(runDir, "fingerprint"),
+    cniConfigDir: join(runDir, "cni"),
+    concurrentCalls: 1,
+    callTimeoutMs: VERSION_TIMEOUT_MS,
+  });
+  return {
+    isListening: () => accepts(address),
+    async observe(signal) {
+      if (!(await isExecutable(nerdctl)))
+        return { type: "missing", reason: `nerdctl is not an executable file at ${nerdctl}` };
+      if (!(await exists(address)))
+        return { type: "missing", reason: `containerd has no socket at ${address}` };
+      try {
+        return { type: "ready", ...(await readVersion(cli, signal)) };
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        return { type: "failing", reason: `containerd at ${address} does not answer: ${reason}` };
+      }
+    },
+  };
+}
+
+function accepts(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path);
+    const done = (answer: boolean) => (): void => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.setTimeout(CONNECT_TIMEOUT_MS, done(false));
+    socket.once("connect", done(true));
+    socket.once("error", done(false));
+  });
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  return await access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,86 @@
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { addDriverService } from "../driver-service.ts";
+import type { OnCallError } from "../rpc/handlers.ts";
+import type { DriverLog } from "../tasks/open-task-driver.ts";
+import { addBasePlugin } from "./base-plugin.ts";
+import { formatHandshake } from "./handshake.ts";
+import { type Listening, listenTcp, listenUnix } from "./listen.ts";
+import type { NomadDriver } from "./nomad-driver.ts";
+import type { PluginEnvironment } from "./plugin-environment.ts";
+import { addHealthService, addPluginServices } from "./plugin-services.ts";
+
+export interface PluginOptions {
+  readonly environment: PluginEnvironment;
+  readonly network: "unix" | "tcp";
+  readonly driver: NomadDriver;
+  readonly log: DriverLog;
+  /** Writes the handshake; nothing else goes to stdout. */
+  readonly writeHandshake: (line: string) => void;
+  readonly nowMs: () => number;
+  /** Called once after Nomad asked the plugin to stop, or `stop` was called, and the socket is gone. */
+  readonly onStopped: () => void;
+}
+
+export interface RunningPlugin {
+  stop(): void;
+}
+
+/** An exec of a job file's size fits; Nomad's client sends at most this by default. */
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** The reply to Shutdown has left by then. Nomad kills the plugin after 2 s. */
+const REPLY_MS = 100;
+/** Of the 2 s, for the tasks' state to reach the disk. */
+const CLOSE_MS = 1_200;
+
+/** Serves Nomad until it asks the plugin to stop. Tasks keep running. */
+export async function runPlugin(options: PluginOptions): Promise<RunningPlugin> {
+  const { environment, driver, log } = options;
+  const tls = await openTls(options);
+  const server = new Server({
+    "grpc.max_receive_message_length": MAX_MESSAGE_BYTES,
+    "grpc.max_send_message_length": MAX_MESSAGE_BYTES,
+  });
+  const onError: OnCallError = (method, error) => log("warn", "call-failed", { method, error });
+  let isStopping = false;
+  const stop = (): void => {
+    if (isStopping) return;
+    isStopping = true;
+    void close(server, listening, driver, log).then(options.onStopped);
+  };
+  addHealthService(server);
+  addPluginServices(server, stop);
+  addBasePlugin(server, driver, onError);
+  addDriverService(server, driver, onError);
+  const listening =
+    options.network === "tcp"
+      ? await listenTcp(server, tls.credentials, environment.ports)
+      : await listenUnix(server, tls.credentials, environment);
+  const { network, address } = listening;
+  const { certificate } = tls;
+  options.writeHandshake(
+    formatHandshake({ network, address, certificate, tellsMultiplexing: environment.asksForMultiplexing }),
+  );
+  return { stop };
+}
+
+async function openTls({ environment, nowMs }: PluginOptions) {
+  const { clientCertificate } = environment;
+  if (clientCertificate === undefined)
+    return { credentials: ServerCredentials.createInsecure(), certificate: "" };
+  // Nomad does not use TLS: the certificate code is only loaded for hosts that do.
+  const { makeAutoMtls } = await import("./auto-mtls.ts");
+  return await makeAutoMtls(clientCertificate, nowMs());
+}
+
+async function close(
+  server: Server,
+  listening: Listening,
+  driver: NomadDriver,
+  log: DriverLog,
+): Promise<void> {
+  const closed = driver.close().catch((error: unknown) => log("warn", "close-failed", { error }));
+  await new Promise((resolve) => setTimeout(resolve, REPLY_MS));
+  listening.remove();
+  server.forceShutdown();
+  await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, CLOSE_MS))]);
+}
