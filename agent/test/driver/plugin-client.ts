@@ -5,9 +5,13 @@ import { type HealthCheckResponse, HealthClient } from "@forage/proto/grpc/healt
 import { GRPCBrokerClient } from "@forage/proto/plugin/broker";
 import { GRPCControllerClient } from "@forage/proto/plugin/controller";
 import { GRPCStdioClient } from "@forage/proto/plugin/stdio";
-import { BasePluginClient } from "@forage/proto/plugins/base/proto/base";
+import {
+  BasePluginClient,
+  type ConfigSchemaResponse,
+  type PluginInfoResponse,
+} from "@forage/proto/plugins/base/proto/base";
 import { DriverClient } from "@forage/proto/plugins/drivers/proto/driver";
-import { type CallOptions, ChannelCredentials, type ClientUnaryCall, type ServiceError } from "@grpc/grpc-js";
+import { ChannelCredentials, type ClientUnaryCall, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { encode } from "@msgpack/msgpack";
 
 export const COOKIE = "e4327c2e01eabfd75a8a67adb114fb34a757d57eee7728d857a8cec6e91a7255";
@@ -46,6 +50,7 @@ export interface HandshakeFields {
 /** A plugin process and connections to it, as Nomad's client has them. */
 export class PluginClient {
   readonly handshake: HandshakeFields;
+  /** 0 for a client that attached. */
   readonly pid: number;
   readonly health: HealthClient;
   readonly base: BasePluginClient;
@@ -58,13 +63,12 @@ export class PluginClient {
 
   private constructor(
     child: ChildProcess | undefined,
-    pid: number,
     output: Output,
     handshake: HandshakeFields,
     credentials: ChannelCredentials,
   ) {
     this.#child = child;
-    this.pid = pid;
+    this.pid = child?.pid ?? 0;
     this.#output = output;
     this.handshake = handshake;
     const target = handshake.network === "unix" ? `unix:${handshake.address}` : handshake.address;
@@ -87,11 +91,12 @@ export class PluginClient {
     const output = collect(child);
     try {
       const handshake = parseHandshake(await firstLine(child, output));
-      const client = new PluginClient(child, child.pid ?? 0, output, handshake, credentials(handshake));
+      const client = new PluginClient(child, output, handshake, credentials(handshake));
       const { status } = await call<HealthCheckResponse>((done) =>
         client.health.check(
           { service: "plugin" },
-          { deadline: Date.now() + START_LIMIT_MS } as CallOptions,
+          new Metadata(),
+          { deadline: Date.now() + START_LIMIT_MS },
           done,
         ),
       );
@@ -105,11 +110,11 @@ export class PluginClient {
   }
 
   /** Connects to a plugin that another client launched, as Nomad does after it crashed. */
-  static reattach(pid: number, handshake: HandshakeFields): PluginClient {
-    const output = { stdout: "", stderr: "" };
-    const client = new PluginClient(undefined, pid, output, handshake, ChannelCredentials.createInsecure());
-    client.#openStreams();
-    return client;
+  static attach(
+    handshake: HandshakeFields,
+    credentials: ChannelCredentials = ChannelCredentials.createInsecure(),
+  ): PluginClient {
+    return new PluginClient(undefined, { stdout: "", stderr: "" }, handshake, credentials);
   }
 
   get stdout(): string {
@@ -128,8 +133,8 @@ export class PluginClient {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
   }
 
-  pluginInfo = () => call((done) => this.base.pluginInfo({}, done));
-  configSchema = () => call((done) => this.base.configSchema({}, done));
+  pluginInfo = () => call<PluginInfoResponse>((done) => this.base.pluginInfo({}, done));
+  configSchema = () => call<ConfigSchemaResponse>((done) => this.base.configSchema({}, done));
 
   /** `nomadConfig` is absent in the launches that only check the configuration. */
   setConfig(config: Readonly<Record<string, unknown>> | Uint8Array, lasting = true): Promise<object> {
@@ -162,6 +167,12 @@ export class PluginClient {
   disconnect(): void {
     for (const client of [this.health, this.base, this.driver, this.controller, this.stdio, this.broker])
       client.close();
+  }
+
+  /** Closes the ends of the pipes that Nomad holds, as its death does. */
+  breakPipes(): void {
+    this.#child?.stdout?.destroy();
+    this.#child?.stderr?.destroy();
   }
 
   async kill(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
