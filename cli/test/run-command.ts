@@ -15,6 +15,8 @@ export interface RunOptions {
   /** In place of `stdin`. */
   readonly input?: Readable;
   readonly signal?: AbortSignal;
+  /** Default: the machine's clock. */
+  readonly nowMs?: () => number;
   /** Called with each piece written to standard output. */
   readonly onOutput?: (text: string) => void;
   /** Called with each piece written to standard error. */
@@ -32,7 +34,7 @@ export async function runCommand(argv: readonly string[], options: RunOptions = 
     stdin: options.input ?? Readable.from(options.stdin === undefined ? [] : [Buffer.from(options.stdin)]),
     stdout: stdout.stream,
     stderr: stderr.stream,
-    nowMs: Date.now,
+    nowMs: options.nowMs ?? Date.now,
     randomId: () => "random-id",
     random: () => 0,
     interrupted: options.signal ?? new AbortController().signal,

@@ -168,6 +168,26 @@ test(
   },
 );
 
+test("an apply that keeps others removes nothing", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world);
+  const labels = { app: "shop" };
+  const [web, front] = [aContainerService("web"), aService("web", "web")];
+  await world.forage().applyResources(aRequest("a1", [web, front], labels));
+  const kept = { namespace: "shop", bundle: aRequest("a2", [web], labels), keepOthers: true };
+  const { rolloutId } = await world.operator().apply(kept);
+  assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 2/2 ready"]);
+  const { resources } = await world.operator().listResources({ namespace: "shop", labels: {} });
+  assert.deepEqual(resources.map(({ kind }) => kind).sort(), ["container_service", "service"]);
+  assert.deepEqual(await world.operator().apply(kept), { rolloutId }, "the same apply id is the same apply");
+  await assert.rejects(world.operator().apply({ ...kept, keepOthers: false }), {
+    code: status.ALREADY_EXISTS,
+  });
+  await assert.rejects(world.operator().apply({ ...kept, namespace: "other" }), {
+    code: status.INVALID_ARGUMENT,
+  });
+});
+
 test("deleting by labels stops the pods and is done twice without harm", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);

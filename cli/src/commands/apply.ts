@@ -1,15 +1,14 @@
-import { type Coordinator, forest } from "../client/coordinator.ts";
-import { CallError } from "../client/explain.ts";
+import type { Coordinator } from "../client/coordinator.ts";
 import { defineCommand } from "../command/definition.ts";
 import { type Context, contextOf, printOne, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
 import { type Bundle, readBundles } from "../manifest/bundles.ts";
-import { locate } from "../manifest/locate.ts";
-import { manifestError } from "../manifest/problem.ts";
 import { readSources } from "../manifest/read-sources.ts";
-import { pause } from "../pause.ts";
+import { assertServing } from "./assert-serving.ts";
 import { followRollouts } from "./follow-rollouts.ts";
+import { choosePruning, pruneFlag, pruneOf } from "./prune.ts";
+import { sendBundle } from "./send-bundle.ts";
 
 export const manifestFlag = {
   kind: "list",
@@ -18,26 +17,37 @@ export const manifestFlag = {
   help: "manifest: a file, a directory's manifests, or - for standard input",
 } as const;
 
-/** The apply id makes it safe to send a bundle again when the answer to it was lost. */
-const maxSends = 4;
-const sendPauseMs = 500;
-
 export const apply = defineCommand({
   name: "apply",
   summary: "Deploy manifests and follow the rollout until it has ended",
-  details: `Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time given by --timeout is over.
+  details: `Resources with the manifests' labels that the manifests no longer name are removed. On a terminal that is asked first; --prune=yes
+removes them and --prune=no keeps them without a question. With --strict, a service without ready endpoints or a route that is not
+in force within 60 s after the rollout is a failure.
+Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time given by --timeout is over.
 Ctrl-C only stops watching; the rollout goes on.`,
   flags: {
     file: manifestFlag,
     detach: { kind: "switch", help: "don't follow the rollout, print its id" },
+    prune: pruneFlag,
+    strict: {
+      kind: "switch",
+      help: "wait until every service and route of the manifests serves, and fail if one does not",
+    },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
+    if (invocation.flags.strict && invocation.flags.detach)
+      throw new CliError("USAGE", "--strict waits for the rollout, --detach does not: leave one out");
     const sources = await readSources(invocation.flags.file, context.world.stdin);
     const bundles = readBundles(sources, context.settings);
     return withCoordinator(context, async (coordinator) => {
-      const rolloutIds = await sendAll(context, coordinator, bundles);
-      if (!invocation.flags.detach) return followRollouts(context, coordinator, rolloutIds);
+      const prune = await choosePruning(context, coordinator, bundles, pruneOf(invocation.flags.prune));
+      const rolloutIds = await sendAll(context, coordinator, bundles, prune);
+      if (!invocation.flags.detach) {
+        const code = await followRollouts(context, coordinator, rolloutIds);
+        if (code === EXIT.ok && invocation.flags.strict) await assertServing(context, coordinator, bundles);
+        return code;
+      }
       printOne(
         context,
         () =>
@@ -54,11 +64,12 @@ async function sendAll(
   context: Context,
   coordinator: Coordinator,
   bundles: readonly Bundle[],
+  prune: boolean,
 ): Promise<string[]> {
   const rolloutIds: string[] = [];
   for (const bundle of bundles) {
     try {
-      rolloutIds.push(await send(context, coordinator, bundle));
+      rolloutIds.push(await sendBundle(context, coordinator, bundle, prune));
     } catch (error) {
       for (const id of rolloutIds) {
         context.world.stderr.write(
@@ -69,32 +80,4 @@ async function sendAll(
     }
   }
   return rolloutIds;
-}
-
-async function send(context: Context, coordinator: Coordinator, bundle: Bundle): Promise<string> {
-  const applyId = bundle.request.applyId === "" ? context.world.randomId() : bundle.request.applyId;
-  for (let sends = 1; ; sends++) {
-    try {
-      const { rolloutId } = await coordinator.call(forest.applyResources, { ...bundle.request, applyId });
-      return rolloutId;
-    } catch (error) {
-      if (!(error instanceof CallError)) throw error;
-      if (error.violations.length > 0) throw explainViolations(bundle, error);
-      // Where nothing listens from the start, the address is wrong rather than the answer lost.
-      if (!error.passing || sends === maxSends || (!error.connected && sends === 1)) throw error;
-      await pause(sendPauseMs * sends, context.signal);
-    }
-  }
-}
-
-/** The coordinator's complaints with the places in the manifest that they are about. */
-export function explainViolations(bundle: Bundle, error: CallError): Error {
-  const located = error.violations.map((violation) => ({ violation, problem: locate(bundle, violation) }));
-  const problems = located.flatMap(({ problem }) => problem ?? []);
-  if (problems.length === 0) return error;
-  const rest = located.flatMap(({ violation: { field, description }, problem }) =>
-    problem === undefined ? `  ${field}: ${description}` : [],
-  );
-  const { message } = manifestError(problems, "the coordinator refuses the manifest; nothing was changed:");
-  return new CliError("MANIFEST", [message, ...rest].join("\n"), { cause: error });
 }

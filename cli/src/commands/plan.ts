@@ -6,15 +6,17 @@ import { type Context, contextOf, printOne, withCoordinator } from "../context.t
 import { CliError } from "../errors.ts";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 import { readBundles } from "../manifest/bundles.ts";
+import { explainViolations } from "../manifest/explain-violations.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { describePlanned } from "../view/plan.ts";
-import { explainViolations, manifestFlag } from "./apply.ts";
+import { manifestFlag } from "./apply.ts";
 
 export const plan = defineCommand({
   name: "plan",
   summary: "Show what an apply would do, step by step, and change nothing",
   details: `The coordinator tries the manifests out on a copy of the fleet, with the same checks and the same decisions as for an
 apply. It supposes that new pods become ready and that those which are stopped end. Steps of one round are taken together.
+Resources that the apply would remove, unless it is given --prune=no, come last.
 Exit codes: 0 nothing would change, 1 something would, 255 the plan could not be made.`,
   flags: { file: manifestFlag },
   run: async (invocation) => {

@@ -35,6 +35,7 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.operator.v1.OperatorService/Rebalance": "cluster admin",
   "/forage.operator.v1.OperatorService/ListEvents": "viewer",
   "/forage.operator.v1.OperatorService/WatchEvents": "viewer",
+  "/forage.operator.v1.OperatorService/Apply": "editor",
   "/forage.operator.v1.OperatorService/Plan": "viewer",
   "/forage.operator.v1.OperatorService/Why": "viewer",
   "/forage.operator.v1.OperatorService/PutObject": "editor",

@@ -32,6 +32,7 @@ export const methodTable: MethodTable = {
   "/forage.operator.v1.OperatorService/RunCronJob": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/ListEvents": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/WatchEvents": inNamespace("viewer"),
+  "/forage.operator.v1.OperatorService/Apply": inNamespace("editor"),
   "/forage.operator.v1.OperatorService/Plan": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/Why": inNamespace("viewer"),
   "/forage.operator.v1.OperatorService/UpdateNode": inCluster("admin"),

@@ -20,6 +20,8 @@ export interface ApplyOptions {
   readonly randomName: (length: number) => string;
   /** Who asks for it. */
   readonly by?: string;
+  /** Keeps resources with the request's labels that it does not name. */
+  readonly keepOthers?: boolean;
 }
 
 /** Tries when someone else writes the same resources at the same moment. */
@@ -32,12 +34,14 @@ export async function applyResources(
   request: ApplyResourcesRequest,
   options: ApplyOptions,
 ): Promise<ApplyResourcesResponse> {
-  const requestHash = hashMessage(ApplyResourcesRequest, { ...request, applyId: "" });
+  const { keepOthers = false } = options;
+  const contentHash = hashMessage(ApplyResourcesRequest, { ...request, applyId: "" });
+  const requestHash = keepOthers ? `${contentHash} keep-others` : contentHash;
   for (let tries = 0; tries < maxTries; tries++) {
     const earlier = await findApply(request, requestHash, options);
     if (earlier !== undefined) return earlier;
     const rolloutId = `r-${options.randomName(12)}`;
-    const items = bundleOf(request, options.state);
+    const items = bundleOf(request, options.state, keepOthers);
     if (items.length > maxItems)
       throw tooLarge(`changes ${items.length} resources, removals included; at most ${maxItems} go in one`);
     const { compares, ops } = transaction(request, items, rolloutId, requestHash, options);
@@ -54,8 +58,11 @@ export async function applyResources(
 }
 
 /** What the request means for what there is now. */
-export function bundleOf(request: ApplyResourcesRequest, state: State): BundleItem[] {
-  return planBundle(request, state.resources(request.namespace), (entry) => triesAgain(state, entry));
+export function bundleOf(request: ApplyResourcesRequest, state: State, keepOthers = false): BundleItem[] {
+  return planBundle(request, state.resources(request.namespace), {
+    triesAgain: (entry) => triesAgain(state, entry),
+    keepOthers,
+  });
 }
 
 function tooLarge(why: string): CoordinatorError {

@@ -34,6 +34,7 @@ test("what carries all of the labels and isn't named is removed, last", () => {
   const request = aRequest("a1", [aService("web", "web")], labels);
   assert.deepEqual(actions(planBundle(request, stored)), ["service/web create", "service/gone remove"]);
   assert.deepEqual(actions(planBundle(aRequest("a1", [], labels), stored)), ["service/gone remove"]);
+  assert.deepEqual(actions(planBundle(request, stored, { keepOthers: true })), ["service/web create"]);
 });
 
 test("without labels nothing is removed", () => {

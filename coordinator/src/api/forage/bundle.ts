@@ -16,14 +16,18 @@ export interface BundleItem {
   readonly existing: ResourceEntry | undefined;
 }
 
-/**
- * Pure: what the request means for what is stored, in the request's order, removals last. `triesAgain`: whether the same content
- * as before is to be tried once more.
- */
+export interface BundleChoices {
+  /** Whether the same content as before is to be tried once more. */
+  readonly triesAgain?: (entry: ResourceEntry) => boolean;
+  /** Keeps resources with the request's labels that it does not name. */
+  readonly keepOthers?: boolean;
+}
+
+/** Pure: what the request means for what is stored, in the request's order, removals last. */
 export function planBundle(
   request: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],
-  triesAgain: (entry: ResourceEntry) => boolean = () => false,
+  { triesAgain = () => false, keepOthers = false }: BundleChoices = {},
 ): BundleItem[] {
   const byKey = new Map(stored.map((entry) => [entry.key, entry]));
   const items = request.resources.map((resource): BundleItem => {
@@ -37,7 +41,7 @@ export function planBundle(
     return { key, kind, name: resource.name, action, specHash, resource, existing };
   });
   const named = new Set(items.map((item) => item.key));
-  if (Object.keys(request.labels).length === 0) return items;
+  if (keepOthers || Object.keys(request.labels).length === 0) return items;
   for (const entry of stored) {
     // Runs of a cron job have its labels and go when it does.
     if (entry.record.owner !== undefined) continue;

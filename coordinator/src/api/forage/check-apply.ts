@@ -9,6 +9,7 @@ import { checkLoadBalancerIps } from "../validate/load-balancer-ips.ts";
 import { checkNodePorts, type PortRange } from "../validate/node-ports.ts";
 import { checkPriorityClasses } from "../validate/priority-classes.ts";
 import { checkResourceNames } from "../validate/resource-names.ts";
+import type { BundleChoices } from "./bundle.ts";
 
 export interface CheckOptions {
   readonly namespaceRules: NamespaceRules;
@@ -24,6 +25,7 @@ export function checkApply(
   request: ApplyResourcesRequest,
   caller: Caller,
   { state, nodePorts, loadBalancerIps, namespaceRules }: CheckOptions,
+  choices: Pick<BundleChoices, "keepOthers"> = {},
 ): void {
   validateApply(request);
   namespaceRules.checkApply(request, caller);
@@ -31,5 +33,5 @@ export function checkApply(
   checkNodePorts(request, nodePorts, state);
   checkLoadBalancerIps(request, loadBalancerIps, state);
   checkResourceNames(request, state.resources(request.namespace));
-  checkDependsOn(request, state.resources(request.namespace));
+  checkDependsOn(request, state.resources(request.namespace), choices);
 }

@@ -5,8 +5,9 @@ import { assertNamespace } from "../../rpc/access.ts";
 import { callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
 import { validateDelete } from "../validate/delete.ts";
-import { type ApplyOptions, applyResources, bundleOf } from "./apply.ts";
-import { type CheckOptions, checkApply } from "./check-apply.ts";
+import type { ApplyOptions } from "./apply.ts";
+import { applyChecked } from "./apply-checked.ts";
+import type { CheckOptions } from "./check-apply.ts";
 import { markDeleting } from "./remove.ts";
 import { type RolloutSource, watchRollout } from "./watch-rollout.ts";
 
@@ -18,14 +19,7 @@ export interface ForageOptions extends ApplyOptions, CheckOptions {
 export function forageService(options: ForageOptions): Handlers<typeof ForageServiceService> {
   const { state, store, rollouts } = options;
   return {
-    applyResources: async (request, { caller }) => {
-      checkApply(request, caller, options);
-      const { namespaceRules } = options;
-      return namespaceRules.inTurn(request.namespace, async () => {
-        namespaceRules.checkQuota(request.namespace, bundleOf(request, state), caller);
-        return applyResources(request, { ...options, by: callerName(caller) });
-      });
-    },
+    applyResources: (request, { caller }) => applyChecked(request, caller, options),
     watchRollout: async function* ({ rolloutId }, context) {
       const rollout = state.rollout(rolloutId);
       if (rollout === undefined)

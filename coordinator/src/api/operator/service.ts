@@ -27,6 +27,7 @@ import { type NamespaceOptions, namespaceHandlers } from "../namespaces/handlers
 import { type ObjectOptions, objectHandlers } from "../objects/handlers.ts";
 import { validateJoinToken } from "../validate/tokens.ts";
 import { type ApiTokenOptions, createApiToken, listApiTokens, revokeApiToken } from "./api-tokens.ts";
+import { apply } from "./apply.ts";
 import { copy } from "./copy.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
@@ -100,6 +101,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     runCronJob: (request, { caller }) => runCronJob(request, caller, options),
     listEvents: (request) => listEvents(request, options),
     watchEvents: (request, context) => watchEvents(request, context, options),
+    apply: (request, { caller }) => apply(request, caller, options),
     plan: (request, context) => plan(request, context, options),
     why: (request) => why(request, options),
     logs: (request, context) => logs(request, context, options),

@@ -2,15 +2,19 @@ import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { annotationsOf, type Dependency, dependenciesOf, parseDependsOn } from "../../model/depends-on.ts";
 import { jobAnnotations } from "../../model/job-annotations.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import { kindOf, planBundle } from "../forage/bundle.ts";
+import { type BundleChoices, kindOf, planBundle } from "../forage/bundle.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
 /** Throws INVALID with every dependency that is not to be there after the apply, and every circle. */
-export function checkDependsOn(request: ApplyResourcesRequest, stored: readonly ResourceEntry[]): void {
+export function checkDependsOn(
+  request: ApplyResourcesRequest,
+  stored: readonly ResourceEntry[],
+  choices: Pick<BundleChoices, "keepOthers"> = {},
+): void {
   const findings = new Findings();
   const root = new Field(findings).at("resources");
-  const graph = graphOf(request, stored);
+  const graph = graphOf(request, stored, choices);
   for (const [index, resource] of request.resources.entries()) {
     const text = annotationsOf(resource)?.[jobAnnotations.dependsOn];
     if (text === undefined) continue;
@@ -34,11 +38,12 @@ export function checkDependsOn(request: ApplyResourcesRequest, stored: readonly 
 function graphOf(
   request: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],
+  choices: Pick<BundleChoices, "keepOthers">,
 ): Map<string, readonly Dependency[]> {
   const graph = new Map<string, readonly Dependency[]>();
   for (const { record } of stored)
     if (!record.deleting) graph.set(`${record.kind}/${record.name}`, dependenciesOf(record));
-  for (const { kind, name, action, resource } of planBundle(request, stored)) {
+  for (const { kind, name, action, resource } of planBundle(request, stored, choices)) {
     if (action === "remove") graph.delete(`${kind}/${name}`);
     else graph.set(`${kind}/${name}`, dependenciesOf({ resource }));
   }

@@ -1,0 +1,61 @@
+import type { Resource } from "@forage/proto/forage/operator/v1/operator";
+import { type Coordinator, operator } from "../client/coordinator.ts";
+import type { Context } from "../context.ts";
+import { CliError } from "../errors.ts";
+import type { Bundle } from "../manifest/bundles.ts";
+import { confirm } from "./confirm.ts";
+
+export const pruneFlag = {
+  kind: "text",
+  hint: "yes|no",
+  help: "whether resources with the manifests' labels that they don't name are removed; asked on a terminal, else yes",
+} as const;
+
+export function pruneOf(text: string | undefined): boolean | undefined {
+  if (text === undefined) return undefined;
+  if (text === "yes" || text === "no") return text === "yes";
+  throw new CliError("USAGE", `--prune is yes or no, not "${text}"`);
+}
+
+/** More names than these push the question off the screen. */
+const maxNamed = 20;
+
+/** Returns whether the apply removes what it does not name. Without a flag and on a terminal the user is asked. */
+export async function choosePruning(
+  context: Context,
+  coordinator: Coordinator,
+  bundles: readonly Bundle[],
+  flag: boolean | undefined,
+): Promise<boolean> {
+  if (flag !== undefined || context.world.stdin.isTTY !== true) return flag ?? true;
+  const removed: Resource[] = [];
+  for (const { request } of bundles) {
+    const { namespace, labels } = request;
+    if (Object.keys(labels).length === 0) continue;
+    const { resources } = await coordinator.call(operator.listResources, { namespace, labels });
+    removed.push(...resources.filter((resource) => !resource.deleting && !isKept(resource, bundles)));
+  }
+  if (removed.length === 0) return true;
+  const names = removed
+    .slice(0, maxNamed)
+    .map(({ namespace, kind, name }) => `  ${namespace} ${kind}/${name}`);
+  const more = removed.length > names.length ? [`  and ${removed.length - names.length} more`] : [];
+  const lines = ["the manifests do not name these resources, which have their labels:", ...names, ...more];
+  const question = removed.length === 1 ? "Remove it?" : `Remove all ${removed.length}?`;
+  if (await confirm(context, `${lines.join("\n")}\n${question} [y/N] `)) return true;
+  throw new CliError("REFUSED", "nothing was applied; --prune=no applies the manifests and removes nothing");
+}
+
+/** What a bundle names, and what goes with its owner, as a cron job's runs. */
+function isKept({ namespace, kind, name, owner }: Resource, bundles: readonly Bundle[]): boolean {
+  if (owner !== "") return true;
+  return bundles.some(
+    ({ request }) =>
+      request.namespace === namespace &&
+      request.resources.some((resource) => resource.name === name && kindOf(resource.spec?.$case) === kind),
+  );
+}
+
+function kindOf(field: string | undefined): string {
+  return (field ?? "").replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

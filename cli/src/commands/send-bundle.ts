@@ -1,0 +1,36 @@
+import { type Coordinator, forest, operator } from "../client/coordinator.ts";
+import { CallError } from "../client/explain.ts";
+import type { Context } from "../context.ts";
+import type { Bundle } from "../manifest/bundles.ts";
+import { explainViolations } from "../manifest/explain-violations.ts";
+import { pause } from "../pause.ts";
+
+/** The apply id makes it safe to send a bundle again when the answer to it was lost. */
+const maxSends = 4;
+const sendPauseMs = 500;
+
+/** Returns the id of the rollout. Without `prune`, resources with the bundle's labels that it does not name stay. */
+export async function sendBundle(
+  context: Context,
+  coordinator: Coordinator,
+  bundle: Bundle,
+  prune: boolean,
+): Promise<string> {
+  const applyId = bundle.request.applyId === "" ? context.world.randomId() : bundle.request.applyId;
+  for (let sends = 1; ; sends++) {
+    try {
+      const request = { ...bundle.request, applyId };
+      const { namespace } = request;
+      const { rolloutId } = prune
+        ? await coordinator.call(forest.applyResources, request)
+        : await coordinator.call(operator.apply, { namespace, bundle: request, keepOthers: true });
+      return rolloutId;
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      if (error.violations.length > 0) throw explainViolations(bundle, error);
+      // Where nothing listens from the start, the address is wrong rather than the answer lost.
+      if (!error.passing || sends === maxSends || (!error.connected && sends === 1)) throw error;
+      await pause(sendPauseMs * sends, context.signal);
+    }
+  }
+}

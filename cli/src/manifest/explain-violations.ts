@@ -1,0 +1,17 @@
+import type { CallError } from "../client/explain.ts";
+import { CliError } from "../errors.ts";
+import type { Bundle } from "./bundles.ts";
+import { locate } from "./locate.ts";
+import { manifestError } from "./problem.ts";
+
+/** The coordinator's complaints with the places in the manifest that they are about. */
+export function explainViolations(bundle: Bundle, error: CallError): Error {
+  const located = error.violations.map((violation) => ({ violation, problem: locate(bundle, violation) }));
+  const problems = located.flatMap(({ problem }) => problem ?? []);
+  if (problems.length === 0) return error;
+  const rest = located.flatMap(({ violation: { field, description }, problem }) =>
+    problem === undefined ? `  ${field}: ${description}` : [],
+  );
+  const { message } = manifestError(problems, "the coordinator refuses the manifest; nothing was changed:");
+  return new CliError("MANIFEST", [message, ...rest].join("\n"), { cause: error });
+}

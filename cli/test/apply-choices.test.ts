@@ -1,0 +1,152 @@
+import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { RolloutStatus } from "@forage/proto/forest/v1/forage";
+import { status } from "@grpc/grpc-js";
+import { aResource, aRollout } from "./builders.ts";
+import { type Answers, FakeCoordinator, grpcError } from "./fake-coordinator.ts";
+import { anEvent, hello, rollout } from "./rollout.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+let fake: FakeCoordinator;
+let manifest = "";
+
+before(async () => {
+  fake = await FakeCoordinator.start();
+  manifest = join(fake.dir, "hello.yaml");
+  writeFileSync(manifest, hello);
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.calls.length = 0;
+});
+
+const through = (): Answers => rollout([anEvent(RolloutStatus.SUCCEEDED)], aRollout([{}]));
+const methods = (): string[] => fake.calls.map(({ method }) => method);
+
+describe("resources that the manifests no longer name", () => {
+  const others = [
+    aResource({ namespace: "shop", name: "web" }),
+    aResource({ namespace: "shop", name: "old" }),
+    aResource({ namespace: "shop", kind: "job", name: "run-1", owner: "cron_job/run" }),
+    aResource({ namespace: "shop", kind: "service", name: "gone", deleting: true }),
+  ];
+  beforeEach(() => {
+    fake.answers = {
+      ...through(),
+      apply: () => ({ rolloutId: "r-1" }),
+      listResources: () => ({ resources: others }),
+    };
+  });
+
+  test("are listed on a terminal, and removed after a yes", async () => {
+    const { exitCode, stderr } = await onTerminal("y\n");
+    assert.equal(exitCode, 0);
+    assert.match(
+      stderr,
+      /^the manifests do not name these resources[^\n]*\n {2}shop container_service\/old\nRemove it\? /,
+    );
+    assert.deepEqual(fake.requests("listResources"), [{ namespace: "shop", labels: { app: "web" } }]);
+    assert.equal(fake.requests("applyResources").length, 1);
+  });
+
+  test("stay after anything else, and nothing is applied", async () => {
+    for (const answer of ["n\n", ""]) {
+      const { exitCode, stderr } = await onTerminal(answer);
+      assert.equal(exitCode, 1);
+      assert.match(stderr, /nothing was applied; --prune=no applies the manifests and removes nothing\n$/);
+    }
+    assert.deepEqual([...fake.requests("applyResources"), ...fake.requests("apply")], []);
+  });
+
+  test("are not asked about where nothing is to be removed", async () => {
+    fake.answers = { ...fake.answers, listResources: () => ({ resources: others.slice(0, 1) }) };
+    const { exitCode, stderr } = await onTerminal("");
+    assert.deepEqual([exitCode, stderr.includes("Remove")], [0, false]);
+  });
+
+  test("are removed without a question without a terminal, and with --prune=yes", async () => {
+    for (const run of [() => plain("apply", "-f", "-"), () => onTerminal("", "--prune=yes")]) {
+      assert.equal((await run()).exitCode, 0);
+      assert.ok(!methods().includes("listResources") && methods().includes("applyResources"));
+    }
+  });
+
+  test("stay with --prune=no", async () => {
+    assert.equal((await plain("apply", "-f", "-", "--prune=no")).exitCode, 0);
+    assert.deepEqual(fake.requests("applyResources"), []);
+    const [request] = fake.requests("apply") as {
+      namespace: string;
+      keepOthers: boolean;
+      bundle: { applyId: string };
+    }[];
+    assert.deepEqual(
+      [request?.namespace, request?.keepOthers, request?.bundle.applyId],
+      ["shop", true, "random-id"],
+    );
+  });
+
+  test("are not removed behind the user's back by a coordinator that does not know --prune=no", async () => {
+    const apply = () => {
+      throw grpcError(status.UNIMPLEMENTED, "the server does not implement the method Apply");
+    };
+    fake.answers = { ...fake.answers, apply };
+    const { exitCode, stderr } = await plain("apply", "-f", "-", "--prune=no");
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /can't do this/);
+    assert.deepEqual(fake.requests("applyResources"), []);
+  });
+
+  test("need a yes or a no", async () => {
+    const { exitCode, stderr } = await plain("apply", "-f", "-", "--prune=maybe");
+    assert.deepEqual([exitCode, stderr], [1, 'forage: --prune is yes or no, not "maybe"\n']);
+  });
+});
+
+describe("apply --strict", () => {
+  const serving = aResource({ namespace: "shop", kind: "service", name: "web", readyEndpoints: 2 });
+
+  test("waits until the services serve", async () => {
+    let looks = 0;
+    const resources = () => [looks++ === 0 ? { ...serving, readyEndpoints: 0 } : serving];
+    fake.answers = { ...through(), listResources: () => ({ resources: resources() }) };
+    assert.equal((await plain("apply", "-f", "-", "--strict")).exitCode, 0);
+    assert.equal(looks, 2);
+  });
+
+  test("fails with what does not serve, and why", async () => {
+    const message = "PortNotFound: port 80 is not published";
+    fake.answers = { ...through(), listResources: () => ({ resources: [{ ...serving, message }] }) };
+    let passedMs = 0;
+    const { exitCode, stderr } = await runCommand(["apply", "-f", "-", "--strict"], {
+      env: fake.env,
+      stdin: hello,
+      nowMs: () => {
+        passedMs += 30_000;
+        return Date.now() + passedMs;
+      },
+    });
+    assert.equal(exitCode, 1);
+    assert.match(
+      stderr,
+      /not serving:\n {2}service\/web: PortNotFound: port 80 is not published; forage why service\/web -n shop\n$/,
+    );
+  });
+
+  test("does not go with --detach", async () => {
+    const { exitCode, stderr } = await plain("apply", "-f", "-", "--strict", "--detach");
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /leave one out/);
+  });
+});
+
+function plain(...argv: readonly string[]): Promise<Result> {
+  return runCommand(argv, { env: fake.env, stdin: hello });
+}
+
+function onTerminal(answer: string, ...more: readonly string[]): Promise<Result> {
+  const input = Object.assign(Readable.from(answer === "" ? [] : [answer]), { isTTY: true });
+  return runCommand(["apply", "-f", manifest, ...more], { env: fake.env, input });
+}

@@ -1,0 +1,18 @@
+import type { ApplyResourcesRequest, ApplyResourcesResponse } from "@forage/proto/forest/v1/forage";
+import { type Caller, callerName } from "../../rpc/caller.ts";
+import { type ApplyOptions, applyResources, bundleOf } from "./apply.ts";
+import { type CheckOptions, checkApply } from "./check-apply.ts";
+
+/** Stores a caller's request if all checks pass. Throws INVALID, UNIMPLEMENTED, PERMISSION_DENIED and RESOURCE_EXHAUSTED. */
+export async function applyChecked(
+  request: ApplyResourcesRequest,
+  caller: Caller,
+  options: ApplyOptions & CheckOptions,
+): Promise<ApplyResourcesResponse> {
+  const { namespaceRules, state, keepOthers } = options;
+  checkApply(request, caller, options, { keepOthers: keepOthers ?? false });
+  return namespaceRules.inTurn(request.namespace, async () => {
+    namespaceRules.checkQuota(request.namespace, bundleOf(request, state, keepOthers), caller);
+    return applyResources(request, { ...options, by: callerName(caller) });
+  });
+}

@@ -1,0 +1,22 @@
+import type { ApplyRequest, ApplyResponse } from "@forage/proto/forage/operator/v1/operator";
+import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { CoordinatorError } from "../../errors.ts";
+import type { Caller } from "../../rpc/caller.ts";
+import type { ApplyOptions } from "../forage/apply.ts";
+import { applyChecked } from "../forage/apply-checked.ts";
+import type { CheckOptions } from "../forage/check-apply.ts";
+
+/** As `ForageService.ApplyResources`, which the request's own choices are added to. */
+export async function apply(
+  { namespace, bundle, keepOthers }: ApplyRequest,
+  caller: Caller,
+  options: ApplyOptions & CheckOptions,
+): Promise<ApplyResponse> {
+  const request = bundle ?? ApplyResourcesRequest.fromPartial({});
+  if (request.namespace !== namespace)
+    throw new CoordinatorError(
+      "INVALID",
+      `the bundle is for namespace "${request.namespace}", the request for "${namespace}"`,
+    );
+  return applyChecked(request, caller, { ...options, keepOthers });
+}
