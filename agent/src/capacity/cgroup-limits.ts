@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type CgroupPlaces, parsePlaces } from "../runtime/cgroup/parse-cgroup.ts";
 
-/** What the machine, as seen from here, may use at most. Undefined: no limit. */
+/** The limits of the machine's own cgroup. Undefined: no limit. */
 export interface CgroupLimits {
   readonly cpuMilli?: number;
   readonly memoryBytes?: number;

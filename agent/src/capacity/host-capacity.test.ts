@@ -66,7 +66,7 @@ test("the report has capacity, labels and the host's identity", async () => {
   capacity.close();
 });
 
-test("a change is told once, a little less disk is not", async () => {
+test("publishes a change once, and ignores a little less disk", async () => {
   const scene = new Scene();
   const capacity = await scene.open();
   let changes = 0;

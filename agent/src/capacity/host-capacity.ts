@@ -16,7 +16,7 @@ export interface HostCapacityOptions {
   readonly reserve: Partial<Reserve>;
 }
 
-/** The part of a node's report that tells of the host itself. */
+/** The part of a node's report that describes the host itself. */
 export interface CapacityReport {
   readonly capacity: Quantities;
   readonly allocatable: Quantities;
@@ -27,7 +27,7 @@ export interface CapacityReport {
   readonly diskPressure: DiskPressure;
 }
 
-/** What the host has to give. Looks again now and then, as limits and disks change while it runs. */
+/** Measures the host's capacity. It measures again at intervals, because limits and disks change while the host runs. */
 export class HostCapacity {
   readonly #options: HostCapacityOptions;
   readonly #identity: HostIdentity;
@@ -66,7 +66,7 @@ export class HostCapacity {
     return this.#identity.bootId;
   }
 
-  /** As last looked at; quick. */
+  /** Returns the last measurement. */
   report(): CapacityReport {
     return this.#report;
   }
@@ -93,7 +93,7 @@ export class HostCapacity {
   #lookLater(): void {
     if (this.#closed) return;
     this.#cancel = this.#clock.after(REFRESH_INTERVAL_MS, async () => {
-      // What can't be read now is as it was; the next look tells.
+      // A value that can't be read keeps its last state until the next measurement.
       await this.refresh().catch(() => undefined);
       this.#lookLater();
     });

@@ -1,12 +1,12 @@
-/** What a host has, measured. */
+/** The measured resources of a host. */
 export interface HostResources {
   readonly cpuMilli: number;
   readonly memoryBytes: number;
-  /** Of the file system that containers and their logs are on. */
+  /** The size of the file system with the containers and their logs. */
   readonly diskBytes: number;
 }
 
-/** What is kept from pods, for the system, containerd and the agent. */
+/** The resources that pods don't get, for the system, containerd and the agent. */
 export interface Reserve {
   readonly cpuMilli: number;
   readonly memoryBytes: number;

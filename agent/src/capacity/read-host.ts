@@ -3,7 +3,7 @@ import { arch, cpus, release } from "node:os";
 import { type CgroupLimits, readCgroupLimits } from "./cgroup-limits.ts";
 import type { DiskSpace } from "./disk-pressure.ts";
 
-/** What doesn't change while the host is up. */
+/** The properties of a host that stay the same while it is up. */
 export interface HostIdentity {
   /** New with every boot. */
   readonly bootId: string;
@@ -20,7 +20,7 @@ export interface HostMeasure {
   readonly disk: DiskSpace;
 }
 
-/** How the host is looked at; tests bring their own. */
+/** Reads the host's properties. Tests pass their own. */
 export interface HostReader {
   identity(): Promise<HostIdentity>;
   /** Cheap: a few small files. `path` is on the file system that containers live on. */
@@ -54,7 +54,7 @@ export const hostReader: HostReader = {
   },
 };
 
-/** What is less: what the machine has, or what it may use. */
+/** Returns the smaller of the machine's resources and the cgroup's limits. */
 export function limited(
   has: { readonly cpuMilli: number; readonly memoryBytes: number },
   limits: CgroupLimits,

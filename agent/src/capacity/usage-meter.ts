@@ -8,11 +8,13 @@ export type ReadBusyMs = () => number;
 export interface HostUsage {
   /** Mean since the call before; 0 at the first. */
   readonly cpuMilli: number;
-  /** What can't be had without swapping. */
+  /** The memory that can't be reclaimed without swapping. */
   readonly memoryBytes: number;
 }
 
-/** What the whole host uses, pods or not. Costs a small file or two for each call, and nothing between. */
+/**
+ * Measures the usage of the whole host, with and without pods. Each call reads a small file or two, and nothing runs in between.
+ */
 export class UsageMeter {
   readonly #clock: Clock;
   readonly #procDir: string;

@@ -13,7 +13,10 @@ const FRESH_MS = 1_000;
 /** Questions about addresses that are not known make the list again this often at most. */
 const MISS_MS = 100;
 
-/** Returns who is behind an address of this host: a pod, the host's own processes for a loopback address, or nobody. */
+/**
+ * Returns the client at an address of this host: a pod, or the host's own processes for a loopback address. Undefined for any
+ * other.
+ */
 export function clientsAt(
   pods: () => readonly PodAddresses[],
   clock: Clock,

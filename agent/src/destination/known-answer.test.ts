@@ -52,7 +52,7 @@ test("the first message of a new stream replaces what was known", () => {
   assert.deepEqual(ENDPOINTS.between(old, ENDPOINTS.next(old, add([1, 2]), true)), []);
 });
 
-test("no endpoints are said, and whether the destination is known", () => {
+test("an answer without endpoints says whether the destination exists", () => {
   const old = ENDPOINTS.next(undefined, add([1]), true);
   const empty = ENDPOINTS.next(old, remove([1]), false);
   assert.deepEqual(shown(ENDPOINTS.between(old, empty)), ["none true"]);

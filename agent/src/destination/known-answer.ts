@@ -1,7 +1,7 @@
 import { DestinationProfile, Update, WeightedAddr } from "@forage/proto/destination";
 import { TcpAddress } from "@forage/proto/net";
 
-/** What is known of one look-up. States are never changed, so that readers can hold the one that they were sent. */
+/** The known state of one look-up. States are immutable, so readers can keep the one they were sent. */
 export interface KnownAnswer<S> {
   /** The state after an encoded message; `isFirst`: it is the first of its stream, and complete. */
   next(state: S | undefined, message: Buffer, isFirst: boolean): S;
@@ -13,7 +13,7 @@ interface Endpoints {
   /** By encoded address. */
   readonly addresses: ReadonlyMap<string, { readonly weighted: WeightedAddr; readonly encoded: string }>;
   readonly metricLabels: Readonly<Record<string, string>>;
-  /** Of a destination without endpoints: whether it is known. */
+  /** For a destination without endpoints: whether it exists. */
   readonly exists: boolean;
 }
 

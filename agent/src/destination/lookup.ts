@@ -18,14 +18,14 @@ export interface UpstreamEvents {
 
 export interface LookupOptions<S> {
   readonly answer: KnownAnswer<S>;
-  /** What to send if nothing is known after a while; undefined: nothing. */
+  /** The message to send when no state arrives for a while. Undefined: none. */
   readonly instead: S | undefined;
   /** Opens a stream; returns how to cancel it. Reports no event before it has returned. */
   readonly open: (events: UpstreamEvents) => () => void;
   readonly clock: Clock;
   /** [0, 1). */
   readonly random: () => number;
-  /** The coordinator refuses the look-up for good, or nobody has read it for a while. */
+  /** Called when the coordinator refuses the look-up for good, or when it has had no readers for a while. */
   readonly over: () => void;
 }
 

@@ -6,7 +6,7 @@ import { Lookup, type ReaderSink, type UpstreamEvents } from "./lookup.ts";
 
 export type LookupMethod = "get" | "getProfile";
 
-/** Who looks up: a pod, or a process on the host's own network. */
+/** The client of a look-up: a pod, or a process on the host's own network. */
 export interface RelayClient {
   /** Its address: what limits count by. */
   readonly address: string;

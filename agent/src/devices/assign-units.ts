@@ -9,9 +9,9 @@ export interface Holding {
 }
 
 export interface UnitsInUse {
-  /** Of the pod that asks. */
+  /** The holdings of the requesting pod. */
   readonly own: readonly Holding[];
-  /** Of all others. */
+  /** The holdings of all other pods. */
   readonly others: readonly Holding[];
 }
 

@@ -14,7 +14,7 @@ export class DeviceRecords {
     this.#dir = dir;
   }
 
-  /** Makes the directory if there is none. What can't be read is removed. */
+  /** Loads the records. Creates the directory if it is missing. Removes records that can't be read. */
   async load(): Promise<Map<string, readonly Holding[]>> {
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const records = new Map<string, readonly Holding[]>();

@@ -53,7 +53,7 @@ export class DeviceError extends Error {
   }
 }
 
-/** Of a host whose agent declares none. */
+/** The devices of a host whose agent declares none. */
 export const noDevices: PodDevices = {
   recover: async () => undefined,
   take: async (_, { wanted }) => {

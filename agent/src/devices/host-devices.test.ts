@@ -28,7 +28,7 @@ test("what several units share is given once", async (t) => {
   assert.deepEqual(paths(all), ["/dev/a", "/dev/b", "/dev/shared", "/dev/c"]);
 });
 
-test("who asks for nothing gets nothing", async (t) => {
+test("a container without device requests gets no devices", async (t) => {
   const devices = await aHost(t).open();
   assert.deepEqual(await devices.take("a", { ...one, wanted: {} }), []);
 });
@@ -42,7 +42,7 @@ test("units come back with the pod's end only", async (t) => {
   assert.deepEqual(paths(await devices.take("b", one)), ["/dev/a"]);
 });
 
-test("who waits is told of units that come back, and of nothing else", async (t) => {
+test("a waiting pod is notified only when units become free", async (t) => {
   const host = aHost(t);
   const devices = await host.open();
   let told = 0;
@@ -62,7 +62,7 @@ test("who waits is told of units that come back, and of nothing else", async (t)
   assert.equal(told, 2);
 });
 
-test("the next agent knows who has what, and frees what nobody knows", async (t) => {
+test("the next agent restores all holdings, and frees those of unknown pods", async (t) => {
   const host = aHost(t);
   const devices = await host.open();
   await devices.take("a", one);
@@ -72,7 +72,7 @@ test("the next agent knows who has what, and frees what nobody knows", async (t)
   assert.deepEqual(paths(await next.take("c", one)), ["/dev/a"]);
 });
 
-test("records that can't be read are nobody's", async (t) => {
+test("unreadable records hold no units", async (t) => {
   const host = aHost(t);
   await (await host.open()).take("a", one);
   const directory = await host.directory;
@@ -83,7 +83,7 @@ test("records that can't be read are nobody's", async (t) => {
   assert.deepEqual(await readdir(directory), ["a"]);
 });
 
-test("devices that come and go change what can be used, and are told", async (t) => {
+test("devices that appear or vanish change the usable amount, and the change is published", async (t) => {
   const host = aHost(t);
   const devices = await host.open();
   assert.deepEqual(devices.amounts(), { capacity: { [GPU]: 3 }, allocatable: { [GPU]: 3 } });

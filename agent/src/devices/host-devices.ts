@@ -14,9 +14,9 @@ import {
 
 export interface HostDevicesOptions {
   readonly pool: DevicePool;
-  /** Of its own; made if missing. */
+  /** The directory of the records. Created if it is missing. */
   readonly directory: string;
-  /** Whether a path is a device now; looks at the host by default. */
+  /** Reports whether a path is a device now. Reads the host by default. */
   readonly isDevice?: (path: string) => Promise<boolean>;
 }
 

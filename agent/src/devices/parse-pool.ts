@@ -43,7 +43,7 @@ function unitsOf(name: string, units: readonly unknown[]): readonly DeviceUnit[]
     }
     const devices = list.map((it) => deviceOf(name, it));
     const described = devices.map((it) => it.hostPath).join("+");
-    // Units may be alike, as when a device is to be used by several at once.
+    // Units may be equal, so that several containers can use one device.
     const count = (seen.get(described) ?? 0) + 1;
     seen.set(described, count);
     return { id: count === 1 ? described : `${described}#${count}`, devices };

@@ -47,7 +47,7 @@ function overUdp(
     socket.on("message", (bytes) => {
       if (isAnswer(bytes)) done(bytes);
     });
-    // Connected, so that the kernel drops what others send and tells when nobody listens there.
+    // A connected socket: the kernel drops datagrams of others and reports a closed port.
     socket.connect(port, server, () => {
       if (!over) socket.send(sent, (error) => error && done());
     });

@@ -31,7 +31,7 @@ export class DnsListener {
     return listener;
   }
 
-  /** Why nobody is answered, once that has lasted; undefined: all is well. */
+  /** The reason why no query is answered, once that has lasted. Undefined if all is well. */
   get problem(): string | undefined {
     return this.#problem;
   }

@@ -102,7 +102,7 @@ export class DnsServer {
     }
   }
 
-  /** Clients take the first address that they are told. */
+  /** Shuffles the addresses, because clients take the first one. */
   #shuffled<L extends Exclude<ReturnType<typeof lookUp>, { kind: "elsewhere" }>>(found: L): L {
     if (found.kind !== "found" || found.records.length < 2) return found;
     const records = [...found.records];

@@ -26,7 +26,7 @@ export class Forwarder {
     this.#cache = new AnswerCache(options);
   }
 
-  /** Never rejects: who can't be helped is told so. `bytes` is the question as it came. */
+  /** Forwards a query. `bytes` is the query as received. Never rejects: a failure becomes a SERVFAIL answer. */
   async answer(query: Query, bytes: Buffer, protocol: "udp" | "tcp"): Promise<Buffer> {
     const key = `${protocol}:${bytes.toString("latin1", 2).toLowerCase()}`;
     const kept = this.#cache.get(key, query.id);

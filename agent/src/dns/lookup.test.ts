@@ -125,7 +125,7 @@ describe("names of the cluster where pods have IPv6", () => {
     test(`${name} ${type}`, () => assert.equal(told(name, type, dual, [4, 6]), expected));
   }
 
-  test("of hosts that can't be reached by a family no such address is told", () => {
+  test("omits addresses of a family by which hosts can't be reached", () => {
     const asked = (name: string, type: string, reach: readonly IpFamily[]) =>
       told(`${name}.shop.svc.cluster.local`, type, dual, [4, 6], reach);
     assert.equal(asked("db", "AAAA", [4]), "fd64::2");
@@ -136,7 +136,7 @@ describe("names of the cluster where pods have IPv6", () => {
     assert.equal(asked("far", "AAAA", [6]), "fd96::9");
   });
 
-  test("on a host whose pods have none no such address is told", () => {
+  test("omits addresses of a family that this host's pods lack", () => {
     for (const name of ["web.shop", "idle.shop", "db.shop"])
       assert.equal(told(`${name}.svc.cluster.local`, "AAAA", dual), "no-data");
     assert.equal(
@@ -148,7 +148,7 @@ describe("names of the cluster where pods have IPv6", () => {
 
 const asFour = { viewpoint: { node: "n1", reach: [4] }, families: [4] } as const;
 
-test("until the coordinator was heard the host's own setting says what the cluster's domain is", () => {
+test("uses the host's own setting for the cluster's domain until the coordinator's arrives", () => {
   const view = { services: new Map(), clusterDomain: "", virtualIpRanges: [] };
   assert.equal(lookUp("a.b.svc.my.site", "A", { view, domain: "my.site", ...asFour }).kind, "no-name");
   assert.equal(

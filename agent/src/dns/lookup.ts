@@ -5,7 +5,7 @@ import { normalIpv6 } from "../network/ipv6-cidr.ts";
 import type { ServicesView } from "../services/known-services.ts";
 import { addressesIn, isWithinReach, type Viewpoint } from "../services/port-rules.ts";
 
-/** What is known of a name. Names are in lower case, without the last dot. */
+/** The result of a look-up. Names are in lower case, without the last dot. */
 export type Lookup =
   | {
       readonly kind: "found";
@@ -25,11 +25,11 @@ export type DnsRecord =
 
 export interface LookupWorld {
   readonly view: ServicesView;
-  /** Where the coordinator has said nothing yet. */
+  /** The domain to use until the coordinator's arrives. */
   readonly domain: string;
-  /** This host: its own pods are told by their own addresses. */
+  /** This host. Its own pods resolve to their own addresses. */
   readonly viewpoint: Viewpoint;
-  /** Those that pods of this host have addresses of; others are not told, as none could be reached. */
+  /** The families of which this host's pods have addresses. Other addresses are omitted, because pods could not reach them. */
   readonly families: readonly IpFamily[];
   /** Where pods of this host reach Destination: `destination.forage.<domain>`. */
   readonly destination?: readonly string[];
@@ -155,7 +155,7 @@ function addresses(name: string, type: "A" | "AAAA", found: readonly string[]): 
   return records.length === 0 ? noData : { kind: "found", records, additionals: [] };
 }
 
-/** `10-64-0-2.shop.pod`, `fd64--2.shop.pod`: nothing but another way to write an address. */
+/** Resolves `10-64-0-2.shop.pod` and `fd64--2.shop.pod`, which spell out an address. */
 function podName(name: string, type: string, labels: readonly string[]): Lookup {
   const [written = ""] = labels;
   if (labels.length < 2) return noData;

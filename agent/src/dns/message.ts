@@ -20,20 +20,20 @@ export interface Query {
   /** "A", "AAAA", … or "UNKNOWN_65". */
   readonly type: string;
   readonly packet: DecodedPacket;
-  /** What the asker takes in one datagram. */
+  /** The largest datagram that the client accepts. */
   readonly datagramBytes: number;
 }
 
 export type ReadQuery =
   | { readonly kind: "query"; readonly query: Query }
-  /** What to answer to a question that isn't one; undefined: nothing. */
+  /** The answer to a malformed query. Undefined: none. */
   | { readonly kind: "bad"; readonly answer: Buffer | undefined };
 
 /** Short, so that clients follow services; agents that are away for a moment are bridged. */
 export const TTL_SECONDS = 5;
 /** Without EDNS. */
 const LEAST_DATAGRAM_BYTES = 512;
-/** What gets through without fragments. */
+/** The largest datagram that passes without fragments. */
 const MOST_DATAGRAM_BYTES = 1_232;
 const HEADER_BYTES = 12;
 
@@ -64,7 +64,7 @@ export function readQuery(bytes: Buffer): ReadQuery {
   }
 }
 
-/** What the cluster knows of it. Answers repeat the name as the asker wrote it. */
+/** Encodes the cluster's answer. It repeats the name in the client's spelling. */
 export function answerOf(
   query: Query,
   found: Exclude<Lookup, { kind: "elsewhere" }>,
@@ -81,12 +81,12 @@ export function answerOf(
   });
 }
 
-/** Nobody could be asked. */
+/** Encodes a failure: no server could be reached. */
 export function failureOf(query: Query): Buffer {
   return encodeAnswer(query, SERVER_FAILURE, {});
 }
 
-/** Fits the answer into a datagram: too long a one is left out, and the asker comes again by TCP. */
+/** Truncates an answer that exceeds a datagram. The client then retries over TCP. */
 export function fitted(query: Query, answer: Buffer): Buffer {
   if (answer.length <= query.datagramBytes) return answer;
   const rcode = answer.readUInt16BE(2) & 15;
@@ -149,7 +149,7 @@ function toAnswer(record: DnsRecord, name: string): Answer {
   }
 }
 
-/** Tells how long it may be remembered that there is nothing. */
+/** The record that says for how long a client may cache a negative answer. */
 function startOfAuthority(domain: string): Answer {
   const data = {
     mname: `ns.dns.${domain}`,

@@ -10,8 +10,8 @@ export interface Ttls {
 }
 
 /**
- * Where an answer has its times to live, and the least of them. One that tells of nothing is good for as long as its SOA record
- * says. Undefined: it must not be kept, since it is an error, cut short, or can't be read.
+ * Returns the positions of an answer's times to live, and the smallest of them. A negative answer lives as long as its SOA record
+ * says. Returns undefined if the answer must not be cached: it is an error, truncated, or malformed.
  */
 export function ttlsOf(bytes: Buffer): Ttls | undefined {
   try {

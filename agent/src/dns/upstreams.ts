@@ -10,7 +10,7 @@ export interface UpstreamsOptions {
   readonly monotonicMs: () => number;
 }
 
-/** How long the file is believed to be as it was. */
+/** The time for which the file's content is cached. */
 const lookAgainMs = 5_000;
 
 /** The name servers of the host, as its file says at the time. */

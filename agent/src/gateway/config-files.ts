@@ -4,8 +4,8 @@ import type { ResourceFile } from "./envoy/json.ts";
 import type { Places } from "./envoy/places.ts";
 
 /**
- * The files that Envoy reads. Each is renamed into place whole, which is also how Envoy learns of it; nothing is synced, since all
- * of it can be made again. What is there already is left as it is.
+ * Writes the files that Envoy reads. Each one is renamed into place, which also notifies Envoy. Nothing is synced, because all of
+ * it can be rebuilt. Unchanged files are left alone.
  */
 export class ConfigFiles {
   readonly #places: Places;
@@ -41,7 +41,7 @@ export class ConfigFiles {
     return true;
   }
 
-  /** Whether or not it is there already: Envoy looks at it again. */
+  /** Writes the file even if it is unchanged, so that Envoy reads it again. */
   async write(path: string, file: ResourceFile): Promise<void> {
     const temporary = `${path}.tmp`;
     await writeFile(temporary, file.text, { mode: 0o600 });

@@ -13,9 +13,9 @@ export interface ConfigLoaderParts {
   readonly files: ConfigFiles;
   readonly render: RenderOptions;
   readonly clock: Clock;
-  /** What Envoy said last about a file that it refused. */
+  /** Returns Envoy's last error about a file that it rejected. */
   readonly reason: () => Promise<string>;
-  /** Called before Envoy is told to look at so many files. Rejects if it can't. */
+  /** Called before Envoy has to watch so many files. Rejects if it can't. */
   readonly makeRoom: (files: number) => Promise<void>;
 }
 
@@ -31,8 +31,8 @@ const LOOK_AGAIN_CAP_MS = 200;
 const ANSWER_MAX_MS = 30_000;
 
 /**
- * Brings a configuration into force, make before break: what routes lead to is there before them, and goes after them. Each file
- * is known to be in force before the next is written. A file that Envoy refuses changes nothing, and ends the attempt.
+ * Applies a configuration, make before break: targets appear before the routes that lead to them, and disappear after them. Each
+ * file is applied before the next is written. A file that Envoy rejects changes nothing and ends the attempt.
  */
 export class ConfigLoader {
   readonly #parts: ConfigLoaderParts;
@@ -40,14 +40,14 @@ export class ConfigLoader {
   #clusters: ReadonlyMap<string, ServicePortRef> = new Map();
   /** Those of them that Envoy speaks HTTP/2 to. */
   #http2: ReadonlySet<string> = new Set();
-  /** As Envoy told it last: each question costs it time, the more the more services there are. */
+  /** Envoy's last known state. Each query costs Envoy time that grows with the number of services. */
   #known: ReadonlyMap<Subscription, SubscriptionState> | undefined;
 
   constructor(parts: ConfigLoaderParts) {
     this.#parts = parts;
   }
 
-  /** Of a proxy that an agent before this one has configured: what its routes lead to stays until they are others. */
+  /** Adopts a proxy that an earlier agent configured. The targets of its routes stay until the routes change. */
   async adopt(): Promise<void> {
     const text = await readFile(this.#parts.render.places.clusters, "utf8").catch(() => "");
     const names = [...text.matchAll(/"name":"([^"/\\]+)\/([^"/\\]+)\/(\d+)"/g)];
@@ -59,7 +59,7 @@ export class ConfigLoader {
     );
   }
 
-  /** Of a proxy that doesn't run yet: what it will find. */
+  /** Writes the initial files of a proxy that doesn't run yet. */
   async prepare(next: GatewayFiles, services: Services): Promise<void> {
     const { files, render } = this.#parts;
     const { places } = render;
@@ -78,12 +78,12 @@ export class ConfigLoader {
     this.#clusters = new Map([...this.#clusters, ...next.clusters]);
     const clusters = await this.#bring("clusters", this.#clustersFile(services));
     if (clusters.kind === "refused") return clusters;
-    // Nobody is sent to a port, or to a name on it, that isn't served yet.
+    // No redirect may lead to a port, or to a name on it, before that is served.
     const encrypted = await this.#bring("https", next.routes.https);
     if (encrypted.kind === "refused") return encrypted;
     // One that can't be bound is no reason to leave the others as they were.
     const listeners = await this.#bring("listeners", next.listeners);
-    // With the first listener comes the first look at its routes.
+    // Envoy reads a listener's routes for the first time when the listener appears.
     for (const name of ["https", "http"] as const) {
       const routes = await this.#bring(name, next.routes[name]);
       if (routes.kind === "refused") return routes;
@@ -134,7 +134,7 @@ export class ConfigLoader {
     this.#known ??= await admin.subscriptions();
     const before = this.#known.get(name);
     const changed = await files.put(path, file);
-    // Nobody looks at routes before there is a listener for them.
+    // Envoy doesn't read routes before a listener needs them.
     if (before === undefined || before.version === file.version) return { kind: "in-force" };
     // It is there, and was refused or not noticed.
     if (!changed) await files.write(path, file);

@@ -1,10 +1,10 @@
 import { request } from "node:http";
 
-/** What of Envoy's configuration comes from a file of its own. */
+/** The parts of Envoy's configuration that come from files of their own. */
 export type Subscription = "listeners" | "clusters" | "http" | "https";
 
 export interface SubscriptionState {
-  /** Of the file's content that is in force; "" for none, and while it is still being prepared. */
+  /** The version of the applied file. Empty if there is none, or while Envoy still prepares it. */
   readonly version: string;
   /** How often a content was refused since Envoy started. */
   readonly rejected: number;
@@ -25,7 +25,7 @@ export interface EnvoyAdmin {
   /** Clients' connections that are open. */
   connections(): Promise<number>;
   reopenLogs(): Promise<void>;
-  /** Tells those who ask for its health that it goes, and lets each connection end with the request it is at. */
+  /** Fails Envoy's health check, and closes each connection after its present request. */
   drain(): Promise<void>;
   quit(): Promise<void>;
 }

@@ -1,13 +1,13 @@
 import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 
-/** What serves routes on this host, if it is a gateway, fed by the link, from disk while there is none. */
+/** Serves routes on this host if it is a gateway. Its configuration comes from the link, and from disk while the link is down. */
 export interface Gateway {
   /** Begins to serve what is known from before. */
   start(): void;
-  /** A new connection tells everything anew. */
+  /** Called for a new connection, which sends the whole configuration again. */
   restart(): void;
   take(update: GatewayUpdate): void;
-  /** Undefined: the host is no gateway, and nobody asked it to be one since it started. */
+  /** Undefined if the host is no gateway and hasn't been one since the agent started. */
   status(): GatewayStatus | undefined;
   /** Calls with each new status. Returns how to stop. */
   subscribe(listener: (status: GatewayStatus) => void): () => void;

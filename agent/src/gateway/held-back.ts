@@ -16,7 +16,7 @@ interface Entry {
   readonly former: string;
 }
 
-/** What an agent before this one held back; nothing if that can't be read. */
+/** Reads the hosts that an earlier agent held back. Empty if the file can't be read. */
 export async function readHeldBack(path: string): Promise<HeldBack[]> {
   try {
     const entries = JSON.parse(await readFile(path, "utf8")) as readonly Entry[];

@@ -44,7 +44,7 @@ const MESSAGE_LENGTH_MAX = 2_000;
 const NO_PROXY =
   "there is no Envoy on this host: install it as /usr/bin/envoy, or say where it is (gateway.envoy) or which image has it (gateway.image)";
 
-/** A gateway by Envoy. One loop looks at what is wanted and brings it about; everything else only wakes it. */
+/** A gateway with Envoy. One loop compares the desired and the present state and acts. Everything else only wakes it. */
 export class HostGateway implements Gateway {
   readonly #parts: HostGatewayParts;
   readonly #closing = new AbortController();
@@ -190,7 +190,7 @@ export class HostGateway implements Gateway {
     return { loader, hosts: new HostsInForce(loader, render) };
   }
 
-  /** Until it answers. It takes requests only once it has looked at all its files. */
+  /** Waits until Envoy answers. Envoy accepts requests only after it has read all its files. */
   async #live(proxy: ProxyProgram, signal: AbortSignal): Promise<void> {
     const { admin, clock } = this.#parts;
     const deadlineMs = clock.monotonicMs() + LIVE_WITHIN_MS;
@@ -293,7 +293,7 @@ export class HostGateway implements Gateway {
   }
 }
 
-/** Of more the message tells, as far as it goes. */
+/** The largest number of reported problems. The message covers more, as far as it fits. */
 const PROBLEMS_MAX = 200;
 
 function shownProblems(problems: readonly Problem[]): GatewayHostProblem[] {

@@ -11,7 +11,7 @@ export function problemOfHost({ hostname }: GatewayHost): string | undefined {
     : "it is no name of a host, in lower case";
 }
 
-/** Why nobody can be answered with this certificate; undefined: nothing is known against it. Never tells of the key itself. */
+/** Returns the reason why the certificate can't be served. Undefined if no fault is known. Reveals nothing about the key. */
 export function problemOfCertificate({ chainPem, keyPem }: GatewayCertificate): string | undefined {
   let certificate: X509Certificate;
   try {

@@ -10,7 +10,7 @@ import { type RenderOptions, renderGateway } from "./render-gateway.ts";
 type Hosts = ReadonlyMap<string, GatewayHost>;
 type Services = ReadonlyMap<string, ServiceState>;
 
-/** What isn't in force as it is wanted. */
+/** A part of the desired configuration that is not applied. */
 export interface Problem {
   /** Empty: it isn't one host's. */
   readonly hostname: string;
@@ -20,7 +20,7 @@ export interface Problem {
 interface Wanted {
   readonly hosts: Hosts;
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
-  /** Told, in the order of hosts. */
+  /** The reported problems, in the order of hosts. */
   readonly problems: readonly Problem[];
 }
 
@@ -50,7 +50,9 @@ export class HostsInForce {
     this.#render = render;
   }
 
-  /** Of a proxy that an agent before this one has configured: what that one held back isn't tried anew, and stays as it was. */
+  /**
+   * Adopts a proxy that an earlier agent configured. Hosts that the earlier agent held back stay as they were and aren't retried.
+   */
   async adopt(): Promise<void> {
     const accepted = new Map<string, GatewayHost>();
     for (const { host, reason, former } of await readHeldBack(this.#render.places.heldBack)) {
@@ -62,7 +64,7 @@ export class HostsInForce {
     await this.#loader.adopt();
   }
 
-  /** What Envoy will find when it starts. What it accepted before is not known to be accepted by this one. */
+  /** Prepares the files that Envoy reads at its start. A configuration that another Envoy accepted may fail in this one. */
   async prepare(view: GatewayView, services: Services): Promise<void> {
     this.#accepted = new Map();
     this.#refused.clear();
@@ -109,7 +111,7 @@ export class HostsInForce {
     return { certificates, challenges: view.challenges };
   }
 
-  /** Those that are still wanted, in the form that Envoy has taken; the very object of the view where that is the same. */
+  /** Returns the hosts that are still desired, in the form that Envoy accepted. Equal hosts are the view's own objects. */
   #settled(wanted: Hosts): Map<string, GatewayHost> {
     const settled = new Map<string, GatewayHost>();
     for (const [name, host] of wanted) {
@@ -139,7 +141,7 @@ export class HostsInForce {
         for (const host of group) this.#refused.set(host.hostname, { host, reason: last.reason });
       else groups.push(group.slice(group.length / 2), group.slice(0, group.length / 2));
     }
-    // What is on disk is to be what is in force: Envoy may start anew from it.
+    // The files on disk must match the applied configuration, because Envoy may restart from them.
     if (last?.kind === "refused" && isOfRoutes(last)) last = await load(good);
     this.#accepted = good;
     this.complete = last?.kind !== "refused";

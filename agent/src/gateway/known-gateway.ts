@@ -10,7 +10,7 @@ import type { Clock } from "../clock.ts";
 import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
 import type { JournalKey } from "../journal/journal-key.ts";
 
-/** What the coordinator last said of this node's gateway. */
+/** The coordinator's last state of this node's gateway. */
 export interface GatewayView {
   /** Empty: the node is none. */
   readonly gateway: string;
@@ -34,10 +34,10 @@ export interface KnownGatewayOptions {
 const FILE = "gateway.sealed";
 /** No pod's uid, so that no pod's record passes for it. */
 const BOUND_TO = "gateway";
-/** A wave of changes makes one write. What a crash loses of it comes again with the next connection. */
+/** Many changes at once make one write. Changes that a crash loses come again with the next connection. */
 const WRITE_AFTER_MS = 200;
 
-/** The gateway as the coordinator told it, kept on disk so that it comes back without the coordinator. */
+/** Holds the gateway's configuration as received, and keeps it on disk so that it survives without the coordinator. */
 export class KnownGateway implements GatewayView {
   readonly #options: KnownGatewayOptions;
   readonly #hosts = new Map<string, GatewayHost>();
@@ -55,7 +55,7 @@ export class KnownGateway implements GatewayView {
     if (kept !== undefined) this.#set(kept);
   }
 
-  /** What can't be read is left out: the coordinator tells it anew. */
+  /** Loads the stored configuration. Unreadable parts are left out, and the coordinator sends them again. */
   static async open(options: KnownGatewayOptions): Promise<KnownGateway> {
     try {
       await makePrivateDirectory(options.dir);

@@ -15,7 +15,7 @@ export interface ContainerLauncherOptions {
 const LABEL = "forage.dev/gateway-proxy";
 const START_WITHIN_MS = 600_000;
 
-/** Starts Envoy as a container with the host's network. It is no pod's: nothing but this starts and removes it. */
+/** Runs Envoy as a container on the host's network. The container belongs to no pod. Only this class starts and removes it. */
 export class ContainerLauncher implements Launcher {
   readonly #options: ContainerLauncherOptions;
 

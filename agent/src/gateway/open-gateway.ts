@@ -29,10 +29,10 @@ export interface OpenGatewayOptions {
   readonly onEvent: (event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Where Envoy is if nobody says; ours is put there by hand. */
+/** The default places of Envoy. The first one is for operators' own. */
 const PROGRAMS = ["/usr/lib/forage/envoy", "/usr/bin/envoy", "/usr/local/bin/envoy"];
 
-/** The gateway of a Linux host, as it was told before. */
+/** Opens the gateway of a Linux host with its stored configuration. */
 export async function openGateway(options: OpenGatewayOptions): Promise<HostGateway> {
   const { settings, dataDir, runDir, nodeName: node, instance, clock, onEvent } = options;
   const dir = join(dataDir, "gateway");

@@ -1,6 +1,6 @@
 /** The proxy as a process of its own, which neither needs the agent to live nor ends with it. */
 export interface ProxyProgram {
-  /** What it is, for messages: a program's path or an image. */
+  /** The name for messages: a program's path or an image. */
   readonly name: string;
   /** Whether it runs, started by this agent or one before it. */
   isRunning(): Promise<boolean>;
@@ -8,7 +8,7 @@ export interface ProxyProgram {
   start(): Promise<void>;
   /** Ends it, at once if it must be. Resolves when it is gone. */
   kill(): Promise<void>;
-  /** The end of what it has said of problems. */
+  /** Returns the end of the proxy's log of problems. */
   lastWords(): Promise<string>;
   /** Calls when it ends, as far as that can be known without looking. Returns how to stop. */
   onExit(listener: () => void): () => void;

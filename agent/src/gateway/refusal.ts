@@ -1,6 +1,6 @@
 const TEXT_MAX = 400;
 
-/** Out of what Envoy has said: why it refused a file, or the last thing it said at all. One line, of bounded length. */
+/** Returns the reason for which Envoy rejected a file, or the last line of its log. One line of bounded length. */
 export function refusalIn(words: string): string {
   const lines = words.split("\n").filter((line) => line.trim() !== "");
   const refusals = lines.flatMap((line) => /config update rejected: (.*)$/.exec(line)?.[1] ?? []);

@@ -272,7 +272,7 @@ test("a service's endpoints, as this host reaches them", () => {
   assert.deepEqual(addresses(80, new Map()), []);
 });
 
-test("a port's name tells that its pods speak HTTP/2", () => {
+test("a port's name declares HTTP/2", () => {
   const http2 = (name: string): boolean => {
     const state = ServiceState.fromPartial({ ports: [{ name, port: 80, protocol: "TCP" }] });
     const { text } = clustersFile(new Map([["w", web]]), new Map([["shop/web", state]]), options);

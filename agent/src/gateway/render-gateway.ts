@@ -12,7 +12,7 @@ export interface RenderOptions extends Omit<ListenerOptions, "certificates"> {
   readonly node: string;
 }
 
-/** All that Envoy is told, as the contents of files. */
+/** Envoy's whole configuration, as the contents of files. */
 export interface GatewayFiles {
   readonly listeners: ResourceFile;
   readonly routes: { readonly http: ResourceFile; readonly https: ResourceFile };
@@ -24,7 +24,7 @@ export interface GatewayFiles {
 
 type Services = ReadonlyMap<string, ServiceState>;
 
-/** Pure: what `hosts` (of the view's, those that are to be in force) ask for. */
+/** Renders the configuration for `hosts`, the part of the view's hosts that may be applied. Pure. */
 export function renderGateway(
   view: Pick<GatewayView, "certificates" | "challenges">,
   hosts: ReadonlyMap<string, GatewayHost>,

@@ -1,6 +1,6 @@
 import type { ProbeHandler } from "../probes/probe-spec.ts";
 
-/** What a lifecycle hook does. The same actions as a probe's, less gRPC. */
+/** The action of a lifecycle hook: the same as a probe's, except for gRPC. */
 export type HookAction = Exclude<ProbeHandler, { readonly type: "grpc" }>;
 
 /** One container's hooks. */

@@ -1,4 +1,6 @@
-/** What a container gets to stop in any case, as in Kubernetes: otherwise a slow pre_stop hook would mean no signal but SIGKILL. */
+/**
+ * The shortest time that a container gets to stop, as in Kubernetes. Otherwise a slow pre_stop hook would leave it SIGKILL only.
+ */
 export const GRACE_LEAST_MS = 2_000;
 
 /**

@@ -20,8 +20,9 @@ export interface HookParts {
 }
 
 /**
- * Runs once the container is started. `failed` means that it is to be killed, with the message as the reason; its restart policy
- * decides what comes then. Over the network any HTTP status counts as done, as in Kubernetes: only not being reached is a failure.
+ * Runs once the container has started. After `failed` the container is killed, with the message as the reason, and its restart
+ * policy decides what follows. Over the network any HTTP status is a success, as in Kubernetes; only an unreachable server is a
+ * failure.
  */
 export async function runPostStart(
   parts: HookParts,
@@ -42,8 +43,8 @@ export async function runPostStart(
 }
 
 /**
- * Runs before the stop signal is sent, for at most `limitMs`: the grace period, which it uses up (see `remainingGraceMs`).
- * Whatever comes of it, the container is stopped next; a failure is only worth telling.
+ * Runs before the stop signal, for at most `limitMs`: the grace period, of which it takes its part (see `remainingGraceMs`). The
+ * container is stopped afterwards in any case. A failure is only reported.
  */
 export async function runPreStop(
   parts: HookParts,

@@ -42,7 +42,7 @@ interface Sample {
   readonly usage: ContainerUsage;
 }
 
-/** What each running container uses, read from its cgroup when the metrics are asked for, once for all figures. */
+/** Reports the usage of each running container. Each scrape reads the cgroup once for all metrics. */
 export function addContainerMetrics(registry: Registry, sources: ContainerMetricSources): void {
   let reading: Promise<readonly Sample[]> | undefined;
   const read = (): Promise<readonly Sample[]> => {

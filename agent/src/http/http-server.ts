@@ -4,7 +4,7 @@ import type { HostPort } from "../settings.ts";
 
 export interface HttpServerOptions {
   readonly listen: HostPort;
-  /** What is missing for the agent to do its work; empty: nothing. */
+  /** The faults that keep the agent from its work. Empty if there are none. */
   readonly problems: () => readonly string[];
   readonly metrics: { render(): Promise<string>; readonly contentType: string };
   /** Those of the gateway's proxy; undefined: it doesn't run. */
@@ -20,8 +20,8 @@ export interface HttpServer {
 const CONNECTIONS_MAX = 64;
 
 /**
- * Health, readiness and metrics, on loopback: it asks nobody who they are.
- * Node's own server with three answers: a framework brings the fetch API with it, which costs the agent 5 MB.
+ * Serves health, readiness and metrics on loopback, without credentials. It uses Node's own server, because a framework would
+ * bring the fetch API, which costs the agent 5 MB.
  */
 export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
   const { listen } = options;

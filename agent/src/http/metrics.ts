@@ -4,7 +4,7 @@ import type { LinkState } from "../link/link-state.ts";
 import type { Step } from "../pods/step.ts";
 import { addContainerMetrics, type ContainerMetricSources } from "./container-metrics.ts";
 
-/** Where the figures are read from when they are asked for. */
+/** The sources of the metrics. They are read at each scrape. */
 export interface MetricSources extends ContainerMetricSources {
   readonly link: () => LinkState;
   readonly assignmentRevision: () => bigint;
@@ -19,7 +19,7 @@ const PHASES = ["PENDING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "REMOVE
 // From a memory-only step to a slow pull or a long grace period.
 const STEP_SECONDS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The agent's metrics, in a registry of its own. What can be read is read when it is asked for: nothing runs in between. */
+/** The agent's metrics in a registry of their own. Values are read at each scrape, and nothing runs in between. */
 export class Metrics {
   readonly #registry = new Registry();
   readonly #steps: Histogram<"step" | "outcome">;

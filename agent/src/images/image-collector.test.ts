@@ -47,7 +47,7 @@ test("a full disk takes those unused longest, until there is room", async (t) =>
   assert.deepEqual(removed, [`${full("c")} disk-pressure`, `${full("a")} disk-pressure`]);
 });
 
-test("below the upper threshold nothing goes, and what can't be helped is told", async (t) => {
+test("removes nothing below the upper threshold, and reports when it can't free enough", async (t) => {
   const { clock, wanted, collector, disk, removed, told } = await aHost(t, ["a", "used"]);
   wanted.push("used");
   await collector.collect(signal);
@@ -80,7 +80,7 @@ test("a pod that comes while others are removed keeps its image", async (t) => {
   assert.equal(removed.length, 1);
 });
 
-test("when images were used is known after a restart, and what can't be read is begun anew", async (t) => {
+test("remembers the images' last uses over a restart, and starts over if the records are unreadable", async (t) => {
   const { runtime, clock, dir, wanted, collector, collectorOf } = await aHost(t, ["a"]);
   await collector.collect(signal);
   assert.equal(statSync(join(dir, "images.json")).mode & 0o777, 0o600);

@@ -17,7 +17,7 @@ export interface ImageCollectorOptions {
 }
 
 export interface ImageCollectorEvents {
-  /** The image is gone: whoever believes that it is here must look again. */
+  /** Called after an image was removed. Caches of present images must drop it. */
   removed(reference: string, why: "age" | "disk-pressure"): void;
   failed(error: unknown): void;
   /** The disk is above its threshold and no image is left that could go. */
@@ -27,10 +27,10 @@ export interface ImageCollectorEvents {
 const INTERVAL_MS = 300_000;
 // Pods that were on the host before must be known first.
 const FIRST_MS = 120_000;
-// What is left goes the next time.
+// The rest follows in the next round.
 const REMOVALS_MOST = 100;
 
-/** Removes images that nobody has used for long, and those unused longest when the disk runs full. */
+/** Removes images that have been unused for long and, when the disk is nearly full, those unused longest. */
 export class ImageCollector {
   readonly #options: ImageCollectorOptions;
 

@@ -5,7 +5,7 @@ import type { ImageUser } from "../pods/image-store.ts";
 import type { ImageState, PullPolicy } from "../pods/pod.ts";
 import { ImagePrefetcher, type PullSink } from "./image-prefetcher.ts";
 
-test("what is asked for is fetched as a pod would, and told until it is there", async () => {
+test("pulls a requested image as a pod would, and reports progress until it is present", async () => {
   const { prefetcher, fetched, become, told, sink } = some();
   const login = { name: "r", server: "r.test", username: "u", password: "p" };
   const asked = { id: "a", namespace: "shop", image: "app:2", registryCredentials: [login] };
@@ -18,7 +18,7 @@ test("what is asked for is fetched as a pod would, and told until it is there", 
   assert.deepEqual(told, ["a: pulling", "a: pulling 1 of 3 layers", "a: present"]);
 });
 
-test("what fails is told with its reason, and tried again when it is due", async () => {
+test("reports a failed pull with its reason, and retries it when it is due", async () => {
   const { prefetcher, fetched, become, told, sink, clock } = some();
   prefetcher.ask(ImagePrefetches.fromPartial({ images: [{ id: "a", image: "app:2" }] }), sink);
   const failed = { kind: "failed", reason: "ImagePullBackOff", message: "refused" } as const;
@@ -30,7 +30,7 @@ test("what fails is told with its reason, and tried again when it is due", async
   assert.deepEqual(told, ["a: pulling", "a: ImagePullBackOff refused"]);
 });
 
-test("asking again tells again, and asks a moving tag's registry only once", async () => {
+test("a repeated request repeats the report, and queries a moving tag's registry only once", async () => {
   const { prefetcher, become, told, sink, sinceMs, clock } = some();
   const asked = ImagePrefetches.fromPartial({ images: [{ id: "a", image: "app" }] });
   prefetcher.ask(asked, sink);
@@ -41,7 +41,7 @@ test("asking again tells again, and asks a moving tag's registry only once", asy
   assert.deepEqual(new Set(sinceMs), new Set([0]));
 });
 
-test("without the connection nothing is wanted or tried", async () => {
+test("drops requests and retries when the connection ends", async () => {
   const { prefetcher, fetched, become, told, sink, clock } = some();
   prefetcher.ask(ImagePrefetches.fromPartial({ images: [{ id: "a", image: "app:2" }] }), sink);
   const failed = {

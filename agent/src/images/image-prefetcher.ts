@@ -14,7 +14,7 @@ export interface ImagePrefetcherOptions {
   readonly images: Pick<ImageStore, "state" | "fetch">;
 }
 
-/** Where it is told how far the images are. */
+/** Receives the images' progress. */
 export interface PullSink {
   send(message: { readonly $case: "imagePulls"; readonly value: ImagePulls }): Promise<void>;
 }
@@ -23,7 +23,7 @@ interface Wish {
   readonly asked: ImagePrefetch;
   readonly policy: PullPolicy;
   readonly user: ImageUser;
-  /** A moving tag that was pulled before is asked for again. */
+  /** The time of the request. A moving tag that was pulled before it is pulled again. */
   readonly sinceMs: number;
 }
 
@@ -33,8 +33,8 @@ const WISHES_MAX = 500;
 const MESSAGE_MAX = 300;
 
 /**
- * Has images that the coordinator asks for pulled as pods would have them, before there are any, and tells how far they are. What is
- * asked for counts while the connection lasts; a pull that has begun goes on without it.
+ * Pulls images at the coordinator's request, before pods need them, and reports progress. A request lasts as long as the
+ * connection. A pull that has begun continues without it.
  */
 export class ImagePrefetcher {
   readonly #options: ImagePrefetcherOptions;
@@ -58,17 +58,17 @@ export class ImagePrefetcher {
       return wishOf(asked, isSame ? known.sinceMs : nowMs);
     });
     this.#sink = sink;
-    // Whoever asks is told, also if nothing has changed.
+    // Every request gets a report, even if nothing has changed.
     this.#told = "";
     this.#look();
   }
 
-  /** Nothing more can be sent through it; whatever took its place is asked for anew. */
+  /** Forgets a closed connection. The next one brings new requests. */
   ended(sink: PullSink): void {
     if (this.#sink === sink) this.close();
   }
 
-  /** Of the store: something else is known of an image. */
+  /** Called by the image store when the state of an image has changed. */
   changed(image: string): void {
     if (!this.#wishes.some(({ asked }) => asked.image === image) || this.#looking) return;
     this.#looking = true;
@@ -79,7 +79,7 @@ export class ImagePrefetcher {
     });
   }
 
-  /** What is asked for now. */
+  /** Returns the present requests. */
   wanted(): readonly string[] {
     return this.#wishes.map(({ asked }) => asked.image);
   }

@@ -4,7 +4,7 @@ import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-file
 import type { ImageAccess } from "../pods/image-access.ts";
 import { fullForm } from "../runtime/image-reference.ts";
 
-/** What is remembered of an image that lies here. */
+/** The record of a local image. */
 export interface ImageRecord {
   /** Wall clock. */
   readonly lastUsedMs: number;
@@ -21,8 +21,8 @@ export interface ImageRecordsOptions {
 const FILE = "images.json";
 
 /**
- * Remembers by full reference when images were last used and who may use them, in one small file. What a write can't keep is
- * remembered as long as the agent runs, and written with the next.
+ * Records, by full reference, when images were last used and which namespaces may use them, in one small file. After a failed
+ * write the records stay in memory, and the next write includes them.
  */
 export class ImageRecords implements ImageAccess {
   readonly #options: ImageRecordsOptions;
@@ -61,7 +61,7 @@ export class ImageRecords implements ImageAccess {
     if (isNews) void this.save();
   }
 
-  /** Undefined: never heard of. */
+  /** Returns the record, or undefined for an unknown image. */
   get(reference: string): ImageRecord | undefined {
     return this.#records.get(fullForm(reference));
   }

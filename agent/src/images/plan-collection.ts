@@ -18,14 +18,14 @@ export interface CollectionLimits {
 
 export interface CollectionPlan {
   readonly expired: readonly string[];
-  /** What may go next to make room, those unused longest first. */
+  /** The images that may be removed next to free space, those unused longest first. */
   readonly spare: readonly string[];
 }
 
-/** An image may be pulled just before the pod that wants it is told of; and clocks jump a little. */
+/** An image may be pulled just before its pod is assigned, and clocks jump a little. */
 export const SPARE_AGE_LEAST_MS = 300_000;
 
-/** Pure. What is in use is never named. A record from the future counts as used now. */
+/** Plans which images to remove. Images in use are never removed. A record from the future counts as used now. Pure. */
 export function planCollection(
   images: readonly StoredImage[],
   limits: Pick<CollectionLimits, "unusedMs">,

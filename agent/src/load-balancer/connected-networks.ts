@@ -32,7 +32,7 @@ export function interfaceFor(address: string, links: readonly AddressedLink[]): 
   return networks.sort((a, b) => b.prefix - a.prefix)[0]?.interface;
 }
 
-/** What node says of the host's interfaces, in `ip`'s words: costs no process. */
+/** Translates node's list of the host's interfaces into that of `ip`, without starting a process. */
 export function linksOf(interfaces: ReturnType<typeof networkInterfaces>): AddressedLink[] {
   return Object.entries(interfaces).map(([ifname, addresses = []]) => ({
     ifname,

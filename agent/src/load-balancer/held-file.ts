@@ -23,7 +23,7 @@ export class HeldFile implements HeldRecords {
     this.#held = held;
   }
 
-  /** What can't be read counts as nothing; what the host still has of it the kernel drops at the end of its lease. */
+  /** Opens the file. Unreadable records count as absent. The kernel drops their addresses at the end of the lease. */
   static async open(dir: string): Promise<HeldFile> {
     await makePrivateDirectory(dir);
     const text = await readFile(join(dir, FILE), "utf8").catch(() => "[]");

@@ -15,7 +15,7 @@ export async function putAddress(
   const lease = leaseSeconds === undefined ? "forever" : String(leaseSeconds);
   await run("ip", [
     ...["address", "replace", withPrefix(held.ip), "dev", held.interface],
-    // Nothing of the host's own is to be sent from it.
+    // The host's own connections must not use it as their source.
     ...["valid_lft", lease, "preferred_lft", "0", "noprefixroute"],
     // The node that had it until now may still answer, by which the kernel would take it for somebody else's.
     ...(isIpv6 ? ["nodad"] : []),
@@ -26,7 +26,7 @@ export async function takeAddress(run: RunCommand, held: HeldAddress): Promise<v
   await run("ip", ["address", "del", withPrefix(held.ip), "dev", held.interface]);
 }
 
-/** Tells all neighbours that the address is here now. */
+/** Announces to all neighbours that the address is here now. */
 export async function announceAddress(run: RunCommand, { ip, interface: name }: HeldAddress): Promise<void> {
   if (familyOf(ip) === 6) {
     await run("ndptool", ["-t", "na", "-U", "-i", name, "-T", ip, "send"]);
@@ -52,7 +52,7 @@ export async function probeAddress(
 
 const HARDWARE = /\b[0-9a-f]{2}(:[0-9a-f]{2}){5}\b/i;
 
-/** What was answered, or announced meanwhile, with the hardware's address; undefined: it could not be asked. */
+/** Returns the hardware address that answers for, or meanwhile announces, the address. Undefined if the probe could not run. */
 async function probe4(run: RunCommand, ip: string, name: string): Promise<string | undefined> {
   try {
     await run("busybox", ["arping", "-D", "-c", "2", "-w", "2", "-I", name, ip]);

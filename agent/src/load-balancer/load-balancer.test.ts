@@ -27,7 +27,7 @@ test("all addresses are there before the first is announced, and each is announc
   assert.equal(announced.length, 7 * ips.length);
 });
 
-test("leases are renewed several times before they end, and nothing runs where nothing is announced", async (t) => {
+test("renews leases several times before they end, and runs nothing without addresses", async (t) => {
   const { balancer, host, clock } = setUp(t);
   balancer.heard(true);
   await balancer.start();
@@ -43,7 +43,7 @@ test("leases are renewed several times before they end, and nothing runs where n
   assert.ok(renewals.length >= 5, `${renewals.length}`);
 });
 
-test("two that hear nothing and see each other don't stay without: who asks first when nobody has it takes it", async (t) => {
+test("of two cut-off hosts without the address, the first one to find it unused takes it", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(ips.slice(0, 1));
   await balancer.start();
@@ -63,7 +63,7 @@ test("two that hear nothing and see each other don't stay without: who asks firs
   assert.ok(host.has.has("192.0.2.50"), "the coordinator's word counts more");
 });
 
-test("what can't be found out changes nothing, and is told", async (t) => {
+test("a failed probe changes nothing, and is reported", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(ips.slice(0, 1));
   host.taken = undefined;
@@ -73,7 +73,7 @@ test("what can't be found out changes nothing, and is told", async (t) => {
   assert.match(balancer.problems().join(), /can't be found out/);
 });
 
-test("an answer that comes after the coordinator was heard again changes nothing", async (t) => {
+test("a probe's answer after the coordinator has reconnected changes nothing", async (t) => {
   const { balancer, host } = setUp(t);
   host.wanted(ips.slice(0, 1));
   await balancer.start();
@@ -105,7 +105,7 @@ test("an address that can't be written down isn't given to the host", async (t) 
   assert.deepEqual([...host.has], ["192.0.2.50"]);
 });
 
-test("an address that is given up is announced no more, and nothing is after the end", async (t) => {
+test("a removed address is no longer announced, and nothing runs after close", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(ips.slice(0, 2));
   balancer.heard(true);
@@ -165,7 +165,7 @@ class FakeHost {
   readonly services = new Map<string, ServiceState>();
   readonly calls: string[] = [];
   readonly has = new Set<string>();
-  /** Whether another host answers for the addresses; undefined: nobody can ask. */
+  /** Whether another host answers for the addresses. Undefined: the probe fails. */
   taken: boolean | undefined = false;
   beforeAnswer: Promise<void> = Promise.resolve();
 
@@ -195,7 +195,7 @@ class FakeHost {
   }
 }
 
-/** Moves only when told to, and lets everything that was woken come to rest. */
+/** Advances on demand only, and lets all woken work finish. */
 class StepClock implements Clock {
   #now = 0;
   readonly #timers = new Set<{ readonly atMs: number; readonly run: () => void }>();
@@ -228,7 +228,7 @@ class StepClock implements Clock {
   }
 }
 
-/** Nothing here waits for anything but turns of the event loop: many more than a look at all addresses takes. */
+/** All work here takes turns of the event loop only. This waits for many more turns than a pass over all addresses takes. */
 async function settled(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve));
 }

@@ -9,7 +9,7 @@ import { announceAddress, probeAddress, putAddress, takeAddress } from "./host-a
 import { type HeldAddress, type HoldingStep, planHolding, type WantedAddress } from "./plan-holding.ts";
 
 export interface LoadBalancerOptions {
-  /** What of the host's addresses is this agent's, or that of one before it. */
+  /** The records of those of the host's addresses that this agent or an earlier one added. */
   readonly held: HeldRecords;
   readonly services: ServicesView;
   /** This host's name. */
@@ -28,7 +28,7 @@ export interface LoadBalancerOptions {
 
 /** A few times in a lease. */
 const RENEW_MS = 5_000;
-/** Neighbours are told again: what is sent to all may get lost, and a node that hasn't heard yet may answer in between. */
+/** Announcements are repeated: broadcasts get lost, and a node that hasn't heard of the change yet may answer in between. */
 const ANNOUNCE_AGAIN_MS = [250, 1_000, 2_000, 4_000, 8_000, 16_000, 28_000];
 /** After giving way this node waits for up to so long before it asks whether the address is free again. */
 const YIELD_MS = 15_000;
@@ -39,8 +39,8 @@ const howToProbe =
   "whether another host has taken it over can't be found out, which needs busybox (IPv4) and the package ndisc6 (IPv6)";
 
 /**
- * Gives the host the addresses of load balancers that it is to announce. The coordinator says which; while it can't be heard, what
- * it said last holds, until another host is found to answer for the address: that one was told later.
+ * Adds the load balancers' addresses to the host that announces them. The coordinator chooses the host. While the coordinator is
+ * unreachable its last choice holds, until another host answers for the address: that choice is newer.
  */
 export class LoadBalancer {
   readonly #options: LoadBalancerOptions;
@@ -153,14 +153,14 @@ export class LoadBalancer {
     this.#problems = told;
   }
 
-  /** Gives what went wrong. What fails is tried again with the next renewal. */
+  /** Runs the steps and returns their errors. The next renewal repeats failed steps. */
   async #takeAll(steps: readonly HoldingStep[]): Promise<string[]> {
     const failures: string[] = [];
     const fresh: HeldAddress[] = [];
     const holds = steps.flatMap((step) => (step.type === "hold" ? [step.held] : []));
     await this.#options.held.add(holds).catch((error) => failures.push(`load balancer: ${wordsOf(error)}`));
     for (const step of steps) {
-      // What couldn't be written down isn't taken on; what the host has already goes on.
+      // An address without a record is not added. Addresses that the host has already are renewed.
       if (step.type === "hold" && !this.#options.held.has(step.held)) continue;
       try {
         await this.#take(step);
@@ -205,7 +205,7 @@ export class LoadBalancer {
     await announceAddress(run, held).catch((error) => onProblem("load-balancer-not-told", error));
   }
 
-  /** Nobody tells this node that it was replaced, so it looks itself. */
+  /** Probes for other hosts with the addresses, because a cut-off node gets no message when it was replaced. */
   async #lookForOthers(wanted: readonly WantedAddress[], links: readonly Link[]): Promise<void> {
     const { clock, interface: setting } = this.#options;
     const nowMs = clock.monotonicMs();
@@ -230,7 +230,7 @@ export class LoadBalancer {
     const claim = await probeAddress(run, address, hardware);
     if (claim === "unknown") this.#unprobed.add(ip);
     else this.#unprobed.delete(ip);
-    // The coordinator may have been heard meanwhile.
+    // The coordinator may have reconnected meanwhile.
     if (this.#inCharge) return;
     if (claim !== "taken") {
       this.#yielded.delete(ip);

@@ -1,6 +1,6 @@
 import { type AddressedLink, interfaceFor } from "./connected-networks.ts";
 
-/** An address that is to be announced here. */
+/** An address that this host has to announce. */
 export interface WantedAddress {
   readonly ip: string;
   /** No other node could: the kernel keeps it for as long as it runs. */
@@ -27,7 +27,7 @@ export interface HoldingInput {
 
 export type HoldingStep =
   | { readonly type: "drop"; readonly held: HeldAddress; readonly present: boolean }
-  /** `isNew`: neighbours have to be told. Without a lease the kernel keeps it for ever. */
+  /** `isNew`: neighbours need an announcement. Without a lease the kernel keeps the address for ever. */
   | {
       readonly type: "hold";
       readonly held: HeldAddress;
@@ -41,8 +41,8 @@ export interface HoldingPlan {
 }
 
 /**
- * The kernel drops an address that was not renewed for so long: a host whose agent is dead can't be told that another node took over.
- * Several times the renewals' interval, and longer than an agent takes to start anew on a busy host.
+ * The kernel drops an address that was not renewed for this long, because a host with a dead agent can't learn that another node
+ * took over. It is several times the interval of renewals, and longer than an agent takes to restart on a busy host.
  */
 export const LEASE_SECONDS = 30;
 

@@ -14,7 +14,7 @@ export interface BootstrapOptions {
 /** Programs of regular expressions may be this large: Envoy's own limit of 100 refuses `[a-z]{100}`. */
 const REGEX_PROGRAM_MAX = 2_000;
 
-/** What Envoy is started with; all else comes from files that may change. */
+/** Returns Envoy's bootstrap configuration. Everything else comes from files that may change. */
 export function bootstrapOf(options: BootstrapOptions): JsonObject {
   const { places, node, instance } = options;
   return {
@@ -41,7 +41,10 @@ export function bootstrapOf(options: BootstrapOptions): JsonObject {
   };
 }
 
-/** Envoy counts a hundred and fifty things of each service. These are what an operator asks for, and what the agent has to know. */
+/**
+ * Envoy has a hundred and fifty statistics for each service. These are the ones that operators need, and those that the agent
+ * reads.
+ */
 const FIGURES: readonly JsonObject[] = [
   ...[
     "listener_manager.",

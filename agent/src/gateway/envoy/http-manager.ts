@@ -5,14 +5,17 @@ import { fileSource, type Places } from "./places.ts";
 export interface HttpManagerOptions {
   readonly places: Places;
   readonly accessLog: string;
-  /** Proxies in front of the gateway whose word on the client's address is believed. */
+  /** The number of trusted proxies in front of the gateway. The client's address is taken from their headers. */
   readonly trustedHops: number;
 }
 
 /** Where load balancers in front of the gateway may ask whether it takes requests, whatever the host. */
 export const HEALTH_PATH = "/.well-known/forage/ready";
 
-/** How requests are taken from clients that nobody vouches for: Envoy's own advice for the edge, but where it says so. */
+/**
+ * Configures the handling of requests from untrusted clients. It follows Envoy's advice for edge proxies, except where a comment
+ * says otherwise.
+ */
 export function httpManager(entrance: "http" | "https", options: HttpManagerOptions): JsonObject {
   return {
     name: "http",
@@ -25,7 +28,7 @@ export function httpManager(entrance: "http" | "https", options: HttpManagerOpti
       upgrade_configs: [{ upgrade_type: "websocket" }],
       ...whoAsks(options.trustedHops),
       ...limits(),
-      // "/a/../b" is "/b" before any rule looks at it. Repeated and encoded slashes stay: backends may mean them.
+      // "/a/../b" becomes "/b" before rules are matched. Repeated and encoded slashes stay, because backends may need them.
       normalize_path: true,
       strip_trailing_host_dot: true,
       server_header_transformation: "PASS_THROUGH",
@@ -37,7 +40,7 @@ function whoAsks(trustedHops: number): JsonObject {
   return {
     use_remote_address: true,
     xff_num_trusted_hops: trustedHops,
-    // Nobody is trusted with Envoy's own headers for being near: an empty list would mean all private addresses.
+    // No client's own Envoy headers are trusted. An empty list would trust all private addresses.
     internal_address_config: { cidr_ranges: [{ address_prefix: "255.255.255.255", prefix_len: 32 }] },
   };
 }
@@ -45,7 +48,7 @@ function whoAsks(trustedHops: number): JsonObject {
 function limits(): JsonObject {
   return {
     common_http_protocol_options: { idle_timeout: "300s" },
-    // Of a stream on which nothing moves; WebSockets and gRPC's streams may be quiet for long.
+    // The limit for streams without traffic. WebSockets and gRPC streams may be idle for long.
     stream_idle_timeout: "3600s",
     request_headers_timeout: "10s",
     max_request_headers_kb: 64,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** What becomes Envoy's configuration: only ever by JSON.stringify, so that no text of a user's becomes structure. */
+/** A part of Envoy's configuration. It is serialized with JSON.stringify only, so that user text never becomes structure. */
 export type Json = string | number | boolean | readonly Json[] | { readonly [key: string]: Json | undefined };
 
 export type JsonObject = { readonly [key: string]: Json | undefined };
@@ -10,7 +10,7 @@ export function typed(type: string, fields: JsonObject): JsonObject {
   return { "@type": `type.googleapis.com/envoy.${type}`, ...fields };
 }
 
-/** A file of Envoy's file-based discovery. Its version is its content's hash, so that it can be told which one is in force. */
+/** A file of Envoy's file-based discovery. Its version is the hash of its content, which identifies the applied one. */
 export interface ResourceFile {
   readonly version: string;
   readonly text: string;

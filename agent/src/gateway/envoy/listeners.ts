@@ -16,7 +16,7 @@ export interface ListenerOptions extends HttpManagerOptions {
 
 const BUFFER_BYTES = 32 * 1024;
 const BACKLOG = 1_024;
-/** A client that has not said hello by then doesn't mean to. */
+/** The limit for a client's TLS hello. */
 const HELLO_TIMEOUT = "10s";
 
 /**
@@ -52,7 +52,7 @@ function listener(name: string, port: number, { address }: ListenerOptions, fiel
     },
     per_connection_buffer_limit_bytes: BUFFER_BYTES,
     tcp_backlog_size: BACKLOG,
-    // Another program on the port is to be an error, not someone to share it with.
+    // A second program on the port must fail instead of sharing it.
     enable_reuse_port: false,
     ...fields,
   });

@@ -26,7 +26,7 @@ export class Places {
     return join(this.dir, "clusters.json");
   }
 
-  /** What Envoy refused, for the agent that comes after this one. */
+  /** The file with the hosts that Envoy rejected, for the next agent. */
   get heldBack(): string {
     return join(this.dir, "held-back.json");
   }
@@ -53,7 +53,7 @@ export class Places {
   }
 }
 
-/** Envoy looks at the file again whenever another one is renamed into its place. */
+/** A configuration source that Envoy reads again whenever another file is renamed into its place. */
 export function fileSource(path: string): JsonObject {
   return { resource_api_version: "V3", path_config_source: { path } };
 }

@@ -22,7 +22,7 @@ export function filtersOf<const Case extends FilterCase>(rule: GatewayRule, kind
   );
 }
 
-/** What becomes of headers, on their way to the backend and back. Goes for answers of the gateway's own, too. */
+/** Returns the changes of headers on the way to the backend and back. They also apply to the gateway's own responses. */
 export function headerChanges(rule: GatewayRule): JsonObject {
   return {
     ...changesOf("request", filtersOf(rule, "requestHeaderModifier")),
@@ -61,7 +61,7 @@ export interface Entrance {
   readonly hostname: string;
 }
 
-/** What isn't said stays as the request has it; a port that belongs to another scheme can't. */
+/** Returns a redirect. Unset parts stay as in the request, except for a port that belongs to another scheme. */
 export function redirectOf(redirect: RequestRedirect, at: Entrance): JsonObject {
   const { scheme, hostname, port, path, statusCode } = redirect;
   const target = scheme || at.scheme;
@@ -127,7 +127,7 @@ function pathRewrite(rule: GatewayRule, path: NonNullable<UrlRewrite["path"]>): 
   return regexRewrite(`^${quoted(prefix)}`, replacement);
 }
 
-/** Of the path alone; the query stays. */
+/** Rewrites the path alone. The query stays. */
 function regexRewrite(regex: string, replacement: string): JsonObject {
   return {
     regex_rewrite: { pattern: { regex }, substitution: replacement.replaceAll("\\", "\\\\") },

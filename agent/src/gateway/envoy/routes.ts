@@ -16,7 +16,7 @@ export function routeOf(rule: GatewayRule, at: Entrance): JsonObject {
   };
 }
 
-/** Whatever the backend is doing, a request that it hasn't seen yet may go to another one. */
+/** A request that its backend hasn't received may be retried on another one. */
 const RETRY: JsonObject = {
   retry_on: "connect-failure,refused-stream,reset-before-request",
   num_retries: 3,

@@ -11,7 +11,9 @@ export interface Ports {
 const CHALLENGE_PATH = "/.well-known/acme-challenge/";
 const KEEP = { hostname: "", port: 0, path: "" };
 
-/** What plain HTTP answers. Hosts with a certificate are asked to come back encrypted, authorities get their proofs first. */
+/**
+ * Returns the routes for plain HTTP. Hosts with a certificate redirect to HTTPS, after the responses to authorities' challenges.
+ */
 export function plainRoutes(
   hosts: ReadonlyMap<string, GatewayHost>,
   challenges: readonly GatewayChallenge[],
@@ -20,14 +22,14 @@ export function plainRoutes(
   const names = new Set([...hosts.keys(), ...challenges.map(({ hostname }) => hostname)]);
   const virtualHosts = [...names].sort().map((name) => {
     const proofs = challenges.filter(({ hostname }) => hostname === name).map(challengeRoute);
-    // A name that is only asked for a proof would else hide the "*." that serves it.
+    // Without this, a name that has only a challenge would hide the wildcard that serves it.
     const host = hosts.get(name) ?? hostFor(name, hosts);
     return virtualHost(name, [...proofs, ...(host === undefined ? [] : plainRules(host, name, ports))]);
   });
   return routeConfiguration("http", virtualHosts);
 }
 
-/** What HTTPS answers. */
+/** Returns the routes for HTTPS. */
 export function encryptedRoutes(hosts: ReadonlyMap<string, GatewayHost>, ports: Ports): JsonObject {
   const served = [...hosts.values()].filter(endsTls).sort((a, b) => (a.hostname < b.hostname ? -1 : 1));
   return routeConfiguration(
