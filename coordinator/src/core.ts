@@ -1,6 +1,7 @@
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
 import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
+import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
 import type { OpenedIssuer } from "./certificates/open-issuer.ts";
@@ -256,6 +257,7 @@ function controlOptions(
     addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
     serviceTrouble: (namespace, service) => serviceTrouble(state, namespace, service),
+    policyRefusal: policyRefusalIn(state),
     routeTrouble: (kind, namespace, name) =>
       troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
   };

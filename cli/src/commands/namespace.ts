@@ -4,6 +4,7 @@ import { defineCommand, groupCommands } from "../command/definition.ts";
 import { type Context, contextOf, printListing, withCoordinator } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { EXIT } from "../exit-code.ts";
+import { plainText } from "../output/plain-text.ts";
 import type { Column } from "../output/table.ts";
 import {
   namespaceColumns,
@@ -11,6 +12,7 @@ import {
   quotaColumns,
   quotaRows,
   shownPolicies,
+  violationLines,
 } from "../view/namespaces.ts";
 
 const name = { name: "NAMESPACE", required: true, help: "name of the namespace" } as const;
@@ -61,7 +63,7 @@ const policySet = defineCommand({
   summary: "Say what pods may be created in a namespace",
   details: `Replaces the policy as a whole: what isn't given is not allowed beyond the profile. The profiles are those of Kubernetes:
 privileged allows everything, baseline what doesn't reach the host (the default for tokens limited to namespaces), restricted demands
-hardened pods. Running pods stay as they are.`,
+hardened pods. Running pods stay as they are, cron jobs that violate the policy start no further runs, and both are named in a warning.`,
   operands: [name],
   flags: {
     role,
@@ -183,6 +185,8 @@ async function namespaces(context: Context, of: string): Promise<Namespace[]> {
 
 function printPolicies(context: Context, rows: readonly Namespace[]): void {
   printParts(context, rows, policyColumns(), shownPolicies);
+  for (const row of rows)
+    for (const line of violationLines(row)) context.world.stderr.write(`${plainText(line)}\n`);
 }
 
 function printQuotas(context: Context, rows: readonly Namespace[]): void {

@@ -32,6 +32,17 @@ export function shownPolicies({ name, policies }: Namespace): ShownPolicy[] {
   return [...own, ...missing.map((policy) => ({ namespace: name, policy, isDefault: true }))];
 }
 
+/** A warning for each resource that the namespace's policies would refuse today. */
+export function violationLines({ name, violations, violatingResources }: Namespace): string[] {
+  const lines = violations.map(
+    (it) => `warning: ${it.kind}/${it.name} violates the policy: ${it.field}: ${it.message}`,
+  );
+  const more = violatingResources - violations.length;
+  return more > 0
+    ? [...lines, `warning: ${more} more resources of namespace ${name} violate the policy`]
+    : lines;
+}
+
 export function policyColumns(): Column<ShownPolicy>[] {
   return [
     { title: "NAMESPACE", value: ({ namespace }) => namespace },

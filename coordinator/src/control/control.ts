@@ -1,3 +1,4 @@
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { Explanation, Profile, RebalanceOptions } from "@forage/scheduler";
 import type { Logger } from "pino";
 import type { ServiceTrouble } from "../destination/service-trouble.ts";
@@ -61,6 +62,8 @@ export interface ControlOptions {
   readonly steps?: StepSink;
   /** Whether cron jobs start runs. Default: true. */
   readonly startRuns?: boolean;
+  /** Why a namespace's policy does not allow the resource's pods. Default: it does. */
+  readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
   /** What is wrong with a route or a service's inline route; empty: nothing. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }

@@ -1,5 +1,6 @@
 import type { ApplyResourcesRequest, ApplyResourcesResponse } from "@forage/proto/forest/v1/forage";
 import { type Caller, callerName } from "../../rpc/caller.ts";
+import { policyRoleOf } from "../namespaces/policy.ts";
 import { type ApplyOptions, applyResources, bundleOf } from "./apply.ts";
 import { type CheckOptions, checkApply } from "./check-apply.ts";
 
@@ -13,6 +14,7 @@ export async function applyChecked(
   checkApply(request, caller, options, { keepOthers: keepOthers ?? false });
   return namespaceRules.inTurn(request.namespace, async () => {
     namespaceRules.checkQuota(request.namespace, bundleOf(request, state, keepOthers), caller);
-    return applyResources(request, { ...options, by: callerName(caller) });
+    const policyRole = policyRoleOf(caller, request.namespace);
+    return applyResources(request, { ...options, by: callerName(caller), policyRole });
   });
 }

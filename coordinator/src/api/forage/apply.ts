@@ -22,6 +22,8 @@ export interface ApplyOptions {
   readonly by?: string;
   /** Keeps resources with the request's labels that it does not name. */
   readonly keepOthers?: boolean;
+  /** The kind of token that asks for it, see `ResourceRecord`. */
+  readonly policyRole?: string;
 }
 
 /** Tries when someone else writes the same resources at the same moment. */
@@ -94,7 +96,7 @@ function transaction(
   items: readonly BundleItem[],
   rolloutId: string,
   requestHash: string,
-  { clock, store, by = "" }: ApplyOptions,
+  { clock, store, by = "", policyRole = "" }: ApplyOptions,
 ): { compares: Compare[]; ops: Op[] } {
   const nowMs = clock.nowMs();
   const { namespace, applyId } = request;
@@ -107,7 +109,7 @@ function transaction(
     const record =
       item.action === "remove"
         ? { ...removed(item), deletedBy: by }
-        : { ...written(item, request, rolloutId, order, nowMs), changedBy: by };
+        : { ...written(item, request, rolloutId, order, nowMs), changedBy: by, policyRole };
     ops.push({ kind: "put", key: item.key, value: encodeRecord(ResourceRecord, record) });
   }
   const rollout = RolloutRecord.fromPartial({
@@ -133,7 +135,7 @@ function written(
   rolloutId: string,
   order: number,
   nowMs: number,
-): Omit<ResourceRecord, "changedBy"> {
+): Omit<ResourceRecord, "changedBy" | "policyRole"> {
   const { existing, kind, name, specHash, resource } = item;
   return {
     namespace: request.namespace,

@@ -15,6 +15,7 @@ import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { NamespaceRules } from "./namespace-rules.ts";
 import { DEFAULT_LIMITS, limitText } from "./quota.ts";
+import { listViolations } from "./stored-violations.ts";
 import { QUOTA_RESOURCES } from "./usage.ts";
 import { validatePolicy, validateQuota } from "./validate.ts";
 
@@ -39,8 +40,8 @@ export function namespaceHandlers(
 > {
   return {
     listNamespaces: async ({ namespace }) => {
-      const names = namespace === "" ? namesOf(options.state) : [namespace];
-      return { namespaces: names.map((name) => viewOf(name, options)) };
+      if (namespace !== "") return { namespaces: [withViolations(namespace, options)] };
+      return { namespaces: namesOf(options.state).map((name) => viewOf(name, options)) };
     },
     setNamespacePolicy: async (request, { caller }) => {
       validatePolicy(request);
@@ -96,9 +97,17 @@ async function change(
       ],
     );
     await state.reached(result.revision);
-    if (result.succeeded) return viewOf(namespace, options);
+    if (result.succeeded) return withViolations(namespace, options);
   }
   throw new CoordinatorError("CONFLICT", `others kept changing namespace "${namespace}"; try again`);
+}
+
+function withViolations(name: string, options: NamespaceOptions): Namespace {
+  const { state } = options;
+  const policies = state.namespaces.get(namespaceKey(name))?.record.policies ?? [];
+  const records = state.resources(name).map(({ record }) => record);
+  const { violations, violating } = listViolations(records, policies);
+  return { ...viewOf(name, options), violations, violatingResources: violating };
 }
 
 function viewOf(name: string, { state, namespaceRules }: NamespaceOptions): Namespace {
@@ -114,6 +123,8 @@ function viewOf(name: string, { state, namespaceRules }: NamespaceOptions): Name
       QUOTA_RESOURCES.map((resource) => [resource, limitText(resource, used[resource])]),
     ),
     defaultQuota: Object.keys(own).length === 0,
+    violations: [],
+    violatingResources: 0,
   };
 }
 

@@ -1,6 +1,7 @@
 import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
-import { CoordinatorError } from "../../errors.ts";
+import { CoordinatorError, type FieldViolation } from "../../errors.ts";
 import { namespaceKey } from "../../model/keys.ts";
 import type { Caller } from "../../rpc/caller.ts";
 import type { State } from "../../state/state.ts";
@@ -12,6 +13,7 @@ import { KeyedMutex } from "./keyed-mutex.ts";
 import { podOf } from "./pod-parts.ts";
 import { type EffectivePolicy, isNamespaced, policyFor } from "./policy.ts";
 import { checkApplyQuota, DEFAULT_LIMITS, exceeded, type Limits, limitAmount } from "./quota.ts";
+import { storedViolations } from "./stored-violations.ts";
 import { sizeOf, Usage } from "./usage.ts";
 
 /** Decides what callers may create in a namespace: which pods, by its policies, and how much, by its quota. */
@@ -108,6 +110,11 @@ export class NamespaceRules {
 
   policyOf(namespace: string, caller: Caller): EffectivePolicy {
     return policyFor(caller, namespace, this.#recordOf(namespace)?.policies ?? []);
+  }
+
+  /** What the stored resource's pods have that its namespace's policy does not allow any more. */
+  violationsOf(record: ResourceRecord): readonly FieldViolation[] {
+    return storedViolations(record, this.#recordOf(record.namespace)?.policies ?? []);
   }
 
   limitsOf(namespace: string, caller: Caller): Limits {

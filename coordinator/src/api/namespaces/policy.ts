@@ -25,7 +25,15 @@ export function policyFor(
   namespace: string,
   policies: readonly PodPolicy[],
 ): EffectivePolicy {
-  const role = policyRoleOf(caller, namespace);
+  return policyForRole(policyRoleOf(caller, namespace), namespace, policies);
+}
+
+/** Pure: the policy for one kind of token. */
+export function policyForRole(
+  role: Exclude<PolicyRole, "">,
+  namespace: string,
+  policies: readonly PodPolicy[],
+): EffectivePolicy {
   const own = policies.find((policy) => policy.role === role);
   const shared = role === "global" ? undefined : policies.find((policy) => policy.role === "");
   const found = own ?? shared ?? PodPolicy.fromPartial({ profile: defaultProfile(role) });
@@ -46,7 +54,13 @@ export function isNamespaced(caller: Caller, namespace: string): boolean {
   return policyRoleOf(caller, namespace) !== "global";
 }
 
-function policyRoleOf(caller: Caller, namespace: string): Exclude<PolicyRole, ""> {
+/** The kind of token by whose policy a stored resource is judged. */
+export function storedRole(text: string): Exclude<PolicyRole, ""> {
+  return text === "editor" || text === "admin" ? text : "global";
+}
+
+/** Pure: the kind of token that the caller has in the namespace. */
+export function policyRoleOf(caller: Caller, namespace: string): Exclude<PolicyRole, ""> {
   if (caller.kind !== "user") return "editor";
   if (caller.grants.some(({ namespaces }) => namespaces === "*")) return "global";
   const isAdmin = caller.grants.some(

@@ -11,6 +11,7 @@ import type { Caller } from "../../rpc/caller.ts";
 import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
+import { policyRoleOf } from "../namespaces/policy.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
 import { dnsLabelProblem } from "../validate/syntax/names.ts";
@@ -44,7 +45,8 @@ export async function runCronJob(
   if (owner === undefined || cron === undefined)
     throw new CoordinatorError("NOT_FOUND", `there is no cron job "${cronJob}" in namespace "${namespace}"`);
   const name = request.name || `${cronJob}-${randomName(8)}`;
-  const record = runResource(cron, owner.record, name, undefined, clock.nowMs());
+  const run = runResource(cron, owner.record, name, undefined, clock.nowMs());
+  const record = { ...run, policyRole: policyRoleOf(caller, namespace) };
   const key = resourceKey(namespace, "job", name);
   if (record.resource !== undefined) namespaceRules.checkResource(record.resource, namespace, caller);
   const result = await store.txn(

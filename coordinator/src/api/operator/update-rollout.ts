@@ -16,6 +16,7 @@ import type { Caller } from "../../rpc/caller.ts";
 import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
+import { policyRoleOf } from "../namespaces/policy.ts";
 import { findService, revisionsOf } from "./revisions.ts";
 import { rolloutChange } from "./rollout-change.ts";
 
@@ -55,7 +56,13 @@ export async function updateRollout(
     const rolloutId = change.record === undefined ? entry.record.rolloutId : `r-${randomName(12)}`;
     const ops = [putStatus(entry.record, stored?.record, change.status)];
     if (change.record !== undefined)
-      ops.push(...newGeneration(change.record, { rolloutId, storeRevision: store.revision, nowMs }));
+      ops.push(
+        ...newGeneration(contentOf(change.record, request, caller), {
+          rolloutId,
+          storeRevision: store.revision,
+          nowMs,
+        }),
+      );
     const result = await store.txn(
       [
         { kind: "modRevision", key: entry.key, revision: entry.revision },
@@ -89,6 +96,12 @@ function putStatus(
     key: workloadStatusKey(namespace, kind, name),
     value: encodeRecord(WorkloadStatusRecord, record),
   };
+}
+
+/** An undo brings content that its caller answers for; every other change keeps the content. */
+function contentOf(record: ResourceRecord, { action }: UpdateRolloutRequest, caller: Caller): ResourceRecord {
+  if (action?.$case !== "undo") return record;
+  return { ...record, policyRole: policyRoleOf(caller, record.namespace) };
 }
 
 /** As an apply of this content alone would write it. */

@@ -14,6 +14,7 @@ import { explainNode } from "../../why/node.ts";
 import { explainPod } from "../../why/pod.ts";
 import { explainRoute, routeCauses } from "../../why/route.ts";
 import { explainWorkload } from "../../why/workload.ts";
+import { policyRefusalIn } from "../namespaces/stored-violations.ts";
 import { eventView } from "./events.ts";
 import { findPod } from "./find.ts";
 import type { GatewayStatuses } from "./route-view.ts";
@@ -34,7 +35,11 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
     throw new CoordinatorError("INVALID", "a node is in no namespace, everything else is in one");
   const look = { ...options, nowMs: options.clock.nowMs() };
   const full = kind === "pod" ? findPod(options.state, namespace, name).record.name : name;
-  const explained = explain({ namespace, kind, name: full }, look);
+  const explained = withPolicy(
+    explain({ namespace, kind, name: full }, look),
+    { namespace, kind, name: full },
+    look,
+  );
   const query = { namespace, kind, name: full, type: "", reason: "", sinceMs: undefined };
   const { events } = await newestEvents(options.events, query, 0, lastEvents);
   return {
@@ -42,6 +47,29 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
     causes: explained.causes.map((it) => ({ ...it, details: [...it.details] })),
     events: events.map(eventView),
   };
+}
+
+/** A tightened policy ends no pod, so that it is no reason for being unhealthy. */
+function withPolicy(
+  explained: Explained,
+  { namespace, kind, name }: WhyRequest,
+  look: LookOptions,
+): Explained {
+  const { state } = look;
+  const workload = kind === "pod" ? state.pod(namespace, name)?.workloadKey : `${namespace}/${kind}/${name}`;
+  const [, of = "", called = ""] = workload?.split("/") ?? [];
+  const record = state.resource(resourceKey(namespace, of, called))?.record;
+  const refusal = record && policyRefusalIn(state)(record);
+  if (refusal === undefined) return explained;
+  const effect =
+    of === "cron_job" ? "no run starts" : "its pods go on running, and the next apply is refused";
+  const advice = `change the manifest and apply it, or have an admin allow it: forage namespace policy get ${namespace}`;
+  const found = cause(
+    "PolicyViolated",
+    `${of}/${called} violates the policy of its namespace: ${refusal}; ${effect}`,
+    advice,
+  );
+  return { ...explained, causes: [...explained.causes, found] };
 }
 
 function explain(

@@ -21,6 +21,11 @@ export class Findings {
     add(this.#unimplemented, { field, description });
   }
 
+  /** What is invalid so far, the first 200. */
+  get invalidFields(): readonly FieldViolation[] {
+    return this.#invalid.violations;
+  }
+
   /** Throws INVALID if anything is invalid, else UNIMPLEMENTED if anything is not supported. */
   raise(): void {
     if (this.#invalid.count > 0) throw errorOf("INVALID", "the request is invalid", this.#invalid);

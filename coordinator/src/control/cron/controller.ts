@@ -34,6 +34,8 @@ export interface CronControllerOptions {
   readonly events: EventRecorder;
   /** False: no run is started, however long it is due, as in a plan. Default: true. */
   readonly startRuns?: boolean;
+  /** Why a namespace's policy does not allow the resource's pods. Default: it does. */
+  readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
 }
 
 /** Plans that one look carries out; what is left comes with the next look. */
@@ -83,9 +85,9 @@ export class CronController {
   }
 
   async #reconcile(key: string): Promise<number | undefined> {
-    const { state, clock, startRuns = true } = this.#options;
+    const { clock, startRuns = true } = this.#options;
     for (let round = 0; round < maxRounds; round++) {
-      const input = cronInput(key, clock.nowMs(), state);
+      const input = this.#input(key);
       const steps = planCron(input).filter((step) => startRuns || !isRun(step));
       if (steps.length === 0) {
         const nextMs = startRuns ? nextCronLookMs(input) : undefined;
@@ -97,6 +99,12 @@ export class CronController {
       }
     }
     return 0;
+  }
+
+  #input(key: string): CronInput {
+    const { state, clock, policyRefusal } = this.#options;
+    const input = cronInput(key, clock.nowMs(), state);
+    return { ...input, refusal: input.resource && policyRefusal?.(input.resource.record) };
   }
 
   async #execute(key: string, input: CronInput, step: CronStep): Promise<void> {

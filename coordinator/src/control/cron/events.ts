@@ -9,7 +9,12 @@ export function cronEventOf(step: CronStep, key: string): EventInput | undefined
     case "start-run":
       return { ...about, type: "Normal", reason: "CronRunStarted", message: `${step.name}: ${step.why}` };
     case "skip-run":
-      return { ...about, type: "Warning", reason: "CronRunSkipped", message: step.why };
+      return {
+        ...about,
+        type: "Warning",
+        reason: step.refused ? "CronRunRefused" : "CronRunSkipped",
+        message: step.why,
+      };
     case "miss-runs":
       return { ...about, type: "Warning", reason: "CronRunMissed", message: step.why };
     case "remove-run": {

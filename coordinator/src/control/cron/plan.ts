@@ -23,6 +23,8 @@ export interface CronInput {
   readonly runs: readonly CronRun[];
   /** Whether there is a job of that name. */
   readonly taken: (name: string) => boolean;
+  /** Why the namespace's policy does not allow its pods; undefined: it does. */
+  readonly refusal?: string | undefined;
   readonly nowMs: number;
 }
 
@@ -36,7 +38,13 @@ export type CronStep =
       readonly status: CronJobStatus;
       readonly why: string;
     }
-  | { readonly type: "skip-run"; readonly status: CronJobStatus; readonly why: string }
+  | {
+      readonly type: "skip-run";
+      readonly status: CronJobStatus;
+      readonly why: string;
+      /** By the namespace's policy. */
+      readonly refused?: boolean;
+    }
   | { readonly type: "miss-runs"; readonly status: CronJobStatus; readonly why: string }
   | { readonly type: "write-status"; readonly status: CronJobStatus; readonly why: string }
   | { readonly type: "remove-run"; readonly run: CronRun; readonly why: string; readonly replaced: boolean }
@@ -110,7 +118,7 @@ function decide(
   status: CronJobStatus,
   cron: CronJob,
   schedule: Schedule,
-  { runs, taken, nowMs }: CronInput,
+  { runs, taken, refusal, nowMs }: CronInput,
 ): CronStep[] {
   const decided = { ...status, decidedUntil: toTimestamp(dueMs), replacingFor: undefined };
   const time = new Date(dueMs).toISOString();
@@ -129,6 +137,15 @@ function decide(
     const why = `the run of ${time} is not started: there is a job "${name}"`;
     return [{ type: "skip-run", status: decided, why }];
   }
+  if (refusal !== undefined)
+    return [
+      {
+        type: "skip-run",
+        status: decided,
+        why: `the run of ${time} is not started: ${refusal}`,
+        refused: true,
+      },
+    ];
   const active = runs.filter(isActive);
   if (active.length > 0 && cron.concurrency === "Forbid") {
     const why = `the run of ${time} is not started: ${active[0]?.entry.record.name} still goes on`;

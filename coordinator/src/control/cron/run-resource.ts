@@ -38,6 +38,7 @@ export function runResource(
     createdAt: toTimestamp(nowMs),
     updatedAt: toTimestamp(nowMs),
     order: owner.order,
+    policyRole: owner.policyRole,
     owner: {
       kind: "cron_job",
       name: cron.name,

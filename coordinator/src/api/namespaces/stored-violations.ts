@@ -1,0 +1,60 @@
+import type { PodPolicy, PolicyViolation } from "@forage/proto/forage/operator/v1/operator";
+import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { FieldViolation } from "../../errors.ts";
+import { namespaceKey } from "../../model/keys.ts";
+import type { State } from "../../state/state.ts";
+import { Field } from "../validate/field.ts";
+import { Findings } from "../validate/findings.ts";
+import { checkPolicy } from "./check-policy.ts";
+import { podOf } from "./pod-parts.ts";
+import { policyForRole, storedRole } from "./policy.ts";
+
+/** Each names a resource; an operator who tightens a policy needs a list to work through, not all of thousands. */
+const MAX_LISTED = 50;
+
+/**
+ * Pure: what the resource's pods have that the policy does not allow any more to the kind of token that applied it. Records of
+ * versions that did not store that kind, and what no request applied, are held against the policy of global tokens.
+ */
+export function storedViolations(
+  record: ResourceRecord,
+  policies: readonly PodPolicy[],
+): readonly FieldViolation[] {
+  if (record.resource === undefined || record.deleting) return [];
+  const findings = new Findings();
+  const placed = podOf(record.resource, new Field(findings));
+  if (placed === undefined) return [];
+  checkPolicy(placed, policyForRole(storedRole(record.policyRole), record.namespace, policies));
+  return findings.invalidFields;
+}
+
+/** Pure: the first violation of each resource, of so many resources. */
+export function listViolations(
+  records: readonly ResourceRecord[],
+  policies: readonly PodPolicy[],
+): { readonly violations: PolicyViolation[]; readonly violating: number } {
+  const violations: PolicyViolation[] = [];
+  let violating = 0;
+  for (const record of records) {
+    // A run is what its cron job was when it started, and ends by itself.
+    if (record.owner !== undefined) continue;
+    const [first] = storedViolations(record, policies);
+    if (first === undefined) continue;
+    violating += 1;
+    const { kind, name } = record;
+    if (violations.length < MAX_LISTED)
+      violations.push({ kind, name, field: first.field, message: first.description });
+  }
+  return { violations, violating };
+}
+
+/** Tells why the policy of its namespace does not allow a stored resource's pods; undefined: it allows them. */
+export function policyRefusalIn(state: Pick<State, "namespaces">) {
+  return (record: ResourceRecord): string | undefined => {
+    const policies = state.namespaces.get(namespaceKey(record.namespace))?.record.policies ?? [];
+    const [first, ...others] = storedViolations(record, policies);
+    if (first === undefined) return undefined;
+    const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+    return `${first.field}: ${first.description}${more}`;
+  };
+}
