@@ -14,8 +14,8 @@ export interface MetricValues {
 }
 
 /**
- * Pure: what a pod told, as values to steer by. Gauges are what they are; of counters it is how much they grow in a second, so they
- * need two readings. One that has gone back has begun anew, and says nothing this time.
+ * Turns a pod's samples into values for autoscaling. A gauge's value is its sample. A counter's value is its growth in a second,
+ * so it takes two samples; a counter that has decreased was reset and has no value this time. Pure.
  */
 export function metricValues(
   names: readonly string[],

@@ -12,8 +12,8 @@ export interface CpuRate {
 }
 
 /**
- * Pure: the mean between two readings. A container that was not there at the first counts from its beginning, if it began since;
- * what one used that has ended is lost. Undefined: it can't be told.
+ * Returns the mean rate between two samples. A container that started after the first sample counts from its start. The usage of
+ * a container that has ended is lost. Undefined if the rate is unknown. Pure.
  */
 export function cpuRate(
   before: CpuReading | undefined,

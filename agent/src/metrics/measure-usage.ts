@@ -14,7 +14,7 @@ export interface Usage {
   readonly reading: UsageReading;
 }
 
-/** What the pod's running containers use together, from their cgroups. Init containers are over by then. */
+/** Returns the usage of the pod's running containers together, from their cgroups. Init containers have ended by then. */
 export async function measureUsage(
   { containers }: PodStatus,
   before: UsageReading | undefined,

@@ -1,18 +1,18 @@
-/** A metric as the pod told it: the sum of all its series. */
+/** A metric of the pod: the sum of all its series. */
 export type ScrapedValue =
   | { readonly kind: "gauge" | "counter"; readonly sum: number }
   /** It is there, but no sum of it means anything. */
   | { readonly kind: "unusable"; readonly why: string };
 
-/** What a name asked for is called in the format, which knows letters, digits, '_' and ':' only. */
+/** Returns the exposition format's spelling of a requested name. The format allows letters, digits, '_' and ':' only. */
 export function exposedName(name: string): string {
   return name.replace(/[^A-Za-z0-9_:]/g, "_");
 }
 
 /**
- * Reads Prometheus' text format (and OpenMetrics, as far as it is the same), only for the names asked for, which are the keys of
- * what is given back. Series of one name are added up, whatever their labels; those that are no number are left out. Lines that
- * can't be read are passed over.
+ * Parses the requested metrics from Prometheus' text format (and OpenMetrics, where it is the same). The result is keyed by the
+ * requested names. Series of one name are added up, whatever their labels. Values that are not numbers and malformed lines are
+ * skipped.
  */
 export function parseExposition(text: string, names: readonly string[]): ReadonlyMap<string, ScrapedValue> {
   const wanted = new Map(names.map((name) => [exposedName(name), name]));
@@ -51,7 +51,7 @@ function nameOf(line: string): string {
   return /^[A-Za-z0-9_:]+/.exec(line)?.[0] ?? "";
 }
 
-/** What follows a name: labels, if any, and the number. */
+/** Parses the part after a name: labels, if any, and the number. */
 function numberAfter(rest: string): number | undefined {
   const after = rest.startsWith("{") ? rest.slice(endOfLabels(rest)) : rest;
   const [, text = ""] = /^\s+(\S+)/.exec(after) ?? [];
@@ -73,7 +73,7 @@ function endOfLabels(text: string): number {
 
 const suffixes = ["_total", "_sum", "_count", "_bucket"] as const;
 
-/** A type is told of the family, whose series may have suffixes. */
+/** Reports whether the type line's family covers a requested name. Series of a family may have suffixes. */
 function isAbout(family: string, wanted: ReadonlyMap<string, string>): boolean {
   return wanted.has(family) || suffixes.some((suffix) => wanted.has(family + suffix));
 }
@@ -91,7 +91,7 @@ function meaningOf(
     return { kind: "unusable", why: `is a ${type}: steer by its _sum or _count` };
   }
   if (sum === undefined) return undefined;
-  // Who says nothing of the type follows the custom in naming.
+  // Without a type line, the naming convention decides.
   const isCounter = type === "counter" || (type === "" && suffix === "_total");
   return { kind: isCounter ? "counter" : "gauge", sum };
 }

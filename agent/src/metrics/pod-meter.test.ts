@@ -57,7 +57,7 @@ class Host {
 const usage = { podUid: "p1", usage: true };
 const scrape = { port: 9090, path: "/metrics", scheme: "http", names: ["queue", "done_total"] };
 
-test("nothing is asked for: nothing runs", async () => {
+test("without requests nothing runs", async () => {
   const host = new Host();
   host.run("p1", "a");
   await host.clock.advance(3_600_000);
@@ -86,7 +86,7 @@ test("cpu is the mean of the containers together since the last look, memory wha
   assert.deepEqual([cpuNanoCores, windowMs], [500_000_000n, 15_000n]);
 });
 
-test("a pod that isn't ready is told as such, one that doesn't run isn't told of", async () => {
+test("reports a pod that isn't ready as such, and omits a pod that doesn't run", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.pods.set("p1", { ...aStatus("p1", host.clock.nowMs(), ["a"]), ready: false });
@@ -112,7 +112,7 @@ test("a container that can't be read: the pod's use isn't known", async () => {
   assert.deepEqual([cpuNanoCores, memoryBytes], [undefined, undefined]);
 });
 
-test("what the pod tells is asked of its own address, by name; of counters it is the rate", async () => {
+test("scrapes requested metrics from the pod's own address, and reports counters as rates", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.text = "queue 7\ndone_total 30\nother 1\n";
@@ -126,7 +126,7 @@ test("what the pod tells is asked of its own address, by name; of counters it is
   assert.deepEqual(host.samples.at(-1)?.values, { queue: 8, done_total: 2 });
 });
 
-test("a pod that doesn't answer is given up on after 5 s, and others are measured", async () => {
+test("a pod that doesn't answer times out after 5 s, and others are measured", async () => {
   const host = new Host();
   host.run("p1", "a");
   host.run("p2", "b");
@@ -161,7 +161,7 @@ test("another request replaces the one before, at its own pace, without losing w
   );
 });
 
-test("it ends when nothing is asked for, when the connection ends, and when it is closed", async () => {
+test("stops when the requests end, when the connection ends, and when it is closed", async () => {
   const host = new Host();
   host.run("p1", "a");
   for (const end of [() => host.ask(), () => host.meter.ended(host.sink), () => void host.meter.close()]) {
@@ -233,7 +233,7 @@ function aStatus(uid: string, startedAtMs: number, containers: readonly string[]
   };
 }
 
-test("a pod that is asked for again after a while is measured from then on", async () => {
+test("a pod that is requested again later is measured from then on", async () => {
   const host = new Host();
   for (const uid of ["p1", "p2"]) host.run(uid, uid);
   host.ask({ podUid: "p1", usage: true }, { podUid: "p2", usage: true });
@@ -247,7 +247,7 @@ test("a pod that is asked for again after a while is measured from then on", asy
   assert.deepEqual([first?.podUid, first?.cpuNanoCores], ["p1", undefined]);
 });
 
-test("no more than 1,000 pods are measured, however many are asked for", async () => {
+test("measures at most 1,000 pods, however many are requested", async () => {
   const host = new Host();
   const uids = Array.from({ length: 1_001 }, (_, index) => `p${index}`);
   for (const uid of uids) host.run(uid, uid);

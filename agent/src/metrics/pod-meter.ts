@@ -38,7 +38,9 @@ const SCRAPES_AT_ONCE = 8;
 const PODS_MAX = 1_000;
 const PROBLEM_MAX = 300;
 
-/** Measures the pods that the coordinator asks for, while it asks and is there; while there are none, nothing runs. */
+/**
+ * Measures the pods that the coordinator requests, as long as it requests them and is connected. Without requests nothing runs.
+ */
 export class PodMeter {
   readonly #options: PodMeterOptions;
   readonly #measured = new Map<string, Measured>();
@@ -63,7 +65,7 @@ export class PodMeter {
     else if (this.#stop === undefined) this.#begin();
   }
 
-  /** Nothing more can be sent through it; whatever took its place is asked for anew. */
+  /** Forgets a closed connection. The next one brings new requests. */
   ended(sink: SampleSink): void {
     if (this.#sink === sink) this.ask({ pods: [], intervalMs: 0 }, sink);
   }

@@ -20,7 +20,7 @@ test("cpu: not known at first, nor without any time between, nor after a counter
   assert.equal(cpuRate(reading(0, { a: 2 }), reading(5, { a: 1 }), old), undefined);
 });
 
-test("cpu: a container that has begun since counts from its beginning, an older one can't be told", () => {
+test("cpu: a container that started since the last sample counts from its start, an older one has no rate yet", () => {
   const before = reading(0, { a: 1e9 });
   const after = reading(10_000, { a: 2e9, b: 3e9 });
   assert.equal(cpuRate(before, after, () => 9_000)?.nanoCores, 400_000_000);

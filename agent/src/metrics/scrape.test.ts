@@ -59,7 +59,7 @@ for (const [what, listener, why] of refused) {
   });
 }
 
-test("who doesn't answer is given up on", limit, async (t) => {
+test("times out on a server that doesn't answer", limit, async (t) => {
   const port = await serve(t, () => undefined);
   const late = new AbortController();
   const answer = scrape(from(port), late.signal);
@@ -67,7 +67,7 @@ test("who doesn't answer is given up on", limit, async (t) => {
   await assert.rejects(answer, /in time/);
 });
 
-test("who answers without end is given up on", limit, async (t) => {
+test("stops reading an endless answer", limit, async (t) => {
   const begun = Promise.withResolvers<void>();
   const port = await serve(t, (_, response) => {
     response.writeHead(200).write("a 1\n");
@@ -80,7 +80,7 @@ test("who answers without end is given up on", limit, async (t) => {
   await assert.rejects(answer, /in time/);
 });
 
-test("nobody listens, or somebody who speaks another language", limit, async () => {
+test("fails without a listener, and with one that doesn't speak HTTP", limit, async () => {
   const server = createTcp((socket) => socket.resume().end("SSH-2.0-x\r\n"));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

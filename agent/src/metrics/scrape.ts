@@ -13,11 +13,11 @@ export interface ScrapeFrom {
 /** Gives the text; rejects with an Error whose message says why there is none. */
 export type Scrape = (from: ScrapeFrom, signal: AbortSignal) => Promise<string>;
 
-/** Well above what a program with thousands of series tells. */
+/** Well above the size of thousands of series. */
 export const SCRAPE_BYTES_MAX = 1024 * 1024;
 const HEADERS = {
   accept: "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4,*/*;q=0.1",
-  // What is packed could unpack to any size.
+  // A compressed answer could expand to any size.
   "accept-encoding": "identity",
   "user-agent": "forage-agent",
   connection: "close",

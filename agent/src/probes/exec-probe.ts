@@ -10,7 +10,7 @@ export interface ExecResult {
 /** Runs a command in a container. Rejects if it could not be run, or once it was ended because the signal aborted. */
 export type ExecInContainer = (command: readonly string[], signal: AbortSignal) => Promise<ExecResult>;
 
-// A command that was told to end has mostly ended within a second; the next probe must not run beside it.
+// A cancelled command usually ends within a second. The next probe must not run beside it.
 const END_MS = 10_000;
 
 /** Exit code 0 passes. A command that takes too long is ended and has failed; one that could not be run counts neither way. */

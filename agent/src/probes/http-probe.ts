@@ -12,7 +12,7 @@ import { type TimeLimit, within } from "./time-limit.ts";
 
 export type HttpHandler = ProbeHandler & { readonly type: "http" };
 
-// As much as kubelet reads of a body. What goes on after that is cut off.
+// As much as kubelet reads of a body. The rest is cut off.
 const BODY_BYTES_MAX = 10 * 1024;
 const REDIRECTS_MAX = 10;
 const DEFAULT_HEADERS: Readonly<Record<string, string>> = { "user-agent": "forage-probe", accept: "*/*" };
@@ -79,7 +79,7 @@ function hasPassed({ statusCode = 0 }: IncomingMessage): boolean {
   return statusCode >= 200 && statusCode < 400;
 }
 
-/** Reads to the end, or as much as is looked at. */
+/** Reads to the end of the body, or to the limit. */
 function read(response: IncomingMessage, onEnd: (body: string) => void): void {
   let size = 0;
   const chunks: Buffer[] = [];
@@ -127,7 +127,7 @@ function headersOf({ headers }: HttpHandler): Record<string, string | string[]> 
   return { ...all, connection: "close" };
 }
 
-/** Servers that choose a certificate by name get the one that the Host header asks for. */
+/** Returns the Host header's name for TLS, because servers may choose their certificate by it. */
 function serverNameFor({ host }: Record<string, string | string[]>): { servername?: string } {
   const name = typeof host === "string" ? host.replace(/:\d+$/, "") : "";
   return name === "" || isIP(name) !== 0 || name.startsWith("[") ? {} : { servername: name };

@@ -1,4 +1,4 @@
-/** What one probe found out. */
+/** The result of one probe. */
 export interface ProbeAnswer {
   /** `unknown`: the probe itself could not be made; it counts neither way. */
   readonly outcome: "success" | "failure" | "unknown";

@@ -211,7 +211,7 @@ test("events of kinds that aren't probed change nothing", () => {
   assert.equal(advance(probes, memory, event), memory);
 });
 
-test("the reason tells the newest answer", () => {
+test("the reason contains the newest answer", () => {
   const play = new Play({ readiness: aProbe({ successThreshold: 2 }), liveness: aProbe() });
   const whys: (string | undefined)[] = [play.decision.why];
   play.answer("liveness", YES);

@@ -1,17 +1,17 @@
 import { describeAnswer, type ProbeAnswer } from "./probe-answer.ts";
 import { type ContainerProbes, PROBE_KINDS, type ProbeKind, type ProbeSpec } from "./probe-spec.ts";
 
-/** What is remembered of one run of one container. Times are the monotonic clock's. */
+/** The probe state of one run of one container. Times are those of the monotonic clock. */
 export interface ProbeMemory {
   /** The startup probe has passed, or there is none. */
   readonly started: boolean;
-  /** Set when the container is to be restarted; nothing is probed any more then. */
+  /** Set when the container has to restart. Probing has stopped then. */
   readonly restart?: { readonly kind: ProbeKind; readonly message: string };
   readonly kinds: { readonly [Kind in ProbeKind]?: KindMemory };
 }
 
 export interface KindMemory {
-  /** What this kind stands for now: readiness and startup begin unpassed, liveness passed. */
+  /** The present verdict. Readiness and startup begin as not passed, liveness as passed. */
   readonly passed: boolean;
   /** The last answer that counted, and how many like it came in a row. */
   readonly lastOutcome?: "success" | "failure";
@@ -33,7 +33,7 @@ export interface ProbeStart {
   readonly startedAtMs: number;
   /** 0 to 1; moves this container's probes within a period, so that many don't fall together. */
   readonly spread: number;
-  /** What was known of this very run before the agent was restarted; it stands until probes say otherwise. */
+  /** The verdicts about this run from before the agent's restart. They hold until a probe says otherwise. */
   readonly before?: { readonly started: boolean; readonly ready: boolean };
 }
 
@@ -49,7 +49,7 @@ export type ProbeEvent =
 export interface ProbeVerdict {
   readonly started: boolean;
   readonly ready: boolean;
-  /** Why it is to be killed, to be restarted as its policy says. */
+  /** The reason to kill the container. Its restart policy decides what follows. */
   readonly restart?: string;
   /** Why it is not ready or about to be restarted, or which probe began to fail. */
   readonly why?: string;
@@ -101,7 +101,7 @@ export function advance(probes: ContainerProbes, memory: ProbeMemory, event: Pro
   }
 }
 
-/** What to do now. The answer holds until `nextProbeAtMs` or the next event. */
+/** Decides the next action. The decision holds until `nextProbeAtMs` or the next event. */
 export function decide(probes: ContainerProbes, memory: ProbeMemory, nowMs: number): ProbeDecision {
   let due: ProbeKind[] | undefined;
   let nextProbeAtMs: number | undefined;
@@ -130,7 +130,7 @@ export function verdictOf(probes: ContainerProbes, memory: ProbeMemory): ProbeVe
   };
 }
 
-/** Equal for verdicts that differ in nothing but what came back with the same failure. */
+/** Returns a key that is equal for verdicts with the same states and the same failures. */
 export function verdictKey({ started, restart, kinds }: ProbeMemory): string {
   let key = `${started} ${restart !== undefined}`;
   for (const name of PROBE_KINDS) {
@@ -200,7 +200,7 @@ function judgeEager(kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
 }
 
 function scheduleEager(spec: ProbeSpec, kind: KindMemory, nowMs: number): KindMemory {
-  // A success_threshold above 1 asks for a stretch of time, which eager answers would cut short.
+  // A success_threshold above 1 means a stretch of time, which eager probes would cut short.
   const may = !kind.passed && spec.handler.type !== "exec" && spec.successThreshold === 1;
   const atMs = nowMs + kind.eagerDelayMs;
   if (!may || kind.eagerDelayMs * 2 > spec.periodMs || atMs >= kind.nextAtMs) return kind;

@@ -55,7 +55,7 @@ class Host {
   }
 }
 
-test("a verdict is told when it changes, not with every answer", async () => {
+test("reports a verdict when it changes, not with every answer", async () => {
   let answer = NO;
   const host = new Host(() => Promise.resolve(answer));
   const first = host.runner.watch(host.container("web", { readiness: aProbe() }));
@@ -117,7 +117,7 @@ test("at most 32 network probes and 4 commands run at once, and none is lost", a
   }
 });
 
-test("unwatch ends what is under way, and nothing is told after it", async () => {
+test("unwatch cancels running probes, and nothing is reported after it", async () => {
   const signals: AbortSignal[] = [];
   const host = new Host(async (_, signal) => {
     signals.push(signal);

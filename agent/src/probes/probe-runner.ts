@@ -35,7 +35,7 @@ export interface WatchedContainer {
   readonly target: ProbeTarget;
   /** Wall clock. */
   readonly startedAtMs: number;
-  /** What was known of this run when the agent's predecessor ended: stands until a probe says otherwise. */
+  /** The verdicts about this run from before the agent's restart. They hold until a probe says otherwise. */
   readonly before?: { readonly started: boolean; readonly ready: boolean };
 }
 

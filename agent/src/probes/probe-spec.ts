@@ -11,7 +11,7 @@ export type ProbeHandler =
     }
   | { readonly type: "tcp"; readonly port: number }
   | { readonly type: "exec"; readonly command: readonly string[] }
-  /** `service` as in grpc.health.v1; empty asks for the server as a whole. */
+  /** `service` as in grpc.health.v1. Empty means the server as a whole. */
   | { readonly type: "grpc"; readonly port: number; readonly service: string };
 
 export interface ProbeSpec {

@@ -182,7 +182,7 @@ test("HTTP: no answer in time fails; a body without end doesn't", async (t) => {
   await until(() => cut === 2);
 });
 
-test("HTTP: what is no HTTP, hangs up or isn't there is told", async (t) => {
+test("HTTP: reports a server that isn't HTTP, hangs up or isn't there", async (t) => {
   const port = await listen(
     t,
     createServer((socket) => socket.end("220 mail.example ESMTP\r\n")),
@@ -197,7 +197,7 @@ test("HTTP: what is no HTTP, hangs up or isn't there is told", async (t) => {
   expect(await ask(http(nobody)), "failure", `connect ECONNREFUSED ${HOST}:${nobody}`);
 });
 
-test("HTTPS: any certificate will do; the Host header's name is asked for", async (t) => {
+test("HTTPS: accepts any certificate, and sends the Host header's name", async (t) => {
   const authority = await CertificateAuthority.create(clusterName("test"), {
     nowMs: Date.now,
     randomBytes,
@@ -223,7 +223,7 @@ test("TCP: passes once connected", async (t) => {
   expect(await ask({ type: "tcp", port: nobody }), "failure", `connect ECONNREFUSED ${HOST}:${nobody}`);
 });
 
-test("an abort gives up at once, and counts neither way", async (t) => {
+test("an abort ends the probe at once, and counts neither way", async (t) => {
   const accepted: Socket[] = [];
   const port = await listen(
     t,
@@ -315,7 +315,7 @@ test("gRPC: only SERVING passes", async (t) => {
   }
 });
 
-test("gRPC: the service is asked for by name", async (t) => {
+test("gRPC: queries the service by name", async (t) => {
   const health = { status: 1, asked: [] as string[] };
   const port = await healthServer(t, health);
   const services = ["", "shop.Cart", "x".repeat(300)];

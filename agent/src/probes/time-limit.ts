@@ -7,17 +7,17 @@ export interface TimeLimit {
   readonly signal: AbortSignal;
 }
 
-/** What is under way within a time limit. */
+/** An operation that runs within a time limit. */
 export interface Attempt {
   /** Lets go of what it holds; called exactly once, however it ends. */
   readonly release: () => void;
-  /** What is known when time is up; by default nothing, which is a failure. */
+  /** Returns the result at the time limit. By default there is none, which is a failure. */
   readonly late?: () => ProbeAnswer | undefined;
 }
 
 export const ABORTED: ProbeAnswer = { outcome: "unknown", message: "given up" };
 
-/** Gives the first of: what the attempt tells, what it knows when time is up, ABORTED on abort. Never rejects. */
+/** Returns the first of these: the operation's result, its result at the time limit, or ABORTED on abort. Never rejects. */
 export function within(
   { clock, timeoutMs, signal }: TimeLimit,
   begin: (tell: (answer: ProbeAnswer) => void) => Attempt,

@@ -4,11 +4,11 @@ import { type ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/
 import type { Clock } from "../clock.ts";
 import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
 
-/** What the coordinator last said of all services. */
+/** The coordinator's last state of all services. */
 export interface ServicesView {
   /** By `namespace/name`. */
   readonly services: ReadonlyMap<string, ServiceState>;
-  /** Empty before the coordinator was heard for the first time. */
+  /** Empty until the coordinator's first message. */
   readonly clusterDomain: string;
   readonly virtualIpRanges: readonly string[];
 }
@@ -21,7 +21,7 @@ export interface KnownServicesOptions {
 }
 
 const FILE = "services.bin";
-/** A wave of changes makes one write. What a crash loses of it comes again with the next connection. */
+/** Many changes at once make one write. Changes that a crash loses come again with the next connection. */
 const WRITE_AFTER_MS = 2_000;
 
 /** The services of the cluster, kept on disk so that names and addresses go on without the coordinator. */
@@ -41,7 +41,7 @@ export class KnownServices implements ServicesView {
     for (const service of kept.upserts) this.#services.set(keyOf(service), service);
   }
 
-  /** What can't be read is left out: the coordinator tells it anew. */
+  /** Loads the stored services. Unreadable ones are left out, and the coordinator sends them again. */
   static async open(options: KnownServicesOptions): Promise<KnownServices> {
     try {
       await makePrivateDirectory(options.dir);

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { ServiceEndpoint, ServiceState, ServiceStatePort } from "@forage/proto/forage/agent/v1/agent";
 import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
 
-/** The host from which services are looked at. */
+/** The host for which rules are computed. */
 export interface Viewpoint {
   /** Its name. */
   readonly node: string;
@@ -75,7 +75,7 @@ function ruleFor(
   const here = endpoint.node === viewpoint.node;
   const address = here && !endpoint.hostNetwork ? pod : host;
   const port = here && !endpoint.hostNetwork ? targetPort : hostPort;
-  // Hosts known by a name only can't be told to the kernel.
+  // Kernel rules need addresses, so hosts with only a name are skipped.
   return isOfFamily(address, family) ? { id: shortHash(`${address}:${port}`), address, port } : undefined;
 }
 

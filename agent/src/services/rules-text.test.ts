@@ -140,7 +140,7 @@ test("a rule is known by its service and port, whatever else changes", () => {
   assert.notEqual(first?.id, other?.id);
 });
 
-test("a change touches nothing but what changed, and takes addresses away before it gives them to others", () => {
+test("a change touches only the changed rules, and removes addresses before it gives them to others", () => {
   const before = byId(
     aService({ endpoints: [here] }),
     aService({ name: "api", virtualIps: ["10.96.0.6"], endpoints: [here] }),
@@ -150,7 +150,7 @@ test("a change touches nothing but what changed, and takes addresses away before
   const lines = text.trim().split("\n");
   assert.ok(lines[0]?.startsWith("delete element ip t addresses"));
   assert.ok(text.indexOf("delete element") < text.indexOf("add element"));
-  // What is jumped to is there before it is jumped to, and goes after that.
+  // A chain appears before the first jump to it, and disappears after the last one.
   assert.ok(text.lastIndexOf("add rule") < text.indexOf("add element"));
   assert.ok(text.indexOf("delete chain") > text.indexOf("add element"));
   assert.equal(deltaText(options, after, after), "");

@@ -1,19 +1,19 @@
 import { FAMILY_WORDS, type FamilyWords, familyOf } from "../network/ip-family.ts";
 import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
 
-/** What one agent's rules for services are about, for one family of addresses: that of the pods' CIDR. */
+/** The inputs of one agent's rules for services, for one family of addresses: that of the pods' CIDR. */
 export interface RulesOptions {
   readonly table: string;
-  /** Of the pods on every host. */
+  /** The CIDR of pods on every host. */
   readonly podCidr: string;
   readonly virtualIpRanges: readonly string[];
-  /** Of all services, with endpoints or without: nothing but a service answers there. */
+  /** The load balancer addresses of all services, with and without endpoints. Only services answer on them. */
   readonly balancerIps: readonly string[];
 }
 
 export type RulesById = ReadonlyMap<string, ServicePortRules>;
 
-/** Of the packet mark; set on what is to leave with the host's address so that the answer comes back here. */
+/** A bit of the packet mark. Marked packets leave with the host's address, so that the answer comes back here. */
 const MASQUERADE_MARK = "0x4000";
 
 /** Pure: the table as a whole, replaced in one transaction. nft takes what it refers to only if that stands before. */
@@ -257,8 +257,8 @@ interface AffinitySet {
 }
 
 /**
- * Which clients stay with which pod: one set for each endpoint. Another time makes another set. No size is told: the kernel then
- * takes 65,535 clients by itself, whereas for a size that it is told it sets a megabyte aside at once.
+ * Returns the sets that hold which clients stay with which pod, one for each endpoint. Another timeout makes another set. The
+ * sets have no size, because without one the kernel takes up to 65,535 clients, and with one it allocates a megabyte at once.
  */
 function affinitySets(rule: ServicePortRules): AffinitySet[] {
   const { endpoints, affinitySeconds, family } = rule;

@@ -20,7 +20,7 @@ test("connections to a pod that no longer serves are forgotten", async () => {
   assert.deepEqual(kernel.forgotten, ["-D -f ipv4 -p udp --orig-dst 10.96.0.5 --orig-port-dst 53"]);
 });
 
-test("after the kernel has refused a change and the whole table, the next change makes the whole anew", async () => {
+test("after the kernel has rejected a change and the whole table, the next change replaces the whole table", async () => {
   const kernel = new FakeKernel();
   const { rules, serve } = someRules(kernel);
   serve([FIRST]);

@@ -23,7 +23,7 @@ export interface ServiceRulesParts {
   /** This host. */
   readonly viewpoint: Viewpoint;
   readonly table: string;
-  /** Of the family that the rules are for. */
+  /** The pods' CIDR of the rules' family. */
   readonly podCidr: string;
   /** The host's address on the pods' bridge, which its own connections to virtual IPs come from. */
   readonly gateway: string;
@@ -33,8 +33,9 @@ export interface ServiceRulesParts {
 }
 
 /**
- * The kernel's rules for services, for one family of addresses. What changes while a change is being made goes to the kernel together; if it refuses,
- * someone else changed the table, and it is made anew as a whole. The table is never listed: that takes longer than making it.
+ * The kernel's rules for services, for one family of addresses. Changes that arrive during an update go to the kernel together.
+ * If the kernel rejects an update, another program has changed the table, and the whole table is replaced. The table is never
+ * listed, because that takes longer than replacing it.
  */
 export class ServiceRules {
   readonly #parts: ServiceRulesParts;
@@ -42,7 +43,7 @@ export class ServiceRules {
   readonly #wanted = new Map<string, ServicePortRules>();
   /** Ids of each service's rules. */
   readonly #idsOf = new Map<string, readonly string[]>();
-  /** What the kernel has; undefined: not known, the whole table is to be replaced. */
+  /** The kernel's present rules. Undefined if they are unknown; then the whole table is replaced. */
   #present: Map<string, ServicePortRules> | undefined;
   #ranges: readonly string[] = [];
   /** Addresses of load balancers that the kernel has. */
@@ -50,7 +51,7 @@ export class ServiceRules {
   /** Chain of the kernel's table that names its content; undefined: not known. */
   #mark: string | undefined;
   readonly #marks = new RulesMark();
-  /** Until the first change: an agent before this one may have left the table just as it is to be. */
+  /** True until the first change: an earlier agent may have left exactly the right table. */
   #mayBeThere = true;
   #working: Promise<void> | undefined;
   #again = false;
@@ -197,9 +198,9 @@ export class ServiceRules {
   }
 
   /**
-   * Where the host itself has no route to a virtual IP its connections fail before any rule sees them. Not by the bridge: pods
-   * would be told each time that there is a shorter way, and of such messages the kernel sends only so many. With IPv6 it has to
-   * be the bridge, and rules see to that.
+   * Sets routes to the virtual IPs. Without them the host's own connections fail before any rule sees them. The routes don't lead
+   * through the bridge, because the kernel would then send pods a redirect each time, and it limits how many it sends. With IPv6
+   * they have to lead through the bridge, and rules prevent the redirects.
    */
   async #setRoutes(): Promise<void> {
     const { run, gateway, bridge } = this.#parts;
@@ -218,7 +219,7 @@ export class ServiceRules {
   }
 }
 
-/** Of all services, each once. */
+/** Returns the load balancer addresses of all services, each once. */
 function balancerIps({ services }: ServicesView, family: IpFamily): string[] {
   const ips = [...services.values()].flatMap(({ loadBalancerIps }) => loadBalancerIps);
   return [...new Set(ips.filter((ip) => isOfFamily(ip, family)))].sort();
