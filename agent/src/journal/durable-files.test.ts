@@ -46,7 +46,7 @@ async function aDirectory(t: TestContext): Promise<string> {
   return dir;
 }
 
-/** What `seen` returns at each sync, given the path of the file or directory that is synced. */
+/** Records the result of `seen` at each sync. `seen` gets the path of the synced file or directory. */
 async function recordSyncs<Seen>(t: TestContext, seen: (path: string) => Promise<Seen>): Promise<Seen[]> {
   const handle = await open(tmpdir());
   const prototype = Object.getPrototypeOf(handle) as {

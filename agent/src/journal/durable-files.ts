@@ -20,7 +20,7 @@ export async function writeFilesDurably(dir: string, files: readonly NamedFile[]
   const workers = Array.from({ length: Math.min(PARALLEL_WRITES, files.length) }, async () => {
     for (let file = waiting.pop(); file !== undefined; file = waiting.pop()) await writeSynced(dir, file);
   });
-  // All must have ended before an error is told, or a straggler would write behind the caller's back.
+  // All writes must end before an error is reported. Otherwise a late one would write after the caller has moved on.
   const failed = (await Promise.allSettled(workers)).find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
   await syncDirectory(dir);
@@ -48,12 +48,12 @@ export async function listSettled(dir: string): Promise<string[]> {
   return names.filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
 }
 
-/** What a file is called once it was set aside. */
+/** Returns the name of a file that was set aside. */
 export function asideOf(path: string): string {
   return path + ASIDE_SUFFIX;
 }
 
-/** Renames a file that can't be read to `<name>.corrupt`, for a human to look at; gives the new path. */
+/** Renames an unreadable file to `<name>.corrupt`, for an operator to inspect. Returns the new path. */
 export async function setAside(dir: string, name: string): Promise<string> {
   const path = asideOf(join(dir, name));
   await rename(join(dir, name), path);

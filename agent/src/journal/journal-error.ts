@@ -3,7 +3,7 @@ export type JournalErrorCode =
   | "OTHER_CLUSTER"
   /** The coordinator's revision is behind what it had already sent: it runs on older data. */
   | "REVISION_WENT_BACK"
-  /** What was handed in can't be a record: a bad uid, too large, twice the same. */
+  /** The argument can't be a record: an invalid uid, too large, or a duplicate. */
   | "INVALID_RECORD"
   /** The disk refused; nothing was taken over. */
   | "WRITE_FAILED"

@@ -7,7 +7,7 @@ export const KEY_FILE = "journal.key";
 
 const KEY_BYTES = 32;
 const ID_BYTES = 8;
-// What GCM is made for; random ones may be used for four thousand million records of a key.
+// The size that GCM is designed for. Random nonces are safe for four thousand million records of one key.
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = "aes-256-gcm";
@@ -26,7 +26,7 @@ export class JournalKey {
     this.source = source;
   }
 
-  /** Tells keys apart without telling anything of them. */
+  /** An identifier that reveals nothing about the key. */
   get id(): string {
     return this.#id.toString("hex");
   }
@@ -69,13 +69,13 @@ export class WrongKeyError extends Error {
 }
 
 /**
- * The host's key: the operator's own (32 bytes, or 64 hex digits) if there is such a file, else one of ours in `dir`, made the
- * first time. An operator's file that can't be a key is an Error. One of ours that is damaged is set aside for a new one: what
- * it had encrypted can't be read any more, and an agent that does not start helps nobody.
+ * Loads the host's key: the operator's own (32 bytes, or 64 hex digits) if its file exists, otherwise a generated one in `dir`,
+ * created at the first start. An operator's file without a valid key is an Error. A damaged generated key is set aside and
+ * replaced. Its records can no longer be read then, but the agent starts.
  */
 export async function loadJournalKey(options: {
   readonly dir: string;
-  /** Of the operator's; it need not be there. */
+  /** The path of the operator's key. The file may be absent. */
   readonly file?: string | undefined;
   readonly noteDamage?: NoteDamage;
 }): Promise<JournalKey> {

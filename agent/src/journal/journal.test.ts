@@ -27,7 +27,7 @@ test("a fresh journal is empty and belongs to no cluster", async () => {
   assert.deepEqual(journal.problems, []);
 });
 
-test("a snapshot and what changed since are there after opening anew", async () => {
+test("a snapshot and later deltas survive a restart", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 3n, pods: [aPod("a"), aPod("b")] });
   await journal.apply({ revision: 5n, upserts: [aPod("b", "two"), aPod("c")], removals: ["a"] });
@@ -181,7 +181,7 @@ test("what a crash left half done is cleared away", async () => {
   assert.deepEqual((await readdir(dir)).sort(), ["index", "pods", "states"]);
 });
 
-test("a failed write is told, and nothing is taken over", async () => {
+test("a failed write rejects and changes nothing", async () => {
   const journal = await open();
   await journal.replace({ clusterId: "c", revision: 1n, pods: [aPod("a")] });
   await rm(join(dir, "pods"), { recursive: true });
@@ -215,7 +215,7 @@ test("the files of a failed change are never written again", async () => {
   assert.equal((await open()).desired().get("a")?.specHash, "kept");
 });
 
-test("states are seen at once, and are there after opening anew", async () => {
+test("states are visible at once, and survive a restart", async () => {
   const journal = await open();
   const saved = [1, 2, 3].map((attempt) => journal.saveState("a", aState(attempt)));
   assert.deepEqual(journal.state("a"), aState(3));
@@ -268,7 +268,7 @@ test("nothing of a pod can be read from the disk without the key", async () => {
   assert.equal((await open()).desired().get("a")?.specHash, "a-plain-text-to-look-for");
 });
 
-test("without its key a record is left as it is: damaged until the key is back, or the coordinator tells", async () => {
+test("without its key a record stays untouched and damaged until the key is back or the coordinator sends the pod", async () => {
   await (await open()).replace({ clusterId: "c", revision: 4n, pods: [aPod("a"), aPod("b")] });
   const before = await podFiles();
   const other = await open(aKey(2));
@@ -300,7 +300,7 @@ test("a pod's record put in another's place is refused", async () => {
   assert.match(again.problems[0]?.reason ?? "", /for another pod/);
 });
 
-test("records of before encryption are read, and written anew", async () => {
+test("unencrypted records of earlier versions are read, and encrypted", async () => {
   await (await open()).replace({ clusterId: "c", revision: 3n, pods: [aPod("a"), aPod("b")] });
   const plain = PodAssignment.encode(aPod("a", "a-plain-text")).finish();
   await writeFile(join(dir, "pods", "a.1.pod"), encodeRecord(RecordKind.pod, plain));

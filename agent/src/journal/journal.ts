@@ -40,8 +40,8 @@ export interface Delta {
 }
 
 /**
- * The agent's disk memory: what it was told to run, and what it knows of how that went. A change is on disk
- * when its promise resolves, and a crash at any moment leaves either all of it or nothing.
+ * The agent's durable memory: its assignment and the pods' states. A change is on disk when its promise resolves. A crash at any
+ * time leaves all of a change or nothing.
  */
 export class Journal {
   readonly #dir: string;
@@ -50,7 +50,7 @@ export class Journal {
   readonly #states: Map<string, PodState>;
   readonly #stateFiles: StateFiles;
   readonly #damaged: Set<string>;
-  /** What could not be read when it was opened. */
+  /** The files that could not be read at open. */
   readonly problems: readonly JournalProblem[];
   #index: JournalIndex;
   #incomplete: boolean;
@@ -90,8 +90,8 @@ export class Journal {
   }
 
   /**
-   * Pods that were assigned here but whose records could not be read. Nothing of theirs may be removed:
-   * the next snapshot tells what they are. Empty after it.
+   * The pods that were assigned here but whose records could not be read. Nothing of theirs may be removed before the next
+   * snapshot, which empties this set.
    */
   get damaged(): ReadonlySet<string> {
     return this.#damaged;
@@ -115,7 +115,7 @@ export class Journal {
     return this.#index.lineage;
   }
 
-  /** What to tell the coordinator: the revision, or 0 as long as records are missing, so that it sends all. */
+  /** The revision to report to the coordinator. It is 0 while records are missing, so that the coordinator sends everything. */
   get resumeRevision(): bigint {
     return this.#incomplete ? 0n : this.#index.revision;
   }
@@ -135,7 +135,10 @@ export class Journal {
     });
   }
 
-  /** What changed since the last revision; one already seen is REVISION_WENT_BACK. */
+  /**
+   * Applies the changes since the last revision.
+   * @throws JournalError REVISION_WENT_BACK for a revision that was applied before.
+   */
   apply(delta: Delta): Promise<void> {
     return this.#serially(async () => {
       const { clusterId, epoch, revision } = this.#index;
@@ -198,7 +201,7 @@ export class Journal {
     await this.#stateFiles.settle();
   }
 
-  /** Writes records anew that an older agent left in plain text. */
+  /** Encrypts records that an older agent wrote in plain text. */
   #encrypt(uids: readonly string[]): Promise<void> {
     return this.#serially(async () => {
       const pods = [...this.#desired].filter(([uid]) => uids.includes(uid));

@@ -18,9 +18,9 @@ export const PODS_DIRECTORY = "pods";
 export const STATES_DIRECTORY = "states";
 const STATE_SUFFIX = ".state";
 
-/** A file that could not be read. It was kept under `path`, for a human to look at or for the key to come back. */
+/** A file that could not be read. It was kept as `path`, for an operator to inspect, or until the key is back. */
 export interface JournalProblem {
-  /** The pod it told of; undefined for the index. */
+  /** The file's pod. Undefined for the index. */
   readonly uid?: string;
   readonly kind: "index" | "pod" | "state";
   readonly path: string;
@@ -159,7 +159,7 @@ async function setAsideIfThere(dir: string, name: string): Promise<string> {
   try {
     return await setAside(dir, name);
   } catch {
-    return join(dir, name); // Missing, or on a disk that no longer lets it be renamed: the reason tells.
+    return join(dir, name); // Missing, or on a disk that doesn't allow renaming any more. The reason says which.
   }
 }
 

@@ -1,7 +1,4 @@
-/**
- * What the agent remembers of a pod's life on this host, apart from what the coordinator wants of it.
- * Times are milliseconds since the epoch.
- */
+/** The agent's record of a pod's life on this host, apart from its specification. Times are milliseconds since the epoch. */
 export interface PodState {
   /** Last known network namespace; after a reboot it no longer exists. */
   readonly sandbox?: SandboxState;
@@ -25,7 +22,7 @@ export interface PodState {
 export interface SandboxState {
   readonly namespacePath: string;
   readonly address: string;
-  /** Of a pod with both families. */
+  /** The IPv6 address of a pod with both families. */
   readonly address6?: string;
 }
 
@@ -54,7 +51,7 @@ export interface ContainerState {
   readonly earlierTerminations?: readonly TerminationState[];
   /** How far the hook of the present run has come. */
   readonly postStart?: "begun" | "done";
-  /** What its probes last made of the present run. */
+  /** The last verdicts of the probes of the present run. */
   readonly health?: { readonly started: boolean; readonly ready: boolean };
   /** The present run is being ended, since when, and why if it is its own fault. */
   readonly stop?: { readonly sinceMs: number; readonly cause?: ReasonState };

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 
-/** What a file of the journal holds. The numbers are on disk: never reuse one. */
+/** The kinds of journal file. The numbers are on disk, so never reuse one. */
 export const RecordKind = { index: 1, pod: 2, state: 3, sealedPod: 4 } as const;
 export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
 
@@ -20,7 +20,7 @@ export function encodeRecord(kind: RecordKind, payload: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Whether the bytes claim to be of this kind; nothing else is looked at. */
+/** Reports whether the bytes claim to be of this kind. Checks nothing else. */
 export function isRecordOf(kind: RecordKind, bytes: Buffer): boolean {
   return bytes.byteLength >= HEADER_BYTES && bytes.readUInt8(4) === kind;
 }

@@ -81,7 +81,7 @@ export class ContainerFiles {
   }
 }
 
-/** Real user, group and further groups of a process, as /proc/PID/status tells them. */
+/** Returns a process's real user, group and further groups, from /proc/PID/status. */
 export function userOf(status: string): readonly [uid: string, gid: string, groups: string] {
   const field = (name: string) =>
     new RegExp(`^${name}:[ \\t]*(.*)$`, "m").exec(status)?.[1]?.trim().split(/\s+/) ?? [];

@@ -7,15 +7,15 @@ export const COPY_FILES = "copy-files";
 /** The descriptor under which the container's root directory is handed over. */
 export const ROOT_DESCRIPTOR = 3;
 
-/** Said of what was left out, a line each. */
+/** The prefix of lines about skipped files. */
 export const REMARK = "- ";
 /** Before the reason of a failure, on the last line. */
 export const FAILURE = "! ";
 
 /**
- * One copy out of or into a container, in a process of its own: a file system that hangs holds up nobody else, and the kernel lets
- * it read and write what the container's user may. Takes `out` or `into`, a path, and the user's ids; a tar stream goes to standard
- * output or comes from standard input. Returns the exit code.
+ * Runs one copy out of or into a container in a process of its own. A hanging file system blocks no other copy, and the kernel
+ * enforces the rights of the container's user. The arguments are `out` or `into`, a path, and the user's ids. A tar stream goes
+ * to standard output or comes from standard input. Returns the exit code.
  */
 export async function copyFiles(args: readonly string[]): Promise<number> {
   const [direction = "", path = "", uid = "", gid = "", groups = ""] = args;

@@ -131,7 +131,7 @@ function firstByte(stream: Readable): Promise<boolean> {
   });
 }
 
-/** What a program says before it ends, as much of it as may be shown. */
+/** Returns a program's last output, as much of it as may be shown. */
 function wordsOf(stream: Readable): Promise<string> {
   let said = "";
   stream.setEncoding("utf8").on("data", (text: string) => {

@@ -23,7 +23,7 @@ export class FrameWriter {
     }
   }
 
-  /** Resolves when there is room for more, or when nobody listens any longer. */
+  /** Resolves when there is room for more, or when the reader is gone. */
   async send(frame: Frame): Promise<void> {
     if (this.#signal.aborted || this.#stream.write({ frame })) return;
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -2,13 +2,13 @@ import type { ServeResponse } from "@forage/proto/forage/agent/v1/agent";
 import type { ServeStream } from "./frame-writer.ts";
 import type { InputTaker } from "./session.ts";
 
-/** Until the client ends it. Never rejects: a stream that broke has nobody who listens any more. */
+/** Reads until the client ends its stream. Never rejects, because a broken stream has no reader. */
 export async function readInput(taker: InputTaker, stream: ServeStream): Promise<void> {
   let taking = true;
   try {
     for await (const { frame } of stream as AsyncIterable<ServeResponse>) {
       if (frame === undefined || !taking) continue;
-      // Who takes no more input may still have something to say.
+      // A session that accepts no more input may still produce output.
       await pass(frame, taker).catch(() => {
         taking = false;
       });

@@ -13,7 +13,7 @@ export async function serveLogs(session: Session, options: LogOptions, read: Rea
   session.readInput({});
   const of = { podUid, container: found.container, attempt };
   for await (const data of read(of, readOptions(options), signal)) await writer.data("stdout", data);
-  // The reader ends quietly: whoever cut it off has said why.
+  // The reader ends without an error. The signal carries the reason.
   signal.throwIfAborted();
   return ENDED_WELL;
 }

@@ -6,7 +6,10 @@ import { ENDED_WELL, type Session } from "./session.ts";
 /** Connects to a port of the pod; rejects with what its user is to read. The stream is half-open when either side has ended. */
 export type DialPod = (podUid: string, port: number, signal: AbortSignal) => Promise<Duplex>;
 
-/** One connection: each side's end is told to the other and no more; it is over when both have ended, or when it breaks. */
+/**
+ * Serves one connection. The end of each side is passed to the other. The connection is over when both sides have ended, or when
+ * it breaks.
+ */
 export async function servePortForward(
   session: Session,
   { port }: PortForwardOptions,

@@ -2,19 +2,21 @@ import type { SessionEnd } from "@forage/proto/forage/agent/v1/agent";
 import type { FoundContainer } from "../pods/pod-supervisor.ts";
 import type { FrameWriter } from "./frame-writer.ts";
 
-/** What of a session its kind needs to serve it. */
+/** The parts of a session that its server needs. */
 export interface Session {
   readonly podUid: string;
   readonly found: FoundContainer;
   readonly writer: FrameWriter;
   /** Aborted when the client has gone, the agent stops, or the session is ended from outside. */
   readonly signal: AbortSignal;
-  /** Reads what the client sends; to be called once, by every kind: only a stream that is read tells of its end. */
+  /**
+   * Reads the client's input. Every kind of session calls it exactly once, because only a stream that is read reports its end.
+   */
   readonly readInput: (taker: InputTaker) => void;
 }
 
 /**
- * What takes a client's input. Each piece is taken before the next is read, so that a taker that is slow slows its client; one that
+ * Consumes a client's input. Each piece is consumed before the next is read, so a slow consumer slows its client. A consumer that
  * rejects gets no more.
  */
 export interface InputTaker {

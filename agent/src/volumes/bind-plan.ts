@@ -1,11 +1,11 @@
 import { isAwkward } from "./check-spec.ts";
 import type { VolumeMount } from "./volumes.ts";
 
-/** What planning needs to know of a volume. */
+/** The properties of a volume that planning needs. */
 export interface BindableVolume {
   /** Canonical. */
   readonly path: string;
-  /** Whatever the mount says. */
+  /** Applies even if the mount is writable. */
   readonly readOnly: boolean;
 }
 

@@ -89,7 +89,7 @@ test("what can't be, or would lead elsewhere, is refused", () => {
   assert.throws(() => checkClaimName("shop", "Data"), isInvalid);
 });
 
-test("mounts name volumes of the pod, and places that the runtime's client can be told", () => {
+test("mounts name volumes of the pod, and paths that nerdctl accepts", () => {
   const volumes = new Set(["data"]);
   const mount: VolumeMount = { volume: "data", mountPath: "/data", subPath: "", readOnly: false };
   checkMounts([mount, { ...mount, mountPath: "/data/deeper/", subPath: "a/./b" }], volumes);

@@ -46,7 +46,7 @@ export function checkClaimName(namespace: string, name: string): void {
   }
 }
 
-/** For a claim of which a pod is told by name only. */
+/** Returns the error for a claim that a pod names but that doesn't exist. */
 export function undeclaredClaim(namespace: string, claim: string): VolumeError {
   return new VolumeError("SOURCE_MISSING", `claim ${namespace}/${claim} doesn't exist`);
 }

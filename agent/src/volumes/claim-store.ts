@@ -72,7 +72,7 @@ export class ClaimStore {
     });
   }
 
-  /** The pod has no claims any more. Those that nobody has are unmounted, with all that was written on disk. */
+  /** Releases the pod's claims. Claims without another user are unmounted, with all writes on disk. */
   async letGo(podUid: string, signal: AbortSignal): Promise<void> {
     for (const [namespace, name] of await this.#names()) {
       await this.#inTurn(namespace, name, async (home) => {
@@ -171,7 +171,7 @@ function tell(what: string, error: unknown): never {
   throw new VolumeError(error.code, `${what}: ${error.message}`, { cause: error });
 }
 
-/** Of a namespace without claims nothing is left. */
+/** Removes the directory of a namespace without claims. */
 async function removeIfEmpty(directory: string): Promise<void> {
   await rmdir(directory).catch((error) => {
     if (!["ENOTEMPTY", "EEXIST", "ENOENT"].includes(codeOf(error) ?? "")) throw error;
@@ -216,7 +216,7 @@ async function readJson(path: string): Promise<unknown> {
   }
 }
 
-/** Empty only if there is no such directory: a claim that can't be looked at must not be taken for unused. */
+/** Returns an empty list only if the directory doesn't exist. A claim that can't be read must not count as unused. */
 async function namesIn(directory: string): Promise<readonly string[]> {
   try {
     return await readdir(directory);

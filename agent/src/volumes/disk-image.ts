@@ -36,7 +36,7 @@ export interface DiskImageParts {
 export interface DiskImage {
   readonly file: string;
   readonly kind: ImageKind;
-  /** What can be written into it. */
+  /** The usable size of the file system in the image. */
   readonly sizeBytes: number;
 }
 
@@ -82,8 +82,8 @@ export async function makeImage(
 }
 
 /**
- * Mounts an image that exists, after a look at its state if the last mount of it didn't end well.
- * @returns false if it was a scratch one beyond repair: it is to be made anew.
+ * Mounts an existing image, after a check if its last mount didn't end cleanly.
+ * @returns false for a scratch image beyond repair, which has to be recreated.
  */
 export async function mountImage(
   { file, kind }: DiskImage,
@@ -100,7 +100,7 @@ export async function mountImage(
     const options = ["nodev", "noinit_itable", ...(kind === "scratch" ? ["discard"] : [])];
     await mounts.mount({ type: "ext4", source: device, target, options }, signal);
   } finally {
-    // From now on the device goes with its mount, even if nobody is left to free it.
+    // From now on the kernel frees the device with its mount, even if the agent is gone.
     await detachLoopDevice({ device, file }, children, new AbortController().signal);
   }
   await openUp(target);

@@ -26,7 +26,7 @@ function aWatch(walkMs: number, usedBytes: () => number) {
   return { clock, watch, directory, walks, told, errors };
 }
 
-test("small directories are looked at every 10 s, and what is too much is told", async () => {
+test("measures small directories every 10 s, and reports an excess", async () => {
   let used = 100;
   const { clock, watch, directory, walks, told } = aWatch(1, () => used);
   watch.watch(directory("/a"));
@@ -53,7 +53,7 @@ test("looking takes a hundredth of the time at most, five minutes apart at most,
   assert.deepEqual(slower.walks, ["10 /a", "370 /a"]);
 });
 
-test("a walk that fails is told and tried again; close waits for it", async () => {
+test("a failed walk is reported and repeated, and close waits for it", async () => {
   const { clock, watch, directory, walks, errors } = aWatch(5, () => assert.fail("du: no size"));
   watch.watch(directory("/a"));
   await clock.advance(30_000);

@@ -3,8 +3,8 @@ import type { ChildRunner } from "./run-child.ts";
 import { VolumeError } from "./volumes.ts";
 
 /**
- * Looking takes a walk over all files: at most a hundredth of the time is spent on it, but what can be looked at quickly is looked at
- * soon, as nothing else keeps a pod from filling the disk.
+ * A measurement walks over all files. Walks take at most a hundredth of the time, and small directories are measured often,
+ * because nothing else keeps a pod from filling the disk.
  */
 const SHARE = 100;
 const INTERVAL_LEAST_MS = 10_000;
@@ -93,9 +93,9 @@ export class DiskUseWatch {
   }
 }
 
-/** What the files below take of the disk, in bytes. */
+/** Returns the disk usage of the files below the path, in bytes. */
 export async function measureUse(path: string, children: ChildRunner, signal: AbortSignal): Promise<number> {
-  // Files that vanish meanwhile make it complain, but it goes on and tells the sum.
+  // `du` complains about files that vanish meanwhile, but it continues and prints the sum.
   const { stdout } = await children.run("nice", ["-n", "10", "du", "-s", "-x", "-B1", "--", path], {
     signal,
     timeoutMs: WALK_MS,

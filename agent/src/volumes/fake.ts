@@ -22,10 +22,10 @@ interface FakeClaim {
 export class FakeVolumes implements PodVolumes {
   /** Calls that shall fail, by `<call> <pod uid>`, with what; for as long as they stand here. */
   readonly faults = new Map<string, VolumeError>();
-  /** What is on the host, by pod uid. */
+  /** The pods with volumes on the host, by uid. */
   readonly pods = new Map<string, PodVolumeSpec>();
   readonly #claims = new Map<string, FakeClaim>();
-  /** What this agent has prepared; gone with it. */
+  /** The pods that this agent has prepared. A restart loses them. */
   #prepared = new Set<string>();
 
   /** A new agent on the same host. */

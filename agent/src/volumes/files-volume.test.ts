@@ -17,7 +17,7 @@ async function aDirectory(t: TestContext): Promise<string> {
   return join(parent, "volume");
 }
 
-/** What users see, links followed. */
+/** Returns the files as users see them, with links followed. */
 async function contentsOf(directory: string): Promise<Record<string, string>> {
   const seen: Record<string, string> = {};
   const visit = async (path: string) => {
@@ -80,7 +80,7 @@ test("whoever reads meanwhile sees all of the old or all of the new", async (t) 
   const torn: string[] = [];
   const reader = (async () => {
     while (writing) {
-      // As a program does that wants two files of one version: it resolves the link once.
+      // A program that needs two files of one version resolves the link once.
       const generation = join(directory, await readlink(join(directory, "..data")));
       const [a, b] = await Promise.all(
         ["a", "b/c"].map((path) => readFile(join(generation, path), "utf8").catch(() => "gone")),

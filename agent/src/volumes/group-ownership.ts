@@ -24,7 +24,7 @@ export async function giveToGroup(
   if (changePolicy === "OnRootMismatch" && (await rootFits(root, gid))) return;
   const walk = await PinnedWalk.begin(root);
   try {
-    // The root comes last, so that one that was cut off begins anew next time.
+    // The root comes last, so that an interrupted change starts over next time.
     for await (const path of misfits(root, gid, signal)) {
       if (path !== "") await walk.change(path, gid);
     }
@@ -39,7 +39,10 @@ async function rootFits(root: string, gid: number): Promise<boolean> {
   return it.gid === gid && (it.mode & DIRECTORY_BITS) === DIRECTORY_BITS;
 }
 
-/** Paths below the root that are to be changed, found by a child: mostly there are none, among perhaps a million. */
+/**
+ * Yields the paths below the root that need a change. A child process finds them, because there are usually none among perhaps a
+ * million.
+ */
 async function* misfits(root: string, gid: number, signal: AbortSignal): AsyncGenerator<string> {
   const isDirectory = ["-type", "d", "!", "-perm", `-${DIRECTORY_BITS.toString(8)}`];
   const isFile = ["-type", "f", "!", "-perm", `-${FILE_BITS.toString(8)}`];

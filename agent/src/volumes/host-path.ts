@@ -27,7 +27,7 @@ const WANTED: Readonly<Record<HostPathType, string | undefined>> = {
 };
 
 /**
- * Looks at a host path, makes it if its type says so, and gives its canonical form.
+ * Checks a host path, creates it if its type says so, and returns its canonical form.
  * @throws VolumeError SOURCE_MISSING, WRONG_TYPE, UNAVAILABLE.
  */
 export async function prepareHostPath(
@@ -45,7 +45,10 @@ export async function prepareHostPath(
   return (await children.must("realpath", ["-e", "-z", "--", path], options)).replace(/\0$/, "");
 }
 
-/** What is at the path, links followed; undefined if nothing is. Asked of a child: whatever is mounted there may hang. */
+/**
+ * Returns the type of the file at the path, with links followed, or undefined if there is none. A child process checks it,
+ * because a mount there may hang.
+ */
 export async function typeAt(
   path: string,
   children: ChildRunner,

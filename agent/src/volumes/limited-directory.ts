@@ -12,7 +12,7 @@ export interface LimitedDirectory {
 }
 
 export interface LimitedDirectoryParts extends DiskImageParts {
-  /** What was found out once: whether this host has loop devices for us. */
+  /** Reports whether this host allows loop devices. Checked once. */
   readonly imagesWork: (signal: AbortSignal) => Promise<boolean>;
   readonly warn: (event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
@@ -23,10 +23,7 @@ export interface ReadyDirectory {
   readonly isEnforced: boolean;
 }
 
-/**
- * A directory that holds no more than it may. What it once began as it stays: an image is never exchanged for a directory,
- * or its contents would be out of sight.
- */
+/** Creates a directory with a size limit. Its kind never changes: replacing an image by a directory would hide its content. */
 export async function makeLimitedDirectory(
   { home, mountPoint, kind, limitBytes }: LimitedDirectory,
   parts: LimitedDirectoryParts,

@@ -17,7 +17,7 @@ export interface Subtree {
   readonly root: string;
 }
 
-/** What is mounted in this process's mount namespace, in the order it was. Reading it never waits for a file system. */
+/** Returns the mounts of this process's mount namespace, in mount order. Reading them never waits for a file system. */
 export async function readMountTable(): Promise<readonly MountEntry[]> {
   return parseMountTable(await readFile("/proc/self/mountinfo", "utf8"));
 }
@@ -33,7 +33,7 @@ export function parseMountTable(text: string): readonly MountEntry[] {
   });
 }
 
-/** What is mounted exactly there; the last mount covers those before it. */
+/** Returns the mount at exactly this path. The last mount covers earlier ones. */
 export function mountAt(table: readonly MountEntry[], path: string): MountEntry | undefined {
   return table.findLast((it) => it.mountPoint === path);
 }

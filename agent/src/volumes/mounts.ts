@@ -6,7 +6,7 @@ import { VolumeError } from "./volumes.ts";
 
 // A plain unmount writes back what is cached; one that takes longer waits for a server or a sick disk.
 const UNMOUNT_MS = 10_000;
-/** Whoever just ended may hold files a moment longer. */
+/** A process that has just ended may hold files a moment longer. */
 const BUSY_TRIES = 3;
 const BUSY_PAUSE_MS = 100;
 // Millions of files on a slow disk.
@@ -100,7 +100,7 @@ export async function removeMountPoint(path: string): Promise<void> {
   }
 }
 
-/** Removes a tree of nothing but mount points. */
+/** Removes a tree that consists of mount points only. */
 export async function removeMountPoints(directory: string): Promise<void> {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => []);
   for (const entry of entries) {

@@ -34,7 +34,7 @@ export interface ReadyVolume {
   readonly readOnly: boolean;
 }
 
-/** Makes one volume ready. What is ready already costs a look. Errors name the volume. */
+/** Prepares one volume. A prepared volume costs only a check. Errors name the volume. */
 export async function prepareVolume(
   world: VolumeWorld,
   pod: PodVolumeSpec,
@@ -134,7 +134,7 @@ async function prepareFiles(
   await mkdir(parent, { recursive: true, mode: 0o700 });
   await chmod(parent, 0o700);
   await writeFilesVolume(path, files, ownerOf(pod, source));
-  // Whatever a container wrote there would be lost with the next change.
+  // A container's own writes there would be lost with the next change.
   return { path, readOnly: true };
 }
 

@@ -20,7 +20,7 @@ test("nothing of the agent's environment reaches a child", async () => {
   assert.doesNotMatch(await new ChildRunner().must("env", []), /FORAGE_CHILD_TEST/);
 });
 
-test("a child that takes too long, or isn't wanted any more, is killed and not waited for", async () => {
+test("a child that times out or is cancelled is killed, and the caller doesn't wait for it", async () => {
   const children = new ChildRunner();
   const abort = new AbortController();
   const late = children.run("sleep", ["60"], { timeoutMs: 50 });

@@ -5,7 +5,7 @@ import { VolumeError } from "./volumes.ts";
 const TIMEOUT_MS = 30_000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 const OUTPUT_WAIT_MS = 500;
-// A child that waits for a dead server can't be killed. More of them than this, and something is to be repaired first.
+// A child that waits for a dead server can't be killed. With more of them than this, an operator has to repair the host first.
 const HANGING_MAX = 32;
 /** Administrators' tools are in sbin, which a service's PATH may lack. */
 const ENV = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };

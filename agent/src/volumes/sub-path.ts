@@ -20,14 +20,14 @@ export interface PinRequest {
   readonly subPath: string;
   /** Whether what is missing is made. */
   readonly create: boolean;
-  /** Where it is to be mounted; ours alone. */
+  /** The mount's target, which belongs to the agent alone. */
   readonly target: string;
 }
 
 /**
- * Bind-mounts a path of a volume, which containers may be changing at this moment, and only then looks at what was mounted: a mount
- * holds on to its directory, so what is found to lie in the volume stays there, and whatever links led to it no longer matter.
- * Everything is done by children, as the volume may hang.
+ * Bind-mounts a path of a volume that containers may be changing at the same time, and checks the mounted directory afterwards. A
+ * mount keeps its directory, so a directory that lies in the volume stays there, whatever links led to it. Child processes do all
+ * of it, because the volume may hang.
  * @throws VolumeError ESCAPES, SOURCE_MISSING.
  */
 export async function pinSubPath(request: PinRequest, parts: PinParts, signal: AbortSignal): Promise<void> {
@@ -40,7 +40,7 @@ export async function pinSubPath(request: PinRequest, parts: PinParts, signal: A
   await createPinned(request, parts, signal);
 }
 
-/** A link loop or a file where a directory should be: told in the volume's terms. */
+/** Translates a link loop, or a file in place of a directory, into an error about the volume. */
 function lookedThrough(error: unknown, subPath: string): never {
   if (error instanceof VolumeError && error.code === "HOST_FAILED") {
     throw new VolumeError("WRONG_TYPE", `sub_path ${subPath}: ${error.message}`, { cause: error });

@@ -38,7 +38,7 @@ test("work of one key waits for what came before, also if that failed; other key
   ]);
 });
 
-test("who comes while work is going on waits for all that was asked for before", async () => {
+test("a call during other work waits for all calls before it", async () => {
   const turns = new Turns();
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const first = turns.take("a", () => gates[0]?.promise ?? Promise.resolve());

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 
 /**
- * Where things lie below the volumes' directory. What holds others' data (`mounts`) is never deleted recursively; what is (`disk`,
- * `memory`) holds nothing but pods' own.
+ * The paths below the volumes' directory. Directories with others' data (`mounts`) are never deleted recursively. Those that are
+ * (`disk`, `memory`) hold only pods' own data.
  */
 export class VolumeLayout {
   readonly root: string;

@@ -1,6 +1,6 @@
 /**
- * What containers mount, on one host. Real one: `host-volumes.ts`; fake: `fake.ts`; both pass `../../test/volumes-contract.ts`.
- * All calls reject with a {@link VolumeError}. Calls for one pod wait for each other.
+ * The volumes of one host's pods. The real implementation is `host-volumes.ts`, the fake is `fake.ts`; both pass
+ * `../../test/volumes-contract.ts`. All calls reject with a {@link VolumeError}. Calls for one pod wait for each other.
  */
 export interface PodVolumes {
   /**
@@ -11,8 +11,8 @@ export interface PodVolumes {
   /** Makes all volumes of the pod ready. Cheap if they are: call it before each start of a container. */
   prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void>;
   /**
-   * What a container of a prepared pod mounts, parents before children. Sub-paths are resolved anew each time and missing ones made,
-   * so call it right before each start.
+   * Returns the mounts of a prepared pod's container, parents before children. It resolves sub-paths and creates missing ones
+   * each time, so call it right before each start.
    */
   binds(
     podUid: string,
@@ -59,7 +59,7 @@ export type VolumeSource =
       /** Counts when the claim is made, that is when a pod first uses it here. Undefined: no limit. */
       readonly capacityBytes?: number;
       readonly readOnly: boolean;
-      /** Nobody declared it (yet): SOURCE_MISSING. */
+      /** No such volume is declared (yet): SOURCE_MISSING. */
       readonly undeclared?: true;
     }
   | { readonly type: "hostPath"; readonly path: string; readonly pathType: HostPathType }
@@ -80,7 +80,7 @@ export interface FilesSource {
   readonly defaultMode: number;
   /** Missing contents and keys are left out instead of SOURCE_MISSING. */
   readonly optional: boolean;
-  /** Whose the files are; undefined: root's. */
+  /** The owner of the files. Undefined: root. */
   readonly ownerUid?: number;
 }
 
@@ -122,16 +122,16 @@ export interface ClaimState {
   readonly users: readonly string[];
 }
 
-/** What goes wrong later, when no call is under way. */
+/** Reports faults that appear after a call has returned. */
 export interface VolumeEvents {
-  /** A volume without a hard limit holds more than it may: its pod is to be evicted. Told again as long as it lasts. */
+  /** Reports a volume without a hard limit that exceeds its size, so that its pod is evicted. Repeated as long as it lasts. */
   readonly exceeded: (excess: VolumeExcess) => void;
   /** Something to log; the fields say what. */
   readonly warn: (event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
 export interface VolumeExcess {
-  /** Undefined: a claim's, which outlives its pods, so that evicting them would not help. */
+  /** Undefined for a claim, which outlives its pods, so that evicting them would not help. */
   readonly podUid?: string;
   readonly volume: string;
   readonly usedBytes: number;
@@ -141,7 +141,7 @@ export interface VolumeExcess {
 }
 
 export type VolumeErrorCode =
-  /** The pod asks for what can't be; final. */
+  /** The pod's specification can't be met. Final. */
   | "INVALID"
   /** Contents, keys or host paths that aren't there; may come. */
   | "SOURCE_MISSING"
