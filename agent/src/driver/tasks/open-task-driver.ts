@@ -44,7 +44,7 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
   const { options, clock, log, bootIdFile = BOOT_ID_FILE } = context;
   const { dataDir, runDir } = options;
   for (const dir of [dataDir, runDir]) await mkdir(dir, { recursive: true, mode: 0o700 });
-  const instance = instanceOf(dataDir);
+  const instance = driverInstance(dataDir);
   const runtime = openRuntime(options, instance, clock);
   const processes = hostProcesses(bootIdFile);
   const networks = new TaskNetworks({
@@ -72,7 +72,7 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
 }
 
 /** Marks containers and names the bridge: at most eight letters and digits. */
-function instanceOf(dataDir: string): string {
+export function driverInstance(dataDir: string): string {
   if (dataDir === DEFAULT_DATA_DIR) return "nomad";
   return `n${createHash("sha256").update(dataDir).digest("hex").slice(0, 7)}`;
 }
