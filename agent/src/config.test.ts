@@ -91,7 +91,22 @@ test("http may be off, and only listens on loopback", async () => {
   );
 });
 
+test("what pods reach is read, with ports of both protocols", async () => {
+  const none = await read(MINIMAL);
+  assert.deepEqual(none.podAccess, { metadata: "deny", host: "all", hostPorts: [] });
+  const limited = await read(
+    `${MINIMAL}podAccess: { metadata: allow, host: limited, hostPorts: [7600, 514/udp] }\n`,
+  );
+  const hostPorts = [
+    { protocol: "tcp", port: 7600 },
+    { protocol: "udp", port: 514 },
+  ];
+  assert.deepEqual(limited.podAccess, { metadata: "allow", host: "limited", hostPorts });
+});
+
 for (const [what, file, message] of [
+  ["a port that is none", `${MINIMAL}podAccess: { host: limited, hostPorts: 0 }\n`, /hostPorts: must be at/],
+  ["ports without a limit", `${MINIMAL}podAccess: { hostPorts: 7600 }\n`, /podAccess\.hostPorts: goes with/],
   ["an unknown setting", `${MINIMAL}colour: red\n`, /agent\.yaml: colour: there is no such setting/],
   [
     "an unknown setting in a group",

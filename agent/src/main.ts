@@ -28,6 +28,7 @@ import { HostNetworkFiles } from "./network/network-files.ts";
 import { probePort } from "./network/probe-port.ts";
 import { runCommand } from "./network/run-command.ts";
 import { ownAddresses } from "./own-address.ts";
+import { podAccess } from "./pod-access-settings.ts";
 import { probeOver } from "./probes/run-probe.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import { HostServiceNetwork } from "./service-network.ts";
@@ -181,6 +182,7 @@ function makeNetwork(config: Config, log: AgentLog, noteDamage: NoteDamage): Hos
       podCidr: config.podCidr,
       podCidr6: config.podCidr6,
       hostPorts: config.hostPortRange,
+      access: podAccess(config),
       cniDirectory: config.cniBinDir,
       poolSize: config.preparedSandboxes,
     },

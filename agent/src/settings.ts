@@ -6,6 +6,8 @@ import { parsePool } from "./devices/parse-pool.ts";
 import { parsePodCidr } from "./network/ipv4-cidr.ts";
 import { normalIpv6, parsePodCidr6 } from "./network/ipv6-cidr.ts";
 import type { PortRange } from "./network/port-allocator.ts";
+import { type PodAccessSettings, readOpenPorts } from "./pod-access-settings.ts";
+import { matching, oneOf, onOrOff, wholeNumber } from "./setting-readers.ts";
 
 export interface HostPort {
   readonly host: string;
@@ -50,6 +52,8 @@ export interface Settings {
   readonly dns: boolean;
   /** Where Linkerd's Destination is served to this host's proxies, on the pods' bridge and on loopback; undefined: nowhere. */
   readonly destination: { readonly port: number | undefined };
+  /** What pods reach on this host and at its cloud. */
+  readonly podAccess: PodAccessSettings;
   /** Sandboxes made ahead. */
   readonly preparedSandboxes: number;
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
@@ -133,6 +137,9 @@ export const SETTINGS: readonly Setting[] = [
   { path: "clusterDomain", shape: "DOMAIN", read: matching(DOMAIN, "a domain such as cluster.local") },
   { path: "dns", shape: "on|off", read: onOrOff },
   { path: "destination.port", shape: "PORT|off", read: portOrOff },
+  { path: "podAccess.metadata", shape: "allow|deny", read: oneOf(["allow", "deny"]) },
+  { path: "podAccess.host", shape: "all|limited", read: oneOf(["all", "limited"]) },
+  { path: "podAccess.hostPorts", shape: "PORT[/tcp|udp],…", read: readOpenPorts },
   { path: "preparedSandboxes", shape: "N", read: wholeNumber(0, 200) },
   { path: "restart.backOffBaseSeconds", shape: "SECONDS", read: wholeNumber(0, 3_600) },
   { path: "restart.backOffCapSeconds", shape: "SECONDS", read: wholeNumber(0, 86_400) },
@@ -180,6 +187,8 @@ export function checkSettings(
   }
   if (isIP(String(read.get("advertiseAddress"))) === 6 && read.has("advertiseAddress6"))
     problems.push("advertiseAddress6: goes beside an IPv4 address, and advertiseAddress is of IPv6");
+  if (read.has("podAccess.hostPorts") && read.get("podAccess.host") !== "limited")
+    problems.push("podAccess.hostPorts: goes with podAccess.host: limited; otherwise pods reach all ports");
   for (const path of ["dataDir", "coordinator"]) {
     if (!given.has(path)) problems.push(`${path}: must be set`);
   }
@@ -218,6 +227,11 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     clusterDomain: get("clusterDomain", "cluster.local"),
     dns: get("dns", true),
     destination: { port: get<number | undefined>("destination.port", undefined) },
+    podAccess: {
+      metadata: get<PodAccessSettings["metadata"]>("podAccess.metadata", "deny"),
+      host: get<PodAccessSettings["host"]>("podAccess.host", "all"),
+      hostPorts: get<PodAccessSettings["hostPorts"]>("podAccess.hostPorts", []),
+    },
     preparedSandboxes: get("preparedSandboxes", 20),
     restart: {
       backOffBaseSeconds: get("restart.backOffBaseSeconds", 10),
@@ -360,35 +374,4 @@ function byteQuantity(value: unknown): number {
   const bytes = wholeUnitsOf(typeof value === "number" ? String(value) : String(value ?? ""));
   if (bytes > 0) return bytes;
   throw new Error("a quantity such as 2Gi");
-}
-
-function wholeNumber(min: number, max: number) {
-  return (value: unknown): number => {
-    const number = typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
-    if (typeof number === "number" && Number.isInteger(number) && number >= min && number <= max)
-      return number;
-    throw new Error(`a whole number from ${min} to ${max}`);
-  };
-}
-
-function matching(pattern: RegExp, what: string) {
-  return (value: unknown): string => {
-    if (typeof value === "string" && pattern.test(value)) return value;
-    throw new Error(what);
-  };
-}
-
-function onOrOff(value: unknown): boolean {
-  if (value === true || value === "on") return true;
-  // YAML takes a bare `off` for a word, and some write it as a truth value.
-  if (value === false || value === "off") return false;
-  throw new Error("on or off");
-}
-
-function oneOf<const Value extends string>(allowed: readonly Value[]) {
-  return (value: unknown): Value => {
-    const found = allowed.find((it) => it === value);
-    if (found !== undefined) return found;
-    throw new Error(`one of ${allowed.join(", ")}`);
-  };
 }

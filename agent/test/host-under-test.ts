@@ -10,6 +10,7 @@ import { execPath, pid } from "node:process";
 import type { TestContext } from "node:test";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { HostNetwork, type HostNetworkOptions } from "../src/network/host-network.ts";
+import { instanceNames } from "../src/network/instance-names.ts";
 import type { PodSandbox } from "../src/network/network.ts";
 import { probePort } from "../src/network/probe-port.ts";
 import { purge } from "../src/network/purge.ts";
@@ -71,6 +72,7 @@ export class HostUnderTest implements NetworkHost {
         dataDir: this.dataDir,
         podCidr: "10.64.0.0/16",
         hostPorts: CONTRACT_HOST_PORTS,
+        access: { metadata: false, host: undefined },
         cniDirectory: "/usr/lib/cni",
         poolSize: 0,
         ...this.#options,
@@ -95,8 +97,8 @@ export class HostUnderTest implements NetworkHost {
   async reboot(): Promise<void> {
     for (const name of await this.namespaces()) await runCommand("ip", ["netns", "del", name]);
     await runCommand("ip", ["link", "del", `fg-${this.instance}`]);
-    for (const family of ["ip", "ip6"]) {
-      const name = `${family} forage_${this.instance}`;
+    const { table, accessTable } = instanceNames(this.instance);
+    for (const name of ["ip", "ip6"].flatMap((ip) => [`${ip} ${table}`, `${ip} ${accessTable}`])) {
       await runCommand("nft", ["-f", "-"], { input: `add table ${name}\ndelete table ${name}\n` });
     }
   }

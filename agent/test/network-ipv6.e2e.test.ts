@@ -59,6 +59,16 @@ test("pods reach other hosts by the host's address", limit, async (t) => {
     assert.equal(await askFrom(nameOf(a), protocol, OUTSIDE_ADDRESS6, 7000), `outside ${HOST_ADDRESS6}`);
 });
 
+test("a pod reaches no metadata address of IPv6", limit, async (t) => {
+  const { host, outside, a } = await setUp(t);
+  const metadata = "fd00:ec2::254";
+  await runCommand("ip", ["-n", outside, "address", "add", metadata, "dev", "lo"]);
+  await runCommand("ip", ["route", "add", metadata, "via", OUTSIDE_ADDRESS6]);
+  await host.answer(outside, "cloud", 80);
+  assert.match(await ask("TCP", metadata, 80), /^cloud /);
+  assert.match(await askFrom(nameOf(a), "TCP", metadata, 80), /^(EHOSTUNREACH|EACCES)$/);
+});
+
 test("a UDP client of IPv6 follows the host port from pod to pod", limit, async (t) => {
   const { network, b } = await setUp(t);
   const from = { udpPort: 40_000 };

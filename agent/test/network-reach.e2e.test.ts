@@ -20,6 +20,8 @@ const signal = new AbortController().signal;
 const BRIDGE_CALLS_IP_HOOKS = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 const PROTOCOLS = ["TCP", "UDP"] as const;
 const [A_PORT, B_PORT] = [21_000, 21_001];
+/** What a client gets that a rule refuses. */
+const REFUSED = /^(EHOSTUNREACH|EACCES|ENETUNREACH|refused)$/;
 let hosts = 0;
 
 interface Scene {
@@ -122,6 +124,75 @@ test("a pod can't reach what listens on the host's loopback", { skip }, async (t
   assert.equal(await askFrom(nameOf(a), "TCP", "127.0.0.1", 7001), "secret");
 });
 
+test("a pod reaches no metadata address but for DNS, also after a restart of the agent, unless that is allowed", {
+  skip,
+}, async (t) => {
+  const { host, network, outside, a } = await setUp(t);
+  const metadata = "169.254.169.254";
+  await runCommand("ip", ["-n", outside, "address", "add", metadata, "dev", "lo"]);
+  await runCommand("ip", ["route", "add", metadata, "via", OUTSIDE_ADDRESS]);
+  await Promise.all([80, 53].map((port) => host.answer(outside, "cloud", port)));
+  // The host itself may.
+  assert.match(await ask("TCP", metadata, 80), /^cloud /);
+  const reached = () => askFrom(nameOf(a), "TCP", metadata, 80);
+  assert.match(await reached(), REFUSED);
+  assert.match(await askFrom(nameOf(a), "UDP", metadata, 80), REFUSED);
+  assert.match(await askFrom(nameOf(a), "TCP", metadata, 53), /^cloud /, "DNS");
+  await network.close();
+  // Without any agent, and after its return.
+  assert.match(await reached(), REFUSED);
+  const allowing = host.open(undefined, { access: { metadata: true, host: undefined } });
+  await allowing.start([known(a)], signal);
+  assert.match(await reached(), /^cloud /);
+  await allowing.close();
+  const denying = host.open();
+  await denying.start([known(a)], signal);
+  assert.match(await reached(), REFUSED);
+  // A cloud's address that the host has itself, as some proxies of metadata need it.
+  await runCommand("ip", ["address", "add", metadata, "dev", "lo"]);
+  const own = createServer((socket) => socket.end("own")).listen(80, metadata);
+  t.after(() => own.close());
+  await once(own, "listening");
+  assert.match(await reached(), REFUSED);
+});
+
+test("a limited host answers pods on what is listed, and all that leads to pods goes on", {
+  skip,
+}, async (t) => {
+  const { host, network, outside, a, b } = await setUp(t);
+  await network.close();
+  const limited = host.open(undefined, {
+    access: {
+      metadata: false,
+      host: {
+        onBridge: [{ protocol: "tcp", port: 7101 }],
+        everywhere: [{ protocol: "tcp", port: 7102 }],
+      },
+    },
+  });
+  await limited.start([known(a, A_PORT), known(b, B_PORT)], signal);
+  for (const port of [7100, 7101, 7102]) {
+    const server = createServer((socket) => socket.end(`port ${port}`)).listen(port);
+    t.after(() => server.close());
+    await once(server, "listening");
+  }
+  const from = (address: string, port: number) => askFrom(nameOf(a), "TCP", address, port);
+  const linkLocal = await bridgeLinkLocal(`fg-${host.instance}`);
+  for (const address of [HOST_ADDRESS, limited.gateway, ...(linkLocal ? [`${linkLocal}%eth0`] : [])])
+    assert.match(await from(address, 7100), REFUSED, address);
+  assert.match(await from(HOST_ADDRESS, 7101), REFUSED);
+  assert.equal(await from(limited.gateway, 7101), "port 7101");
+  assert.equal(await from(HOST_ADDRESS, 7102), "port 7102");
+  // Others are not pods.
+  assert.equal(await askFrom(outside, "TCP", HOST_ADDRESS, 7100), "port 7100");
+  assert.equal(await ask("TCP", HOST_ADDRESS, 7100), "port 7100");
+  for (const protocol of PROTOCOLS) {
+    assert.match(await askFrom(nameOf(a), protocol, HOST_ADDRESS, B_PORT), /^b /, "a host port");
+    assert.match(await askFrom(nameOf(a), protocol, b.address, 80), /^b /, "another pod");
+    assert.match(await ask(protocol, "127.0.0.1", A_PORT), /^a /, "an answer to the host");
+  }
+});
+
 test("host ports answer without a gap while the agent is restarted", { skip }, async (t) => {
   const { host, network, outside } = await setUp(t);
   const long = connect(B_PORT, "127.0.0.1");
@@ -163,6 +234,18 @@ test("a detached pod leaves neither link nor connection, and its port can be had
   await network.publish(b, mappings(A_PORT), signal);
   assert.match(await ask("UDP", HOST_ADDRESS, A_PORT, from), /^b /);
 });
+
+/** A pod as the next agent remembers it. */
+function known(sandbox: PodSandbox, hostPort?: number) {
+  const { podUid } = sandbox;
+  return { podUid, sandbox, ports: hostPort === undefined ? [] : mappings(hostPort) };
+}
+
+/** An address that the kernel gives the bridge by itself; undefined without IPv6. */
+async function bridgeLinkLocal(bridge: string): Promise<string | undefined> {
+  const text = await runCommand("ip", ["-6", "address", "show", "dev", bridge, "scope", "link"]);
+  return /inet6 (fe80:[0-9a-f:]+)/.exec(text)?.[1];
+}
 
 function mappings(hostPort: number): PortMapping[] {
   return PROTOCOLS.map((protocol) => ({ container: "web", containerPort: 80, protocol, hostPort }));

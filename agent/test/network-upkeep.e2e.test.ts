@@ -145,7 +145,7 @@ test("a ruleset that someone flushed is put back, by the next change or in time"
   assert.equal((await host.published()).size, 2);
   assert.deepEqual(
     host.warnings.map((it) => it.split(" ")[0]),
-    ["host-port-table-put-back", "host-port-table-differs"],
+    ["host-port-table-put-back", "pod-access-table-put-back", "host-port-table-differs"],
   );
 });
 

@@ -1,3 +1,4 @@
+import { access } from "node:fs/promises";
 import { isIPv4, isIPv6 } from "node:net";
 import { join } from "node:path";
 import type { InstanceNames } from "./instance-names.ts";
@@ -125,4 +126,13 @@ function readMessage(stdout: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Throws a NetworkError that says what to install. */
+export async function assertPlugin(directory: string, plugin: string): Promise<void> {
+  const path = join(directory, plugin);
+  await access(path).catch((cause) => {
+    const message = `CNI plugin ${path} is missing: install containernetworking-plugins or set the directory`;
+    throw new NetworkError("SETUP_FAILED", message, { retryable: false, cause });
+  });
 }

@@ -1,8 +1,10 @@
-import { access, mkdir } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
 import type { NoteDamage } from "../damages.ts";
-import { Cni } from "./cni.ts";
+import type { PodAccess } from "./access-rules.ts";
+import { AccessTable } from "./access-table.ts";
+import { assertPlugin, Cni } from "./cni.ts";
 import { tablesDroppingForwards } from "./forward-policy.ts";
 import { assertNoOverlap, ensureBridge, listLinks, listRoutes, uplinkMtu } from "./host-links.ts";
 import { type InstanceNames, instanceNames } from "./instance-names.ts";
@@ -58,6 +60,7 @@ export interface HostNetworkOptions {
   /** Of IPv6; pods then have an address of each. */
   readonly podCidr6?: string | undefined;
   readonly hostPorts: PortRange;
+  readonly access: PodAccess;
   readonly cniDirectory: string;
   readonly poolSize: number;
 }
@@ -88,6 +91,7 @@ export class HostNetwork implements PodNetwork {
   readonly #records: SandboxRecords;
   readonly #ports: PortAllocator;
   readonly #table: PortTables;
+  #access: AccessTable | undefined;
   readonly #claims = new Map<string, SandboxRecord>();
   /** What is being done for a pod; the next call for the same pod comes after it. */
   readonly #turns = new Map<string, Promise<unknown>>();
@@ -137,6 +141,7 @@ export class HostNetwork implements PodNetwork {
     for (const pod of known)
       this.#takeOverPorts({ ...pod, ports: [...pod.ports, ...(foundPorts.get(pod.podUid) ?? [])] });
     await this.#table.replace();
+    await this.#openAccess();
     this.#parts.log.info(
       { pods: known.length, sandboxes: this.#claims.size, spare: spare.length, removed },
       "network-started",
@@ -271,6 +276,19 @@ export class HostNetwork implements PodNetwork {
     });
   }
 
+  /** Before any pod starts, so that none reaches more than it may for a moment. */
+  async #openAccess(): Promise<void> {
+    const access = new AccessTable({
+      names: this.#names,
+      access: this.#options.access,
+      gateways: this.#podCidrs.map(({ gateway }) => gateway),
+      families: (await hasIpv6()) ? [4, 6] : [4],
+      run: this.#parts.run,
+    });
+    await access.replace();
+    this.#access = access;
+  }
+
   async #assertIpv6(): Promise<void> {
     if (this.#podCidr6 === undefined || (await hasIpv6())) return;
     const message = "this host's kernel has no IPv6: switch it on, or take out podCidr6";
@@ -335,6 +353,8 @@ export class HostNetwork implements PodNetwork {
       try {
         if (await this.#table.repair())
           this.#parts.log.warn({ table: this.#names.table }, "host-port-table-put-back");
+        if (await this.#access?.repair())
+          this.#parts.log.warn({ table: this.#names.accessTable }, "pod-access-table-put-back");
         await this.#setSysctls();
       } catch (error) {
         this.#warn("network-not-repaired", error);
@@ -377,12 +397,4 @@ export class HostNetwork implements PodNetwork {
 
 function aborted(call: string): NetworkError {
   return new NetworkError("ABORTED", `${call}: aborted`, { retryable: true });
-}
-
-async function assertPlugin(directory: string, plugin: string): Promise<void> {
-  const path = join(directory, plugin);
-  await access(path).catch((cause) => {
-    const message = `CNI plugin ${path} is missing: install containernetworking-plugins or set the directory`;
-    throw new NetworkError("SETUP_FAILED", message, { retryable: false, cause });
-  });
 }

@@ -6,6 +6,8 @@ export interface InstanceNames {
   readonly table: string;
   /** Of services: apart, because each is replaced as a whole when someone else has changed it. */
   readonly servicesTable: string;
+  /** Of what pods reach on the host and beyond. */
+  readonly accessTable: string;
   readonly namespacePrefix: string;
   /** Names the directory of leases. */
   readonly cniNetwork: string;
@@ -22,6 +24,7 @@ export function instanceNames(instance: string): InstanceNames {
     bridge: `fg-${instance}`,
     table: `forage_${instance}`,
     servicesTable: `forage_${instance}_services`,
+    accessTable: `forage_${instance}_access`,
     namespacePrefix: `forage-${instance}-`,
     cniNetwork: `forage-${instance}`,
   };

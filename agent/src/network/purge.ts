@@ -24,7 +24,7 @@ export interface PurgeReport {
 
 /** Removes all that an instance has made in the kernel and on disk. For when its agent is dead, and stays so. */
 export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOptions): Promise<PurgeReport> {
-  const { bridge, table, servicesTable, namespacePrefix } = instanceNames(instance);
+  const { bridge, table, servicesTable, accessTable, namespacePrefix } = instanceNames(instance);
   const links = await listLinks(run);
   // Pods' links first: a namespace that some process still holds would keep its own.
   const ours = links.filter((link) => link.master === bridge || link.ifname === bridge);
@@ -34,7 +34,9 @@ export async function purge({ instance, dataDir, restoreSysctls, run }: PurgeOpt
   for (const namespace of namespaces) await deleteNamespace(run, namespace);
   // Adding first makes deleting fine with a table that isn't there.
   const families = (await hasIpv6()) ? ["ip", "ip6"] : ["ip"];
-  const tables = families.flatMap((family) => [table, servicesTable].map((name) => `${family} ${name}`));
+  const tables = families.flatMap((family) =>
+    [table, servicesTable, accessTable].map((name) => `${family} ${name}`),
+  );
   const input = tables.map((it) => `add table ${it}\ndelete table ${it}\n`).join("");
   await run("nft", ["-f", "-"], { input });
   const changed = dataDir === undefined ? {} : await readChangedSysctls(dataDir);

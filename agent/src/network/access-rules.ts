@@ -1,0 +1,110 @@
+import type { InstanceNames } from "./instance-names.ts";
+import { FAMILY_WORDS, type IpFamily } from "./ip-family.ts";
+
+/** A port of the host that pods reach. */
+export interface OpenPort {
+  readonly protocol: "tcp" | "udp";
+  readonly port: number;
+}
+
+/** What pods with a network of their own reach beyond other pods. Pods on the host's network are the host. */
+export interface PodAccess {
+  /** Whether pods reach the addresses at which clouds give a machine its credentials and user data. */
+  readonly metadata: boolean;
+  /** What pods reach on the host's own addresses; undefined: everything that listens there. */
+  readonly host: HostAccess | undefined;
+}
+
+export interface HostAccess {
+  /** On the bridge's address, where the agent itself answers pods. */
+  readonly onBridge: readonly OpenPort[];
+  /** On all addresses of the host. */
+  readonly everywhere: readonly OpenPort[];
+}
+
+export interface AccessTableShape {
+  readonly names: InstanceNames;
+  readonly access: PodAccess;
+  /** The host's addresses on the bridge, of both families. */
+  readonly gateways: readonly string[];
+}
+
+/**
+ * Where clouds answer: AWS, Google, Azure, OpenStack, Oracle, DigitalOcean and Hetzner share the first; then AWS' credentials for tasks and
+ * pods, Azure's host agent, Alibaba, Oracle's older one.
+ */
+const METADATA_ADDRESSES: Readonly<Record<IpFamily, readonly string[]>> = {
+  4: [
+    "169.254.169.254",
+    "169.254.170.2",
+    "169.254.170.23",
+    "168.63.129.16",
+    "100.100.100.200",
+    "192.0.0.192",
+  ],
+  6: ["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:c1::a9fe:a9fe"],
+};
+
+/** The table of one family as a whole, replaced in one transaction. */
+export function accessTableText({ names, access, gateways }: AccessTableShape, family: IpFamily): string {
+  const { ip, addressType } = FAMILY_WORDS[family];
+  const table = `${ip} ${names.accessTable}`;
+  const metadata = access.metadata ? [] : metadataRules(family);
+  const own = gateways.filter((it) => it.includes(":") === (family === 6));
+  return `add table ${table}
+delete table ${table}
+table ${table} {
+  set metadata {
+    type ${addressType}
+    elements = { ${METADATA_ADDRESSES[family].join(", ")} }
+  }
+  # From pods to other machines.
+  chain beyond {
+    type filter hook forward priority filter - 5; policy accept;
+    iifname != "${names.bridge}" accept
+${lines(metadata)}  }
+  # From pods to programs of this host.
+  chain host {
+    type filter hook input priority filter - 5; policy accept;
+    iifname != "${names.bridge}" accept
+${lines(metadata)}${lines(access.host === undefined ? [] : hostRules(access.host, own, family))}  }
+}
+`;
+}
+
+/** Some clouds have their name servers there as well. */
+function metadataRules(family: IpFamily): readonly string[] {
+  const { ip } = FAMILY_WORDS[family];
+  return [`${ip} daddr @metadata meta l4proto { tcp, udp } th dport != 53 ${refusal(family)}`];
+}
+
+function hostRules(
+  { onBridge, everywhere }: HostAccess,
+  gateways: readonly string[],
+  family: IpFamily,
+): readonly string[] {
+  const { ip } = FAMILY_WORDS[family];
+  return [
+    // Answers to the host's own probes and forwarded ports.
+    "ct state established,related accept",
+    `meta l4proto ${family === 4 ? "icmp" : "ipv6-icmp"} accept`,
+    // Services, node ports and host ports that lead to a pod on the host's network.
+    "ct status dnat accept",
+    ...gateways.flatMap((gateway) => openings(onBridge, `${ip} daddr ${gateway} `)),
+    ...openings(everywhere, ""),
+    refusal(family),
+  ];
+}
+
+function openings(ports: readonly OpenPort[], match: string): readonly string[] {
+  return ports.map(({ protocol, port }) => `${match}${protocol} dport ${port} accept`);
+}
+
+/** An answer, so that a client fails at once. */
+function refusal(family: IpFamily): string {
+  return family === 4 ? "reject with icmp type admin-prohibited" : "reject with icmpv6 type admin-prohibited";
+}
+
+function lines(rules: readonly string[]): string {
+  return rules.map((it) => `    ${it}\n`).join("");
+}

@@ -1,0 +1,38 @@
+import { type AccessTableShape, accessTableText } from "./access-rules.ts";
+import { FAMILY_WORDS, type IpFamily } from "./ip-family.ts";
+import type { RunCommand } from "./run-command.ts";
+
+export interface AccessTableParts extends AccessTableShape {
+  /** IPv6 also where pods have no address of it: links have some by themselves. */
+  readonly families: readonly IpFamily[];
+  readonly run: RunCommand;
+}
+
+/** The kernel's tables of what pods reach on this host and beyond, one for each family. They stay when the agent ends. */
+export class AccessTable {
+  readonly #parts: AccessTableParts;
+
+  constructor(parts: AccessTableParts) {
+    this.#parts = parts;
+  }
+
+  /** Makes the tables again as a whole, with no moment without them. */
+  async replace(): Promise<void> {
+    const { families, run } = this.#parts;
+    for (const family of families)
+      await run("nft", ["-f", "-"], { input: accessTableText(this.#parts, family) });
+  }
+
+  /** Puts back a table that another program removed; gives whether one was missing. */
+  async repair(): Promise<boolean> {
+    const { families, names, run } = this.#parts;
+    for (const family of families) {
+      const { ip } = FAMILY_WORDS[family];
+      const tables = await run("nft", ["list", "tables", ip]);
+      if (tables.split("\n").includes(`table ${ip} ${names.accessTable}`)) continue;
+      await this.replace();
+      return true;
+    }
+    return false;
+  }
+}
