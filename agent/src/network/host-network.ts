@@ -60,7 +60,8 @@ export interface HostNetworkOptions {
   /** Of IPv6; pods then have an address of each. */
   readonly podCidr6?: string | undefined;
   readonly hostPorts: PortRange;
-  readonly access: PodAccess;
+  /** Undefined: pods reach everything, and there are no rules. */
+  readonly access?: PodAccess;
   readonly cniDirectory: string;
   readonly poolSize: number;
 }
@@ -278,9 +279,11 @@ export class HostNetwork implements PodNetwork {
 
   /** Before any pod starts, so that none reaches more than it may for a moment. */
   async #openAccess(): Promise<void> {
+    const { access: wanted } = this.#options;
+    if (wanted === undefined) return;
     const access = new AccessTable({
       names: this.#names,
-      access: this.#options.access,
+      access: wanted,
       gateways: this.#podCidrs.map(({ gateway }) => gateway),
       families: (await hasIpv6()) ? [4, 6] : [4],
       run: this.#parts.run,
