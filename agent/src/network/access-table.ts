@@ -1,32 +1,39 @@
 import { type AccessTableShape, accessTableText } from "./access-rules.ts";
 import { FAMILY_WORDS, type IpFamily } from "./ip-family.ts";
+import { hasIpv6 } from "./kernel-sysctls.ts";
 import type { RunCommand } from "./run-command.ts";
 
 export interface AccessTableParts extends AccessTableShape {
-  /** IPv6 also where pods have no address of it: links have some by themselves. */
-  readonly families: readonly IpFamily[];
   readonly run: RunCommand;
 }
 
 /** The kernel's tables of what pods reach on this host and beyond, one for each family. They stay when the agent ends. */
 export class AccessTable {
   readonly #parts: AccessTableParts;
+  /** IPv6 also where pods have no address of it: links have some by themselves. */
+  readonly #families: readonly IpFamily[];
 
-  constructor(parts: AccessTableParts) {
+  private constructor(parts: AccessTableParts, families: readonly IpFamily[]) {
     this.#parts = parts;
+    this.#families = families;
+  }
+
+  static async open(parts: AccessTableParts): Promise<AccessTable> {
+    const table = new AccessTable(parts, (await hasIpv6()) ? [4, 6] : [4]);
+    await table.replace();
+    return table;
   }
 
   /** Makes the tables again as a whole, with no moment without them. */
   async replace(): Promise<void> {
-    const { families, run } = this.#parts;
-    for (const family of families)
-      await run("nft", ["-f", "-"], { input: accessTableText(this.#parts, family) });
+    for (const family of this.#families)
+      await this.#parts.run("nft", ["-f", "-"], { input: accessTableText(this.#parts, family) });
   }
 
   /** Puts back a table that another program removed; gives whether one was missing. */
   async repair(): Promise<boolean> {
-    const { families, names, run } = this.#parts;
-    for (const family of families) {
+    const { names, run } = this.#parts;
+    for (const family of this.#families) {
       const { ip } = FAMILY_WORDS[family];
       const tables = await run("nft", ["list", "tables", ip]);
       if (tables.split("\n").includes(`table ${ip} ${names.accessTable}`)) continue;

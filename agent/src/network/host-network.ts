@@ -142,7 +142,10 @@ export class HostNetwork implements PodNetwork {
     for (const pod of known)
       this.#takeOverPorts({ ...pod, ports: [...pod.ports, ...(foundPorts.get(pod.podUid) ?? [])] });
     await this.#table.replace();
-    await this.#openAccess();
+    const { access } = this.#options;
+    const gateways = this.#podCidrs.map(({ gateway }) => gateway);
+    // Before any pod starts, so that none reaches more than it may for a moment.
+    if (access) this.#access = await AccessTable.open({ names: this.#names, access, gateways, run });
     this.#parts.log.info(
       { pods: known.length, sandboxes: this.#claims.size, spare: spare.length, removed },
       "network-started",
@@ -275,21 +278,6 @@ export class HostNetwork implements PodNetwork {
       run,
       noteDamage: this.#parts.noteDamage,
     });
-  }
-
-  /** Before any pod starts, so that none reaches more than it may for a moment. */
-  async #openAccess(): Promise<void> {
-    const { access: wanted } = this.#options;
-    if (wanted === undefined) return;
-    const access = new AccessTable({
-      names: this.#names,
-      access: wanted,
-      gateways: this.#podCidrs.map(({ gateway }) => gateway),
-      families: (await hasIpv6()) ? [4, 6] : [4],
-      run: this.#parts.run,
-    });
-    await access.replace();
-    this.#access = access;
   }
 
   async #assertIpv6(): Promise<void> {
