@@ -39,7 +39,8 @@ import { TokenUses } from "./rpc/token-uses.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
 import type { ServicesOptions } from "./services.ts";
 import { loadState } from "./state/follow.ts";
-import { State } from "./state/state.ts";
+import { openState } from "./state/open-state.ts";
+import type { State } from "./state/state.ts";
 import type { Store } from "./store/index.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -115,7 +116,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   });
   const options = { ...given, store: history.guarded() };
   const { store } = options;
-  const state = newState(log);
+  const state = openState(log, events);
   const follow = await loadState(store, state);
   // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
   const over = new AbortController();
@@ -179,13 +180,6 @@ export async function startCore(given: CoreOptions): Promise<Core> {
       await following;
     },
   };
-}
-
-/** What follows the view handles errors object by object; one that escapes must not keep the view from the others. */
-function newState(log: Logger): State {
-  return new State({
-    onListenerError: (err) => log.error({ event: "view-listener-failed", err }, "view-listener-failed"),
-  });
 }
 
 function openSessions(

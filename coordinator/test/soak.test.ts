@@ -94,6 +94,7 @@ class Fleet {
         writing: () => () => {},
         up: () => {},
         died: () => {},
+        viewListenerFailed: (line) => assert.fail(line),
         fatal: (error) => assert.fail(String(error)),
       },
       note: () => {},

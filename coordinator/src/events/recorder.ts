@@ -2,7 +2,7 @@ import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
-import { decodeRecord, encodeRecord } from "../model/codec.ts";
+import { encodeRecord } from "../model/codec.ts";
 import { eventKey, prefixes } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Op, Store } from "../store/index.ts";
@@ -23,7 +23,7 @@ import {
   retryCapMs,
 } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
-import { Retention } from "./retention.ts";
+import { Retention, readable } from "./retention.ts";
 
 export interface EventStoreOptions {
   readonly store: Store;
@@ -120,7 +120,7 @@ export class EventStore implements EventRecorder, EventLog {
       after: eventKey(after),
       limit,
     });
-    const events = records.map(({ key, value }) => decodeRecord(EventRecord, key, value));
+    const events = records.flatMap(({ key, value }) => readable(key, value) ?? []);
     return { events, more };
   }
 

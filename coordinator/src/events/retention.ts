@@ -47,9 +47,10 @@ export class Retention {
         ...(after !== undefined && { after }),
       });
       for (const { key, value } of page.records) {
-        const record = decodeRecord(EventRecord, key, value);
-        oldest ??= Number(record.sequence);
         this.add(value.byteLength);
+        const record = readable(key, value);
+        if (record === undefined) continue;
+        oldest ??= sequenceOf(key);
         each(record, value.byteLength);
       }
       after = page.records.at(-1)?.key;
@@ -93,7 +94,7 @@ export class Retention {
       this.#emptyThrough = last.key;
       this.#bytes -= bytes;
       this.#count -= going.length;
-      this.#removedThrough = Number(decodeRecord(EventRecord, last.key, last.value).sequence);
+      this.#removedThrough = sequenceOf(last.key);
     }
     return this.#removedThrough;
   }
@@ -101,4 +102,17 @@ export class Retention {
   #isOver(count: number, bytes: number): boolean {
     return this.#count > count || this.#bytes > bytes;
   }
+}
+
+/** Undefined: the record can't be decoded. It is not shown, counts towards the limits, and goes when it is the oldest. */
+export function readable(key: string, value: Uint8Array): EventRecord | undefined {
+  try {
+    return decodeRecord(EventRecord, key, value);
+  } catch {
+    return undefined;
+  }
+}
+
+function sequenceOf(key: string): number {
+  return Number(key.slice(prefixes.events.length));
 }

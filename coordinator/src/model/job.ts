@@ -32,14 +32,18 @@ export interface Job {
 
 const defaultBackoffLimit = 6;
 
+/** Of one job, and as many of its pods at a time: as many as a service may have replicas. What is stored with more gets this many. */
+export const MAX_COMPLETIONS = 10_000;
+
 /** Undefined when the resource isn't a job. `begun`: the run that the job's status is about. */
 export function jobOf(record: ResourceRecord, begun = ""): Job | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "job") return undefined;
   const { jobConfig: config, podConfig } = spec.value;
   const template = templateOf(spec.value);
-  const parallelism = config?.parallelism || 1;
-  const completions = config?.completions || (parallelism === 1 ? 1 : undefined);
+  const parallelism = Math.min(MAX_COMPLETIONS, config?.parallelism || 1);
+  const given = config?.completions || (parallelism === 1 ? 1 : undefined);
+  const completions = given && Math.min(MAX_COMPLETIONS, given);
   const indexed = config?.completionMode === "Indexed";
   return {
     namespace: record.namespace,

@@ -31,6 +31,9 @@ export interface Workload {
   readonly labels: Labels;
 }
 
+/** Of one service: enough for any fleet, and less than a slip of the finger. More is refused; a stored record that asks for more gets this many, so that it occupies no loop for ever. */
+export const MAX_REPLICAS = 10_000;
+
 /**
  * Returns the desired number of replicas: one without a scaling, none with an explicit 0. With autoscaling it is the autoscaler's
  * last decision (`scaled`), or at first the specified number, within the limits.
@@ -38,9 +41,9 @@ export interface Workload {
 export function replicasOf({ scaling }: ContainerServiceSpec, scaled?: number): number {
   if (scaling === undefined) return 1;
   const { replicas, autoscaling } = scaling;
-  if (autoscaling === undefined) return replicas;
+  if (autoscaling === undefined) return Math.min(MAX_REPLICAS, replicas);
   const { minReplicas, maxReplicas } = autoscaling;
-  return Math.min(maxReplicas, Math.max(1, minReplicas, scaled ?? replicas));
+  return Math.min(MAX_REPLICAS, maxReplicas, Math.max(1, minReplicas, scaled ?? replicas));
 }
 
 /** The versions of an object's content, newest first, and when the object was created. */

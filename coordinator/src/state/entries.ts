@@ -26,6 +26,8 @@ export interface ResourceEntry {
   readonly workload: Workload | undefined;
   /** The workload as it was applied. */
   readonly wanted: Workload | undefined;
+  /** Why its workload can't be derived from the record. Nothing may be decided about its pods then. Undefined: it can. */
+  readonly fault?: string;
 }
 
 export interface PodEntry {

@@ -70,11 +70,12 @@ function sharedTexts(
   };
 }
 
-function entryOf(key: string, stored: StoredRecord): PodTemplateEntry {
+/** Undefined: the record holds no template. Its pods are as those whose template is gone. */
+function entryOf(key: string, stored: StoredRecord): PodTemplateEntry | undefined {
   const record = decodeRecord(PodTemplateRecord, key, stored.value);
   const { namespace, workloadKind, workloadName } = record;
   const template = record.template;
-  if (template === undefined) throw new TypeError(`record ${key} holds no template`);
+  if (template === undefined) return undefined;
   return {
     key,
     revision: stored.modRevision,

@@ -12,20 +12,12 @@ import {
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../model/codec.ts";
-import { workloadInForce } from "../model/in-force.ts";
-import {
-  objectKey,
-  podKey,
-  prefixes,
-  resourceKey,
-  revisionKey,
-  scaleKey,
-  workloadStatusKey,
-} from "../model/keys.ts";
+import { objectKey, podKey, prefixes, resourceKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
-import { workloadKey, workloadOf } from "../model/workload.ts";
+import { workloadKey } from "../model/workload.ts";
 import type { StoredRecord, WatchEvent } from "../store/index.ts";
 import { applyToken } from "./api-tokens.ts";
+import { derivedWorkload } from "./derived-workload.ts";
 import type {
   ApiTokenEntry,
   Change,
@@ -43,6 +35,8 @@ import { statusOf } from "./pod-status.ts";
 import { PodTemplates } from "./pod-templates.ts";
 import { RecordView } from "./record-view.ts";
 import { compareRollouts } from "./rollout-order.ts";
+import type { StateOptions } from "./state-options.ts";
+import { isDispensable } from "./unreadable.ts";
 
 /**
  * Everything the coordinator knows, in memory and indexed; all reads are served from here. It changes only by what the
@@ -73,12 +67,13 @@ export class State {
   );
   readonly #tokens = new IndexMap<ApiTokenEntry>(() => []);
   readonly #listeners: Listeners;
+  readonly #onUnreadable: ((key: string, error: unknown) => void) | undefined;
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
   #revision = 0;
 
-  /** `onListenerError`: takes the error of a listener, after the others were called. Default: it is thrown. */
-  constructor(options: { readonly onListenerError?: (error: unknown) => void } = {}) {
+  constructor(options: StateOptions = {}) {
     this.#listeners = new Listeners(options.onListenerError);
+    this.#onUnreadable = options.onUnreadable;
   }
 
   /** Everything up to this revision of the store is in view. */
@@ -209,15 +204,18 @@ export class State {
     return new Promise((resolve) => this.#waiters.push({ revision, resolve }));
   }
 
-  /** Takes over what the store held at the start. */
+  /** Takes over what the store held at the start. @throws the error of a record that can't be read and can't be done without. */
   load(records: readonly StoredRecord[], revision: number): void {
-    const events = records.map((record): WatchEvent => ({ kind: "put", record }));
-    this.apply(events, revision);
+    const changes: Change[] = [];
+    for (const record of records)
+      this.#applyReadable({ kind: "put", record }, changes, isDispensable(record.key));
+    this.#advance(revision, changes);
   }
 
+  /** What is known of a record stays as it was if the new one can't be read. */
   apply(events: readonly WatchEvent[], revision: number): void {
     const changes: Change[] = [];
-    for (const event of events) this.#applyEvent(event, changes);
+    for (const event of events) this.#applyReadable(event, changes, true);
     this.#advance(revision, changes);
   }
 
@@ -240,6 +238,15 @@ export class State {
 
   #publish(changes: readonly Change[]): void {
     if (changes.length > 0) this.#listeners.call(changes);
+  }
+
+  #applyReadable(event: WatchEvent, changes: Change[], dispensable: boolean): void {
+    try {
+      this.#applyEvent(event, changes);
+    } catch (error) {
+      if (!dispensable || this.#onUnreadable === undefined) throw error;
+      this.#onUnreadable(event.kind === "put" ? event.record.key : event.key, error);
+    }
   }
 
   #applyEvent(event: WatchEvent, changes: Change[]): void {
@@ -319,17 +326,7 @@ export class State {
   }
 
   #entryOf(key: string, revision: number, record: ResourceRecord): ResourceEntry {
-    const { namespace, kind, name } = record;
-    const wanted = workloadOf(record, {
-      historyOf: (object) => this.objects.historyOf(object),
-      scaled: this.scales.get(scaleKey(namespace, name))?.record.replicas,
-    });
-    const status = this.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
-    const decided = status?.$case === "containerService" ? status.value : undefined;
-    const revisionOf = (number: number) =>
-      this.revisions.get(revisionKey(namespace, kind, name, number))?.record;
-    const workload = wanted && workloadInForce(record, wanted, decided, revisionOf);
-    return { key, revision, record, workload, wanted };
+    return { key, revision, record, ...derivedWorkload(record, this) };
   }
 
   #applyPod(key: string, stored: StoredRecord | undefined, changes: Change[]): void {

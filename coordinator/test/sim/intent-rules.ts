@@ -4,6 +4,7 @@ import { prefixes, resourceKey } from "../../src/model/keys.ts";
 import type { PodEntry } from "../../src/state/entries.ts";
 import type { State } from "../../src/state/state.ts";
 import type { Op } from "../../src/store/index.ts";
+import { isOfPoison } from "./poison-pieces.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 
 /** Pods stopped for one of these are not stopped by a rollout: limits of updates don't hold for what befalls them. */
@@ -16,7 +17,7 @@ const forced = /taint|drain|evict|room|ended|deleted|preempt|unreachable|lost|fo
 export function wrongStops(state: State, ops: readonly Op[]): string | undefined {
   const stops = new Map<string, { readonly pod: PodEntry; readonly why: string }[]>();
   for (const op of ops) {
-    if (op.kind !== "put" || !op.key.startsWith(prefixes.pods)) continue;
+    if (op.kind !== "put" || !op.key.startsWith(prefixes.pods) || isOfPoison(op.key)) continue;
     const record = decodeRecord(PodRecord, op.key, op.value);
     const pod = state.pod(record.namespace, record.name);
     if (pod === undefined || pod.record.stoppingSince !== undefined || record.stoppingSince === undefined)

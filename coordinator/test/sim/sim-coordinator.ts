@@ -47,6 +47,8 @@ export interface LifeWitness {
   ): (result: TxnResult) => void;
   up(life: SimCoordinator): void;
   died(life: SimCoordinator): void;
+  /** Something that follows the view threw an error, and so missed changes. */
+  viewListenerFailed(line: string): void;
   fatal(error: unknown): void;
 }
 
@@ -84,7 +86,9 @@ export class SimCoordinator {
     this.gate = new ProcessGate(options.time);
     this.#clock = clockOf(options.time, this.#life.signal, options.skewMs, this.gate);
     this.#log = loggerOf((line) => {
-      if (!this.dead) options.note(line);
+      if (this.dead) return;
+      options.note(line);
+      if (line.includes('"event":"view-listener-failed"')) options.witness.viewListenerFailed(line);
     });
     this.#store = new LifeStore({
       durable: options.durable,

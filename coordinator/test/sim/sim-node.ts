@@ -6,6 +6,7 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Random } from "../support/random.ts";
 import { Way } from "./network.ts";
+import { poisonNamespace } from "./poison-pieces.ts";
 import type { ProcessGate } from "./process-gate.ts";
 import { type PodHost, SimPod } from "./sim-pod.ts";
 import { type Downward, type Handler, SimStream } from "./stream.ts";
@@ -260,6 +261,8 @@ export class SimNode {
   #assign(assignment: PodAssignment): void {
     const { witness } = this.#options;
     const known = this.pods.get(assignment.uid);
+    // Hosts of the simulation can't run what is poisoned; it is never reported.
+    if (assignment.namespace === poisonNamespace) return;
     if (known === undefined) witness.assigned(this.name, assignment);
     const pod = known ?? new SimPod(assignment, this.#host());
     this.pods.set(assignment.uid, pod);

@@ -55,9 +55,9 @@ async function play(world: World, script: Script, withFaults: boolean): Promise<
     await run(world, lookMs);
   }
   await run(world, lastWordsMs);
-  const { revision } = world.durable;
+  const { soundRevision } = world;
   await run(world, quietMs);
-  if (world.durable.revision !== revision)
+  if (world.soundRevision !== soundRevision)
     throw new Violation("records were written after all had come to rest");
   assertConverged(world);
 }

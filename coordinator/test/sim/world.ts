@@ -5,12 +5,19 @@ import type { CoreOptions } from "../../src/core.ts";
 import { encodeRecord } from "../../src/model/codec.ts";
 import { nodeKey } from "../../src/model/keys.ts";
 import type { State } from "../../src/state/state.ts";
-import { type Compare, createMemoryStore, type Op, type Store } from "../../src/store/index.ts";
+import {
+  type Compare,
+  createMemoryStore,
+  type Op,
+  type Store,
+  type WatchBatch,
+} from "../../src/store/index.ts";
 import { type Random, randomOf } from "../support/random.ts";
 import { Clients } from "./clients.ts";
 import { HostRules } from "./host-rules.ts";
 import { wrongStops } from "./intent-rules.ts";
 import type { Fate } from "./life-store.ts";
+import { isOfPoison } from "./poison-pieces.ts";
 import { clockOf } from "./process-clock.ts";
 import { type Secrets, SimCoordinator } from "./sim-coordinator.ts";
 import { SimNode } from "./sim-node.ts";
@@ -53,6 +60,10 @@ export class World {
   /** How long the coordinator stays down after it died; default: some seconds. */
   downMs: number | undefined;
   writes = 0;
+  /** Of the last write that concerns a sound object. */
+  soundRevision = 0;
+  /** Keys of poisoned records. The rules don't see them. */
+  readonly #poisoned = new Set<string>();
   readonly #options: WorldOptions;
   readonly #profile: Profile;
   readonly #config: CoreOptions["config"];
@@ -91,6 +102,13 @@ export class World {
   /** Uids of pods of which a container has ended or that were removed. */
   get gone(): ReadonlySet<string> {
     return this.#hostRules.gone;
+  }
+
+  /** Stores objects as they could not be applied. Whatever they cause must concern no other object. */
+  poison(what: string, ops: readonly Op[]): void {
+    this.trace.add("world", `poison: ${what}`);
+    for (const op of ops) if (op.kind === "put") this.#poisoned.add(op.key);
+    void this.durable.txn([], ops);
   }
 
   blame(what: string): void {
@@ -169,6 +187,7 @@ export class World {
             if (!this.#end.signal.aborted) this.coordinator = this.#bear();
           });
         },
+        viewListenerFailed: (line) => this.blame(`a listener of the view failed: ${line}`),
         fatal: (error) =>
           this.blame(`the coordinator can't go on: ${error instanceof Error ? error.stack : error}`),
       },
@@ -193,7 +212,19 @@ export class World {
   }
 
   async #follow(): Promise<void> {
-    for await (const batch of this.durable.watch("", 1, this.#end.signal)) this.rules.apply(batch);
+    for await (const batch of this.durable.watch("", 1, this.#end.signal)) this.#take(batch);
+  }
+
+  #take({ events, revision }: WatchBatch): void {
+    const sound = events.filter((event) => {
+      const key = event.kind === "put" ? event.record.key : event.key;
+      return !this.#poisoned.has(key) && !isOfPoison(key);
+    });
+    // Events are told of poisoned objects, too.
+    const isEvent = (it: (typeof sound)[number]): boolean =>
+      it.kind === "put" && it.record.key.startsWith("events/");
+    if (this.#poisoned.size === 0 || !sound.every(isEvent)) this.soundRevision = revision;
+    this.rules.apply({ events: sound, revision });
   }
 }
 

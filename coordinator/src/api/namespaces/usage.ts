@@ -3,6 +3,7 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { podRequests, SchedulerError } from "@forage/scheduler";
 import { workloadStatusKey } from "../../model/keys.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
+import { MAX_REPLICAS } from "../../model/workload.ts";
 import type { State } from "../../state/state.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
@@ -72,7 +73,8 @@ export class Usage {
 
 /** Pure: what one resource asks for at most. */
 export function costOf(resource: ForageResource): Amounts {
-  const pods = podsOf(resource);
+  // No more than are ever made, whatever a record of an earlier version asks for.
+  const pods = Math.min(MAX_REPLICAS, podsOf(resource));
   const bytes = ForageResource.encode(resource).finish().byteLength;
   const each = pods === 0 ? new Map<string, number>() : requestsOf(resource);
   return {

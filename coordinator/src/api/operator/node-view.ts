@@ -64,11 +64,20 @@ function requestedOn(pods: readonly PodEntry[]): Record<string, string> {
   const sums = new Map<string, number>();
   for (const pod of pods) {
     if (pod.record.job !== undefined && endOf(pod) !== undefined) continue;
-    for (const [resource, amount] of podRequests(podSpecOf(pod.record))) {
+    for (const [resource, amount] of requestsOf(pod)) {
       sums.set(resource, (sums.get(resource) ?? 0) + amount);
     }
   }
   return Object.fromEntries([...sums].map(([resource, amount]) => [resource, quantity(resource, amount)]));
+}
+
+/** Nothing, of a pod whose requests can't be summed up: the scheduler reports it, and the node is shown with its other pods. */
+function requestsOf({ record }: PodEntry): Iterable<readonly [string, number]> {
+  try {
+    return podRequests(podSpecOf(record));
+  } catch {
+    return [];
+  }
 }
 
 function quantity(resource: string, amount: number): string {

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventRecorder } from "../../events/event.ts";
 import { eachBatch, type Piece } from "../../model/batches.ts";
-import { prefixes } from "../../model/keys.ts";
+import { prefixes, resourceKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
@@ -115,7 +115,10 @@ export class WorkloadController {
   }
 
   async #reconcile(key: string): Promise<number | undefined> {
-    const [, itsKind = ""] = key.split("/");
+    const [namespace = "", itsKind = "", name = ""] = key.split("/");
+    const fault = this.#options.state.resource(resourceKey(namespace, itsKind, name))?.fault;
+    if (fault !== undefined)
+      throw new CoordinatorError("INTERNAL", `nothing is decided about the pods of ${key}: ${fault}`);
     const other = this.#options.ofKind?.[itsKind];
     const againMs = await (other === undefined ? this.#reconcileService(key) : other(key));
     await this.#forgetTemplates(key);

@@ -1,5 +1,6 @@
 import type { Container, JobConfig, JobSpec, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
 import { metricsAnnotations } from "../../../model/autoscaling.ts";
+import { MAX_COMPLETIONS } from "../../../model/job.ts";
 import { jobAnnotations } from "../../../model/job-annotations.ts";
 import type { Field } from "../field.ts";
 import { checkOwnAnnotations } from "../pod/own-annotations.ts";
@@ -7,9 +8,6 @@ import { validatePod } from "../pod/pod.ts";
 import { countProblem, rangeProblem, secondsProblem } from "../syntax/numbers.ts";
 import { choiceProblem } from "../syntax/text.ts";
 import { refuseMetricsAnnotations } from "./autoscaling.ts";
-
-/** As many as a service may have replicas. */
-const maxCompletions = 10_000;
 
 export function validateJob(spec: JobSpec, field: Field): void {
   validateRun(spec, field);
@@ -49,8 +47,8 @@ function checkBackoffAnnotation(
 }
 
 function validateJobConfig(config: JobConfig, field: Field): void {
-  field.at("completions").check(rangeProblem(config.completions, 0, maxCompletions));
-  field.at("parallelism").check(rangeProblem(config.parallelism, 0, maxCompletions));
+  field.at("completions").check(rangeProblem(config.completions, 0, MAX_COMPLETIONS));
+  field.at("parallelism").check(rangeProblem(config.parallelism, 0, MAX_COMPLETIONS));
   field.at("completion_mode").check(choiceProblem(config.completionMode, ["NonIndexed", "Indexed"]));
   if (config.completionMode === "Indexed" && config.completions === 0)
     field.at("completions").invalid("must be set when the completion mode is Indexed");

@@ -1,4 +1,5 @@
 import type { AutoscalingPolicy, CustomMetric, ScalingPolicy } from "@forage/proto/forest/v1/forage";
+import { MAX_REPLICAS } from "../../../model/workload.ts";
 import type { Field } from "../field.ts";
 import { durationProblem } from "../syntax/duration.ts";
 import { metricNameProblem } from "../syntax/metric-name.ts";
@@ -7,19 +8,18 @@ import { amountOf } from "../syntax/quantity.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 
 /** Enough for any host that one agent looks after, many times over; a slip of the finger is not. */
-const maxReplicas = 10_000;
 /** Each is asked for at every look of the autoscaler. */
 const maxMetrics = 50;
 /** Kubernetes' limit. */
 const maxStabilizationSeconds = 3600;
 
 export function validateScaling({ replicas, autoscaling }: ScalingPolicy, field: Field): void {
-  if (replicas > maxReplicas) field.at("replicas").invalid(`must be at most ${maxReplicas}`);
+  if (replicas > MAX_REPLICAS) field.at("replicas").invalid(`must be at most ${MAX_REPLICAS}`);
   if (autoscaling !== undefined) validateAutoscaling(autoscaling, field.at("autoscaling"));
 }
 
 function validateAutoscaling(policy: AutoscalingPolicy, field: Field): void {
-  field.at("max_replicas").check(rangeProblem(policy.maxReplicas, 1, maxReplicas));
+  field.at("max_replicas").check(rangeProblem(policy.maxReplicas, 1, MAX_REPLICAS));
   if (policy.minReplicas > policy.maxReplicas)
     field.at("min_replicas").invalid("must not be more than max_replicas");
   field.at("target_cpu_utilization_percent").check(countProblem(policy.targetCpuUtilizationPercent));

@@ -1,0 +1,48 @@
+import type {
+  ResourceRecord,
+  RevisionRecord,
+  ScaleRecord,
+  WorkloadStatusRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { messageOf } from "../control/object-faults.ts";
+import { workloadInForce } from "../model/in-force.ts";
+import { revisionKey, scaleKey, workloadStatusKey } from "../model/keys.ts";
+import { workloadOf } from "../model/workload.ts";
+import type { ResourceEntry } from "./entries.ts";
+import type { ObjectsView } from "./objects-view.ts";
+import type { RecordView } from "./record-view.ts";
+
+interface View {
+  readonly objects: ObjectsView;
+  readonly scales: RecordView<ScaleRecord>;
+  readonly workloadStatuses: RecordView<WorkloadStatusRecord>;
+  readonly revisions: RecordView<RevisionRecord>;
+}
+
+/**
+ * What the record and what was decided about it make of the resource's pods. A resource whose workload can't be derived has none: its
+ * `fault` keeps reconcilers from taking that for a decision.
+ */
+export function derivedWorkload(
+  record: ResourceRecord,
+  view: View,
+): Pick<ResourceEntry, "workload" | "wanted" | "fault"> {
+  try {
+    return workloadsOf(record, view);
+  } catch (error) {
+    return { workload: undefined, wanted: undefined, fault: messageOf(error) };
+  }
+}
+
+function workloadsOf(record: ResourceRecord, view: View): Pick<ResourceEntry, "workload" | "wanted"> {
+  const { namespace, kind, name } = record;
+  const wanted = workloadOf(record, {
+    historyOf: (object) => view.objects.historyOf(object),
+    scaled: view.scales.get(scaleKey(namespace, name))?.record.replicas,
+  });
+  const status = view.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
+  const decided = status?.$case === "containerService" ? status.value : undefined;
+  const revisionOf = (number: number) =>
+    view.revisions.get(revisionKey(namespace, kind, name, number))?.record;
+  return { workload: wanted && workloadInForce(record, wanted, decided, revisionOf), wanted };
+}

@@ -1,0 +1,29 @@
+import { messageOf } from "../control/object-faults.ts";
+import type { EventInput } from "../events/event.ts";
+import { prefixes } from "../model/keys.ts";
+
+/**
+ * Records that the view can do without: agents report statuses again, rollouts are history, and an unreadable token admits nobody.
+ * Without any other record the coordinator would decide wrongly: it would take a pod, a node, a policy or a scale for deleted, and end
+ * healthy containers or give away addresses. So it doesn't start without those.
+ */
+const DISPENSABLE: readonly string[] = [
+  prefixes.statuses,
+  prefixes.reports,
+  prefixes.rollouts,
+  prefixes.apiTokens,
+];
+
+export function isDispensable(key: string): boolean {
+  return DISPENSABLE.some((prefix) => key.startsWith(prefix));
+}
+
+/** Tells operators of a record that the view left out. */
+export function unreadableRecord(key: string, error: unknown): EventInput {
+  return {
+    ...{ namespace: "", kind: "coordinator", name: "coordinator" },
+    type: "Warning",
+    reason: "RecordUnreadable",
+    message: `record ${key} can't be read and is left out; what was known of it before stays: ${messageOf(error)}`,
+  };
+}

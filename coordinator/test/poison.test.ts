@@ -1,0 +1,124 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { DrainNodeRequest, UpdateNodeRequest } from "@forage/proto/forage/operator/v1/operator";
+import { ApplyResourcesRequest, type ForageResource } from "@forage/proto/forest/v1/forage";
+import { drainNode } from "../src/api/operator/drain-node.ts";
+import { updateNode } from "../src/api/operator/update-node.ts";
+import { serviceAddressKey } from "../src/model/keys.ts";
+import { whatIsOpen } from "./sim/convergence.ts";
+import { poisons } from "./sim/poisons.ts";
+import { imageOf } from "./sim/programs.ts";
+import { namespace } from "./sim/script.ts";
+import { makeSecrets } from "./sim/sim-coordinator.ts";
+import { Trace } from "./sim/trace.ts";
+import { VirtualTime } from "./sim/virtual-time.ts";
+import { World } from "./sim/world.ts";
+import { randomOf } from "./support/random.ts";
+
+const secrets = await makeSecrets();
+/** Longer than every deadline and back-off of what is sound. */
+const convergenceMs = 10 * 60_000;
+
+for (const [what, opsOn] of Object.entries(poisons)) {
+  test(`one poisoned object stops nothing else: ${what}`, { timeout: 60_000 }, async (t) => {
+    const { world, converges, apply, operate } = start();
+    t.after(() => world.end());
+    apply(1);
+    await converges("before");
+    const [node] = world.nodes;
+    assert.ok(node);
+    world.poison(what, opsOn(node.name));
+    apply(2);
+    await converges("once it is stored");
+    await operate(node.name);
+    await converges("after nodes were tainted and drained");
+    world.coordinator.die();
+    await converges("after a restart");
+    apply(3);
+    node.crash();
+    world.lost = node;
+    await converges("after a node was lost");
+  });
+}
+
+function start() {
+  const time = new VirtualTime();
+  const trace = new Trace({ nowMs: () => time.nowMs, keep: 30 });
+  const world = new World({ time, random: randomOf(1), trace, secrets });
+  const converges = async (when: string): Promise<void> => {
+    const untilMs = time.nowMs + convergenceMs;
+    await time.runUntil(time.nowMs + 2_000, () => world.violation !== undefined);
+    while (world.violation === undefined && lacking(world) !== undefined && time.nowMs < untilMs)
+      await time.runUntil(time.nowMs + 2_000, () => world.violation !== undefined);
+    const open = world.violation?.message ?? lacking(world);
+    if (open !== undefined) assert.fail(`${when}: ${open}\n${trace.last().join("\n")}`);
+  };
+  const apply = (version: number): void => {
+    const resources = soundResources(version);
+    world.clients.apply(
+      "sound",
+      ApplyResourcesRequest.fromPartial({ applyId: `apply-${version}`, namespace, resources }),
+    );
+  };
+  const operate = async (name: string): Promise<void> => {
+    const taint = { key: "gone", value: "", effect: "NoExecute" };
+    const change = (fields: Parameters<typeof UpdateNodeRequest.fromPartial>[0]) =>
+      world.clients.call(name, "update", ({ core }) =>
+        updateNode(UpdateNodeRequest.fromPartial({ name, ...fields }), core.services.operator),
+      );
+    change({ setTaints: [taint] });
+    await time.runUntil(time.nowMs + 5_000);
+    change({ removeTaints: [taint] });
+    world.clients.call(name, "drain", ({ core }) =>
+      drainNode(DrainNodeRequest.fromPartial({ name }), core.services.operator),
+    );
+    await time.runUntil(time.nowMs + 30_000);
+    assert.equal(world.rules.state.podsOnNode(name).length, 0, "the drain of the sound pods has ended");
+    change({ unschedulable: false });
+  };
+  return { world, converges, apply, operate };
+}
+
+function lacking(world: World): string | undefined {
+  const open = whatIsOpen(world);
+  if (open !== undefined) return open;
+  const { state } = world.rules;
+  const address = state.serviceAddresses.get(serviceAddressKey(namespace, "web"))?.record;
+  if ((address?.virtualIps.length ?? 0) === 0) return "the service has no address";
+  const { core } = world.coordinator;
+  const trouble = core.services.operator.gateways.statusOf("route", namespace, "front");
+  if (trouble === undefined) return "the route is not served";
+  return undefined;
+}
+
+function soundResources(version: number): ForageResource[] {
+  const container = (kind: "good" | "task") => ({
+    name: "main",
+    image: imageOf(kind, version),
+    resources: { requests: { cpu: "100m", memory: "16Mi" } },
+  });
+  const jobConfig = { completions: 2, parallelism: 1 };
+  return ApplyResourcesRequest.fromPartial({
+    resources: [
+      {
+        name: "app",
+        spec: {
+          $case: "containerService",
+          value: { scaling: { replicas: 3 }, container: container("good") },
+        },
+      },
+      { name: `task-${version}`, spec: { $case: "job", value: { container: container("task"), jobConfig } } },
+      {
+        name: "web",
+        spec: {
+          $case: "service",
+          value: { target: "app", ports: [{ name: "http", port: 80, targetPort: 8080 }] },
+        },
+      },
+      {
+        name: "front",
+        spec: { $case: "route", value: { targetService: "web", hostnames: [`v${version}.example`] } },
+      },
+    ],
+  }).resources;
+}

@@ -1,0 +1,9 @@
+import type { Poisons } from "./poison-pieces.ts";
+import { poisonedRecords } from "./poison-records.ts";
+import { poisonedWorkloads } from "./poison-workloads.ts";
+
+/**
+ * Objects that this version refuses, as an earlier version or a fault may have stored them: each makes some code that handles it throw,
+ * loop or compute nonsense. All lie in a namespace of their own, or are nodes without a host.
+ */
+export const poisons: Poisons = { ...poisonedWorkloads, ...poisonedRecords };
