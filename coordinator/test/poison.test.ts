@@ -1,15 +1,29 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DrainNodeRequest, UpdateNodeRequest } from "@forage/proto/forage/operator/v1/operator";
+import {
+  DrainNodeRequest,
+  ListApiTokensResponse,
+  ListEventsRequest,
+  ListEventsResponse,
+  ListNodesResponse,
+  ListObjectsRequest,
+  ListObjectsResponse,
+  ListPodsRequest,
+  ListPodsResponse,
+  ListResourcesRequest,
+  ListResourcesResponse,
+  UpdateNodeRequest,
+} from "@forage/proto/forage/operator/v1/operator";
 import { ApplyResourcesRequest, type ForageResource } from "@forage/proto/forest/v1/forage";
 import { drainNode } from "../src/api/operator/drain-node.ts";
+import { operatorService } from "../src/api/operator/service.ts";
 import { updateNode } from "../src/api/operator/update-node.ts";
 import { serviceAddressKey } from "../src/model/keys.ts";
 import { whatIsOpen } from "./sim/convergence.ts";
 import { poisons } from "./sim/poisons.ts";
 import { imageOf } from "./sim/programs.ts";
 import { namespace } from "./sim/script.ts";
-import { makeSecrets } from "./sim/sim-coordinator.ts";
+import { clientContext, makeSecrets } from "./sim/sim-coordinator.ts";
 import { Trace } from "./sim/trace.ts";
 import { VirtualTime } from "./sim/virtual-time.ts";
 import { World } from "./sim/world.ts";
@@ -30,6 +44,12 @@ for (const [what, opsOn] of Object.entries(poisons)) {
     world.poison(what, opsOn(node.name));
     apply(2);
     await converges("once it is stored");
+    // Reads of the store take simulated time.
+    const [listed] = await Promise.allSettled([
+      listEverything(world),
+      world.time.runUntil(world.time.nowMs + 5_000),
+    ]);
+    assert.equal(listed.status, "fulfilled", listed.status === "rejected" ? listed.reason : "");
     await operate(node.name);
     await converges("after nodes were tainted and drained");
     world.coordinator.die();
@@ -77,6 +97,27 @@ function start() {
     change({ unschedulable: false });
   };
   return { world, converges, apply, operate };
+}
+
+/** Lists over all namespaces show the sound objects, whatever the others are like. */
+async function listEverything({ coordinator }: World): Promise<void> {
+  const service = operatorService(coordinator.core.services.operator);
+  const context = clientContext(coordinator.life);
+  const { pods } = await service.listPods(ListPodsRequest.fromPartial({}), context);
+  assert.equal(pods.filter((pod) => pod.workloadName === "app").length, 3);
+  ListPodsResponse.encode({ pods }).finish();
+  const { resources } = await service.listResources(ListResourcesRequest.fromPartial({}), context);
+  assert.ok(resources.length >= 4);
+  ListResourcesResponse.encode({ resources }).finish();
+  const { nodes } = await service.listNodes({}, context);
+  assert.ok(nodes.length >= 3);
+  ListNodesResponse.encode({ nodes }).finish();
+  const { objects } = await service.listObjects(ListObjectsRequest.fromPartial({}), context);
+  ListObjectsResponse.encode({ objects }).finish();
+  ListApiTokensResponse.encode(await service.listApiTokens({}, context)).finish();
+  const events = await service.listEvents(ListEventsRequest.fromPartial({ namespace }), context);
+  assert.ok(events.events.length > 0);
+  ListEventsResponse.encode(events).finish();
 }
 
 function lacking(world: World): string | undefined {

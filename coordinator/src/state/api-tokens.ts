@@ -1,3 +1,5 @@
+import type { ApiTokenRecord } from "@forage/identity/api-token";
+import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord } from "../model/codec.ts";
 import { prefixes } from "../model/keys.ts";
 import type { StoredRecord } from "../store/index.ts";
@@ -14,7 +16,15 @@ export function applyToken(
   const after: ApiTokenEntry | undefined = stored && {
     id,
     revision: stored.modRevision,
-    record: decodeJsonRecord(key, stored.value),
+    record: decodeToken(key, stored.value),
   };
   return { before: tokens.set(id, after), after };
+}
+
+/** @throws where the record is none of a token, so that no list of tokens fails by it. */
+function decodeToken(key: string, value: Uint8Array): ApiTokenRecord {
+  const record = decodeJsonRecord<Partial<ApiTokenRecord> | null>(key, value);
+  if (typeof record?.createdAtMs !== "number" || !Array.isArray(record.grants))
+    throw new CoordinatorError("INTERNAL", `record ${key} is none of a token`);
+  return decodeJsonRecord<ApiTokenRecord>(key, value);
 }

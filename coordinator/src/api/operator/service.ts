@@ -1,10 +1,11 @@
 import { nodeId } from "@forage/identity";
 import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token";
-import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import * as wire from "@forage/proto/forage/operator/v1/operator";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import { type CertificateHandlerOptions, certificateHandlers } from "../../certificates/handlers.ts";
 import type { AutoscaleController } from "../../control/autoscale/controller.ts";
+import { messageOf } from "../../control/object-faults.ts";
 import type { Unplaced } from "../../control/placement/unplaced.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventRecorder } from "../../events/event.ts";
@@ -73,7 +74,7 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
       const entries = state
         .resources(namespace || undefined)
         .filter(({ record }) => hasLabels(record.labels, labels));
-      return { resources: entries.map((entry) => viewOf(entry, options)) };
+      return { resources: entries.map((entry) => viewOrFault(entry, options)) };
     },
     listPods: async (request) => listPods(request, options),
     listEndpoints: async ({ namespace, service }) => {
@@ -109,6 +110,17 @@ export function operatorService(options: OperatorOptions): Handlers<typeof Opera
     portForward: (requests, context) => portForward(requests, context, options),
     copy: (requests, context) => copy(requests, context, options),
   };
+}
+
+/** A resource that can't be shown says why in the list, and doesn't keep the others from being listed. */
+function viewOrFault(entry: ResourceEntry, options: OperatorOptions): wire.Resource {
+  try {
+    return viewOf(entry, options);
+  } catch (error) {
+    const { namespace, kind, name, labels, deleting, generation } = entry.record;
+    const message = `the coordinator can't show it: ${messageOf(error)}; apply it again or delete it`;
+    return wire.Resource.fromPartial({ namespace, kind, name, labels, deleting, generation, message });
+  }
 }
 
 function viewOf(entry: ResourceEntry, options: OperatorOptions): wire.Resource {
