@@ -175,6 +175,10 @@ test("paths are followed as if the root were the root", async (t) => {
     await copy(at, path);
     assert.equal(readFileSync(join(at.to, "top"), "utf8"), "inside", path);
   }
+  symlinkSync("etc/passwd", join(at.from, "l0"));
+  for (let i = 1; i <= 40; i += 1) symlinkSync(`l${i - 1}`, join(at.from, `l${i}`));
+  await copy(at, "l39");
+  await assert.rejects(copy(at, "l40"), { code: "REFUSED", message: /too many links/ });
   await assert.rejects(copy(at, "beside/secret"), { code: "NOT_FOUND" });
   await assert.rejects(copy(at, "loop"), { code: "REFUSED" });
 });
@@ -253,4 +257,40 @@ test("a copy that breaks off leaves the old file and nothing half-made", async (
   await assert.rejects(receive(broken(), at.to), { code: "NOT_TAR" });
   assert.deepEqual(readdirSync(at.to), ["file"]);
   assert.equal(readFileSync(join(at.to, "file"), "utf8"), "old");
+});
+
+test("a copy that is refused ends its source and closes what it opened", async (t) => {
+  const at = places(t);
+  const openFiles = () => readdirSync("/proc/self/fd").length;
+  const before = openFiles();
+  let ended = false;
+  const dir = { type: "directory", mode: 0o755 } as const;
+  async function* endless(): AsyncGenerator<Buffer> {
+    try {
+      yield* archive([{ ...dir, path: "top" }], [{ ...dir, path: "top/a" }], [{ path: "../evil" }]);
+      for (;;) yield Buffer.alloc(512);
+    } finally {
+      ended = true;
+    }
+  }
+  await assert.rejects(receive(endless(), at.to), { code: "REFUSED" });
+  assert.deepEqual([ended, openFiles()], [true, before]);
+});
+
+test("a file that becomes shorter while it is sent fails the copy", async (t) => {
+  const at = places(t);
+  writeFileSync(join(at.from, "file"), "x".repeat(200_000));
+  const root = await Directory.open(at.from);
+  t.after(() => root.close());
+  const place = await resolveInRoot(root, "file");
+  t.after(() => place.directory.close());
+  const chunks = sendTree(place, { name: "top", skipped: () => {} });
+  await chunks.next();
+  truncateSync(join(at.from, "file"), 100_000);
+  await assert.rejects(
+    async () => {
+      for await (const _ of chunks);
+    },
+    { code: "FAILED", message: /became shorter/ },
+  );
 });

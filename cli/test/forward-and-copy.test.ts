@@ -144,6 +144,22 @@ describe("cp", limit, () => {
     assert.deepEqual(readdirSync(target), ["file"]);
   });
 
+  test("out: links of a container that lead out of the copy are left out", async () => {
+    fake.answers.copy = (call) => {
+      const header = { ...entry, sizeBytes: 0 };
+      const made = [
+        encodeHeader({ ...header, type: "directory", mode: 0o755, path: "top" }),
+        encodeHeader({ ...header, type: "link", path: "top/evil", target: "/etc/passwd" }),
+      ];
+      call.write({ data: Buffer.concat([...made, TAR_END]), remarks: Buffer.alloc(0) });
+      call.end();
+    };
+    const { exitCode, stderr } = await cp("web-1:/x", join(dir, "linked"));
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /top\/evil is a link that leads out of what is copied/);
+    assert.deepEqual(readdirSync(join(dir, "linked")), []);
+  });
+
   test("into: the stream holds what is there; remarks and failures of the other side are told", async () => {
     const names: string[] = [];
     fake.answers.copy = (call) => {

@@ -9,7 +9,9 @@ import {
 } from "@forage/proto/forage/agent/v1/agent";
 import { type SessionHost, SessionServer } from "./session-server.ts";
 
-test("a session beyond the limit is refused, and a place is free again once one has ended", async () => {
+test("a session beyond the limit is refused, and a place is free again once one has ended", {
+  timeout: 20_000,
+}, async () => {
   const server = new SessionServer(aHost());
   const sessions = Array.from({ length: 256 }, () => open(server));
   const refused = await open(server).outcome;

@@ -6,6 +6,7 @@ import { status } from "@grpc/grpc-js";
 import type { Coordinator } from "../client/coordinator.ts";
 import { CallError } from "../client/explain.ts";
 import { CliError } from "../errors.ts";
+import { pause } from "../pause.ts";
 import { followRollout } from "./follow.ts";
 
 type Step = readonly RolloutStatus[] | Error;
@@ -22,8 +23,13 @@ function anEvent(value: RolloutStatus): RolloutEvent {
   return { resourceKind: "service", resourceName: "a", status: value, message: "" };
 }
 
+const soon: typeof pause = (_, signal) => pause(1, signal);
+
 /** Each stream gives its statuses and ends, or fails; each GetRollout says what the last event said. */
-function follow(streams: readonly Step[], { clockMs = (): number => 0 } = {}) {
+function follow(
+  streams: readonly Step[],
+  { clockMs = () => 0, wait = soon }: { clockMs?: () => number; wait?: typeof pause } = {},
+) {
   const seen: RolloutStatus[] = [];
   const lost: string[] = [];
   let opened = 0;
@@ -56,6 +62,7 @@ function follow(streams: readonly Step[], { clockMs = (): number => 0 } = {}) {
     onState: (state) => seen.push(state.status),
     onLost: () => lost.push("lost"),
     onFound: () => lost.push("found"),
+    wait,
   });
   return { result, seen, lost, abort, opened: () => opened };
 }
@@ -86,6 +93,19 @@ describe("following a rollout", () => {
     const { result, opened } = follow([[IN_PROGRESS], [SUCCEEDED]]);
     await result;
     assert.equal(opened(), 2);
+  });
+
+  test("ever less often while the coordinator is away, at least every five seconds", async () => {
+    const waitsMs: number[] = [];
+    const { result, abort } = follow([callError(status.UNAVAILABLE)], {
+      wait: async (ms, signal) => {
+        waitsMs.push(ms);
+        if (waitsMs.length === 8) abort.abort(new CliError("INTERRUPTED", "interrupted"));
+        signal.throwIfAborted();
+      },
+    });
+    await assert.rejects(result, { code: "INTERRUPTED" });
+    assert.deepEqual(waitsMs, [125, 250, 500, 1_000, 2_000, 2_500, 2_500, 2_500]);
   });
 
   test("not where trying again won't help", async () => {

@@ -16,6 +16,8 @@ export interface FollowOptions {
   readonly onLost: () => void;
   /** It answers again. */
   readonly onFound: () => void;
+  /** Waits between attempts. Default: in real time. */
+  readonly wait?: typeof pause;
 }
 
 const firstPauseMs = 250;
@@ -29,7 +31,7 @@ const longestSilenceMs = 10 * 60_000;
  * coordinator ends because it stops, is opened again: the state is told anew then, nothing is missed.
  */
 export async function followRollout(rolloutId: string, options: FollowOptions): Promise<GetRolloutResponse> {
-  const { coordinator, signal, nowMs } = options;
+  const { coordinator, signal, nowMs, wait = pause } = options;
   let pauseMs = firstPauseMs;
   let lastHeardMs = nowMs();
   let lost = false;
@@ -55,7 +57,7 @@ export async function followRollout(rolloutId: string, options: FollowOptions): 
       if (!lost) options.onLost();
       lost = true;
     }
-    await pause(pauseMs * (0.5 + options.random() / 2), signal);
+    await wait(pauseMs * (0.5 + options.random() / 2), signal);
     pauseMs = Math.min(pauseMs * 2, longestPauseMs);
   }
 }

@@ -132,6 +132,31 @@ test("after a start nodes are believed in for a while, but not those that were l
   assert.ok(state.node("n1"));
 });
 
+test("the time for which the process was held up is no silence of the nodes", () => {
+  const { clock, beliefs, health } = start();
+  beliefs.heard("n1");
+  clock.advance(5_000);
+  beliefs.heldUp(3_000);
+  clock.advance(limits.unreachableMs - 2_001);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.equal(health().ready, false);
+});
+
+test("losses of most nodes at once don't count against each of them", () => {
+  const clock = new ManualClock();
+  const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
+  const massLoss = new MassLoss({ recoveryMs: 1_000 });
+  const beliefs = new Beliefs({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
+  for (let loss = 1; loss <= 5; loss++) {
+    for (const node of ["n1", "n2"]) beliefs.heard(node);
+    assert.equal(state.node("n1")?.health.ready, true, `loss ${loss}`);
+    clock.advance(limits.unreachableMs);
+    assert.equal(state.node("n1")?.health.ready, false);
+  }
+  beliefs.stop();
+});
+
 test("a node that was only late does not prolong the mass loss that it was counted in", () => {
   const clock = new ManualClock();
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });

@@ -74,4 +74,10 @@ test("after the close, or once the reader has gone, nothing more is taken", asyn
   for await (const _ of left) break;
   await waiting;
   assert.equal(await left.push(3), false);
+
+  const full = new Channel<number>(1);
+  await full.push(1);
+  const late = full.push(2);
+  full.close();
+  assert.equal(await Promise.race([late, settled()]), false, "a producer that waits is released");
 });

@@ -33,6 +33,18 @@ test("keeps the newest status of each pod while the disk is full, and stores it 
   );
 });
 
+test("a status that comes while an older one of its pod is being written is stored after it", async (t) => {
+  const { state, disk, queue } = await start(t, ["a"]);
+  const gate = Promise.withResolvers<void>();
+  disk.gate = gate.promise;
+  const { tries } = disk;
+  queue.putStatuses([said("a", "first")]);
+  await until("it is being written", () => disk.tries > tries);
+  queue.putStatuses([said("a", "second")]);
+  gate.resolve();
+  await until("the newer one is stored", () => state.pod("shop", "a")?.status?.message === "second", 10_000);
+});
+
 test("tries again for as long as the stream lasts, with pauses that grow to 5 s", async (t) => {
   const { disk, clock, queue, ended, running } = await start(t, ["a"]);
   disk.error = "NO_SPACE";
@@ -119,11 +131,14 @@ class FaultyDisk {
   /** Writes with this text in them. */
   refuses: string | undefined;
   tries = 0;
+  /** Writes wait for it. */
+  gate: Promise<void> | undefined;
   readonly store: Store;
 
   constructor(store: Store) {
     const txn: Store["txn"] = async (compares, ops) => {
       this.tries++;
+      await this.gate;
       if (this.error !== undefined) throw new StoreError(this.error, "by the test");
       const texts = ops.map((op) => (op.kind === "put" ? Buffer.from(op.value).toString("latin1") : ""));
       const { refuses } = this;

@@ -97,12 +97,13 @@ test("a node that isn't connected is told at once", () => {
 });
 
 test("a session can only be served by the node that was asked, and once", async () => {
-  const { tunnels, open } = setUp();
+  const { clock, tunnels, open } = setUp();
   open("n1");
   await assert.rejects(serveAs(tunnels, "n2", "s0").heard, { code: "NOT_FOUND" });
   await assert.rejects(serveAs(tunnels, "n1", "s9").heard, { code: "NOT_FOUND" });
   const first = serveAs(tunnels, "n1", "s0");
   await settled();
+  assert.equal(clock.pending, 0, "it is not given up any more");
   await assert.rejects(serveAs(tunnels, "n1", "s0").heard, { code: "NOT_FOUND" });
   first.hangUp();
   await first.heard;

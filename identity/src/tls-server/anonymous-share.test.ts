@@ -38,3 +38,10 @@ test("a replaced connection that closes later takes no place of another away", (
   assert.equal(share.remove("a1", "a"), false);
   assert.equal(share.size, 1);
 });
+
+test("nothing is kept of an address whose connections are gone", () => {
+  const share = new AnonymousShare<string>({ maxAnonymous: 1, maxAnonymousPerAddress: 1 });
+  for (const item of ["a1", "b1", "c1"]) share.add(item, item.slice(0, 1));
+  share.remove("c1", "c");
+  assert.deepEqual([share.size, share.addresses], [0, 0]);
+});

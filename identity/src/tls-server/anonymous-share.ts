@@ -23,6 +23,11 @@ export class AnonymousShare<T> {
     return this.#size;
   }
 
+  /** How many addresses have connections. */
+  get addresses(): number {
+    return this.#byAddress.size;
+  }
+
   /** Enters a connection; returns the one that it replaces, which no longer counts and must be closed. */
   add(item: T, address: string): T | undefined {
     const ofAddress = this.#byAddress.get(address) ?? new Set();
