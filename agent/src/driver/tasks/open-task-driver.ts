@@ -1,18 +1,18 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import { availableParallelism, cpus } from "node:os";
 import { join } from "node:path";
-import { type Clock, pause } from "../../clock.ts";
+import type { Clock } from "../../clock.ts";
 import { DEFAULT_HOST_PORTS, HostNetwork } from "../../network/host-network.ts";
 import { probePort } from "../../network/probe-port.ts";
 import { runCommand } from "../../network/run-command.ts";
 import { NerdctlRuntime } from "../../runtime/nerdctl/nerdctl-runtime.ts";
-import type { ContainerRuntime } from "../../runtime/runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
 import type { TaskDriver } from "../driver-service.ts";
 import type { DriverLog } from "./driver-log.ts";
 import { ExitWatch } from "./exit-watch.ts";
+import { removeInterrupted } from "./interrupted-starts.ts";
 import { hostProcesses } from "./processes.ts";
 import { RuntimeTaskDriver } from "./task-driver.ts";
 import { TaskEvents } from "./task-events.ts";
@@ -35,9 +35,6 @@ const DEFAULT_DATA_DIR = "/var/lib/forage/nomad-driver";
 /** Beside the agent's own pods, whose default is 10.64.0.0/16. */
 export const TASK_CIDR = "10.66.0.0/16";
 const MHZ_FALLBACK = 1_000;
-// A nerdctl that outlived the plugin which called it ends within its own time limit.
-const INTERRUPTED_FOR_MS = 60_000;
-const LOOK_AGAIN_MS = 2_000;
 
 /** Opens the driver's tasks. Called once, when the first call about a task arrives. */
 export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDriver> {
@@ -63,11 +60,11 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
   };
   // Read before a start of this driver adds its own.
   const interrupted = await readdir(world.startsDir).catch(() => []);
-  void removeInterrupted(world, interrupted);
   // Published ports of tasks that run are put back before anything else changes the table.
   await networks
     .takeOver()
     .catch((error: unknown) => log("error", "networks-not-taken-over", { error: String(error) }));
+  void removeInterrupted(world, interrupted);
   return new RuntimeTaskDriver(world);
 }
 
@@ -121,37 +118,6 @@ function openNetwork(
       noteDamage: (path, reason) => log("warn", "file-damaged", { path, reason }),
     },
   );
-}
-
-/** Removes containers whose start a plugin did not live to finish: Nomad has no handle of them. */
-async function removeInterrupted(
-  { startsDir, runtime, clock, log }: TaskWorld,
-  interrupted: readonly string[],
-): Promise<void> {
-  const waiting = new Set(interrupted);
-  const giveUpMs = clock.monotonicMs() + INTERRUPTED_FOR_MS;
-  while (waiting.size > 0) {
-    await removeNamed(runtime, waiting).catch((error: unknown) =>
-      log("warn", "interrupted-starts-not-removed", { error: String(error) }),
-    );
-    if (clock.monotonicMs() > giveUpMs) break;
-    if (waiting.size > 0) await pause(clock, LOOK_AGAIN_MS, new AbortController().signal);
-  }
-  for (const name of waiting) await rm(join(startsDir, name), { force: true });
-
-  async function removeNamed(
-    { list, remove }: Pick<ContainerRuntime, "list" | "remove">,
-    names: Set<string>,
-  ): Promise<void> {
-    const { signal } = new AbortController();
-    for (const { id, name } of await list.call(runtime, signal)) {
-      if (!names.has(name)) continue;
-      await remove.call(runtime, [id], signal);
-      log("info", "interrupted-start-removed", { container: name });
-      await rm(join(startsDir, name), { force: true });
-      names.delete(name);
-    }
-  }
 }
 
 /** The highest frequency of the first core; what Nomad's own drivers multiply usage with. */

@@ -67,6 +67,11 @@ export class TaskNetworks {
     await rm(join(this.#parts.dir, owner), { force: true });
   }
 
+  /** Whether the owner has a network; known once networks were taken over. */
+  has(owner: string): boolean {
+    return this.#records.has(owner);
+  }
+
   /** Takes over the networks that an earlier plugin made, if there are any. */
   async takeOver(): Promise<void> {
     const names = await readdir(this.#parts.dir).catch(() => []);
