@@ -4,6 +4,7 @@ import { cpuSeconds, residentMb } from "../apply/process-cost.ts";
 import { applyPods } from "./apply-pods.ts";
 import { startCoordinatorProcess } from "./coordinator-process.ts";
 import { measureHalfRolled } from "./half-rolled.ts";
+import { measureLoadBalancers } from "./load-balancers.ts";
 import { measureLocalEvents } from "./local-events.ts";
 import { SocketAgents } from "./socket-agents.ts";
 
@@ -15,7 +16,14 @@ const applyLimitMs = 600_000;
 export async function main(): Promise<void> {
   const number = { type: "string" } as const;
   const { values } = parseArgs({
-    options: { agents: number, pods: number, sizes: number, waiting: number, rolled: number },
+    options: {
+      agents: number,
+      pods: number,
+      sizes: number,
+      waiting: number,
+      rolled: number,
+      balanced: number,
+    },
   });
   const result: Result = {};
   const agents = Number(values.agents ?? 1_000);
@@ -25,6 +33,8 @@ export async function main(): Promise<void> {
   for (const nodes of sizes.filter((size) => size > 0)) await measureLocalEvents(nodes, waiting, result);
   const rolled = (values.rolled ?? "1000,10000").split(",").map(Number);
   for (const replicas of rolled.filter((size) => size > 0)) await measureHalfRolled(replicas, result);
+  const balanced = Number(values.balanced ?? 1_000);
+  if (balanced > 0) for (const nodes of [100, 5_000]) measureLoadBalancers(nodes, balanced, result);
   const width = Math.max(...Object.keys(result).map((name) => name.length));
   for (const [name, value] of Object.entries(result))
     console.log(`${name.padEnd(width)}  ${value.toFixed(1).padStart(10)}`);

@@ -17,7 +17,7 @@ export function checkLoadBalancerIps(
   const findings = new Findings();
   const root = new Field(findings).at("resources");
   const taken = new Map<string, string>();
-  const hosts = hostAddresses(state);
+  let hosts: ReadonlyMap<string, string> | undefined;
   for (const [index, { name, spec }] of resources.entries()) {
     if (spec?.$case !== "service" || spec.value.type !== "LoadBalancer") continue;
     const field = root.item(index).at("service");
@@ -33,6 +33,7 @@ export function checkLoadBalancerIps(
           `${ip} is not in the coordinator's pool, ${pool.map(({ text }) => text).join(", ")}`,
         );
       const owner = taken.get(ip) ?? ownerOf(ip, own, state);
+      hosts ??= hostAddresses(state);
       const host = hosts.get(ip);
       if (host !== undefined) annotation.invalid(`${ip} is the address of node ${host}; choose another`);
       if (owner !== undefined && owner !== own)

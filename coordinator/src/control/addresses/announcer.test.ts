@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { randomOf } from "../../../test/support/random.ts";
 import { type Announced, type AnnouncingNode, chooseAnnouncers, parseNetwork } from "./announcer.ts";
+import { NodeNetworks } from "./node-networks.ts";
 
 const ip = "192.0.2.50";
 const here = ["192.0.2.0/24"];
@@ -40,7 +41,9 @@ describe("who announces an address", () => {
     ["nobody without nodes", "a", [], ""],
   ] as const) {
     test(what, () => {
-      const found = told(chooseAnnouncers([{ key: "shop/web", ips: [ip], before }], nodes).get("shop/web"));
+      const found = told(
+        chooseAnnouncers([{ key: "shop/web", ips: [ip], before }], NodeNetworks.of(nodes)).get("shop/web"),
+      );
       if (typeof expected === "string") assert.equal(found, expected);
       else assert.match(found, expected);
     });
@@ -50,8 +53,11 @@ describe("who announces an address", () => {
 test("a node in the networks of both addresses comes before one in that of one of them", () => {
   const service = { key: "shop/web", ips: [ip, "2001:db8::50"], before: "a" };
   const both = node("b", { networks: [...here, "2001:db8::/64"] });
-  assert.equal(told(chooseAnnouncers([service], [node("a"), both]).get("shop/web")), "b alone");
-  assert.equal(told(chooseAnnouncers([service], [node("a")]).get("shop/web")), "a alone");
+  assert.equal(
+    told(chooseAnnouncers([service], NodeNetworks.of([node("a"), both])).get("shop/web")),
+    "b alone",
+  );
+  assert.equal(told(chooseAnnouncers([service], NodeNetworks.of([node("a")])).get("shop/web")), "a alone");
 });
 
 for (const [cidr, address, expected] of [
@@ -82,7 +88,7 @@ test("nodes come and go: none but a ready one has an address, none moves without
     }));
     for (let step = 0; step < 20; step++) {
       nodes = nodes.map((it) => (random.chance(0.2) ? node(it.name, { ready: !it.ready }) : it));
-      const found = chooseAnnouncers(services, nodes);
+      const found = chooseAnnouncers(services, NodeNetworks.of(nodes));
       const isReady = (name: string): boolean => nodes.some((it) => it.name === name && it.ready);
       const counts = new Map(nodes.filter((it) => it.ready).map(({ name }) => [name, 0]));
       for (const { key, before } of services) {
@@ -95,7 +101,11 @@ test("nodes come and go: none but a ready one has an address, none moves without
       if (step === 0 && counts.size > 0)
         assert.ok(Math.max(...counts.values()) - Math.min(...counts.values()) <= 1, `seed ${seed}: uneven`);
       services = services.map((it) => ({ ...it, before: found.get(it.key)?.node ?? "" }));
-      assert.deepEqual(chooseAnnouncers(services, nodes), found, `seed ${seed}: it doesn't come to rest`);
+      assert.deepEqual(
+        chooseAnnouncers(services, NodeNetworks.of(nodes)),
+        found,
+        `seed ${seed}: it doesn't come to rest`,
+      );
     }
   }
 });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { addressBits, type IpFamily, parseIp } from "./ip-address.ts";
+import type { NodeNetworks } from "./node-networks.ts";
 
 /** A node that may answer for addresses of load balancers on the networks it is in. */
 export interface AnnouncingNode {
@@ -15,6 +16,8 @@ export interface AnnouncingNode {
 
 /** A subnet that a node is connected to. */
 export interface Network {
+  /** The same for all ways to write the subnet. */
+  readonly id: string;
   has(address: string): boolean;
 }
 
@@ -45,6 +48,7 @@ export function parseNetwork(cidr: string): Network | undefined {
   const isOf = (family: IpFamily, value: bigint): boolean =>
     family === ip.family && value >> shift === network;
   return {
+    id: `${ip.family}/${network}/${bits - Number(shift)}`,
     has: (text) => {
       const other = parseIp(text);
       return other !== undefined && isOf(other.family, other.value);
@@ -54,27 +58,36 @@ export function parseNetwork(cidr: string): Network | undefined {
 
 /**
  * Pure: which node announces which service's addresses. A node keeps what it has while it can; what has to move goes to the ready
- * node in the addresses' network that has the fewest, among equals to one that the service's name gives.
+ * node in the addresses' network that has the fewest, among equals to one that the service's name gives. `others`: by node how many
+ * other services it announces.
  */
 export function chooseAnnouncers(
   services: readonly Announced[],
-  nodes: readonly AnnouncingNode[],
+  nodes: NodeNetworks,
+  others: ReadonlyMap<string, number> = new Map(),
 ): ReadonlyMap<string, Announcer> {
-  const loads = new Map<string, number>();
+  const loads = new Map(others);
   const found = new Map<string, Announcer>();
-  const waiting: { readonly service: Announced; readonly able: readonly AnnouncingNode[] }[] = [];
-  const settle = ({ key }: Announced, able: readonly AnnouncingNode[], node: string): void => {
-    found.set(key, { node, alone: able.every(({ name }) => name === node) });
+  const waiting: { readonly service: Announced; readonly able: ReadonlySet<string> }[] = [];
+  const settle = ({ key }: Announced, able: ReadonlySet<string>, node: string): void => {
+    found.set(key, { node, alone: able.size === 0 || (able.size === 1 && able.has(node)) });
     if (node !== "") loads.set(node, (loads.get(node) ?? 0) + 1);
   };
   for (const service of services) {
-    const able = inNetworkOf(service.ips, nodes);
-    const before = able.find(({ name }) => name === service.before);
-    if (before?.ready === true && !before.draining) settle(service, able, before.name);
+    const able = nodes.ableFor(service.ips);
+    if (able.has(service.before) && isGood(nodes.get(service.before))) settle(service, able, service.before);
     else waiting.push({ service, able });
   }
-  for (const { service, able } of waiting) settle(service, able, choose(service, able, loads));
+  for (const { service, able } of waiting) {
+    const candidates = [...able].flatMap((name) => nodes.get(name) ?? []);
+    settle(service, able, choose(service, candidates, loads));
+  }
   return found;
+}
+
+/** Whether what the node announces stays where it is, whatever becomes of other nodes. */
+export function isGood(node: AnnouncingNode | undefined): boolean {
+  return node?.ready === true && !node.draining;
 }
 
 function choose(
@@ -83,22 +96,16 @@ function choose(
   loads: ReadonlyMap<string, number>,
 ): string {
   const ready = able.filter((node) => node.ready);
-  const free = ready.filter((node) => !node.cordoned);
+  const free = ready.filter((node) => !node.cordoned && !node.draining);
   // Nobody gains by a move between nodes of which none is any better.
   const stays = free.length === 0 && (ready.length === 0 ? able : ready).some(({ name }) => name === before);
   if (stays) return before;
-  const candidates = (free.length > 0 ? free : ready).map(({ name }) => ({
-    name,
-    load: loads.get(name) ?? 0,
-    draw: createHash("sha256").update(`${key} ${name}`).digest("hex"),
-  }));
-  candidates.sort((a, b) => a.load - b.load || (a.draw < b.draw ? -1 : 1));
-  return candidates[0]?.name ?? "";
-}
-
-/** Nodes that are in the networks of all of the addresses, or where there is none, in that of one of them. */
-function inNetworkOf(ips: readonly string[], nodes: readonly AnnouncingNode[]): readonly AnnouncingNode[] {
-  const isIn = ({ networks }: AnnouncingNode, ip: string): boolean => networks.some((it) => it.has(ip));
-  const all = nodes.filter((node) => ips.every((ip) => isIn(node, ip)));
-  return all.length > 0 ? all : nodes.filter((node) => ips.some((ip) => isIn(node, ip)));
+  const candidates = free.length > 0 ? free : ready;
+  const loadOf = ({ name }: AnnouncingNode): number => loads.get(name) ?? 0;
+  const least = candidates.reduce((load, node) => Math.min(load, loadOf(node)), Number.POSITIVE_INFINITY);
+  const draws = candidates
+    .filter((node) => loadOf(node) === least)
+    .map(({ name }) => ({ name, draw: createHash("sha256").update(`${key} ${name}`).digest("hex") }));
+  draws.sort((a, b) => (a.draw < b.draw ? -1 : 1));
+  return draws[0]?.name ?? "";
 }

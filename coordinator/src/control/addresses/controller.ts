@@ -10,7 +10,7 @@ import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../clock.ts";
 import { Loop } from "../loop.ts";
 import { ObjectFaults } from "../object-faults.ts";
-import { announcingNodes, concernsAnnouncing, hostAddresses } from "./announcing-nodes.ts";
+import { announcingNode, ownAddresses } from "./announcing-nodes.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
 import { type AddressPlan, AddressPlanner } from "./planner.ts";
 import { wantedIps } from "./wanted-ips.ts";
@@ -37,8 +37,6 @@ export class AddressController {
   readonly #refused = new Map<string, string>();
   readonly #faults: ObjectFaults;
   readonly #planner: AddressPlanner;
-  /** What announcers are chosen by may have changed. */
-  #nodesChanged = true;
 
   constructor(options: AddressControllerOptions) {
     const { state, clock, log, events } = options;
@@ -55,6 +53,7 @@ export class AddressController {
     });
     for (const { record } of state.serviceAddresses.all()) this.#planner.setRecord(keyOf(record), record);
     for (const { record } of state.resources()) this.#setService(record);
+    for (const node of state.nodes()) this.#setNode(node.name, node);
     this.#unsubscribe = state.subscribe((changes) => {
       let wake = false;
       for (const change of changes) wake = this.#follow(change) || wake;
@@ -69,9 +68,7 @@ export class AddressController {
   }
 
   async #reconcile(): Promise<number | undefined> {
-    const { state, clock } = this.#options;
-    if (this.#nodesChanged) this.#planner.setNodes(announcingNodes(state), hostAddresses(state));
-    this.#nodesChanged = false;
+    const { clock } = this.#options;
     const plan = this.#planner.plan(clock.nowMs());
     this.#tell(plan);
     const pieces = plan.steps.flatMap((step) => this.#pieceOf(step) ?? []);
@@ -102,13 +99,9 @@ export class AddressController {
   /** Returns whether there may be something to decide. */
   #follow(change: Change): boolean {
     switch (change.kind) {
-      case "node": {
-        const { before, after } = change;
-        const moved = addressText(before) !== addressText(after);
-        const concerned = this.#planner.isAnnouncing && concernsAnnouncing(before, after);
-        this.#nodesChanged ||= moved || concerned;
-        return concerned;
-      }
+      case "node":
+        this.#setNode((change.after ?? change.before)?.name ?? "", change.after);
+        return this.#planner.isDirty;
       case "service-address": {
         const entry = change.after ?? change.before;
         if (entry !== undefined) this.#planner.setRecord(keyOf(entry.record), change.after?.record);
@@ -126,9 +119,13 @@ export class AddressController {
     }
   }
 
+  #setNode(name: string, node: NodeEntry | undefined): void {
+    this.#planner.setNode(name, announcingNode(node));
+    this.#planner.setHost(name, ownAddresses(node));
+  }
+
   #setService(record: ResourceRecord): void {
     if (record.kind !== "service") return;
-    const announced = this.#planner.isAnnouncing;
     const { namespace, name } = record;
     const service = this.#faults.attempt(
       { kind: "service", namespace, name },
@@ -137,8 +134,6 @@ export class AddressController {
     // One that can't be read keeps what it has.
     if (service === undefined) return;
     this.#planner.setService(keyOf(record), service ?? undefined);
-    // Until now nodes were of no concern.
-    if (!announced && this.#planner.isAnnouncing) this.#nodesChanged = true;
   }
 
   /** Each problem once, until it is another one. */
@@ -182,11 +177,6 @@ interface AddressPiece extends Piece {
 
 function keyOf({ namespace, name }: { readonly namespace: string; readonly name: string }): string {
   return `${namespace}/${name}`;
-}
-
-function addressText(node: NodeEntry | undefined): string {
-  const { address = "", addresses = [] } = node?.report?.report ?? {};
-  return [address, ...addresses].join(" ");
 }
 
 function serviceOf(record: ResourceRecord): AddressedService | undefined {

@@ -38,11 +38,28 @@ export class Taken {
   readonly #ips = new Map<string, string>();
   /** By `port/protocol`: `namespace/name` of the service that has it. */
   readonly nodePorts = new Map<string, string>();
-  /** By address: the node whose own it is. */
-  #hosts: ReadonlyMap<string, string> = new Map();
+  /** By address: the nodes whose own it is. */
+  readonly #hosts = new Map<string, Set<string>>();
+  readonly #addressesOfNode = new Map<string, readonly string[]>();
 
-  set hosts(hosts: ReadonlyMap<string, string>) {
-    this.#hosts = hosts;
+  /** Names of nodes that have addresses of their own. */
+  nodes(): string[] {
+    return [...this.#addressesOfNode.keys()];
+  }
+
+  /** Sets the addresses that are the node's own. Returns whether it gives one up. */
+  setHost(node: string, addresses: readonly string[]): boolean {
+    const before = this.#addressesOfNode.get(node) ?? [];
+    const gone = before.filter((ip) => !addresses.includes(ip));
+    for (const ip of gone) {
+      const owners = this.#hosts.get(ip);
+      owners?.delete(node);
+      if (owners?.size === 0) this.#hosts.delete(ip);
+    }
+    for (const ip of addresses) this.#hosts.set(ip, (this.#hosts.get(ip) ?? new Set()).add(node));
+    if (addresses.length === 0) this.#addressesOfNode.delete(node);
+    else this.#addressesOfNode.set(node, addresses);
+    return gone.length > 0;
   }
 
   /** How many addresses are in use, at the most. */
@@ -74,7 +91,7 @@ export class Taken {
   ownerOf(ip: string, own: string): string | undefined {
     const owner = this.#ips.get(ip);
     if (owner !== undefined) return owner === own ? undefined : `service ${owner}`;
-    const node = this.#hosts.get(ip);
+    const [node] = this.#hosts.get(ip) ?? [];
     return node === undefined ? undefined : `node ${node}`;
   }
 }

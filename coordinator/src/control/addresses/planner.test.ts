@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ServicePort } from "@forage/proto/forest/v1/forage";
 import { type Random, randomOf } from "../../../test/support/random.ts";
@@ -30,6 +30,42 @@ test("a change of one service looks at that service alone", () => {
   planner.plan(1);
   planner.setService("shop/s7", aService("s7", { type: "NodePort" }));
   assert.deepEqual(planner.plan(1).keys, ["shop/s7"]);
+});
+
+describe("a node's change looks only at the load balancers that it concerns", () => {
+  for (const [what, change, expected] of [
+    ["a node that announces some is lost", { name: "n1", ready: false }, "those of n1"],
+    ["a node that announces some is drained", { name: "n1", draining: true }, "those of n1"],
+    ["a node that announces some is cordoned", { name: "n1", cordoned: true }, "those of n1"],
+    ["another node joins", { name: "n9" }, "none"],
+  ] as const) {
+    test(what, () => {
+      const { planner, records } = balanced(200, 5);
+      planner.setNode(change.name, { ...goodNode(change.name), ...change });
+      const own = records().filter(({ announcedBy }) => announcedBy === "n1");
+      assert.ok(own.length > 0);
+      const names = expected === "none" ? [] : own.map(({ name }) => `shop/${name}`).sort();
+      assert.deepEqual(planner.plan(1).keys, names);
+    });
+  }
+
+  test("a node leaves of which there were two: the other is alone now", () => {
+    const { planner } = balanced(20, 2);
+    planner.setNode("n1", undefined);
+    const { keys, steps } = planner.plan(1);
+    assert.equal(keys.length, 20);
+    assert.ok(steps.every((step) => step.type === "write" && step.record.announcedAlone));
+  });
+
+  test("load balancers of a lost node go to different ones of those that are left", () => {
+    const { planner, records } = balanced(200, 5);
+    planner.setNode("n1", { ...goodNode("n1"), ready: false });
+    write(planner, planner.plan(1).steps, records);
+    const counts = ["n0", "n2", "n3", "n4"].map(
+      (node) => records().filter(({ announcedBy }) => announcedBy === node).length,
+    );
+    assert.deepEqual(counts, [50, 50, 50, 50]);
+  });
 });
 
 test("an error in one service leaves the others their addresses", () => {
@@ -158,7 +194,30 @@ class World {
   }
 }
 
-function write(planner: AddressPlanner, steps: readonly AddressStep[]): void {
+/** So many load balancers on so many nodes of one network, all of it written. */
+function balanced(services: number, nodes: number) {
+  const planner = new AddressPlanner(ranges("10.96.0.0/16", "192.0.2.0/24"));
+  for (let index = 0; index < nodes; index++) planner.setNode(`n${index}`, goodNode(`n${index}`));
+  for (let index = 0; index < services; index++)
+    planner.setService(`shop/s${index}`, aService(`s${index}`, { type: "LoadBalancer" }));
+  const known = new Map<string, ServiceAddressRecord>();
+  const records = Object.assign(() => [...known.values()], { known });
+  write(planner, planner.plan(1).steps, records);
+  assert.deepEqual(planner.plan(1).steps, []);
+  return { planner, records };
+}
+
+function goodNode(name: string): AnnouncingNode {
+  const network = parseNetwork("192.0.2.0/24");
+  return { name, ready: true, cordoned: false, draining: false, networks: network ? [network] : [] };
+}
+
+function write(
+  planner: AddressPlanner,
+  steps: readonly AddressStep[],
+  records?: { readonly known: Map<string, ServiceAddressRecord> },
+): void {
+  for (const step of steps) if (step.type === "write") records?.known.set(step.record.name, step.record);
   for (const step of steps)
     if (step.type === "write") planner.setRecord(`${step.record.namespace}/${step.record.name}`, step.record);
 }
@@ -179,7 +238,7 @@ function aService(name: string, fields: Partial<AddressedService> = {}): Address
 }
 
 function aNode(name: string, random: Random): AnnouncingNode {
-  const network = parseNetwork("192.0.2.0/24");
+  const network = parseNetwork(random.pick(["192.0.2.0/24", "192.0.2.0/31", "198.51.100.0/24"]));
   return {
     name,
     ready: random.chance(0.7),

@@ -1,6 +1,6 @@
 import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-import { type Announcer, type AnnouncingNode, chooseAnnouncers } from "./announcer.ts";
+import { type Announcer, type AnnouncingNode, chooseAnnouncers, isGood, type Network } from "./announcer.ts";
 import {
   type AddressedService,
   type AddressRanges,
@@ -10,6 +10,7 @@ import {
   stepsOf,
   Taken,
 } from "./draft.ts";
+import { differences, NodeNetworks } from "./node-networks.ts";
 
 /** Longer than names, connections and caches of clients live. */
 export const keepReleasedMs = 3_600_000;
@@ -26,7 +27,7 @@ export type Guard = <T>(service: AddressedService, step: () => T) => T | undefin
 /**
  * Decides who is to have which address. It is told each change of services, records and nodes, and looks only at the services that the
  * changes concern: those that changed, those that were refused something when something is given back, and those with a load balancer
- * when one of them or a node changes.
+ * whose announcer changed, or might be another one now.
  */
 export class AddressPlanner {
   readonly #ranges: AddressRanges;
@@ -40,18 +41,22 @@ export class AddressPlanner {
   readonly #refused = new Set<string>();
   /** Services that have or want an address of a load balancer. */
   readonly #balanced = new Set<string>();
+  /** By node: the services whose addresses it announces, as it is written down. */
+  readonly #announcedBy = new Map<string, Set<string>>();
+  /** Services with a load balancer whose announcer another node may replace when one becomes any better. */
+  readonly #unsettled = new Set<string>();
+  readonly #nodes = new NodeNetworks();
   /** By service that is gone: since when its addresses are kept for it. */
   readonly #released = new Map<string, number>();
-  #nodes: readonly AnnouncingNode[] = [];
 
   constructor(ranges: AddressRanges, guard: Guard = (_, step) => step()) {
     this.#ranges = ranges;
     this.#guard = guard;
   }
 
-  /** Whether there is a load balancer, and so what becomes of nodes matters. */
-  get isAnnouncing(): boolean {
-    return this.#balanced.size > 0;
+  /** Whether there may be something to decide. */
+  get isDirty(): boolean {
+    return this.#dirty.size > 0;
   }
 
   setService(key: string, service: AddressedService | undefined): void {
@@ -65,6 +70,8 @@ export class AddressPlanner {
     const before = this.#records.get(key);
     if (before !== undefined) {
       this.#taken.delete(before);
+      this.#announcedBy.get(before.announcedBy)?.delete(key);
+      if (this.#announcedBy.get(before.announcedBy)?.size === 0) this.#announcedBy.delete(before.announcedBy);
       // What it had may be what others were refused.
       for (const refused of this.#refused) this.#dirty.add(refused);
     }
@@ -72,6 +79,11 @@ export class AddressPlanner {
     else {
       this.#records.set(key, record);
       this.#taken.add(record);
+      if (record.announcedBy !== "" && record.releasedAt === undefined)
+        this.#announcedBy.set(
+          record.announcedBy,
+          (this.#announcedBy.get(record.announcedBy) ?? new Set()).add(key),
+        );
     }
     const releasedMs = toEpochMs(record?.releasedAt);
     if (releasedMs === undefined) this.#released.delete(key);
@@ -80,12 +92,52 @@ export class AddressPlanner {
     this.#sort(key);
   }
 
-  /** `hosts`: nodes by the addresses that are their own. */
+  /** Sets all nodes. `hosts`: nodes by the addresses that are their own. */
   setNodes(nodes: readonly AnnouncingNode[], hosts: ReadonlyMap<string, string>): void {
-    this.#nodes = nodes;
-    this.#taken.hosts = hosts;
-    for (const key of this.#balanced) this.#dirty.add(key);
-    for (const key of this.#refused) this.#dirty.add(key);
+    const announcing = new Map(nodes.map((node) => [node.name, node]));
+    const names = new Set([
+      ...this.#nodes.names(),
+      ...this.#taken.nodes(),
+      ...announcing.keys(),
+      ...hosts.values(),
+    ]);
+    for (const name of names) {
+      this.setNode(name, announcing.get(name));
+      this.setHost(
+        name,
+        [...hosts].flatMap(([ip, node]) => (node === name ? ip : [])),
+      );
+    }
+  }
+
+  /** Sets what the node announces by; undefined: it announces nothing. */
+  setNode(name: string, node: AnnouncingNode | undefined): void {
+    const before = this.#nodes.get(name);
+    const changed = differences(before?.networks ?? [], node?.networks ?? []);
+    if (changed.length === 0 && isSame(before, node)) return;
+    // With more nodes in the network before and after, none of the others is or was alone in it.
+    const small = changed.filter((network) => this.#nodes.sizeOf(network) <= 2);
+    this.#nodes.set(name, node);
+    small.push(...changed.filter((network) => this.#nodes.sizeOf(network) <= 2));
+    for (const key of this.#announcedBy.get(name) ?? []) this.#dirty.add(key);
+    const networks = [...(before?.networks ?? []), ...(node?.networks ?? [])];
+    for (const key of this.#unsettled) if (this.#isIn(key, networks)) this.#dirty.add(key);
+    if (changed.length === 0) return;
+    for (const key of this.#balanced) {
+      // Two addresses may have one node in common however many their networks have.
+      const several = (this.#records.get(key)?.loadBalancerIps.length ?? 0) > 1;
+      if (this.#isIn(key, several ? changed : small)) this.#dirty.add(key);
+    }
+  }
+
+  /** Sets the addresses that are the node's own, which no service gets. */
+  setHost(name: string, addresses: readonly string[]): void {
+    if (this.#taken.setHost(name, addresses)) for (const key of this.#refused) this.#dirty.add(key);
+  }
+
+  #isIn(key: string, networks: readonly Network[]): boolean {
+    const { loadBalancerIps: ips = [] } = this.#records.get(key) ?? {};
+    return networks.some((network) => ips.some((ip) => network.has(ip)));
   }
 
   /** Has the service looked at again: what was decided for it could not be written. */
@@ -105,12 +157,10 @@ export class AddressPlanner {
   plan(nowMs: number): AddressPlan {
     for (const [key, releasedMs] of this.#released)
       if (releasedMs + keepReleasedMs <= nowMs) this.#dirty.add(key);
-    // Each announcer is chosen by what the others have.
-    if ([...this.#dirty].some((key) => this.#balanced.has(key)))
-      for (const key of this.#balanced) this.#dirty.add(key);
     // Always in the same order: who comes first decides who gets what is short, and which node announces it.
     const keys = [...this.#dirty].sort();
     this.#dirty.clear();
+    for (const key of keys) this.#unsettled.delete(key);
     const steps = keys.flatMap((key) => this.#releaseOf(key, nowMs));
     const drafts = keys.flatMap((key) => this.#draftOf(key) ?? []);
     const announcers = this.#announcersOf(drafts);
@@ -148,7 +198,18 @@ export class AddressPlanner {
     const announced = drafts.flatMap(({ key, record: { loadBalancerIps: ips, announcedBy: before } }) =>
       ips.length === 0 ? [] : { key, ips, before },
     );
-    return announced.length === 0 ? new Map() : chooseAnnouncers(announced, this.#nodes);
+    const found = chooseAnnouncers(announced, this.#nodes, this.#loadsBeside(announced));
+    for (const [key, { node }] of found) if (!isGood(this.#nodes.get(node))) this.#unsettled.add(key);
+    return found;
+  }
+
+  /** By node: how many services it announces beside these. */
+  #loadsBeside(services: readonly { readonly key: string; readonly before: string }[]): Map<string, number> {
+    if (services.length === 0) return new Map();
+    const loads = new Map([...this.#announcedBy].map(([node, { size }]) => [node, size]));
+    for (const { key, before } of services)
+      if (this.#announcedBy.get(before)?.has(key)) loads.set(before, (loads.get(before) ?? 0) - 1);
+    return loads;
   }
 
   #stepsOf(draft: Draft, announcer: Announcer | undefined): AddressStep[] {
@@ -161,9 +222,17 @@ export class AddressPlanner {
     const balanced =
       this.#services.get(key)?.type === "LoadBalancer" ||
       (this.#records.get(key)?.loadBalancerIps.length ?? 0) > 0;
-    // The others' announcers may change with one that goes, too.
-    if (balanced || this.#balanced.has(key)) for (const other of this.#balanced) this.#dirty.add(other);
     if (balanced) this.#balanced.add(key);
     else this.#balanced.delete(key);
   }
+}
+
+/** Whether the two announce alike, in networks that are the same. */
+function isSame(a: AnnouncingNode | undefined, b: AnnouncingNode | undefined): boolean {
+  return (
+    (a === undefined) === (b === undefined) &&
+    a?.ready === b?.ready &&
+    a?.cordoned === b?.cordoned &&
+    a?.draining === b?.draining
+  );
 }

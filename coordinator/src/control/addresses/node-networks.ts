@@ -1,0 +1,74 @@
+import type { AnnouncingNode, Network } from "./announcer.ts";
+
+/** Combinations of networks whose nodes are remembered: more would be as many services with addresses in networks of their own. */
+const MAX_COMBINATIONS = 1_000;
+
+/** The nodes that may announce addresses of load balancers, by the networks that they are in. */
+export class NodeNetworks {
+  readonly #nodes = new Map<string, AnnouncingNode>();
+  readonly #networks = new Map<string, { readonly network: Network; readonly names: Set<string> }>();
+  /** Names of nodes by the networks of several addresses, as long as no node enters or leaves a network. */
+  readonly #combined = new Map<string, ReadonlySet<string>>();
+
+  static of(nodes: Iterable<AnnouncingNode>): NodeNetworks {
+    const networks = new NodeNetworks();
+    for (const node of nodes) networks.set(node.name, node);
+    return networks;
+  }
+
+  names(): string[] {
+    return [...this.#nodes.keys()];
+  }
+
+  get(name: string): AnnouncingNode | undefined {
+    return this.#nodes.get(name);
+  }
+
+  /** Returns how many nodes the network has. */
+  sizeOf({ id }: Network): number {
+    return this.#networks.get(id)?.names.size ?? 0;
+  }
+
+  /** Sets the node or, with undefined, removes it. */
+  set(name: string, node: AnnouncingNode | undefined): void {
+    const before = this.#nodes.get(name)?.networks ?? [];
+    const after = node?.networks ?? [];
+    if (node === undefined) this.#nodes.delete(name);
+    else this.#nodes.set(name, node);
+    const changed = differences(before, after);
+    if (changed.length > 0) this.#combined.clear();
+    for (const network of changed) {
+      const { names } = this.#networks.get(network.id) ?? { names: new Set<string>() };
+      if (after.includes(network)) names.add(name);
+      else names.delete(name);
+      if (names.size === 0) this.#networks.delete(network.id);
+      else this.#networks.set(network.id, { network, names });
+    }
+  }
+
+  /** Returns the nodes that are in the networks of all of the addresses, or where there is none, in that of one of them. */
+  ableFor(ips: readonly string[]): ReadonlySet<string> {
+    const networks = ips.map((ip) => [...this.#networks.values()].filter(({ network }) => network.has(ip)));
+    const [first] = networks[0] ?? [];
+    if (ips.length === 1 && networks[0]?.length === 1 && first !== undefined) return first.names;
+    const key = networks.map((of) => of.map(({ network }) => network.id).join(" ")).join("|");
+    const known = this.#combined.get(key);
+    if (known !== undefined) return known;
+    const byIp = networks.map((of) => new Set(of.flatMap(({ names }) => [...names])));
+    const [some = new Set<string>(), ...rest] = byIp;
+    const all = new Set([...some].filter((name) => rest.every((names) => names.has(name))));
+    const able = all.size > 0 ? all : new Set(byIp.flatMap((names) => [...names]));
+    if (this.#combined.size >= MAX_COMBINATIONS) this.#combined.clear();
+    this.#combined.set(key, able);
+    return able;
+  }
+}
+
+/** Returns the networks that only one of the lists has. */
+export function differences(before: readonly Network[], after: readonly Network[]): Network[] {
+  const has = (list: readonly Network[], { id }: Network): boolean => list.some((it) => it.id === id);
+  return [
+    ...before.filter((network) => !has(after, network)),
+    ...after.filter((network) => !has(before, network)),
+  ];
+}
