@@ -1,7 +1,7 @@
 import { ServicePort } from "@forage/proto/forest/v1/forage";
-import { type AnnouncingNode, parseNetwork } from "../../coordinator/src/control/addresses/announcer.ts";
 import type { AddressStep } from "../../coordinator/src/control/addresses/draft.ts";
 import { parseIpRange } from "../../coordinator/src/control/addresses/ip-range.ts";
+import { type AnnouncingNode, parseNetwork } from "../../coordinator/src/control/addresses/node-networks.ts";
 import { AddressPlanner } from "../../coordinator/src/control/addresses/planner.ts";
 
 const changes = 200;

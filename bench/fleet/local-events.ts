@@ -90,7 +90,7 @@ async function putNode(store: Store, name: string): Promise<void> {
   await store.txn([], [{ kind: "put", key: nodeKey(name), value }]);
 }
 
-async function openCore(store: Store): Promise<Core> {
+export async function openCore(store: Store): Promise<Core> {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const clock = systemClock();
   return startCore({

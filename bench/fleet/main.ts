@@ -7,6 +7,7 @@ import { measureHalfRolled } from "./half-rolled.ts";
 import { measureLoadBalancers } from "./load-balancers.ts";
 import { measureLocalEvents } from "./local-events.ts";
 import { SocketAgents } from "./socket-agents.ts";
+import { measureWaitingRemoved } from "./waiting-removed.ts";
 
 type Result = Record<string, number>;
 
@@ -23,6 +24,7 @@ export async function main(): Promise<void> {
       waiting: number,
       rolled: number,
       balanced: number,
+      removed: number,
     },
   });
   const result: Result = {};
@@ -33,6 +35,8 @@ export async function main(): Promise<void> {
   for (const nodes of sizes.filter((size) => size > 0)) await measureLocalEvents(nodes, waiting, result);
   const rolled = (values.rolled ?? "1000,10000").split(",").map(Number);
   for (const replicas of rolled.filter((size) => size > 0)) await measureHalfRolled(replicas, result);
+  const removed = (values.removed ?? "1000,10000").split(",").map(Number);
+  for (const pods of removed.filter((size) => size > 0)) await measureWaitingRemoved(pods, result);
   const balanced = Number(values.balanced ?? 1_000);
   if (balanced > 0) for (const nodes of [100, 5_000]) measureLoadBalancers(nodes, balanced, result);
   const width = Math.max(...Object.keys(result).map((name) => name.length));

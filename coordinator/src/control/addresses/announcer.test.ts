@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { randomOf } from "../../../test/support/random.ts";
-import { type Announced, type AnnouncingNode, chooseAnnouncers, parseNetwork } from "./announcer.ts";
-import { NodeNetworks } from "./node-networks.ts";
+import { type Announced, chooseAnnouncers } from "./announcer.ts";
+import { type AnnouncingNode, NodeNetworks, parseNetwork } from "./node-networks.ts";
 
 const ip = "192.0.2.50";
 const here = ["192.0.2.0/24"];

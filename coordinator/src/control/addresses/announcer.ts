@@ -1,25 +1,5 @@
 import { createHash } from "node:crypto";
-import { addressBits, type IpFamily, parseIp } from "./ip-address.ts";
-import type { NodeNetworks } from "./node-networks.ts";
-
-/** A node that may answer for addresses of load balancers on the networks it is in. */
-export interface AnnouncingNode {
-  readonly name: string;
-  /** It is heard of, and says that its network works. */
-  readonly ready: boolean;
-  /** No new pods, and no new addresses either if there is another. */
-  readonly cordoned: boolean;
-  /** What it has is to go elsewhere. */
-  readonly draining: boolean;
-  readonly networks: readonly Network[];
-}
-
-/** A subnet that a node is connected to. */
-export interface Network {
-  /** The same for all ways to write the subnet. */
-  readonly id: string;
-  has(address: string): boolean;
-}
+import type { AnnouncingNode, NodeNetworks } from "./node-networks.ts";
 
 export interface Announced {
   /** Of the service. */
@@ -35,25 +15,6 @@ export interface Announcer {
   readonly node: string;
   /** No other node could. */
   readonly alone: boolean;
-}
-
-/** Undefined: it is no CIDR. */
-export function parseNetwork(cidr: string): Network | undefined {
-  const [address = "", prefixText = "", ...rest] = cidr.split("/");
-  const ip = parseIp(address);
-  if (ip === undefined || rest.length > 0 || !/^\d{1,3}$/.test(prefixText)) return undefined;
-  const bits = addressBits[ip.family];
-  const shift = BigInt(Math.max(0, bits - Number(prefixText)));
-  const network = ip.value >> shift;
-  const isOf = (family: IpFamily, value: bigint): boolean =>
-    family === ip.family && value >> shift === network;
-  return {
-    id: `${ip.family}/${network}/${bits - Number(shift)}`,
-    has: (text) => {
-      const other = parseIp(text);
-      return other !== undefined && isOf(other.family, other.value);
-    },
-  };
 }
 
 /**

@@ -2,7 +2,7 @@ import type { NodeEntry } from "../../state/entries.ts";
 import { labelOf } from "../../state/node-labels.ts";
 import { serves } from "../../state/serves.ts";
 import type { State } from "../../state/state.ts";
-import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
+import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 
 /** A label of nodes that never announce addresses of load balancers. Whatever its value, as in Kubernetes, but "false". */
 export const excludeLabel = "forage.dev/exclude-from-load-balancers";

@@ -4,9 +4,9 @@ import { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ServicePort } from "@forage/proto/forest/v1/forage";
 import { randomOf } from "../../../test/support/random.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
 import type { AddressedService, AddressStep } from "./draft.ts";
 import { type IpRange, parseIpRange } from "./ip-range.ts";
+import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 import { planAddresses } from "./plan.ts";
 import { keepReleasedMs } from "./planner.ts";
 

@@ -1,6 +1,6 @@
 import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
-import type { AnnouncingNode } from "./announcer.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
+import type { AnnouncingNode } from "./node-networks.ts";
 import { AddressPlanner } from "./planner.ts";
 
 export interface AddressInput extends AddressRanges {

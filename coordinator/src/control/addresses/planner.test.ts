@@ -3,9 +3,9 @@ import { describe, test } from "node:test";
 import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { ServicePort } from "@forage/proto/forest/v1/forage";
 import { type Random, randomOf } from "../../../test/support/random.ts";
-import { type AnnouncingNode, parseNetwork } from "./announcer.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
 import { parseIpRange } from "./ip-range.ts";
+import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 import { planAddresses } from "./plan.ts";
 import { AddressPlanner, keepReleasedMs } from "./planner.ts";
 

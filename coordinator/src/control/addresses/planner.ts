@@ -1,6 +1,6 @@
 import type { ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-import { type Announcer, type AnnouncingNode, chooseAnnouncers, isGood, type Network } from "./announcer.ts";
+import { type Announcer, chooseAnnouncers, isGood } from "./announcer.ts";
 import {
   type AddressedService,
   type AddressRanges,
@@ -10,7 +10,7 @@ import {
   stepsOf,
   Taken,
 } from "./draft.ts";
-import { differences, NodeNetworks } from "./node-networks.ts";
+import { type AnnouncingNode, differences, type Network, NodeNetworks } from "./node-networks.ts";
 
 /** Longer than names, connections and caches of clients live. */
 export const keepReleasedMs = 3_600_000;

@@ -1,0 +1,37 @@
+import { ApplyResourcesRequest, DeleteResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { forageService } from "../../coordinator/src/api/forage/service.ts";
+import { systemClock } from "../../coordinator/src/control/clock.ts";
+import { createMemoryStore } from "../../coordinator/src/store/index.ts";
+import { waitFor } from "../../hack/lib/wait-for.ts";
+import { openCore } from "./local-events.ts";
+
+const labels = { app: "waiting" };
+const limitMs = 600_000;
+
+/** What it costs to remove one service all of whose pods wait for a node. */
+export async function measureWaitingRemoved(pods: number, result: Record<string, number>): Promise<void> {
+  const store = createMemoryStore({ clock: systemClock() });
+  const core = await openCore(store);
+  try {
+    const forage = forageService(core.services.forage);
+    const caller = { kind: "user", name: "bench", grants: [{ role: "admin", namespaces: "*" }] } as const;
+    const context = { method: "", caller, peer: "", signal: new AbortController().signal };
+    const container = { name: "main", image: "registry.example/app:v1" };
+    const spec = { $case: "containerService" as const, value: { scaling: { replicas: pods }, container } };
+    const resources = [{ name: "web", spec }];
+    const request = { applyId: "apply", namespace: "bench", labels, resources };
+    await forage.applyResources(ApplyResourcesRequest.fromPartial(request), context);
+    const wait = async (): Promise<boolean> => core.state.unboundPods().length === pods;
+    await waitFor(wait, { what: `${pods} pods wait`, limitMs, everyMs: 200 });
+    const before = process.cpuUsage();
+    await forage.deleteResources(DeleteResourcesRequest.fromPartial({ namespace: "bench", labels }), context);
+    const gone = async (): Promise<boolean> => core.state.pods().length === 0;
+    await waitFor(gone, { what: "all pods are gone", limitMs, everyMs: 50 });
+    const { user, system } = process.cpuUsage(before);
+    result[`${pods} waiting pods removed: processor time a pod (µs)`] = (user + system) / pods;
+  } finally {
+    core.stopSessions();
+    await core.close();
+    await store.close();
+  }
+}
