@@ -15,8 +15,8 @@ interface Result {
 
 /**
  * One service on many streams:
- * `destination [--streams N] [--connections N,N] [--endpoints N] [--changes N] [--runs N] [--beside floor]`.
- * With `--beside floor` runs alternate with those of a server of Linkerd's parts that does nothing but send.
+ * `destination [--streams N] [--connections N,N] [--endpoints N] [--changes N] [--runs N] [--beside floor] [--whole]`.
+ * With `--whole` the coordinator is whole: its store on disk, agents over TLS. With `--beside floor` runs alternate with those of a server of Linkerd's parts that does nothing but send.
  */
 export async function main(): Promise<void> {
   const text = (value: string) => ({ type: "string", default: value }) as const;
@@ -28,9 +28,10 @@ export async function main(): Promise<void> {
       changes: text("40"),
       runs: text("1"),
       beside: text(""),
+      whole: { type: "boolean", default: false },
     },
   });
-  const servers = new Map([["forage", ours("server.ts")]]);
+  const servers = new Map([values.whole ? ["coordinator", whole()] : ["forage", ours("server.ts")]]);
   if (values.beside === "floor") servers.set("floor", await floor());
   else if (values.beside !== "") throw new Error(`--beside takes floor, not ${values.beside}`);
   const load = loadavg()[0];
@@ -80,6 +81,11 @@ async function alternate(
     const figures = medians(all);
     return figures === undefined ? [] : [{ server, connections: sizes.connections, figures }];
   });
+}
+
+/** The options are for the coordinator, which it starts. */
+function whole(): Program {
+  return { program: process.execPath, args: [join(import.meta.dirname, "whole.ts")] };
 }
 
 function ours(file: string): Program {

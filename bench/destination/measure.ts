@@ -35,12 +35,12 @@ export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes
   const server = new Peer<ToServer, FromServer>(ofServer.program, [...ofServer.args, String(endpoints)]);
   const client = new Peer<ToClient, FromClient>(ofClient.program, ofClient.args);
   try {
-    const { port } = await server.next("up");
-    const before = server.usage();
+    const { port, pid } = await server.next("up");
+    const before = server.usage(pid);
     client.send({ kind: "open", port, streams, connections, path });
     const full = await client.next("arrived");
     const fullMs = full.atNs.map((at) => msBetween(full.startedNs, at));
-    const opened = server.usage();
+    const opened = server.usage(pid);
     const receipts: number[] = [];
     const lasts: number[] = [];
     for (let change = 0; change < changes; change++) {
@@ -54,7 +54,7 @@ export async function measure(ofServer: Program, ofClient: Program, sizes: Sizes
       receipts.push(...times);
       lasts.push(Math.max(...times));
     }
-    const after = server.usage();
+    const after = server.usage(pid);
     return {
       fullP50Ms: quantile(fullMs, 0.5),
       fullMaxMs: quantile(fullMs, 1),

@@ -6,7 +6,12 @@ export interface ToServer {
 }
 
 export type FromServer =
-  | { readonly kind: "up"; readonly port: number }
+  | {
+      readonly kind: "up";
+      readonly port: number;
+      /** The process whose cost counts. Default: the one that answers. */
+      readonly pid?: number;
+    }
   | { readonly kind: "changed"; readonly atNs: string };
 
 export type ToClient =

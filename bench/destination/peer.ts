@@ -52,11 +52,11 @@ export class Peer<To extends object, From extends { readonly kind: string }> {
   }
 
   /** From outside, so that it is the same for all programs. */
-  usage(): Usage {
-    const stat = readFileSync(`/proc/${this.#process.pid}/stat`, "utf8");
+  usage(pid = this.#process.pid): Usage {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
     // Counted from behind the name, which may hold spaces: user and system time are the 12th and 13th.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [, resident] = readFileSync(`/proc/${this.#process.pid}/statm`, "utf8").split(" ");
+    const [, resident] = readFileSync(`/proc/${pid}/statm`, "utf8").split(" ");
     return {
       cpuUs: (Number(fields[11]) + Number(fields[12])) * tickUs,
       residentBytes: Number(resident) * pageBytes,

@@ -11,28 +11,36 @@ export interface CoordinatorProcess {
   readonly address: string;
   readonly caPem: string;
   readonly token: string;
+  /** Of Destination in plain text. */
+  readonly destinationPort: number;
   close(): Promise<void>;
 }
 
 const startLimitMs = 60_000;
 
 /** The coordinator as it is run, with its store on disk, in a directory that goes with it. */
-export async function startCoordinatorProcess(): Promise<CoordinatorProcess> {
+export async function startCoordinatorProcess(
+  nodeOptions: readonly string[] = [],
+): Promise<CoordinatorProcess> {
   const dir = mkdtempSync(join(tmpdir(), "forage-bench-"));
   const port = await freePort();
   const address = `127.0.0.1:${port}`;
+  const destinationPort = await freePort();
   const tokenFile = join(dir, "admin.token");
   const config = {
     dataDir: dir,
     grpc: { listen: address },
     http: { listen: `127.0.0.1:${await freePort()}` },
+    destination: { listen: `127.0.0.1:${destinationPort}` },
     adminTokenFile: tokenFile,
     logLevel: "warn",
   };
   const configFile = join(dir, "coordinator.yaml");
   writeFileSync(configFile, JSON.stringify(config));
   const main = join(import.meta.dirname, "../../coordinator/src/main.ts");
-  const child = spawn(process.execPath, [main, "--config", configFile], { stdio: "inherit" });
+  const child = spawn(process.execPath, [...nodeOptions, main, "--config", configFile], {
+    stdio: ["ignore", 2, 2],
+  });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const deadlineMs = performance.now() + startLimitMs;
   while (!(await isOpen(port))) {
@@ -43,6 +51,7 @@ export async function startCoordinatorProcess(): Promise<CoordinatorProcess> {
   return {
     pid: child.pid ?? 0,
     address,
+    destinationPort,
     caPem: readFileSync(join(dir, "ca.crt"), "utf8"),
     token: readFileSync(tokenFile, "utf8"),
     close: async () => {

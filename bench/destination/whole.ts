@@ -1,0 +1,76 @@
+import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import {
+  ApplyResourcesRequest,
+  type ApplyResourcesResponse,
+  ForageServiceClient,
+  RolloutStatus,
+} from "@forage/proto/forest/v1/forage";
+import { type CoordinatorProcess, startCoordinatorProcess } from "../fleet/coordinator-process.ts";
+import { SocketAgents } from "../fleet/socket-agents.ts";
+import { answerLines, sendLine } from "./lines.ts";
+import type { FromServer, ToServer } from "./messages.ts";
+
+const nodes = 10;
+const endpoints = Number(process.argv.at(-1));
+const labels = { app: "web" };
+
+/** The whole coordinator in a process of its own, its store on disk, and agents on TLS connections in this one. A change is an agent's report. */
+const nodeOptions = (process.env.BENCH_NODE_OPTIONS ?? "").split(" ").filter((option) => option !== "");
+const coordinator = await startCoordinatorProcess(nodeOptions);
+const agents = new SocketAgents({
+  host: (node) => ({
+    address: `192.0.2.${Number(node.slice(1)) + 1}`,
+    pods: Math.ceil(endpoints / nodes),
+  }),
+});
+await agents.start(coordinator, nodes);
+await applyService(coordinator);
+
+answerLines(
+  (message: ToServer) => change(message),
+  async () => {
+    agents.close();
+    await coordinator.close();
+  },
+);
+send({ kind: "up", port: coordinator.destinationPort, pid: coordinator.pid });
+
+function change({ pod, ready }: ToServer): void {
+  const agent = pod % nodes;
+  const assignment = agents.podOf(agent, Math.floor(pod / nodes));
+  if (assignment === undefined) throw new Error(`node ${agent} has no pod ${Math.floor(pod / nodes)}`);
+  const atNs = process.hrtime.bigint();
+  agents.setReady(agent, assignment, ready);
+  send({ kind: "changed", atNs: String(atNs) });
+}
+
+async function applyService({ address, caPem, token }: CoordinatorProcess): Promise<void> {
+  const forage = new ForageServiceClient(address, channelCredentials({ caPem }));
+  const metadata = bearerMetadata(token);
+  const ports = [{ name: "http", containerPort: 8080, protocol: "TCP" }];
+  const container = { name: "main", image: "registry.example/web:v1", ports };
+  const workload = { scaling: { replicas: endpoints }, container };
+  const service = { target: "web", ports: [{ name: "http", port: 80, targetPort: 8080 }] };
+  const request = ApplyResourcesRequest.fromPartial({
+    applyId: "destination",
+    namespace: "shop",
+    labels,
+    resources: [
+      { name: "web", spec: { $case: "containerService", value: workload } },
+      { name: "web", spec: { $case: "service", value: service } },
+    ],
+  });
+  const { rolloutId } = await new Promise<ApplyResourcesResponse>((resolve, reject) =>
+    forage.applyResources(request, metadata, (error, response) =>
+      error ? reject(error) : resolve(response),
+    ),
+  );
+  for await (const { status, resourceName, message } of forage.watchRollout({ rolloutId }, metadata))
+    if (status === RolloutStatus.FAILED || status === RolloutStatus.ROLLED_BACK)
+      throw new Error(`${resourceName} failed: ${message}`);
+  forage.close();
+}
+
+function send(message: FromServer): void {
+  sendLine(message);
+}
