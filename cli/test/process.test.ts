@@ -238,6 +238,7 @@ describe("on a terminal", limit, () => {
       [anEvent(RolloutStatus.PENDING), anEvent(RolloutStatus.SUCCEEDED, "2/2 ready")],
       aRollout([{}]),
     );
+    fake.answers.listResources = () => ({ resources: [] });
     const file = join(fake.dir, "hello.yaml");
     writeFileSync(file, hello);
     const coloured = startPty(`apply -f ${file}`);

@@ -18,7 +18,10 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
   test("apply without nodes: not placed, and why; get, describe and rollout status say the same", async () => {
     const { exitCode, stdout, stderr } = await forage("apply -f -", { stdin: hello });
     assert.equal(exitCode, 2, stderr);
-    assert.match(stdout, /^rollout r-\w+ not placed: container_service\/web \(1 of 2 resources\)/);
+    assert.match(
+      stdout,
+      /^rollout r-\w+ not placed: container_service\/web, service\/web \(2 of 2 resources\)/,
+    );
     assert.match(stderr, /container_service\/web: failed: 0\/2 ready; no node fits/);
     assert.match(
       (await forage("get -n shop")).stdout,

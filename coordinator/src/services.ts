@@ -30,12 +30,10 @@ export interface ServicesOptions {
 
 /** Every service of the TLS port. `rpc/access.ts` says who may call what. */
 export function addServices(server: Server, options: ServicesOptions, serving: ServeOptions): void {
-  const unknown = new UnknownFields();
-  serve(server, checkedForageService(unknown), forageService(options.forage), {
-    ...serving,
-    assertRequest: unknown.assertKnown,
-  });
-  serve(server, OperatorServiceService, operatorService(options.operator), serving);
+  // Agents of an adjacent version, Linkerd's proxies and clients of standard services may send more: that is ignored.
+  const checking = { ...serving, unknownFields: new UnknownFields() };
+  serve(server, ForageServiceService, forageService(options.forage), checking);
+  serve(server, OperatorServiceService, operatorService(options.operator), checking);
   serve(
     server,
     EnrollmentServiceService,
@@ -66,27 +64,6 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
     ...serving,
     identify: (call) => relayCaller(serving.identify(call), call.metadata, runsPodsOf),
   });
-}
-
-/** The public contract. Agents and the `forage` command may be a version ahead: what they send beside it is ignored. */
-function checkedForageService(unknown: UnknownFields): typeof ForageServiceService {
-  const { applyResources, watchRollout, deleteResources } = ForageServiceService;
-  const decoding = <T extends object>(name: string, decode: (bytes: Buffer) => T) =>
-    unknown.decoding(`forest.v1.${name}Request`, decode);
-  return {
-    applyResources: {
-      ...applyResources,
-      requestDeserialize: decoding("ApplyResources", applyResources.requestDeserialize),
-    },
-    watchRollout: {
-      ...watchRollout,
-      requestDeserialize: decoding("WatchRollout", watchRollout.requestDeserialize),
-    },
-    deleteResources: {
-      ...deleteResources,
-      requestDeserialize: decoding("DeleteResources", deleteResources.requestDeserialize),
-    },
-  };
 }
 
 /** What is served where, for the test that every method has its line in the access table. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import { OperatorServiceService, PlanRequest } from "@forage/proto/forage/operator/v1/operator";
 import { ApplyResourcesRequest, ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { BadRequest } from "@forage/proto/google/rpc/error_details";
 import { Status } from "@forage/proto/google/rpc/status";
@@ -47,6 +48,42 @@ test("a field that only a newer version knows is refused, and nothing is stored"
   assert.equal(error.code, status.INVALID_ARGUMENT);
   assert.deepEqual(fieldsOf(error), ["#999"]);
   assert.deepEqual((await world.operator().listResources(all)).resources, []);
+});
+
+test("requests of the operator's service with unknown fields are refused, streams too", limit, async (t) => {
+  const world = await startWorld(t);
+  const client = new Client(world.address, channelCredentials({ caPem: world.caPem }));
+  t.after(() => client.close());
+  const asIs = (bytes: Buffer): Buffer => bytes;
+  const metadata = bearerMetadata(await world.token("editor", ["shop"]));
+  const bundle = ApplyResourcesRequest.encode(aRequest("a1", [])).finish();
+  const unknown = Buffer.from([0xba, 0x3e, 0x01, 0x78]);
+  // The bundle of a plan, with a field that it does not have.
+  const nested = Buffer.concat([Buffer.from([0x12, bundle.length + unknown.length]), bundle, unknown]);
+  const plan = Buffer.concat([
+    PlanRequest.encode(PlanRequest.fromPartial({ namespace: "shop" })).finish(),
+    nested,
+  ]);
+  const planned = new Promise((resolve, reject) => {
+    client.makeUnaryRequest(
+      OperatorServiceService.plan.path,
+      asIs,
+      asIs,
+      plan,
+      metadata,
+      (failure, answer) => (failure === null ? resolve(answer) : reject(failure)),
+    );
+  });
+  const error = await refused(planned);
+  assert.equal(error.code, status.INVALID_ARGUMENT);
+  assert.deepEqual(fieldsOf(error), ["bundle.#999"]);
+  assert.match(error.details, /does not know the fields bundle\.#999: upgrade it, or leave them out/);
+  const exec = client.makeBidiStreamRequest(OperatorServiceService.exec.path, asIs, asIs, metadata);
+  exec.write(unknown);
+  const ended = await refused(
+    new Promise((resolve, reject) => exec.on("error", reject).on("end", resolve).resume()),
+  );
+  assert.deepEqual([ended.code, fieldsOf(ended)], [status.INVALID_ARGUMENT, ["#999"]]);
 });
 
 test("thousands of faults come back as INVALID_ARGUMENT, with as many of them as fit", limit, async (t) => {

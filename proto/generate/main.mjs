@@ -59,6 +59,7 @@ function generate(hash) {
     useDurationText(join(made, "google/protobuf/duration.ts"));
     const descriptors = fs.readFileSync(descriptor);
     fs.writeFileSync(join(made, "forest-schema.ts"), fieldTable(descriptors, "forest.v1"));
+    fs.writeFileSync(join(made, "forage-schema.ts"), fieldTable(descriptors, "forage.operator.v1"));
     fs.writeFileSync(join(made, "file-descriptors.ts"), fileDescriptors(descriptors));
     const outputs = files(made).map((file) => relative(made, file));
     for (const output of outputs) {

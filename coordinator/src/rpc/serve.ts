@@ -20,6 +20,7 @@ import type { PushHandler } from "./push.ts";
 import { toServiceError } from "./status.ts";
 import { drained, requestsOf } from "./stream.ts";
 import type { TokenWatch } from "./token-watch.ts";
+import type { UnknownFields } from "./unknown-fields.ts";
 
 type Method = MethodDefinition<unknown, unknown>;
 
@@ -55,8 +56,8 @@ export interface ServeOptions {
   readonly tokens?: Pick<TokenWatch, "watch">;
   /** Aborted when the server stops: open streams then end with OK. */
   readonly stopping: AbortSignal;
-  /** Throws what is wrong with a request that could be decoded. Called for callers that may make the call. */
-  readonly assertRequest?: (request: unknown) => void;
+  /** Refuses requests with fields that this version does not know, once the caller may make the call. */
+  readonly unknownFields?: UnknownFields;
   readonly observe?: (method: string, code: number, seconds: number) => void;
   /** Monotonic, in milliseconds. */
   readonly monotonicMs: () => number;
@@ -77,7 +78,8 @@ export function serve<S extends ServiceDefinition>(
       implementation[name] = streaming(method, handler as StreamHandler, options);
     else implementation[name] = unary(method, handler as UnaryHandler, options);
   }
-  server.addService(definition, implementation as UntypedServiceImplementation);
+  const served = options.unknownFields?.checked(definition) ?? definition;
+  server.addService(served, implementation as UntypedServiceImplementation);
 }
 
 type UnaryHandler = (request: unknown, context: CallContext) => Promise<unknown>;
@@ -112,7 +114,7 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     call.on("error", () => gone.abort());
     const signal = AbortSignal.any([gone.signal, options.stopping]);
     const input = method.requestStream
-      ? requestsOf(call as ServerDuplexStream<unknown, unknown>, signal)
+      ? known(requestsOf(call as ServerDuplexStream<unknown, unknown>, signal), options)
       : undefined;
     const request = input ?? (call as ServerWritableStream<unknown, unknown>).request;
     let over = false;
@@ -141,6 +143,17 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
     );
   };
   return handle as handleServerStreamingCall<unknown, unknown> & handleBidiStreamingCall<unknown, unknown>;
+}
+
+/** Ends with the error of the first request with unknown fields. */
+async function* known<T>(
+  requests: AsyncIterable<T>,
+  { unknownFields }: ServeOptions,
+): AsyncGenerator<T, void, undefined> {
+  for await (const request of requests) {
+    unknownFields?.assertKnown(request);
+    yield request;
+  }
 }
 
 function pushing(
@@ -209,7 +222,7 @@ async function identifyAndRun<T>(
 ): Promise<T> {
   const caller = options.identify(call);
   assertMayCall(caller, method, request);
-  options.assertRequest?.(request);
+  options.unknownFields?.assertKnown(request);
   return run({ method, caller, peer: call.getPeer(), signal });
 }
 

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
+import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
+import { forageSchema } from "@forage/proto/forage-schema";
+import { ApplyResourcesRequest, ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { forestSchema } from "@forage/proto/forest-schema";
 import { aContainerService, aRequest, aService } from "../../test/support/requests.ts";
-import { UnknownFields } from "./unknown-fields.ts";
+import { requestTypeOf, UnknownFields } from "./unknown-fields.ts";
 
 const type = "forest.v1.ApplyResourcesRequest";
 const request = aRequest("a1", [aContainerService("web"), aService("web", "web")]);
@@ -78,6 +80,18 @@ test("a decoded request with unknown fields is refused, each with its path, and 
       { field: "#4000", description: `field 4000 of ${type} is unknown to this version` },
     ],
   });
+});
+
+test("the requests of all methods of both services are known by their names", () => {
+  for (const definition of [ForageServiceService, OperatorServiceService])
+    for (const { path } of Object.values(definition)) {
+      const name = requestTypeOf(path);
+      assert.ok(forestSchema[name] ?? forageSchema[name], name);
+    }
+});
+
+test("fields of messages of other packages are not looked at", () => {
+  assert.deepEqual(fieldsOf(field(3, Buffer.from("x")), "google.protobuf.Timestamp"), []);
 });
 
 test("malformed bytes never hang or throw here, and few violations are kept", () => {

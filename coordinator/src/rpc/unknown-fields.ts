@@ -1,4 +1,6 @@
+import { forageSchema } from "@forage/proto/forage-schema";
 import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
+import type { ServiceDefinition } from "@grpc/grpc-js";
 import { CoordinatorError, type FieldViolation } from "../errors.ts";
 
 /** More are no help. */
@@ -12,12 +14,21 @@ const BYTES = 2;
 const FIXED32 = 5;
 
 /**
- * Finds fields of an encoded message of the public contract that this version does not know. Decoding would leave them out, and
+ * Finds fields of an encoded message of `forest.v1` or `forage.operator.v1` that this version does not know. Decoding would leave them out, and
  * a request of a newer client would be half understood. Malformed bytes are left for the decoder to refuse.
  */
 export class UnknownFields {
   readonly #tables = new Map<string, ReadonlyMap<number, FieldSchema>>();
   readonly #found = new WeakMap<object, readonly FieldViolation[]>();
+
+  /** Returns the service with decoders that note unknown fields. Its requests are called after their methods, as in `PlanRequest`. */
+  checked(definition: ServiceDefinition): ServiceDefinition {
+    const methods = Object.entries(definition).map(([name, method]) => {
+      const decode = this.decoding(requestTypeOf(method.path), method.requestDeserialize);
+      return [name, { ...method, requestDeserialize: decode }] as const;
+    });
+    return Object.fromEntries(methods);
+  }
 
   /** Wraps a decoder, so that `assertKnown` can refuse what it makes. */
   decoding<T extends object>(type: string, decode: (bytes: Buffer) => T): (bytes: Buffer) => T {
@@ -58,6 +69,8 @@ export class UnknownFields {
     found: FieldViolation[],
   ): void {
     const table = this.#tableOf(type);
+    // Of another package, such as google.protobuf: its messages don't change with our versions.
+    if (table === undefined) return;
     const counts = new Map<number, number>();
     const reader = new WireReader(bytes, start, end);
     while (reader.position < end && found.length < MAX_VIOLATIONS) {
@@ -78,13 +91,21 @@ export class UnknownFields {
     }
   }
 
-  #tableOf(type: string): ReadonlyMap<number, FieldSchema> {
+  #tableOf(type: string): ReadonlyMap<number, FieldSchema> | undefined {
     const known = this.#tables.get(type);
     if (known !== undefined) return known;
-    const table = new Map(forestSchema[type]?.fields.map((field) => [field.number, field]));
+    const schema = forestSchema[type] ?? forageSchema[type];
+    if (schema === undefined) return undefined;
+    const table = new Map(schema.fields.map((field) => [field.number, field]));
     this.#tables.set(type, table);
     return table;
   }
+}
+
+/** `/forage.operator.v1.OperatorService/Plan` takes a `forage.operator.v1.PlanRequest`. */
+export function requestTypeOf(path: string): string {
+  const [, service = "", method = ""] = path.split("/");
+  return `${service.slice(0, service.lastIndexOf("."))}.${method}Request`;
 }
 
 /** Steps over the fields of an encoded message. */
