@@ -34,6 +34,7 @@ export const PROGRAMS: Readonly<Record<string, string>> = {
   coordinator: "coordinator/src/main.ts",
   agent: "agent/src/main.ts",
   logs: "agent/src/log-reader/main.ts",
+  "log-guard": "agent/src/log-guard/main.ts",
   "nomad-driver": "agent/src/driver/main.ts",
   forage: "cli/src/main.ts",
   supervisor: "hack/instance/supervise.ts",

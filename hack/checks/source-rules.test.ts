@@ -71,6 +71,7 @@ const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
     "how long a container ran before this life of the driver, never below 1 ms",
   "agent/src/http/metrics.ts": "shows how long a certificate is valid",
   "agent/src/link/coordinator-link.ts": "certificates end at a time of the wall clock",
+  "agent/src/log-guard/main.ts": "a log entry's time",
   "agent/src/log-reader/main.ts": "a log entry's time",
   "agent/src/pods/image-store.ts": "shown as the time of the next try; the wait goes by the monotonic clock",
   "agent/src/pods/pod-loop.ts": "shown as the time of the next try; the wait goes by the monotonic clock",

@@ -47,6 +47,10 @@ test("what is installed runs by itself; configuration survives an upgrade and a 
   assert.equal(loadCompiled(join(root, "usr/lib/forage/forage")).fromCache, true);
   const reader = spawnSync(node, [join(root, "usr/lib/forage/logs.mjs")], { encoding: "utf8" });
   assert.match(reader.stderr, /--dir DIR/);
+  const guard = spawnSync(node, [join(root, "usr/lib/forage/log-guard.mjs"), "--nonsense"], {
+    encoding: "utf8",
+  });
+  assert.match(guard.stderr, /nonsense/);
   const socket = join(root, "usr/lib/systemd/system/forage-logs.socket");
   assert.equal(existsSync(socket), true);
   for (const program of ["nerdctl", "envoy"])

@@ -21,6 +21,7 @@ export interface InstallFilesOptions {
 
 export const LOG_READER_UNIT = "forage-logs.service";
 export const LOG_READER_SOCKET = "forage-logs.socket";
+export const LOG_GUARD_UNIT = "forage-log-guard.service";
 
 const LIB = "usr/lib/forage";
 const UNITS = "usr/lib/systemd/system";
@@ -39,7 +40,7 @@ const BESIDE: Readonly<
   Record<Part, { readonly programs: readonly string[]; readonly units: readonly string[] }>
 > = {
   coordinator: { programs: [], units: [] },
-  agent: { programs: ["logs"], units: [LOG_READER_SOCKET, LOG_READER_UNIT] },
+  agent: { programs: ["logs", "log-guard"], units: [LOG_READER_SOCKET, LOG_READER_UNIT, LOG_GUARD_UNIT] },
 };
 
 function unitsOf(part: Part): readonly string[] {

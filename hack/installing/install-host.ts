@@ -11,6 +11,7 @@ import { SetupError } from "../lib/setup-error.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import {
   installFiles,
+  LOG_GUARD_UNIT,
   LOG_READER_SOCKET,
   LOG_READER_UNIT,
   type Part,
@@ -109,6 +110,9 @@ async function removeHost(flags: InstallFlags, { step }: Progress): Promise<void
     await step("units stopped", () =>
       run("systemctl", ["disable", "--now", ...units], { allowFailure: true }),
     );
+    // The agent's end has started it.
+    if (flags.parts.includes("agent"))
+      await run("systemctl", ["stop", LOG_GUARD_UNIT], { allowFailure: true });
   }
   await step("files removed", async () => removeFiles(flags.root, flags.parts));
 }

@@ -12,6 +12,7 @@ const names = [
   "forage-agent.service",
   "forage-logs.service",
   "forage-logs.socket",
+  "forage-log-guard.service",
 ] as const;
 const without = existsSync("/usr/bin/systemd-analyze") ? false : "systemd-analyze is not installed";
 
@@ -27,10 +28,11 @@ test("systemd would say if something were wrong", { skip: without }, (t) => {
   assert.match(verify(root), /RestartSecs/);
 });
 
-test("coordinator and log reader are confined", { skip: without }, (t) => {
+test("coordinator, log reader and log guard are confined", { skip: without }, (t) => {
   for (const [name, threshold] of [
     [names[0], 25],
     [names[2], 25],
+    [names[4], 25],
   ] as const) {
     const path = join(aRoot(t), "etc/systemd/system", name);
     const args = ["security", "--offline=true", `--threshold=${threshold}`, path];
@@ -63,6 +65,8 @@ function aRoot(t: TestContext): string {
   mkdirSync(join(root, "etc/systemd/system"), { recursive: true });
   mkdirSync(join(root, "usr/lib/forage"), { recursive: true });
   for (const name of names) cpSync(join(units, name), join(root, "etc/systemd/system", name));
+  mkdirSync(join(root, "usr/bin"), { recursive: true });
+  writeFileSync(join(root, "usr/bin/systemctl"), "#!/bin/sh\n", { mode: 0o755 });
   writeFileSync(join(root, "usr/lib/forage/node"), "#!/bin/sh\n", { mode: 0o755 });
   return root;
 }
