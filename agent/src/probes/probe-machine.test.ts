@@ -103,7 +103,7 @@ test("startup holds the others back, then they begin at once", () => {
   assert.deepEqual(play.decision.due, ["startup"]);
   assert.deepEqual(
     [play.decision.started, play.decision.ready, play.decision.why],
-    [false, false, "startup probe fails: no"],
+    [false, false, "startup probe has not passed yet: no"],
   );
   play.answer("startup", YES);
   assert.equal(play.nowMs, 10_000);
@@ -223,11 +223,21 @@ test("the reason contains the newest answer", () => {
   }
   assert.deepEqual(whys, [
     "readiness probe has not answered yet",
-    'readiness probe fails: no: "starting up"',
+    'readiness probe has not passed yet: no: "starting up"',
     "readiness probe passed 1 of 2 times: yes",
     undefined,
     "readiness probe fails, 1 of 3: no",
   ]);
+});
+
+test("a readiness probe fails only after as many failures as it allows for", () => {
+  const play = new Play({ readiness: aProbe({ failureThreshold: 2 }) });
+  play.answer("readiness", NO);
+  assert.equal(play.decision.why, "readiness probe has not passed yet: no");
+  for (let times = 0; times < 10 && play.decision.why?.includes("yet"); times++)
+    play.next().answer("readiness", NO);
+  assert.equal(play.decision.why, "readiness probe fails: no");
+  assert.equal(play.memory.kinds.readiness?.inARow, 2);
 });
 
 test("verdicts that differ only in what came back with the same failure have one key", () => {

@@ -244,7 +244,11 @@ function waiting(
 ): string | undefined {
   if (kind === undefined || spec === undefined) return undefined;
   if (kind.answer === undefined) return `${name} probe has not answered yet`;
-  if (kind.answer.outcome !== "success") return `${name} probe fails: ${describeAnswer(kind.answer)}`;
+  if (kind.answer.outcome !== "success") {
+    // Failures that the probe allows for are part of a normal start: the coordinator warns only of one that fails.
+    const failing = kind.lastOutcome === "failure" && kind.inARow >= spec.failureThreshold;
+    return `${name} probe ${failing ? "fails" : "has not passed yet"}: ${describeAnswer(kind.answer)}`;
+  }
   return `${name} probe passed ${kind.inARow} of ${spec.successThreshold} times: ${describeAnswer(kind.answer)}`;
 }
 

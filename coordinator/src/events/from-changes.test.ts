@@ -123,10 +123,21 @@ const podCases: readonly (readonly [
     ["Warning ProbeFailed: no longer ready: container main: readiness probe fails: HTTP 500"],
   ],
   [
+    "a probe that has failed as often as it allows for",
+    { status: {} },
+    { status: { reason: "ContainersNotReady", message: "container main: readiness probe fails: refused" } },
+    ["Warning ProbeFailed: container main: readiness probe fails: refused"],
+  ],
+  [
     "a probe that has not passed yet",
     { status: {} },
-    { status: { reason: "ContainersNotReady", message: "container main: startup probe fails: refused" } },
-    ["Warning ProbeFailed: container main: startup probe fails: refused"],
+    {
+      status: {
+        reason: "ContainersNotReady",
+        message: "container main: startup probe has not passed yet: connect ECONNREFUSED 10.0.0.2:80",
+      },
+    },
+    [],
   ],
   [
     "a probe that was not asked yet",

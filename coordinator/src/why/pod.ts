@@ -112,8 +112,9 @@ function nodeLost({ pod: { record }, node }: PodInput): Cause {
 
 function notReady({ pod: { record } }: PodInput, message: string): Cause {
   const fails = message.includes(" probe fails");
-  const advice = fails
-    ? `see what it answers and writes: ${hint(record.namespace, `logs ${record.name}`)}`
-    : "";
+  const advice =
+    fails || message.includes(" probe has not passed yet")
+      ? `see what it answers and writes: ${hint(record.namespace, `logs ${record.name}`)}`
+      : "";
   return cause(fails ? "ProbeFailed" : "ContainersNotReady", message, advice);
 }
