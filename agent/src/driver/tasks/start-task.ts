@@ -1,6 +1,7 @@
 import { access, mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TaskConfig } from "@forage/proto/plugins/drivers/proto/driver";
+import { normalizeImage } from "../../runtime/image-reference.ts";
 import { HOST_NETWORK, type RuntimeContainer, RuntimeError } from "../../runtime/runtime.ts";
 import type { TaskOptions } from "../config/task-options.ts";
 import { DriverError } from "../driver-error.ts";
@@ -52,8 +53,10 @@ export async function startTask(
   let ownNetwork = false;
   try {
     await checkStreams(task);
-    const image = await world.images.ensure(options, (it) => publishPull(world, task, it), signal);
+    const image = normalizeImage(options.image);
+    // Held first, so that it is not removed between the look and the start.
     world.images.hold(image, task.id);
+    await world.images.ensure(image, options, () => publishPull(world, task, image), signal);
     const network = taskNetwork(task, options);
     ownNetwork = network.type === "own";
     const sandbox =

@@ -1,5 +1,4 @@
 import type { Clock } from "../../clock.ts";
-import { normalizeImage } from "../../runtime/image-reference.ts";
 import { type ContainerRuntime, type RegistryLogin, RuntimeError } from "../../runtime/runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
 import type { TaskOptions } from "../config/task-options.ts";
@@ -27,20 +26,18 @@ export class TaskImages {
     this.#parts = parts;
   }
 
-  /** Has the image in the local store, as the task's pull policy says, and returns its full name. */
-  async ensure(task: TaskOptions, onPull: (image: string) => void, signal: AbortSignal): Promise<string> {
+  /** Has the image in the local store, as the task's pull policy says. `image` is its full name. */
+  async ensure(image: string, task: TaskOptions, onPull: () => void, signal: AbortSignal): Promise<void> {
     const { runtime } = this.#parts;
-    const image = normalizeImage(task.image);
     const present = await runtime.hasImage(image, signal);
     if (task.imagePullPolicy === "never" && !present)
       throw new DriverError(
         "FAILED_PRECONDITION",
         `image ${image} is not on this host, and image_pull_policy is never`,
       );
-    if (task.imagePullPolicy === "never" || (task.imagePullPolicy === "missing" && present)) return image;
-    onPull(image);
+    if (task.imagePullPolicy === "never" || (task.imagePullPolicy === "missing" && present)) return;
+    onPull();
     await this.#pull(image, task, signal);
-    return image;
   }
 
   /** The task uses the image until `releaseAll`. */

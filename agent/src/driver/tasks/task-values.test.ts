@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CPUUsage_Fields, MemoryUsage_Fields, TaskConfig } from "@forage/proto/plugins/drivers/proto/driver";
+import { DriverError } from "../driver-error.ts";
+import { signalOf } from "./exit.ts";
+import { inspectTask } from "./inspect-task.ts";
+import { parseLogins } from "./registry-logins.ts";
+import { coreMhzOf, limitsOf } from "./resource-limits.ts";
+import { signalName } from "./signal-name.ts";
+import { containerNameOf, parseTaskId } from "./task-name.ts";
+import { decodeTaskState, encodeTaskState, TASK_STATE_VERSION, type TaskState } from "./task-state.ts";
+import { emptyReading, taskStats } from "./task-stats.ts";
+import { toTimestamp } from "./timestamp.ts";
+
+const ID = "5f0c1d9e-7a34-4b7e-9f50-0d9b1f1f2a11/web/0123abcd";
+const STATE: TaskState = {
+  ...{ id: ID, name: "web", allocId: "5f0c1d9e", containerId: "c", containerName: "n", image: "i" },
+  ...{ startedAtMs: 1_500, bootId: "b", coreMhz: 2_000, process: { pid: 7, startTicks: 9, bootId: "b" } },
+};
+
+test("a container's name holds the invocation, and similar task names stay apart", () => {
+  assert.match(containerNameOf("nomad", ID), /^nomad-web-5f0c1d9e-.*-0123abcd-[0-9a-f]{8}$/);
+  const names = ["a/x y/01234567", "a/x_y/01234567", "a/x y/01234568"].map((id) =>
+    containerNameOf("nomad", id),
+  );
+  assert.equal(new Set(names).size, 3);
+  assert.ok(containerNameOf("nomad", `a/${"x".repeat(800)}/01234567`).length <= 200);
+  for (const id of ["", "a/b", "a/b/xyz", "/b/01234567", "a//01234567", "a/b\n/01234567", "../b/01234567"])
+    assert.throws(() => parseTaskId(id), DriverError, id);
+});
+
+test("a task's state survives Nomad's store, and another format is refused", () => {
+  assert.deepEqual(decodeTaskState(TASK_STATE_VERSION, encodeTaskState(STATE)), STATE);
+  for (const text of ["", "{}", "[]", "null", JSON.stringify({ ...STATE, process: { pid: "7" } })])
+    assert.throws(() => decodeTaskState(TASK_STATE_VERSION, Buffer.from(text)), DriverError, text);
+  assert.throws(() => decodeTaskState(0, encodeTaskState(STATE)), DriverError);
+});
+
+test("every message and time of an inspected task is filled in", () => {
+  const { task } = inspectTask(STATE, undefined);
+  assert.deepEqual(task?.startedAt, { seconds: 1n, nanos: 5e8 });
+  assert.deepEqual(task?.completedAt, { seconds: -62_135_596_800n, nanos: 0 });
+  assert.deepEqual(task?.result, { exitCode: 0, signal: 0, oomKilled: false });
+  const exit = { exitCode: 137, signal: 9, oomKilled: true, atMs: 2_000 };
+  assert.deepEqual(inspectTask(STATE, exit).task?.completedAt, toTimestamp(2_000));
+});
+
+test("signals have their full name, and exit codes tell the signal", () => {
+  for (const text of ["hup", "HUP", "SIGHUP", " sighup "]) assert.equal(signalName(text), "SIGHUP");
+  assert.equal(signalName("SIGRTMIN+3"), "SIGRTMIN+3");
+  for (const text of ["", "SIG", "SIGRTMIN+99", "9", "--all"])
+    assert.throws(() => signalName(text), DriverError);
+  assert.deepEqual([0, 7, 128, 129, 137, 192, 193].map(signalOf), [0, 0, 0, 1, 9, 64, 0]);
+});
+
+const aTask = (linux: object, memory: object = {}) =>
+  TaskConfig.fromPartial({ resources: { linuxResources: linux, allocatedResources: { memory } } });
+
+for (const [what, task, hard, expected] of [
+  ["nothing", aTask({}), false, { limits: {}, tuning: {} }],
+  [
+    "memory, shares and CPUs",
+    aTask({ memoryLimitBytes: 1000n, cpuShares: 500n, cpusetCpus: "0-1" }, { memoryMb: 1n }),
+    false,
+    { limits: { memoryLimitBytes: 1000, cpuShares: 500 }, tuning: { cpuset: "0-1" } },
+  ],
+  [
+    "memory_max: the reservation becomes the soft limit",
+    aTask({ memoryLimitBytes: 3n << 20n }, { memoryMb: 1n, memoryMaxMb: 3n }),
+    false,
+    { limits: { memoryLimitBytes: 3 << 20 }, tuning: { memorySoftLimitBytes: 1 << 20 } },
+  ],
+  [
+    "memory_max of -1: no hard limit",
+    aTask({ memoryLimitBytes: 1n << 20n }, { memoryMb: 1n, memoryMaxMb: -1n }),
+    false,
+    { limits: {}, tuning: { memorySoftLimitBytes: 1 << 20 } },
+  ],
+  [
+    "a hard CPU limit: the task's share of all cores",
+    aTask({ PercentTicks: 0.25 }),
+    true,
+    { limits: {}, tuning: { cpuPeriodMicros: 100_000, cpuQuotaMicros: 100_000 } },
+  ],
+] as const)
+  test(`limits: ${what}`, () => assert.deepEqual(limitsOf(task, { cpuHardLimit: hard }, 4), expected));
+
+test("one core's MHz follow from the task's share of the node", () => {
+  assert.equal(coreMhzOf(aTask({ cpuShares: 500n, PercentTicks: 0.0625 }), 4), 2_000);
+  assert.equal(coreMhzOf(aTask({}), 4), undefined);
+});
+
+test("a sample counts CPU since the one before and names what was measured", () => {
+  const usage = {
+    ...{ cpuNanos: 3e9, userNanos: 2e9, systemNanos: 1e9, memoryBytes: 50, workingSetBytes: 40, oomKills: 0 },
+    ...{ rssBytes: 30, cacheBytes: 20, throttledPeriods: 4 },
+  };
+  const input = { id: "t", nowMs: 5_000, reading: { atMs: 12_000, usage }, coreMhz: 2_000 };
+  const first = taskStats({ ...input, before: emptyReading(10_000) }).aggResourceUsage;
+  assert.deepEqual([first?.cpu?.percent, first?.cpu?.userMode, first?.cpu?.totalTicks], [150, 100, 3_000]);
+  assert.ok(first?.cpu?.measuredFields.includes(CPUUsage_Fields.THROTTLED_PERIODS));
+  assert.ok(!first?.cpu?.measuredFields.includes(CPUUsage_Fields.THROTTLED_TIME));
+  assert.deepEqual(first?.memory?.measuredFields, [
+    MemoryUsage_Fields.RSS,
+    MemoryUsage_Fields.CACHE,
+    MemoryUsage_Fields.USAGE,
+  ]);
+  const idle = taskStats({ ...input, before: { atMs: 11_000, usage } }).aggResourceUsage;
+  assert.equal(idle?.cpu?.percent, 0);
+});
+
+test("registry logins come from Docker's file", () => {
+  const auth = Buffer.from("me:a:b").toString("base64");
+  const text = JSON.stringify({
+    auths: { "https://index.docker.io/v1/": { auth }, "r.test:5000": { auth }, "no.test": {} },
+  });
+  const login = { username: "me", password: "a:b" };
+  assert.deepEqual(parseLogins(text), [
+    { server: "docker.io", ...login },
+    { server: "r.test:5000", ...login },
+  ]);
+});
