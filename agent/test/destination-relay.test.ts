@@ -167,6 +167,7 @@ async function started(t: TestContext, setup: Setup = {}) {
     address: "127.0.0.1",
     port: 0,
     relay,
+    clock,
     clientAt: (address) => known && { address, ...known },
   });
   const client = new Client(`127.0.0.1:${server.port}`, credentials.createInsecure());

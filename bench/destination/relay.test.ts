@@ -29,6 +29,7 @@ test("a pod's proxy follows a service of a real coordinator through the agent's 
     address: "127.0.0.1",
     port: 0,
     relay,
+    clock: systemClock,
     clientAt: (address) => ({ address, namespace: "shop" }),
   });
   const client = new Client(`127.0.0.1:${server.port}`, credentials.createInsecure());

@@ -37,7 +37,7 @@ export function openRelay(options: OpenRelayOptions): { close(): Promise<void> }
   const closing = new AbortController();
   const clientAt = clientsAt(pods, clock);
   const listening = options.addresses.map((address) =>
-    listen({ address, port: options.port, relay, clientAt }, options, closing.signal),
+    listen({ address, port: options.port, relay, clientAt, clock }, options, closing.signal),
   );
   return {
     close: async () => {

@@ -2,6 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
 import { DestinationService, type GetDestination } from "@forage/proto/destination";
 import { Server, ServerCredentials, type ServerWritableStream, status } from "@grpc/grpc-js";
+import type { Clock } from "../clock.ts";
+import { CallLimits } from "./call-limits.ts";
 import type { DestinationRelay, LookupMethod, RelayClient } from "./relay.ts";
 
 export interface RelayServerOptions {
@@ -10,6 +12,7 @@ export interface RelayServerOptions {
   readonly relay: DestinationRelay;
   /** The pod, or the host's process, behind an address; undefined: neither, and it is not served. */
   readonly clientAt: (address: string) => RelayClient | undefined;
+  readonly clock: Pick<Clock, "after">;
 }
 
 const MAX_CONNECTIONS = 1_024;
@@ -17,6 +20,12 @@ const MAX_CONNECTIONS = 1_024;
 const MAX_CONNECTIONS_PER_ADDRESS = 32;
 /** More than the relay gives a client, so that the relay's own answer says what is wrong. */
 const MAX_STREAMS_PER_CONNECTION = 2_500;
+/** Half as many again as the relay gives a client, whose answer says what is wrong; beyond it calls are refused unread. */
+const MAX_CALLS_PER_ADDRESS = 3_000;
+/** The same for the 20,000 streams of the relay. */
+const MAX_CALLS = 30_000;
+/** A look-up fits in one packet and comes from this host. */
+const FIRST_MESSAGE_MS = 5_000;
 const CLOSE_GRACE_MS = 500;
 /** A look-up is some hundred bytes. */
 const MAX_REQUEST_BYTES = 16 * 1024;
@@ -33,8 +42,15 @@ export class RelayServer {
   readonly #grpc: Server;
   readonly #sockets = new Map<string, Set<Socket>>();
 
-  private constructor({ relay, clientAt }: RelayServerOptions) {
+  private constructor({ relay, clientAt, clock }: RelayServerOptions) {
+    const limits = new CallLimits({
+      clock,
+      maxCalls: MAX_CALLS,
+      maxCallsPerAddress: MAX_CALLS_PER_ADDRESS,
+      firstMessageMs: FIRST_MESSAGE_MS,
+    });
     this.#grpc = new Server({
+      interceptors: [limits.interceptor],
       "grpc.max_concurrent_streams": MAX_STREAMS_PER_CONNECTION,
       "grpc.max_receive_message_length": MAX_REQUEST_BYTES,
       "grpc.keepalive_time_ms": 20_000,

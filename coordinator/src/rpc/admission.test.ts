@@ -74,13 +74,16 @@ test(
     assert.equal(handled(), 1);
     const half = open(session, join);
     half.write(framed(10).subarray(0, 7));
-    await until(() => timers.length === 2);
+    const notEnded = open(session, join);
+    notEnded.write(framed(10));
+    await until(() => timers.length === 3);
     assert.deepEqual(
       timers.map(({ cancelled }) => cancelled),
-      [true, false],
+      [true, false, false],
     );
-    timers[1]?.run();
-    assert.equal((await answerOf(half)).code, status.DEADLINE_EXCEEDED);
+    const answers = [half, notEnded].map(answerOf);
+    for (const timer of timers.slice(1)) timer.run();
+    for (const { code } of await Promise.all(answers)) assert.equal(code, status.DEADLINE_EXCEEDED);
   },
 );
 

@@ -1,5 +1,6 @@
 import type { Http2Session, ServerHttp2Stream } from "node:http2";
 import { constants } from "node:http2";
+import { http2StreamOf } from "@forage/identity/http2-stream";
 import {
   type Metadata,
   ServerInterceptingCall,
@@ -9,7 +10,6 @@ import {
 import { CoordinatorError } from "../errors.ts";
 import { assertMayCall } from "./access.ts";
 import { type Caller, callerName } from "./caller.ts";
-import { http2StreamOf } from "./http2-stream.ts";
 import type { IdentifiableCall } from "./serve.ts";
 import { PROVEN_STREAMS } from "./server-options.ts";
 import { toServiceError } from "./status.ts";
@@ -109,7 +109,8 @@ export class Admission {
             proceed(metadata);
           },
           onReceiveMessage: (message, proceed) => {
-            received();
+            // The handler of a single request runs once the client has ended its half, and not at the message.
+            if (method.requestStream) received();
             proceed(message);
           },
           onReceiveHalfClose: (proceed) => {
