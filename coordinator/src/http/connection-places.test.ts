@@ -19,7 +19,7 @@ test("a connection is idle before, between and after its requests", () => {
     assert.equal(places.idle, 1);
   }
   socket.emit("close");
-  assert.equal(places.idle, 0);
+  assert.deepEqual([places.idle, places.open], [0, 0]);
 });
 
 test("a connection that waits for its next request makes room for newer ones", () => {

@@ -37,6 +37,10 @@ export class ConnectionPlaces {
     return this.#idle.size;
   }
 
+  get open(): number {
+    return this.#sockets.size;
+  }
+
   /** For each accepted connection, before TLS if there is any. */
   add(socket: Socket): void {
     const key = keyOf(socket);

@@ -97,6 +97,13 @@ describe("limits", () => {
     assert.deepEqual(conditionOf(result, "ScalingLimited"), [true, "ScaleUpLimit"]);
   });
 
+  test("what was added at once in another way stays", () => {
+    const looks = new Looks(10, { maxReplicas: 500 });
+    looks.history = withAdded(looks.history, 100, 0);
+    looks.current = 110;
+    assert.equal(looks.look([wanting(150)], 1_000).replicas, 110);
+  });
+
   test("however often one looks", () => {
     assert.deepEqual(new Looks(10).follow([90, 90, 90, 90], 5_000), [20, 20, 20, 40]);
     assert.deepEqual(new Looks(1).follow([3, 4, 9, 9, 9], 5_000), [3, 4, 5, 7, 8]);

@@ -3,12 +3,12 @@ import { type TestContext, test } from "node:test";
 import { pino } from "pino";
 import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { settled } from "../../../test/support/until.ts";
-import { aView } from "../../../test/support/view.ts";
+import { aView, opsOf } from "../../../test/support/view.ts";
 import type { EventInput } from "../../events/event.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Store } from "../../store/index.ts";
-import { moveDeadlineMs, RebalanceController } from "./controller.ts";
+import { moveDeadlineMs, RebalanceController, type RebalanceSchedule } from "./controller.ts";
 import { isSettled, whyNotMoved } from "./movable.ts";
 
 const limit = { timeout: 20_000 };
@@ -23,6 +23,40 @@ test("a move whose replacement is late is given up, and the pod stays where it i
   await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
   assert.equal(state.pod("shop", "a")?.record.drainCause, "");
   assert.equal(state.pod("shop", "a")?.record.node, "n1");
+});
+
+test("setting the wall clock neither ends a move nor prolongs it", limit, async (t) => {
+  const { state, clock, store } = await start(t, [moving("a", 1_000_000)]);
+  const touch = async (): Promise<void> => {
+    const pod = state.pod("shop", "a");
+    assert.ok(pod);
+    const { drainingSince } = pod.record;
+    const record = { ...pod.record, drainingSince: drainingSince && { ...drainingSince, nanos: 1_000 } };
+    await store.txn([], opsOf({ pods: [{ ...pod, record }] }));
+    for (let turns = 0; turns < 5; turns++) await settled();
+  };
+  for (let turns = 0; turns < 5; turns++) await settled();
+  clock.jumpWall(3_600_000);
+  await touch();
+  assert.notEqual(state.pod("shop", "a")?.record.drainingSince, undefined);
+  clock.jumpWall(-7_200_000);
+  clock.advance(moveDeadlineMs);
+  await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+});
+
+test("the schedule begins no moves while some are under way", limit, async (t) => {
+  const rebalance = { intervalMs: 60_000, maxMoves: 1, goal: "restore-spread" } as const;
+  const { state, clock, suggestions } = await start(t, [moving("a", 1_000_000)], "", rebalance);
+  for (let turns = 0; turns < 5; turns++) await settled();
+  clock.advance(60_000);
+  for (let turns = 0; turns < 5; turns++) await settled();
+  assert.equal(suggestions.count, 0);
+  clock.advance(moveDeadlineMs - 60_000);
+  await soon("the move is given up", () => state.pod("shop", "a")?.record.drainingSince === undefined);
+  await soon("others are looked for", () => {
+    clock.advance(1_000);
+    return suggestions.count > 0;
+  });
 });
 
 test("a pod that a drain wants gone is no move, and is not given up", limit, async (t) => {
@@ -78,7 +112,12 @@ async function soon(what: string, holds: () => boolean): Promise<void> {
   assert.ok(holds(), `not after 500 turns: ${what}`);
 }
 
-async function start(t: TestContext, pods: readonly PodEntry[], failingKey = "") {
+async function start(
+  t: TestContext,
+  pods: readonly PodEntry[],
+  failingKey = "",
+  rebalance?: RebalanceSchedule,
+) {
   const view = await aView(t, { nodes: [aNode()], pods });
   const failing = { key: failingKey };
   const store: Store = Object.create(view.store, {
@@ -90,15 +129,20 @@ async function start(t: TestContext, pods: readonly PodEntry[], failingKey = "")
     },
   });
   const events: EventInput[] = [];
+  const suggestions = { count: 0 };
   const controller = new RebalanceController({
     ...view,
     store,
     log: pino({ level: "silent" }),
     events: { record: (event) => void events.push(event) },
-    suggest: () => ({ moves: [], emptied: [], summary: "" }),
+    rebalance,
+    suggest: () => {
+      suggestions.count++;
+      return { moves: [], emptied: [], summary: "" };
+    },
   });
   t.after(() => controller.close());
-  return { ...view, events, failing };
+  return { ...view, events, failing, suggestions };
 }
 
 function moving(name: string, sinceMs: number): PodEntry {

@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Fleet, PodSpec } from "@forage/scheduler";
+import { aPod } from "../../../test/support/entries.ts";
+import { ManualClock } from "../../../test/support/manual-clock.ts";
+import { WaitQueue } from "./wait-queue.ts";
+
+test("a group that no node takes is tried again after five minutes, whatever is known of it", () => {
+  const { queue, clock, due } = start("no");
+  assert.deepEqual(due(), ["a"]);
+  queue.failed("uid-a");
+  clock.advance(299_999);
+  assert.deepEqual(due(), []);
+  assert.equal(queue.nextMs(), 1);
+  clock.advance(1);
+  assert.deepEqual(due(), ["a"]);
+});
+
+test("a search that may help waits twice as long after each failure, and begins again after a success", () => {
+  const { queue, clock, due } = start("maybe");
+  const waitsMs: number[] = [];
+  const failAndWait = (): void => {
+    queue.failed("uid-a");
+    assert.deepEqual(due(), []);
+    const waitMs = queue.nextMs() ?? 0;
+    waitsMs.push(waitMs);
+    clock.advance(waitMs);
+    assert.deepEqual(due(), ["a"]);
+  };
+  for (let failure = 0; failure < 9; failure++) failAndWait();
+  assert.deepEqual(waitsMs, [100, 200, 400, 800, 1_600, 3_200, 6_400, 10_000, 10_000]);
+  queue.placed("uid-a");
+  failAndWait();
+  assert.equal(waitsMs.at(-1), 100);
+});
+
+test("a pod that holds a place on a node is tried again once another node can take it at once", () => {
+  const fleet = start("no");
+  const { queue, due } = fleet;
+  queue.failed("uid-a");
+  queue.nominate("uid-a", "n1");
+  assert.deepEqual(due(), []);
+  fleet.hope.now = "maybe";
+  assert.deepEqual(due(), [], "its place is worth more than a search");
+  fleet.hope.now = "yes";
+  assert.deepEqual(due(), ["a"]);
+  assert.deepEqual(fleet.hope.ignored.at(-1), "n1");
+});
+
+type Hope = "yes" | "no" | "maybe";
+
+/** One pod that waits in a fleet whose changes give so much hope. */
+function start(now: Hope) {
+  const clock = new ManualClock();
+  const hope = { now, ignored: [] as (string | undefined)[] };
+  const fleet = {
+    changes: 0,
+    miss: () => ({
+      hope: (except?: string) => {
+        hope.ignored.push(except);
+        return hope.now;
+      },
+    }),
+  } as unknown as Fleet;
+  const queue = new WaitQueue({ fleet, monotonicMs: clock.monotonicMs });
+  queue.set(aPod({ name: "a", node: "" }), {} as PodSpec, "group");
+  const due = (): string[] => queue.takeDue().map(({ pod }) => pod.record.name);
+  return { queue, clock, due, hope };
+}
