@@ -145,6 +145,18 @@ test("over HTTP they come as JSON, and as a stream that resumes", limit, async (
     [`${url}?since=yesterday`, 400],
   ] as const)
     assert.equal((await fetch(path, { headers })).status, status, path);
+  const streaming = { ...headers, accept: "text/event-stream" };
+  for (let count = 0; count < 65; count++) {
+    const leaving = new AbortController();
+    await fetch(url, { headers: streaming, signal: leaving.signal });
+    leaving.abort();
+  }
+  await until("the streams that are over have made room", async () => {
+    const leaving = new AbortController();
+    const { status } = await fetch(url, { headers: streaming, signal: leaving.signal });
+    leaving.abort();
+    return status === 200;
+  });
   assert.equal((await fetch(url)).status, 401);
   assert.equal((await fetch(url, { headers: { accept: "text/event-stream" } })).status, 401);
 });

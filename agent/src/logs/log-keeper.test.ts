@@ -154,6 +154,16 @@ test("a reader that doesn't go on holds trimming back only until the log has twi
   assert.ok(statSync(path).blocks * 512 < 10_000);
 });
 
+test("a log that is only read is forgotten with its last reader", async (t) => {
+  const grown: number[] = [];
+  const { path, keeper } = given(t, { onGrown: (bytes) => grown.push(bytes) });
+  writeFileSync(path, lines(0, 10));
+  assert.equal(await keeper.lastLines(path, 1, 100), "9\n");
+  appendFileSync(path, lines(10, 10));
+  await keeper.check();
+  assert.deepEqual(grown, [], "nothing is looked at any more");
+});
+
 async function waitUntil(holds: () => boolean): Promise<void> {
   for (const end = performance.now() + 90_000; !holds(); ) {
     assert.ok(performance.now() < end, "waited in vain");

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -40,6 +40,20 @@ test("claims can be made while others of their namespace are removed", async (t)
   };
   await Promise.all(["a", "b", "c", "d"].map(comeAndGo));
   assert.deepEqual(await readdir(directory), []);
+});
+
+test("a claim whose record can't be read is neither new nor without a limit", async (t) => {
+  const { claims, directory, signal } = await aStore(t);
+  const { path } = await claims.hold("shop", "a", undefined, "p", signal);
+  await writeFile(join(path, "data"), "precious");
+  for (const text of ["", "{", '{"format":2}']) {
+    await writeFile(join(directory, "shop", "a", "claim.json"), text);
+    await assert.rejects(claims.hold("shop", "a", 1_000_000, "p", signal), { code: "DAMAGED" });
+  }
+  await rm(join(directory, "shop", "a", "claim.json"));
+  await mkdir(join(directory, "shop", "a", "claim.json"));
+  await assert.rejects(claims.hold("shop", "a", undefined, "p", signal), { code: "DAMAGED" });
+  assert.deepEqual(await readdir(path), ["data"]);
 });
 
 async function aStore(t: TestContext) {

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { seededRandom } from "../../test/sim/seeded-random.ts";
+import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
+import { SimClock } from "../../test/sim/sim-clock.ts";
+import { SimHost } from "../../test/sim/sim-host.ts";
+import { decodePodState } from "../journal/pod-state.ts";
+import type { Pod } from "./pod.ts";
+import { fromPodState } from "./stored-memory.ts";
+
+test("containers go on while the network can't be asked whether their sandboxes are there", async () => {
+  const { clock, host, disk } = aHost();
+  const sandboxes = new UnreadableMap(host.sandboxes);
+  Object.assign(host, { sandboxes });
+  const agent = start(host, disk);
+  agent.assign(aPod("a"));
+  await clock.advance(10_000);
+  const before = host.running().map(({ id }) => id);
+  assert.equal(before.length, 1);
+
+  sandboxes.isUnreadable = true;
+  await clock.advance(200_000);
+  sandboxes.isUnreadable = false;
+  await clock.advance(200_000);
+
+  assert.deepEqual(
+    host.running().map(({ id }) => id),
+    before,
+  );
+});
+
+test("a pod whose record is damaged runs on until the coordinator says that it isn't assigned", async () => {
+  const { clock, host, disk } = aHost();
+  const first = start(host, disk);
+  for (const uid of ["a", "b"]) first.assign(aPod(uid));
+  await clock.advance(10_000);
+  first.kill();
+  await clock.advance(2_000);
+  const second = new SimAgent(host, disk, seededRandom(2), []);
+  const recorded = ["a", "b"].map((uid) => {
+    const memory = fromPodState(uid, decodePodState(disk.states.get(uid) ?? new Uint8Array()));
+    return uid === "a" ? { uid, damaged: true, memory } : { uid, pod: aPod(uid), memory };
+  });
+  void second.supervisor.start(recorded);
+  await clock.advance(120_000);
+  assert.equal(host.running().length, 2);
+
+  second.supervisor.replace([aPod("b")]);
+  await clock.advance(60_000);
+
+  assert.equal(host.running().length, 1);
+  assert.deepEqual([...host.sandboxes.keys()], ["b"]);
+});
+
+class UnreadableMap extends Map<string, string> {
+  isUnreadable = false;
+
+  override get(key: string): string | undefined {
+    if (this.isUnreadable) throw new Error("ip: timed out");
+    return super.get(key);
+  }
+}
+
+function aHost() {
+  const clock = new SimClock();
+  const host = new SimHost(clock, seededRandom(1));
+  host.registry.add("app:1");
+  return { clock, host, disk: new SimDisk() };
+}
+
+function start(host: SimHost, disk: SimDisk): SimAgent {
+  const agent = new SimAgent(host, disk, seededRandom(1), []);
+  agent.start(false);
+  return agent;
+}
+
+function aPod(uid: string): Pod {
+  return {
+    uid,
+    namespace: "default",
+    name: `pod-${uid}`,
+    specHash: "h",
+    stopping: false,
+    hostname: uid,
+    graceMs: 1_000,
+    restartPolicy: "Always",
+    containers: [
+      {
+        name: "main",
+        image: "app:1",
+        pullPolicy: "IfNotPresent",
+        command: ["serve"],
+        args: [],
+        env: [],
+        ports: [],
+      },
+    ],
+  };
+}
