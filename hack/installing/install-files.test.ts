@@ -51,6 +51,13 @@ test("what is installed runs by itself; configuration survives an upgrade and a 
     encoding: "utf8",
   });
   assert.match(guard.stderr, /nonsense/);
+  const launcher = join(root, "usr/lib/forage/forage-nomad-driver");
+  assert.equal(statSync(launcher).mode & 0o777, 0o755);
+  // Its paths are those of the host that is installed to, which are not the test's.
+  const driver = readFileSync(launcher, "utf8").replaceAll("/usr/lib/forage/", join(root, "usr/lib/forage/"));
+  const refusal = spawnSync("/bin/sh", ["-c", driver], { encoding: "utf8" });
+  assert.equal(refusal.status, 1);
+  assert.match(refusal.stderr, /a plugin that Nomad starts by itself/);
   const socket = join(root, "usr/lib/systemd/system/forage-logs.socket");
   assert.equal(existsSync(socket), true);
   for (const program of ["nerdctl", "envoy"])

@@ -1,5 +1,6 @@
 import { chmodSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
 import { copyRuntimePackages } from "./runtime-packages.ts";
 
 /** What can be on a host, in the order of its start. */
@@ -31,6 +32,14 @@ const COMMAND = `#!/bin/sh
 exec /${LIB}/node /${LIB}/forage.mjs "$@"
 `;
 
+/** Nomad starts it from a link or a copy in its plugin_dir; the file's name is the label of the `plugin` block. */
+const DRIVER_COMMAND = "forage-nomad-driver";
+const DRIVER_LAUNCHER = `#!/bin/sh
+${Object.entries(AGENT_ENVIRONMENT)
+  .map(([name, value]) => `export ${name}=${value}\n`)
+  .join("")}exec /${LIB}/node ${AGENT_NODE_OPTIONS.join(" ")} /${LIB}/nomad-driver.mjs "$@"
+`;
+
 export function unitOf(part: Part): string {
   return `forage-${part}.service`;
 }
@@ -40,7 +49,10 @@ const BESIDE: Readonly<
   Record<Part, { readonly programs: readonly string[]; readonly units: readonly string[] }>
 > = {
   coordinator: { programs: [], units: [] },
-  agent: { programs: ["logs", "log-guard"], units: [LOG_READER_SOCKET, LOG_READER_UNIT, LOG_GUARD_UNIT] },
+  agent: {
+    programs: ["logs", "log-guard", "nomad-driver"],
+    units: [LOG_READER_SOCKET, LOG_READER_UNIT, LOG_GUARD_UNIT],
+  },
 };
 
 function unitsOf(part: Part): readonly string[] {
@@ -62,6 +74,8 @@ export function installFiles({ checkout, root, parts, node, nerdctl, envoy }: In
   put(join(checkout, "systemd/forage.tmpfiles"), "usr/lib/tmpfiles.d/forage.conf", 0o644);
   mkdirSync(join(root, "usr/bin"), { recursive: true });
   writeFileSync(join(root, "usr/bin/forage"), COMMAND, { mode: 0o755 });
+  if (parts.includes("agent"))
+    writeFileSync(join(root, LIB, DRIVER_COMMAND), DRIVER_LAUNCHER, { mode: 0o755 });
   const configs = [...parts, ...(parts.includes("coordinator") ? ["cli"] : [])];
   for (const name of configs) {
     const path = `etc/forage/${name}.yaml`;
