@@ -58,7 +58,7 @@ async function main(): Promise<void> {
   const claim = await claimHost(config);
   const damages = new Damages({ dataDir: config.dataDir, log });
   const addresses = await findAddresses(config);
-  const services = await openServices(config, addresses, log);
+  const services = await openServices(config, addresses, log, damages.note);
   const runtime = makeRuntime(config, log);
   const agent = await Agent.start({
     config,
@@ -78,7 +78,10 @@ async function main(): Promise<void> {
     }),
     services,
     gateway: await openNodeGateway(config, services, runtime, { log, damages }),
-    devices: new HostDevices({ pool: config.devices, directory: join(config.dataDir, "devices") }),
+    devices: new HostDevices({
+      ...{ pool: config.devices, directory: join(config.dataDir, "devices") },
+      noteDamage: damages.note,
+    }),
     makeVolumes: (events) =>
       new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
     probe: probeOver(systemClock),
@@ -194,6 +197,7 @@ function openServices(
   config: Config,
   addresses: readonly string[],
   log: AgentLog,
+  noteDamage: NoteDamage,
 ): Promise<HostServiceNetwork> {
   const { dataDir, instance, podCidr, podCidr6, nodeName, clusterDomain, dns } = config;
   return HostServiceNetwork.open({
@@ -207,6 +211,7 @@ function openServices(
     hostInterfaces: networkInterfaces,
     onEvent: (event, fields) => log.info(fields, event),
     onProblem: (event, err) => log.warn({ err }, event),
+    noteDamage,
   });
 }
 

@@ -2,6 +2,7 @@ import type { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import type { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "./clock.ts";
+import type { NoteDamage } from "./damages.ts";
 import { askOver } from "./dns/ask-server.ts";
 import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
@@ -42,6 +43,7 @@ export interface ServiceNetworkOptions {
   readonly hostInterfaces: typeof networkInterfaces;
   readonly onEvent: (event: string, fields: object) => void;
   readonly onProblem: (event: string, error: unknown) => void;
+  readonly noteDamage: NoteDamage;
 }
 
 /** What makes services reachable on this host, fed by the link, from disk while there is none. */
@@ -92,6 +94,8 @@ export class HostServiceNetwork implements ServiceNetwork {
   #cancelRepair: (() => void) | undefined;
   #unsubscribe: (() => void) | undefined;
   #closed = false;
+  /** Whether the rules have been made. */
+  #started = false;
   #dns: readonly DnsListener[] = [];
 
   private constructor(options: ServiceNetworkOptions, services: KnownServices) {
@@ -107,11 +111,13 @@ export class HostServiceNetwork implements ServiceNetwork {
   }
 
   static async open(options: ServiceNetworkOptions): Promise<HostServiceNetwork> {
-    const { dataDir, clock, onProblem } = options;
+    const { dataDir, clock, onProblem, noteDamage } = options;
     const services = await KnownServices.open({
       dir: join(dataDir, "services"),
       clock,
       onError: (error) => onProblem("services-not-kept", error),
+      onDamage: (path, reason) =>
+        noteDamage(path, reason, "services keep the rules they have until the coordinator sends them again"),
     });
     const network = new HostServiceNetwork(options, services);
     network.#balancer = await network.#openBalancer();
@@ -127,10 +133,20 @@ export class HostServiceNetwork implements ServiceNetwork {
   async start(): Promise<void> {
     if (this.#closed) return;
     this.#unsubscribe = this.#services.subscribe((changed) => {
+      if (!this.#started) {
+        void this.#startRules();
+        return;
+      }
       // Addresses last: where they are announced it has to be known what they lead to.
       const updated = Promise.all(this.#rules.map((rules) => rules.update(changed)));
       void updated.then(() => this.#balancer?.update());
     });
+    // Rules made from nothing would take those away that the last agent left in the kernel.
+    if (!this.#services.damaged) await this.#startRules();
+  }
+
+  async #startRules(): Promise<void> {
+    this.#started = true;
     await Promise.all(this.#rules.map((rules) => rules.start()));
     await this.#balancer?.start();
     this.#repairLater();

@@ -1,8 +1,15 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import type { Holding } from "./assign-units.ts";
 
 const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9_-]{0,199}$/;
+
+export interface LoadedRecords {
+  readonly held: Map<string, readonly Holding[]>;
+  /** Paths of records that can't be read, by pod uid. */
+  readonly damaged: ReadonlyMap<string, string>;
+}
 
 /**
  * Which pod has which units: `<dir>/<pod uid>`, JSON. It is there to survive the agent; containers don't survive the host, so nothing is synced.
@@ -14,21 +21,28 @@ export class DeviceRecords {
     this.#dir = dir;
   }
 
-  /** Loads the records. Creates the directory if it is missing. Removes records that can't be read. */
-  async load(): Promise<Map<string, readonly Holding[]>> {
+  /** Loads the records. Creates the directory if it is missing. */
+  async load(): Promise<LoadedRecords> {
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
-    const records = new Map<string, readonly Holding[]>();
+    const held = new Map<string, readonly Holding[]>();
+    const damaged = new Map<string, string>();
     for (const name of await readdir(this.#dir)) {
-      const holdings = await this.#read(name);
-      if (holdings === undefined) await rm(join(this.#dir, name), { force: true });
-      else records.set(name, holdings);
+      const path = join(this.#dir, name);
+      // What a write that was cut off has left.
+      if (!SAFE_NAME.test(name)) await rm(path, { force: true });
+      else {
+        const holdings = await readHoldings(path);
+        if (holdings === undefined) damaged.set(name, path);
+        else held.set(name, holdings);
+      }
     }
-    return records;
+    return { held, damaged };
   }
 
   async write(podUid: string, holdings: readonly Holding[]): Promise<void> {
     const path = this.#path(podUid);
-    await writeFile(`${path}.tmp`, JSON.stringify(holdings), { mode: 0o600 });
+    const json = JSON.stringify(holdings);
+    await writeFile(`${path}.tmp`, `${json}\n${checksumOf(json)}`, { mode: 0o600 });
     await rename(`${path}.tmp`, path);
   }
 
@@ -40,16 +54,24 @@ export class DeviceRecords {
     if (!SAFE_NAME.test(podUid)) throw new Error(`${JSON.stringify(podUid)} can't be a pod's uid`);
     return join(this.#dir, podUid);
   }
+}
 
-  async #read(name: string): Promise<readonly Holding[] | undefined> {
-    if (!SAFE_NAME.test(name)) return undefined;
-    try {
-      const read: unknown = JSON.parse(await readFile(join(this.#dir, name), "utf8"));
-      return Array.isArray(read) && read.every(isHolding) ? read : undefined;
-    } catch {
-      return undefined;
-    }
+/** Undefined: damaged. */
+async function readHoldings(path: string): Promise<readonly Holding[] | undefined> {
+  try {
+    const text = await readFile(path, "utf8");
+    const [json = "", checksum] = text.split("\n");
+    // Older agents wrote no checksum.
+    if (checksum !== undefined && checksum !== checksumOf(json)) return undefined;
+    const read: unknown = JSON.parse(json);
+    return Array.isArray(read) && read.every(isHolding) ? read : undefined;
+  } catch {
+    return undefined;
   }
+}
+
+function checksumOf(json: string): string {
+  return crc32(json).toString(16).padStart(8, "0");
 }
 
 function isHolding(value: unknown): value is Holding {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { SimClock } from "../../test/sim/sim-clock.ts";
 import { DeviceError, noDevices } from "./devices.ts";
@@ -72,15 +72,41 @@ test("the next agent restores all holdings, and frees those of unknown pods", as
   assert.deepEqual(paths(await next.take("c", one)), ["/dev/a"]);
 });
 
-test("unreadable records hold no units", async (t) => {
+for (const [how, damage] of [
+  ["flipped", (bytes: Buffer) => bytes.with(bytes.length >> 1, (bytes.at(bytes.length >> 1) ?? 0) ^ 1)],
+  ["emptied", () => Buffer.alloc(0)],
+  ["of another form", () => Buffer.from('[{"container":1}]')],
+] as const) {
+  test(`a record that is ${how} frees no unit, until its pod is gone`, async (t) => {
+    const host = aHost(t);
+    await (await host.open()).take("a", one);
+    const directory = await host.directory;
+    const record = join(directory, "a");
+    await writeFile(record, damage(await readFile(record)));
+    const next = await host.open(["a"]);
+    assert.deepEqual(host.damaged, ["a"]);
+    await assert.rejects(next.take("b", one), /the record of pod a's devices is damaged/);
+    // Its own containers go on, and the next agent still does not know what the others have.
+    await next.take("a", one);
+    const third = await host.open(["a"]);
+    await assert.rejects(third.take("b", one), DeviceError);
+    await third.release("a");
+    assert.deepEqual(paths(await third.take("b", one)), ["/dev/a"]);
+  });
+}
+
+test("records of unknown pods and unfinished writes are removed, and older ones read", async (t) => {
   const host = aHost(t);
-  await (await host.open()).take("a", one);
   const directory = await host.directory;
+  await (await host.open()).take("a", one);
+  const [older = ""] = (await readFile(join(directory, "a"), "utf8")).split("\n");
+  await writeFile(join(directory, "a"), older);
   await writeFile(join(directory, "b"), "{");
-  await writeFile(join(directory, "c"), '[{"container":1}]');
   await writeFile(join(directory, "a.tmp"), "[]");
-  await host.open(["a", "b", "c"]);
+  const devices = await host.open(["a"]);
   assert.deepEqual(await readdir(directory), ["a"]);
+  assert.deepEqual(host.damaged, []);
+  assert.deepEqual(paths(await devices.take("b", one)), ["/dev/b", "/dev/shared"]);
 });
 
 test("devices that appear or vanish change the usable amount, and the change is published", async (t) => {
@@ -110,12 +136,17 @@ function aHost(t: TestContext) {
   const directory = mkdtemp(join(tmpdir(), "forage-devices-"));
   t.after(async () => rm(await directory, { recursive: true, force: true }));
   const absent = new Set<string>();
+  const damaged: string[] = [];
   return {
     directory,
     absent,
+    damaged,
     async open(known: readonly string[] = []) {
       const isDevice = async (path: string) => !absent.has(path);
-      const devices = new HostDevices({ pool: POOL, directory: await directory, isDevice });
+      const devices = new HostDevices({
+        ...{ pool: POOL, directory: await directory, isDevice },
+        noteDamage: (path) => damaged.push(basename(path)),
+      });
       await devices.recover(new Set(known));
       return devices;
     },

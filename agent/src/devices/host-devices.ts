@@ -1,5 +1,6 @@
 import { stat } from "node:fs/promises";
 import { type Clock, pause } from "../clock.ts";
+import type { NoteDamage } from "../damages.ts";
 import type { HostDevice } from "../runtime/runtime.ts";
 import { assignUnits, type Holding } from "./assign-units.ts";
 import { DeviceRecords } from "./device-records.ts";
@@ -16,6 +17,7 @@ export interface HostDevicesOptions {
   readonly pool: DevicePool;
   /** The directory of the records. Created if it is missing. */
   readonly directory: string;
+  readonly noteDamage: NoteDamage;
   /** Reports whether a path is a device now. Reads the host by default. */
   readonly isDevice?: (path: string) => Promise<boolean>;
 }
@@ -28,21 +30,38 @@ export class HostDevices implements PodDevices {
   readonly #pool: DevicePool;
   readonly #records: DeviceRecords;
   readonly #isDevice: (path: string) => Promise<boolean>;
+  readonly #noteDamage: NoteDamage;
   #held = new Map<string, readonly Holding[]>();
+  /** Pods whose record is damaged: they may have any unit that no other pod has. */
+  readonly #unknown = new Set<string>();
   #present: ReadonlySet<DeviceUnit> = new Set();
   #freed: () => void = () => undefined;
   /** One after the other: what is free is decided and written down in one go. */
   #turn: Promise<unknown> = Promise.resolve();
 
-  constructor({ pool, directory, isDevice = isHostDevice }: HostDevicesOptions) {
+  constructor({ pool, directory, noteDamage, isDevice = isHostDevice }: HostDevicesOptions) {
     this.#pool = pool;
+    this.#noteDamage = noteDamage;
     this.#records = new DeviceRecords(directory);
     this.#isDevice = isDevice;
   }
 
   recover(knownPodUids: ReadonlySet<string>): Promise<void> {
     return this.#inTurn(async () => {
-      const held = await this.#records.load();
+      const { held, damaged } = await this.#records.load();
+      this.#unknown.clear();
+      for (const [uid, path] of damaged) {
+        if (!knownPodUids.has(uid)) {
+          await this.#records.remove(uid);
+          continue;
+        }
+        this.#unknown.add(uid);
+        this.#noteDamage(
+          path,
+          "its checksum or form is wrong",
+          `no other pod gets devices until pod ${uid} is gone`,
+        );
+      }
       for (const uid of held.keys()) {
         if (knownPodUids.has(uid)) continue;
         held.delete(uid);
@@ -57,6 +76,7 @@ export class HostDevices implements PodDevices {
     return this.#inTurn(async () => {
       if (Object.keys(request.wanted).length === 0) return [];
       await this.#look();
+      this.#assertKnown(podUid);
       const own = this.#held.get(podUid) ?? [];
       const others = [...this.#held].filter(([uid]) => uid !== podUid).flatMap(([, holdings]) => holdings);
       const isPresent = (unit: DeviceUnit) => this.#present.has(unit);
@@ -68,11 +88,20 @@ export class HostDevices implements PodDevices {
 
   release(podUid: string): Promise<void> {
     return this.#inTurn(async () => {
-      if (!this.#held.has(podUid)) return;
+      if (!this.#held.has(podUid) && !this.#unknown.has(podUid)) return;
       await this.#records.remove(podUid);
       this.#held.delete(podUid);
+      this.#unknown.delete(podUid);
       this.#freed();
     });
+  }
+
+  #assertKnown(podUid: string): void {
+    const other = [...this.#unknown].find((uid) => uid !== podUid);
+    if (other === undefined) return;
+    throw new DeviceError(
+      `the record of pod ${other}'s devices is damaged, so any unit may be in its hands: devices are given out again once that pod is gone`,
+    );
   }
 
   onFreed(listener: () => void): void {
@@ -113,7 +142,9 @@ export class HostDevices implements PodDevices {
   async #keep(podUid: string, holdings: readonly Holding[]): Promise<void> {
     const before = this.#held.get(podUid);
     if (before !== undefined && JSON.stringify(before) === JSON.stringify(holdings)) return;
-    await this.#records.write(podUid, holdings).catch((cause) => {
+    // A sound record of one container would hide that the pod's others are unknown.
+    const written = this.#unknown.has(podUid) ? Promise.resolve() : this.#records.write(podUid, holdings);
+    await written.catch((cause) => {
       throw new DeviceError(
         `devices can't be written down: ${cause instanceof Error ? cause.message : cause}`,
         {

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 
 /** The kinds of journal file. The numbers are on disk, so never reuse one. */
-export const RecordKind = { index: 1, pod: 2, state: 3, sealedPod: 4 } as const;
+export const RecordKind = { index: 1, pod: 2, state: 3, sealedPod: 4, services: 5 } as const;
 export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
 
 const MAGIC = 0x46524a4c; // "FRJL"
@@ -23,6 +23,13 @@ export function encodeRecord(kind: RecordKind, payload: Uint8Array): Buffer {
 /** Reports whether the bytes claim to be of this kind. Checks nothing else. */
 export function isRecordOf(kind: RecordKind, bytes: Buffer): boolean {
   return bytes.byteLength >= HEADER_BYTES && bytes.readUInt8(4) === kind;
+}
+
+/** Whether the bytes begin as a record does. One wrong byte there makes a damaged record, and not something else. */
+export function isFramed(bytes: Buffer): boolean {
+  const magic = Buffer.alloc(4);
+  magic.writeUInt32BE(MAGIC);
+  return magic.filter((byte, index) => bytes[index] === byte).byteLength >= magic.byteLength - 1;
 }
 
 /** The payload; throws an Error that says what is wrong with the bytes. */

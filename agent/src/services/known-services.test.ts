@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -43,7 +43,7 @@ test("what a broken connection had begun to tell is forgotten", async (t) => {
   assert.deepEqual(told(), ["shop/a", "shop/c"]);
 });
 
-test("it is there again after a restart, and a file that can't be read is as good as none", async (t) => {
+test("it is there again after a restart", async (t) => {
   const { services, take, dir } = await open(t);
   take({
     full: true,
@@ -56,19 +56,52 @@ test("it is there again after a restart, and a file that can't be read is as goo
   assert.deepEqual(again.services.services.get("shop/a")?.virtualIps, ["10.96.0.5"]);
   assert.equal(again.services.clusterDomain, "my.site");
   assert.deepEqual(again.services.virtualIpRanges, ["10.96.0.0/16"]);
-  await writeFile(join(dir, "services.bin"), Buffer.from([255, 255, 255, 1, 2]));
-  const damaged = await open(t, dir);
-  assert.equal(damaged.services.services.size, 0);
-  assert.equal(damaged.errors.length, 1);
+});
+
+test("any damage of the file is noticed, until the coordinator has sent everything", async (t) => {
+  const { services, take, dir } = await open(t);
+  take({ full: true, upserts: [named("a", { virtualIps: ["10.96.0.5"] })], clusterDomain: "my.site" });
+  await services.close();
+  const path = join(dir, "services.bin");
+  const sound = await readFile(path);
+  const damages = [
+    Buffer.alloc(0),
+    Buffer.from([255, 255, 255, 1, 2]),
+    sound.subarray(0, -1),
+    ...Array.from(sound, (byte, at) => sound.with(at, byte ^ 1)),
+    ...Array.from(sound, (byte, at) => sound.with(at, byte ^ 2)),
+  ];
+  for (const [index, bytes] of damages.entries()) {
+    await writeFile(path, bytes);
+    const damaged = await open(t, dir);
+    assert.equal(damaged.services.services.size, 0);
+    assert.equal(damaged.services.damaged, true, `damage ${index}`);
+    assert.deepEqual(damaged.damages, [path]);
+    damaged.take({ upserts: [named("b")] });
+    assert.equal(damaged.services.damaged, true);
+    damaged.take({ full: true });
+    assert.equal(damaged.services.damaged, false);
+  }
+});
+
+test("a file of an older agent, without a checksum, is read", async (t) => {
+  const { dir } = await open(t);
+  const older = ServiceUpdate.fromPartial({ full: true, upserts: [named("a")], clusterDomain: "my.site" });
+  await writeFile(join(dir, "services.bin"), ServiceUpdate.encode(older).finish());
+  const { services, damages } = await open(t, dir);
+  assert.deepEqual([...services.services.keys()], ["shop/a"]);
+  assert.deepEqual(damages, []);
 });
 
 async function open(t: TestContext, at?: string) {
   const dir = at ?? (await mkdtemp(join(tmpdir(), "forage-services-")));
   const errors: unknown[] = [];
+  const damages: string[] = [];
   const services = await KnownServices.open({
     dir,
     clock: systemClock,
     onError: (error) => errors.push(error),
+    onDamage: (path) => damages.push(path),
   });
   t.after(async () => {
     await services.close();
@@ -77,7 +110,7 @@ async function open(t: TestContext, at?: string) {
   const changed: string[] = [];
   services.subscribe((keys) => changed.push(...keys));
   const take = (update: Update): void => services.take(ServiceUpdate.fromPartial(update));
-  return { dir, services, errors, take, told: () => changed.splice(0).sort() };
+  return { dir, services, errors, damages, take, told: () => changed.splice(0).sort() };
 }
 
 function named(name: string, fields: object = {}) {

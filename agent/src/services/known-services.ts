@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { type ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import { decodeRecord, encodeRecord, isFramed, RecordKind } from "../journal/record-frame.ts";
 
 /** The coordinator's last state of all services. */
 export interface ServicesView {
@@ -18,6 +19,8 @@ export interface KnownServicesOptions {
   readonly dir: string;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
+  /** The stored services can't be read. */
+  readonly onDamage?: (path: string, reason: string) => void;
 }
 
 const FILE = "services.bin";
@@ -33,9 +36,11 @@ export class KnownServices implements ServicesView {
   #begun: ServiceUpdate | undefined;
   #cancelWrite: (() => void) | undefined;
   #writing: Promise<void> = Promise.resolve();
+  #damaged: boolean;
 
-  private constructor(options: KnownServicesOptions, kept: ServiceUpdate | undefined) {
+  private constructor(options: KnownServicesOptions, kept: ServiceUpdate | undefined, damaged = false) {
     this.#options = options;
+    this.#damaged = damaged;
     if (kept === undefined) return;
     this.#head = headOf(kept);
     for (const service of kept.upserts) this.#services.set(keyOf(service), service);
@@ -43,14 +48,20 @@ export class KnownServices implements ServicesView {
 
   /** Loads the stored services. Unreadable ones are left out, and the coordinator sends them again. */
   static async open(options: KnownServicesOptions): Promise<KnownServices> {
+    const path = join(options.dir, FILE);
     try {
       await makePrivateDirectory(options.dir);
-      const bytes = await readFile(join(options.dir, FILE));
-      return new KnownServices(options, ServiceUpdate.decode(bytes));
+      return new KnownServices(options, decode(await readFile(path)));
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") options.onError(error);
-      return new KnownServices(options, undefined);
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return new KnownServices(options, undefined);
+      options.onDamage?.(path, error instanceof Error ? error.message : String(error));
+      return new KnownServices(options, undefined, true);
     }
+  }
+
+  /** The stored services could not be read, and the coordinator has not sent them since. */
+  get damaged(): boolean {
+    return this.#damaged;
   }
 
   get services(): ReadonlyMap<string, ServiceState> {
@@ -98,6 +109,7 @@ export class KnownServices implements ServicesView {
   }
 
   #apply(update: ServiceUpdate): void {
+    this.#damaged &&= !update.full;
     const changed = new Set<string>();
     const head = headOf(update);
     // Names and ranges concern all of them.
@@ -121,7 +133,7 @@ export class KnownServices implements ServicesView {
   #write(): void {
     this.#cancelWrite?.();
     this.#cancelWrite = undefined;
-    const bytes = ServiceUpdate.encode(
+    const payload = ServiceUpdate.encode(
       ServiceUpdate.fromPartial({
         full: true,
         upserts: [...this.#services.values()],
@@ -129,10 +141,17 @@ export class KnownServices implements ServicesView {
         virtualIpRanges: [...this.#head.virtualIpRanges],
       }),
     ).finish();
+    const bytes = encodeRecord(RecordKind.services, payload);
     this.#writing = this.#writing
       .then(() => writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]))
       .catch(this.#options.onError);
   }
+}
+
+/** Older agents wrote the message by itself, without a checksum. */
+function decode(bytes: Buffer): ServiceUpdate {
+  if (bytes.byteLength === 0) throw new Error("it is empty");
+  return ServiceUpdate.decode(isFramed(bytes) ? decodeRecord(RecordKind.services, bytes) : bytes);
 }
 
 function headOf({ clusterDomain, virtualIpRanges }: ServiceUpdate) {
