@@ -59,8 +59,15 @@ export class FakeCoordinator {
     writeFileSync(this.tokenFile, `${this.token}\n`, { mode: 0o600 });
   }
 
-  static async start(answers: Answers = {}): Promise<FakeCoordinator> {
-    const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
+  /** `aheadMs`: how far its clock was ahead when it made its certificates, the authority's or its own. */
+  static async start(
+    answers: Answers = {},
+    aheadMs: { readonly authority?: number; readonly server?: number } = {},
+  ): Promise<FakeCoordinator> {
+    let ahead = aheadMs.authority ?? 0;
+    const nowMs = (): number => Date.now() + ahead;
+    const authority = await CertificateAuthority.create("test", { nowMs, randomBytes });
+    ahead = aheadMs.server ?? 0;
     const fake = new FakeCoordinator(authority, answers);
     await fake.listen();
     return fake;

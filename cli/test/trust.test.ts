@@ -41,6 +41,36 @@ describe("whom the command talks to", () => {
     assert.deepEqual(fake.calls, []);
   });
 
+  for (const [what, aheadMs, expected] of [
+    [
+      "a certificate that is not valid yet",
+      { server: 3_600_000 },
+      /^forage: the certificate of 127\.0\.0\.1:\d+ is valid from \S+Z to \S+Z, and the clock of this host says \S+Z: compare the clocks/,
+    ],
+    [
+      "a certificate that has expired",
+      { server: -60 * 24 * 3_600_000, authority: -61 * 24 * 3_600_000 },
+      /^forage: the certificate of 127\.0\.0\.1:\d+ is valid from \S+Z to \S+Z, and the clock of this host says \S+Z: compare the clocks/,
+    ],
+    [
+      "an authority that is not valid yet",
+      { server: 3_600_000, authority: 3_600_000 },
+      /^forage: the CA in \S+ is valid from \S+Z to \S+Z, and the clock of this host says \S+Z: set this clock if it is wrong/,
+    ],
+  ] as const) {
+    test(`${what}: the clocks are named, not the CA file`, async (t) => {
+      const skewed = await FakeCoordinator.start({}, aheadMs);
+      t.after(() => skewed.close());
+      for (const line of [["get"], ["events", "--watch"]]) {
+        const { exitCode, stderr } = await runCommand(line, { env: skewed.env });
+        assert.equal(exitCode, 1);
+        assert.match(stderr, expected);
+        assert.doesNotMatch(stderr, /vouched/);
+      }
+      assert.deepEqual(skewed.calls, []);
+    });
+  }
+
   test("something that speaks no TLS", async () => {
     const plain = createServer((socket) =>
       socket.on("error", () => {}).end("HTTP/1.1 400 Bad Request\r\n\r\n"),

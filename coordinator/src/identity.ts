@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
 import { chmod, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
@@ -27,6 +27,17 @@ export async function openAuthority(
   await writeFile(path, authority.certPem, { mode: 0o644 });
   await chmod(path, 0o644);
   return authority;
+}
+
+/** Returns what is wrong with the time of the authority's certificate, and what to do; undefined: nothing. */
+export function authorityTimeProblem(certPem: string, nowMs: number): string | undefined {
+  const { validFromDate, validToDate } = new X509Certificate(certPem);
+  const now = new Date(nowMs).toISOString();
+  if (nowMs < validFromDate.getTime())
+    return `the cluster's CA is valid only from ${validFromDate.toISOString()} on, and the clock says ${now}: nothing that checks it connects until then. Set the clock if it is behind. If the CA was made while the clock was ahead, wait until then, or start anew with an empty data directory and join the nodes again`;
+  if (nowMs > validToDate.getTime())
+    return `the cluster's CA was valid until ${validToDate.toISOString()}, and the clock says ${now}: set the clock if it is ahead`;
+  return undefined;
 }
 
 /** The authority's key and certificate. */

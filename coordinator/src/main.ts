@@ -7,7 +7,7 @@ import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./conf
 import { systemClock } from "./control/clock.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
-import { ensureAdminToken, openAuthority } from "./identity.ts";
+import { authorityTimeProblem, ensureAdminToken, openAuthority } from "./identity.ts";
 import { maintenanceTask, runMaintenance } from "./maintenance.ts";
 import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
@@ -45,6 +45,8 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     log: (fields, message) => log.info(fields, message),
   });
   const authority = await openAuthority(config.dataDir, config.cluster, clock);
+  const problem = authorityTimeProblem(authority.certPem, clock.nowMs());
+  if (problem !== undefined) log.error({ event: "authority-out-of-time", problem }, "authority-out-of-time");
   if (config.adminTokenFile !== undefined) await ensureAdminToken(config.adminTokenFile, store, clock);
   const keys = await loadKeys({
     path: config.secretKeyFile,

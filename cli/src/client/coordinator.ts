@@ -5,7 +5,7 @@ import { Client, type ClientDuplexStream } from "@grpc/grpc-js";
 import type { Endpoint } from "../config/settings.ts";
 import { CliError } from "../errors.ts";
 import { type CallLimits, duplex, type MethodOf, serverStream, unary } from "./call.ts";
-import { explain } from "./explain.ts";
+import { explainFully } from "./explain.ts";
 
 /** One answer takes milliseconds; beyond this the coordinator or the network hangs. */
 const requestTimeoutMs = 30_000;
@@ -55,7 +55,7 @@ export class Coordinator {
     try {
       return await unary(this.#client, method, request, { ...this.#limits(this.#options.signal), timeoutMs });
     } catch (error) {
-      throw explain(error, this.endpoint, this.#options.signal);
+      throw await explainFully(error, this.endpoint, this.#options.signal, this.#options.nowMs);
     }
   }
 
@@ -67,7 +67,7 @@ export class Coordinator {
     try {
       yield* serverStream(this.#client, method, request, this.#limits(signal));
     } catch (error) {
-      throw explain(error, this.endpoint, signal);
+      throw await explainFully(error, this.endpoint, signal, this.#options.nowMs);
     }
   }
 

@@ -3,6 +3,7 @@ import { Status } from "@forage/proto/google/rpc/status";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import type { Endpoint } from "../config/settings.ts";
 import { CliError, type CliErrorCode } from "../errors.ts";
+import { explainClock, isOutOfTime } from "./explain-clock.ts";
 
 export interface Violation {
   /** Such as `resources[0].container_service.container.image`. */
@@ -29,6 +30,19 @@ export class CallError extends CliError {
     const lost = this.status === status.UNAVAILABLE || this.status === status.ABORTED;
     return lost && this.code !== "UNTRUSTED";
   }
+}
+
+/** The same as `explain`, which can't look up what the certificate of a coordinator with another clock says. */
+export async function explainFully(
+  error: unknown,
+  endpoint: Endpoint,
+  signal: AbortSignal,
+  nowMs: () => number,
+): Promise<unknown> {
+  const explained = explain(error, endpoint, signal);
+  if (!(explained instanceof CallError) || !isServiceError(error) || !isOutOfTime(error.details))
+    return explained;
+  return new CallError("UNTRUSTED", await explainClock(endpoint, nowMs()), error);
 }
 
 /** Puts a failed call into one line that says what to do. Takes what grpc-js throws; anything else comes back as it is. */

@@ -1,0 +1,71 @@
+import { X509Certificate } from "node:crypto";
+import { connect, type PeerCertificate } from "node:tls";
+import type { Endpoint } from "../config/settings.ts";
+
+/** For a message only: a coordinator that has just answered answers within this. */
+const probeTimeoutMs = 2_000;
+
+interface Validity {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+/** Reports whether a connection failed because a certificate is not valid yet or any more. */
+export function isOutOfTime(details: string): boolean {
+  return /certificate (is not yet valid|has expired)|CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/i.test(details);
+}
+
+/** Returns which certificate is out of its time, by which clock, and what to do. Sends nothing but a TLS greeting. */
+export async function explainClock(endpoint: Endpoint, nowMs: number): Promise<string> {
+  const { server, caFile } = endpoint;
+  const authority = validityOf(endpoint.caPem);
+  if (authority !== undefined && !isWithin(authority, nowMs))
+    return `the CA in ${caFile} is valid ${text(authority)}, and the clock of this host says ${iso(nowMs)}: set this clock if it is wrong; if the CA was made while the coordinator's clock was ahead, it is good from then on`;
+  const served = await servedValidity(server);
+  const shown = served === undefined ? "is not valid at the moment" : `is valid ${text(served)}`;
+  return `the certificate of ${server} ${shown}, and the clock of this host says ${iso(nowMs)}: compare the clocks of both hosts and set the one that is wrong; the coordinator makes itself a new certificate soon after its clock is set, at a restart at once`;
+}
+
+function validityOf(pem: string): Validity | undefined {
+  try {
+    const { validFromDate, validToDate } = new X509Certificate(pem);
+    return { from: validFromDate, to: validToDate };
+  } catch {
+    return undefined;
+  }
+}
+
+function servedValidity(server: string): Promise<Validity | undefined> {
+  const at = server.lastIndexOf(":");
+  const host = server.slice(0, at).replace(/^\[(.*)\]$/, "$1");
+  return new Promise((resolve) => {
+    // The certificate is only read for its dates: nothing is sent over this connection.
+    const socket = connect({
+      ...{ host, port: Number(server.slice(at + 1)), ALPNProtocols: ["h2"], rejectUnauthorized: false },
+    });
+    const end = (validity?: Validity): void => {
+      socket.destroy();
+      resolve(validity);
+    };
+    socket.setTimeout(probeTimeoutMs, end);
+    socket.once("error", () => end());
+    socket.once("secureConnect", () => end(datesOf(socket.getPeerCertificate())));
+  });
+}
+
+function datesOf({ valid_from: from, valid_to: to }: PeerCertificate): Validity | undefined {
+  const validity = { from: new Date(from), to: new Date(to) };
+  return Number.isNaN(validity.from.getTime()) || Number.isNaN(validity.to.getTime()) ? undefined : validity;
+}
+
+function isWithin({ from, to }: Validity, nowMs: number): boolean {
+  return from.getTime() <= nowMs && nowMs <= to.getTime();
+}
+
+function text({ from, to }: Validity): string {
+  return `from ${iso(from.getTime())} to ${iso(to.getTime())}`;
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, "Z");
+}
