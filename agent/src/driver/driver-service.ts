@@ -1,29 +1,29 @@
-import {
-  type CreateNetworkRequest,
-  type CreateNetworkResponse,
-  type DestroyNetworkRequest,
-  type DriverCapabilities,
-  type DriverServer,
+import type {
+  CreateNetworkRequest,
+  CreateNetworkResponse,
+  DestroyNetworkRequest,
+  DriverServer,
   DriverService,
-  type DriverTaskEvent,
-  type ExecTaskRequest,
-  type ExecTaskResponse,
-  type ExecTaskStreamingRequest,
-  type ExecTaskStreamingResponse,
-  type FingerprintResponse,
-  type InspectTaskResponse,
-  type NetworkIsolationSpec,
-  type StartTaskResponse,
-  type TaskConfig,
-  type TaskHandle,
-  type TaskStats,
-  type WaitTaskResponse,
+  DriverTaskEvent,
+  ExecTaskRequest,
+  ExecTaskResponse,
+  ExecTaskStreamingRequest,
+  ExecTaskStreamingResponse,
+  FingerprintResponse,
+  InspectTaskResponse,
+  NetworkIsolationSpec,
+  StartTaskResponse,
+  TaskConfig,
+  TaskHandle,
+  TaskStats,
+  WaitTaskResponse,
 } from "@forage/proto/plugins/drivers/proto/driver";
 import type { Spec } from "@forage/proto/plugins/shared/hclspec/hcl_spec";
 import type { Server } from "@grpc/grpc-js";
 import type { TaskOptions } from "./config/task-options.ts";
 import { DriverError } from "./driver-error.ts";
 import { duplexStream, type OnCallError, serverStream, unary } from "./rpc/handlers.ts";
+import { NEWER_CALLS, NEWER_DRIVER_SERVICE, type NewerCapabilities } from "./rpc/newer-calls.ts";
 
 /**
  * Runs tasks. Every method rejects with a `DriverError`; an unknown task is `taskNotFound()`.
@@ -70,7 +70,7 @@ export interface StopOptions {
 /** The part of the service that depends on the configuration and not on any task; `plugin/` provides it. */
 export interface DriverFront {
   taskConfigSchema(): Spec;
-  capabilities(): DriverCapabilities;
+  capabilities(): NewerCapabilities;
   /** Yields the health now and after each change; ends with the signal only. */
   fingerprint(signal: AbortSignal): AsyncIterable<FingerprintResponse>;
   /** Decodes and validates the msgpack of a job's `config` block. Throws INVALID with every violation. */
@@ -81,8 +81,8 @@ export interface DriverFront {
 
 /** Registers Nomad's Driver service on the server. */
 export function addDriverService(server: Server, front: DriverFront, onError: OnCallError): void {
-  const implementation: DriverServer = { ...frontCalls(front, onError), ...taskCalls(front, onError) };
-  server.addService(DriverService, implementation);
+  const calls: DriverServer = { ...frontCalls(front, onError), ...taskCalls(front, onError) };
+  server.addService(NEWER_DRIVER_SERVICE, { ...calls, ...NEWER_CALLS });
 }
 
 type FrontCall = "taskConfigSchema" | "capabilities" | "fingerprint";

@@ -5,8 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { X509CertificateGenerator } from "@forage/identity/x509";
-import type { FingerprintResponse } from "@forage/proto/plugins/drivers/proto/driver";
-import { FingerprintResponse_HealthState as HealthState } from "@forage/proto/plugins/drivers/proto/driver";
+import {
+  CapabilitiesResponse,
+  type FingerprintResponse,
+  FingerprintResponse_HealthState as HealthState,
+} from "@forage/proto/plugins/drivers/proto/driver";
 import { ChannelCredentials, type ServiceError, status } from "@grpc/grpc-js";
 import { until } from "../until.ts";
 import { call, type LaunchOptions, PluginClient, type PluginProgram, runToEnd } from "./plugin-client.ts";
@@ -207,6 +210,33 @@ const EMPTY_TASK = {
   ...{ allocDir: "", stdoutPath: "", stderrPath: "", taskGroupName: "", jobName: "", allocId: "" },
   ...{ networkIsolationSpec: undefined, dns: undefined, msgpackDriverConfig: Buffer.alloc(0) },
 };
+
+test("answers the calls of newer versions of Nomad, and tells them that logs are not collected", async (t) => {
+  const client = await launch(t);
+  await client.setConfig({ disable_log_collection: true });
+  const raw = (name: string): Promise<Buffer> =>
+    call((done) =>
+      client.driver.makeUnaryRequest(
+        `/hashicorp.nomad.plugins.drivers.proto.Driver/${name}`,
+        (bytes: Buffer) => bytes,
+        (bytes: Buffer) => bytes,
+        Buffer.alloc(0),
+        (error, bytes) => done(error, bytes ?? Buffer.alloc(0)),
+      ),
+    );
+  assert.equal((await raw("Init")).length, 0);
+  assert.equal((await raw("Shutdown")).length, 0);
+  const bytes = await raw("Capabilities");
+  assert.deepEqual(bytes.subarray(-2), Buffer.of(0x40, 0x01));
+  // A reader of the frozen contract passes over the addition.
+  const { capabilities } = CapabilitiesResponse.decode(bytes);
+  assert.deepEqual(
+    [capabilities?.exec, capabilities?.sendSignals, capabilities?.fsIsolation],
+    [true, true, 2],
+  );
+  await client.setConfig({});
+  assert.notDeepEqual((await raw("Capabilities")).subarray(-2), Buffer.of(0x40, 0x01));
+});
 
 test("writes hclog's JSON to stderr for what fails", async (t) => {
   const client = await launch(t);

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
 import {
-  type DriverCapabilities,
   type FingerprintResponse,
   DriverCapabilities_FSIsolation as FsIsolation,
   DriverCapabilities_MountConfigs as MountConfigs,
@@ -17,6 +16,7 @@ import type { TaskOptions } from "../config/task-options.ts";
 import { TASK_SCHEMA } from "../config/task-schema.ts";
 import { DriverError } from "../driver-error.ts";
 import type { DriverFront, TaskDriver } from "../driver-service.ts";
+import type { NewerCapabilities } from "../rpc/newer-calls.ts";
 import type { BasePluginFront } from "./base-plugin.ts";
 import { DRIVER_NAME } from "./driver-health.ts";
 import { fingerprint } from "./fingerprint.ts";
@@ -62,7 +62,7 @@ export class NomadDriver implements DriverFront, BasePluginFront {
     this.#config = config;
   }
 
-  capabilities(): DriverCapabilities {
+  capabilities(): NewerCapabilities {
     return {
       sendSignals: true,
       exec: true,
@@ -71,6 +71,7 @@ export class NomadDriver implements DriverFront, BasePluginFront {
       mustCreateNetwork: false,
       mountConfigs: MountConfigs.ANY_MOUNTS,
       remoteTasks: false,
+      disableLogCollection: this.#config?.disableLogCollection === true,
     };
   }
 
