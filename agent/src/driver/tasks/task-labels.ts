@@ -11,7 +11,9 @@ export function labelsOf(
   { labels }: TaskOptions,
   { extraLabels }: Pick<DriverOptions, "extraLabels">,
 ): Readonly<Record<string, string>> {
-  const extra = extraLabels.map((name): [string, string] => [`${PREFIX}.${name}`, labelValue(task, name)]);
+  const extra = extraLabels
+    .map((name): [string, string] => [`${PREFIX}.${name}`, labelValue(task, name)])
+    .filter(([, value]) => value !== "");
   return {
     ...labels,
     ...Object.fromEntries(extra),
