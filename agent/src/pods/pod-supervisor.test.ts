@@ -5,6 +5,7 @@ import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
 import { SimClock } from "../../test/sim/sim-clock.ts";
 import { SimHost } from "../../test/sim/sim-host.ts";
 import { decodePodState } from "../journal/pod-state.ts";
+import { POD_UID_LABEL } from "./container-name.ts";
 import type { Pod } from "./pod.ts";
 import { fromPodState } from "./stored-memory.ts";
 
@@ -30,19 +31,7 @@ test("containers go on while the network can't be asked whether their sandboxes 
 });
 
 test("a pod whose record is damaged runs on until the coordinator says that it isn't assigned", async () => {
-  const { clock, host, disk } = aHost();
-  const first = start(host, disk);
-  for (const uid of ["a", "b"]) first.assign(aPod(uid));
-  await clock.advance(10_000);
-  first.kill();
-  await clock.advance(2_000);
-  const second = new SimAgent(host, disk, seededRandom(2), []);
-  const recorded = ["a", "b"].map((uid) => {
-    const memory = fromPodState(uid, decodePodState(disk.states.get(uid) ?? new Uint8Array()));
-    return uid === "a" ? { uid, damaged: true, memory } : { uid, pod: aPod(uid), memory };
-  });
-  void second.supervisor.start(recorded);
-  await clock.advance(120_000);
+  const { clock, host, second } = await damagedPod(() => {});
   assert.equal(host.running().length, 2);
 
   second.supervisor.replace([aPod("b")]);
@@ -51,6 +40,39 @@ test("a pod whose record is damaged runs on until the coordinator says that it i
   assert.equal(host.running().length, 1);
   assert.deepEqual([...host.sandboxes.keys()], ["b"]);
 });
+
+test("nothing is left of a pod whose record is damaged and whose containers are gone", async () => {
+  const { clock, host, second } = await damagedPod((host) => {
+    for (const { id, spec } of host.containers.values())
+      if (spec.labels[POD_UID_LABEL] === "a") host.containers.delete(id);
+  });
+  assert.equal(host.running().length, 1);
+  assert.deepEqual([...host.sandboxes.keys()].sort(), ["a", "b"]);
+
+  second.supervisor.replace([aPod("b")]);
+  await clock.advance(60_000);
+
+  assert.deepEqual([...host.sandboxes.keys()], ["b"]);
+});
+
+/** Two pods, and an agent that comes after the first and can't read the record of pod a. */
+async function damagedPod(meanwhile: (host: SimHost) => void) {
+  const { clock, host, disk } = aHost();
+  const first = start(host, disk);
+  for (const uid of ["a", "b"]) first.assign(aPod(uid));
+  await clock.advance(10_000);
+  first.kill();
+  await clock.advance(2_000);
+  meanwhile(host);
+  const second = new SimAgent(host, disk, seededRandom(2), []);
+  const recorded = ["a", "b"].map((uid) => {
+    const memory = fromPodState(uid, decodePodState(disk.states.get(uid) ?? new Uint8Array()));
+    return uid === "a" ? { uid, damaged: true, memory } : { uid, pod: aPod(uid), memory };
+  });
+  void second.supervisor.start(recorded);
+  await clock.advance(120_000);
+  return { clock, host, second };
+}
 
 class UnreadableMap extends Map<string, string> {
   isUnreadable = false;

@@ -49,6 +49,15 @@ test("the write that revokes a token ends its streams, and those of no other, wi
   assert.equal(clock.pending, 0);
 });
 
+test("a token that is revoked before it expires leaves no timer", () => {
+  const { clock, fed, put, lapsed, open } = scene();
+  put("a", HOUR_MS);
+  open("a", "1");
+  assert.equal(clock.pending, 1);
+  fed.remove(apiTokenKey("a"));
+  assert.deepEqual([lapsed.length, clock.pending], [1, 0]);
+});
+
 test("streams end at the millisecond at which their token expires", () => {
   const { clock, put, lapsed, open } = scene();
   put("a", 2 * HOUR_MS);
