@@ -8,6 +8,7 @@ import type { State } from "../../state/state.ts";
 import type { BundleItem } from "../forage/bundle.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
+import { checkHostnames } from "./check-hostnames.ts";
 import { checkPolicy } from "./check-policy.ts";
 import { KeyedMutex } from "./keyed-mutex.ts";
 import { podOf } from "./pod-parts.ts";
@@ -28,11 +29,18 @@ export class NamespaceRules {
   }
 
   /** Throws INVALID with every field of the request's pods that the caller may not set in the namespace. */
-  checkApply({ namespace, resources }: ApplyResourcesRequest, caller: Caller): void {
+  checkApply(request: ApplyResourcesRequest, caller: Caller): void {
+    const { namespace, resources } = request;
     const policy = this.policyOf(namespace, caller);
     const findings = new Findings();
     const root = new Field(findings).at("resources");
     for (const [index, resource] of resources.entries()) checkResource(resource, root.item(index), policy);
+    if (isNamespaced(caller, namespace))
+      checkHostnames(
+        request,
+        this.#state.resources().map(({ record }) => record),
+        root,
+      );
     findings.raise();
   }
 

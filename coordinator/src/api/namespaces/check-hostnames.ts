@@ -1,0 +1,49 @@
+import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import type { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
+import { type Route, routeOf } from "../../gateway/route.ts";
+import type { Field } from "../validate/field.ts";
+
+/**
+ * Reports hostnames that a namespace's request would take from routes of other namespaces on the same gateway. The namespace
+ * whose route is there first keeps its hostnames, and what a wildcard of it covers. A resource keeps those it has already.
+ */
+export function checkHostnames(
+  { namespace, resources }: ApplyResourcesRequest,
+  stored: readonly ResourceRecord[],
+  field: Field,
+): void {
+  const asked = resources.map((resource) => routeIn(namespace, resource));
+  if (asked.every((route) => route === undefined)) return;
+  const routes = stored.flatMap((record) => routeOf(record) ?? []);
+  const others = routes.filter((route) => route.namespace !== namespace);
+  for (const [index, route] of asked.entries()) {
+    if (route === undefined) continue;
+    const before = routes.find(
+      (it) => it.namespace === namespace && it.kind === route.kind && it.name === route.name,
+    );
+    for (const [position, hostname] of route.hostnames.entries()) {
+      if (before?.gateway === route.gateway && before.hostnames.includes(hostname)) continue;
+      const owner = others.find(
+        (it) => it.gateway === route.gateway && it.hostnames.some((taken) => takes(hostname, taken)),
+      );
+      if (owner === undefined) continue;
+      const spec = field.item(index).at(route.kind);
+      const at = route.kind === "route" ? spec : spec.at("inline_route");
+      at.at("hostnames")
+        .item(position)
+        .invalid(
+          `${JSON.stringify(hostname)} belongs to namespace "${owner.namespace}", which has a route for it on gateway "${route.gateway}": use another hostname, or have the route applied with a token for all namespaces`,
+        );
+    }
+  }
+}
+
+/** Whether a route for the hostname would get requests that a route for the other hostname gets. */
+function takes(hostname: string, taken: string): boolean {
+  if (hostname === taken) return true;
+  return taken.startsWith("*.") && hostname.endsWith(taken.slice(1));
+}
+
+function routeIn(namespace: string, resource: ForageResource): Route | undefined {
+  return routeOf(ResourceRecord.fromPartial({ namespace, name: resource.name, resource }));
+}
