@@ -13,6 +13,7 @@ import { type Config, ConfigError, readConfig } from "./config.ts";
 import { Damages, type NoteDamage } from "./damages.ts";
 import { openRelay } from "./destination/open-relay.ts";
 import { HostDevices } from "./devices/host-devices.ts";
+import type { DriverSocket } from "./driver/driver-socket.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
 import { readHostAbilities } from "./host-abilities.ts";
@@ -94,8 +95,9 @@ async function main(): Promise<void> {
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
   const relay = openDestination(config, agent, log);
+  const nomad = await openNomadDriver(config, log);
   const close = async (): Promise<void> => {
-    await Promise.all([relay?.close(), agent.close()]);
+    await Promise.all([relay?.close(), nomad?.close(), agent.close()]);
     await claim.close();
   };
   stopOnSignal({ close }, log);
@@ -128,6 +130,25 @@ function pinsIn(bundlePem: string | undefined): readonly string[] {
   } catch {
     return [];
   }
+}
+
+/** Its code is loaded only where it is configured. */
+async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSocket | undefined> {
+  const { containerd, nerdctl, cniBinDir, dataDir, runDir, nomad } = config;
+  if (nomad.socket === undefined) return undefined;
+  const { DriverSocket } = await import("./driver/driver-socket.ts");
+  return await DriverSocket.open({
+    path: nomad.socket,
+    places: {
+      containerdAddress: containerd.address,
+      ...{ nerdctl, cniBinDir },
+      dataDir: join(dataDir, "nomad"),
+      runDir: join(runDir, "nomad"),
+    },
+    version: VERSION,
+    clock: systemClock,
+    log: (level, event, fields = {}) => log[level]({ ...fields }, event),
+  });
 }
 
 function openDestination(config: Config, agent: Agent, log: AgentLog) {

@@ -52,6 +52,8 @@ export interface Settings {
   readonly dns: boolean;
   /** Where Linkerd's Destination is served to this host's proxies, on the pods' bridge and on loopback; undefined: nowhere. */
   readonly destination: { readonly port: number | undefined };
+  /** Unix socket where Nomad's Driver service is served; undefined: nowhere. */
+  readonly nomad: { readonly socket: string | undefined };
   /** What pods reach on this host and at its cloud. */
   readonly podAccess: PodAccessSettings;
   /** Sandboxes made ahead. */
@@ -137,6 +139,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "clusterDomain", shape: "DOMAIN", read: matching(DOMAIN, "a domain such as cluster.local") },
   { path: "dns", shape: "on|off", read: onOrOff },
   { path: "destination.port", shape: "PORT|off", read: portOrOff },
+  { path: "nomad.socket", shape: "SOCKET|off", read: pathOrOff },
   { path: "podAccess.metadata", shape: "allow|deny", read: oneOf(["allow", "deny"]) },
   { path: "podAccess.host", shape: "all|limited", read: oneOf(["all", "limited"]) },
   { path: "podAccess.hostPorts", shape: "PORT[/tcp|udp],…", read: readOpenPorts },
@@ -227,6 +230,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
     clusterDomain: get("clusterDomain", "cluster.local"),
     dns: get("dns", true),
     destination: { port: get<number | undefined>("destination.port", undefined) },
+    nomad: { socket: get<string | undefined>("nomad.socket", undefined) },
     podAccess: {
       metadata: get<PodAccessSettings["metadata"]>("podAccess.metadata", "deny"),
       host: get<PodAccessSettings["host"]>("podAccess.host", "all"),
@@ -264,6 +268,10 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
 function absolutePath(value: unknown): string {
   if (typeof value === "string" && value.startsWith("/")) return value;
   throw new Error("an absolute path");
+}
+
+function pathOrOff(value: unknown): string | undefined {
+  return value === "off" || value === false ? undefined : absolutePath(value);
 }
 
 function hostPort(value: unknown): HostPort {
