@@ -30,6 +30,7 @@ import {
   type ServerDuplexStream,
   status,
 } from "@grpc/grpc-js";
+import { renewingNode } from "./renewing-node.ts";
 
 export interface FakeCoordinatorOptions {
   readonly clusterId?: string;
@@ -256,12 +257,13 @@ export class FakeCoordinator {
     callback,
   ) => {
     const peer = this.#tls?.peerOf(call);
-    if (this.refusesRenewals || peer?.kind !== "authenticated" || peer.identity.kind !== "node") {
+    const node = this.refusesRenewals ? undefined : renewingNode(peer);
+    if (node === undefined) {
       callback(Object.assign(new Error("only nodes renew"), { code: status.PERMISSION_DENIED }));
       return;
     }
     this.renewals += 1;
-    this.authority.issueNode(peer.identity.nodeId, call.request.csr).then(
+    this.authority.issueNode(node, call.request.csr).then(
       (issued) => callback(null, { certificatePem: issued.chainPem, caBundlePem: this.authority.certPem }),
       (error) => callback(error),
     );

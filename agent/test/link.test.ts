@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { CertificateAuthority } from "@forage/identity/ca";
 import { GatewayStatus, GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
 import { systemClock } from "../src/clock.ts";
@@ -247,6 +249,24 @@ test("an expired certificate leaves the pods alone and asks for a fresh token", 
   assert.deepEqual([...late.journal.desired().keys()], ["p1"]);
   await writeFile(late.tokenFile, coordinator.mintToken());
   await until("joined again", () => coordinator.joins.length === 2);
+});
+
+test("a certificate that is not valid yet is renewed if the coordinator does so, and else the reason is given", async (t) => {
+  let aheadMs = 0;
+  const nowMs = () => Date.now() + aheadMs;
+  const authority = await CertificateAuthority.create("test", { nowMs, randomBytes });
+  const coordinator = await startCoordinator(t, { authority });
+  // It joins while the coordinator's clock is an hour ahead.
+  aheadMs = 3_600_000;
+  coordinator.refusesRenewals = true;
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("the reason is given", () => agent.link.state.code === "CERTIFICATE_NOT_YET_VALID");
+  assert.match(agent.link.state.message ?? "", /begins .*Z, and this host's clock says .*compare the clocks/);
+  aheadMs = 0;
+  coordinator.refusesRenewals = false;
+  await until("connected", () => agent.link.state.kind === "connected");
+  assert.equal(coordinator.joins.length, 1);
+  assert.equal(coordinator.renewals, 1);
 });
 
 test("the secret is in no file but the operator's, and in no state that is shown", async (t) => {

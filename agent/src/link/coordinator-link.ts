@@ -67,7 +67,8 @@ const RENEW_LEAST_MS = 10_000;
 export class CoordinatorLink {
   readonly #options: LinkOptions;
   #state: LinkState;
-  #refused = false;
+  /** What the coordinator said when it refused the last try. */
+  #refusal: string | undefined;
   #connection: Connection | undefined;
 
   constructor(options: LinkOptions) {
@@ -104,7 +105,7 @@ export class CoordinatorLink {
         if (signal.aborted) return;
         const failure = toLinkError(error);
         if (!failure.retryable) capMs = REFUSED_CAP_MS;
-        this.#refused = failure.code === "REFUSED";
+        this.#refusal = failure.code === "REFUSED" ? failure.message : undefined;
         this.#become({ kind: "failed", code: failure.code, message: failure.message });
       }
       failures += 1;
@@ -117,7 +118,7 @@ export class CoordinatorLink {
     const { enroll: options, clock } = this.#options;
     const known = await options.files.load();
     const expired = known !== undefined && clock.nowMs() >= known.pair.notAfterMs;
-    if (known !== undefined && !expired && !this.#refused) return known;
+    if (known !== undefined && !expired && this.#refusal === undefined) return known;
     const token = await freshToken(options);
     if (token !== undefined) {
       this.#become({ kind: "joining" });
@@ -127,13 +128,14 @@ export class CoordinatorLink {
     if (known === undefined) {
       throw new LinkError("NO_IDENTITY", `this host has not joined a cluster: ${how}`);
     }
-    if (!expired) return known;
-    return this.#renewExpired(known, how, signal);
+    const early = clock.nowMs() < known.pair.notBeforeMs || /NOT_YET_VALID/.test(this.#refusal ?? "");
+    if (!expired && !early) return known;
+    return this.#renewUnusable(known, how, signal);
   }
 
-  /** The coordinator renews an expired certificate for some time after its end. */
-  async #renewExpired(known: NodeIdentity, how: string, signal: AbortSignal): Promise<NodeIdentity> {
-    const { enroll: options, events } = this.#options;
+  /** The coordinator renews an expired certificate for some time after its end, and may renew one that is not valid yet. */
+  async #renewUnusable(known: NodeIdentity, how: string, signal: AbortSignal): Promise<NodeIdentity> {
+    const { enroll: options, events, clock } = this.#options;
     const client = openAgentClient(options.address, known);
     try {
       const renewed = await renewIdentity(client, options.files, signal);
@@ -142,12 +144,7 @@ export class CoordinatorLink {
     } catch (error) {
       const failure = toLinkError(error);
       if (failure.code !== "REFUSED") throw failure;
-      const ended = new Date(known.pair.notAfterMs).toISOString();
-      throw new LinkError(
-        "CERTIFICATE_EXPIRED",
-        `the node's certificate ended ${ended} and the coordinator doesn't renew it (${failure.message}); its pods keep running; to join again ${how}`,
-        { cause: failure },
-      );
+      throw notRenewed(known, clock.nowMs(), failure, how);
     } finally {
       client.close();
     }
@@ -223,7 +220,7 @@ export class CoordinatorLink {
       connection.close();
       throw error;
     }
-    this.#refused = false;
+    this.#refusal = undefined;
     this.#connection = connection;
     this.#become({ kind: "connected", certificateEndsMs: identity.pair.notAfterMs });
     const ended = serveStream(connection, this.#streamOptions());
@@ -283,6 +280,24 @@ export class CoordinatorLink {
     this.#state = { ...state, sinceMs };
     if (!same) this.#options.events.changed(this.#state);
   }
+}
+
+function notRenewed({ pair }: NodeIdentity, nowMs: number, cause: LinkError, how: string): LinkError {
+  const asked = `the coordinator doesn't renew it (${cause.message}); its pods keep running; to join again ${how}`;
+  if (nowMs >= pair.notAfterMs) {
+    const ended = new Date(pair.notAfterMs).toISOString();
+    return new LinkError("CERTIFICATE_EXPIRED", `the node's certificate ended ${ended} and ${asked}`, {
+      cause,
+    });
+  }
+  const begins = new Date(pair.notBeforeMs).toISOString();
+  const now = new Date(nowMs).toISOString();
+  return new LinkError(
+    "CERTIFICATE_NOT_YET_VALID",
+    `the node's certificate begins ${begins}, and this host's clock says ${now}: compare the clocks of this host and of the coordinator, ` +
+      `one of which is or was wrong; the node connects by itself once the certificate is valid; ${asked}`,
+    { cause },
+  );
 }
 
 interface Serving {

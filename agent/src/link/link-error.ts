@@ -3,6 +3,8 @@ export type LinkErrorCode =
   | "NO_IDENTITY"
   /** The certificate ran out; only a fresh join token helps. */
   | "CERTIFICATE_EXPIRED"
+  /** The certificate begins in the future: a clock is or was wrong. */
+  | "CERTIFICATE_NOT_YET_VALID"
   /** The coordinator refused the join token, or the node. */
   | "REFUSED"
   /** Another cluster, or a coordinator that runs on older data than it had sent. */
