@@ -4,6 +4,7 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:h
 import { type AddressInfo, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
+import { ManualClock } from "../../test/support/manual-clock.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import type { Caller } from "./caller.ts";
 import { serverOptions } from "./server-options.ts";
@@ -118,16 +119,19 @@ test(
   },
 );
 
-test("calls that ended count no longer, whoever ended them", limit, async (t) => {
-  const { session, admission } = await served(t, { identify: () => user, limits: { maxCalls: 2 } });
+test("calls that ended count no longer and leave no timer, whoever ended them", limit, async (t) => {
+  const clock = new ManualClock();
+  const options = { identify: () => user, limits: { maxCalls: 2 }, schedule: clock.schedule };
+  const { session, admission } = await served(t, options);
   const [answered, cancelled] = [open(session, apply), open(session, apply)];
   await until(() => admission.openCalls === 2);
   assert.equal(admission.clients, 1);
   answered.end(framed(10));
   await answerOf(answered);
   await until(() => admission.openCalls === 1);
+  assert.equal(clock.pending, 1, "the other's request is still awaited");
   cancelled.close();
-  await until(() => admission.openCalls === 0);
+  await until(() => admission.openCalls === 0 && clock.pending === 0);
   assert.equal(admission.clients, 0);
 });
 

@@ -18,6 +18,14 @@ test("a use is known at once, and from the store after it was written", async ()
   await uses.close();
 });
 
+test("uses of the last minute are stored at the end", async () => {
+  const { clock, uses } = await start("a");
+  uses.used("a");
+  await uses.close();
+  assert.deepEqual([uses.size, clock.pending], [0, 0]);
+  assert.equal(await uses.lastUsedMs("a"), clock.nowMs());
+});
+
 test("a token that was revoked leaves no use behind", async () => {
   const { uses } = await start();
   uses.used("gone");
