@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
 import { OperatorServiceService, PlanRequest } from "@forage/proto/forage/operator/v1/operator";
-import { ApplyResourcesRequest, ForageServiceService } from "@forage/proto/forest/v1/forage";
+import { ApplyResourcesRequest, ForageServiceService, ScalingPolicy } from "@forage/proto/forest/v1/forage";
 import { BadRequest } from "@forage/proto/google/rpc/error_details";
 import { Status } from "@forage/proto/google/rpc/status";
 import { Client, type ServiceError, status } from "@grpc/grpc-js";
@@ -166,6 +166,28 @@ test("a change of labels alone reaches every pod and restarts none", limit, asyn
   const { resources } = await world.operator().listResources(all);
   assert.deepEqual(resources[0]?.labels, { release: "2" });
 });
+
+test(
+  "over gRPC no scaling is one replica, and an empty one is none, as on the wire it is the same as 0 replicas",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    const encoded = (scaling: object) => ScalingPolicy.encode(ScalingPolicy.fromPartial(scaling)).finish();
+    assert.deepEqual(encoded({}), encoded({ replicas: 0 }), "replicas has no presence in the contract");
+    const resources = [
+      aContainerService("silent", { scaling: undefined }),
+      aContainerService("empty", { scaling: {} }),
+      aContainerService("none", { scaling: { replicas: 0 } }),
+    ];
+    await world.forage().applyResources(aRequest("a1", resources));
+    const stored = (await world.operator().listResources(all)).resources;
+    assert.deepEqual(Object.fromEntries(stored.map(({ name, replicas }) => [name, replicas])), {
+      silent: 1,
+      empty: 0,
+      none: 0,
+    });
+  },
+);
 
 test("scaling keeps the pods that stay", limit, async (t) => {
   const world = await startWorld(t);

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { status } from "@grpc/grpc-js";
+import { EXIT } from "../src/exit-code.ts";
+import { aPod } from "./builders.ts";
+import { FakeCoordinator, grpcError } from "./fake-coordinator.ts";
+import { hello } from "./rollout.ts";
+import { type Result, runCommand } from "./run-command.ts";
+
+const reference = readFileSync(join(import.meta.dirname, "../../docs/reference/cli.md"), "utf8");
+
+let fake: FakeCoordinator;
+before(async () => {
+  fake = await FakeCoordinator.start();
+});
+after(() => fake.close());
+beforeEach(() => {
+  fake.answers = {};
+  fake.calls.length = 0;
+});
+
+/** Codes of each command for each way in which the coordinator refuses. */
+const refusals: readonly (readonly [
+  status,
+  string,
+  { get: number; apply: number; plan: number; exec: number },
+])[] = [
+  [status.INVALID_ARGUMENT, "this coordinator does not know the fields #999: upgrade it", same(EXIT.failed)],
+  [status.UNIMPLEMENTED, "The server does not implement the method", same(EXIT.failed)],
+  [status.UNAUTHENTICATED, "the token has expired", same(EXIT.failed)],
+  [status.PERMISSION_DENIED, "needs the role editor", same(EXIT.failed)],
+  [status.NOT_FOUND, "there is nothing of that name", same(EXIT.failed)],
+  [status.RESOURCE_EXHAUSTED, "too many plans", same(EXIT.failed)],
+  [status.INTERNAL, "internal error", same(EXIT.failed)],
+  [status.DEADLINE_EXCEEDED, "Deadline exceeded", same(EXIT.timedOut)],
+];
+
+function same(code: number) {
+  const isFailure = code === EXIT.failed;
+  const [plan, exec] = isFailure ? [EXIT.planFailed, EXIT.execFailed] : [code, code];
+  return { get: code, apply: code, plan, exec };
+}
+
+describe("exit codes", () => {
+  test("every code is in the reference, and the reference has no other", () => {
+    const table = reference.slice(reference.indexOf("## Exit codes"), reference.indexOf("## Output"));
+    const told = [...table.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
+    assert.deepEqual(
+      told,
+      [...new Set(Object.values(EXIT))].sort((a, b) => a - b),
+    );
+  });
+
+  for (const [code, details, expected] of refusals) {
+    test(`a call that fails with ${status[code]} keeps its message and has one code for each command`, async () => {
+      const refuse = () => {
+        throw grpcError(code, details);
+      };
+      fake.answers = {
+        ...{ listResources: refuse, applyResources: refuse, plan: refuse },
+        listPods: () => ({ pods: [aPod({ name: "web-1" })] }),
+        exec: (call) => void call.emit("error", grpcError(code, details)),
+      };
+      const found: Record<string, number> = {};
+      for (const [name, line] of Object.entries(lines)) {
+        const { exitCode, stderr } = await forage(line);
+        found[name] = exitCode;
+        assert.match(stderr, /^forage: /, name);
+        if (code !== status.DEADLINE_EXCEEDED) assert.ok(stderr.includes(details), `${name}: ${stderr}`);
+      }
+      assert.deepEqual(found, expected);
+    });
+  }
+
+  for (const [what, line, expected] of [
+    ["an unknown command", ["no-such-command"], EXIT.failed],
+    ["an unknown option", ["get", "--no-such"], EXIT.failed],
+    ["a manifest that isn't valid", ["apply", "-f", "/nonexistent"], EXIT.failed],
+    ["a plan of one", ["plan", "-f", "/nonexistent"], EXIT.planFailed],
+    ["a configuration that can't be read", ["get", "--config", "/nonexistent"], EXIT.failed],
+    ["help", ["--help"], EXIT.ok],
+  ] as const) {
+    test(`${what}: ${expected}`, async () => {
+      assert.equal((await forage(line)).exitCode, expected);
+      assert.deepEqual(fake.requests("applyResources"), []);
+    });
+  }
+});
+
+const lines = {
+  get: ["get"],
+  apply: ["apply", "-f", "-"],
+  plan: ["plan", "-f", "-"],
+  exec: ["exec", "web-1", "--", "true"],
+} as const;
+
+function forage(line: readonly string[]): Promise<Result> {
+  return runCommand(line, { env: fake.env, stdin: hello });
+}
