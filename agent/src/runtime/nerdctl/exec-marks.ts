@@ -3,7 +3,11 @@ import { readFile } from "node:fs/promises";
 import type { Clock } from "../../clock.ts";
 import { type ContainerCgroup, readProcesses } from "../cgroup/container-cgroup.ts";
 
-/** Set in an exec'd command's environment, and so in all it starts: the one thread by which it is found again. */
+/**
+ * A variable in the environment of an exec'd command, which everything that it starts inherits. Nothing else identifies all of
+ * them: nerdctl puts every exec into the container's own cgroup, processes that daemonize leave their session and parent, and a
+ * wrapper that removed the variable before the command starts would leave nothing to inherit.
+ */
 export interface ExecMark {
   readonly name: string;
   readonly value: string;

@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { ProgramLauncher } from "./launch-program.ts";
+
+const skip = existsSync("/usr/bin/systemd-analyze") ? false : "systemd-analyze is not installed";
+
+/** Returns the arguments of systemd-run for a gateway on a host with systemd. */
+async function argumentsOf(): Promise<readonly string[]> {
+  const calls: (readonly string[])[] = [];
+  const launcher = new ProgramLauncher({
+    program: process.execPath,
+    instance: "main",
+    systemd: true,
+    run: async (program, args) => {
+      calls.push([program, ...args]);
+      return "";
+    },
+  });
+  await launcher.start(
+    ["-c", "/var/lib/forage/agent/gateway/envoy.json"],
+    "/var/log/forage-gateway.log",
+    () => {},
+  );
+  const [[program, ...args] = []] = calls;
+  assert.equal(program, "systemd-run");
+  return args;
+}
+
+/** The same as a unit in a file, since systemd-run needs a running systemd. */
+function verify(t: TestContext, args: readonly string[]): string {
+  const dir = mkdtempSync(join(tmpdir(), "forage-gateway-"));
+  t.after(() => rmSync(dir, { recursive: true }));
+  const properties = args.flatMap((arg) =>
+    arg.startsWith("--property=") ? [arg.slice("--property=".length)] : [],
+  );
+  const path = join(dir, "forage-gateway-main.service");
+  const [program = ""] = args.slice(args.indexOf("--") + 1);
+  writeFileSync(path, ["[Service]", `ExecStart=${program}`, ...properties, ""].join("\n"));
+  const { stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", "--recursive-errors=no", path], {
+    encoding: "utf8",
+  });
+  return stderr
+    .split("\n")
+    .filter((line) => line.includes("forage-gateway-main"))
+    .join("\n");
+}
+
+test("systemd accepts the gateway's unit", { skip }, async (t) => {
+  const args = await argumentsOf();
+  assert.ok(args.includes("--unit=forage-gateway-main"));
+  assert.equal(verify(t, args), "");
+});
+
+test("systemd would refuse an unknown property or value", { skip }, async (t) => {
+  const args = await argumentsOf();
+  const wrong = args.map((arg) => arg.replace("LimitNOFILE=", "LimitNOFILES=").replace("=-500", "=-5000"));
+  const found = verify(t, wrong);
+  assert.match(found, /LimitNOFILES/);
+  assert.match(found, /OOM/);
+});
