@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { EventEmitter, getEventListeners } from "node:events";
+import { PassThrough } from "node:stream";
 import { test } from "node:test";
-import { drained } from "./stream.ts";
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import { drained, requestsOf } from "./stream.ts";
 
 test("waiting for a slow reader leaves no listener on its call or on the signal", async () => {
   const call = new EventEmitter();
@@ -24,4 +26,22 @@ test("waiting for a slow reader leaves no listener on its call or on the signal"
     ],
     [0, 0, 0],
   );
+});
+
+test("no more than 16 requests are read ahead of a handler that is slow", async () => {
+  const call = new PassThrough({ objectMode: true, highWaterMark: 1 });
+  const stopping = new AbortController();
+  const requests = requestsOf(call as unknown as ServerDuplexStream<number, unknown>, stopping.signal);
+  for (let request = 0; request < 100; request++) call.write(request);
+  assert.equal((await requests.next()).value, 0);
+  for (let turn = 0; turn < 200; turn++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(call.isPaused(), true);
+  const taken = [0];
+  while (taken.length < 100) taken.push((await requests.next()).value as number);
+  assert.deepEqual(
+    taken,
+    Array.from({ length: 100 }, (_, index) => index),
+  );
+  stopping.abort();
+  assert.equal((await requests.next()).done, true);
 });
