@@ -1,17 +1,24 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { cp, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { type TestContext, test } from "node:test";
+import { nodeId } from "@forage/identity";
+import { CertificateAuthority } from "@forage/identity/ca";
+import { createKeyAndCsr } from "@forage/identity/csr";
 import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import { PodConfig } from "@forage/proto/forest/v1/forage";
+import { PodConfig, ResourceRequirements } from "@forage/proto/forest/v1/forage";
 import { Agent } from "../src/agent.ts";
 import { systemClock } from "../src/clock.ts";
 import { readConfig } from "../src/config.ts";
 import { Damages } from "../src/damages.ts";
-import { noDevices } from "../src/devices/devices.ts";
+import { HostDevices } from "../src/devices/host-devices.ts";
+import { parsePool } from "../src/devices/parse-pool.ts";
 import { Journal } from "../src/journal/journal.ts";
 import { loadJournalKey } from "../src/journal/journal-key.ts";
+import { derOf } from "../src/link/enroll.ts";
+import { IdentityFiles } from "../src/link/node-identity.ts";
 import { FakeNetwork, FakeNetworkHost } from "../src/network/fake.ts";
 import { FakeNetworkFiles } from "../src/network/network-files.ts";
 import { FakeRuntime } from "../src/runtime/fake.ts";
@@ -24,6 +31,7 @@ import { until } from "./until.ts";
 
 const LIMIT = { timeout: 60_000 };
 const IMAGE = "localhost/forage/busybox:1";
+const GPU = "example.com/gpu";
 const PODS = 3;
 
 /** How a file is damaged; no file of the agent has a byte that does not matter at its middle. */
@@ -38,8 +46,12 @@ const DAMAGES: Readonly<Record<string, (path: string) => Promise<void>>> = {
   removed: (path) => rm(path),
 };
 
-/** Files that hold nothing the agent decides by, and so may be damaged without a word. */
-const UNNOTICED = [/^images\//, /^pods\//];
+/**
+ * Files that hold nothing the agent decides by, and so may be damaged without a word; the link tells of those of the identity. A record of
+ * devices that is gone can't be told from one that never was.
+ */
+const UNNOTICED = [/^images\//, /^pods\//, /^identity\//];
+const UNNOTICED_REMOVED = /^devices\//;
 
 test("no single damaged file of the agent ends a container, and each is noticed", LIMIT, async (t) => {
   const host = await HostOfFakes.make(t);
@@ -47,7 +59,14 @@ test("no single damaged file of the agent ends a container, and each is noticed"
   const running = host.runtime.containers.map(({ id, pid }) => ({ id, pid }));
   const published = host.network.published.get("web");
   const files = (await host.files()).filter((file) => !file.endsWith(".log"));
-  for (const expected of ["journal/index", "journal.key", "boot-id", "journal/states/web.state"]) {
+  for (const expected of [
+    "journal/index",
+    "journal.key",
+    "boot-id",
+    "journal/states/web.state",
+    "devices/plain",
+    "identity/node.pem",
+  ]) {
     assert.ok(files.includes(expected), `${expected} among ${files}`);
   }
   for (const file of files) {
@@ -65,7 +84,8 @@ test("no single damaged file of the agent ends a container, and each is noticed"
         `${file} ${how}`,
       );
       assert.deepEqual(host.network.published.get("web"), published, `host ports, ${file} ${how}`);
-      if (!UNNOTICED.some((pattern) => pattern.test(file)))
+      const isQuiet = how === "removed" && UNNOTICED_REMOVED.test(file);
+      if (!isQuiet && !UNNOTICED.some((pattern) => pattern.test(file)))
         assert.notEqual(noted, undefined, `${file} ${how}`);
     }
   }
@@ -100,6 +120,7 @@ class HostOfFakes {
     });
     await journal.replace({ clusterId: "cluster", revision: 1n, pods: assignments() });
     await journal.close();
+    await writeIdentity(this.dataDir);
     const { agent } = await this.#start();
     await until(
       "all run",
@@ -157,7 +178,12 @@ class HostOfFakes {
       networkFiles: new FakeNetworkFiles(),
       services: new NoServices(),
       gateway: new NoGateway(),
-      devices: noDevices,
+      devices: new HostDevices({
+        pool: parsePool({ [GPU]: ["/dev/a", "/dev/b"] }),
+        directory: join(this.dataDir, "devices"),
+        noteDamage: damages.note,
+        isDevice: async () => true,
+      }),
       makeVolumes: () => this.#volumes,
       probe: async () => ({ outcome: "passed" }) as never,
       hostReader: {
@@ -176,6 +202,14 @@ class HostOfFakes {
   }
 }
 
+/** As a node that has joined has it. */
+async function writeIdentity(dataDir: string): Promise<void> {
+  const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
+  const { keyPem, csrPem } = await createKeyAndCsr();
+  const issued = await authority.issueNode(nodeId("node-1"), derOf(csrPem));
+  await new IdentityFiles(join(dataDir, "identity")).save(keyPem, issued.chainPem, authority.certPem);
+}
+
 /** One with a port and a hook that must not run twice, a plain one, and one on the host's network. */
 function assignments() {
   const hostNetwork = PodTemplate.fromPartial({
@@ -183,7 +217,10 @@ function assignments() {
   }).podConfig;
   return [
     anAssignment({ uid: "web", port: 8080, command: ["web"] }),
-    anAssignment({ uid: "plain", command: ["plain"] }),
+    anAssignment({
+      ...{ uid: "plain", command: ["plain"] },
+      container: { resources: ResourceRequirements.fromPartial({ limits: { extended: { [GPU]: "1" } } }) },
+    }),
     anAssignment({ uid: "hosted", command: ["hosted"], template: { podConfig: hostNetwork } }),
   ];
 }
