@@ -8,6 +8,7 @@ import { readTaskOptions } from "../../agent/src/driver/config/read-task-options
 import type { TaskDriver } from "../../agent/src/driver/driver-service.ts";
 import { openTaskDriver } from "../../agent/src/driver/tasks/open-task-driver.ts";
 import { startTestHost, type TestHost } from "../../hack/lib/test-host.ts";
+import { pluginMemory } from "./plugin-memory.ts";
 
 const { signal } = new AbortController();
 const STATS_ROUNDS = 200;
@@ -43,6 +44,7 @@ export async function main(): Promise<void> {
       statsSampleCpuMs: stats.cpuMs,
       cpuPercentWithStatsEverySecond: idle,
       destroyMs: removals.medianMs,
+      pluginMemoryMib: await pluginMemory(host, ids.length),
     };
     for (const [name, value] of Object.entries(result)) console.log(name.padEnd(34), value);
     console.log(JSON.stringify(result));
