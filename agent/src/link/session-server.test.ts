@@ -33,7 +33,9 @@ test("a session beyond the limit is refused, and a place is free again once one 
   assert.equal(server.count, 0);
 });
 
-test("a port-forward ends when its pod gets another place in the network, and no other session does", async () => {
+test("a port-forward ends when its pod gets another place in the network, and no other session does", {
+  timeout: 20_000,
+}, async () => {
   const places = new Map([
     ["p1", "netns-1"],
     ["p2", "netns-2"],
