@@ -68,7 +68,8 @@ test(
     await until("no node can", async () => /no node announces 192\.0\.2\.50/.test(await message("web")));
     await change({ removeLabels: [excluded] });
     assert.equal((await announced(world, "web")).announcedBy, "n1");
-    assert.equal(await message("web"), "");
+    // It has no target, which is said as before.
+    assert.match(await message("web"), /^TargetNotFound: [^;]*$/);
     await apply(world, balancer("late"));
     await until("it has no address", async () =>
       /no address for its load balancer/.test(await message("late")),

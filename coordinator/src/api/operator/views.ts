@@ -46,7 +46,8 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
 /** What keeps a service from serving; empty: nothing is wrong with the service itself. */
 function serviceMessage(state: State, entry: ResourceEntry): string {
   const trouble = serviceTrouble(state, entry.record.namespace, entry.record.name);
-  return trouble === undefined ? addressMessage(state, entry) : `${trouble.reason}: ${trouble.message}`;
+  const about = trouble === undefined ? "" : `${trouble.reason}: ${trouble.message}`;
+  return [addressMessage(state, entry), about].filter((text) => text !== "").join("; ");
 }
 
 /** What keeps a load balancer from being reached; why, its last event tells. */
