@@ -63,7 +63,8 @@ export async function* connect(
   options.history.check(node, { lineage: hello.lineage ?? "", revision: hello.assignmentRevision });
   await firstReport(node, hello, options);
   const session = options.sessions.open(node, hello);
-  const reports = new ReportQueue({ ...options, node, hello });
+  const superseded = () => options.sessions.isSuperseded(session);
+  const reports = new ReportQueue({ ...options, node, hello, superseded });
   session.reports = reports;
   const signal = AbortSignal.any([context.signal, session.ended.signal]);
   const gateway = options.gateways.open(node, () => session.wake.raise());
@@ -219,11 +220,10 @@ async function listen(
     if (signal.aborted) return;
     take(next.value, session, reports, options);
   }
-  const replaced = signal.aborted;
+  if (signal.aborted) return;
   session.ended.abort(new CoordinatorError("ABORTED", "the agent closed the stream"));
   await writing;
-  // A newer stream of the node has said newer things.
-  if (!replaced) await reports.flush();
+  await reports.flush();
 }
 
 function take(

@@ -17,6 +17,8 @@ export interface ReportQueueOptions {
   readonly events: EventRecorder;
   readonly node: string;
   readonly hello: Hello;
+  /** Whether the node has a newer stream: what it reports there must not be overwritten, however late the disk answers. Default: never. */
+  readonly superseded?: () => boolean;
   /** Nothing is written once the store turned out to have been rolled back. */
   readonly history?: { readonly refusal: string | undefined };
 }
@@ -88,6 +90,10 @@ export class ReportQueue {
     await this.#writeAll().catch((error: unknown) => this.#noteFailure(error));
   }
 
+  get #superseded(): boolean {
+    return this.#options.superseded?.() ?? false;
+  }
+
   async #tryToWrite(signal: AbortSignal): Promise<void> {
     try {
       await this.#writeAll();
@@ -104,14 +110,17 @@ export class ReportQueue {
 
   async #writeAll(): Promise<void> {
     const { node, hello } = this.#options;
+    if (this.#superseded) return;
     const report = this.#report;
     if (report !== undefined) {
       await recordNodeReport(node, { ...hello, node: report }, this.#options);
+      if (this.#superseded) return;
       if (this.#report === report) this.#report = undefined;
     }
     const first = this.#hello;
     if (first !== undefined) {
       await recordHello(node, first.pods, this.#options, first.vanished);
+      if (this.#superseded) return;
       this.#hello = undefined;
     }
     const statuses = [...this.#statuses.values()];
@@ -132,6 +141,7 @@ export class ReportQueue {
     const { node, log } = this.#options;
     const statuses = [...(this.#hello?.pods ?? []), ...this.#statuses.values()];
     for (const status of statuses) {
+      if (this.#superseded) return;
       try {
         await recordStatuses(node, [status], this.#options);
       } catch (error) {

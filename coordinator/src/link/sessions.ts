@@ -104,6 +104,12 @@ export class Sessions {
     return session;
   }
 
+  /** Whether the node has a newer session. What this one's agent reported is out of date then. */
+  isSuperseded(session: Session): boolean {
+    const newest = this.#live.get(session.node);
+    return newest !== undefined && newest !== session;
+  }
+
   heard(session: Session, usage?: { readonly cpuMilli: number; readonly memoryBytes: number }): void {
     const { state, clock } = this.#options;
     session.lastHeardMs = clock.monotonicMs();

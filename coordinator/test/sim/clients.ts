@@ -2,6 +2,7 @@ import type { ApplyResourcesRequest, RolloutStatus } from "@forage/proto/forest/
 import { watchRollout } from "../../src/api/forage/watch-rollout.ts";
 import { isTerminal } from "../../src/control/rollout/progress.ts";
 import { CoordinatorError } from "../../src/errors.ts";
+import { StoreError } from "../../src/store/index.ts";
 import { clientContext, type SimCoordinator } from "./sim-coordinator.ts";
 import type { Blame } from "./violation.ts";
 import type { VirtualTime } from "./virtual-time.ts";
@@ -123,6 +124,8 @@ export class Clients {
       return await Promise.race([died, run(coordinator).then(() => true)]);
     } catch (error) {
       if (coordinator.dead) return false;
+      // The disk is full; calls are made again until it isn't.
+      if (error instanceof StoreError && error.code === "NO_SPACE") return false;
       const code = error instanceof CoordinatorError ? error.code : "INTERNAL";
       this.#options.note(`${what} fails: ${error instanceof Error ? error.message : error}`);
       if (faults.has(code)) this.#options.blame(`${what}: ${error instanceof Error ? error.stack : error}`);

@@ -39,6 +39,7 @@ export interface LifeStoreOptions {
 /** The store as one life of a coordinator sees it: slow, and gone with it. */
 export class LifeStore implements Store {
   readonly #options: LifeStoreOptions;
+  #lastWriteMs = 0;
 
   constructor(options: LifeStoreOptions) {
     this.#options = options;
@@ -65,7 +66,7 @@ export class LifeStore implements Store {
   async txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult> {
     const { durable, die, fate, witness, life } = this.#options;
     const told = witness(compares, ops);
-    await this.#pause();
+    await this.#pause(this.#writeDelayMs());
     if (this.#options.full()) throw new StoreError("NO_SPACE", "the disk is full");
     const end = fate();
     if (end === "die-before") die();
@@ -104,11 +105,18 @@ export class LifeStore implements Store {
 
   async close(): Promise<void> {}
 
-  #pause(): Promise<void> {
-    const { time, life, delayMs, gate } = this.#options;
+  /** Stores write in the order in which they were asked to, also after a stall. */
+  #writeDelayMs(): number {
+    const { time, delayMs } = this.#options;
+    this.#lastWriteMs = Math.max(this.#lastWriteMs, time.nowMs + delayMs());
+    return this.#lastWriteMs - time.nowMs;
+  }
+
+  #pause(forMs = this.#options.delayMs()): Promise<void> {
+    const { time, life, gate } = this.#options;
     if (life.aborted) return never();
     return new Promise((resolve) =>
-      time.after(delayMs(), () =>
+      time.after(forMs, () =>
         gate.input(() => {
           if (!life.aborted) resolve();
         }),

@@ -4,12 +4,12 @@ import { mutants } from "./mutants/mutants.ts";
 import { runHistories } from "./run-histories.ts";
 
 /** Most break a rule within the first few. */
-const seeds = 300;
+const mostSeeds = 300;
 
-for (const [name, { caughtBy, outages }] of Object.entries(mutants)) {
+for (const [name, { caughtBy, outages, from = 0, seeds = mostSeeds }] of Object.entries(mutants)) {
   test(`the rules catch a coordinator of the kind ${name}`, async () => {
     const { broken, output } = await runHistories({
-      from: 0,
+      from,
       count: seeds,
       arguments: ["--mutant", name, "--stop", ...(outages ? ["--outages"] : [])],
     });

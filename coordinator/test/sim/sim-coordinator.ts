@@ -29,6 +29,8 @@ export interface CoordinatorOptions {
   readonly secrets: Secrets;
   readonly config: CoreOptions["config"];
   readonly skewMs: number;
+  /** How much the wall clock was set before this life began. Default: not at all. */
+  readonly wallJumpMs?: number;
   readonly storeDelayMs: () => number;
   /** Rejects writes as a full disk does. */
   readonly diskFull: () => boolean;
@@ -84,6 +86,7 @@ export class SimCoordinator {
     this.#options = options;
     this.number = options.number;
     this.gate = new ProcessGate(options.time);
+    this.gate.wallJumpMs = options.wallJumpMs ?? 0;
     this.#clock = clockOf(options.time, this.#life.signal, options.skewMs, this.gate);
     this.#log = loggerOf((line) => {
       if (this.dead) return;
@@ -163,7 +166,12 @@ export class SimCoordinator {
       randomBytes: (count) => Uint8Array.from({ length: count }, () => random.below(256)),
       defer: (run) =>
         time.after(0, () => {
-          if (!life.aborted) run();
+          if (life.aborted) return;
+          try {
+            run();
+          } catch (error) {
+            this.#fatal(error);
+          }
         }),
       onFatal: (error) => this.#fatal(error),
     });

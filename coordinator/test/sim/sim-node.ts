@@ -70,6 +70,8 @@ export class SimNode {
   #stream: SimStream | undefined;
   #heartbeat: () => void = () => {};
   #flushing = false;
+  #stalled = false;
+  readonly #unwritten: (() => void)[] = [];
 
   constructor(options: NodeOptions) {
     this.#options = options;
@@ -159,6 +161,19 @@ export class SimNode {
     }
   }
 
+  /** The host's disk takes nothing for so long: what is assigned meanwhile is written down, and acted on, only then. */
+  stallDisk(forMs: number): void {
+    if (this.#stalled) return;
+    this.#options.note(`its disk takes nothing for ${forMs} ms`);
+    this.#stalled = true;
+    this.#options.time.after(forMs, () => this.endStall());
+  }
+
+  endStall(): void {
+    this.#stalled = false;
+    for (const run of this.#unwritten.splice(0)) run();
+  }
+
   crashContainer(): void {
     const running = [...this.pods.values()].filter((pod) => pod.running);
     if (running.length > 0) this.#options.random.pick(running).end(137, "OOMKilled");
@@ -181,7 +196,12 @@ export class SimNode {
     const stream = new SimStream({
       way: this.way,
       onMessage: (message) => {
-        if (this.#stream === stream) this.#take(message);
+        const take = (): void => {
+          if (this.#up && this.#stream === stream) this.#take(message);
+        };
+        const written = message.$case === "snapshot" || message.$case === "delta";
+        if (this.#stalled && written) this.#unwritten.push(take);
+        else take();
       },
       onEnd: (why) => {
         if (this.#stream !== stream) return;

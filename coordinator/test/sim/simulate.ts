@@ -1,5 +1,6 @@
 import { randomOf } from "../support/random.ts";
 import { assertConverged, whatIsOpen } from "./convergence.ts";
+import { disturb } from "./disturb.ts";
 import type { Fate } from "./life-store.ts";
 import { operate, putRight } from "./operate.ts";
 import { type Outcome, outcomeOf } from "./outcome.ts";
@@ -65,23 +66,4 @@ async function play(world: World, script: Script, withFaults: boolean): Promise<
 async function run(world: World, ms: number): Promise<void> {
   await world.time.runUntil(world.time.nowMs + ms, () => world.violation !== undefined);
   if (world.violation !== undefined) throw world.violation;
-}
-
-function disturb(world: World): void {
-  const { random, nodes } = world;
-  const node = random.pick(nodes);
-  const choice = random.next();
-  if (choice < 0.08) node.crash();
-  else if (choice < 0.2) node.boot();
-  else if (choice < 0.25) node.partition("up", "down");
-  else if (choice < 0.28) node.partition(random.pick(["up", "down"]));
-  else if (choice < 0.38) node.heal();
-  else if (choice < 0.44) node.breakStream();
-  else if (choice < 0.48) node.restartAgent();
-  else if (choice < 0.54) node.crashContainer();
-  else if (choice < 0.6) world.coordinator.die();
-  else if (choice < 0.64) world.registryUp = !world.registryUp;
-  else if (choice < 0.68) world.storeSlowMs = random.pick([0, 2, 20, 300]);
-  else if (choice < 0.72) node.way.latencyMs = random.pick([1, 5, 100, 1_000]);
-  else if (choice < 0.76) world.crashShare = random.pick([0, 0.01, 0.1]);
 }

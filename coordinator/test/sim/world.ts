@@ -62,6 +62,7 @@ export class World {
   writes = 0;
   /** Of the last write that concerns a sound object. */
   soundRevision = 0;
+  #wallJumpMs = 0;
   /** Keys of poisoned records. The rules don't see them. */
   readonly #poisoned = new Set<string>();
   readonly #options: WorldOptions;
@@ -104,6 +105,28 @@ export class World {
     return this.#hostRules.gone;
   }
 
+  /** The coordinator's disk answers nothing for so long. */
+  stallDisk(forMs: number): void {
+    this.trace.add("world", `the disk stalls for ${forMs} ms`);
+    this.stalledUntilMs = this.time.nowMs + forMs;
+  }
+
+  /** The coordinator's disk takes no writes for so long. */
+  fillDisk(forMs: number): void {
+    this.trace.add("world", `the disk is full for ${forMs} ms`);
+    this.diskFull = true;
+    this.time.after(forMs, () => {
+      this.diskFull = false;
+    });
+  }
+
+  /** The wall clock of the coordinator's machine is set, for this life and all that follow. */
+  jumpWallClock(byMs: number): void {
+    this.trace.add("world", `the wall clock is set by ${byMs} ms`);
+    this.#wallJumpMs += byMs;
+    this.coordinator.gate.wallJumpMs += byMs;
+  }
+
   /** Stores objects as they could not be applied. Whatever they cause must concern no other object. */
   poison(what: string, ops: readonly Op[]): void {
     this.trace.add("world", `poison: ${what}`);
@@ -124,9 +147,13 @@ export class World {
     this.lost?.crash();
     this.crashShare = 0;
     this.storeSlowMs = 2;
+    this.stalledUntilMs = 0;
+    this.diskFull = false;
+    this.coordinator.gate.release();
     this.registryUp = true;
     for (const node of this.nodes) {
       node.way.latencyMs = 5;
+      node.endStall();
       node.heal();
       if (node !== this.lost) node.boot();
     }
@@ -167,6 +194,7 @@ export class World {
     const random = randomOf(this.random.below(2 ** 31));
     return new SimCoordinator({
       number,
+      wallJumpMs: this.#wallJumpMs,
       durable: this.durable,
       time: this.time,
       random,

@@ -10,6 +10,7 @@ export function nextPodMs({ failuresInARow, lastFailure }: JobStatus, nowMs: num
   const failedMs = toEpochMs(lastFailure?.at);
   if (failuresInARow === 0 || failedMs === undefined) return nowMs;
   const delayMs = Math.min(capMs, baseMs * 2 ** Math.min(20, failuresInARow - 1));
-  // A clock that was set back makes no wait longer than it would be.
-  return Math.min(failedMs, nowMs) + delayMs;
+  // The clock was set back since. Waiting until it has caught up could take days, so the next pod is made at once.
+  if (failedMs > nowMs + delayMs) return nowMs;
+  return failedMs + delayMs;
 }

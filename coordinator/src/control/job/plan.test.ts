@@ -185,9 +185,9 @@ test("after failures the next pod waits: 10 s, doubled each time, 6 minutes at m
   }
 });
 
-test("a clock that was set back makes nobody wait longer", () => {
+test("a failure that lies in the future, because the clock was set back, delays no pod until the clock has caught up", () => {
   const run = { failed: 1, failuresInARow: 1, lastFailure: { at: toTimestamp(nowMs + 86_400_000) } };
-  assert.equal(nextJobLookMs(inputOf({ run })), nowMs + 10_000);
+  assert.match(stepsOf({ run }).join(), /^create/);
 });
 
 test("it fails when its active deadline is over, with the last failure for a reason", () => {

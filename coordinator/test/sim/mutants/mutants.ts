@@ -8,6 +8,10 @@ export interface Mutant {
   readonly module: string;
   /** What some rule must say of it. */
   readonly caughtBy: RegExp;
+  /** The first history to play. Default: 0. One that needs several faults at once shows in few histories. */
+  readonly from?: number;
+  /** How many histories. Default: 300. */
+  readonly seeds?: number;
   /** It shows in outages of a fleet at rest. */
   readonly outages?: true;
 }
@@ -48,6 +52,22 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     module: "coordinator/src/link/node-limits.ts",
     caughtBy: /agent-down: pod .* is to stop/,
     outages: true,
+  },
+  "reads-behind-writes": {
+    module: "coordinator/src/link/connect.ts",
+    caughtBy: /disk-stall: (?:endpoints .* were withdrawn|pod .* is to stop)/,
+    outages: true,
+  },
+  "waits-for-the-clock": {
+    module: `${control}/job/back-off.ts`,
+    caughtBy: /no rest .*: job/,
+    from: 270,
+    seeds: 10,
+  },
+  "faults-spread": {
+    module: `${control}/object-faults.ts`,
+    caughtBy: /can't go on: .*invalid|a listener of the view failed|no rest/,
+    seeds: 20,
   },
   "stops-nothing": { module: "coordinator/src/link/assignments.ts", caughtBy: /no rest/ },
 };
