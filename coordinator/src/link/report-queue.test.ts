@@ -96,6 +96,19 @@ test("a pod that was stopped after the hello is not taken for one that had vanis
   assert.ok(view.state.pod("shop", "b"));
 });
 
+test("what an old stream reported is not written once the node has a newer stream", async (t) => {
+  const view = await aView(t, { nodes: [aNode()], pods: [aPod({ name: "a" })] });
+  const newer = { open: false };
+  const queue = queueOf(view, view.store, [], () => newer.open);
+  queue.putStatuses([said("a", "old")]);
+  newer.open = true;
+  await queue.flush();
+  assert.equal(view.state.pod("shop", "a")?.status, undefined);
+  newer.open = false;
+  await queue.flush();
+  assert.equal(view.state.pod("shop", "a")?.status?.message, "old");
+});
+
 async function start(t: TestContext, pods: readonly string[]) {
   const elsewhere = aPod({ name: "elsewhere", node: "n2" });
   const view = await aView(t, {
@@ -115,7 +128,12 @@ async function start(t: TestContext, pods: readonly string[]) {
   return { ...view, disk, queue, events, ended, running };
 }
 
-function queueOf(view: Awaited<ReturnType<typeof aView>>, store: Store, events: EventInput[]): ReportQueue {
+function queueOf(
+  view: Awaited<ReturnType<typeof aView>>,
+  store: Store,
+  events: EventInput[],
+  superseded = () => false,
+): ReportQueue {
   return new ReportQueue({
     ...view,
     store,
@@ -123,6 +141,7 @@ function queueOf(view: Awaited<ReturnType<typeof aView>>, store: Store, events: 
     events: { record: (event) => events.push(event) },
     node: "n1",
     hello: Hello.fromPartial({}),
+    superseded,
   });
 }
 
