@@ -29,7 +29,7 @@ export class DeviceRecords {
     for (const name of await readdir(this.#dir)) {
       const path = join(this.#dir, name);
       // What a write that was cut off has left.
-      if (!SAFE_NAME.test(name)) await rm(path, { force: true });
+      if (!SAFE_NAME.test(name)) await rm(path, { recursive: true, force: true });
       else {
         const holdings = await readHoldings(path);
         if (holdings === undefined) damaged.set(name, path);
@@ -47,7 +47,7 @@ export class DeviceRecords {
   }
 
   async remove(podUid: string): Promise<void> {
-    await rm(this.#path(podUid), { force: true });
+    await rm(this.#path(podUid), { recursive: true, force: true });
   }
 
   #path(podUid: string): string {

@@ -47,13 +47,18 @@ export class LogRescue {
   /** Looks at all of these; where nobody writes the log any more, someone does afterwards. */
   async run(containers: readonly LoggedContainer[]): Promise<void> {
     const processes = await this.#processes();
+    const failures: unknown[] = [];
     for (const container of containers) {
       const shim = processes.find(({ words }) => isShimOf(words, container.containerId));
       const init = shim && processes.find(({ parentPid }) => parentPid === shim.pid);
       if (shim === undefined || init === undefined) continue;
       const copiers = processes.filter(({ words }) => isCopier(words));
-      await this.#rescue(container.logFile, shim.pid, init.pid, copiers);
+      await this.#rescue(container.logFile, shim.pid, init.pid, copiers).catch((error) =>
+        failures.push(error),
+      );
     }
+    // Told once all were looked at: a shim that ends meanwhile must not keep the others from being rescued.
+    if (failures.length > 0) throw new AggregateError(failures, `${failures.length} logs were not rescued`);
   }
 
   async #rescue(logFile: string, shim: number, init: number, copiers: readonly Process[]): Promise<void> {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -35,6 +35,23 @@ test("nothing is left of a removed pod, and removing again is fine", async (t) =
   await files.remove("p1");
   await files.remove("p1");
   assert.deepEqual(readdirSync(dir), []);
+});
+
+test("a log that can't be deleted leaves the others bounded", async (t) => {
+  const errors: unknown[] = [];
+  const { files, dir } = podFiles(t, { limitBytes: 50_000, onError: (error) => errors.push(error) });
+  for (const pod of ["p1", "p2"]) {
+    for (const attempt of [1, 2]) {
+      const { logFile } = await files.prepare(pod, "main", attempt);
+      writeFileSync(logFile, "x".repeat(60_000));
+    }
+  }
+  const inTheWay = join(dir, "p1", "main", "1.log");
+  rmSync(inTheWay);
+  mkdirSync(inTheWay);
+  await files.limit();
+  assert.equal(errors.length, 1);
+  assert.deepEqual(logsIn(join(dir, "p2", "main")), ["2.log"]);
 });
 
 test("all logs together are bounded: runs that are over go first, and the present ones lose their heads", async (t) => {

@@ -139,8 +139,10 @@ export class HostPodFiles implements PodFiles {
     const limitBytes = this.#options.limitBytes ?? defaultLogLimit(await diskBytes(this.#dir));
     this.#recountBytes = limitBytes * RECOUNT_SHARE;
     const { remove, shrink } = planLogLimit(await this.#stored(), limitBytes);
-    for (const { path } of remove) await this.#logs.remove(path);
-    for (const { path } of shrink) await this.#logs.shrink(path);
+    // One log that can't be deleted or cut leaves the others bounded.
+    const onError = (error: unknown): void => this.#options.onError?.(error);
+    for (const { path } of remove) await this.#logs.remove(path).catch(onError);
+    for (const { path } of shrink) await this.#logs.shrink(path).catch(onError);
     if (remove.length + shrink.length > 0) this.#options.onLimit?.([...remove, ...shrink], limitBytes);
   }
 
