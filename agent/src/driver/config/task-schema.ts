@@ -72,7 +72,7 @@ const PROCESS: readonly Option[] = [
     name: "init",
     type: "bool",
     fallback: "false",
-    doc: "Runs an init process as process 1, which forwards signals and reaps zombies.",
+    doc: "Runs an init process as process 1, which forwards signals and reaps zombies. Needs the package `tini` on the host.",
   },
 ];
 
@@ -220,7 +220,7 @@ const NETWORK: readonly Option[] = [
     kind: "attribute",
     name: "hostname",
     type: "string",
-    fallback: "Nomad's or the host's",
+    fallback: "Nomad's, else the task's name and allocation",
     doc: "Host name in the task.",
   },
   {
