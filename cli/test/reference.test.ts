@@ -30,7 +30,7 @@ describe("docs/reference/cli.md", () => {
       .join();
     const read = new Set([...sources.matchAll(/env\.(FORAGE_[A-Z_]+)/g)].map(([, name]) => name));
     const named = new Set([...cli.matchAll(/`(FORAGE_[A-Z_]+)`/g)].map(([, name]) => name));
-    named.delete("FORAGE_DEBUG");
+    for (const other of ["FORAGE_DEBUG", "FORAGE_EXEC"]) named.delete(other);
     assert.deepEqual([...named].sort(), [...read].sort());
     for (const key of ["server", "caFile", "tokenFile", "namespace"])
       assert.ok(cli.includes(`\`${key}\``), key);
