@@ -9,6 +9,7 @@ test("names fit the kernel's limits", () => {
     bridge: "fg-a1",
     table: "forage_a1",
     servicesTable: "forage_a1_services",
+    accessTable: "forage_a1_access",
     namespacePrefix: "forage-a1-",
     cniNetwork: "forage-a1",
   });
