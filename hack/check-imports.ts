@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { join } from "node:path";
-import { findCycles } from "./imports/find-cycles.ts";
+import { findCycles, findFolderCycles } from "./imports/find-cycles.ts";
 import { findViolations } from "./imports/import-rules.ts";
 import { readSources } from "./imports/read-sources.ts";
 
@@ -9,6 +9,9 @@ const sources = readSources(root);
 const complaints = [
   ...findViolations(sources),
   ...findCycles(sources.modules).map((cycle) => `import cycle:\n    ${cycle.join("\n    → ")}`),
+  ...findFolderCycles("coordinator/src", sources.modules).map(
+    (cycle) => `folders of the coordinator import one another: ${cycle.join(" → ")}`,
+  ),
 ];
 for (const complaint of complaints) console.error(complaint);
 if (complaints.length > 0) {

@@ -5,11 +5,11 @@ import { readBusyMs, UsageMeter } from "./capacity/usage-meter.ts";
 import { ClaimRemover } from "./claim-remover.ts";
 import { type Clock, pause } from "./clock.ts";
 import type { Config } from "./config.ts";
-import type { Damages } from "./damages.ts";
+import type { DamageReports } from "./damage-reports.ts";
 import type { PodDevices } from "./devices/devices.ts";
-import { DiskUpkeep } from "./disk-upkeep.ts";
+import { DiskMaintenance } from "./disk-maintenance.ts";
 import type { Gateway } from "./gateway/gateway.ts";
-import type { HostAbilities } from "./host-abilities.ts";
+import type { HostFeatures } from "./host-features.ts";
 import { HostLogs } from "./host-logs.ts";
 import { type HttpServer, startHttpServer } from "./http/http-server.ts";
 import { Metrics } from "./http/metrics.ts";
@@ -62,11 +62,11 @@ export interface AgentParts {
   /** Makes probes, and the calls of hooks. */
   readonly probe: RunProbe;
   readonly hostReader: HostReader;
-  readonly abilities: HostAbilities;
+  readonly features: HostFeatures;
   /** Where others reach this host: one for each family, the one that it goes by first. */
   readonly addresses: readonly string[];
   readonly log: AgentLog;
-  readonly damages: Damages;
+  readonly damageReports: DamageReports;
   /** Rejects if the host can't belong to the cluster with this authority. */
   readonly mayJoin?: (authority: string) => Promise<void>;
   /** Node and the agent's own program: for work that is done in a process of its own. */
@@ -99,7 +99,7 @@ export class Agent {
   readonly #volumes: PodVolumes;
   readonly #claimRemover: ClaimRemover;
   readonly #imageRecords: ImageRecords;
-  readonly #diskUpkeep: DiskUpkeep;
+  readonly #diskUpkeep: DiskMaintenance;
   readonly #supervisor: PodSupervisor;
   readonly #prefetcher: ImagePrefetcher;
   readonly #logs: HostLogs;
@@ -122,7 +122,7 @@ export class Agent {
     this.#identity = identity;
     const { clock, log, runtime } = parts;
     this.#tokens = tokens;
-    this.#reader = new AssignmentReader(parts.abilities, tokens, () => identity.authorityPem);
+    this.#reader = new AssignmentReader(parts.features, tokens, () => identity.authorityPem);
     this.#reader.keepOnly(journal.desired());
     this.#metrics = this.#makeMetrics();
     this.#saver = new StateSaver({
@@ -145,11 +145,11 @@ export class Agent {
     this.#claimRemover = this.#makeClaimRemover();
     this.#supervisor = this.#makeSupervisor();
     this.#prefetcher = new ImagePrefetcher({ clock, images: this.#supervisor.imageStore });
-    this.#diskUpkeep = new DiskUpkeep({
+    this.#diskUpkeep = new DiskMaintenance({
       ...{ clock, runtime, log, limits: parts.config.images },
       records: imageRecords,
       supervisor: this.#supervisor,
-      imagesAhead: () => this.#prefetcher.wanted(),
+      prefetchStatus: () => this.#prefetcher.wanted(),
     });
     const [nodePath = ""] = parts.ownCommand;
     const files = new ContainerFiles({
@@ -170,7 +170,7 @@ export class Agent {
       usage: (containerId) => runtime.usage(containerId),
     });
     this.#link = this.#makeLink();
-    parts.damages.subscribe(() => this.#link.nodeChanged());
+    parts.damageReports.subscribe(() => this.#link.nodeChanged());
     capacity.onChange(() => {
       this.#link.nodeChanged();
       this.#logs.diskChanged();
@@ -283,7 +283,7 @@ export class Agent {
         saver: this.#saver,
         outbox: this.#outbox,
         reporter: this.#reporter,
-        noteDamage: this.#parts.damages.note,
+        noteDamage: this.#parts.damageReports.note,
         stateFile: (podUid) => this.#journal.stateFile(podUid),
         stepped: (...step) => this.#metrics.stepped(...step),
         changed: (podUid) => {
@@ -311,7 +311,7 @@ export class Agent {
   }
 
   #makeReporter(): NodeReporter {
-    const { config, clock, runtime, addresses, abilities, devices, damages } = this.#parts;
+    const { config, clock, runtime, addresses, features, devices, damageReports } = this.#parts;
     return new NodeReporter({
       clock,
       runtime,
@@ -320,11 +320,11 @@ export class Agent {
       labels: config.labels,
       addresses,
       networks: () => this.#parts.services.networks(),
-      abilities,
+      features,
       devices: () => devices.amounts(),
       claims: () => this.#volumes.claims(),
       podCount: () => this.#supervisor.statuses().length,
-      damage: () => damages.summary(),
+      damage: () => damageReports.summary(),
       onChange: () => this.#link.nodeChanged(),
     });
   }

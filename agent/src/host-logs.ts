@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import type { Clock } from "./clock.ts";
-import { LogUpkeep } from "./log-upkeep.ts";
+import { LogMaintenance } from "./log-maintenance.ts";
 import { ContainerLogs, type LogOf } from "./logs/container-logs.ts";
-import { LogKeeper } from "./logs/log-keeper.ts";
 import { type LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
+import { LogRotator } from "./logs/log-rotator.ts";
 import { SocketStreamReader } from "./logs/stream-reader.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
@@ -24,8 +24,8 @@ export interface HostLogsParts {
 export class HostLogs {
   readonly files: HostPodFiles;
   readonly #parts: HostLogsParts;
-  readonly #keeper: LogKeeper;
-  readonly #upkeep: LogUpkeep;
+  readonly #rotator: LogRotator;
+  readonly #upkeep: LogMaintenance;
   readonly #streams: SocketStreamReader;
   /** For those who read them. */
   readonly containers: ContainerLogs;
@@ -33,7 +33,7 @@ export class HostLogs {
   constructor(parts: HostLogsParts) {
     const { clock, log } = parts;
     this.#parts = parts;
-    this.#keeper = new LogKeeper({
+    this.#rotator = new LogRotator({
       clock,
       onGrown: (bytes) => this.files.grown(bytes),
       onError: (path, err) => {
@@ -42,7 +42,7 @@ export class HostLogs {
       },
     });
     this.#streams = new SocketStreamReader(join(parts.dataDir, "log-streams"));
-    this.files = new HostPodFiles(join(parts.dataDir, "pods"), this.#keeper, {
+    this.files = new HostPodFiles(join(parts.dataDir, "pods"), this.#rotator, {
       limitBytes: parts.limitBytes,
       onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
       onError: (err) => log.warn({ err }, "logs-not-bounded"),
@@ -50,14 +50,14 @@ export class HostLogs {
       onCombined: (path, err) => log.warn({ path, err }, "log-streams-combined"),
     });
     this.containers = new ContainerLogs({
-      keeper: this.#keeper,
+      rotator: this.#rotator,
       pathOf: (of) => this.#pathOf(of),
       isRunning: ({ podUid, container, attempt }) => {
         const found = parts.supervisor().find(podUid, container);
         return found?.attempt === attempt && found.id !== undefined;
       },
     });
-    this.#upkeep = new LogUpkeep({
+    this.#upkeep = new LogMaintenance({
       clock,
       rescue: new LogRescue({
         procDir: "/proc",
@@ -83,7 +83,7 @@ export class HostLogs {
 
   async close(): Promise<void> {
     this.#upkeep.close();
-    await this.#keeper.close();
+    await this.#rotator.close();
     this.#streams.close();
   }
 

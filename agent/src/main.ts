@@ -10,13 +10,13 @@ import { Agent } from "./agent.ts";
 import { hostReader } from "./capacity/read-host.ts";
 import { systemClock } from "./clock.ts";
 import { type Config, ConfigError, readConfig } from "./config.ts";
-import { Damages, type NoteDamage } from "./damages.ts";
+import { DamageReports, type NoteDamage } from "./damage-reports.ts";
 import { openRelay } from "./destination/open-relay.ts";
 import { HostDevices } from "./devices/host-devices.ts";
 import type { DriverSocket } from "./driver/driver-socket.ts";
 import type { HostGateway } from "./gateway/host-gateway.ts";
 import { openGateway } from "./gateway/open-gateway.ts";
-import { readHostAbilities } from "./host-abilities.ts";
+import { readHostFeatures } from "./host-features.ts";
 import { HostClaim, HostConflict, networkNamespace } from "./host-sharing/host-claim.ts";
 import { holdDataDirectory } from "./instance-lock.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
@@ -57,9 +57,9 @@ async function main(): Promise<void> {
   await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
   await holdDataDirectory(config.dataDir);
   const claim = await claimHost(config);
-  const damages = new Damages({ dataDir: config.dataDir, log });
+  const damageReports = new DamageReports({ dataDir: config.dataDir, log });
   const addresses = await findAddresses(config);
-  const services = await openServices(config, addresses, log, damages.note);
+  const services = await openServices(config, addresses, log, damageReports.note);
   const runtime = makeRuntime(config, log);
   const agent = await Agent.start({
     config,
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
     sessionId: randomUUID(),
     journalKeyFile: journalKeyFile(),
     runtime,
-    network: makeNetwork(config, log, damages.note),
+    network: makeNetwork(config, log, damageReports.note),
     networkFiles: new HostNetworkFiles({
       podsDir: join(config.dataDir, "pods"),
       cluster: {
@@ -78,19 +78,19 @@ async function main(): Promise<void> {
       },
     }),
     services,
-    gateway: await openNodeGateway(config, services, runtime, { log, damages }),
+    gateway: await openNodeGateway(config, services, runtime, { log, damageReports }),
     devices: new HostDevices({
       ...{ pool: config.devices, directory: join(config.dataDir, "devices") },
-      noteDamage: damages.note,
+      noteDamage: damageReports.note,
     }),
     makeVolumes: (events) =>
       new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
     probe: probeOver(systemClock),
     hostReader,
-    abilities: await readHostAbilities(config),
+    features: await readHostFeatures(config),
     addresses,
     log,
-    damages,
+    damageReports,
     mayJoin: (authority) => claim.joins(authority),
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
@@ -240,12 +240,12 @@ async function openNodeGateway(
   config: Config,
   services: HostServiceNetwork,
   runtime: NerdctlRuntime,
-  { log, damages }: { readonly log: AgentLog; readonly damages: Damages },
+  { log, damageReports }: { readonly log: AgentLog; readonly damageReports: DamageReports },
 ): Promise<HostGateway> {
   const { dataDir, runDir, nodeName, instance, gateway: settings } = config;
   return openGateway({
     ...{ dataDir, runDir, nodeName, instance, settings },
-    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile(), noteDamage: damages.note }),
+    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile(), noteDamage: damageReports.note }),
     services: services.known,
     runtime,
     run: runCommand,

@@ -19,7 +19,7 @@ test("devices count beside what the host has, but never instead of it", () => {
 
 test("runtime classes and SELinux are told", () => {
   const { reporter } = aReporter({
-    abilities: { seLinux: true, runtimeClasses: { kata: "/k", gvisor: "/g" } },
+    features: { seLinux: true, runtimeClasses: { kata: "/k", gvisor: "/g" } },
   });
   const { selinux, runtimeClasses } = reporter.report();
   assert.deepEqual([selinux, runtimeClasses], [true, ["gvisor", "kata"]]);
@@ -107,7 +107,7 @@ function aReporter(change: Partial<NodeReporterOptions> = {}) {
     labels: {},
     addresses: ["192.0.2.1", "2001:db8::1"],
     networks: () => ["192.0.2.0/24"],
-    abilities: { seLinux: false, runtimeClasses: {} },
+    features: { seLinux: false, runtimeClasses: {} },
     devices: () => ({ capacity: {}, allocatable: {} }),
     claims: async () => [],
     podCount: () => 0,

@@ -5,7 +5,7 @@ import type { UsageMeter } from "./capacity/usage-meter.ts";
 import type { Clock } from "./clock.ts";
 import { pause } from "./clock.ts";
 import type { DeviceAmounts } from "./devices/devices.ts";
-import type { HostAbilities } from "./host-abilities.ts";
+import type { HostFeatures } from "./host-features.ts";
 import type { NodeSource } from "./link/node-source.ts";
 import type { HostPart } from "./pods/pod-supervisor.ts";
 import type { ContainerRuntime, RuntimeVersion } from "./runtime/runtime.ts";
@@ -22,7 +22,7 @@ export interface NodeReporterOptions {
   readonly addresses: readonly string[];
   /** Subnets in which the host can announce addresses of load balancers. */
   readonly networks: () => readonly string[];
-  readonly abilities: Pick<HostAbilities, "seLinux" | "runtimeClasses">;
+  readonly features: Pick<HostFeatures, "seLinux" | "runtimeClasses">;
   readonly devices: () => DeviceAmounts;
   readonly claims: () => Promise<readonly ClaimState[]>;
   readonly podCount: () => number;
@@ -62,7 +62,7 @@ export class NodeReporter implements NodeSource {
 
   report(): NodeReport {
     const { capacity, allocatable, labels, os, kernel, architecture } = this.#options.capacity.report();
-    const { abilities, devices } = this.#options;
+    const { features, devices } = this.#options;
     const units = devices();
     return {
       capacity: { ...texts(units.capacity), ...capacity },
@@ -78,8 +78,8 @@ export class NodeReporter implements NodeSource {
       nerdctlVersion: this.#version.nerdctl,
       conditions: this.#conditions(),
       images: [...this.#images],
-      runtimeClasses: Object.keys(abilities.runtimeClasses).sort(),
-      selinux: abilities.seLinux,
+      runtimeClasses: Object.keys(features.runtimeClasses).sort(),
+      selinux: features.seLinux,
       claims: this.#claims.map(encodeClaim),
     };
   }

@@ -2,14 +2,14 @@ import { join } from "node:path";
 import type { HostCapacity } from "./capacity/host-capacity.ts";
 import { type CapacityParts, openCapacity } from "./capacity/open-capacity.ts";
 import type { Config } from "./config.ts";
-import type { Damages } from "./damages.ts";
+import type { DamageReports } from "./damage-reports.ts";
 import { ImageRecords } from "./images/image-records.ts";
 import { Journal } from "./journal/journal.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
 import type { JournalProblem } from "./journal/load-journal.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { TokenFiles } from "./link/token-files.ts";
-import { settleReboot } from "./settle-reboot.ts";
+import { resetAfterReboot } from "./reset-after-reboot.ts";
 import type { AgentLog } from "./supervisor-events.ts";
 
 export interface PartsToOpen extends CapacityParts {
@@ -17,7 +17,7 @@ export interface PartsToOpen extends CapacityParts {
   /** The operator's own key for the journal; it need not be there. */
   readonly journalKeyFile?: string | undefined;
   readonly log: AgentLog;
-  readonly damages: Damages;
+  readonly damageReports: DamageReports;
 }
 
 /** What the agent goes by instead of a record that it can't read. */
@@ -37,22 +37,23 @@ export interface OpenedParts {
 }
 
 export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
-  const { config, clock, log, damages } = parts;
+  const { config, clock, log, damageReports } = parts;
   const { dataDir } = config;
   const journal = await Journal.open({
     dir: join(dataDir, "journal"),
-    key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile, noteDamage: damages.note }),
+    key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile, noteDamage: damageReports.note }),
     signal: new AbortController().signal,
   });
-  for (const { kind, path, reason } of journal.problems) damages.note(path, reason, JOURNAL_REMEDIES[kind]);
+  for (const { kind, path, reason } of journal.problems)
+    damageReports.note(path, reason, JOURNAL_REMEDIES[kind]);
   const capacity = await openCapacity(parts);
   const bootIdFile = join(dataDir, "boot-id");
-  const rebooted = await settleReboot({
+  const rebooted = await resetAfterReboot({
     journal,
     bootId: capacity.bootId,
     bootIdFile,
     nowMs: clock.nowMs(),
-    noteDamage: damages.note,
+    noteDamage: damageReports.note,
   });
   if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
   const imageRecords = await ImageRecords.open({

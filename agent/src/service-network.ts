@@ -2,14 +2,14 @@ import type { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import type { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "./clock.ts";
-import type { NoteDamage } from "./damages.ts";
-import { askOver } from "./dns/ask-server.ts";
+import type { NoteDamage } from "./damage-reports.ts";
+import { allowedClients } from "./dns/allowed-clients.ts";
 import { DnsListener } from "./dns/dns-listener.ts";
 import { Forwarder } from "./dns/forwarder.ts";
-import { podsAndHost } from "./dns/may-ask.ts";
+import { queryOver } from "./dns/query-server.ts";
 import { Upstreams } from "./dns/upstreams.ts";
 import { connectedNetworks, linksOf } from "./load-balancer/connected-networks.ts";
-import { HeldFile } from "./load-balancer/held-file.ts";
+import { HeldAddressesFile } from "./load-balancer/held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer/load-balancer.ts";
 import { instanceNames } from "./network/instance-names.ts";
 import { familyOf, type IpFamily } from "./network/ip-family.ts";
@@ -214,7 +214,7 @@ export class HostServiceNetwork implements ServiceNetwork {
     } = this.#options;
     return new LoadBalancer({
       ...{ services: this.#services, node, clock, random, run, onEvent, onProblem },
-      held: await HeldFile.open(join(dataDir, "load-balancer")),
+      held: await HeldAddressesFile.open(join(dataDir, "load-balancer")),
       interface: balancerInterface,
       families: this.#families(),
     });
@@ -226,16 +226,16 @@ export class HostServiceNetwork implements ServiceNetwork {
     const own = this.#bridges.map(({ gateway }) => gateway);
     const monotonicMs = (): number => clock.monotonicMs();
     const upstreams = new Upstreams({ path: "/etc/resolv.conf", own, monotonicMs });
-    const forwarder = new Forwarder({ upstreams: () => upstreams.list(), ask: askOver(), monotonicMs });
+    const forwarder = new Forwarder({ upstreams: () => upstreams.list(), ask: queryOver(), monotonicMs });
     const viewpoint = viewpointOf(this.#options);
     const destination = this.#options.servesDestination === true ? own : [];
-    const world = { view: this.#services, domain, viewpoint, families: this.#families(), destination };
+    const dependencies = { view: this.#services, domain, viewpoint, families: this.#families(), destination };
     const { podCidr, podCidr6, hostInterfaces } = this.#options;
     const podCidrs = podCidr6 === undefined ? [podCidr] : [podCidr, podCidr6];
     const hostAddresses = () =>
       Object.values(hostInterfaces()).flatMap((it = []) => it.map(({ address }) => address));
-    const mayAsk = podsAndHost(podCidrs, hostAddresses);
-    const options = { port: DNS_PORT, world, forwarder, mayAsk, random, clock, onProblem };
+    const mayAsk = allowedClients(podCidrs, hostAddresses);
+    const options = { port: DNS_PORT, dependencies, forwarder, mayAsk, random, clock, onProblem };
     this.#dns = await Promise.all(own.map((address) => DnsListener.open({ ...options, address })));
   }
 

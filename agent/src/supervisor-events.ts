@@ -1,4 +1,4 @@
-import type { NoteDamage } from "./damages.ts";
+import type { NoteDamage } from "./damage-reports.ts";
 import type { StatusOutbox } from "./link/status-outbox.ts";
 import type { NodeReporter } from "./node-reporter.ts";
 import type { HostPart, SupervisorEvents } from "./pods/pod-supervisor.ts";

@@ -1,7 +1,7 @@
-import type { HostAbilities } from "../src/host-abilities.ts";
+import type { HostFeatures } from "../src/host-features.ts";
 
 /** A host with nothing special. */
-export function aHost(change: Partial<HostAbilities> = {}): HostAbilities {
+export function aHost(change: Partial<HostFeatures> = {}): HostFeatures {
   return {
     hostname: "host-1",
     seLinux: false,

@@ -8,7 +8,7 @@ import { removeNetworkRemains } from "../../hack/lib/network-remains.ts";
 import { run } from "../../hack/lib/run.ts";
 import type { Program } from "../../hack/lib/spawn-program.ts";
 import type { TestHost } from "../../hack/lib/test-host.ts";
-import { encodeBootId } from "../src/settle-reboot.ts";
+import { encodeBootId } from "../src/reset-after-reboot.ts";
 import type { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
 

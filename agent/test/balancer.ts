@@ -2,7 +2,7 @@ import { argv, exit, stdin, stdout } from "node:process";
 import { createInterface } from "node:readline";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import { systemClock } from "../src/clock.ts";
-import { HeldFile } from "../src/load-balancer/held-file.ts";
+import { HeldAddressesFile } from "../src/load-balancer/held-addresses-file.ts";
 import { LoadBalancer } from "../src/load-balancer/load-balancer.ts";
 import { runCommand } from "../src/network/run-command.ts";
 
@@ -20,7 +20,7 @@ const take = (text: string): { heard: boolean; started: boolean } => {
 };
 const begin = take(first);
 const balancer = new LoadBalancer({
-  held: await HeldFile.open(dir),
+  held: await HeldAddressesFile.open(dir),
   services: { services, clusterDomain: "", virtualIpRanges: [] },
   node: "here",
   interface: undefined,

@@ -12,7 +12,7 @@ import { PodConfig, ResourceRequirements } from "@forage/proto/forest/v1/forage"
 import { Agent } from "../src/agent.ts";
 import { systemClock } from "../src/clock.ts";
 import { readConfig } from "../src/config.ts";
-import { Damages } from "../src/damages.ts";
+import { DamageReports } from "../src/damage-reports.ts";
 import { HostDevices } from "../src/devices/host-devices.ts";
 import { parsePool } from "../src/devices/parse-pool.ts";
 import { Journal } from "../src/journal/journal.ts";
@@ -145,19 +145,19 @@ class HostOfFakes {
 
   /** One life of an agent. Returns what it noted of damaged files. */
   async runOnce(): Promise<string | undefined> {
-    const { agent, damages } = await this.#start();
+    const { agent, damageReports } = await this.#start();
     await agent.ready;
     // Lets the pods' loops decide a few times.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setTimeout(resolve, 2));
     await agent.close();
-    return damages.summary();
+    return damageReports.summary();
   }
 
   get #copy(): string {
     return join(this.#dir, "copy");
   }
 
-  async #start(): Promise<{ agent: Agent; damages: Damages }> {
+  async #start(): Promise<{ agent: Agent; damageReports: DamageReports }> {
     const settings = { dataDir: this.dataDir, runDir: join(this.#dir, "run"), coordinator: "127.0.0.1:1" };
     const flags = {
       "data-dir": settings.dataDir,
@@ -169,10 +169,18 @@ class HostOfFakes {
     );
     const config = await readConfig(argv, {}, "node-1");
     const log = { debug() {}, info() {}, warn() {}, error() {} };
-    const damages = new Damages({ dataDir: this.dataDir, log });
+    const damageReports = new DamageReports({ dataDir: this.dataDir, log });
     this.#volumes.restart();
     const agent = await Agent.start({
-      ...{ config, version: "0", clock: systemClock, random: () => 0, sessionId: "session", log, damages },
+      ...{
+        config,
+        version: "0",
+        clock: systemClock,
+        random: () => 0,
+        sessionId: "session",
+        log,
+        damageReports,
+      },
       runtime: this.runtime,
       network: new FakeNetwork(this.network),
       networkFiles: new FakeNetworkFiles(),
@@ -181,7 +189,7 @@ class HostOfFakes {
       devices: new HostDevices({
         pool: parsePool({ [GPU]: ["/dev/a", "/dev/b"] }),
         directory: join(this.dataDir, "devices"),
-        noteDamage: damages.note,
+        noteDamage: damageReports.note,
         isDevice: async () => true,
       }),
       makeVolumes: () => this.#volumes,
@@ -194,11 +202,11 @@ class HostOfFakes {
           disk: { totalBytes: 2 ** 40, availableBytes: 2 ** 39 },
         }),
       } as never,
-      abilities: aHost(),
+      features: aHost(),
       addresses: ["127.0.0.1"],
       ownCommand: [process.execPath, ""],
     });
-    return { agent, damages };
+    return { agent, damageReports };
   }
 }
 

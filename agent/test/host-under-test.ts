@@ -28,7 +28,7 @@ export class HostUnderTest implements NetworkHost {
   readonly dataDir: string;
   readonly warnings: string[] = [];
   /** Damaged files that networks have found. */
-  readonly damages: string[] = [];
+  readonly damageReports: string[] = [];
   readonly #options: Partial<HostNetworkOptions>;
   readonly #t: TestContext;
   readonly #networks: HostNetwork[] = [];
@@ -87,7 +87,7 @@ export class HostUnderTest implements NetworkHost {
           info: () => undefined,
           warn: (fields, event) => this.warnings.push(`${event} ${JSON.stringify(fields)}`),
         },
-        noteDamage: (path, reason) => this.damages.push(`${path}: ${reason}`),
+        noteDamage: (path, reason) => this.damageReports.push(`${path}: ${reason}`),
       },
     );
     this.#networks.push(network);

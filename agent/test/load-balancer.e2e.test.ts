@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { describe, type TestContext, test } from "node:test";
-import { LEASE_SECONDS } from "../src/load-balancer/plan-holding.ts";
+import { LEASE_SECONDS } from "../src/load-balancer/plan-addresses.ts";
 import { Lan, type LanHost } from "./lan.ts";
 import { enterOwnNetwork, whyNoOwnNetwork } from "./own-network.ts";
 import { until } from "./until.ts";

@@ -3,7 +3,7 @@ import { statSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { systemClock } from "../src/clock.ts";
 import { LogFile } from "../src/logs/log-file.ts";
-import { LogKeeper } from "../src/logs/log-keeper.ts";
+import { LogRotator } from "../src/logs/log-rotator.ts";
 import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 
 let it: NerdctlUnderTest;
@@ -37,7 +37,7 @@ test("a container that writes at full speed loses no line to trimming", async ({
 test("kept logs of many containers stay within bounds, and a follower gets all lines of a modest one", async ({
   signal,
 }) => {
-  const keeper = new LogKeeper({ clock: systemClock, maxBytes: 200_000, checkMs: 500 });
+  const keeper = new LogRotator({ clock: systemClock, maxBytes: 200_000, checkMs: 500 });
   const loud = it.spec(["yes", "y".repeat(99)]);
   const modest = it.spec([
     "sh",

@@ -85,7 +85,7 @@ test("a damaged record or lease costs no pod its sandbox or its ports", { skip }
     for (const path of [record, lease]) {
       for (const damage of ["{", "", undefined]) {
         for (const [file, text] of whole) await writeFile(file, text);
-        host.damages.length = 0;
+        host.damageReports.length = 0;
         if (damage === undefined) await rm(path);
         else await writeFile(path, damage);
 
@@ -97,7 +97,7 @@ test("a damaged record or lease costs no pod its sandbox or its ports", { skip }
         assert.deepEqual(await network.attach("a", signal), sandbox, what);
         assert.deepEqual(await host.published(), published, what);
         assert.deepEqual(found, known === forgotten ? [{ podUid: "a", sandbox, ports }] : [], what);
-        assert.equal(host.damages.length, 1, `${what}: ${host.damages}`);
+        assert.equal(host.damageReports.length, 1, `${what}: ${host.damageReports}`);
         assert.equal(readFileSync(lease, "utf8").split("\r\n")[0], namespace, what);
         await network.close();
       }

@@ -10,7 +10,7 @@ import {
 } from "@forage/proto/forage/agent/v1/agent";
 import { Container, type EnvVar, PodConfig, Volume } from "@forage/proto/forest/v1/forage";
 import { startTestHost, type TestHost } from "../../hack/lib/test-host.ts";
-import { readHostAbilities } from "../src/host-abilities.ts";
+import { readHostFeatures } from "../src/host-features.ts";
 import { AgentUnderTest } from "./agent-under-test.ts";
 import { ask } from "./ask.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
@@ -172,7 +172,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
   });
 
   test("no SCTP where the kernel has none", LIMIT, async (t) => {
-    const { sctp } = await readHostAbilities({ dataDir: agent.dataDir, runtimeClasses: {} });
+    const { sctp } = await readHostFeatures({ dataDir: agent.dataDir, runtimeClasses: {} });
     const ports = [{ name: "", containerPort: 5000, protocol: "SCTP" }];
     coordinator.assign(aPod("sctp", {}, { ports }));
     if (sctp) {

@@ -1,10 +1,10 @@
 import { pino } from "pino";
-import { systemClock } from "../../coordinator/src/control/clock.ts";
 import { Directory } from "../../coordinator/src/destination/directory.ts";
 import { startPlainDestination } from "../../coordinator/src/destination/plain-listener.ts";
-import { loadState } from "../../coordinator/src/state/follow.ts";
-import { State } from "../../coordinator/src/state/state.ts";
+import { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
+import { loadClusterView } from "../../coordinator/src/state/load-view.ts";
 import { createMemoryStore } from "../../coordinator/src/store/index.ts";
+import { systemClock } from "../../coordinator/src/time/clock.ts";
 import { answerLines, sendLine } from "./lines.ts";
 import type { FromServer, ToServer } from "./messages.ts";
 import { nodeName, nodeOps, podOps, serviceOps, statusOps } from "./records.ts";
@@ -15,12 +15,12 @@ const endpoints = Number(process.argv[2]);
 /** The coordinator's Destination alone: store, view and listener as they are in it, over records that are made up. */
 const clock = systemClock();
 const store = createMemoryStore({ clock });
-const state = new State();
+const state = new ClusterView();
 const running = new AbortController();
 await store.txn([], serviceOps());
 for (let index = 0; index < nodes; index++) await store.txn([], nodeOps(index));
 for (let index = 0; index < endpoints; index++) await store.txn([], podOps(index, nodeName(index % nodes)));
-const follow = await loadState(store, state);
+const follow = await loadClusterView(store, state);
 void follow(running.signal);
 for (const { name } of state.nodes())
   state.setNodeHealth(name, { ready: true, message: "", lastSeenMs: clock.nowMs() }, false);

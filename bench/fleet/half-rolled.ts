@@ -9,10 +9,9 @@ import {
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
-import { systemClock } from "../../coordinator/src/control/clock.ts";
-import { templatePiece, templateRefOf } from "../../coordinator/src/control/pod-pieces.ts";
-import { prefetchWish } from "../../coordinator/src/control/workload/images-ahead.ts";
+import { templateRefOf, templateWrite } from "../../coordinator/src/control/pod-writes.ts";
 import { nextLookMs, planWorkload } from "../../coordinator/src/control/workload/plan.ts";
+import { prefetchWish } from "../../coordinator/src/control/workload/prefetch-status.ts";
 import { rolloutView } from "../../coordinator/src/control/workload/rollout-view.ts";
 import { workloadInput } from "../../coordinator/src/control/workload/view-input.ts";
 import { encodePod, encodeRecord } from "../../coordinator/src/model/codec.ts";
@@ -26,9 +25,10 @@ import {
 } from "../../coordinator/src/model/keys.ts";
 import { toTimestamp } from "../../coordinator/src/model/timestamp.ts";
 import { type Workload, workloadKey, workloadOf } from "../../coordinator/src/model/workload.ts";
-import { loadState } from "../../coordinator/src/state/follow.ts";
-import { State } from "../../coordinator/src/state/state.ts";
+import { ClusterView } from "../../coordinator/src/state/cluster-view.ts";
+import { loadClusterView } from "../../coordinator/src/state/load-view.ts";
 import { createMemoryStore, type Op, type Store } from "../../coordinator/src/store/index.ts";
+import { systemClock } from "../../coordinator/src/time/clock.ts";
 
 const namespace = "bench";
 const kind = "container_service";
@@ -47,14 +47,14 @@ export async function measureHalfRolled(replicas: number, result: Record<string,
   const store = createMemoryStore({ clock });
   const nodes = Math.ceil(replicas / 2);
   await writeAll(store, fleetOps(replicas, nodes, clock.nowMs()));
-  const state = new State();
-  await loadState(store, state);
+  const state = new ClusterView();
+  await loadClusterView(store, state);
   for (const { name: node } of state.nodes())
     state.setNodeHealth(node, { ready: true, message: "", lastSeenMs: clock.nowMs() }, false);
   const look = (): number => {
     const input = workloadInput(workloadKey(namespace, kind, name), clock.nowMs(), {
       state,
-      unplaced: { get: () => undefined },
+      unschedulable: { get: () => undefined },
       prefetcher: { imagesOn: () => ({ type: "pulling", message: "" }) },
       limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 1_000 },
       upSinceMs: 0,
@@ -170,7 +170,7 @@ function podsOf(
     });
   });
   return [
-    ...templatePiece({ namespace, kind, name, template }, templateRef).ops,
+    ...templateWrite({ namespace, kind, name, template }, templateRef).ops,
     ...pods.map((pod) => put(podKey(namespace, pod.name), encodePod(pod))),
     ...pods.map((pod, index) => statusOp(pod, ready(index), nowMs - 60_000)),
   ];

@@ -1,8 +1,8 @@
 import { ServicePort } from "@forage/proto/forest/v1/forage";
 import type { AddressStep } from "../../coordinator/src/control/addresses/draft.ts";
-import { parseIpRange } from "../../coordinator/src/control/addresses/ip-range.ts";
 import { type AnnouncingNode, parseNetwork } from "../../coordinator/src/control/addresses/node-networks.ts";
 import { AddressPlanner } from "../../coordinator/src/control/addresses/planner.ts";
+import { parseIpRange } from "../../coordinator/src/ip/ip-range.ts";
 
 const changes = 200;
 const network = parseNetwork("10.0.0.0/8");

@@ -4,13 +4,13 @@ import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import { pino } from "pino";
 import { forageService } from "../../coordinator/src/api/forage/service.ts";
 import { readConfig } from "../../coordinator/src/config.ts";
-import { systemClock } from "../../coordinator/src/control/clock.ts";
 import { type Core, startCore } from "../../coordinator/src/core.ts";
 import { encodeRecord } from "../../coordinator/src/model/codec.ts";
 import { nodeKey } from "../../coordinator/src/model/keys.ts";
 import { IdentityIssuer } from "../../coordinator/src/objects/identity-issuer.ts";
 import { openVault } from "../../coordinator/src/objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../../coordinator/src/store/index.ts";
+import { systemClock } from "../../coordinator/src/time/clock.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { requestsFor, requestsForWaiting } from "./apply-pods.ts";
 import { heartbeatMs, LocalAgent } from "./local-agent.ts";
@@ -54,7 +54,9 @@ export async function measureLocalEvents(
       for (const request of requestsForWaiting(waiting)) await forage.applyResources(request, context);
       const isKnown = async (): Promise<boolean> => {
         const pods = core.state.unboundPods();
-        return pods.length === waiting && pods.every(({ record }) => core.control.unplaced.get(record.uid));
+        return (
+          pods.length === waiting && pods.every(({ record }) => core.control.unschedulable.get(record.uid))
+        );
       };
       await waitFor(isKnown, { what: `${waiting} pods wait for a node`, limitMs, everyMs: 200 });
       const name = `${nodes} nodes, ${waiting} pods waiting: processor time a change of one pod (µs)`;

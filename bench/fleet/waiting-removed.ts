@@ -1,7 +1,7 @@
 import { ApplyResourcesRequest, DeleteResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { forageService } from "../../coordinator/src/api/forage/service.ts";
-import { systemClock } from "../../coordinator/src/control/clock.ts";
 import { createMemoryStore } from "../../coordinator/src/store/index.ts";
+import { systemClock } from "../../coordinator/src/time/clock.ts";
 import { waitFor } from "../../hack/lib/wait-for.ts";
 import { openCore } from "./local-events.ts";
 

@@ -29,7 +29,7 @@ export interface Packing {
 interface Outcome {
   readonly nodes: number;
   readonly cores: number;
-  readonly unplaced: readonly Size[];
+  readonly unschedulable: readonly Size[];
 }
 
 const ORDERS = 10;
@@ -46,7 +46,7 @@ function summary(workload: PackingWorkload, profile: Profile, churn: boolean): P
   const nodes = outcomes.map((outcome) => outcome.nodes / bound.nodes);
   const cores = outcomes.map((outcome) => outcome.cores / bound.cores);
   const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
-  const unplaced = outcomes.flatMap((outcome) => outcome.unplaced);
+  const unschedulable = outcomes.flatMap((outcome) => outcome.unschedulable);
   return {
     workload: workload.name,
     profile,
@@ -58,8 +58,8 @@ function summary(workload: PackingWorkload, profile: Profile, churn: boolean): P
     nodesWorst: Math.max(...nodes),
     coresMean: mean(cores),
     coresWorst: Math.max(...cores),
-    unplacedPods: unplaced.length,
-    unplacedGpus: unplaced.reduce((sum, { gpu }) => sum + gpu, 0),
+    unplacedPods: unschedulable.length,
+    unplacedGpus: unschedulable.reduce((sum, { gpu }) => sum + gpu, 0),
   };
 }
 
@@ -75,22 +75,22 @@ function arrive(workload: PackingWorkload, profile: Profile, churn: boolean, see
     sizes.set(podKey(pod), size);
     return undefined;
   };
-  let unplaced = random
+  let unschedulable = random
     .shuffled(workload.pods)
     .map(place)
     .filter((size) => size !== undefined);
   if (churn) {
     const gone = random.shuffled([...sizes]).slice(0, Math.floor(sizes.size / 2));
     for (const [key] of gone) fleet.unbind(key);
-    const again = random.shuffled([...gone.map(([, size]) => size), ...unplaced]);
-    unplaced = again
+    const again = random.shuffled([...gone.map(([, size]) => size), ...unschedulable]);
+    unschedulable = again
       .map((size, i) => place(size, workload.pods.length + i))
       .filter((size) => size !== undefined);
   }
   const used = fleet.nodeNames().filter((name) => fleet.podsOn(name).length > 0);
   const shuffled = new Random(seed).shuffled(workload.nodes);
   const cores = used.reduce((sum, name) => sum + (shuffled[Number(name.slice(5))]?.cpu ?? 0), 0) / 1000;
-  return { nodes: used.length, cores, unplaced };
+  return { nodes: used.length, cores, unschedulable };
 }
 
 /** A lower bound for every packing: the whole nodes, largest first, that cover each resource, and the cores that cover cpu. */

@@ -3,9 +3,9 @@ import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { parse } from "yaml";
 import { z } from "zod";
-import { parseIpRange } from "./control/addresses/ip-range.ts";
 import { defaultEventLimits } from "./events/limits.ts";
 import { helpText } from "./help-text.ts";
+import { parseIpRange } from "./ip/ip-range.ts";
 
 const address = z
   .string()

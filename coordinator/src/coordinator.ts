@@ -4,11 +4,11 @@ import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
 import type { Logger } from "pino";
 import { objectHandlers } from "./api/objects/handlers.ts";
+import { metricHandlers } from "./api/operator/metric-handlers.ts";
 import type { OperatorOptions } from "./api/operator/service.ts";
 import { certificateHandlers } from "./certificates/handlers.ts";
 import { openIssuer } from "./certificates/open-issuer.ts";
 import { type Config, type HostPort, hostPort } from "./config.ts";
-import type { Clock } from "./control/clock.ts";
 import { sweepExpiredTokens } from "./control/expired-tokens.ts";
 import { watchStore } from "./control/store-watchdog.ts";
 import { type Core, startCore } from "./core.ts";
@@ -24,7 +24,6 @@ import { createMetrics, type Metrics } from "./http/metrics.ts";
 import { type HttpServer, type HttpServerOptions, startHttpServer } from "./http/server.ts";
 import { serverMaterial } from "./identity.ts";
 import { isRevoked } from "./link/enroll.ts";
-import { metricHandlers } from "./metrics/metric-handlers.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { isReissueDue } from "./reissue.ts";
@@ -34,8 +33,9 @@ import type { ServeOptions } from "./rpc/serve.ts";
 import { serverOptions, UNPROVEN_STREAMS } from "./rpc/server-options.ts";
 import { TokenWatch } from "./rpc/token-watch.ts";
 import { addServices, type ServicesOptions } from "./services.ts";
-import type { State } from "./state/state.ts";
+import type { ClusterView } from "./state/cluster-view.ts";
 import type { Store } from "./store/index.ts";
+import type { Clock } from "./time/clock.ts";
 
 export interface CoordinatorOptions {
   readonly config: Config;
@@ -179,7 +179,7 @@ function openCertificateIssuer({ config, store, vault, clock, authority }: Coord
 
 async function createTls(
   { config, authority, clock, log }: CoordinatorOptions,
-  state: State,
+  state: ClusterView,
   names: readonly string[],
 ): Promise<TlsServer> {
   return new TlsServer({

@@ -7,41 +7,41 @@ import { openCertificates } from "./certificates/open-certificates.ts";
 import type { OpenedIssuer } from "./certificates/open-issuer.ts";
 import { type Config, ConfigError, portRange } from "./config.ts";
 import type { AddressRanges } from "./control/addresses/controller.ts";
-import { normalIp } from "./control/addresses/ip-address.ts";
-import { parseIpRange } from "./control/addresses/ip-range.ts";
-import type { Clock } from "./control/clock.ts";
 import { type Control, type ControlOptions, startControl } from "./control/control.ts";
 import { MassLoss } from "./control/eviction/mass-loss.ts";
 import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
 import { reportMassLoss } from "./control/eviction/report-mass-loss.ts";
-import { ObjectFaults } from "./control/object-faults.ts";
 import { Directory } from "./destination/directory.ts";
-import { readyEndpointCount } from "./destination/endpoints.ts";
-import { serviceTrouble } from "./destination/service-trouble.ts";
+import { serviceFailure } from "./destination/service-failure.ts";
+import { readyEndpointCount } from "./endpoints/endpoints.ts";
 import type { EventLimits } from "./events/limits.ts";
 import { recordChanges } from "./events/record-changes.ts";
 import { EventStore } from "./events/recorder.ts";
+import { ObjectFaults } from "./faults/object-faults.ts";
 import { noCertificateSource } from "./gateway/certificate-source.ts";
 import { troubleText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
+import { normalIp } from "./ip/ip-address.ts";
+import { parseIpRange } from "./ip/ip-range.ts";
 import { Assignments } from "./link/assignments.ts";
 import { HistoryGuard } from "./link/history-guard.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
 import { Prefetches } from "./link/prefetches.ts";
 import { RefusalLog } from "./link/refusal-log.ts";
+import { SessionBroker } from "./link/session-broker.ts";
 import { Sessions } from "./link/sessions.ts";
-import { Tunnels } from "./link/tunnels.ts";
-import { MetricsDesk } from "./metrics/metrics-desk.ts";
+import { MetricsCollector } from "./metrics/metrics-collector.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
 import { Planner } from "./plan/planner.ts";
 import { TokenUses } from "./rpc/token-uses.ts";
 import { ServiceTable } from "./service-network/service-table.ts";
 import type { ServicesOptions } from "./services.ts";
-import { loadState } from "./state/follow.ts";
+import type { ClusterView } from "./state/cluster-view.ts";
+import { loadClusterView } from "./state/load-view.ts";
 import { openState } from "./state/open-state.ts";
-import type { State } from "./state/state.ts";
 import type { Store } from "./store/index.ts";
+import type { Clock } from "./time/clock.ts";
 
 const DAY_MS = 24 * 3600 * 1000;
 
@@ -91,7 +91,7 @@ export interface LivenessStats {
 }
 
 export interface Core {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly events: EventStore;
   readonly control: Control;
   /** What answers calls. */
@@ -117,15 +117,19 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const options = { ...given, store: history.guarded() };
   const { store } = options;
   const state = openState(log, events);
-  const follow = await loadState(store, state);
+  const follow = await loadClusterView(store, state);
   // Steps in progress wait to see what they wrote, so the view follows the store until they are done.
   const over = new AbortController();
   const following = follow(over.signal).catch(options.onFatal);
   const heartbeatIntervalMs = config.heartbeatIntervalSeconds * 1000;
   const { sessions, massLoss } = openSessions(options, state, events);
-  const tunnels = new Tunnels({ sessions, clock, randomName });
+  const broker = new SessionBroker({ sessions, clock, randomName });
   recordChanges(state, events, log);
-  const metrics = new MetricsDesk({ state, clock, intervalMs: config.autoscaling.intervalSeconds * 1000 });
+  const metrics = new MetricsCollector({
+    state,
+    clock,
+    intervalMs: config.autoscaling.intervalSeconds * 1000,
+  });
   const { vault, defer } = options;
   const certificates = await openCertificateController(options, events);
   const source = certificates ?? noCertificateSource();
@@ -155,7 +159,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
     services: servicesOptions(options, {
       state,
       sessions,
-      tunnels,
+      broker,
       metrics,
       assignments,
       prefetches,
@@ -184,17 +188,17 @@ export async function startCore(given: CoreOptions): Promise<Core> {
 
 function openSessions(
   { clock, log, config }: CoreOptions,
-  state: State,
+  state: ClusterView,
   events: EventStore,
 ): { readonly sessions: Sessions; readonly massLoss: MassLoss } {
-  const { beliefs, tolerations, recoveryMs } = nodeLimits(config);
+  const { liveness, tolerations, recoveryMs } = nodeLimits(config);
   const massLoss = new MassLoss({ recoveryMs, onChange: reportMassLoss(events, log) });
   const sessions = new Sessions({
     state,
     clock,
     log,
     heartbeatIntervalMs: config.heartbeatIntervalSeconds * 1000,
-    beliefs,
+    liveness,
     massLoss,
     hasPodsToReplace: (node) => hasPodsToReplace(state, node, clock.nowMs(), tolerations),
   });
@@ -224,8 +228,8 @@ function controlOptions(
     events,
     gateways,
   }: {
-    readonly state: State;
-    readonly metrics: MetricsDesk;
+    readonly state: ClusterView;
+    readonly metrics: MetricsCollector;
     readonly events: EventStore;
     readonly gateways: GatewayTable;
   },
@@ -250,7 +254,7 @@ function controlOptions(
     rebalance: rebalanceSchedule(config),
     addresses: addressRanges(config),
     readyEndpoints: (namespace, service) => readyEndpointCount(state, namespace, service),
-    serviceTrouble: (namespace, service) => serviceTrouble(state, namespace, service),
+    serviceFailure: (namespace, service) => serviceFailure(state, namespace, service),
     policyRefusal: policyRefusalIn(state),
     routeTrouble: (kind, namespace, name) =>
       troubleText(gateways.statusOf(kind, namespace, name)?.conditions ?? []),
@@ -277,10 +281,10 @@ function eventLimits({ events }: CoreOptions["config"]): EventLimits {
 function servicesOptions(
   options: CoreOptions,
   parts: {
-    readonly state: State;
+    readonly state: ClusterView;
     readonly sessions: Sessions;
-    readonly tunnels: Tunnels;
-    readonly metrics: MetricsDesk;
+    readonly broker: SessionBroker;
+    readonly metrics: MetricsCollector;
     readonly assignments: Assignments;
     readonly prefetches: Prefetches;
     readonly control: Control;
@@ -294,8 +298,7 @@ function servicesOptions(
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
   const { randomName, randomBytes } = options;
-  const { state, sessions, tunnels, metrics, control, planner, events, gateways, heartbeatIntervalMs } =
-    parts;
+  const { state, sessions, broker, metrics, control, planner, events, gateways, heartbeatIntervalMs } = parts;
   const { nodePorts, loadBalancerIps } = addressRanges(options.config);
   const rollouts = control.rollouts;
   const namespaceRules = new NamespaceRules(state);
@@ -311,12 +314,12 @@ function servicesOptions(
       clock,
       log,
       vault,
-      unplaced: control.unplaced,
+      unschedulable: control.unschedulable,
       rebalancing: control.rebalancing,
       recorder: events,
       rollouts,
       events,
-      tunnels,
+      broker,
       metrics,
       autoscale: control.autoscale,
       randomName,
@@ -359,7 +362,7 @@ function servicesOptions(
       lifetimeMs: options.config.nodeCertificates.lifetimeDays * DAY_MS,
     },
     destination: { directory: directoryOf(state, options), authorize: true },
-    tunnels,
+    broker,
   };
 }
 
@@ -373,7 +376,7 @@ async function openCertificateController(
   return openCertificates({ issuer, store, vault, events, clock, log, random });
 }
 
-function directoryOf(state: State, { config, defer }: CoreOptions): Directory {
+function directoryOf(state: ClusterView, { config, defer }: CoreOptions): Directory {
   const virtualIps = (ip: string) =>
     state.serviceAddresses
       .group(`ip:${normalIp(ip)}`)
@@ -382,7 +385,7 @@ function directoryOf(state: State, { config, defer }: CoreOptions): Directory {
   return new Directory({ state, domain: config.clusterDomain, virtualIps, defer });
 }
 
-function serviceTableOf(state: State, { config, defer, log }: CoreOptions): ServiceTable {
+function serviceTableOf(state: ClusterView, { config, defer, log }: CoreOptions): ServiceTable {
   const ranges = virtualIpRanges(config);
   const faults = new ObjectFaults({ loop: "service-network", log });
   return new ServiceTable({ state, domain: config.clusterDomain, virtualIpRanges: ranges, defer, faults });

@@ -8,10 +8,10 @@ import { mintApiToken } from "@forage/identity/api-token";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import { loadOrCreateAuthority } from "@forage/identity/ca-file";
 import type { TlsMaterial } from "@forage/identity/tls-server";
-import type { Clock } from "./control/clock.ts";
 import { encodeJsonRecord } from "./model/codec.ts";
 import { apiTokenKey } from "./model/keys.ts";
 import type { Store } from "./store/index.ts";
+import type { Clock } from "./time/clock.ts";
 
 /** The cluster's authority: made at the first start, and its certificate put where clients can read it. */
 export async function openAuthority(

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { LogDestination } from "@forage/identity/log-destination";
 import { pino } from "pino";
 import { type CommandLine, ConfigError, readCommandLine, readHelp } from "./config.ts";
-import { systemClock } from "./control/clock.ts";
 import { startCoordinator } from "./coordinator.ts";
 import { failureText } from "./failure-text.ts";
 import { authorityTimeProblem, ensureAdminToken, openAuthority } from "./identity.ts";
@@ -13,6 +12,7 @@ import { IdentityIssuer, loadSigningKeys } from "./objects/identity-issuer.ts";
 import { loadKeys } from "./objects/key-file.ts";
 import { openVault, reseal } from "./objects/open-vault.ts";
 import { openClusterStore } from "./open-cluster-store.ts";
+import { systemClock } from "./time/clock.ts";
 
 /** A stop that hangs is worse than one that is cut short: everything acknowledged is on disk. */
 const stopTimeoutMs = 10_000;

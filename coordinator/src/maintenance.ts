@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import { type CommandLine, ConfigError } from "./config.ts";
-import type { Clock } from "./control/clock.ts";
 import { helpText, isTask } from "./help-text.ts";
 import { openLevelStore, restoreLevelStore, salvageLevelStore } from "./store/index.ts";
+import type { Clock } from "./time/clock.ts";
 
 /** What can be done to the store while no coordinator runs on it. */
 export type MaintenanceTask =

@@ -13,7 +13,7 @@ import { destinationService, SharedDestinationService } from "./destination/serv
 import { SharedAgentService } from "./link/agent-service.ts";
 import { type ConnectOptions, connect } from "./link/connect.ts";
 import { type EnrollOptions, join, renew } from "./link/enroll.ts";
-import type { Tunnels } from "./link/tunnels.ts";
+import type { SessionBroker } from "./link/session-broker.ts";
 import { healthService } from "./rpc/health.ts";
 import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
@@ -25,7 +25,7 @@ export interface ServicesOptions {
   readonly connect: ConnectOptions;
   readonly enroll: EnrollOptions;
   readonly destination: DestinationOptions;
-  readonly tunnels: Tunnels;
+  readonly broker: SessionBroker;
 }
 
 /** Every service of the TLS port. `rpc/access.ts` says who may call what. */
@@ -46,7 +46,7 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
     {
       connect: (requests, context) => connect(requests, context, options.connect),
       renew: (request, context) => renew(request, context, options.enroll),
-      serve: (requests, context) => options.tunnels.serve(requests, context),
+      serve: (requests, context) => options.broker.serve(requests, context),
     },
     serving,
   );

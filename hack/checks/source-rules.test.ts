@@ -18,7 +18,7 @@ const LASTING_ABORT_LISTENERS: Readonly<Record<string, string>> = {
   "cli/src/commands/confirm.ts": "asked once in a command's life",
   "cli/src/commands/port-forward.ts": "added once in a command's life",
   "coordinator/src/core.ts": "added once in the coordinator's life",
-  "coordinator/src/link/tunnels.ts": "the signal is the client's call's own",
+  "coordinator/src/link/session-broker.ts": "the signal is the client's call's own",
   "coordinator/src/rpc/serve.ts": "one listener for each method of the server, for its whole life",
 };
 
@@ -44,8 +44,8 @@ const WALL_CLOCK_DURATIONS: Readonly<Record<string, string>> = {
   "coordinator/src/control/cron/controller.ts": "schedules are wall-clock times; the wait has a cap",
   "coordinator/src/control/addresses/controller.ts":
     "a released address is kept an hour; a clock that goes back keeps it longer, which harms nothing",
-  "coordinator/src/link/hold-up.ts": "finds out by how much the wall clock was set",
-  "coordinator/src/link/beliefs.ts": "the age of a stored loss at a start, clamped",
+  "coordinator/src/link/stall-detector.ts": "finds out by how much the wall clock was set",
+  "coordinator/src/link/node-liveness.ts": "the age of a stored loss at a start, clamped",
   "coordinator/src/rpc/token-watch.ts": "API tokens expire by the wall clock; the wait has a cap",
   "coordinator/src/link/connect.ts": "identity tokens expire by the wall clock",
 };

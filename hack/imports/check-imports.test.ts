@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { findCycles } from "./find-cycles.ts";
+import { findCycles, findFolderCycles } from "./find-cycles.ts";
 import { findViolations } from "./import-rules.ts";
 import { readSources } from "./read-sources.ts";
 import { scanImports } from "./scan-imports.ts";
@@ -98,3 +98,18 @@ function aTree(t: TestContext, files: Readonly<Record<string, string>>): string 
   }
   return root;
 }
+
+test("finds folders that import one another, except through tests and the files above them", (t) => {
+  const root = aTree(t, {
+    "coordinator/src/main.ts": 'import "./api/a.ts";\nimport "./store/s.ts";',
+    "coordinator/src/api/a.ts": 'import "../store/s.ts";',
+    "coordinator/src/store/s.ts": 'import "../time/t.ts";',
+    "coordinator/src/store/s.test.ts": 'import "../api/a.ts";',
+    "coordinator/src/time/t.ts": "",
+  });
+  const modules = () => readSources(root).modules;
+
+  assert.deepEqual(findFolderCycles("coordinator/src", modules()), []);
+  writeFileSync(join(root, "coordinator/src/time/t.ts"), 'import "../api/b.ts";');
+  assert.deepEqual(findFolderCycles("coordinator/src", modules()), [["api", "store", "time", "api"]]);
+});

@@ -30,3 +30,32 @@ export function findCycles(modules: readonly Pick<Module, "path" | "imports">[])
   }
   return cycles;
 }
+
+/**
+ * Returns import cycles between the folders directly below `root`, such as `coordinator/src`, each as the folders around it with the
+ * first repeated at the end. Tests and the files in `root` itself, which put the folders together, may import every folder.
+ */
+export function findFolderCycles(
+  root: string,
+  modules: readonly Pick<Module, "path" | "imports">[],
+): string[][] {
+  const folderOf = (path: string): string | undefined =>
+    path.startsWith(`${root}/`) ? /^([^/]+)\//.exec(path.slice(root.length + 1))?.[1] : undefined;
+  const imports = new Map<string, Set<string>>();
+  for (const module of modules) {
+    const folder = folderOf(module.path);
+    if (folder === undefined || module.path.endsWith(".test.ts")) continue;
+    const targets = imports.get(folder) ?? new Set();
+    imports.set(folder, targets);
+    for (const { target } of module.imports) {
+      const to = target === undefined ? undefined : folderOf(target);
+      if (to !== undefined && to !== folder) targets.add(to);
+    }
+  }
+  return findCycles(
+    [...imports].map(([path, targets]) => ({
+      path,
+      imports: [...targets].map((target) => ({ specifier: target, line: 1, target })),
+    })),
+  );
+}

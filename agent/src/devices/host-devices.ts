@@ -1,6 +1,6 @@
 import { stat } from "node:fs/promises";
 import { type Clock, pause } from "../clock.ts";
-import type { NoteDamage } from "../damages.ts";
+import type { NoteDamage } from "../damage-reports.ts";
 import type { HostDevice } from "../runtime/runtime.ts";
 import { assignUnits, type Holding } from "./assign-units.ts";
 import { DeviceRecords } from "./device-records.ts";

@@ -13,9 +13,9 @@ import {
   type Question,
   TRUNCATED_RESPONSE,
 } from "dns-packet";
-import { type AskServer, askOver, framed } from "./ask-server.ts";
 import { DnsServer } from "./dns-server.ts";
 import { Forwarder } from "./forwarder.ts";
+import { framed, type QueryServer, queryOver } from "./query-server.ts";
 
 const limit = { timeout: 60_000 };
 
@@ -79,7 +79,7 @@ test(
     const upstream = await startUpstream(t, (question) => [
       { type: "A", name: question.name, ttl: 30, data: "198.51.100.7" },
     ]);
-    const { resolver, ask } = await start(t, [], { ask: askOver(upstream.port), clock });
+    const { resolver, ask } = await start(t, [], { ask: queryOver(upstream.port), clock });
     assert.deepEqual(await resolver.resolve4("example.org"), ["198.51.100.7"]);
     assert.deepEqual(await resolver.resolve4("example.org"), ["198.51.100.7"]);
     assert.equal(upstream.asked(), 1);
@@ -97,7 +97,7 @@ test(
 
 test("skips a failed server, and returns a failure at once when none answers", limit, async (t) => {
   const asked: string[] = [];
-  const down: AskServer = async (server, question) => {
+  const down: QueryServer = async (server, question) => {
     asked.push(server);
     if (server === "192.0.2.1") return undefined;
     const reply = encode({
@@ -190,7 +190,7 @@ test("a connection of a stranger is closed, and its questions are dropped", asyn
 });
 
 interface StartOptions {
-  readonly ask?: AskServer;
+  readonly ask?: QueryServer;
   readonly upstreams?: readonly string[];
   readonly clock?: { nowMs: number };
   /** To listen on. */
@@ -204,14 +204,21 @@ async function start(t: TestContext, services: readonly ServiceState[], options:
   const forwarder = new Forwarder({ upstreams: async () => upstreams, ask, monotonicMs: () => clock.nowMs });
   const byKey = new Map(services.map((it) => [`${it.namespace}/${it.name}`, it]));
   const view = { services: byKey, clusterDomain: "cluster.local", virtualIpRanges: ["10.96.0.0/16"] };
-  const world = {
+  const dependencies = {
     view,
     domain: "cluster.local",
     viewpoint: { node: "n1", reach: [4, 6] },
     families: [4, 6],
   } as const;
   const mayAsk = options.mayAsk ?? (() => true);
-  const server = await DnsServer.open({ address, port: 0, world, forwarder, mayAsk, random: () => 0.5 });
+  const server = await DnsServer.open({
+    address,
+    port: 0,
+    dependencies,
+    forwarder,
+    mayAsk,
+    random: () => 0.5,
+  });
   t.after(() => server.close());
   const resolver = new Resolver({ timeout: 20_000, tries: 1 });
   resolver.setServers([address.includes(":") ? `[${address}]:${server.port}` : `${address}:${server.port}`]);

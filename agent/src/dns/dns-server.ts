@@ -1,15 +1,15 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { once } from "node:events";
 import { createServer, isIPv6, type Server, type Socket } from "node:net";
-import { framed } from "./ask-server.ts";
 import type { Forwarder } from "./forwarder.ts";
-import { domainOf, type LookupWorld, lookUp } from "./lookup.ts";
+import { domainOf, type LookupDependencies, lookUp } from "./lookup.ts";
 import { answerOf, fitted, readQuery } from "./message.ts";
+import { framed } from "./query-server.ts";
 
 export interface DnsServerOptions {
   readonly address: string;
   readonly port: number;
-  readonly world: LookupWorld;
+  readonly dependencies: LookupDependencies;
   readonly forwarder: Forwarder;
   /** Whether this address is answered; questions of others are dropped. */
   readonly mayAsk: (address: string) => boolean;
@@ -88,12 +88,12 @@ export class DnsServer {
       const read = readQuery(bytes);
       if (read.kind === "bad") return read.answer;
       const { query } = read;
-      const { world, forwarder } = this.#options;
-      const found = lookUp(query.name, query.type, world);
+      const { dependencies, forwarder } = this.#options;
+      const found = lookUp(query.name, query.type, dependencies);
       const answer =
         found.kind === "elsewhere"
           ? await forwarder.answer(query, bytes, protocol)
-          : answerOf(query, this.#shuffled(found), domainOf(world));
+          : answerOf(query, this.#shuffled(found), domainOf(dependencies));
       return protocol === "udp" ? fitted(query, answer) : answer;
     } catch {
       return undefined;

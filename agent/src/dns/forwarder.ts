@@ -1,11 +1,11 @@
 import { AnswerCache } from "./answer-cache.ts";
-import type { AskServer } from "./ask-server.ts";
 import { failureOf, type Query } from "./message.ts";
+import type { QueryServer } from "./query-server.ts";
 
 export interface ForwarderOptions {
   /** The host's name servers; empty: it has none. */
   readonly upstreams: () => Promise<readonly string[]>;
-  readonly ask: AskServer;
+  readonly ask: QueryServer;
   /** Never goes back, in milliseconds. */
   readonly monotonicMs: () => number;
   readonly maxPending?: number;

@@ -185,15 +185,15 @@ function reversed(last: string, first: string): string {
 
 test("Destination has a name where this host serves it, and none elsewhere", () => {
   const view = { services: new Map<string, ServiceState>(), clusterDomain: "", virtualIpRanges: [] };
-  const world = {
+  const dependencies = {
     view,
     domain: "cluster.local",
     viewpoint: { node: "n1", reach: [4] as const },
     families: [4, 6] as const,
   };
   const name = "destination.forage.cluster.local";
-  assert.equal(lookUp(name, "A", world).kind, "no-name");
-  const serving = { ...world, destination: ["10.64.0.1", "fd64::1"] };
+  assert.equal(lookUp(name, "A", dependencies).kind, "no-name");
+  const serving = { ...dependencies, destination: ["10.64.0.1", "fd64::1"] };
   const addressesOf = (type: string): unknown => {
     const found = lookUp(name, type, serving);
     return found.kind === "found"

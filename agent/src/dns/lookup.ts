@@ -23,7 +23,7 @@ export type DnsRecord =
   | { readonly type: "SRV"; readonly name: string; readonly target: string; readonly port: number }
   | { readonly type: "PTR"; readonly name: string; readonly target: string };
 
-export interface LookupWorld {
+export interface LookupDependencies {
   readonly view: ServicesView;
   /** The domain to use until the coordinator's arrives. */
   readonly domain: string;
@@ -39,41 +39,46 @@ const noData: Lookup = { kind: "no-data" };
 const noName: Lookup = { kind: "no-name" };
 
 /** Pure: Kubernetes' names for services and pods. `type` as in DNS: "A", "SRV", … */
-export function lookUp(name: string, type: string, world: LookupWorld): Lookup {
-  const domain = domainOf(world);
+export function lookUp(name: string, type: string, dependencies: LookupDependencies): Lookup {
+  const domain = domainOf(dependencies);
   const reversed = reversedAddress(name);
-  if (reversed !== undefined) return reverse(name, reversed, type, world);
+  if (reversed !== undefined) return reverse(name, reversed, type, dependencies);
   if (name === domain) return noData;
   if (!name.endsWith(`.${domain}`)) return { kind: "elsewhere" };
   const labels = name.slice(0, -domain.length - 1).split(".");
-  if (labels.join(".") === "destination.forage" && world.destination?.length)
-    return isAddressType(type) ? addresses(name, type, world.destination) : noData;
+  if (labels.join(".") === "destination.forage" && dependencies.destination?.length)
+    return isAddressType(type) ? addresses(name, type, dependencies.destination) : noData;
   const kind = labels.pop();
   if (kind === "pod") return podName(name, type, labels);
   if (kind !== "svc") return noName;
   const namespace = labels.pop();
   if (namespace === undefined) return noData;
   const service = labels.pop();
-  if (service === undefined) return hasNamespace(world.view, namespace) ? noData : noName;
-  const state = world.view.services.get(`${namespace}/${service}`);
+  if (service === undefined) return hasNamespace(dependencies.view, namespace) ? noData : noName;
+  const state = dependencies.view.services.get(`${namespace}/${service}`);
   if (state === undefined) return noName;
-  return underService(name, labels, type, { ...world, state, domain });
+  return underService(name, labels, type, { ...dependencies, state, domain });
 }
 
-export function domainOf({ view, domain }: LookupWorld): string {
+export function domainOf({ view, domain }: LookupDependencies): string {
   return view.clusterDomain === "" ? domain : view.clusterDomain;
 }
 
-interface ServiceWorld extends LookupWorld {
+interface ServiceWorld extends LookupDependencies {
   readonly state: ServiceState;
 }
 
-function underService(name: string, labels: readonly string[], type: string, world: ServiceWorld): Lookup {
-  const { state } = world;
+function underService(
+  name: string,
+  labels: readonly string[],
+  type: string,
+  dependencies: ServiceWorld,
+): Lookup {
+  const { state } = dependencies;
   const [first = "", second = ""] = labels;
   if (labels.length === 0) {
-    if (isAddressType(type)) return addresses(name, type, addressesOf(world));
-    return type === "SRV" ? servers(name, state.ports, world) : noData;
+    if (isAddressType(type)) return addresses(name, type, addressesOf(dependencies));
+    return type === "SRV" ? servers(name, state.ports, dependencies) : noData;
   }
   if (labels.length === 1 && (first === "_tcp" || first === "_udp" || first === "_sctp")) return noData;
   if (labels.length === 2 && first.startsWith("_") && second.startsWith("_")) {
@@ -81,12 +86,12 @@ function underService(name: string, labels: readonly string[], type: string, wor
       `_${port.name}` === first && `_${port.protocol.toLowerCase()}` === second;
     const port = state.ports.find(named);
     if (port === undefined) return noName;
-    return type === "SRV" ? servers(name, [port], world) : noData;
+    return type === "SRV" ? servers(name, [port], dependencies) : noData;
   }
   const endpoint =
     labels.length === 1 && isHeadless(state) ? state.endpoints.find(({ pod }) => pod === first) : undefined;
   if (endpoint === undefined) return noName;
-  return isAddressType(type) ? addresses(name, type, waysTo(endpoint, world)) : noData;
+  return isAddressType(type) ? addresses(name, type, waysTo(endpoint, dependencies)) : noData;
 }
 
 function isAddressType(type: string): type is "A" | "AAAA" {
@@ -97,18 +102,18 @@ function isAddressType(type: string): type is "A" | "AAAA" {
  * A headless service is its pods; any other has its virtual IPs, but for those of a family by which none of its pods is reached
  * while there are pods: a client that takes the first address would be refused.
  */
-function addressesOf(world: ServiceWorld): readonly string[] {
-  const { state } = world;
-  const ways = [...new Set(state.endpoints.flatMap((endpoint) => waysTo(endpoint, world)))];
+function addressesOf(dependencies: ServiceWorld): readonly string[] {
+  const { state } = dependencies;
+  const ways = [...new Set(state.endpoints.flatMap((endpoint) => waysTo(endpoint, dependencies)))];
   if (isHeadless(state)) return ways;
   const served = new Set(ways.map(familyOf));
   return state.virtualIps
-    .filter((ip) => world.families.includes(familyOf(ip)))
+    .filter((ip) => dependencies.families.includes(familyOf(ip)))
     .filter((ip) => served.size === 0 || served.has(familyOf(ip)));
 }
 
 /** One address for each family at most. Pods of other hosts are behind their hosts', at the ports that SRV records tell. */
-function waysTo(endpoint: ServiceEndpoint, { viewpoint, families }: LookupWorld): string[] {
+function waysTo(endpoint: ServiceEndpoint, { viewpoint, families }: LookupDependencies): string[] {
   return families.flatMap((family) => {
     if (!isWithinReach(endpoint, viewpoint, family)) return [];
     const { pod, host } = addressesIn(endpoint, family);
@@ -125,13 +130,13 @@ function recordOf(name: string, address: string): DnsRecord {
   return { type: familyOf(address) === 4 ? "A" : "AAAA", name, address };
 }
 
-function servers(name: string, ports: readonly ServiceStatePort[], world: ServiceWorld): Lookup {
-  const { state, viewpoint } = world;
+function servers(name: string, ports: readonly ServiceStatePort[], dependencies: ServiceWorld): Lookup {
+  const { state, viewpoint } = dependencies;
   const { node } = viewpoint;
-  const own = `${state.name}.${state.namespace}.svc.${domainOf(world)}`;
+  const own = `${state.name}.${state.namespace}.svc.${domainOf(dependencies)}`;
   if (!isHeadless(state)) {
     const records = ports.map(({ port }) => ({ type: "SRV", name, target: own, port }) as const);
-    const additionals = addressesOf(world).map((address) => recordOf(own, address));
+    const additionals = addressesOf(dependencies).map((address) => recordOf(own, address));
     return records.length === 0 ? noData : { kind: "found", records, additionals };
   }
   const records: DnsRecord[] = [];
@@ -145,7 +150,7 @@ function servers(name: string, ports: readonly ServiceStatePort[], world: Servic
     });
     records.push(...found);
     if (found.length > 0)
-      additionals.push(...waysTo(endpoint, world).map((address) => recordOf(target, address)));
+      additionals.push(...waysTo(endpoint, dependencies).map((address) => recordOf(target, address)));
   }
   return records.length === 0 ? noData : { kind: "found", records, additionals };
 }
@@ -165,10 +170,10 @@ function podName(name: string, type: string, labels: readonly string[]): Lookup 
 }
 
 /** Virtual IPs only: whose other addresses are is for others to say. */
-function reverse(name: string, ip: string, type: string, world: LookupWorld): Lookup {
-  for (const state of world.view.services.values()) {
+function reverse(name: string, ip: string, type: string, dependencies: LookupDependencies): Lookup {
+  for (const state of dependencies.view.services.values()) {
     if (!state.virtualIps.includes(ip)) continue;
-    const target = `${state.name}.${state.namespace}.svc.${domainOf(world)}`;
+    const target = `${state.name}.${state.namespace}.svc.${domainOf(dependencies)}`;
     return type === "PTR"
       ? { kind: "found", records: [{ type: "PTR", name, target }], additionals: [] }
       : noData;

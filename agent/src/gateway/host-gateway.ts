@@ -4,16 +4,16 @@ import { isDeepStrictEqual } from "node:util";
 import type { GatewayHostProblem, GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "../clock.ts";
 import type { KnownServices } from "../services/known-services.ts";
+import { ConfigApplier, type Problem } from "./config-applier.ts";
 import { ConfigFiles } from "./config-files.ts";
 import { ConfigLoader } from "./config-loader.ts";
 import { type BootstrapOptions, bootstrapOf } from "./envoy/bootstrap.ts";
 import { shortHash } from "./envoy/json.ts";
 import type { EnvoyAdmin } from "./envoy-admin.ts";
 import type { Gateway } from "./gateway.ts";
-import { HostsInForce, type Problem } from "./hosts-in-force.ts";
 import type { KnownGateway } from "./known-gateway.ts";
 import type { ProxyProgram } from "./proxy-program.ts";
-import { refusalIn } from "./refusal.ts";
+import { rejectionIn } from "./rejection.ts";
 import type { RenderOptions } from "./render-gateway.ts";
 import { rotateLog } from "./rotate-log.ts";
 import { makeRoomToWatch } from "./watch-room.ts";
@@ -58,7 +58,7 @@ export class HostGateway implements Gateway {
   /** Since the coordinator's last word: it waits for an answer, even if that is as before. */
   #told = false;
   #servicesChanged = new Set<string>();
-  #config: { readonly loader: ConfigLoader; readonly hosts: HostsInForce } | undefined;
+  #config: { readonly loader: ConfigLoader; readonly hosts: ConfigApplier } | undefined;
   #files: ConfigFiles | undefined;
   #proxyVersion = "";
   #failures = 0;
@@ -183,11 +183,11 @@ export class HostGateway implements Gateway {
     });
   }
 
-  #makeConfig(proxy: ProxyProgram, files: ConfigFiles): { loader: ConfigLoader; hosts: HostsInForce } {
+  #makeConfig(proxy: ProxyProgram, files: ConfigFiles): { loader: ConfigLoader; hosts: ConfigApplier } {
     const { admin, render, clock } = this.#parts;
-    const reason = async (): Promise<string> => refusalIn(await proxy.lastWords());
+    const reason = async (): Promise<string> => rejectionIn(await proxy.lastWords());
     const loader = new ConfigLoader({ admin, files, render, clock, reason, makeRoom: makeRoomToWatch });
-    return { loader, hosts: new HostsInForce(loader, render) };
+    return { loader, hosts: new ConfigApplier(loader, render) };
   }
 
   /** Waits until Envoy answers. Envoy accepts requests only after it has read all its files. */
@@ -198,7 +198,7 @@ export class HostGateway implements Gateway {
       if (await admin.live().catch(() => false)) return;
       const ended = !(await proxy.isRunning());
       if (ended || clock.monotonicMs() > deadlineMs) {
-        const words = refusalIn(await proxy.lastWords());
+        const words = rejectionIn(await proxy.lastWords());
         throw new Error(ended ? `Envoy ended at once: ${words}` : `Envoy does not get ready: ${words}`);
       }
       await pause(clock, LIVE_LOOK_MS, signal);

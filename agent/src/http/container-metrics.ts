@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from "prom-client";
-import type { PodStatus } from "../pods/pod-status.ts";
+import type { PodStatus } from "../pods/decide/pod-status.ts";
 import type { ContainerUsage } from "../runtime/runtime.ts";
 
 export interface ContainerMetricSources {

@@ -60,12 +60,12 @@ test("an operator's file that can't be a key is refused, and nothing is put in i
 
 test("a key of ours that is damaged is set aside for a new one", async (t) => {
   const dir = directory(t);
-  const damages: string[] = [];
+  const damageReports: string[] = [];
   writeFileSync(join(dir, "journal.key"), "too short");
 
-  const key = await loadJournalKey({ dir, noteDamage: (path) => damages.push(path) });
+  const key = await loadJournalKey({ dir, noteDamage: (path) => damageReports.push(path) });
 
-  assert.deepEqual(damages, [join(dir, "journal.key")]);
+  assert.deepEqual(damageReports, [join(dir, "journal.key")]);
   assert.equal(readFileSync(join(dir, "journal.key.corrupt"), "utf8"), "too short");
   assert.equal((await loadJournalKey({ dir })).id, key.id);
 });

@@ -1,6 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
-import type { NoteDamage } from "../damages.ts";
+import type { NoteDamage } from "../damage-reports.ts";
 import { makePrivateDirectory, setAside, writeFilesDurably } from "./durable-files.ts";
 
 export const KEY_FILE = "journal.key";

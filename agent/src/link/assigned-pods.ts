@@ -1,5 +1,5 @@
+import type { PodStatus } from "../pods/decide/pod-status.ts";
 import type { Pod } from "../pods/pod.ts";
-import type { PodStatus } from "../pods/pod-status.ts";
 
 /** Whoever runs what is assigned. */
 export interface AssignedPods {

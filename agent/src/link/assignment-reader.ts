@@ -1,5 +1,5 @@
 import type { IdentityToken, IdentityTokens, PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import type { HostAbilities } from "../host-abilities.ts";
+import type { HostFeatures } from "../host-features.ts";
 import type { Pod } from "../pods/pod.ts";
 import { parseAssignment } from "./parse-assignment.ts";
 
@@ -16,11 +16,11 @@ export interface TokenStore {
  * a write to the journal. The authority is the one that is known at that moment.
  */
 export class AssignmentReader {
-  readonly #host: HostAbilities;
+  readonly #host: HostFeatures;
   readonly #newest: TokenStore;
   readonly #authorityPem: () => string | undefined;
 
-  constructor(host: HostAbilities, tokens: TokenStore, authorityPem: () => string | undefined) {
+  constructor(host: HostFeatures, tokens: TokenStore, authorityPem: () => string | undefined) {
     this.#host = host;
     this.#newest = tokens;
     this.#authorityPem = authorityPem;

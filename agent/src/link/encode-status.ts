@@ -4,8 +4,8 @@ import {
   type ContainerStatus as WireContainerStatus,
   type PodStatus as WirePodStatus,
 } from "@forage/proto/forage/agent/v1/agent";
+import type { ContainerStatus, PodStatus } from "../pods/decide/pod-status.ts";
 import type { Termination } from "../pods/pod.ts";
-import type { ContainerStatus, PodStatus } from "../pods/pod-status.ts";
 import { toTimestamp } from "./timestamp.ts";
 
 export function encodeStatus(status: PodStatus): WirePodStatus {

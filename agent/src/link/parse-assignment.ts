@@ -1,6 +1,6 @@
 import type { PodAssignment, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { ContainerPort } from "@forage/proto/forest/v1/forage";
-import type { HostAbilities } from "../host-abilities.ts";
+import type { HostFeatures } from "../host-features.ts";
 import type { PortRequest } from "../network/network.ts";
 import type { Pod, PodContainer, RestartPolicy } from "../pods/pod.ts";
 import { mountIdentity } from "./identity-volume.ts";
@@ -18,7 +18,7 @@ const HOSTNAME_MAX = 63;
  * A pod as the agent runs it. What can't be run comes back with a `problem`, so that it hinders no other pod. `authorityPem`: what pods
  * with a service account are told to trust as the coordinator.
  */
-export function parseAssignment(assignment: PodAssignment, host: HostAbilities, authorityPem?: string): Pod {
+export function parseAssignment(assignment: PodAssignment, host: HostFeatures, authorityPem?: string): Pod {
   const { uid, namespace, name, specHash, stopping, template } = assignment;
   const config = template?.podConfig;
   const seconds = config?.terminationGracePeriodSeconds ?? 0;
@@ -53,7 +53,7 @@ type Described = Omit<
 function parseTemplate(
   assignment: PodAssignment,
   template: PodTemplate | undefined,
-  host: HostAbilities,
+  host: HostFeatures,
 ): Described {
   if (template?.container === undefined) throw new Error("the pod has no container");
   const { podConfig: config } = template;
@@ -80,7 +80,7 @@ function parseTemplate(
   };
 }
 
-function servicePort(container: string, port: ContainerPort, host: HostAbilities): PortRequest[] {
+function servicePort(container: string, port: ContainerPort, host: HostFeatures): PortRequest[] {
   try {
     return [portOf(container, port, host)];
   } catch {

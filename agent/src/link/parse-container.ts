@@ -1,9 +1,9 @@
 import type { Container, ContainerPort, EnvVar, PodConfig } from "@forage/proto/forest/v1/forage";
-import type { HostAbilities } from "../host-abilities.ts";
+import type { HostFeatures } from "../host-features.ts";
+import { isPodField } from "../pods/act/pod-field.ts";
+import { isResourceField } from "../pods/act/resource-field.ts";
 import { defaultPullPolicy } from "../pods/image-reference.ts";
 import type { EnvEntry, PodContainer, PullPolicy } from "../pods/pod.ts";
-import { isPodField } from "../pods/pod-field.ts";
-import { isResourceField } from "../pods/resource-field.ts";
 import type { PodVolumeSpec } from "../volumes/volumes.ts";
 import { parseHooks, parseProbes } from "./parse-probes.ts";
 import { parseResources } from "./parse-resources.ts";
@@ -14,7 +14,7 @@ import { parseMounts } from "./parse-volumes.ts";
 export interface ContainerSetting {
   readonly config: PodConfig | undefined;
   readonly volumes: PodVolumeSpec;
-  readonly host: HostAbilities;
+  readonly host: HostFeatures;
 }
 
 // Container names become parts of file names and of the runtime's names.
@@ -97,7 +97,7 @@ function pullPolicyOf({ image, imagePullPolicy }: Container): PullPolicy {
 export function portOf(
   container: string,
   { containerPort, protocol }: ContainerPort,
-  host: HostAbilities,
+  host: HostFeatures,
 ): PodContainer["ports"][number] {
   if (!(containerPort >= 1 && containerPort <= PORT_MAX)) throw new Error(`${containerPort} is not a port`);
   switch (protocol) {
@@ -114,7 +114,7 @@ export function portOf(
   }
 }
 
-function ociRuntimeOf(runtimeClass: string, { runtimeClasses }: HostAbilities): string | undefined {
+function ociRuntimeOf(runtimeClass: string, { runtimeClasses }: HostFeatures): string | undefined {
   if (runtimeClass === "") return undefined;
   if (Object.hasOwn(runtimeClasses, runtimeClass)) return runtimeClasses[runtimeClass];
   throw new Error(

@@ -4,7 +4,7 @@ import type {
   ContainerSecurityContext,
   PodSecurityContext,
 } from "@forage/proto/forest/v1/forage";
-import type { HostAbilities } from "../host-abilities.ts";
+import type { HostFeatures } from "../host-features.ts";
 import type { PodContainer } from "../pods/pod.ts";
 import type { ContainerSecurity, ContainerUser } from "../runtime/runtime.ts";
 import type { PodVolumeSpec } from "../volumes/volumes.ts";
@@ -25,7 +25,7 @@ const SE_LINUX_TYPE = /^[A-Za-z][A-Za-z0-9_.]{0,254}$/;
 export function parseSecurity(
   own: ContainerSecurityContext | undefined,
   pod: PodSecurityContext | undefined,
-  host: Pick<HostAbilities, "seLinux" | "seccompDir">,
+  host: Pick<HostFeatures, "seLinux" | "seccompDir">,
 ): Pick<PodContainer, "user" | "security"> {
   const user = userOf(own, pod);
   const { seLinuxType = "" } = own ?? {};

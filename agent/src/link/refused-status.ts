@@ -1,5 +1,5 @@
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import type { PodStatus } from "../pods/pod-status.ts";
+import type { PodStatus } from "../pods/decide/pod-status.ts";
 
 /** Status of a pod that was assigned and that the agent does not begin. */
 export function refusedStatus(

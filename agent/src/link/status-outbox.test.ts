@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
-import type { PodStatus } from "../pods/pod-status.ts";
+import type { PodStatus } from "../pods/decide/pod-status.ts";
 import { StatusOutbox } from "./status-outbox.ts";
 
 test("a wait that is over leaves no listener on the connection's signal", async () => {

@@ -1,4 +1,4 @@
-import type { PodStatus } from "../pods/pod-status.ts";
+import type { PodStatus } from "../pods/decide/pod-status.ts";
 
 // A message of this many statuses stays far below a MiB even when all carry last log lines.
 const BATCH_MAX = 100;

@@ -1,6 +1,6 @@
 import { familyOf } from "../network/ip-family.ts";
 import { CommandFailed, type RunCommand } from "../network/run-command.ts";
-import type { HeldAddress } from "./plan-holding.ts";
+import type { HeldAddress } from "./plan-addresses.ts";
 
 /** Whether another host answers for an address; "unknown": it could not be found out. */
 export type Claim = "free" | "taken" | "unknown";
@@ -22,7 +22,7 @@ export async function putAddress(
   ]);
 }
 
-export async function takeAddress(run: RunCommand, held: HeldAddress): Promise<void> {
+export async function removeAddress(run: RunCommand, held: HeldAddress): Promise<void> {
   await run("ip", ["address", "del", withPrefix(held.ip), "dev", held.interface]);
 }
 

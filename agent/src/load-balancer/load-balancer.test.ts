@@ -3,9 +3,9 @@ import { type TestContext, test } from "node:test";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { CommandFailed, type RunCommand } from "../network/run-command.ts";
-import type { HeldRecords } from "./held-file.ts";
+import type { HeldRecords } from "./held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer.ts";
-import type { HeldAddress } from "./plan-holding.ts";
+import type { HeldAddress } from "./plan-addresses.ts";
 
 const ips = ["192.0.2.50", "192.0.2.51", "192.0.2.52"];
 

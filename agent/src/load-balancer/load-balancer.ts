@@ -4,9 +4,9 @@ import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "../services/known-services.ts";
 import { interfaceFor } from "./connected-networks.ts";
-import type { HeldRecords } from "./held-file.ts";
-import { announceAddress, probeAddress, putAddress, takeAddress } from "./host-addresses.ts";
-import { type HeldAddress, type HoldingStep, planHolding, type WantedAddress } from "./plan-holding.ts";
+import type { HeldRecords } from "./held-addresses-file.ts";
+import { announceAddress, probeAddress, putAddress, removeAddress } from "./host-addresses.ts";
+import { type AddressStep, type HeldAddress, planAddresses, type WantedAddress } from "./plan-addresses.ts";
 
 export interface LoadBalancerOptions {
   /** The records of those of the host's addresses that this agent or an earlier one added. */
@@ -137,7 +137,7 @@ export class LoadBalancer {
       this.#yielded.clear();
       this.#unprobed.clear();
     } else await this.#lookForOthers(this.#wanted(), links);
-    const { steps, problems } = planHolding({
+    const { steps, problems } = planAddresses({
       wanted: this.#wanted(),
       links,
       held: this.#options.held.held,
@@ -154,7 +154,7 @@ export class LoadBalancer {
   }
 
   /** Runs the steps and returns their errors. The next renewal repeats failed steps. */
-  async #takeAll(steps: readonly HoldingStep[]): Promise<string[]> {
+  async #takeAll(steps: readonly AddressStep[]): Promise<string[]> {
     const failures: string[] = [];
     const fresh: HeldAddress[] = [];
     const holds = steps.flatMap((step) => (step.type === "hold" ? [step.held] : []));
@@ -177,7 +177,7 @@ export class LoadBalancer {
     return failures;
   }
 
-  async #take(step: HoldingStep): Promise<void> {
+  async #take(step: AddressStep): Promise<void> {
     const { run, onEvent } = this.#options;
     const { held } = step;
     if (step.type === "hold") {
@@ -186,7 +186,7 @@ export class LoadBalancer {
     }
     this.#announcing.get(held.ip)?.();
     this.#announcing.delete(held.ip);
-    if (step.present) await takeAddress(run, held);
+    if (step.present) await removeAddress(run, held);
     await this.#options.held.remove(held);
     onEvent("load-balancer-left", { ...held });
   }

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../clock.ts";
 import { readConfig } from "../config.ts";
-import { LogKeeper } from "../logs/log-keeper.ts";
+import { LogRotator } from "../logs/log-rotator.ts";
 import { HostPodFiles } from "../pods/host-pod-files.ts";
 
 const EXIT_USAGE = 2;
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
       return process.exit(EXIT_USAGE);
     },
   );
-  const keeper = new LogKeeper({
+  const keeper = new LogRotator({
     clock: systemClock,
     onGrown: (bytes) => files.grown(bytes),
     onError: (path, error) => say("log-not-bounded", { path, error: String(error) }),

@@ -1,5 +1,5 @@
 import type { LogStream } from "./log-entry.ts";
-import type { LogKeeper } from "./log-keeper.ts";
+import type { LogRotator } from "./log-rotator.ts";
 
 /** One run of a container. */
 export interface LogOf {
@@ -21,7 +21,7 @@ export interface LogReadOptions {
 }
 
 export interface ContainerLogsOptions {
-  readonly keeper: LogKeeper;
+  readonly rotator: LogRotator;
   readonly pathOf: (of: LogOf) => string;
   /** Whether this very run is still writing. */
   readonly isRunning: (of: LogOf) => boolean;
@@ -37,7 +37,7 @@ export class ContainerLogs {
   }
 
   async *read(of: LogOf, options: LogReadOptions, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    const { keeper, pathOf, isRunning } = this.#options;
+    const { rotator, pathOf, isRunning } = this.#options;
     const follower = { of, ended: new AbortController() };
     const follow = options.follow && isRunning(of);
     if (follow) this.#followers.add(follower);
@@ -48,7 +48,7 @@ export class ContainerLogs {
       ...(stream !== undefined && { stream }),
     };
     try {
-      yield* keeper.tail(pathOf(of), { follow, signal, ended: follower.ended.signal, timestamps, ...from });
+      yield* rotator.tail(pathOf(of), { follow, signal, ended: follower.ended.signal, timestamps, ...from });
     } finally {
       this.#followers.delete(follower);
     }

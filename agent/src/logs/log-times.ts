@@ -1,6 +1,12 @@
 import { appendFile, readFile, rename, rm, writeFile } from "node:fs/promises";
-import { type Arrival, arrivalOf, decodeArrivals, encodeArrivals, thinArrivals } from "./arrivals.ts";
 import type { LogFile, LogLook } from "./log-file.ts";
+import {
+  decodeWriteTimes,
+  encodeWriteTimes,
+  thinWriteTimes,
+  type WriteTime,
+  writeTimeOf,
+} from "./write-times.ts";
 
 /** Some 6 bytes each on disk; read into memory only for readers who want times. */
 const ARRIVALS_MAX = 32_768;
@@ -17,7 +23,7 @@ const SAME_MS = 1_000;
 export class LogTimes {
   readonly #file: LogFile;
   /** The newest arrivals in order; the first `#recent.length - #unwritten` of them are on disk. */
-  #recent: readonly Arrival[] = [];
+  #recent: readonly WriteTime[] = [];
   #unwritten = 0;
   #countOnDisk = 0;
   #loaded = false;
@@ -63,22 +69,22 @@ export class LogTimes {
     try {
       await this.#write();
     } catch (error) {
-      this.#recent = thinArrivals(this.#recent.slice(-this.#unwritten), RECENT_MAX);
+      this.#recent = thinWriteTimes(this.#recent.slice(-this.#unwritten), RECENT_MAX);
       this.#unwritten = this.#recent.length;
       throw error;
     }
   }
 
   /** All there is, oldest first. */
-  all(): Promise<readonly Arrival[]> {
+  all(): Promise<readonly WriteTime[]> {
     return this.#inTurn(() => this.#all());
   }
 
   /** Of the byte at `position`; undefined: not noted yet, or never. */
-  async at(position: number): Promise<Arrival | undefined> {
+  async at(position: number): Promise<WriteTime | undefined> {
     const [oldest] = this.#recent;
-    if (oldest !== undefined && position >= oldest.end) return arrivalOf(this.#recent, position);
-    return arrivalOf(await this.all(), position);
+    if (oldest !== undefined && position >= oldest.end) return writeTimeOf(this.#recent, position);
+    return writeTimeOf(await this.all(), position);
   }
 
   flush(): Promise<void> {
@@ -106,21 +112,21 @@ export class LogTimes {
     return this.#inTurn(() => this.#replace([]));
   }
 
-  async #all(): Promise<readonly Arrival[]> {
+  async #all(): Promise<readonly WriteTime[]> {
     const written = this.#recent.length - this.#unwritten;
-    const { arrivals } = await this.#read();
-    return [...arrivals, ...this.#recent.slice(written)];
+    const { writeTimes } = await this.#read();
+    return [...writeTimes, ...this.#recent.slice(written)];
   }
 
   async #load(end: number): Promise<void> {
     if (this.#loaded) return;
-    const { arrivals, wholeBytes, bytes } = await this.#read();
+    const { writeTimes, wholeBytes, bytes } = await this.#read();
     this.#loaded = true;
-    this.#countOnDisk = arrivals.length;
-    this.#recent = arrivals.slice(-RECENT_MAX);
+    this.#countOnDisk = writeTimes.length;
+    this.#recent = writeTimes.slice(-RECENT_MAX);
     // Of another log, or cut off: what would be appended could not be read.
-    if ((arrivals.at(-1)?.end ?? end) > end) await this.#replace([]);
-    else if (wholeBytes < bytes) await this.#replace(arrivals);
+    if ((writeTimes.at(-1)?.end ?? end) > end) await this.#replace([]);
+    else if (wholeBytes < bytes) await this.#replace(writeTimes);
   }
 
   async #write(): Promise<void> {
@@ -130,30 +136,31 @@ export class LogTimes {
       const { begin } = await this.#file.bounds();
       return this.#replace((await this.#all()).filter((it) => it.end > begin));
     }
-    const frame = encodeArrivals(fresh, this.#file.shift);
+    const frame = encodeWriteTimes(fresh, this.#file.shift);
     await appendFile(LogTimes.pathOf(this.#file.path), frame, { mode: 0o600 });
     this.#written(this.#recent, this.#countOnDisk + fresh.length);
   }
 
-  async #replace(arrivals: readonly Arrival[]): Promise<void> {
+  async #replace(writeTimes: readonly WriteTime[]): Promise<void> {
     const path = LogTimes.pathOf(this.#file.path);
     // Room for as many again, so that it isn't thinned each time.
-    const kept = arrivals.length > ARRIVALS_MAX / 2 ? thinArrivals(arrivals, ARRIVALS_MAX / 2) : arrivals;
+    const kept =
+      writeTimes.length > ARRIVALS_MAX / 2 ? thinWriteTimes(writeTimes, ARRIVALS_MAX / 2) : writeTimes;
     this.#written(kept, kept.length);
     if (kept.length === 0) return rm(path, { force: true });
-    await writeFile(`${path}.partial`, encodeArrivals(kept, this.#file.shift), { mode: 0o600 });
+    await writeFile(`${path}.partial`, encodeWriteTimes(kept, this.#file.shift), { mode: 0o600 });
     await rename(`${path}.partial`, path);
   }
 
-  #written(arrivals: readonly Arrival[], countOnDisk: number): void {
-    this.#recent = arrivals.slice(-RECENT_MAX);
+  #written(writeTimes: readonly WriteTime[], countOnDisk: number): void {
+    this.#recent = writeTimes.slice(-RECENT_MAX);
     this.#unwritten = 0;
     this.#countOnDisk = countOnDisk;
   }
 
-  async #read(): Promise<{ arrivals: Arrival[]; wholeBytes: number; bytes: number }> {
+  async #read(): Promise<{ writeTimes: WriteTime[]; wholeBytes: number; bytes: number }> {
     const bytes = await readIfThere(LogTimes.pathOf(this.#file.path));
-    return { ...decodeArrivals(bytes, this.#file.shift), bytes: bytes.length };
+    return { ...decodeWriteTimes(bytes, this.#file.shift), bytes: bytes.length };
   }
 
   #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {

@@ -1,12 +1,12 @@
-import type { Arrival } from "./arrivals.ts";
 import type { LogPiece } from "./log-file.ts";
+import type { WriteTime } from "./write-times.ts";
 
 const LINE_BREAK = 0x0a;
 
 /** Puts before each line when its first byte came. */
 export async function* stampLines(
   pieces: AsyncIterable<LogPiece>,
-  arrivalAt: (position: number) => Promise<Arrival | undefined>,
+  arrivalAt: (position: number) => Promise<WriteTime | undefined>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let atLineStart = true;
   let known: { readonly end: number; readonly stamp: Buffer } | undefined;
@@ -30,7 +30,7 @@ export async function* stampLines(
   }
 }
 
-function stampOf(arrival: Arrival | undefined): string {
+function stampOf(arrival: WriteTime | undefined): string {
   if (arrival === undefined) return "-";
   const at = new Date(arrival.atMs).toISOString();
   return arrival.fromMs === undefined ? at : `${new Date(arrival.fromMs).toISOString()}/${at}`;

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import type { ContainerStatus, PodStatus } from "../pods/pod-status.ts";
+import type { ContainerStatus, PodStatus } from "../pods/decide/pod-status.ts";
 import type { ContainerUsage } from "../runtime/runtime.ts";
 import { type CpuRate, type CpuReading, cpuRate } from "./cpu-rate.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { PodMetricsRequests, type PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
 import { SimClock } from "../../test/sim/sim-clock.ts";
-import type { ContainerStatus, PodStatus } from "../pods/pod-status.ts";
+import type { ContainerStatus, PodStatus } from "../pods/decide/pod-status.ts";
 import { PodMeter, type SampleSink } from "./pod-meter.ts";
 
 /** A meter over pods whose use a test sets by hand. */

@@ -5,7 +5,7 @@ import type {
   PodMetricsSample,
 } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "../clock.ts";
-import type { PodStatus } from "../pods/pod-status.ts";
+import type { PodStatus } from "../pods/decide/pod-status.ts";
 import type { ContainerUsage } from "../runtime/runtime.ts";
 import { type CounterReading, metricValues } from "./counter-rates.ts";
 import { measureUsage, type UsageReading } from "./measure-usage.ts";

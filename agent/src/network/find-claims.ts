@@ -1,4 +1,4 @@
-import type { NoteDamage } from "../damages.ts";
+import type { NoteDamage } from "../damage-reports.ts";
 import type { InstanceNames } from "./instance-names.ts";
 import { isHostNetwork, type KnownPod } from "./network.ts";
 import { listNamespaces, namespacePath } from "./network-namespaces.ts";

@@ -1,7 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
-import type { NoteDamage } from "../damages.ts";
+import type { NoteDamage } from "../damage-reports.ts";
 import type { PodAccess } from "./access-rules.ts";
 import { AccessTable } from "./access-table.ts";
 import { assertPlugin, Cni } from "./cni.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { NoteDamage } from "../damages.ts";
+import type { NoteDamage } from "../damage-reports.ts";
 import { type Cni, POD_INTERFACE } from "./cni.ts";
 import { listLinks } from "./host-links.ts";
 import type { InstanceNames } from "./instance-names.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { systemClock } from "../clock.ts";
-import { LogKeeper } from "../logs/log-keeper.ts";
+import { LogRotator } from "../logs/log-rotator.ts";
 import { HostPodFiles, type HostPodFilesOptions } from "./host-pod-files.ts";
 
 test("each attempt gets a log, and only the one before stays beside it", async (t) => {
@@ -21,11 +21,11 @@ test("each attempt gets a log, and only the one before stays beside it", async (
 test("logs that an earlier run of the agent left are bounded again", async (t) => {
   const { files, dir } = podFiles(t);
   const { logFile } = await files.prepare("p1", "main", 1);
-  const keeper = new LogKeeper({ clock: systemClock, maxBytes: 1024 });
-  t.after(() => keeper.close());
+  const rotator = new LogRotator({ clock: systemClock, maxBytes: 1024 });
+  t.after(() => rotator.close());
   writeFileSync(logFile, "x".repeat(5_000));
-  await new HostPodFiles(dir, keeper).takeOver();
-  await keeper.check();
+  await new HostPodFiles(dir, rotator).takeOver();
+  await rotator.check();
   assert.ok(existsSync(`${logFile}.1`), "the log was trimmed");
 });
 
@@ -56,14 +56,14 @@ test("a log that can't be deleted leaves the others bounded", async (t) => {
 
 test("all logs together are bounded: runs that are over go first, and the present ones lose their heads", async (t) => {
   const told: string[] = [];
-  const { files, dir, keeper } = podFiles(t, {
+  const { files, dir, rotator } = podFiles(t, {
     limitBytes: 250_000,
     onLimit: (logs) => told.push(...logs.map(({ path }) => path.slice(-"p1/main/1.log".length))),
   });
   const write = async (pod: string, attempt: number, bytes: number) => {
     const { logFile } = await files.prepare(pod, "main", attempt);
     writeFileSync(logFile, `${"x".repeat(99)}\n`.repeat(bytes / 100));
-    await keeper.check();
+    await rotator.check();
   };
   await write("p1", 1, 60_000);
   await write("p1", 2, 60_000);
@@ -83,14 +83,14 @@ test("all logs together are bounded: runs that are over go first, and the presen
 
 test("growth is enough for logs to be bounded", async (t) => {
   const removed: string[] = [];
-  const { files, keeper } = podFiles(t, {
+  const { files, rotator } = podFiles(t, {
     limitBytes: 200_000,
     onLimit: (logs) => removed.push(...logs.map(({ path }) => path)),
   });
   await files.takeOver();
   for (const attempt of [1, 2]) {
     writeFileSync((await files.prepare("p1", "main", attempt)).logFile, "x\n".repeat(60_000));
-    await keeper.check();
+    await rotator.check();
   }
   await files.limit();
   assert.equal(removed.length, 1);
@@ -121,13 +121,13 @@ function logsIn(dir: string): string[] {
 function podFiles(
   t: TestContext,
   options: HostPodFilesOptions = {},
-): { files: HostPodFiles; dir: string; keeper: LogKeeper } {
+): { files: HostPodFiles; dir: string; rotator: LogRotator } {
   const dir = mkdtempSync(join(tmpdir(), "forage-pods-"));
-  const keeper: LogKeeper = new LogKeeper({ clock: systemClock, onGrown: (bytes) => files.grown(bytes) });
-  const files = new HostPodFiles(dir, keeper, options);
+  const rotator: LogRotator = new LogRotator({ clock: systemClock, onGrown: (bytes) => files.grown(bytes) });
+  const files = new HostPodFiles(dir, rotator, options);
   t.after(async () => {
-    await keeper.close();
+    await rotator.close();
     rmSync(dir, { recursive: true });
   });
-  return { files, dir, keeper };
+  return { files, dir, rotator };
 }

@@ -1,7 +1,7 @@
 import { mkdir, open, readdir, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { getSystemErrorMap } from "node:util";
-import type { LogKeeper } from "../logs/log-keeper.ts";
+import type { LogRotator } from "../logs/log-rotator.ts";
 import { LogTimes } from "../logs/log-times.ts";
 import { defaultLogLimit, planLogLimit, type StoredLog } from "../logs/plan-log-limit.ts";
 import type { StreamPipes } from "../logs/stream-places.ts";
@@ -37,13 +37,13 @@ const RECOUNT_SHARE = 1 / 32;
  */
 export class HostPodFiles implements PodFiles {
   readonly #dir: string;
-  readonly #logs: LogKeeper;
+  readonly #logs: LogRotator;
   readonly #options: HostPodFilesOptions;
   #grownBytes = 0;
   #recountBytes = Number.POSITIVE_INFINITY;
   #limiting: Promise<void> | undefined;
 
-  constructor(dir: string, logs: LogKeeper, options: HostPodFilesOptions = {}) {
+  constructor(dir: string, logs: LogRotator, options: HostPodFilesOptions = {}) {
     this.#dir = dir;
     this.#logs = logs;
     this.#options = options;

@@ -1,8 +1,8 @@
 import type { KnownPod } from "../network/network.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
+import { isLive } from "./decide/pod-view.ts";
 import type { Pod, PodMemory } from "./pod.ts";
 import { declaredPorts } from "./pod-ports.ts";
-import { isLive } from "./pod-view.ts";
 import type { RuntimeObserver } from "./runtime-observer.ts";
 
 export interface RememberedPod {

@@ -1,22 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { SimClock } from "../../test/sim/sim-clock.ts";
-import { leftover } from "./leftover-pod.ts";
+import { orphanPod } from "./orphan-pod.ts";
+import type { PodDependencies } from "./pod-dependencies.ts";
 import { PodLoop } from "./pod-loop.ts";
-import type { PodWorld } from "./pod-world.ts";
 
 test("a loop that is closed while it reports its pod's end is over", async () => {
   const clock = new SimClock();
   let loop: PodLoop | undefined;
-  const world = {
+  const dependencies = {
     clock,
     observer: { containersOf: () => [] },
     probes: { unwatch: () => undefined },
     events: { remembered: async () => undefined, changed: () => loop?.close(), stepped: () => undefined },
     restartLimits: { baseMs: 1, capMs: 1, goodRunMs: 1 },
-  } as unknown as PodWorld;
-  loop = new PodLoop(world, {
-    pod: leftover("p"),
+  } as unknown as PodDependencies;
+  loop = new PodLoop(dependencies, {
+    pod: orphanPod("p"),
     goal: "remove",
     memory: { containers: {}, removed: true },
   });

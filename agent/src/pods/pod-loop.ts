@@ -1,20 +1,20 @@
 import { isDeepStrictEqual } from "node:util";
 import { DeviceError } from "../devices/devices.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
+import { runStep } from "./act/run-step.ts";
 import { backOffMs } from "./back-off.ts";
-import { effectivePolicy } from "./container-steps.ts";
-import { Errands } from "./errands.ts";
-import { nextStep } from "./next-step.ts";
+import { BackgroundSteps } from "./background-steps.ts";
+import { effectivePolicy } from "./decide/container-steps.ts";
+import { nextStep } from "./decide/next-step.ts";
+import { type PodStatus, podStatus } from "./decide/pod-status.ts";
+import { isLive, type PodView } from "./decide/pod-view.ts";
 import { type Fault, type ImageState, memoryOf, type Pod, type PodMemory } from "./pod.ts";
 import { allContainers } from "./pod-containers.ts";
+import type { PodDependencies } from "./pod-dependencies.ts";
 import { PodProbes } from "./pod-probes.ts";
-import { type PodStatus, podStatus } from "./pod-status.ts";
-import { isLive, type PodView } from "./pod-view.ts";
-import type { PodWorld } from "./pod-world.ts";
 import { type Found, hasForgotten, recoveredMemory } from "./recover-memory.ts";
 import { withHealth, withTimes } from "./remember-status.ts";
-import { runStep } from "./run-step.ts";
-import { type Errand, isErrand, type Step, stepKey } from "./step.ts";
+import { type BackgroundStep, isBackgroundStep, type Step, stepKey } from "./step.ts";
 import { type Change, StartBlockedError, type StepContext, type StepEffect } from "./step-context.ts";
 
 export interface PodLoopStart {
@@ -34,10 +34,10 @@ const LATE_START_MS = 2_000;
  * which only means "look again".
  */
 export class PodLoop {
-  readonly #world: PodWorld;
+  readonly #dependencies: PodDependencies;
   readonly #sinceMs: number;
   readonly #faults = new Map<string, Fault>();
-  readonly #errands = new Errands();
+  readonly #backgroundSteps = new BackgroundSteps();
   readonly #probes: PodProbes;
   #pod: Pod;
   #goal: PodView["goal"];
@@ -57,13 +57,13 @@ export class PodLoop {
   #closed = false;
   #wakeUp: (() => void) | undefined;
 
-  constructor(world: PodWorld, start: PodLoopStart) {
-    this.#world = world;
-    this.#sinceMs = world.clock.monotonicMs();
+  constructor(dependencies: PodDependencies, start: PodLoopStart) {
+    this.#dependencies = dependencies;
+    this.#sinceMs = dependencies.clock.monotonicMs();
     this.#pod = start.pod;
     this.#goal = start.goal;
     this.#memory = start.memory;
-    this.#probes = new PodProbes(world);
+    this.#probes = new PodProbes(dependencies);
     if (start.goal === "remove") this.#stop();
   }
 
@@ -110,11 +110,11 @@ export class PodLoop {
 
   /** The network still has a sandbox that the pod does not remember. Does nothing if no container runs in it. */
   recover(found: Omit<Found, "containers">): void {
-    const containers = this.#world.observer.containersOf(this.#pod.uid);
+    const containers = this.#dependencies.observer.containersOf(this.#pod.uid);
     if (!hasForgotten(this.#pod, this.#memory, containers)) return;
-    const nowMs = this.#world.clock.nowMs();
+    const nowMs = this.#dependencies.clock.nowMs();
     void this.#remember((lost) => recoveredMemory(this.#pod, lost, { ...found, containers }, nowMs));
-    this.#world.events.recovered(this.#pod.uid);
+    this.#dependencies.events.recovered(this.#pod.uid);
   }
 
   /** The network started with what this pod remembers: its ports are published as they were, and stay so. */
@@ -125,7 +125,7 @@ export class PodLoop {
   /** What waits for devices need not wait its time out. */
   devicesFreed(): void {
     this.#devicesFreed = true;
-    const notBeforeMs = this.#world.clock.monotonicMs();
+    const notBeforeMs = this.#dependencies.clock.monotonicMs();
     for (const [key, fault] of this.#faults) {
       if (!fault.forDevices) continue;
       this.#faults.set(key, { ...fault, notBeforeMs });
@@ -151,10 +151,10 @@ export class PodLoop {
     while (!signal.aborted && !this.#closed) {
       this.#woken = false;
       this.#follow();
-      const decision = nextStep(this.#view(), this.#world.restartLimits);
+      const decision = nextStep(this.#view(), this.#dependencies.restartLimits);
       this.#tell();
       if (decision.kind === "step") {
-        if (isErrand(decision.step)) this.#send(decision.step, hardSignal);
+        if (isBackgroundStep(decision.step)) this.#send(decision.step, hardSignal);
         else await this.#do(decision.step, hardSignal);
       } else {
         this.#lastStep = undefined;
@@ -163,12 +163,12 @@ export class PodLoop {
     }
     signal.removeEventListener("abort", stop);
     this.#probes.close();
-    await this.#errands.settle();
+    await this.#backgroundSteps.settle();
   }
 
   #stop(): void {
     this.#goal = "remove";
-    this.#stoppingSinceMs ??= this.#world.clock.monotonicMs();
+    this.#stoppingSinceMs ??= this.#dependencies.clock.monotonicMs();
     this.#faults.clear();
     this.#goalAbort.abort();
   }
@@ -177,7 +177,7 @@ export class PodLoop {
   #follow(): void {
     const view = this.#view();
     this.#probes.follow(view);
-    this.#errands.keepOnly(new Set(view.containers.filter(isLive).map(({ id }) => id)));
+    this.#backgroundSteps.keepOnly(new Set(view.containers.filter(isLive).map(({ id }) => id)));
     const present = new Set(view.containers.filter(({ state }) => state !== "exited").map(({ id }) => id));
     for (const key of this.#faults.keys()) {
       const [kind, id = ""] = key.split("/", 2);
@@ -186,14 +186,14 @@ export class PodLoop {
   }
 
   async #do(step: Step, signal: AbortSignal): Promise<void> {
-    const beganMs = this.#world.clock.monotonicMs();
+    const beganMs = this.#dependencies.clock.monotonicMs();
     const context = this.#context(signal);
     this.#devicesFreed = false;
     try {
       // The same step twice in a row changed nothing; without a wait it would be done forever.
       if (isDeepStrictEqual(step, this.#lastStep)) throw new Error(`${step.kind} had no effect`);
       this.#lastStep = step;
-      const effect = await runStep(this.#world, step, context);
+      const effect = await runStep(this.#dependencies, step, context);
       await this.#succeeded(step, effect, beganMs);
     } catch (error) {
       this.#lastStep = undefined;
@@ -201,16 +201,17 @@ export class PodLoop {
     }
   }
 
-  #send(errand: Errand, signal: AbortSignal): void {
-    const beganMs = this.#world.clock.monotonicMs();
+  #send(backgroundStep: BackgroundStep, signal: AbortSignal): void {
+    const beganMs = this.#dependencies.clock.monotonicMs();
     this.#lastStep = undefined;
     const context = this.#context(signal);
-    this.#errands.begin(
-      errand,
-      (letGo) => runStep(this.#world, errand, { ...context, signal: AbortSignal.any([signal, letGo]) }),
+    this.#backgroundSteps.begin(
+      backgroundStep,
+      (letGo) =>
+        runStep(this.#dependencies, backgroundStep, { ...context, signal: AbortSignal.any([signal, letGo]) }),
       async (effect, error) => {
-        if (effect !== undefined) await this.#succeeded(errand, effect, beganMs);
-        else this.#failed(errand, error, beganMs, context);
+        if (effect !== undefined) await this.#succeeded(backgroundStep, effect, beganMs);
+        else this.#failed(backgroundStep, error, beganMs, context);
         this.wake();
       },
     );
@@ -231,15 +232,20 @@ export class PodLoop {
     if (effect.volumesShown !== undefined) this.#volumesShown = effect.volumesShown;
     if (effect.looked) {
       this.#stale = false;
-      if ((this.#doubtUntilMs ?? 0) <= this.#world.clock.monotonicMs()) this.#doubtUntilMs = undefined;
+      if ((this.#doubtUntilMs ?? 0) <= this.#dependencies.clock.monotonicMs()) this.#doubtUntilMs = undefined;
     }
     if (effect.durable) await saved;
     this.#faults.delete(stepKey(step));
-    this.#world.events.stepped(this.#pod.uid, step, this.#world.clock.monotonicMs() - beganMs, undefined);
+    this.#dependencies.events.stepped(
+      this.#pod.uid,
+      step,
+      this.#dependencies.clock.monotonicMs() - beganMs,
+      undefined,
+    );
   }
 
   #failed(step: Step, error: unknown, beganMs: number, { signal, goalSignal }: StepContext): void {
-    const { clock, events, faultBackOff } = this.#world;
+    const { clock, events, faultBackOff } = this.#dependencies;
     if (signal.aborted || (goalSignal.aborted && !(error instanceof RuntimeError))) return;
     const key = stepKey(step);
     const failures = (this.#faults.get(key)?.failures ?? 0) + 1;
@@ -265,7 +271,7 @@ export class PodLoop {
       pod: this.#pod,
       goal: this.#goal,
       ...(this.#stoppingSinceMs !== undefined && { stoppingSinceMs: this.#stoppingSinceMs }),
-      containers: this.#world.observer.containersOf(this.#pod.uid),
+      containers: this.#dependencies.observer.containersOf(this.#pod.uid),
       stale: this.#stale,
       ...(this.#doubtUntilMs !== undefined && { doubtUntilMs: this.#doubtUntilMs }),
       published: this.#published,
@@ -274,9 +280,9 @@ export class PodLoop {
       verdicts: this.#probes.verdicts,
       memory: this.#memory,
       faults: this.#faults,
-      underWay: this.#errands.underWay,
-      nowMs: this.#world.clock.nowMs(),
-      monotonicMs: this.#world.clock.monotonicMs(),
+      underWay: this.#backgroundSteps.underWay,
+      nowMs: this.#dependencies.clock.nowMs(),
+      monotonicMs: this.#dependencies.clock.monotonicMs(),
     };
   }
 
@@ -284,7 +290,7 @@ export class PodLoop {
     const states = new Map<string, ImageState>();
     for (const spec of allContainers(this.#pod)) {
       const policy = effectivePolicy(spec, memoryOf(this.#memory, spec.name));
-      states.set(spec.name, this.#world.images.state(spec.image, policy, this.#sinceMs, this.#pod));
+      states.set(spec.name, this.#dependencies.images.state(spec.image, policy, this.#sinceMs, this.#pod));
     }
     return states;
   }
@@ -298,19 +304,19 @@ export class PodLoop {
     const status = podStatus({ ...view, memory: this.#memory });
     if (isDeepStrictEqual(status, this.#status)) return;
     this.#status = status;
-    this.#world.events.changed(status);
+    this.#dependencies.events.changed(status);
   }
 
   #remember(change: Change): Promise<void> {
     const memory = change(this.#memory);
     if (memory === this.#memory || isDeepStrictEqual(memory, this.#memory)) return Promise.resolve();
     this.#memory = memory;
-    return this.#world.events.remembered(this.#pod.uid, memory);
+    return this.#dependencies.events.remembered(this.#pod.uid, memory);
   }
 
   #sleep(untilMs: number | undefined): Promise<void> {
     if (this.#woken) return Promise.resolve();
-    const { clock } = this.#world;
+    const { clock } = this.#dependencies;
     return new Promise((resolve) => {
       const wake = () => {
         cancel?.();

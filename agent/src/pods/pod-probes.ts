@@ -1,16 +1,16 @@
 import { execInRuntime } from "../probes/exec-in-runtime.ts";
 import type { ProbeVerdict } from "../probes/probe-machine.ts";
+import { hasProbes, isPostStartOver, liveRunOf, outcomeOf, type PodView } from "./decide/pod-view.ts";
 import { memoryOf, type PodContainer } from "./pod.ts";
-import { hasProbes, isPostStartOver, liveRunOf, outcomeOf, type PodView } from "./pod-view.ts";
-import type { PodWorld } from "./pod-world.ts";
+import type { PodDependencies } from "./pod-dependencies.ts";
 
 /** One pod's containers in the host's probe runner. */
 export class PodProbes {
-  readonly #world: Pick<PodWorld, "probes" | "runtime">;
+  readonly #dependencies: Pick<PodDependencies, "probes" | "runtime">;
   #verdicts: ReadonlyMap<string, ProbeVerdict> = new Map();
 
-  constructor(world: Pick<PodWorld, "probes" | "runtime">) {
-    this.#world = world;
+  constructor(dependencies: Pick<PodDependencies, "probes" | "runtime">) {
+    this.#dependencies = dependencies;
   }
 
   /** As of the last `follow`, by the runtime's id. */
@@ -27,12 +27,12 @@ export class PodProbes {
         if (id !== undefined) verdicts.set(id, this.#watch(view, spec, id));
       }
     }
-    for (const id of this.#verdicts.keys()) if (!verdicts.has(id)) this.#world.probes.unwatch(id);
+    for (const id of this.#verdicts.keys()) if (!verdicts.has(id)) this.#dependencies.probes.unwatch(id);
     this.#verdicts = verdicts;
   }
 
   close(): void {
-    for (const id of this.#verdicts.keys()) this.#world.probes.unwatch(id);
+    for (const id of this.#verdicts.keys()) this.#dependencies.probes.unwatch(id);
     this.#verdicts = new Map();
   }
 
@@ -46,10 +46,10 @@ export class PodProbes {
 
   #watch({ memory, nowMs }: PodView, { name, probes = {} }: PodContainer, id: string): ProbeVerdict {
     const { startedAtMs = nowMs, health } = memoryOf(memory, name);
-    return this.#world.probes.watch({
+    return this.#dependencies.probes.watch({
       id,
       probes,
-      target: { address: memory.sandbox?.address ?? "", exec: execInRuntime(this.#world.runtime, id) },
+      target: { address: memory.sandbox?.address ?? "", exec: execInRuntime(this.#dependencies.runtime, id) },
       startedAtMs,
       ...(health && { before: health }),
     });

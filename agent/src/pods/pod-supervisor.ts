@@ -8,25 +8,25 @@ import type { RunProbe } from "../probes/run-probe.ts";
 import type { LimitedRoot } from "../runtime/root-disk-watch.ts";
 import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
 import type { PodVolumes } from "../volumes/volumes.ts";
+import { hostSandbox } from "./act/run-step.ts";
+import { afterRecovery } from "./after-recovery.ts";
 import type { BackOffLimits } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
-import { Gate } from "./gate.ts";
+import type { PodStatus } from "./decide/pod-status.ts";
+import type { PodView } from "./decide/pod-view.ts";
 import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
-import { insist } from "./insist.ts";
 import { knownPods, type RememberedPod } from "./known-pods.ts";
-import { leftover } from "./leftover-pod.ts";
 import { limitedRootsOf } from "./limited-roots.ts";
+import { orphanPod } from "./orphan-pod.ts";
 import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
 import { allContainers, mainOf } from "./pod-containers.ts";
+import type { HostFacts, PodDependencies, PodEvents } from "./pod-dependencies.ts";
 import type { PodFiles } from "./pod-files.ts";
 import { PodLoop } from "./pod-loop.ts";
-import type { PodStatus } from "./pod-status.ts";
-import type { PodView } from "./pod-view.ts";
-import type { HostFacts, PodEvents, PodWorld } from "./pod-world.ts";
-import { onceRecovered } from "./recovered-volumes.ts";
-import { hostSandbox } from "./run-step.ts";
+import { retryUntilDone } from "./retry-until-done.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
+import { Semaphore } from "./semaphore.ts";
 
 export interface SupervisorOptions {
   readonly instance: string;
@@ -88,7 +88,7 @@ const RECOVER_WAIT_MS = 3_000;
  */
 export class PodSupervisor {
   readonly #options: SupervisorOptions;
-  readonly #world: PodWorld;
+  readonly #dependencies: PodDependencies;
   readonly #observer: RuntimeObserver;
   readonly #probes: ProbeRunner;
   readonly #loops = new Map<string, PodLoop>();
@@ -123,9 +123,9 @@ export class PodSupervisor {
       run: probe,
       onChange: (containerId) => this.#loops.get(this.#observer.podOf(containerId) ?? "")?.wake(),
     });
-    this.#world = {
+    this.#dependencies = {
       ...options,
-      volumes: onceRecovered(options.volumes, () => this.#volumesRecovered),
+      volumes: afterRecovery(options.volumes, () => this.#volumesRecovered),
       observer: this.#observer,
       probes: this.#probes,
       hooks: { clock, run: probe },
@@ -137,8 +137,8 @@ export class PodSupervisor {
         onChange: (reference) => this.#wakeUsersOf(reference),
         ...(options.imageAccess && { access: options.imageAccess }),
       }),
-      startGate: new Gate(limits.startsAtOnce),
-      stopGate: new Gate(limits.removalsAtOnce),
+      startGate: new Semaphore(limits.startsAtOnce),
+      stopGate: new Semaphore(limits.removalsAtOnce),
       restartLimits: limits.restart,
       faultBackOff: limits.fault,
       events: {
@@ -159,18 +159,18 @@ export class PodSupervisor {
   async start(recorded: readonly RecordedPod[]): Promise<void> {
     for (const { uid, pod, memory = EMPTY_MEMORY, damaged = false } of recorded) {
       if (damaged) this.#damaged.set(uid, memory);
-      else this.#add(pod ?? leftover(uid), pod === undefined, memory);
+      else this.#add(pod ?? orphanPod(uid), pod === undefined, memory);
     }
-    const listed = this.#insist("runtime", () => this.#observer.refresh());
+    const listed = this.#retryUntilDone("runtime", () => this.#observer.refresh());
     // Pods that have lost their memory are found by their containers.
     if (this.#remembered().some(({ memory }) => memory.sandbox === undefined)) await listed;
-    await Promise.all([listed, this.#insist("network", (signal) => this.#startNetwork(signal))]);
+    await Promise.all([listed, this.#retryUntilDone("network", (signal) => this.#startNetwork(signal))]);
     for (const loop of this.#loops.values()) loop.portsTakenOver();
     await this.#checkSandboxes();
     this.#addOrphans();
     // Containers of pods that nobody knows may still have theirs mounted.
     await this.#recoverVolumes();
-    await this.#insist("devices", () => this.#options.devices.recover(this.#knownUids()));
+    await this.#retryUntilDone("devices", () => this.#options.devices.recover(this.#knownUids()));
     if (this.#closing.signal.aborted) return;
     this.#ready = true;
     for (const loop of this.#loops.values()) this.#run(loop);
@@ -184,7 +184,7 @@ export class PodSupervisor {
       pods,
       [...this.#loops.keys()].filter((uid) => !assigned.has(uid)),
     );
-    for (const [uid, memory] of this.#damaged) this.#begin(leftover(uid), true, memory);
+    for (const [uid, memory] of this.#damaged) this.#begin(orphanPod(uid), true, memory);
     this.#damaged.clear();
     if (this.#ready) this.#addOrphans();
   }
@@ -236,12 +236,12 @@ export class PodSupervisor {
 
   /** What is known of images, which all pods share. */
   get imageStore(): Pick<ImageStore, "state" | "fetch"> {
-    return this.#world.images;
+    return this.#dependencies.images;
   }
 
   /** The image is no longer on this host. */
   imageRemoved(reference: string): void {
-    this.#world.images.forget(reference);
+    this.#dependencies.images.forget(reference);
   }
 
   /** The running container that a session is for; without a name, the main one. */
@@ -282,7 +282,7 @@ export class PodSupervisor {
 
   #add(pod: Pod, unassigned: boolean, memory: PodMemory): PodLoop {
     const goal = unassigned ? "remove" : goalOf(pod);
-    const loop = new PodLoop(this.#world, { pod, goal, memory });
+    const loop = new PodLoop(this.#dependencies, { pod, goal, memory });
     this.#loops.set(pod.uid, loop);
     if (unassigned) this.#unassigned.add(pod.uid);
     return loop;
@@ -291,7 +291,7 @@ export class PodSupervisor {
   /** Containers that carry a pod's label, of a pod that nobody knows. */
   #addOrphans(): void {
     for (const uid of this.#observer.podUids()) {
-      if (!this.#loops.has(uid) && !this.#damaged.has(uid)) this.#begin(leftover(uid), true, EMPTY_MEMORY);
+      if (!this.#loops.has(uid) && !this.#damaged.has(uid)) this.#begin(orphanPod(uid), true, EMPTY_MEMORY);
     }
   }
 
@@ -369,10 +369,12 @@ export class PodSupervisor {
   async #recoverVolumes(): Promise<void> {
     const { clock, volumes } = this.#options;
     const recovered = new AbortController();
-    const work = this.#insist("volumes", (signal) => volumes.recover(this.#knownUids(), signal)).then(() => {
-      this.#volumesRecovered = !this.#closing.signal.aborted;
-      recovered.abort();
-    });
+    const work = this.#retryUntilDone("volumes", (signal) => volumes.recover(this.#knownUids(), signal)).then(
+      () => {
+        this.#volumesRecovered = !this.#closing.signal.aborted;
+        recovered.abort();
+      },
+    );
     this.#track(work);
     await pause(clock, RECOVER_WAIT_MS, recovered.signal);
   }
@@ -381,10 +383,10 @@ export class PodSupervisor {
     return new Set([...this.#loops.keys(), ...this.#damaged.keys()]);
   }
 
-  #insist(part: HostPart, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  #retryUntilDone(part: HostPart, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
     const { clock, events } = this.#options;
     const outcome = (error: unknown) => events.impaired(part, error);
-    return insist(work, { clock, signal: this.#closing.signal, outcome });
+    return retryUntilDone(work, { clock, signal: this.#closing.signal, outcome });
   }
 }
 

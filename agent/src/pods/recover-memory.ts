@@ -1,5 +1,7 @@
 import type { PodSandbox, PortMapping } from "../network/network.ts";
+import { withBegun } from "./act/start-container.ts";
 import { adopted } from "./container-memory.ts";
+import { belongs, hasProbes, isLive } from "./decide/pod-view.ts";
 import {
   memoryOf,
   type ObservedContainer,
@@ -10,8 +12,6 @@ import {
   withContainer,
 } from "./pod.ts";
 import { allContainers, initContainersOf, roleOf } from "./pod-containers.ts";
-import { belongs, hasProbes, isLive } from "./pod-view.ts";
-import { withBegun } from "./start-container.ts";
 
 /** What the host still has of a pod whose memory was lost. */
 export interface Found {

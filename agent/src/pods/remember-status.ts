@@ -1,6 +1,6 @@
 import type { ProbeVerdict } from "../probes/probe-machine.ts";
+import type { PodStatus } from "./decide/pod-status.ts";
 import { memoryOf, type Pod, type PodMemory, withContainer } from "./pod.ts";
-import type { PodStatus } from "./pod-status.ts";
 
 /** Remembers when the pod ran and when it last became ready. The same object if nothing changed. */
 export function withTimes(memory: PodMemory, status: PodStatus, nowMs: number): PodMemory {

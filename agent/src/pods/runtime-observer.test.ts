@@ -6,115 +6,115 @@ import { ATTEMPT_LABEL, CONTAINER_LABEL, POD_UID_LABEL, SPEC_HASH_LABEL } from "
 import { RuntimeObserver } from "./runtime-observer.ts";
 
 test("a list shows what there is; containers that are no pod's are left out", async () => {
-  const world = new World();
-  world.listed = [aContainer("a"), { ...aContainer("b"), labels: {} }];
-  await world.observer.refresh();
-  assert.deepEqual(world.ids(), ["a"]);
-  assert.deepEqual(world.observer.podUids(), ["p"]);
+  const dependencies = new World();
+  dependencies.listed = [aContainer("a"), { ...aContainer("b"), labels: {} }];
+  await dependencies.observer.refresh();
+  assert.deepEqual(dependencies.ids(), ["a"]);
+  assert.deepEqual(dependencies.observer.podUids(), ["p"]);
 });
 
 test("an end that is told before its start is not lost", async () => {
-  const world = new World();
-  await world.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
-  world.start("a");
-  const [seen] = world.observer.containersOf("p");
+  const dependencies = new World();
+  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
+  dependencies.start("a");
+  const [seen] = dependencies.observer.containersOf("p");
   assert.deepEqual([seen?.state, seen?.exitCode, seen?.finishedAtMs], ["exited", 7, 5]);
 });
 
 test("an end that is told while the start's answer is on its way is not lost either", async () => {
-  const world = new World();
-  world.listed = [aContainer("a")];
-  await world.observer.refresh();
-  await world.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
-  world.start("a");
-  assert.equal(world.observer.containersOf("p")[0]?.state, "exited");
+  const dependencies = new World();
+  dependencies.listed = [aContainer("a")];
+  await dependencies.observer.refresh();
+  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
+  dependencies.start("a");
+  assert.equal(dependencies.observer.containersOf("p")[0]?.state, "exited");
 });
 
 test("a list that was begun before a start doesn't make the container vanish", async () => {
-  const world = new World();
-  const listing = world.slowRefresh();
-  world.start("a");
+  const dependencies = new World();
+  const listing = dependencies.slowRefresh();
+  dependencies.start("a");
   await listing.finish([]);
-  assert.deepEqual(world.ids(), ["a"]);
+  assert.deepEqual(dependencies.ids(), ["a"]);
 });
 
 test("a list that was begun before a removal doesn't bring the container back", async () => {
-  const world = new World();
-  world.start("a");
-  const listing = world.slowRefresh();
-  world.observer.noteRemoved(["a"]);
+  const dependencies = new World();
+  dependencies.start("a");
+  const listing = dependencies.slowRefresh();
+  dependencies.observer.noteRemoved(["a"]);
   await listing.finish([aContainer("a")]);
-  assert.deepEqual(world.ids(), []);
+  assert.deepEqual(dependencies.ids(), []);
 });
 
 test("an end is final, whatever an older list says", async () => {
-  const world = new World();
-  world.start("a");
-  await world.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
-  world.listed = [aContainer("a")];
-  await world.observer.refresh();
-  assert.equal(world.observer.containersOf("p")[0]?.state, "exited");
+  const dependencies = new World();
+  dependencies.start("a");
+  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
+  dependencies.listed = [aContainer("a")];
+  await dependencies.observer.refresh();
+  assert.equal(dependencies.observer.containersOf("p")[0]?.state, "exited");
 });
 
 test("an end is final, whatever start is told after it", async () => {
-  const world = new World();
-  world.start("a");
-  await world.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
+  const dependencies = new World();
+  dependencies.start("a");
+  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });
 
-  await world.tell({ type: "started", containerId: "a" });
+  await dependencies.tell({ type: "started", containerId: "a" });
 
-  const [seen] = world.observer.containersOf("p");
+  const [seen] = dependencies.observer.containersOf("p");
   assert.deepEqual([seen?.state, seen?.exitCode], ["exited", 1]);
 });
 
 test("a list repairs what events missed", async () => {
-  const world = new World();
-  world.start("a");
-  world.start("b");
-  world.changes.length = 0;
-  world.listed = [{ ...aContainer("b"), state: "exited" }];
-  await world.observer.refresh();
-  assert.deepEqual(world.ids(), ["b"]);
-  assert.equal(world.observer.containersOf("p")[0]?.state, "exited");
-  assert.deepEqual(world.changes, ["p", "p"]);
+  const dependencies = new World();
+  dependencies.start("a");
+  dependencies.start("b");
+  dependencies.changes.length = 0;
+  dependencies.listed = [{ ...aContainer("b"), state: "exited" }];
+  await dependencies.observer.refresh();
+  assert.deepEqual(dependencies.ids(), ["b"]);
+  assert.equal(dependencies.observer.containersOf("p")[0]?.state, "exited");
+  assert.deepEqual(dependencies.changes, ["p", "p"]);
 });
 
 test("those who ask while a list is being read share the next one", async () => {
-  const world = new World();
-  const first = world.slowRefresh();
-  const second = world.observer.refresh();
-  const third = world.observer.refresh();
+  const dependencies = new World();
+  const first = dependencies.slowRefresh();
+  const second = dependencies.observer.refresh();
+  const third = dependencies.observer.refresh();
   await first.finish([]);
   await Promise.all([second, third]);
-  assert.equal(world.lists, 2);
+  assert.equal(dependencies.lists, 2);
 });
 
 test("since when a state is unknown is kept until it is known", async () => {
-  const world = new World();
-  world.listed = [{ ...aContainer("a"), state: "unknown" }];
-  await world.observer.refresh();
-  world.nowMs = 500;
-  await world.observer.refresh();
-  assert.equal(world.observer.containersOf("p")[0]?.unknownSinceMs, 0);
+  const dependencies = new World();
+  dependencies.listed = [{ ...aContainer("a"), state: "unknown" }];
+  await dependencies.observer.refresh();
+  dependencies.nowMs = 500;
+  await dependencies.observer.refresh();
+  assert.equal(dependencies.observer.containersOf("p")[0]?.unknownSinceMs, 0);
 });
 
 test("a kill for memory shows in the end that follows", async () => {
-  const world = new World();
-  world.start("a");
-  await world.tell({ type: "oom", containerId: "a" });
-  await world.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
-  const [seen] = world.observer.containersOf("p");
+  const dependencies = new World();
+  dependencies.start("a");
+  await dependencies.tell({ type: "oom", containerId: "a" });
+  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
+  const [seen] = dependencies.observer.containersOf("p");
   assert.deepEqual([seen?.oomKilled, seen?.exitCode], [true, 137]);
 });
 
 test("a kill for memory is not forgotten when the start is noted after it", async () => {
-  const world = new World();
-  world.listed = [aContainer("a")];
-  await world.observer.refresh();
-  await world.tell({ type: "oom", containerId: "a" });
-  world.start("a");
-  await world.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
-  assert.equal(world.observer.containersOf("p")[0]?.oomKilled, true);
+  const dependencies = new World();
+  dependencies.listed = [aContainer("a")];
+  await dependencies.observer.refresh();
+  await dependencies.tell({ type: "oom", containerId: "a" });
+  dependencies.start("a");
+  await dependencies.tell({ type: "exited", containerId: "a", exitCode: 137, atMs: 5 });
+  assert.equal(dependencies.observer.containersOf("p")[0]?.oomKilled, true);
 });
 
 test("ends are noticed by lists while the event stream can't be had", async () => {

@@ -1,6 +1,6 @@
 import type { PodVolumeSpec } from "../volumes/volumes.ts";
+import type { PodView } from "./decide/pod-view.ts";
 import type { PodMemory, StartBlock } from "./pod.ts";
-import type { PodView } from "./pod-view.ts";
 
 /** What a step changed, apart from what the observer and the image store know by themselves. */
 export interface StepEffect {

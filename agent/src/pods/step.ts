@@ -47,14 +47,14 @@ export interface Wait {
 }
 
 /** Steps that may take as long as a user's hook or grace period, and must not hold up the rest of the pod. */
-export type Errand = Extract<Step, { readonly kind: "postStart" | "stopContainer" }>;
+export type BackgroundStep = Extract<Step, { readonly kind: "postStart" | "stopContainer" }>;
 
-export function isErrand(step: Step): step is Errand {
+export function isBackgroundStep(step: Step): step is BackgroundStep {
   return step.kind === "postStart" || step.kind === "stopContainer";
 }
 
 /** Steps with one key share their failures' back-off. Errands are one run's of a container. */
 export function stepKey(step: Step): string {
-  if (isErrand(step)) return `${step.kind}/${step.id}`;
+  if (isBackgroundStep(step)) return `${step.kind}/${step.id}`;
   return "container" in step ? `${step.kind}/${step.container}` : step.kind;
 }

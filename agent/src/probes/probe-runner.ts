@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { Gate } from "../pods/gate.ts";
+import { Semaphore } from "../pods/semaphore.ts";
 import type { ProbeAnswer } from "./probe-answer.ts";
 import {
   advance,
@@ -61,8 +61,8 @@ interface Watch {
 export class ProbeRunner {
   readonly #parts: ProbeRunnerParts;
   readonly #watches = new Map<string, Watch>();
-  readonly #networkGate = new Gate(NETWORK_PROBES_MAX);
-  readonly #execGate = new Gate(EXEC_PROBES_MAX);
+  readonly #networkGate = new Semaphore(NETWORK_PROBES_MAX);
+  readonly #execGate = new Semaphore(EXEC_PROBES_MAX);
   readonly #running = new Set<Promise<void>>();
   #timer: { readonly atMs: number; readonly cancel: () => void } | undefined;
   #closed = false;

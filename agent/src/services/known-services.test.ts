@@ -64,19 +64,19 @@ test("any damage of the file is noticed, until the coordinator has sent everythi
   await services.close();
   const path = join(dir, "services.bin");
   const sound = await readFile(path);
-  const damages = [
+  const damageReports = [
     Buffer.alloc(0),
     Buffer.from([255, 255, 255, 1, 2]),
     sound.subarray(0, -1),
     ...Array.from(sound, (byte, at) => sound.with(at, byte ^ 1)),
     ...Array.from(sound, (byte, at) => sound.with(at, byte ^ 2)),
   ];
-  for (const [index, bytes] of damages.entries()) {
+  for (const [index, bytes] of damageReports.entries()) {
     await writeFile(path, bytes);
     const damaged = await open(t, dir);
     assert.equal(damaged.services.services.size, 0);
     assert.equal(damaged.services.damaged, true, `damage ${index}`);
-    assert.deepEqual(damaged.damages, [path]);
+    assert.deepEqual(damaged.damageReports, [path]);
     damaged.take({ upserts: [named("b")] });
     assert.equal(damaged.services.damaged, true);
     damaged.take({ full: true });
@@ -88,20 +88,20 @@ test("a file of an older agent, without a checksum, is read", async (t) => {
   const { dir } = await open(t);
   const older = ServiceUpdate.fromPartial({ full: true, upserts: [named("a")], clusterDomain: "my.site" });
   await writeFile(join(dir, "services.bin"), ServiceUpdate.encode(older).finish());
-  const { services, damages } = await open(t, dir);
+  const { services, damageReports } = await open(t, dir);
   assert.deepEqual([...services.services.keys()], ["shop/a"]);
-  assert.deepEqual(damages, []);
+  assert.deepEqual(damageReports, []);
 });
 
 async function open(t: TestContext, at?: string) {
   const dir = at ?? (await mkdtemp(join(tmpdir(), "forage-services-")));
   const errors: unknown[] = [];
-  const damages: string[] = [];
+  const damageReports: string[] = [];
   const services = await KnownServices.open({
     dir,
     clock: systemClock,
     onError: (error) => errors.push(error),
-    onDamage: (path) => damages.push(path),
+    onDamage: (path) => damageReports.push(path),
   });
   t.after(async () => {
     await services.close();
@@ -110,7 +110,7 @@ async function open(t: TestContext, at?: string) {
   const changed: string[] = [];
   services.subscribe((keys) => changed.push(...keys));
   const take = (update: Update): void => services.take(ServiceUpdate.fromPartial(update));
-  return { dir, services, errors, damages, take, told: () => changed.splice(0).sort() };
+  return { dir, services, errors, damageReports, take, told: () => changed.splice(0).sort() };
 }
 
 function named(name: string, fields: object = {}) {

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { ClaimStore } from "./claim-store.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
 import { Mounts } from "./mounts.ts";
 import { ChildRunner } from "./run-child.ts";
-import { Turns } from "./turns.ts";
 
 test("nothing is left of a namespace once its last claim is removed", async (t) => {
   const { claims, directory, signal } = await aStore(t);
@@ -61,7 +61,7 @@ async function aStore(t: TestContext) {
   t.after(() => rm(directory, { recursive: true, force: true }));
   const children = new ChildRunner();
   const claims = new ClaimStore({
-    ...{ directory, children, mounts: new Mounts(children), turns: new Turns() },
+    ...{ directory, children, mounts: new Mounts(children), mutex: new KeyedMutex() },
     imagesWork: async () => false,
     warn: () => undefined,
   });

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, rmdir, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { syncDirectory } from "../journal/durable-files.ts";
+import type { KeyedMutex } from "./keyed-mutex.ts";
 import {
   type LimitedDirectoryParts,
   makeLimitedDirectory,
@@ -9,7 +10,6 @@ import {
 import { detachLoopDevicesOf } from "./loop-devices.ts";
 import { mountsBelow, readMountTable } from "./mount-table.ts";
 import { codeOf, removeMountPoint, removeTree } from "./mounts.ts";
-import type { Turns } from "./turns.ts";
 import { type ClaimState, VolumeError } from "./volumes.ts";
 
 const RECORD = "claim.json";
@@ -22,7 +22,7 @@ const FORMAT = 1;
 
 export interface ClaimStoreParts extends LimitedDirectoryParts {
   readonly directory: string;
-  readonly turns: Turns;
+  readonly mutex: KeyedMutex;
 }
 
 export interface HeldClaim extends ReadyDirectory {
@@ -162,7 +162,7 @@ export class ClaimStore {
   }
 
   #inTurn<Result>(namespace: string, name: string, work: (home: string) => Promise<Result>): Promise<Result> {
-    return this.#parts.turns.take(`claim ${namespace}/${name}`, () => work(this.#home(namespace, name)));
+    return this.#parts.mutex.take(`claim ${namespace}/${name}`, () => work(this.#home(namespace, name)));
   }
 }
 

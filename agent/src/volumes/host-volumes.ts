@@ -4,15 +4,15 @@ import { planBinds } from "./bind-plan.ts";
 import { checkClaimName, checkMounts, checkPod, checkPodUid } from "./check-spec.ts";
 import { ClaimStore } from "./claim-store.ts";
 import { DiskUseWatch, measureUse } from "./disk-use-watch.ts";
+import { KeyedMutex } from "./keyed-mutex.ts";
 import { exists, imagesTrial } from "./limited-directory.ts";
 import { detachLoopDevicesOf } from "./loop-devices.ts";
 import { readMountTable, visibleFrom } from "./mount-table.ts";
 import { codeOf, Mounts, makeMountPoint, removeMountPoints, removeTree } from "./mounts.ts";
 import { MOUNT_NFS } from "./nfs-volume.ts";
-import { prepareVolume, type ReadyVolume, updateVolume, type VolumeWorld } from "./prepare-volume.ts";
+import { prepareVolume, type ReadyVolume, updateVolume, type VolumeDependencies } from "./prepare-volume.ts";
 import { ChildRunner } from "./run-child.ts";
 import { pinSubPath } from "./sub-path.ts";
-import { Turns } from "./turns.ts";
 import { VolumeLayout } from "./volume-layout.ts";
 import {
   type ClaimState,
@@ -43,8 +43,8 @@ export interface HostVolumesParts {
  */
 export class HostVolumes implements PodVolumes {
   readonly #layout: VolumeLayout;
-  readonly #world: VolumeWorld;
-  readonly #turns = new Turns();
+  readonly #dependencies: VolumeDependencies;
+  readonly #mutex = new KeyedMutex();
   readonly #prepared = new Map<string, ReadonlyMap<string, ReadyVolume>>();
 
   constructor(parts: HostVolumesParts) {
@@ -60,7 +60,7 @@ export class HostVolumes implements PodVolumes {
     };
     const onError = (path: string, err: unknown) => events.warn("volume-not-measured", { path, err });
     this.#layout = layout;
-    this.#world = {
+    this.#dependencies = {
       ...base,
       layout,
       events,
@@ -70,7 +70,7 @@ export class HostVolumes implements PodVolumes {
         measure: (path, signal) => measureUse(path, children, signal),
         onError,
       }),
-      claims: new ClaimStore({ ...base, directory: layout.claims, turns: this.#turns }),
+      claims: new ClaimStore({ ...base, directory: layout.claims, mutex: this.#mutex }),
     };
   }
 
@@ -82,10 +82,10 @@ export class HostVolumes implements PodVolumes {
       await this.release(uid, signal).catch((err) => {
         if (signal.aborted) throw err;
         // Others must not suffer from what one pod left; the next start tries again.
-        this.#world.events.warn("volumes-not-removed", { podUid: uid, err });
+        this.#dependencies.events.warn("volumes-not-removed", { podUid: uid, err });
       });
     }
-    await this.#world.claims.settle(knownPodUids, signal);
+    await this.#dependencies.claims.settle(knownPodUids, signal);
   }
 
   prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void> {
@@ -94,7 +94,7 @@ export class HostVolumes implements PodVolumes {
       await this.#mountMemory(pod, signal);
       const ready = new Map<string, ReadyVolume>();
       for (const volume of pod.volumes) {
-        ready.set(volume.name, await prepareVolume(this.#world, pod, volume, signal));
+        ready.set(volume.name, await prepareVolume(this.#dependencies, pod, volume, signal));
       }
       this.#prepared.set(pod.uid, ready);
     });
@@ -106,7 +106,7 @@ export class HostVolumes implements PodVolumes {
       await this.#mountMemory(pod, signal);
       for (const volume of pod.volumes) {
         signal.throwIfAborted();
-        await updateVolume(this.#world, pod, volume);
+        await updateVolume(this.#dependencies, pod, volume);
       }
     });
   }
@@ -134,7 +134,7 @@ export class HostVolumes implements PodVolumes {
         const place = this.#layout.pin(podUid, container, pin.index);
         const visible = visibleFrom(await readMountTable(), source);
         const request = { root: source, visible, subPath: pin.subPath, create: pin.create, target: place };
-        await pinSubPath(request, this.#world, signal);
+        await pinSubPath(request, this.#dependencies, signal);
         binds.push({ source: place, target, readOnly });
       }
       return binds;
@@ -143,7 +143,7 @@ export class HostVolumes implements PodVolumes {
 
   release(podUid: string, signal: AbortSignal): Promise<void> {
     return this.#inTurn(podUid, async () => {
-      const { children, mounts, claims, diskUse } = this.#world;
+      const { children, mounts, claims, diskUse } = this.#dependencies;
       const podMounts = this.#layout.podMounts(podUid);
       this.#prepared.delete(podUid);
       await mounts.unmountAll(podMounts, signal);
@@ -161,17 +161,17 @@ export class HostVolumes implements PodVolumes {
   }
 
   claims(): Promise<readonly ClaimState[]> {
-    return this.#world.claims.list();
+    return this.#dependencies.claims.list();
   }
 
   async removeClaim(namespace: string, name: string, signal: AbortSignal): Promise<void> {
     checkClaimName(namespace, name);
-    await this.#world.claims.remove(namespace, name, signal);
+    await this.#dependencies.claims.remove(namespace, name, signal);
   }
 
   async close(): Promise<void> {
-    await this.#turns.idle();
-    await this.#world.diskUse.close();
+    await this.#mutex.idle();
+    await this.#dependencies.diskUse.close();
   }
 
   async #openLayout(signal: AbortSignal): Promise<void> {
@@ -186,23 +186,23 @@ export class HostVolumes implements PodVolumes {
   async #mountMemory({ volumes }: PodVolumeSpec, signal: AbortSignal): Promise<void> {
     if (!volumes.some(({ source }) => source.type === "files" && source.secret)) return;
     const target = this.#layout.memory;
-    await this.#turns.take("memory", async () => {
-      if (await this.#world.mounts.isMounted(target)) return;
+    await this.#mutex.take("memory", async () => {
+      if (await this.#dependencies.mounts.isMounted(target)) return;
       await makeMountPoint(target, "directory");
       const options = [`size=${MEMORY_BYTES_MAX}`, "mode=0700", "nodev", "nosuid"];
       const request = { type: "tmpfs", source: "forage-secrets", target } as const;
-      await this.#world.mounts
+      await this.#dependencies.mounts
         .mount({ ...request, options: [...options, "noswap"] }, signal)
         .catch((error) => {
           if (!(error instanceof VolumeError) || error.code !== "HOST_FAILED") throw error;
-          return this.#world.mounts.mount({ ...request, options }, signal);
+          return this.#dependencies.mounts.mount({ ...request, options }, signal);
         });
     });
   }
 
   async #inTurn<Result>(podUid: string, work: () => Promise<Result>): Promise<Result> {
     checkPodUid(podUid);
-    return this.#turns.take(`pod ${podUid}`, () => work().catch(toVolumeError));
+    return this.#mutex.take(`pod ${podUid}`, () => work().catch(toVolumeError));
   }
 }
 

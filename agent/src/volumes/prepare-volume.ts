@@ -20,7 +20,7 @@ import {
   type VolumeSource,
 } from "./volumes.ts";
 
-export interface VolumeWorld extends LimitedDirectoryParts {
+export interface VolumeDependencies extends LimitedDirectoryParts {
   readonly layout: VolumeLayout;
   readonly events: VolumeEvents;
   readonly claims: ClaimStore;
@@ -36,7 +36,7 @@ export interface ReadyVolume {
 
 /** Prepares one volume. A prepared volume costs only a check. Errors name the volume. */
 export async function prepareVolume(
-  world: VolumeWorld,
+  dependencies: VolumeDependencies,
   pod: PodVolumeSpec,
   { name, source }: Volume,
   signal: AbortSignal,
@@ -45,19 +45,19 @@ export async function prepareVolume(
   try {
     switch (source.type) {
       case "emptyDir":
-        return await prepareEmptyDir(world, pod, name, source, signal);
+        return await prepareEmptyDir(dependencies, pod, name, source, signal);
       case "files":
-        return await prepareFiles(world, pod, name, source);
+        return await prepareFiles(dependencies, pod, name, source);
       case "claim":
-        return await prepareClaim(world, pod, source, signal);
+        return await prepareClaim(dependencies, pod, source, signal);
       case "hostPath": {
-        const path = await prepareHostPath(source.path, source.pathType, world.children, signal);
+        const path = await prepareHostPath(source.path, source.pathType, dependencies.children, signal);
         return { path, readOnly: false };
       }
       case "nfs": {
-        const path = world.layout.volumeMount(pod.uid, name);
-        await mountNfs(source, path, world, signal);
-        await checkNfs(source, path, world, signal);
+        const path = dependencies.layout.volumeMount(pod.uid, name);
+        await mountNfs(source, path, dependencies, signal);
+        await checkNfs(source, path, dependencies, signal);
         return { path, readOnly: source.readOnly };
       }
       default:
@@ -71,15 +71,16 @@ export async function prepareVolume(
 
 /** Brings new contents into a files volume; others are left alone, and so are contents that have gone. */
 export async function updateVolume(
-  world: VolumeWorld,
+  dependencies: VolumeDependencies,
   pod: PodVolumeSpec,
   { name, source }: Volume,
 ): Promise<void> {
-  if (source.type === "files" && source.contents !== undefined) await prepareFiles(world, pod, name, source);
+  if (source.type === "files" && source.contents !== undefined)
+    await prepareFiles(dependencies, pod, name, source);
 }
 
 async function prepareEmptyDir(
-  world: VolumeWorld,
+  dependencies: VolumeDependencies,
   pod: PodVolumeSpec,
   name: string,
   { medium, sizeLimitBytes }: VolumeSource & { readonly type: "emptyDir" },
@@ -87,12 +88,12 @@ async function prepareEmptyDir(
 ): Promise<ReadyVolume> {
   // As in Kubernetes, a limit of nothing is none.
   const limitBytes = sizeLimitBytes === 0 ? undefined : sizeLimitBytes;
-  const mountPoint = world.layout.volumeMount(pod.uid, name);
+  const mountPoint = dependencies.layout.volumeMount(pod.uid, name);
   if (medium === "memory") {
-    if (!(await world.mounts.isMounted(mountPoint))) {
+    if (!(await dependencies.mounts.isMounted(mountPoint))) {
       await makeMountPoint(mountPoint, "directory");
       const options = ["nodev", "mode=0777", ...(limitBytes === undefined ? [] : [`size=${limitBytes}`])];
-      await world.mounts.mount(
+      await dependencies.mounts.mount(
         { type: "tmpfs", source: "forage-memory", target: mountPoint, options },
         signal,
       );
@@ -100,15 +101,19 @@ async function prepareEmptyDir(
     await give(mountPoint, pod, signal);
     return { path: mountPoint, readOnly: false };
   }
-  const home = world.layout.volumeDisk(pod.uid, name);
-  await mkdir(world.layout.podDisk(pod.uid), { recursive: true, mode: 0o700 });
-  const made = await makeLimitedDirectory({ home, mountPoint, kind: "scratch", limitBytes }, world, signal);
+  const home = dependencies.layout.volumeDisk(pod.uid, name);
+  await mkdir(dependencies.layout.podDisk(pod.uid), { recursive: true, mode: 0o700 });
+  const made = await makeLimitedDirectory(
+    { home, mountPoint, kind: "scratch", limitBytes },
+    dependencies,
+    signal,
+  );
   if (!made.isEnforced && limitBytes !== undefined) {
-    world.diskUse.watch({
+    dependencies.diskUse.watch({
       path: home,
       limitBytes,
       exceeded: (usedBytes) =>
-        world.events.exceeded({
+        dependencies.events.exceeded({
           podUid: pod.uid,
           volume: name,
           usedBytes,
@@ -122,12 +127,12 @@ async function prepareEmptyDir(
 }
 
 async function prepareFiles(
-  world: VolumeWorld,
+  dependencies: VolumeDependencies,
   pod: PodVolumeSpec,
   name: string,
   source: FilesSource,
 ): Promise<ReadyVolume> {
-  const { layout } = world;
+  const { layout } = dependencies;
   const parent = source.secret ? layout.podMemory(pod.uid) : layout.podDisk(pod.uid);
   const path = source.secret ? layout.volumeMemory(pod.uid, name) : layout.volumeDisk(pod.uid, name);
   const files = planFiles(source) ?? [];
@@ -144,21 +149,21 @@ function ownerOf({ fsGroup }: PodVolumeSpec, { ownerUid }: FilesSource): FilesOw
 }
 
 async function prepareClaim(
-  world: VolumeWorld,
+  dependencies: VolumeDependencies,
   pod: PodVolumeSpec,
   { namespace, claim, capacityBytes, readOnly, undeclared }: VolumeSource & { readonly type: "claim" },
   signal: AbortSignal,
 ): Promise<ReadyVolume> {
   if (undeclared) throw undeclaredClaim(namespace, claim);
-  const held = await world.claims.hold(namespace, claim, capacityBytes, pod.uid, signal);
+  const held = await dependencies.claims.hold(namespace, claim, capacityBytes, pod.uid, signal);
   const limitBytes = held.capacityBytes;
   if (!held.isEnforced && limitBytes !== undefined) {
     const volume = `${namespace}/${claim}`;
-    world.diskUse.watch({
+    dependencies.diskUse.watch({
       path: held.path,
       limitBytes,
       exceeded: (usedBytes) =>
-        world.events.exceeded({
+        dependencies.events.exceeded({
           volume,
           usedBytes,
           limitBytes,

@@ -6,8 +6,8 @@ import { ManualClock } from "../../test/support/manual-clock.ts";
 import { openVault, reseal } from "../objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../store/index.ts";
 import { AccountRecords } from "./acme/account.ts";
+import { type CertificateState, emptyCertificateState } from "./certificate-state.ts";
 import { CertificateStore } from "./certificate-store.ts";
-import { emptyHolding, type Holding } from "./holding.ts";
 import { keepAuthority } from "./self-signed/keep-authority.ts";
 
 const old = { id: "old", bytes: randomBytes(32) };
@@ -15,7 +15,7 @@ const fresh = { id: "fresh", bytes: randomBytes(32) };
 const directory = "https://acme.test/";
 const log = pino({ level: "silent" });
 
-const full: Holding = {
+const full: CertificateState = {
   hostname: "*.a.test",
   issuer: directory,
   certificate: { chainPem: "chain", keyPem: "key", notBeforeMs: 1_000, notAfterMs: 9_000 },
@@ -37,13 +37,13 @@ async function start() {
 test("what is held comes back as it was, however much of it there is", async () => {
   const { records } = await start();
   const many = Array.from({ length: 250 }, (_, i) => ({ ...full, hostname: `h${i}.test` }));
-  for (const holding of [full, emptyHolding("b.test", "x"), ...many]) await records.save(holding);
+  for (const holding of [full, emptyCertificateState("b.test", "x"), ...many]) await records.save(holding);
   const loaded = await records.load();
   assert.equal(loaded.size, 252);
   assert.deepEqual(loaded.get("*.a.test"), full);
   assert.deepEqual(loaded.get("h249.test"), { ...full, hostname: "h249.test" });
   const bare = Object.entries(loaded.get("b.test") ?? {}).filter(([, value]) => value !== undefined);
-  assert.deepEqual(Object.fromEntries(bare), emptyHolding("b.test", "x"));
+  assert.deepEqual(Object.fromEntries(bare), emptyCertificateState("b.test", "x"));
   await records.forget("b.test");
   assert.equal((await records.load()).size, 251);
 });
@@ -73,7 +73,7 @@ test("one that can't be read is left out, and the others are there", async () =>
 test("a new first key takes over all keys that issuers and certificates have", async () => {
   const { store, vault, records } = await start();
   await records.save(full);
-  await records.save(emptyHolding("none.test", "x"));
+  await records.save(emptyCertificateState("none.test", "x"));
   await records.savePause({ failures: 1, error: "away", untilMs: 1, asked: false });
   const account = await new AccountRecords({ store, vault, directory }).load();
   const keep = (from: typeof vault) =>

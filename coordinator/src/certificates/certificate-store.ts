@@ -6,8 +6,8 @@ import { certificateKey, issuerPauseKey, prefixes } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Store } from "../store/index.ts";
-import type { Holding, Pause } from "./holding.ts";
-import { encodeHolding, holdingOf } from "./holding-record.ts";
+import type { CertificateState, Pause } from "./certificate-state.ts";
+import { certificateStateOf, encodeCertificateState } from "./certificate-state-record.ts";
 
 /** Records read in one piece; each holds a few kilobytes. */
 const pageSize = 100;
@@ -25,8 +25,8 @@ export class CertificateStore {
   }
 
   /** Loads all states. An unreadable one is logged and skipped, and a new certificate replaces it. */
-  async load(): Promise<Map<string, Holding>> {
-    const holdings = new Map<string, Holding>();
+  async load(): Promise<Map<string, CertificateState>> {
+    const holdings = new Map<string, CertificateState>();
     for (let after: string | undefined, more = true; more; ) {
       const options = { limit: pageSize, ...(after !== undefined && { after }) };
       const page = await this.#store.range(prefixes.certificates, options);
@@ -40,9 +40,9 @@ export class CertificateStore {
     return holdings;
   }
 
-  async save(holding: Holding): Promise<void> {
+  async save(holding: CertificateState): Promise<void> {
     const key = certificateKey(holding.hostname);
-    await this.#store.txn([], [{ kind: "put", key, value: encodeHolding(holding, this.#vault) }]);
+    await this.#store.txn([], [{ kind: "put", key, value: encodeCertificateState(holding, this.#vault) }]);
   }
 
   async forget(hostname: string): Promise<void> {
@@ -67,9 +67,9 @@ export class CertificateStore {
     await this.#store.txn([], [{ kind: "put", key, value }]);
   }
 
-  #read(key: string, value: Uint8Array): Holding | undefined {
+  #read(key: string, value: Uint8Array): CertificateState | undefined {
     try {
-      const holding = holdingOf(decodeRecord(CertificateRecord, key, value), this.#vault);
+      const holding = certificateStateOf(decodeRecord(CertificateRecord, key, value), this.#vault);
       if (certificateKey(holding.hostname) === key) return holding;
       throw new CoordinatorError("INTERNAL", `${key} holds what is of ${holding.hostname}`);
     } catch (err) {

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { pino } from "pino";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { until } from "../../test/support/until.ts";
-import type { EventInput } from "../events/event.ts";
+import type { EventInput } from "../model/event.ts";
 import { openVault } from "../objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../store/index.ts";
 import { CertificateStore } from "./certificate-store.ts";

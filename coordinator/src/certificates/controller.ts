@@ -1,24 +1,24 @@
 import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
 import { Loop } from "../control/loop.ts";
-import { ObjectFaults } from "../control/object-faults.ts";
-import type { EventRecorder } from "../events/event.ts";
+import { ObjectFaults } from "../faults/object-faults.ts";
 import type { CertificateSource, SourcedCertificate } from "../gateway/certificate-source.ts";
-import { answerOf } from "./answer.ts";
+import type { EventRecorder } from "../model/event.ts";
+import type { Clock } from "../time/clock.ts";
 import { type BackOff, hostnameBackOff, issuerBackOff } from "./back-off.ts";
+import { certificateFor } from "./certificate-for.ts";
+import { type CertificateState, emptyCertificateState, type Pause } from "./certificate-state.ts";
 import type { CertificateStore } from "./certificate-store.ts";
-import { ChallengeBoard } from "./challenge-board.ts";
 import { failureEvent, issuedEvent } from "./events.ts";
-import { emptyHolding, type Holding, type Pause } from "./holding.ts";
 import { IssueError } from "./issue-error.ts";
 import type { Issuer, NewCertificate } from "./issuer.ts";
 import { failed, pauseAfter, succeeded } from "./outcome.ts";
+import { PendingChallenges } from "./pending-challenges.ts";
 import { type Attempt, planCertificates } from "./plan.ts";
 
 export interface CertificateControllerOptions {
   /** Given where it posts what gateways are to answer. */
-  readonly issuerOf: (board: ChallengeBoard) => Issuer;
+  readonly issuerOf: (board: PendingChallenges) => Issuer;
   readonly records: CertificateStore;
   readonly events: EventRecorder;
   readonly clock: Clock;
@@ -43,8 +43,8 @@ const attemptLimitMs = 10 * 60_000;
 export class CertificateController implements CertificateSource {
   readonly #options: CertificateControllerOptions;
   readonly #issuer: Issuer;
-  readonly #board: ChallengeBoard;
-  readonly #holdings: Map<string, Holding>;
+  readonly #board: PendingChallenges;
+  readonly #holdings: Map<string, CertificateState>;
   readonly #running = new Map<string, { readonly abort: AbortController; readonly done: Promise<void> }>();
   readonly #listeners = new Set<() => void>();
   readonly #loop: Loop;
@@ -65,7 +65,7 @@ export class CertificateController implements CertificateSource {
 
   private constructor(
     options: CertificateControllerOptions,
-    holdings: Map<string, Holding>,
+    holdings: Map<string, CertificateState>,
     pause: Pause | undefined,
   ) {
     this.#options = options;
@@ -73,7 +73,7 @@ export class CertificateController implements CertificateSource {
     this.#pause = pause;
     const { clock, log } = options;
     this.#faults = new ObjectFaults({ loop: "certificates", log });
-    this.#board = new ChallengeBoard(clock, () => this.#changed());
+    this.#board = new PendingChallenges(clock, () => this.#changed());
     this.#issuer = options.issuerOf(this.#board);
     this.#loop = new Loop({ name: "certificates", reconcile: () => this.#reconcile(), clock, log });
   }
@@ -85,7 +85,7 @@ export class CertificateController implements CertificateSource {
 
   certificateFor(hostname: string): SourcedCertificate {
     const issuer = this.#issuer;
-    return answerOf({
+    return certificateFor({
       holding: this.#holdings.get(hostname),
       refusal: issuer.refusalOf(hostname),
       running: this.#running.has(hostname),
@@ -124,11 +124,11 @@ export class CertificateController implements CertificateSource {
     return this.#counts;
   }
 
-  holding(hostname: string): Holding | undefined {
+  holding(hostname: string): CertificateState | undefined {
     return this.#holdings.get(hostname);
   }
 
-  holdings(): readonly Holding[] {
+  holdings(): readonly CertificateState[] {
     return [...this.#holdings.values()];
   }
 
@@ -138,7 +138,7 @@ export class CertificateController implements CertificateSource {
 
   /** Requests a renewal before its time. A wait that the authority requested still applies. */
   renew(hostname: string): void {
-    const holding = this.#holdings.get(hostname) ?? emptyHolding(hostname, this.#issuer.id);
+    const holding = this.#holdings.get(hostname) ?? emptyCertificateState(hostname, this.#issuer.id);
     const { retryAtMs, ...rest } = holding;
     const renewalAskedAtMs = this.#options.clock.nowMs();
     this.#keep({ ...rest, ...(holding.retryAtAsked && { retryAtMs }), renewalAskedAtMs });
@@ -224,7 +224,7 @@ export class CertificateController implements CertificateSource {
   #succeed(hostname: string, certificate: NewCertificate): void {
     const { random, events, log, clock } = this.#options;
     const issuer = this.#issuer;
-    const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, issuer.id);
+    const before = this.#holdings.get(hostname) ?? emptyCertificateState(hostname, issuer.id);
     this.#counts = { ...this.#counts, succeeded: this.#counts.succeeded + 1 };
     this.#keep(succeeded(before, issuer.id, certificate, { nowMs: clock.nowMs(), random: random() }));
     this.#setPause(undefined);
@@ -243,7 +243,7 @@ export class CertificateController implements CertificateSource {
       hostnameBackOff: backOffs?.hostname ?? hostnameBackOff,
       issuerBackOff: backOffs?.issuer ?? issuerBackOff,
     };
-    const before = this.#holdings.get(hostname) ?? emptyHolding(hostname, this.#issuer.id);
+    const before = this.#holdings.get(hostname) ?? emptyCertificateState(hostname, this.#issuer.id);
     const after = failed(before, error, context);
     this.#counts = { ...this.#counts, failed: this.#counts.failed + 1 };
     if (after !== before) this.#keep(after);
@@ -251,7 +251,7 @@ export class CertificateController implements CertificateSource {
     events.record(failureEvent(hostname, error));
   }
 
-  #keep(holding: Holding): void {
+  #keep(holding: CertificateState): void {
     this.#holdings.set(holding.hostname, holding);
     this.#unsaved.add(holding.hostname);
     this.#loop.wake(key);

@@ -1,10 +1,14 @@
-import type { EventInput } from "../events/event.ts";
-import type { Holding } from "./holding.ts";
+import type { EventInput } from "../model/event.ts";
+import type { CertificateState } from "./certificate-state.ts";
 import type { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";
 
 /** Pure: the event of a certificate that came, the first of its hostname or another. */
-export function issuedEvent(before: Holding, { notAfterMs }: NewCertificate, issuerName: string): EventInput {
+export function issuedEvent(
+  before: CertificateState,
+  { notAfterMs }: NewCertificate,
+  issuerName: string,
+): EventInput {
   const until = new Date(notAfterMs).toISOString().slice(0, 10);
   const reason = before.certificate === undefined ? "CertificateIssued" : "CertificateRenewed";
   return about(before.hostname, "Normal", reason, `from ${issuerName}, good until ${until}`);

@@ -1,9 +1,9 @@
 import type { Certificate, OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
 import type { Handlers } from "../rpc/serve.ts";
+import type { Clock } from "../time/clock.ts";
 import type { CertificateController } from "./controller.ts";
-import { shownOf } from "./shown.ts";
+import { stateViewOf } from "./state-view.ts";
 import { certificateView } from "./view.ts";
 
 export interface CertificateHandlerOptions {
@@ -53,7 +53,7 @@ function hostnamesOf(certificates: CertificateController): string[] {
 }
 
 function viewOf(hostname: string, certificates: CertificateController, { nowMs }: Clock): Certificate {
-  return certificateView(shownOf(hostname, certificates, nowMs()));
+  return certificateView(stateViewOf(hostname, certificates, nowMs()));
 }
 
 function assertRenewable(hostname: string, certificates: CertificateController, { nowMs }: Clock): void {

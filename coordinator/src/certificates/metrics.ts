@@ -1,6 +1,6 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import type { CertificateController } from "./controller.ts";
-import { shownOf } from "./shown.ts";
+import { stateViewOf } from "./state-view.ts";
 import { certificateView } from "./view.ts";
 
 /** Figures of certificates, by which an operator learns in time of one that isn't renewed. */
@@ -31,7 +31,7 @@ export function certificateMetrics(
       this.reset();
       for (const state of ["ready", "issuing", "failed", "refused", "expired"]) this.set({ state }, 0);
       for (const hostname of certificates.wanted)
-        this.inc({ state: certificateView(shownOf(hostname, certificates, nowMs())).state });
+        this.inc({ state: certificateView(stateViewOf(hostname, certificates, nowMs())).state });
     },
   });
   new Counter({

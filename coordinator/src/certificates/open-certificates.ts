@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
-import type { EventRecorder } from "../events/event.ts";
+import type { EventRecorder } from "../model/event.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 import type { BackOff } from "./back-off.ts";
 import { CertificateStore } from "./certificate-store.ts";
 import { CertificateController } from "./controller.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { emptyHolding } from "./holding.ts";
+import { emptyCertificateState } from "./certificate-state.ts";
 import { IssueError } from "./issue-error.ts";
 import { failed, pauseAfter, succeeded } from "./outcome.ts";
 
@@ -10,7 +10,7 @@ const context = {
   hostnameBackOff: { baseMs: 100, capMs: 1_000 },
   issuerBackOff: { baseMs: 50, capMs: 400 },
 };
-const before = emptyHolding("a", "acme");
+const before = emptyCertificateState("a", "acme");
 const hostnameError = new IssueError("dns: no such name", { blame: "hostname" });
 const issuerError = new IssueError("can't be reached", { blame: "issuer" });
 

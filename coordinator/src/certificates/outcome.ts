@@ -1,6 +1,6 @@
 import { renewAtMs } from "@forage/identity/renewal";
 import { type BackOff, waitMs } from "./back-off.ts";
-import type { Holding, Pause } from "./holding.ts";
+import type { CertificateState, Pause } from "./certificate-state.ts";
 import type { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";
 
@@ -23,11 +23,11 @@ export interface OutcomeContext {
 
 /** Pure: what is held after an attempt that succeeded. */
 export function succeeded(
-  holding: Holding,
+  holding: CertificateState,
   issuer: string,
   certificate: NewCertificate,
   { nowMs, random }: Pick<OutcomeContext, "nowMs" | "random">,
-): Holding {
+): CertificateState {
   const { hostname } = holding;
   const gapMs = Math.min(Math.max((certificate.notAfterMs - certificate.notBeforeMs) / 3, 1_000), maxGapMs);
   const renewal = Math.max(renewAtMs(certificate, random), nowMs + gapMs);
@@ -35,7 +35,11 @@ export function succeeded(
 }
 
 /** Pure: what is held after an attempt that failed. A failure of the issuer isn't held against the hostname. */
-export function failed(holding: Holding, error: IssueError, context: OutcomeContext): Holding {
+export function failed(
+  holding: CertificateState,
+  error: IssueError,
+  context: OutcomeContext,
+): CertificateState {
   const { nowMs, random, hostnameBackOff } = context;
   if (error.blame === "issuer") return holding;
   const failures = holding.failures + 1;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { emptyHolding, type Holding } from "./holding.ts";
+import { type CertificateState, emptyCertificateState } from "./certificate-state.ts";
 import { type Plan, type PlanInput, planCertificates } from "./plan.ts";
 
 const dayMs = 24 * 3_600_000;
@@ -8,7 +8,11 @@ const nowMs = 1_000 * dayMs;
 const issuer = { id: "acme", atOnce: 2 };
 
 /** A certificate of `issuer` that began 10 days ago, ends in 80 and is renewed in 50. */
-function held(hostname: string, changes: Partial<Holding> = {}, endsInMs = 80 * dayMs): Holding {
+function held(
+  hostname: string,
+  changes: Partial<CertificateState> = {},
+  endsInMs = 80 * dayMs,
+): CertificateState {
   const certificate = {
     chainPem: "chain",
     keyPem: "key",
@@ -16,12 +20,12 @@ function held(hostname: string, changes: Partial<Holding> = {}, endsInMs = 80 * 
     notAfterMs: nowMs + endsInMs,
   };
   const renewAtMs = nowMs + 50 * dayMs;
-  return { ...emptyHolding(hostname, issuer.id), certificate, renewAtMs, ...changes };
+  return { ...emptyCertificateState(hostname, issuer.id), certificate, renewAtMs, ...changes };
 }
 
 function plan(
   wanted: readonly string[],
-  holdings: readonly Holding[],
+  holdings: readonly CertificateState[],
   changes: Partial<PlanInput> = {},
 ): Plan {
   return planCertificates({
@@ -70,7 +74,7 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
     name: "a failed attempt waits for its time",
     got: plan(
       ["a"],
-      [{ ...emptyHolding("a", "acme"), failures: 1, failedAtMs: nowMs, retryAtMs: nowMs + 5 }],
+      [{ ...emptyCertificateState("a", "acme"), failures: 1, failedAtMs: nowMs, retryAtMs: nowMs + 5 }],
     ),
     expected: { nextMs: nowMs + 5 },
   },
@@ -121,7 +125,7 @@ const cases: readonly { readonly name: string; readonly got: Plan; readonly expe
   },
   {
     name: "failures are remembered for a week, so that who deletes and applies a route doesn't count anew",
-    got: plan([], [{ ...emptyHolding("a", "acme"), failures: 3, failedAtMs: nowMs - dayMs }]),
+    got: plan([], [{ ...emptyCertificateState("a", "acme"), failures: 3, failedAtMs: nowMs - dayMs }]),
     expected: { nextMs: nowMs + 6 * dayMs },
   },
 ];

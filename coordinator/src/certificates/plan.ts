@@ -1,4 +1,4 @@
-import type { Holding } from "./holding.ts";
+import type { CertificateState } from "./certificate-state.ts";
 
 export type Why = "new" | "renewal" | "asked" | "other-issuer";
 
@@ -9,7 +9,7 @@ export interface Attempt {
 
 export interface PlanInput {
   readonly wanted: ReadonlySet<string>;
-  readonly holdings: ReadonlyMap<string, Holding>;
+  readonly holdings: ReadonlyMap<string, CertificateState>;
   /** Attempts that have not ended. */
   readonly running: ReadonlySet<string>;
   readonly issuer: { readonly id: string; readonly atOnce: number };
@@ -64,7 +64,12 @@ interface Due extends Attempt {
   readonly endsMs: number;
 }
 
-function dueOf(hostname: string, holding: Holding | undefined, issuer: string, pausedUntilMs: number): Due {
+function dueOf(
+  hostname: string,
+  holding: CertificateState | undefined,
+  issuer: string,
+  pausedUntilMs: number,
+): Due {
   const retryAtMs = Math.max(holding?.retryAtMs ?? 0, pausedUntilMs);
   const due = (why: Why, atMs: number): Due => {
     const endsMs = holding?.certificate?.notAfterMs ?? 0;
@@ -80,7 +85,7 @@ function byUrgency(a: Due, b: Due): number {
   return a.endsMs - b.endsMs || a.atMs - b.atMs || (a.hostname < b.hostname ? -1 : 1);
 }
 
-function forgetAtMs({ certificate, failedAtMs }: Holding): number {
+function forgetAtMs({ certificate, failedAtMs }: CertificateState): number {
   const failureMs = failedAtMs === undefined ? 0 : failedAtMs + rememberFailureMs;
   return Math.max(certificate?.notAfterMs ?? 0, failureMs);
 }

@@ -1,12 +1,12 @@
 import type { Certificate } from "@forage/proto/forage/operator/v1/operator";
 import { toTimestamp } from "../model/timestamp.ts";
-import { troubleOf } from "./answer.ts";
-import type { Holding, Pause } from "./holding.ts";
+import { failureCauseOf } from "./certificate-for.ts";
+import type { CertificateState, Pause } from "./certificate-state.ts";
 
 /** The public view of a hostname. It contains no key. */
 export interface Shown {
   readonly hostname: string;
-  readonly holding: Holding | undefined;
+  readonly holding: CertificateState | undefined;
   readonly wanted: boolean;
   readonly running: boolean;
   readonly refusal: string | undefined;
@@ -40,7 +40,7 @@ function stateOf({ holding, wanted, running, refusal, pause, nowMs }: Shown): {
   readonly state: string;
   readonly message: string;
 } {
-  const trouble = wanted ? troubleOf(holding, refusal, pause, nowMs) : undefined;
+  const trouble = wanted ? failureCauseOf(holding, refusal, pause, nowMs) : undefined;
   const endsMs = holding?.certificate?.notAfterMs;
   const message = trouble?.message ?? "";
   if (endsMs !== undefined && endsMs <= nowMs) return { state: "expired", message };

@@ -1,19 +1,19 @@
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { Explanation, Profile, RebalanceOptions } from "@forage/scheduler";
 import type { Logger } from "pino";
-import type { ServiceTrouble } from "../destination/service-trouble.ts";
-import type { EventRecorder } from "../events/event.ts";
-import { unschedulable } from "../events/from-pods.ts";
-import type { MetricsDesk } from "../metrics/metrics-desk.ts";
+import type { ServiceFailure } from "../destination/service-failure.ts";
+import { unschedulableEvent } from "../events/from-pods.ts";
+import type { MetricsCollector } from "../metrics/metrics-collector.ts";
+import type { EventRecorder } from "../model/event.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { PodEntry } from "../state/entries.ts";
-import type { State } from "../state/state.ts";
 import type { Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 import { AddressController, type AddressRanges } from "./addresses/controller.ts";
 import { AutoscaleController } from "./autoscale/controller.ts";
-import type { Clock } from "./clock.ts";
 import { CronController } from "./cron/controller.ts";
 import { DependsController } from "./depends/controller.ts";
-import { isHeldIn } from "./depends/held.ts";
+import { isBlocked } from "./depends/dependency-gate.ts";
 import { DrainController } from "./drain/controller.ts";
 import { EvictionController } from "./eviction/controller.ts";
 import type { DefaultTolerations } from "./eviction/eviction-of.ts";
@@ -21,17 +21,17 @@ import type { MassLoss } from "./eviction/mass-loss.ts";
 import { JobReconciler } from "./job/reconciler.ts";
 import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
-import { Unplaced } from "./placement/unplaced.ts";
+import { UnschedulablePods } from "./placement/unschedulable-pods.ts";
 import { RebalanceController, type RebalanceSchedule } from "./rebalance/controller.ts";
 import { RolloutController } from "./rollout/controller.ts";
-import type { Prefetcher } from "./rollout/prefetch.ts";
-import type { ProgressLimits } from "./rollout/progress-limits.ts";
 import { loggedSteps, type StepSink } from "./step-sink.ts";
 import { WorkloadController } from "./workload/controller.ts";
+import type { Prefetcher } from "./workload/prefetch.ts";
+import type { ProgressLimits } from "./workload/progress-limits.ts";
 
 export interface ControlOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   /** No pods and runs are made, and none placed, before it resolves. Default: at once. */
@@ -52,12 +52,12 @@ export interface ControlOptions {
   /** Has nodes pull images ahead of pods. Undefined: nodes have every image. */
   readonly prefetcher?: Prefetcher & { subscribe(listener: (workloadKey: string) => void): () => void };
   /** What autoscaling goes by. */
-  readonly metrics: MetricsDesk;
+  readonly metrics: MetricsCollector;
   /** What services' addresses are taken from. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
   /** Why the service can have no endpoints; empty: nothing is wrong with it. */
-  readonly serviceTrouble?: (namespace: string, service: string) => ServiceTrouble | undefined;
+  readonly serviceFailure?: (namespace: string, service: string) => ServiceFailure | undefined;
   /** Receives the steps of workloads. Default: the log. */
   readonly steps?: StepSink;
   /** Whether cron jobs start runs. Default: true. */
@@ -69,7 +69,7 @@ export interface ControlOptions {
 }
 
 export interface Control {
-  readonly unplaced: Unplaced;
+  readonly unschedulable: UnschedulablePods;
   readonly rollouts: RolloutController;
   readonly rebalancing: RebalanceController;
   readonly autoscale: AutoscaleController;
@@ -81,23 +81,23 @@ export interface Control {
 /** Starts every reconciler over one view. */
 export function startControl(options: ControlOptions): Control {
   const { clock, steps = loggedSteps(options.log) } = options;
-  const unplaced = new Unplaced({
+  const unschedulable = new UnschedulablePods({
     nowMs: clock.nowMs,
     onChange: (pod, summary) => {
       rollouts.wakeForPod(pod);
       workloads.wake(pod.workloadKey);
-      options.events.record(unschedulable(pod, summary));
+      options.events.record(unschedulableEvent(pod, summary));
     },
   });
-  const rollouts = new RolloutController({ ...options, unplaced });
-  const placement = new PlacementController({ ...options, unplaced });
-  const jobs = new JobReconciler({ ...options, steps, held: isHeldIn(options.state) });
+  const rollouts = new RolloutController({ ...options, unschedulable });
+  const placement = new PlacementController({ ...options, unschedulable });
+  const jobs = new JobReconciler({ ...options, steps, held: isBlocked(options.state) });
   const workloads = new WorkloadController({
     ...options,
     steps,
     // Cron jobs have no pods, and a loop of their own.
     ofKind: { job: (key) => jobs.reconcile(key), cron_job: async () => undefined },
-    unplaced,
+    unschedulable,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });
   const crons = new CronController({ ...options, steps });
@@ -107,14 +107,14 @@ export function startControl(options: ControlOptions): Control {
     rollouts.wakeForWorkload(key);
   });
   const evictions = new EvictionController(options);
-  const drains = new DrainController({ ...options, unplaced });
+  const drains = new DrainController({ ...options, unschedulable });
   const suggest = (wish: RebalanceOptions) => placement.suggestMoves(wish);
   const rebalancing = new RebalanceController({ ...options, suggest });
   const garbage = new ObjectGarbage(options);
   const addresses = new AddressController(options);
   const autoscale = new AutoscaleController(options);
   return {
-    unplaced,
+    unschedulable,
     rollouts,
     rebalancing,
     autoscale,

@@ -1,11 +1,11 @@
 import type { ApiTokenRecord } from "@forage/identity/api-token";
 import type { JoinTokenRecord } from "@forage/identity/join-token";
 import type { Logger } from "pino";
+import { ObjectFaults } from "../faults/object-faults.ts";
 import { decodeJsonRecord } from "../model/codec.ts";
 import { apiTokenUseKey, prefixes } from "../model/keys.ts";
 import type { Store } from "../store/index.ts";
-import type { Clock } from "./clock.ts";
-import { ObjectFaults } from "./object-faults.ts";
+import type { Clock } from "../time/clock.ts";
 
 /** Join tokens live for half an hour at most; looking this often keeps few dead ones. */
 const intervalMs = 10 * 60 * 1000;

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../time/clock.ts";
 
 export interface LoopOptions {
   readonly name: string;

@@ -4,16 +4,16 @@ import { encodeRecord } from "../model/codec.ts";
 import { objectKey, objectVersionKey, prefixes } from "../model/keys.ts";
 import { isObjectKind, type ObjectName } from "../model/object-name.ts";
 import { pinName } from "../model/pod-refs.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change } from "../state/entries.ts";
 import { ownerOfVersion } from "../state/objects-view.ts";
-import type { State } from "../state/state.ts";
 import type { Compare, Op, Store } from "../store/index.ts";
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../time/clock.ts";
 import { Loop } from "./loop.ts";
 
 export interface ObjectGarbageOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -98,7 +98,7 @@ export function keptOf(
   return new Set([...versions.slice(0, kind === "registry_credential" ? 1 : keptVersions), ...pins]);
 }
 
-function pinsOf(name: ObjectName, state: State): string[] {
+function pinsOf(name: ObjectName, state: ClusterView): string[] {
   const pin = pinName(name);
   const ofPods = state.podsReferring(name).map(({ record }) => record.template?.objectVersions[pin]);
   const ofRevisions = state.revisions

@@ -1,6 +1,6 @@
 import { CoordinatorError } from "../errors.ts";
 import type { Store } from "../store/index.ts";
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../time/clock.ts";
 
 /** Often enough that nobody waits for it, rare enough to cost nothing. */
 const intervalMs = 5_000;

@@ -1,5 +1,5 @@
-import { batches, type Piece } from "../model/batches.ts";
-import type { State } from "../state/state.ts";
+import { batches, type StoreWrite } from "../model/batches.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
 /**
@@ -10,11 +10,11 @@ import type { Store } from "../store/index.ts";
  * @throws the first error, after all transactions were tried.
  */
 export async function writePieces(
-  pieces: readonly Piece[],
-  { store, state }: { readonly store: Store; readonly state: State },
+  writes: readonly StoreWrite[],
+  { store, state }: { readonly store: Store; readonly state: ClusterView },
 ): Promise<void> {
   let failure: { readonly error: unknown } | undefined;
-  for (const part of batches(pieces)) {
+  for (const part of batches(writes)) {
     try {
       const { revision } = await store.txn(
         part.flatMap(({ compares }) => compares),

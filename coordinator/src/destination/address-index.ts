@@ -1,15 +1,15 @@
+import { addressesOfNode, addressesOfPod } from "../endpoints/change-keys.ts";
+import { addressKey } from "../ip/address.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
-import type { State } from "../state/state.ts";
-import { addressKey } from "./address.ts";
-import { addressesOfNode, addressesOfPod } from "./keys.ts";
 
 /** Who has which IP address. The same address can belong to pods of many hosts: each host has its own pod network. */
 export class AddressIndex {
   readonly #pods = new IndexMap<PodEntry>((pod) => groupsOf(addressesOfPod(pod)));
   readonly #nodes = new IndexMap<NodeEntry>((node) => groupsOf(addressesOfNode(node)));
 
-  constructor(state: State) {
+  constructor(state: ClusterView) {
     for (const pod of state.pods()) this.#pods.set(pod.key, pod);
     for (const node of state.nodes()) this.#nodes.set(node.name, node);
   }

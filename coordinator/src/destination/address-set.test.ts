@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { Update } from "@forage/proto/destination";
 import { type Random, randomOf } from "../../test/support/random.ts";
 import { ReplayedClient, textOf } from "../../test/support/replayed-client.ts";
-import { toTcpAddress } from "./address.ts";
-import { type AddressSet, encodeUpdates, sameSet, type Told, updatesBetween } from "./address-set.ts";
-import type { Endpoint } from "./endpoints.ts";
+import type { Endpoint } from "../endpoints/endpoints.ts";
+import { toTcpAddress } from "../ip/address.ts";
+import { type AddressSet, encodeUpdates, type PublishedSet, sameSet, updatesBetween } from "./address-set.ts";
 import { endpointLabels, weightedAddress } from "./weighted-address.ts";
 
 const metricLabels = { namespace: "shop", service: "web" };
@@ -110,7 +110,7 @@ function aSet(endpoints: readonly Endpoint[], exists = true): AddressSet {
   };
 }
 
-function toldOf(e: Endpoint): Told {
+function toldOf(e: Endpoint): PublishedSet {
   const addr = toTcpAddress(e.address, e.port);
   assert.ok(addr !== undefined);
   const wire = weightedAddress(addr, endpointLabels(e, "local"), undefined, { port: 80, name: "" });

@@ -1,10 +1,10 @@
 import { Update, WeightedAddr } from "@forage/proto/destination";
 import type { TcpAddress } from "@forage/proto/net";
-import type { Endpoint } from "./endpoints.ts";
+import type { Endpoint } from "../endpoints/endpoints.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
 
 /** One address as it is told, with what it was made of. */
-export interface Told {
+export interface PublishedSet {
   readonly endpoint: Endpoint;
   readonly hints: ServiceHints | undefined;
   readonly wire: WeightedAddr & { readonly addr: TcpAddress };
@@ -17,7 +17,7 @@ export interface AddressSet {
   /** Common to all addresses. */
   readonly metricLabels: Readonly<Record<string, string>>;
   /** By `address|port`. */
-  readonly addresses: ReadonlyMap<string, Told>;
+  readonly addresses: ReadonlyMap<string, PublishedSet>;
 }
 
 /**
@@ -30,7 +30,7 @@ export function updatesBetween(from: AddressSet | undefined, to: AddressSet): Up
     const same = from !== undefined && from.exists === to.exists && from.addresses.size === 0;
     return same ? [] : [{ update: { $case: "noEndpoints", value: { exists: to.exists } } }];
   }
-  const before = from?.addresses ?? new Map<string, Told>();
+  const before = from?.addresses ?? new Map<string, PublishedSet>();
   const gone = [...before].filter(([key]) => !to.addresses.has(key)).map(([, { wire }]) => wire.addr);
   const added = [...to.addresses].filter(([key, told]) => !sameAddress(before.get(key), told));
   const updates: Update[] = [];
@@ -53,7 +53,7 @@ export function sameSet(a: AddressSet, b: AddressSet): boolean {
   return true;
 }
 
-function sameAddress(a: Told | undefined, b: Told): boolean {
+function sameAddress(a: PublishedSet | undefined, b: PublishedSet): boolean {
   if (a === b) return true;
   if (a === undefined) return false;
   return Buffer.compare(WeightedAddr.encode(a.wire).finish(), WeightedAddr.encode(b.wire).finish()) === 0;

@@ -1,7 +1,7 @@
+import { zoneOfNode } from "../endpoints/change-keys.ts";
+import type { Endpoint } from "../endpoints/endpoints.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
-import type { Endpoint } from "./endpoints.ts";
-import { zoneOfNode } from "./keys.ts";
 
 /** Where a client is, as far as it decides what the client is told. */
 export interface ClientPlace {

@@ -1,8 +1,8 @@
-import type { State } from "../state/state.ts";
+import { keysOf } from "../endpoints/change-keys.ts";
+import { TopicRegistry } from "../feed/topic-registry.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import { AddressIndex } from "./address-index.ts";
-import { Board } from "./board.ts";
 import { HintsCache } from "./hints/hints-of.ts";
-import { keysOf } from "./keys.ts";
 
 /** The services that have a virtual IP: one, or none where the address isn't one. */
 export type VirtualIpLookup = (
@@ -10,7 +10,7 @@ export type VirtualIpLookup = (
 ) => readonly { readonly namespace: string; readonly service: string }[];
 
 export interface DirectoryOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   /** For example `cluster.local`. */
   readonly domain: string;
   /** Looked at again whenever an address of a service changes, or a service that had one. */
@@ -21,10 +21,10 @@ export interface DirectoryOptions {
 
 /** What all Destination streams share: the topics that they follow, fed by the view's changes. */
 export class Directory {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly domain: string;
   readonly virtualIps: VirtualIpLookup;
-  readonly board: Board;
+  readonly board: TopicRegistry;
   readonly hints = new HintsCache();
   readonly addresses: AddressIndex;
   readonly #unsubscribe: () => void;
@@ -33,7 +33,7 @@ export class Directory {
     this.state = state;
     this.domain = domain;
     this.virtualIps = virtualIps;
-    this.board = new Board({ defer });
+    this.board = new TopicRegistry({ defer });
     this.addresses = new AddressIndex(state);
     this.#unsubscribe = state.subscribe((changes) => {
       this.addresses.apply(changes);

@@ -1,19 +1,19 @@
+import { dependency } from "../endpoints/change-keys.ts";
+import { type Endpoint, endpointsOf, findService, listedPort } from "../endpoints/endpoints.ts";
+import type { Look, Subject } from "../feed/topic.ts";
+import { toTcpAddress } from "../ip/address.ts";
 import { workloadKey } from "../model/workload.ts";
-import type { State } from "../state/state.ts";
-import { toTcpAddress } from "./address.ts";
-import { type AddressSet, encodeUpdates, sameSet, type Told, updatesBetween } from "./address-set.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import { type AddressSet, encodeUpdates, type PublishedSet, sameSet, updatesBetween } from "./address-set.ts";
 import { type ClientPlace, placeKey, reachableFrom } from "./client-place.ts";
-import { type Endpoint, endpointsOf, findService, listedPort } from "./endpoints.ts";
 import type { HintsCache, NamedPort } from "./hints/hints-of.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
-import { dependency } from "./keys.ts";
 import type { ServicePath } from "./path.ts";
-import type { Look, Subject } from "./topic.ts";
 import { endpointLabels, weightedAddress } from "./weighted-address.ts";
 import { nearEndpoints, zoneLocality } from "./zone.ts";
 
 export interface EndpointSubjectOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly hints: HintsCache;
 }
 
@@ -41,7 +41,7 @@ function lookAt(
   const entry = findService(state, namespace, service);
   const dependsOn = [dependency.service(namespace, service)];
   const metricLabels = { namespace, service };
-  const addresses = new Map<string, Told>();
+  const addresses = new Map<string, PublishedSet>();
   let exists = false;
   if (entry !== undefined) {
     dependsOn.push(dependency.workload(workloadKey(namespace, "container_service", entry.spec.target)));
@@ -61,7 +61,7 @@ function lookAt(
   return { state: previous !== undefined && sameSet(previous, next) ? previous : next, dependsOn };
 }
 
-function candidatesOf(state: State, { namespace, service, port, hostname }: ServicePath): Endpoint[] {
+function candidatesOf(state: ClusterView, { namespace, service, port, hostname }: ServicePath): Endpoint[] {
   // Proxies speak TCP.
   const endpoints = endpointsOf(state, namespace, service, port).filter((e) => e.protocol === "TCP");
   return hostname === "" ? endpoints : endpoints.filter(({ pod }) => pod === hostname);
@@ -69,7 +69,7 @@ function candidatesOf(state: State, { namespace, service, port, hostname }: Serv
 
 /** Pods have names of their own only behind headless services. */
 function hasHostname(
-  state: State,
+  state: ClusterView,
   { namespace, hostname }: ServicePath,
   { type, target }: { readonly type: string; readonly target: string },
 ): boolean {
@@ -82,14 +82,18 @@ function tell(
   { zone }: ClientPlace,
   hints: ServiceHints,
   port: NamedPort,
-): Told | undefined {
+): PublishedSet | undefined {
   const addr = toTcpAddress(endpoint.address, endpoint.port);
   if (addr === undefined) return undefined;
   const labels = endpointLabels(endpoint, zoneLocality(zone, endpoint.zone));
   return { endpoint, hints, wire: { ...weightedAddress(addr, labels, hints, port, endpoint.opaque), addr } };
 }
 
-function sameTold(told: Told | undefined, endpoint: Endpoint, hints: ServiceHints): told is Told {
+function sameTold(
+  told: PublishedSet | undefined,
+  endpoint: Endpoint,
+  hints: ServiceHints,
+): told is PublishedSet {
   if (told === undefined || told.hints !== hints) return false;
   const known = told.endpoint;
   return (

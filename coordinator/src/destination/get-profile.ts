@@ -1,14 +1,14 @@
 import { DestinationProfile, type GetDestination } from "@forage/proto/destination";
 import { CoordinatorError } from "../errors.ts";
+import { Subscriber } from "../feed/subscriber.ts";
 import { assertNamespace } from "../rpc/access.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { Sink } from "../rpc/push.ts";
 import { readContextToken } from "./context-token.ts";
 import type { DestinationOptions } from "./get.ts";
 import { parseProfilePath } from "./path.ts";
-import { profileSubject, type ToldProfile } from "./profile/profile-subject.ts";
+import { type PublishedProfile, profileSubject } from "./profile/profile-subject.ts";
 import { unknownProfile } from "./profile/service-profile.ts";
-import { Reader } from "./reader.ts";
 
 type Context = Omit<CallContext, "signal">;
 
@@ -24,9 +24,9 @@ export function getProfile(
   const { node } = readContextToken(request.contextToken);
   const subject = () => profileSubject(path, node, directory);
   // Whose an address is turns out only now, and can change; what others have there is as good as unknown.
-  const instead = ({ namespace }: ToldProfile): readonly Buffer[] | undefined =>
+  const instead = ({ namespace }: PublishedProfile): readonly Buffer[] | undefined =>
     namespace === undefined || !authorize || mayRead(context, namespace) ? undefined : [nothingKnown()];
-  const reader = new Reader(directory.board, { subject, instead }, sink);
+  const reader = new Subscriber(directory.board, { subject, instead }, sink);
   return () => reader.close();
 }
 

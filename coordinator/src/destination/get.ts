@@ -1,4 +1,6 @@
 import type { GetDestination } from "@forage/proto/destination";
+import { dependency } from "../endpoints/change-keys.ts";
+import { Subscriber } from "../feed/subscriber.ts";
 import { assertNamespace } from "../rpc/access.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { Sink } from "../rpc/push.ts";
@@ -6,9 +8,7 @@ import { placeKey, placeOf } from "./client-place.ts";
 import { readContextToken } from "./context-token.ts";
 import type { Directory } from "./directory.ts";
 import { endpointSubject } from "./endpoint-subject.ts";
-import { dependency } from "./keys.ts";
 import { parseServicePath } from "./path.ts";
-import { Reader } from "./reader.ts";
 
 export interface DestinationOptions {
   readonly directory: Directory;
@@ -38,6 +38,6 @@ export function getDestination(
     return subject;
   };
   const alsoOn = node === "" ? {} : { alsoOn: dependency.node(node) };
-  const reader = new Reader(board, { subject: current, ...alsoOn }, sink);
+  const reader = new Subscriber(board, { subject: current, ...alsoOn }, sink);
   return () => reader.close();
 }

@@ -11,8 +11,8 @@ import { type TestContext, test } from "node:test";
 import { GetDestination } from "@forage/proto/destination";
 import { status } from "@grpc/grpc-js";
 import { pino } from "pino";
-import { systemClock } from "../control/clock.ts";
-import { State } from "../state/state.ts";
+import { ClusterView } from "../state/cluster-view.ts";
+import { systemClock } from "../time/clock.ts";
 import { Directory } from "./directory.ts";
 import { type PlainDestination, startPlainDestination } from "./plain-listener.ts";
 
@@ -43,7 +43,7 @@ for (const method of ["outbound.OutboundPolicies/Watch", "inbound.InboundServerP
 
 async function started(t: TestContext) {
   const directory = new Directory({
-    state: new State(),
+    state: new ClusterView(),
     domain: "cluster.local",
     virtualIps: () => [],
     defer: (run) => setImmediate(run),

@@ -1,6 +1,6 @@
 import type { ProtocolHint, WeightedAddr } from "@forage/proto/destination";
 import type { TcpAddress } from "@forage/proto/net";
-import type { Endpoint } from "./endpoints.ts";
+import type { Endpoint } from "../endpoints/endpoints.ts";
 import { isOpaque, type NamedPort, protocolOfPort } from "./hints/hints-of.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
 import type { ZoneLocality } from "./zone.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Endpoint } from "./endpoints.ts";
+import type { Endpoint } from "../endpoints/endpoints.ts";
 import { nearEndpoints, zoneLocality } from "./zone.ts";
 
 for (const [what, zones, client, expected] of [

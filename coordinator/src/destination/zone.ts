@@ -1,4 +1,4 @@
-import type { Endpoint } from "./endpoints.ts";
+import type { Endpoint } from "../endpoints/endpoints.ts";
 
 /** A zone may carry this many times its fair share before its clients are sent everywhere. */
 const overload = 1.2;

@@ -1,5 +1,5 @@
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
-import type { EventInput } from "./event.ts";
+import type { EventInput } from "../model/event.ts";
 import { coalesceMs, maxCoalesced } from "./limits.ts";
 
 /** A record that was written, with its size. */

@@ -1,5 +1,5 @@
+import type { EventInput } from "../model/event.ts";
 import type { Change, ObjectEntry, ResourceEntry } from "../state/entries.ts";
-import type { EventInput } from "./event.ts";
 import { nodeEvents } from "./from-nodes.ts";
 import { podEvents } from "./from-pods.ts";
 

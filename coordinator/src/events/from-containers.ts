@@ -1,5 +1,5 @@
 import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
-import type { EventInput } from "./event.ts";
+import type { EventInput } from "../model/event.ts";
 
 /** An event whose object is known. */
 export type ContainerEvent = Pick<EventInput, "type" | "reason" | "message">;

@@ -1,9 +1,9 @@
 import type { NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
+import type { EventInput } from "../model/event.ts";
 import { nodeProblems } from "../model/node-conditions.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import { refusedLabels, refusedLabelsMessage } from "../state/node-labels.ts";
-import type { EventInput } from "./event.ts";
 
 /** Pure: what happened to a node. */
 export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | undefined): EventInput[] {

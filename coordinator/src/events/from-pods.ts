@@ -1,6 +1,6 @@
 import { PodPhase, type PodStatus } from "@forage/proto/forage/agent/v1/agent";
+import type { EventInput } from "../model/event.ts";
 import type { PodEntry } from "../state/entries.ts";
-import type { EventInput } from "./event.ts";
 import { type ContainerEvent, containerEvents } from "./from-containers.ts";
 
 /** Reasons that hold up a pod as a whole. Its containers' reasons are reported together with them. */
@@ -25,7 +25,7 @@ export function podEvents(before: PodEntry | undefined, after: PodEntry | undefi
 }
 
 /** No node takes the pod, and why. */
-export function unschedulable({ record, workloadKey }: PodEntry, why: string): EventInput {
+export function unschedulableEvent({ record, workloadKey }: PodEntry, why: string): EventInput {
   const { namespace, name } = record;
   const message = `waits for a node: ${why}`;
   return {

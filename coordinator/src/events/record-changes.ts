@@ -1,12 +1,12 @@
 import type { Logger } from "pino";
-import { type FaultSubject, ObjectFaults } from "../control/object-faults.ts";
+import { type FaultSubject, ObjectFaults } from "../faults/object-faults.ts";
+import type { EventRecorder } from "../model/event.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change } from "../state/entries.ts";
-import type { State } from "../state/state.ts";
-import type { EventRecorder } from "./event.ts";
 import { eventsOf } from "./from-changes.ts";
 
 /** Records the events of the view's changes. Returns a function that stops it. */
-export function recordChanges(state: State, events: EventRecorder, log?: Logger): () => void {
+export function recordChanges(state: ClusterView, events: EventRecorder, log?: Logger): () => void {
   const faults = new ObjectFaults({ loop: "events", log });
   return state.subscribe((changes) => {
     for (const change of changes) {

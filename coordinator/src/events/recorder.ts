@@ -1,13 +1,13 @@
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
 import { encodeRecord } from "../model/codec.ts";
+import type { EventInput, EventRecorder } from "../model/event.ts";
 import { eventKey, prefixes } from "../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { Op, Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 import { RecentEvents, sameness, type Written } from "./coalesce.ts";
-import type { EventInput, EventRecorder } from "./event.ts";
 import type { EventLog, EventPage } from "./event-log.ts";
 import {
   burstPerObject,

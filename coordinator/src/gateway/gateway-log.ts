@@ -5,7 +5,7 @@ import {
   GatewayHost,
   GatewayUpdate,
 } from "@forage/proto/forage/agent/v1/agent";
-import { type Delta, DeltaLog } from "../link/delta-log.ts";
+import { type Delta, DeltaLog } from "../feed/delta-log.ts";
 import type { Compiled } from "./compile.ts";
 
 type Item =

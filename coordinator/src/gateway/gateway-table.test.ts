@@ -15,7 +15,7 @@ import { ToldGateway } from "../../test/support/gateway/told-gateway.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { randomOf } from "../../test/support/random.ts";
-import type { EventInput } from "../events/event.ts";
+import type { EventInput } from "../model/event.ts";
 import type { CertificateSource, SourcedCertificate } from "./certificate-source.ts";
 import { troubleText } from "./conditions.ts";
 import { GatewayTable } from "./gateway-table.ts";

@@ -1,10 +1,10 @@
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
-import { ObjectFaults } from "../control/object-faults.ts";
-import type { EventRecorder } from "../events/event.ts";
+import { ObjectFaults } from "../faults/object-faults.ts";
+import type { EventRecorder } from "../model/event.ts";
 import type { Vault } from "../objects/vault.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change } from "../state/entries.ts";
-import type { State } from "../state/state.ts";
+import type { Clock } from "../time/clock.ts";
 import type { CertificateSource } from "./certificate-source.ts";
 import { type Compiled, compileGateway } from "./compile.ts";
 import { type Condition, conditionsOf, type GatewayNodeView } from "./conditions.ts";
@@ -14,13 +14,13 @@ import { GatewayLog } from "./gateway-log.ts";
 import { type GatewayNode, gatewayNode, viewOfNode } from "./gateway-nodes.ts";
 import { GatewayReader } from "./gateway-reader.ts";
 import { type Route, routeKey } from "./route.ts";
-import { RouteBook } from "./route-book.ts";
 import { RouteCertificates } from "./route-certificates.ts";
 import { routeEvents } from "./route-events.ts";
+import { RouteIndex } from "./route-index.ts";
 import { RoutePartsCache } from "./route-parts.ts";
 
 export interface GatewayTableOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly vault: Pick<Vault, "open">;
   readonly source: CertificateSource;
   readonly events: EventRecorder;
@@ -47,7 +47,7 @@ const longestWaitMs = 3_600_000;
 /** All routes as gateways see them: worked out once for all nodes of a gateway, whenever something that they depend on changes. */
 export class GatewayTable {
   readonly #options: GatewayTableOptions;
-  readonly #routes: RouteBook;
+  readonly #routes: RouteIndex;
   readonly #faults: ObjectFaults;
   readonly #parts = new RoutePartsCache();
   readonly #certificates: RouteCertificates;
@@ -70,7 +70,7 @@ export class GatewayTable {
   constructor(options: GatewayTableOptions) {
     this.#options = options;
     this.#faults = new ObjectFaults({ loop: "gateway", log: options.log, events: options.events });
-    this.#routes = new RouteBook(options.state, this.#faults);
+    this.#routes = new RouteIndex(options.state, this.#faults);
     this.#certificates = new RouteCertificates(options);
     this.#settle();
     this.#started = true;

@@ -1,14 +1,14 @@
 import { objectKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import type { Vault } from "../objects/vault.ts";
-import type { State } from "../state/state.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { CertificateSource } from "./certificate-source.ts";
 import { chainKey, type ParsedCertificate, parseCertificate, privateKeyKey } from "./parsed-certificate.ts";
 import type { Route } from "./route.ts";
 import { askedFor, type CertificateProblem, type CertificateState } from "./tls.ts";
 
 export interface RouteCertificatesOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly vault: Pick<Vault, "open">;
   readonly source: CertificateSource;
 }

@@ -1,4 +1,4 @@
-import type { EventInput } from "../events/event.ts";
+import type { EventInput } from "../model/event.ts";
 import type { Condition } from "./conditions.ts";
 import type { Route } from "./route.ts";
 

@@ -4,7 +4,7 @@ import type { CertificateController } from "../certificates/controller.ts";
 import { certificateMetrics } from "../certificates/metrics.ts";
 import type { LivenessStats } from "../core.ts";
 import type { EventStats } from "../events/recorder.ts";
-import type { State } from "../state/state.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
 export interface Metrics {
@@ -15,7 +15,7 @@ export interface Metrics {
 }
 
 export interface MetricsSources {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly store: Store;
   readonly events: { stats(): EventStats };
   /** Undefined: the cluster has no issuer of them. */
@@ -136,7 +136,7 @@ function eventMetrics(events: MetricsSources["events"], registers: Registry[]): 
   });
 }
 
-function podsByPhase(state: State, registers: Registry[]): void {
+function podsByPhase(state: ClusterView, registers: Registry[]): void {
   new Gauge({
     name: "forage_pods",
     help: "Pods by phase.",

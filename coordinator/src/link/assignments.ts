@@ -7,19 +7,19 @@ import {
 } from "@forage/proto/forage/agent/v1/agent";
 import type { ContainerPort } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
 import { objectKey } from "../model/keys.ts";
 import { type ObjectName, titleOf } from "../model/object-name.ts";
 import { type PodRef, pinName } from "../model/pod-refs.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { IdentityIssuer, SignedToken } from "../objects/identity-issuer.ts";
 import type { Vault } from "../objects/vault.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { PodEntry } from "../state/entries.ts";
-import type { State } from "../state/state.ts";
+import type { Clock } from "../time/clock.ts";
 import { servicePortsOf } from "./service-ports.ts";
 
 export interface AssignmentOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
   readonly clock: Clock;

@@ -1,9 +1,9 @@
 import type { ClaimRef } from "@forage/proto/forage/agent/v1/agent";
-import type { State } from "../state/state.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
 /** Whether the node was told to remove the claim's data. */
-export function isRemoval(node: string, { namespace, name }: ClaimRef, state: State): boolean {
+export function isRemoval(node: string, { namespace, name }: ClaimRef, state: ClusterView): boolean {
   const spec = state.objects.get({ namespace, kind: "claim", name })?.record.spec;
   return spec?.$case === "claim" && spec.value.deleting && spec.value.node === node;
 }
@@ -12,7 +12,7 @@ export function isRemoval(node: string, { namespace, name }: ClaimRef, state: St
 export async function forgetClaims(
   node: string,
   claims: readonly ClaimRef[],
-  { store, state }: { readonly store: Store; readonly state: State },
+  { store, state }: { readonly store: Store; readonly state: ClusterView },
 ): Promise<void> {
   for (const { namespace, name } of claims) {
     const entry = state.objects.get({ namespace, kind: "claim", name });

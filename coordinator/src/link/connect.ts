@@ -1,16 +1,16 @@
 import type { ConnectRequest, ConnectResponse, Hello } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
-import type { EventRecorder } from "../events/event.ts";
 import type { GatewayReader } from "../gateway/gateway-reader.ts";
 import type { GatewayTable } from "../gateway/gateway-table.ts";
-import type { MetricsDesk } from "../metrics/metrics-desk.ts";
+import type { MetricsCollector } from "../metrics/metrics-collector.ts";
 import { MetricsOutbox } from "../metrics/metrics-outbox.ts";
+import type { EventRecorder } from "../model/event.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { ServiceTable } from "../service-network/service-table.ts";
-import type { State } from "../state/state.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import { type Store, StoreError } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 import { assignmentRevision } from "./assignment-revision.ts";
 import type { Assignments } from "./assignments.ts";
 import type { HistoryGuard } from "./history-guard.ts";
@@ -23,12 +23,12 @@ import type { Session, Sessions } from "./sessions.ts";
 
 export interface ConnectOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly sessions: Sessions;
   readonly assignments: Assignments;
   readonly services: ServiceTable;
   readonly gateways: GatewayTable;
-  readonly metrics: MetricsDesk;
+  readonly metrics: MetricsCollector;
   readonly prefetches: Prefetches;
   readonly clock: Clock;
   readonly log: Logger;

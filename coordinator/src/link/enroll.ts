@@ -14,20 +14,20 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord, encodeJsonRecord, encodeRecord } from "../model/codec.ts";
 import { joinTokenKey, nodeKey } from "../model/keys.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { CallContext } from "../rpc/caller.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry } from "../state/entries.ts";
-import type { State } from "../state/state.ts";
 import type { Compare, Op, Store, StoredRecord } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 
 export interface EnrollOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly refusals: RefusalLog;

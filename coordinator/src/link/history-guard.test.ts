@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { pino } from "pino";
-import { systemClock } from "../control/clock.ts";
 import { openLevelStore, restoreLevelStore } from "../store/index.ts";
+import { systemClock } from "../time/clock.ts";
 import { assignmentRevision } from "./assignment-revision.ts";
 import { HistoryGuard } from "./history-guard.ts";
 

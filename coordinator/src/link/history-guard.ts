@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
-import type { EventRecorder } from "../events/event.ts";
 import { decodeJsonRecord, encodeJsonRecord } from "../model/codec.ts";
+import type { EventRecorder } from "../model/event.ts";
 import { historyKey, rollbackKey } from "../model/keys.ts";
 import { type Store, StoreError } from "../store/index.ts";
 import { assignmentRevision, epochOf } from "./assignment-revision.ts";

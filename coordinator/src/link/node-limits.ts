@@ -1,11 +1,11 @@
 import type { Config } from "../config.ts";
 import type { DefaultTolerations } from "../control/eviction/eviction-of.ts";
 import type { RebalanceSchedule } from "../control/rebalance/controller.ts";
-import { type BeliefLimits, defaultBeliefs } from "./beliefs.ts";
+import { defaultLivenessLimits, type LivenessLimits } from "./node-liveness.ts";
 
 /** When nodes are given up, and when their pods are, as configured. */
 export interface NodeLimits {
-  readonly beliefs: BeliefLimits;
+  readonly liveness: LivenessLimits;
   readonly tolerations: DefaultTolerations;
   /** How long nodes get to come back after a mass loss before those that stay away are treated as lost. */
   readonly recoveryMs: number;
@@ -15,9 +15,9 @@ export function nodeLimits({
   nodes,
   heartbeatIntervalSeconds,
 }: Pick<Config, "nodes" | "heartbeatIntervalSeconds">): NodeLimits {
-  const { unreachableMs } = defaultBeliefs(heartbeatIntervalSeconds * 1000);
+  const { unreachableMs } = defaultLivenessLimits(heartbeatIntervalSeconds * 1000);
   return {
-    beliefs: {
+    liveness: {
       unreachableMs: nodes.unreachableSeconds === undefined ? unreachableMs : nodes.unreachableSeconds * 1000,
       startGraceMs: nodes.startGraceSeconds * 1000,
     },

@@ -1,13 +1,13 @@
 import type { Hello, NodeReport } from "@forage/proto/forage/agent/v1/agent";
 import { NodeStatusRecord } from "@forage/proto/forage/store/v1/store";
 import { parseAmount, SchedulerError } from "@forage/scheduler";
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError, type FieldViolation } from "../errors.ts";
 import { encodeRecord } from "../model/codec.ts";
 import { nodeKey, reportKey } from "../model/keys.ts";
 import { toTimestamp } from "../model/timestamp.ts";
-import type { State } from "../state/state.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 
 /** Amounts, labels, conditions and images of one host; more would only be there to fill our memory. */
 const maxEntries = 10_000;
@@ -28,7 +28,7 @@ export function checkNodeReport(report: NodeReport | undefined): void {
 export async function recordNodeReport(
   node: string,
   hello: Hello,
-  { store, state, clock }: { readonly store: Store; readonly state: State; readonly clock: Clock },
+  { store, state, clock }: { readonly store: Store; readonly state: ClusterView; readonly clock: Clock },
 ): Promise<void> {
   checkNodeReport(hello.node);
   const known = state.node(node)?.report;

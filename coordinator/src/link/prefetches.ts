@@ -4,10 +4,10 @@ import type {
   ImagePull,
   RegistryCredential,
 } from "@forage/proto/forage/agent/v1/agent";
-import type { Clock } from "../control/clock.ts";
-import type { ImagesOnNode, Prefetcher, PrefetchWish } from "../control/rollout/prefetch.ts";
+import type { ImagesOnNode, Prefetcher, PrefetchWish } from "../control/workload/prefetch.ts";
 import { imagesOf } from "../model/images.ts";
 import type { Workload } from "../model/workload.ts";
+import type { Clock } from "../time/clock.ts";
 
 export interface PrefetchesOptions {
   readonly clock: Clock;

@@ -1,6 +1,6 @@
 import { addressGroup } from "@forage/identity/tls-server";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
+import type { Clock } from "../time/clock.ts";
 
 /** One line per address and interval is enough to notice an attack, and too little to fill a disk. */
 const INTERVAL_MS = 10_000;

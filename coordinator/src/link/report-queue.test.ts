@@ -5,7 +5,7 @@ import { pino } from "pino";
 import { aNode, aPod } from "../../test/support/entries.ts";
 import { until } from "../../test/support/until.ts";
 import { aView, opsOf } from "../../test/support/view.ts";
-import type { EventInput } from "../events/event.ts";
+import type { EventInput } from "../model/event.ts";
 import { type Store, StoreError, type StoreErrorCode } from "../store/index.ts";
 import { ReportQueue } from "./report-queue.ts";
 

@@ -1,17 +1,17 @@
 import type { ClaimRef, Hello, NodeReport, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
-import type { EventRecorder } from "../events/event.ts";
+import type { EventRecorder } from "../model/event.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import { Signal } from "../state/signal.ts";
-import type { State } from "../state/state.ts";
 import { type Store, StoreError } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 import { forgetClaims, isRemoval } from "./claims-removed.ts";
 import { recordNodeReport } from "./node-report.ts";
 import { recordHello, recordStatuses, vanishedPods } from "./reports.ts";
 
 export interface ReportQueueOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventRecorder;

@@ -1,18 +1,18 @@
 import { PodPhase, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import { PodStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
-import { batches, type Piece } from "../model/batches.ts";
+import { batches, type StoreWrite } from "../model/batches.ts";
 import { encodeRecord } from "../model/codec.ts";
 import { statusKey } from "../model/keys.ts";
 import { toTimestamp } from "../model/timestamp.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { PodEntry } from "../state/entries.ts";
-import type { State } from "../state/state.ts";
 import type { Compare, Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
 
 export interface ReportOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -20,7 +20,7 @@ export interface ReportOptions {
 const maxFailures = 5;
 
 /** What one report changes in the store. */
-export interface ReportChange extends Piece {
+export interface ReportChange extends StoreWrite {
   readonly pod: PodEntry;
 }
 
@@ -32,7 +32,7 @@ export interface ReportChange extends Piece {
 export function changesOf(
   node: string,
   statuses: readonly PodStatus[],
-  state: State,
+  state: ClusterView,
   nowMs: number,
 ): ReportChange[] {
   const changes: ReportChange[] = [];
@@ -69,7 +69,7 @@ function readySinceMs({ status, readySinceMs: sinceMs, observedAtMs }: PodEntry)
 }
 
 /** Pods that are to stop and of which the node, which has just told all it knows, knows nothing. */
-export function vanishedPods(node: string, known: readonly PodStatus[], state: State): PodEntry[] {
+export function vanishedPods(node: string, known: readonly PodStatus[], state: ClusterView): PodEntry[] {
   const uids = new Set(known.map((status) => status.uid));
   return state
     .podsOnNode(node)

@@ -1,13 +1,18 @@
 import type { Hello, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
 import { workloadKey } from "../model/workload.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, ObjectEntry, ResourceEntry } from "../state/entries.ts";
 import { Signal } from "../state/signal.ts";
-import type { State } from "../state/state.ts";
-import { type BeliefLimits, Beliefs, type BeliefsOptions, defaultBeliefs } from "./beliefs.ts";
-import { HoldUpDetector } from "./hold-up.ts";
+import type { Clock } from "../time/clock.ts";
+import {
+  defaultLivenessLimits,
+  type LivenessLimits,
+  NodeLiveness,
+  type NodeLivenessOptions,
+} from "./node-liveness.ts";
+import { StallDetector } from "./stall-detector.ts";
 
 /** One live stream of a node. */
 export interface Session {
@@ -25,13 +30,13 @@ export interface Session {
   reports?: { readonly unwritten: number };
 }
 
-export interface SessionsOptions extends Pick<BeliefsOptions, "massLoss" | "hasPodsToReplace"> {
-  readonly state: State;
+export interface SessionsOptions extends Pick<NodeLivenessOptions, "massLoss" | "hasPodsToReplace"> {
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly heartbeatIntervalMs: number;
   /** Default: as without a setting. */
-  readonly beliefs?: BeliefLimits;
+  readonly liveness?: LivenessLimits;
 }
 
 /** Heartbeats a node may miss before its stream counts as dead: one may be late, two are a sign, three are an answer. */
@@ -43,8 +48,8 @@ const maxRequests = 64;
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #live = new Map<string, Session>();
-  readonly #beliefs: Beliefs;
-  readonly #holdUps: HoldUpDetector;
+  readonly #liveness: NodeLiveness;
+  readonly #holdUps: StallDetector;
   #holdUpCount = 0;
   readonly #unsubscribe: () => void;
 
@@ -52,12 +57,12 @@ export class Sessions {
     this.#options = options;
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     const { clock, heartbeatIntervalMs } = options;
-    this.#beliefs = new Beliefs({
+    this.#liveness = new NodeLiveness({
       ...options,
-      limits: options.beliefs ?? defaultBeliefs(heartbeatIntervalMs),
+      limits: options.liveness ?? defaultLivenessLimits(heartbeatIntervalMs),
       checkHoldUp: () => this.checkHoldUp(),
     });
-    this.#holdUps = new HoldUpDetector({
+    this.#holdUps = new StallDetector({
       clock,
       intervalMs: heartbeatIntervalMs / 2,
       onHoldUp: (heldMs) => this.#heldUp(heldMs),
@@ -114,7 +119,7 @@ export class Sessions {
     const { state, clock } = this.#options;
     session.lastHeardMs = clock.monotonicMs();
     if (this.#live.get(session.node) !== session) return;
-    this.#beliefs.heard(session.node);
+    this.#liveness.heard(session.node);
     const health = state.node(session.node)?.health;
     if (health === undefined) return;
     state.setNodeHealth(
@@ -128,7 +133,7 @@ export class Sessions {
     if (this.#live.get(session.node) !== session) return;
     this.#live.delete(session.node);
     this.#options.log.info({ node: session.node, session: session.id }, "node disconnected");
-    this.#beliefs.left(session.node, session.lastHeardMs < this.#silentSinceMs());
+    this.#liveness.left(session.node, session.lastHeardMs < this.#silentSinceMs());
   }
 
   /** Asks the node's agent to open a stream. UNAVAILABLE when it isn't connected. */
@@ -152,7 +157,7 @@ export class Sessions {
   stop(): void {
     this.#unsubscribe();
     this.#holdUps.stop();
-    this.#beliefs.stop();
+    this.#liveness.stop();
   }
 
   /** One look at each change for all nodes together: a change costs what it touches, not what is connected. */
@@ -195,7 +200,7 @@ export class Sessions {
   }
 
   #forget(node: string): void {
-    this.#beliefs.forget(node);
+    this.#liveness.forget(node);
     const why = `node ${node} was forgotten: join again with a new token`;
     this.#live.get(node)?.ended.abort(new CoordinatorError("PERMISSION_DENIED", why));
   }
@@ -221,6 +226,6 @@ export class Sessions {
     log.warn({ event: "coordinator-held-up", heldMs: Math.round(heldMs) }, "the coordinator was held up");
     const nowMs = clock.monotonicMs();
     for (const session of this.#live.values()) session.lastHeardMs = nowMs;
-    this.#beliefs.heldUp(heldMs);
+    this.#liveness.heldUp(heldMs);
   }
 }

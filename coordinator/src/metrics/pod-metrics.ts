@@ -1,5 +1,5 @@
 import type { PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
-import type { Clock } from "../control/clock.ts";
+import type { Clock } from "../time/clock.ts";
 
 /** An agent's last sample of one pod. */
 export interface PodSample {

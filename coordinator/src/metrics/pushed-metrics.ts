@@ -1,5 +1,5 @@
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
+import type { Clock } from "../time/clock.ts";
 
 /**
  * The subject of a pushed value: one pod, one container service, or, with neither, all workloads of the namespace that scale by

@@ -3,29 +3,29 @@ import { test } from "node:test";
 import { ManualClock } from "../../test/support/manual-clock.ts";
 import { randomOf } from "../../test/support/random.ts";
 import { createMemoryStore } from "../store/index.ts";
-import { batches, type Piece } from "./batches.ts";
+import { batches, type StoreWrite } from "./batches.ts";
 
 test("every batch goes through, and nothing is left out or moved", async () => {
   for (let seed = 0; seed < 30; seed++) {
     const random = randomOf(seed);
     const sizes = random.chance(0.5) ? [0, 100, 5_000] : [10, 300_000, 700_000];
-    const pieces = Array.from({ length: random.below(400) + 1 }, (_, index): Piece => {
+    const writes = Array.from({ length: random.below(400) + 1 }, (_, index): StoreWrite => {
       const keys = [`k${index}-a`, `k${index}-b`].slice(0, random.below(2) + 1);
       return {
         compares: keys.map((key) => ({ kind: "absent", key })),
         ops: keys.map((key) => ({ kind: "put", key, value: new Uint8Array(random.pick(sizes)) })),
       };
     });
-    const found = batches(pieces);
-    assert.deepEqual(found.flat(), pieces);
+    const found = batches(writes);
+    assert.deepEqual(found.flat(), writes);
     const store = createMemoryStore({ clock: new ManualClock() });
     for (const batch of found) {
       assert.ok(batch.length > 0);
-      const compares = batch.flatMap((piece) => piece.compares);
+      const compares = batch.flatMap((write) => write.compares);
       const more = [1, 2].map((n) => ({ kind: "absent", key: `${n}`.repeat(1_024) }) as const);
       const { succeeded } = await store.txn(
         [...compares, ...more],
-        batch.flatMap((piece) => piece.ops),
+        batch.flatMap((write) => write.ops),
       );
       assert.ok(succeeded, `seed ${seed}`);
     }
@@ -34,15 +34,18 @@ test("every batch goes through, and nothing is left out or moved", async () => {
 });
 
 test("small pieces share a batch", () => {
-  const pieces = Array.from({ length: 126 }, (_, index): Piece => {
+  const writes = Array.from({ length: 126 }, (_, index): StoreWrite => {
     return { compares: [{ kind: "exists", key: `k${index}` }], ops: [{ kind: "delete", key: `k${index}` }] };
   });
-  assert.equal(batches(pieces).length, 1);
+  assert.equal(batches(writes).length, 1);
   assert.deepEqual(batches([]), []);
 });
 
 test("what is too large for any transaction is tried alone, so that the store can say so", () => {
-  const large: Piece = { compares: [], ops: [{ kind: "put", key: "k", value: new Uint8Array(2_000_000) }] };
-  const small: Piece = { compares: [], ops: [{ kind: "delete", key: "s" }] };
+  const large: StoreWrite = {
+    compares: [],
+    ops: [{ kind: "put", key: "k", value: new Uint8Array(2_000_000) }],
+  };
+  const small: StoreWrite = { compares: [], ops: [{ kind: "delete", key: "s" }] };
   assert.deepEqual(batches([small, large, small]), [[small], [large], [small]]);
 });

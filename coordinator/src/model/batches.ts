@@ -2,7 +2,7 @@ import type { Compare, Op } from "../store/index.ts";
 import { TXN_BYTES_MAX, TXN_OPS_MAX } from "../store/limits.ts";
 
 /** Writes that are made together or not at all. */
-export interface Piece {
+export interface StoreWrite {
   readonly compares: readonly Compare[];
   readonly ops: readonly Op[];
 }
@@ -12,23 +12,23 @@ const reservedCompares = 2;
 const reservedBytes = 4096;
 
 /** Pure: the pieces in their order, as many in a batch as the store takes in one transaction. */
-export function batches<T extends Piece>(pieces: Iterable<T>): T[][] {
-  return [...eachBatch(pieces)];
+export function batches<T extends StoreWrite>(writes: Iterable<T>): T[][] {
+  return [...eachBatch(writes)];
 }
 
 /** The same, one batch after another: pieces that are made one by one are never all in memory. */
-export function* eachBatch<T extends Piece>(pieces: Iterable<T>): Generator<T[]> {
+export function* eachBatch<T extends StoreWrite>(writes: Iterable<T>): Generator<T[]> {
   let batch: T[] = [];
   let room: Room = emptyRoom;
-  for (const piece of pieces) {
-    const size = { compares: piece.compares.length, ops: piece.ops.length, bytes: bytesOf(piece) };
+  for (const write of writes) {
+    const size = { compares: write.compares.length, ops: write.ops.length, bytes: bytesOf(write) };
     const fits = size.compares <= room.compares && size.ops <= room.ops && size.bytes <= room.bytes;
     if (!fits) {
       if (batch.length > 0) yield batch;
       batch = [];
       room = emptyRoom;
     }
-    batch.push(piece);
+    batch.push(write);
     room = {
       compares: room.compares - size.compares,
       ops: room.ops - size.ops,
@@ -51,7 +51,7 @@ const emptyRoom: Room = {
 };
 
 /** As the store counts, or a little more. */
-export function bytesOf({ compares, ops }: Piece): number {
+export function bytesOf({ compares, ops }: StoreWrite): number {
   let bytes = 0;
   for (const compare of compares) {
     bytes += Buffer.byteLength(compare.key) + (compare.kind === "value" ? compare.value.byteLength : 0);

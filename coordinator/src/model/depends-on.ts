@@ -34,7 +34,7 @@ export function dependenciesOf({ resource }: Pick<ResourceRecord, "resource">): 
 }
 
 /** Whether it depends on something that was not there yet since it was last changed: it makes no pods until it is. */
-export function isHeld(record: ResourceRecord, status: WorkloadStatusRecord | undefined): boolean {
+export function hasDependencies(record: ResourceRecord, status: WorkloadStatusRecord | undefined): boolean {
   return dependenciesOf(record).length > 0 && status?.dependenciesMet !== record.generation;
 }
 

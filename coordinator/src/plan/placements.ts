@@ -4,7 +4,7 @@ import type { PodEntry } from "../state/entries.ts";
 
 /** The facts that explain why pods are placed as they are. */
 export interface PlacementFacts {
-  readonly unplaced: { get(uid: string): { readonly summary: string } | undefined };
+  readonly unschedulable: { get(uid: string): { readonly summary: string } | undefined };
   /** Each node with what keeps the pod off it. */
   readonly explainPlacement: (pod: PodEntry) => { readonly feasible: readonly string[] } | undefined;
 }
@@ -35,7 +35,7 @@ function grouped(pods: readonly PodEntry[], facts: PlacementFacts): PlannedPlace
   const found = new Map<string, PlannedPlacement>();
   for (const pod of pods) {
     const { node, uid } = pod.record;
-    const key = node === "" ? `\n${facts.unplaced.get(uid)?.summary ?? ""}` : node;
+    const key = node === "" ? `\n${facts.unschedulable.get(uid)?.summary ?? ""}` : node;
     const known = found.get(key);
     // Pods of one step are alike: one explanation does for all of them on a node.
     const why = known?.why ?? (node === "" ? key.slice(1) : whyThere(pod, facts));

@@ -8,16 +8,16 @@ import { aContainerService, aJob, aRequest, aRoute, aService } from "../../test/
 import { settled } from "../../test/support/until.ts";
 import { aView } from "../../test/support/view.ts";
 import { applyResources } from "../api/forage/apply.ts";
-import { parseIpRange } from "../control/addresses/ip-range.ts";
 import { startControl } from "../control/control.ts";
 import { isTerminal } from "../control/rollout/progress.ts";
 import type { TakenStep } from "../control/step-sink.ts";
+import { parseIpRange } from "../ip/ip-range.ts";
 import { recordStatuses } from "../link/reports.ts";
-import { MetricsDesk } from "../metrics/metrics-desk.ts";
+import { MetricsCollector } from "../metrics/metrics-collector.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry } from "../state/entries.ts";
-import type { State } from "../state/state.ts";
-import { hopefulStatus } from "./hollow-nodes.ts";
 import { planApply } from "./plan-apply.ts";
+import { optimisticStatus } from "./simulated-nodes.ts";
 
 const labels = { app: "shop" };
 const v1 = "registry.example/team/app:v1";
@@ -131,7 +131,7 @@ async function aFleet(t: TestContext) {
   assert.ok(ip);
   const addresses = { virtualIps: [ip], loadBalancerIps: [], nodePorts: { first: 30_000, last: 32_767 } };
   const fixed = { randomName, profile: "pack", limits, addresses } as const;
-  const metrics = new MetricsDesk({ state, clock, intervalMs: 15_000 });
+  const metrics = new MetricsCollector({ state, clock, intervalMs: 15_000 });
   const control = startControl({
     ...fixed,
     store,
@@ -150,7 +150,7 @@ async function aFleet(t: TestContext) {
   const report = async (): Promise<boolean> => {
     let said = false;
     for (const { name } of state.nodes()) {
-      const statuses = state.podsOnNode(name).flatMap((pod) => hopefulStatus(pod, true) ?? []);
+      const statuses = state.podsOnNode(name).flatMap((pod) => optimisticStatus(pod, true) ?? []);
       if (statuses.length === 0) continue;
       said = true;
       await recordStatuses(name, statuses, { store, state, clock, log: pino({ level: "silent" }) });
@@ -188,7 +188,7 @@ async function aFleet(t: TestContext) {
 type Pods = ReadonlyMap<string, string>;
 type Step = Readonly<Record<string, unknown>>;
 
-async function quiet(state: State): Promise<void> {
+async function quiet(state: ClusterView): Promise<void> {
   for (let seen = -1, turns = 0; turns < 3; turns = state.revision === seen ? turns + 1 : 0) {
     seen = state.revision;
     await settled();

@@ -10,7 +10,7 @@ import type { TakenStep } from "../control/step-sink.ts";
 import { resourceKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
 import { workloadKey } from "../model/workload.ts";
-import type { State } from "../state/state.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import { type Content, changedFields } from "./diff.ts";
 import { missingObjectNotes } from "./missing-objects.ts";
 import { placementsOf } from "./placements.ts";
@@ -35,7 +35,7 @@ interface Outcome {
   readonly rolloutId: string;
   readonly namespace: string;
   /** The copy's state after the steps. */
-  readonly state: State;
+  readonly state: ClusterView;
   /** When the apply would be made. */
   readonly nowMs: number;
 }

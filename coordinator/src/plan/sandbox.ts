@@ -2,18 +2,18 @@ import { pino } from "pino";
 import { type Control, type ControlOptions, startControl } from "../control/control.ts";
 import type { TakenStep } from "../control/step-sink.ts";
 import { recordStatuses } from "../link/reports.ts";
-import { MetricsDesk } from "../metrics/metrics-desk.ts";
+import { MetricsCollector } from "../metrics/metrics-collector.ts";
+import { ClusterView } from "../state/cluster-view.ts";
 import type { PodEntry } from "../state/entries.ts";
-import { loadState } from "../state/follow.ts";
-import { State } from "../state/state.ts";
+import { loadClusterView } from "../state/load-view.ts";
 import { createMemoryStore, type Store } from "../store/index.ts";
 import { copyStore } from "./copy.ts";
-import { hopefulStatus } from "./hollow-nodes.ts";
+import { optimisticStatus } from "./simulated-nodes.ts";
 import { VirtualClock } from "./virtual-clock.ts";
 
 export interface SandboxOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly nowMs: number;
   /** The options of the controllers, without those that the copy replaces. */
   readonly control: Omit<
@@ -43,7 +43,7 @@ const metricsIntervalMs = 15_000;
  */
 export class Sandbox {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: VirtualClock;
   readonly #options: SandboxOptions;
   readonly #over = new AbortController();
@@ -54,14 +54,14 @@ export class Sandbox {
   /** The view of the copy could not follow it. */
   #broken: { readonly error: unknown } | undefined;
   #steps: TakenStep[] = [];
-  #running: { readonly control: Control; readonly metrics: MetricsDesk } | undefined;
+  #running: { readonly control: Control; readonly metrics: MetricsCollector } | undefined;
 
   static async open(options: SandboxOptions): Promise<Sandbox> {
     const clock = new VirtualClock(options.nowMs);
     const store = createMemoryStore({ clock });
     await copyStore(options.store, store, options.turn);
-    const state = new State();
-    const follow = await loadState(store, state);
+    const state = new ClusterView();
+    const follow = await loadClusterView(store, state);
     for (const { name, health } of options.state.nodes()) state.setNodeHealth(name, health, false);
     return new Sandbox(options, { clock, store, state, follow });
   }
@@ -71,7 +71,7 @@ export class Sandbox {
     parts: {
       readonly clock: VirtualClock;
       readonly store: Store;
-      readonly state: State;
+      readonly state: ClusterView;
       readonly follow: (signal: AbortSignal) => Promise<void>;
     },
   ) {
@@ -88,7 +88,7 @@ export class Sandbox {
   /** From now on the controllers work. */
   start(): Control {
     const { store, state, clock } = this;
-    const metrics = new MetricsDesk({ state, clock, intervalMs: metricsIntervalMs });
+    const metrics = new MetricsCollector({ state, clock, intervalMs: metricsIntervalMs });
     const control = startControl({
       ...this.#options.control,
       store,
@@ -131,7 +131,7 @@ export class Sandbox {
       if (!health.ready) continue;
       const statuses = state
         .podsOnNode(name)
-        .flatMap((pod) => hopefulStatus(pod, !this.#known.has(pod.record.uid)) ?? []);
+        .flatMap((pod) => optimisticStatus(pod, !this.#known.has(pod.record.uid)) ?? []);
       if (statuses.length === 0) continue;
       said = true;
       await recordStatuses(name, statuses, { store, state, clock, log });

@@ -1,4 +1,4 @@
-import type { Clock } from "../control/clock.ts";
+import type { Clock } from "../time/clock.ts";
 
 interface Timer {
   readonly atMs: number;

@@ -3,8 +3,8 @@ import {
   type HealthService,
   HealthCheckResponse_ServingStatus as Status,
 } from "@forage/proto/grpc/health/v1/health";
-import type { Clock } from "../control/clock.ts";
 import { CoordinatorError } from "../errors.ts";
+import type { Clock } from "../time/clock.ts";
 import type { Handlers } from "./serve.ts";
 
 export interface HealthOptions {

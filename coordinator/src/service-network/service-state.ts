@@ -1,15 +1,15 @@
 import { isIPv6 } from "node:net";
 import type { ServiceEndpoint, ServiceState } from "@forage/proto/forage/agent/v1/agent";
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
-import { isReady } from "../control/workload/readiness.ts";
-import { findService, protocolOf, type ServiceEntry, targetPortOf } from "../destination/endpoints.ts";
-import { addressesOfNode, addressesOfPod, addressOfNode } from "../destination/keys.ts";
+import { addressesOfNode, addressesOfPod, addressOfNode } from "../endpoints/change-keys.ts";
+import { findService, protocolOf, type ServiceEntry, targetPortOf } from "../endpoints/endpoints.ts";
+import { isReady } from "../endpoints/readiness.ts";
 import { serviceAddressKey } from "../model/keys.ts";
 import { workloadKey } from "../model/workload.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry, PodEntry } from "../state/entries.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
 import { serves } from "../state/serves.ts";
-import type { State } from "../state/state.ts";
 
 /** An annotation of services with session affinity: for how many seconds a client stays with its pod. */
 export const affinityAnnotation = "forage.dev/session-affinity-seconds";
@@ -19,7 +19,11 @@ export const loadBalancerIpAnnotation = "forage.dev/load-balancer-ip";
 const defaultAffinitySeconds = 10_800;
 
 /** Returns the state of a service for agents, or undefined when there is no such service. */
-export function serviceStateOf(state: State, namespace: string, name: string): ServiceState | undefined {
+export function serviceStateOf(
+  state: ClusterView,
+  namespace: string,
+  name: string,
+): ServiceState | undefined {
   const entry = findService(state, namespace, name);
   if (entry === undefined) return undefined;
   const { spec } = entry;
@@ -58,7 +62,7 @@ function affinitySecondsOf({ spec }: ServiceEntry): number {
 }
 
 /** Ready pods that serve at least one of the ports, by name. A headless service without ports has all ready pods. */
-function endpointsBehind(state: State, { spec, record }: ServiceEntry): ServiceEndpoint[] {
+function endpointsBehind(state: ClusterView, { spec, record }: ServiceEntry): ServiceEndpoint[] {
   const pods = state.podsOfWorkload(workloadKey(record.namespace, "container_service", spec.target));
   const nodeReady = (node: string): boolean => serves(state.node(node));
   return pods

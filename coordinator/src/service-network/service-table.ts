@@ -1,17 +1,17 @@
 import { ConnectResponse, ServiceState } from "@forage/proto/forage/agent/v1/agent";
-import { ObjectFaults } from "../control/object-faults.ts";
-import { addressesOfNode } from "../destination/keys.ts";
-import { type Delta, DeltaLog, type Step } from "../link/delta-log.ts";
+import { addressesOfNode } from "../endpoints/change-keys.ts";
+import { ObjectFaults } from "../faults/object-faults.ts";
+import { type Delta, DeltaLog, type Step } from "../feed/delta-log.ts";
 import { workloadKey } from "../model/workload.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, NodeEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
 import { serves } from "../state/serves.ts";
-import type { State } from "../state/state.ts";
 import { serviceStateOf } from "./service-state.ts";
 
 export interface ServiceTableOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   /** For example `cluster.local`. */
   readonly domain: string;
   /** CIDRs. */

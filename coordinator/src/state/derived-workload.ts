@@ -4,8 +4,8 @@ import type {
   ScaleRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
-import { messageOf } from "../control/object-faults.ts";
-import { workloadInForce } from "../model/in-force.ts";
+import { messageOf } from "../faults/object-faults.ts";
+import { effectiveWorkload } from "../model/effective-workload.ts";
 import { revisionKey, scaleKey, workloadStatusKey } from "../model/keys.ts";
 import { workloadOf } from "../model/workload.ts";
 import type { ResourceEntry } from "./entries.ts";
@@ -44,5 +44,5 @@ function workloadsOf(record: ResourceRecord, view: View): Pick<ResourceEntry, "w
   const decided = status?.$case === "containerService" ? status.value : undefined;
   const revisionOf = (number: number) =>
     view.revisions.get(revisionKey(namespace, kind, name, number))?.record;
-  return { workload: wanted && workloadInForce(record, wanted, decided, revisionOf), wanted };
+  return { workload: wanted && effectiveWorkload(record, wanted, decided, revisionOf), wanted };
 }

@@ -1,5 +1,5 @@
-import { messageOf } from "../control/object-faults.ts";
-import type { EventInput } from "../events/event.ts";
+import { messageOf } from "../faults/object-faults.ts";
+import type { EventInput } from "../model/event.ts";
 import { prefixes } from "../model/keys.ts";
 
 /**

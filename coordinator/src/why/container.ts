@@ -1,6 +1,6 @@
 import type { ContainerStatus, ContainerTerminated } from "@forage/proto/forage/agent/v1/agent";
 import { hint } from "../model/hint.ts";
-import { isAboutImage, onNodes } from "../model/image-trouble.ts";
+import { isImageFailure, onNodes } from "../model/image-failure.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { type Cause, cause } from "./cause.ts";
 
@@ -73,7 +73,7 @@ function waiting(
     return [cause(reason, `${crash.message}${times}${retry}`, crash.advice, crash.details)];
   }
   if (reason === "" || reason === "ContainerCreating" || reason === "PodInitializing") return [];
-  const where = isAboutImage(reason) ? onNodes([input.node]) : "";
+  const where = isImageFailure(reason) ? onNodes([input.node]) : "";
   const text = `container ${name}: ${message === "" ? reason : message}${where}${retry}`;
   return [cause(reason, text, adviceFor(reason, input.namespace))];
 }

@@ -10,7 +10,7 @@ export interface PodInput {
   /** Undefined: it has none, or it was forgotten. */
   readonly node: NodeEntry | undefined;
   /** Why no node takes it, while none does. */
-  readonly unplaced: string | undefined;
+  readonly unschedulable: string | undefined;
   /** Each node with what keeps the pod off it, and the least that would help. */
   readonly rejections: readonly string[];
   readonly nearest: string;
@@ -64,7 +64,7 @@ export function podCauses(input: PodInput): Cause[] {
   const { record, status } = pod;
   const lost = record.node !== "" && node?.health.ready !== true ? [nodeLost(input)] : [];
   if (record.stoppingSince !== undefined) return [stopping(input), ...lost];
-  if (record.node === "") return [unplaced(input)];
+  if (record.node === "") return [unschedulable(input)];
   if (lost.length > 0) return lost;
   if (status === undefined)
     return [cause("Starting", `node ${record.node} has it, and has said nothing of it yet`)];
@@ -96,7 +96,7 @@ function stopping({ pod: { record }, nowMs }: PodInput): Cause {
   return cause("Stopping", `it has been stopping for ${seconds} s: ${why}`);
 }
 
-function unplaced({ unplaced: why, rejections, nearest }: PodInput): Cause {
+function unschedulable({ unschedulable: why, rejections, nearest }: PodInput): Cause {
   if (why === undefined) return cause("Scheduling", "it is being placed");
   const advice =
     nearest === "" ? "make room, add a node, or ask for less" : `the least that would help: ${nearest}`;

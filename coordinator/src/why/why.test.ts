@@ -38,7 +38,7 @@ describe("pods", () => {
       "one that no node takes",
       { node: "" },
       {
-        unplaced: "0/2 nodes: 2 insufficient cpu",
+        unschedulable: "0/2 nodes: 2 insufficient cpu",
         rejections: ["n1: insufficient cpu", "n2: insufficient cpu"],
         nearest: "free 1 cpu on n1",
       },
@@ -190,7 +190,7 @@ describe("pods", () => {
       const input = {
         pod: aPod(fields),
         node: aNode(),
-        unplaced: undefined,
+        unschedulable: undefined,
         rejections: [],
         nearest: "",
         nowMs,
@@ -222,7 +222,7 @@ describe("workloads", () => {
     paused: false,
     canary: false,
     waitsForPromotion: false,
-    imagesAhead: "",
+    prefetchStatus: "",
     rolledBackTo: 0,
   };
   const noImage = (name: string, node: string): PodCauses => ({
@@ -294,7 +294,7 @@ describe("workloads", () => {
     ],
     [
       "images that are fetched ahead",
-      { rollout: { ...rollout, imagesAhead: "fetching on n1" } },
+      { rollout: { ...rollout, prefetchStatus: "fetching on n1" } },
       ["Prefetching: fetching on n1"],
     ],
     [

@@ -1,5 +1,5 @@
 import { hint } from "../model/hint.ts";
-import { isAboutImage, onNodes } from "../model/image-trouble.ts";
+import { isImageFailure, onNodes } from "../model/image-failure.ts";
 import type { PodEntry } from "../state/entries.ts";
 import { type Cause, cause, type Explained } from "./cause.ts";
 
@@ -19,7 +19,7 @@ export interface RolloutFacts {
   readonly canary: boolean;
   readonly waitsForPromotion: boolean;
   /** Why older pods have yet to give way. */
-  readonly imagesAhead: string;
+  readonly prefetchStatus: string;
   readonly rolledBackTo: number;
 }
 
@@ -128,7 +128,7 @@ function rolloutCauses(namespace: string, title: string, rollout: RolloutFacts):
     );
   else if (rollout.canary)
     found.push(cause("Canary", "only the first pods of the new version are made for now"));
-  if (rollout.imagesAhead !== "") found.push(cause("Prefetching", rollout.imagesAhead));
+  if (rollout.prefetchStatus !== "") found.push(cause("Prefetching", rollout.prefetchStatus));
   return found;
 }
 
@@ -140,7 +140,7 @@ function grouped(pods: readonly PodCauses[]): Cause[] {
     if (first === undefined) continue;
     const { name, node } = pod.record;
     // Each message names the node of its own pod.
-    const own = isAboutImage(first.reason) ? onNodes([node]) : "";
+    const own = isImageFailure(first.reason) ? onNodes([node]) : "";
     const message = own === "" ? first.message : first.message.replace(own, "");
     const key = `${first.reason}\n${message}`;
     const group = groups.get(key) ?? { first: { ...first, message }, names: [], nodes: [] };

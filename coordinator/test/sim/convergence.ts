@@ -1,7 +1,7 @@
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import { workloadStatusKey } from "../../src/model/keys.ts";
+import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { ResourceEntry } from "../../src/state/entries.ts";
-import type { State } from "../../src/state/state.ts";
 import { jobOf } from "./job-rules.ts";
 import { Violation } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -54,7 +54,7 @@ function whatResourceLacks(
   return `${key} has ${ready.length} ready pods of ${replicas}, and ${pods.length} in all`;
 }
 
-function whatJobLacks({ namespace, name, resource }: ResourceRecord, state: State): string | undefined {
+function whatJobLacks({ namespace, name, resource }: ResourceRecord, state: ClusterView): string | undefined {
   const status = jobOf(state.workloadStatuses.get(workloadStatusKey(namespace, "job", name))?.record.status);
   if (status === undefined || status.condition === "") return `job ${name} goes on`;
   const ttl = resource?.spec?.$case === "job" ? resource.spec.value.jobConfig?.ttlSecondsAfterFinished : 0n;

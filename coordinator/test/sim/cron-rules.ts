@@ -1,18 +1,18 @@
 import { resourceKey, workloadStatusKey } from "../../src/model/keys.ts";
 import { toEpochMs } from "../../src/model/timestamp.ts";
+import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Change, ResourceEntry } from "../../src/state/entries.ts";
-import type { State } from "../../src/state/state.ts";
 import { jobOf } from "./job-rules.ts";
 import type { Blame } from "./violation.ts";
 
 /** What must hold of runs of cron jobs: each time once at most, never a burst, and none beside another where that is forbidden. */
 export class CronRules {
   readonly #blame: Blame;
-  readonly #state: State;
+  readonly #state: ClusterView;
   /** By namespace and cron job with its schedule's beginning, the latest time that was run. */
   readonly #latest = new Map<string, number>();
 
-  constructor(state: State, blame: Blame) {
+  constructor(state: ClusterView, blame: Blame) {
     this.#state = state;
     this.#blame = blame;
   }

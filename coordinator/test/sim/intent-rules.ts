@@ -1,8 +1,8 @@
 import { PodRecord } from "@forage/proto/forage/store/v1/store";
 import { decodeRecord } from "../../src/model/codec.ts";
 import { prefixes, resourceKey } from "../../src/model/keys.ts";
+import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { PodEntry } from "../../src/state/entries.ts";
-import type { State } from "../../src/state/state.ts";
 import type { Op } from "../../src/store/index.ts";
 import { isOfPoison } from "./poison-pieces.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
@@ -14,7 +14,7 @@ const forced = /taint|drain|evict|room|ended|deleted|preempt|unreachable|lost|fo
  * What is wrong with a write, by the view by which it was decided: a rollout must not stop pods that are needed. Others may
  * have become unready in the same moment, which nobody can know.
  */
-export function wrongStops(state: State, ops: readonly Op[]): string | undefined {
+export function wrongStops(state: ClusterView, ops: readonly Op[]): string | undefined {
   const stops = new Map<string, { readonly pod: PodEntry; readonly why: string }[]>();
   for (const op of ops) {
     if (op.kind !== "put" || !op.key.startsWith(prefixes.pods) || isOfPoison(op.key)) continue;
@@ -35,7 +35,7 @@ export function wrongStops(state: State, ops: readonly Op[]): string | undefined
 function wrongStopsOf(
   key: string,
   stopped: readonly { readonly pod: PodEntry; readonly why: string }[],
-  state: State,
+  state: ClusterView,
 ): string | undefined {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource = state.resource(resourceKey(namespace, kind, name));
@@ -54,7 +54,7 @@ function wrongStopsOf(
   return `${key}: stopping ${going.size} pods (${whys}) leaves ${left.length} of ${available.length} available, at least ${least} must stay`;
 }
 
-function isAvailable({ record, status }: PodEntry, state: State): boolean {
+function isAvailable({ record, status }: PodEntry, state: ClusterView): boolean {
   if (record.stoppingSince !== undefined || status?.ready !== true) return false;
   return state.node(record.node)?.health.ready === true;
 }

@@ -1,19 +1,19 @@
 import type { JobStatus, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { JobConfig } from "@forage/proto/forest/v1/forage";
 import { resourceKey, workloadStatusKey } from "../../src/model/keys.ts";
+import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Change, PodEntry } from "../../src/state/entries.ts";
-import type { State } from "../../src/state/state.ts";
 import type { Blame } from "./violation.ts";
 
 /** What must hold of jobs: just their completions, each index once, and never more at a time than they ask for. */
 export class JobRules {
   readonly #blame: Blame;
-  readonly #state: State;
+  readonly #state: ClusterView;
   /** Runs' pods that have ended well on their hosts, by run: what the records say may lag behind, and never be ahead. */
   readonly #done = new Map<string, Set<string>>();
   readonly #runs = new Map<string, { readonly run: string; readonly index: number | undefined }>();
 
-  constructor(state: State, blame: Blame) {
+  constructor(state: ClusterView, blame: Blame) {
     this.#state = state;
     this.#blame = blame;
   }

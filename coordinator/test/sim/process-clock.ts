@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/control/clock.ts";
+import type { Clock } from "../../src/time/clock.ts";
 import { ProcessGate } from "./process-gate.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 

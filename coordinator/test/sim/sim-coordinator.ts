@@ -4,15 +4,15 @@ import { CertificateAuthority } from "@forage/identity/ca";
 import { ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
 import { type Logger, pino } from "pino";
 import { forageService } from "../../src/api/forage/service.ts";
-import type { Clock } from "../../src/control/clock.ts";
 import { type Core, type CoreOptions, startCore } from "../../src/core.ts";
 import { connect } from "../../src/link/connect.ts";
 import { IdentityIssuer } from "../../src/objects/identity-issuer.ts";
 import { openVault } from "../../src/objects/open-vault.ts";
 import type { Vault } from "../../src/objects/vault.ts";
 import type { CallContext } from "../../src/rpc/caller.ts";
-import type { State } from "../../src/state/state.ts";
+import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Compare, Op, Store, TxnResult } from "../../src/store/index.ts";
+import type { Clock } from "../../src/time/clock.ts";
 import type { Random } from "../support/random.ts";
 import { type Fate, LifeStore } from "./life-store.ts";
 import { clockOf } from "./process-clock.ts";
@@ -43,7 +43,7 @@ export interface CoordinatorOptions {
 export interface LifeWitness {
   /** Just before a write is asked for, with the view by which it was decided, once there is one. The answer is told how it went. */
   writing(
-    state: State | undefined,
+    state: ClusterView | undefined,
     compares: readonly Compare[],
     ops: readonly Op[],
   ): (result: TxnResult) => void;

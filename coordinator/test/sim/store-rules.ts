@@ -3,8 +3,8 @@ import { parseAmount, podRequests } from "@forage/scheduler";
 import { isTerminal } from "../../src/control/rollout/progress.ts";
 import { resourceKey } from "../../src/model/keys.ts";
 import { podSpecOf } from "../../src/model/pod-spec.ts";
+import { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Change, PodEntry, RolloutEntry } from "../../src/state/entries.ts";
-import { State } from "../../src/state/state.ts";
 import type { WatchBatch } from "../../src/store/index.ts";
 import { CronRules } from "./cron-rules.ts";
 import { JobRules } from "./job-rules.ts";
@@ -14,7 +14,7 @@ import type { Blame } from "./violation.ts";
 /** What must hold of the records, revision by revision. */
 export class StoreRules {
   /** What is durable, whatever the coordinator knows of it. */
-  readonly state = new State();
+  readonly state = new ClusterView();
   readonly jobs: JobRules;
   readonly #blame: Blame;
   readonly #uids = new Map<string, string>();

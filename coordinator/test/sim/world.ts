@@ -4,7 +4,7 @@ import { readConfig } from "../../src/config.ts";
 import type { CoreOptions } from "../../src/core.ts";
 import { encodeRecord } from "../../src/model/codec.ts";
 import { nodeKey } from "../../src/model/keys.ts";
-import type { State } from "../../src/state/state.ts";
+import type { ClusterView } from "../../src/state/cluster-view.ts";
 import {
   type Compare,
   createMemoryStore,
@@ -230,7 +230,7 @@ export class World {
     return this.random.chance(0.5) ? "die-before" : "die-after";
   }
 
-  #writing(state: State | undefined, _compares: readonly Compare[], ops: readonly Op[]) {
+  #writing(state: ClusterView | undefined, _compares: readonly Compare[], ops: readonly Op[]) {
     const wrong = state && wrongStops(state, ops);
     return (result: { readonly succeeded: boolean; readonly revision: number }): void => {
       if (!result.succeeded) return;

@@ -7,11 +7,11 @@ import type { CertificateController } from "../../src/certificates/controller.ts
 import { openCertificates } from "../../src/certificates/open-certificates.ts";
 import { openIssuer } from "../../src/certificates/open-issuer.ts";
 import type { Config } from "../../src/config.ts";
-import { systemClock } from "../../src/control/clock.ts";
-import type { EventInput } from "../../src/events/event.ts";
 import type { IssuedCertificate, SourcedCertificate } from "../../src/gateway/certificate-source.ts";
+import type { EventInput } from "../../src/model/event.ts";
 import { openVault } from "../../src/objects/open-vault.ts";
 import { createMemoryStore } from "../../src/store/index.ts";
+import { systemClock } from "../../src/time/clock.ts";
 import { until } from "./until.ts";
 
 /** Certificates as a coordinator has them, with a server in the gateway's place, on the real clock. */

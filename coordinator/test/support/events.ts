@@ -1,6 +1,6 @@
 import type { EventRecord } from "@forage/proto/forage/store/v1/store";
-import type { EventInput } from "../../src/events/event.ts";
 import type { EventLog } from "../../src/events/event-log.ts";
+import type { EventInput } from "../../src/model/event.ts";
 
 export function anEvent(fields: Partial<EventInput> = {}): EventInput {
   return {

@@ -1,10 +1,10 @@
-import { State } from "../../src/state/state.ts";
+import { ClusterView } from "../../src/state/cluster-view.ts";
 import type { Op, WatchEvent } from "../../src/store/index.ts";
 import { type Contents, opsOf } from "./view.ts";
 
 /** A view without a store: what a test puts is in it at once, one revision for each call. */
 export class HandFedState {
-  readonly state = new State();
+  readonly state = new ClusterView();
   #revision = 0;
 
   constructor(contents: Contents = {}) {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../src/control/clock.ts";
+import type { Clock } from "../../src/time/clock.ts";
 
 /** A clock that stands until it is told to go on. */
 export class ManualClock implements Clock {

@@ -6,11 +6,11 @@ import {
   type RevisionRecord,
   type RolloutAttempt,
 } from "@forage/proto/forage/store/v1/store";
-import type { UnplacedPod } from "../../src/control/placement/unplaced.ts";
+import type { UnschedulablePod } from "../../src/control/placement/unschedulable-pods.ts";
 import { planWorkload } from "../../src/control/workload/plan.ts";
 import type { WorkloadInput } from "../../src/control/workload/workload-input.ts";
 import type { WorkloadStep } from "../../src/control/workload/workload-step.ts";
-import { workloadInForce } from "../../src/model/in-force.ts";
+import { effectiveWorkload } from "../../src/model/effective-workload.ts";
 import type { PodEntry, ResourceEntry } from "../../src/state/entries.ts";
 import { aPod, aWorkloadEntry } from "./entries.ts";
 
@@ -25,7 +25,7 @@ export class RolloutPlay {
   upSinceMs = 0;
   /** Whether the agents' nodes are heard of. */
   readonly away = new Set<string>();
-  readonly unplaced = new Map<string, UnplacedPod>();
+  readonly unschedulable = new Map<string, UnschedulablePod>();
   #applied: ResourceEntry = aWorkloadEntry();
   #generation = 0n;
   #names = 0;
@@ -41,7 +41,7 @@ export class RolloutPlay {
   get resource(): ResourceEntry {
     const { record, wanted } = this.#applied;
     assert.ok(wanted);
-    const workload = workloadInForce(record, wanted, this.status, (number) =>
+    const workload = effectiveWorkload(record, wanted, this.status, (number) =>
       this.revisions.find((revision) => revision.number === number),
     );
     return { ...this.#applied, workload };
@@ -142,7 +142,7 @@ export class RolloutPlay {
       revisions: this.revisions,
       nodeExists: () => true,
       nodeReady: (node) => !this.away.has(node),
-      unplaced: (uid) => this.unplaced.get(uid),
+      unschedulable: (uid) => this.unschedulable.get(uid),
       imagesOn: () => ({ type: "present" }),
       nowMs: this.nowMs,
       upSinceMs: this.upSinceMs,

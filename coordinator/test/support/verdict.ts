@@ -3,13 +3,13 @@ import { validateApply } from "../../src/api/validate/apply.ts";
 import { CoordinatorError, type FieldViolation } from "../../src/errors.ts";
 
 /** What validation says of a request. */
-export interface Verdict {
+export interface RolloutUpdate {
   readonly code: "OK" | "INVALID" | "UNIMPLEMENTED";
   readonly message: string;
   readonly violations: readonly FieldViolation[];
 }
 
-export function verdictOn(request: ApplyResourcesRequest): Verdict {
+export function verdictOn(request: ApplyResourcesRequest): RolloutUpdate {
   try {
     validateApply(request);
     return { code: "OK", message: "", violations: [] };
@@ -20,6 +20,6 @@ export function verdictOn(request: ApplyResourcesRequest): Verdict {
   }
 }
 
-export function verdictOnResource(resource: ForageResource): Verdict {
+export function verdictOnResource(resource: ForageResource): RolloutUpdate {
   return verdictOn({ applyId: "a1", namespace: "shop", resources: [resource], labels: {} });
 }

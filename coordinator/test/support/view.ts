@@ -10,9 +10,9 @@ import {
 import { encodeRecord } from "../../src/model/codec.ts";
 import { nodeKey, reportKey, rolloutKey, statusKey } from "../../src/model/keys.ts";
 import { toTimestamp } from "../../src/model/timestamp.ts";
+import { ClusterView } from "../../src/state/cluster-view.ts";
 import type { NodeEntry, PodEntry, ResourceEntry, RolloutEntry } from "../../src/state/entries.ts";
-import { loadState } from "../../src/state/follow.ts";
-import { State } from "../../src/state/state.ts";
+import { loadClusterView } from "../../src/state/load-view.ts";
 import { createMemoryStore, type Op, type Store } from "../../src/store/index.ts";
 import { ManualClock } from "./manual-clock.ts";
 
@@ -27,12 +27,12 @@ export interface Contents {
 export async function aView(
   t: TestContext,
   contents: Contents = {},
-): Promise<{ readonly store: Store; readonly state: State; readonly clock: ManualClock }> {
+): Promise<{ readonly store: Store; readonly state: ClusterView; readonly clock: ManualClock }> {
   const clock = new ManualClock();
   const store = createMemoryStore({ clock });
   for (const op of opsOf(contents)) await store.txn([], [op]);
-  const state = new State();
-  const follow = await loadState(store, state);
+  const state = new ClusterView();
+  const follow = await loadClusterView(store, state);
   const end = new AbortController();
   const following = follow(end.signal);
   t.after(async () => {

@@ -46,7 +46,7 @@ export interface LiveRules {
 const ZONE = "zone";
 
 /** Ties the class to the fleet; to be done again when `isStale` says so. */
-export function tie(podClass: PodClass, state: FleetState, profile: Profile): LiveRules {
+export function compileLiveRules(podClass: PodClass, state: FleetState, profile: Profile): LiveRules {
   const { rules, identity } = podClass;
   const mask = (question: NodeQuestion<boolean>) => state.facts.mask(question.key, question.ask);
   const score = (question: NodeQuestion<number>) => state.facts.score(question.key, question.ask);

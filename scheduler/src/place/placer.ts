@@ -3,7 +3,7 @@ import type { FleetState } from "../state/fleet-state.ts";
 import type { Profile } from "../types.ts";
 import { admits, hasRulesAboutPods } from "./admit.ts";
 import { ClassCache } from "./class-cache.ts";
-import { isStale, type LiveRules, tie } from "./live-rules.ts";
+import { compileLiveRules, isStale, type LiveRules } from "./live-rules.ts";
 import { type Scoring, scoringOf } from "./profile.ts";
 import { best, scan } from "./scan.ts";
 import { Shortlist } from "./shortlist.ts";
@@ -57,7 +57,7 @@ export class Placer {
     this.#keepUp();
     let live = this.#live.get(podClass);
     if (live === undefined || isStale(live, this.#state)) {
-      live = tie(podClass, this.#state, this.scoring.profile);
+      live = compileLiveRules(podClass, this.#state, this.scoring.profile);
       this.#live.set(podClass, live);
     }
     return live;

@@ -3,8 +3,8 @@ import type { FleetState } from "../state/fleet-state.ts";
 import type { RebalanceOptions, RebalancePlan } from "../types.ts";
 import { emptyNodes } from "./empty-nodes.ts";
 import type { Planning } from "./planning.ts";
-import { Rehearsal } from "./rehearsal.ts";
 import { restoreSpread } from "./restore-spread.ts";
+import { TrialMoves } from "./trial-moves.ts";
 
 // More moves than anyone would read, let alone make, at once.
 const MOVES_MOST = 100;
@@ -12,7 +12,7 @@ const MOVES_MOST = 100;
 /** Plans moves; leaves the state as it was. */
 export function defragment(state: FleetState, placer: Placer, options: RebalanceOptions): RebalancePlan {
   const { goal, maxMoves = MOVES_MOST, movable } = options;
-  const rehearsal = new Rehearsal(state);
+  const rehearsal = new TrialMoves(state);
   const isMovable = (pod: number) =>
     state.pods.terminating[pod] !== 1 && (movable === undefined || movable(state.pods.key(pod)));
   const planning: Planning = { state, placer, rehearsal, movesMost: maxMoves, isMovable };

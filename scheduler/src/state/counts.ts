@@ -1,12 +1,12 @@
 import type { PodMatcher, PodTraits } from "../match/pod-matcher.ts";
 import { traitsOf } from "../match/pod-matcher.ts";
-import type { Carrier, CarrierKind, MatchCounter } from "./carrier.ts";
 import { DomainCounter, type DomainSet } from "./domain-counter.ts";
 import type { Identities, Identity } from "./identities.ts";
 import type { NodeFacts } from "./node-facts.ts";
+import type { MatchCounter, RuleCounter, RuleCounterKind } from "./rule-counter.ts";
 
 interface CarriedRule {
-  readonly kind: CarrierKind;
+  readonly kind: RuleCounterKind;
   readonly matcher: PodMatcher;
   readonly topologyKey: string;
   readonly weight: number;
@@ -60,9 +60,9 @@ export class Counts {
   readonly #visitPods: VisitPods;
   readonly #facts: NodeFacts;
   readonly #counters = new Map<string, MatchCounter>();
-  readonly #carriers = new Map<string, Carrier>();
+  readonly #carriers = new Map<string, RuleCounter>();
   readonly #counterIndex = new TraitIndex<MatchCounter>();
-  readonly #carrierIndex = new TraitIndex<Carrier>();
+  readonly #carrierIndex = new TraitIndex<RuleCounter>();
   #cells = 0;
 
   constructor(identities: Identities, facts: NodeFacts, visitPods: VisitPods) {
@@ -100,12 +100,12 @@ export class Counts {
   }
 
   /** The carrier for a rule that a bound pod has. */
-  carrier({ kind, matcher, topologyKey, weight }: CarriedRule): Carrier {
+  carrier({ kind, matcher, topologyKey, weight }: CarriedRule): RuleCounter {
     const key = `${kind}\0${topologyKey}\0${weight}\0${matcher.key}`;
     const known = this.#carriers.get(key);
     if (known !== undefined) return known;
     const set = this.#facts.domains(this.#facts.topology(topologyKey));
-    const carrier: Carrier = { kind, matcher, counter: new DomainCounter(set), weight, holders: 0 };
+    const carrier: RuleCounter = { kind, matcher, counter: new DomainCounter(set), weight, holders: 0 };
     this.#carriers.set(key, carrier);
     this.#carrierIndex.add(carrier);
     for (const identity of this.#identities.matching(matcher)) {

@@ -1,6 +1,6 @@
-import { grown } from "./grown.ts";
 import type { NodeMask } from "./node-column.ts";
 import type { NodeIndex } from "./node-index.ts";
+import { resize } from "./resize.ts";
 import type { Topology } from "./topology.ts";
 
 /** The domains of a topology that have at least one node of a mask, and the counters kept over them. */
@@ -33,7 +33,7 @@ export class DomainSet {
   }
 
   grow(nodeCapacity: number): void {
-    this.#domain = grown(this.#domain, new Int32Array(nodeCapacity).fill(-1));
+    this.#domain = resize(this.#domain, new Int32Array(nodeCapacity).fill(-1));
   }
 
   /** Reads the node's topology and mask again. None of its pods may be counted at this time. */
@@ -62,7 +62,7 @@ export class DomainSet {
 
   #growDomains(): void {
     const { domainCapacity } = this.topology;
-    this.#nodes = grown(this.#nodes, new Int32Array(domainCapacity));
+    this.#nodes = resize(this.#nodes, new Int32Array(domainCapacity));
     for (const counter of this.counters) counter.grow(domainCapacity);
   }
 }
@@ -93,7 +93,7 @@ export class DomainCounter {
   }
 
   grow(domainCapacity: number): void {
-    this.counts = grown(this.counts, new Int32Array(domainCapacity));
+    this.counts = resize(this.counts, new Int32Array(domainCapacity));
   }
 
   /** Adds to the count of the node's domain, if it has one; returns the domain, -1 for none. */
@@ -138,7 +138,7 @@ export class DomainCounter {
   }
 
   #shift(count: number, delta: number): void {
-    if (count >= this.#histogram.length) this.#histogram = grown(this.#histogram, new Int32Array(count * 2));
+    if (count >= this.#histogram.length) this.#histogram = resize(this.#histogram, new Int32Array(count * 2));
     this.#histogram[count] = (this.#histogram[count] ?? 0) + delta;
   }
 

@@ -3,7 +3,6 @@ import { demandKey, identityKey, joinKeys, type PodClass, rulesKey } from "../po
 import { compileRules, type PodRules } from "../pod/pod-rules.ts";
 import { SchedulerError } from "../scheduler-error.ts";
 import type { NodeSpec, PodKey, PodSpec } from "../types.ts";
-import type { Carrier } from "./carrier.ts";
 import { ChangeLog } from "./change-log.ts";
 import { Counts } from "./counts.ts";
 import type { DomainCounter } from "./domain-counter.ts";
@@ -12,6 +11,7 @@ import { NodeFacts } from "./node-facts.ts";
 import type { NodeIndex } from "./node-index.ts";
 import { type NamedResource, NodeTable } from "./node-table.ts";
 import { type PodIndex, PodTable } from "./pod-table.ts";
+import type { RuleCounter } from "./rule-counter.ts";
 
 /** From this many domains on, nodes are told apart by what their domain counts, not by which domain it is. */
 export const MANY_DOMAINS = 64;
@@ -41,7 +41,7 @@ export class FleetState {
   #demands = new Map<string, Demand>();
   #rules = new Map<string, PodRules>();
   #classes = new Map<string, PodClass>();
-  #carriers = new WeakMap<PodRules, readonly Carrier[]>();
+  #carriers = new WeakMap<PodRules, readonly RuleCounter[]>();
 
   constructor() {
     const visit = (identity: Identity, each: (node: number, terminating: boolean) => void) => {
@@ -161,7 +161,7 @@ export class FleetState {
   }
 
   /** The rules about other pods that bound pods of these rules carry. */
-  carriersOf(rules: PodRules): readonly Carrier[] {
+  carriersOf(rules: PodRules): readonly RuleCounter[] {
     let carriers = this.#carriers.get(rules);
     if (carriers === undefined) {
       carriers = [

@@ -1,5 +1,5 @@
 import { type PodMatcher, type PodTraits, traitsOf } from "../match/pod-matcher.ts";
-import type { Carrier, MatchCounter } from "./carrier.ts";
+import type { MatchCounter, RuleCounter } from "./rule-counter.ts";
 
 /** Pods that no selector can tell apart. */
 export interface Identity extends PodTraits {
@@ -10,7 +10,7 @@ export interface Identity extends PodTraits {
   /** Counters that count these pods. */
   counters: readonly MatchCounter[];
   /** Rules of other pods that speak of these pods. */
-  carriers: readonly Carrier[];
+  carriers: readonly RuleCounter[];
   /** Grows when `carriers` changes. */
   version: number;
 }

@@ -1,9 +1,9 @@
 import type { NodeSpec } from "../types.ts";
 import { DomainSet } from "./domain-counter.ts";
-import { grown } from "./grown.ts";
 import type { NodeMask, NodeScore } from "./node-column.ts";
 import type { NodeIndex } from "./node-index.ts";
 import type { NodeTable } from "./node-table.ts";
+import { resize } from "./resize.ts";
 import { Topology } from "./topology.ts";
 
 /**
@@ -93,8 +93,8 @@ export class NodeFacts {
   #grow(capacity: number): void {
     this.#capacity = capacity;
     for (const topology of this.#topologies.values()) topology.grow(capacity);
-    for (const mask of this.#masks.values()) mask.bits = grown(mask.bits, new Uint8Array(capacity));
-    for (const score of this.#scores.values()) score.values = grown(score.values, new Int32Array(capacity));
+    for (const mask of this.#masks.values()) mask.bits = resize(mask.bits, new Uint8Array(capacity));
+    for (const score of this.#scores.values()) score.values = resize(score.values, new Int32Array(capacity));
     for (const set of this.#sets.values()) set.grow(capacity);
   }
 }

@@ -1,8 +1,8 @@
 import { amountOf } from "../quantity/parse-quantity.ts";
 import { SchedulerError } from "../scheduler-error.ts";
 import type { HostPort, NodeSpec } from "../types.ts";
-import { grown } from "./grown.ts";
 import type { NodeIndex } from "./node-index.ts";
+import { resize } from "./resize.ts";
 import { Tightness } from "./tightness.ts";
 
 const FIRST_CAPACITY = 16;
@@ -64,7 +64,7 @@ export class NodeTable {
   /** Head of the list of the node's pods, -1 for none. */
   firstPod = new Int32Array(FIRST_CAPACITY).fill(-1);
   /** Settles ties in a way that depends on the node's name alone, not on the history of the fleet. */
-  tie = new Uint32Array(FIRST_CAPACITY);
+  compileLiveRules = new Uint32Array(FIRST_CAPACITY);
   capacity = FIRST_CAPACITY;
   /** One above the highest index in use. */
   end = 0;
@@ -110,7 +110,7 @@ export class NodeTable {
       index = this.#spare.pop() ?? this.end++;
       if (index >= this.capacity) this.#grow();
       this.indexOf.set(spec.name, index);
-      this.tie[index] = hash(spec.name);
+      this.compileLiveRules[index] = hash(spec.name);
     }
     this.specs[index] = spec;
     for (const column of this.columns) {
@@ -165,8 +165,8 @@ export class NodeTable {
 
   /** True when `a` comes before `b` among nodes of equal score. */
   precedes(a: NodeIndex, b: NodeIndex): boolean {
-    const tieA = this.tie[a] ?? 0;
-    const tieB = this.tie[b] ?? 0;
+    const tieA = this.compileLiveRules[a] ?? 0;
+    const tieB = this.compileLiveRules[b] ?? 0;
     return tieA === tieB ? this.name(a) < this.name(b) : tieA < tieB;
   }
 
@@ -234,16 +234,16 @@ export class NodeTable {
     this.capacity *= 2;
     const { capacity } = this;
     for (const column of this.columns) {
-      column.allocatable = grown(column.allocatable, new Float64Array(capacity));
-      column.free = grown(column.free, new Float64Array(capacity));
-      column.perUnit = grown(column.perUnit, new Float64Array(capacity));
+      column.allocatable = resize(column.allocatable, new Float64Array(capacity));
+      column.free = resize(column.free, new Float64Array(capacity));
+      column.perUnit = resize(column.perUnit, new Float64Array(capacity));
     }
-    this.podsAllocatable = grown(this.podsAllocatable, new Int32Array(capacity));
-    this.podsFree = grown(this.podsFree, new Int32Array(capacity));
-    this.supposedCpu = grown(this.supposedCpu, new Float64Array(capacity));
-    this.supposedMemory = grown(this.supposedMemory, new Float64Array(capacity));
-    this.firstPod = grown(this.firstPod, new Int32Array(capacity).fill(-1));
-    this.tie = grown(this.tie, new Uint32Array(capacity));
+    this.podsAllocatable = resize(this.podsAllocatable, new Int32Array(capacity));
+    this.podsFree = resize(this.podsFree, new Int32Array(capacity));
+    this.supposedCpu = resize(this.supposedCpu, new Float64Array(capacity));
+    this.supposedMemory = resize(this.supposedMemory, new Float64Array(capacity));
+    this.firstPod = resize(this.firstPod, new Int32Array(capacity).fill(-1));
+    this.compileLiveRules = resize(this.compileLiveRules, new Uint32Array(capacity));
     this.tightness.grow(capacity);
   }
 }

@@ -1,9 +1,9 @@
 import type { PodClass } from "../pod/pod-class.ts";
 import { SchedulerError } from "../scheduler-error.ts";
 import type { PodKey } from "../types.ts";
-import { grown } from "./grown.ts";
 import type { NodeIndex } from "./node-index.ts";
 import type { NodeTable } from "./node-table.ts";
+import { resize } from "./resize.ts";
 
 /** A dense number for a bound pod, reused after the pod is gone. */
 export type PodIndex = number;
@@ -120,12 +120,12 @@ export class PodTable {
     // By half, not double: with tens of thousands of pods the slack is worth more than the copying.
     this.#capacity = Math.ceil(this.#capacity * 1.5);
     const size = this.#capacity;
-    this.node = grown(this.node, new Int32Array(size));
-    this.terminating = grown(this.terminating, new Uint8Array(size));
-    this.start = grown(this.start, new Float64Array(size));
-    this.nextOnNode = grown(this.nextOnNode, new Int32Array(size));
-    this.nextOfIdentity = grown(this.nextOfIdentity, new Int32Array(size));
-    this.#previousOnNode = grown(this.#previousOnNode, new Int32Array(size));
-    this.#previousOfIdentity = grown(this.#previousOfIdentity, new Int32Array(size));
+    this.node = resize(this.node, new Int32Array(size));
+    this.terminating = resize(this.terminating, new Uint8Array(size));
+    this.start = resize(this.start, new Float64Array(size));
+    this.nextOnNode = resize(this.nextOnNode, new Int32Array(size));
+    this.nextOfIdentity = resize(this.nextOfIdentity, new Int32Array(size));
+    this.#previousOnNode = resize(this.#previousOnNode, new Int32Array(size));
+    this.#previousOfIdentity = resize(this.#previousOfIdentity, new Int32Array(size));
   }
 }

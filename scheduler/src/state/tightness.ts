@@ -1,5 +1,5 @@
-import { grown } from "./grown.ts";
 import type { NodeIndex } from "./node-index.ts";
+import { resize } from "./resize.ts";
 
 /** Classes of nodes by the scarcer of their free shares of cpu and memory: class i holds shares from i to i + 1 of this many. */
 export const TIGHTNESS_CLASSES = 32;
@@ -22,8 +22,8 @@ export class Tightness {
   }
 
   grow(capacity: number): void {
-    this.#class = grown(this.#class, new Int8Array(capacity).fill(-1));
-    this.#at = grown(this.#at, new Int32Array(capacity));
+    this.#class = resize(this.#class, new Int8Array(capacity).fill(-1));
+    this.#at = resize(this.#at, new Int32Array(capacity));
   }
 
   /** Files the node under its free share; it may be below 0 or above 1. */

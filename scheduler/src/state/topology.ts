@@ -1,6 +1,6 @@
 import type { NodeSpec } from "../types.ts";
-import { grown } from "./grown.ts";
 import type { NodeIndex } from "./node-index.ts";
+import { resize } from "./resize.ts";
 
 const ZONE = "topology.kubernetes.io/zone";
 const HOSTNAME = "kubernetes.io/hostname";
@@ -56,7 +56,7 @@ export class Topology {
   }
 
   grow(nodeCapacity: number): void {
-    this.domain = grown(this.domain, new Int32Array(nodeCapacity).fill(-1));
+    this.domain = resize(this.domain, new Int32Array(nodeCapacity).fill(-1));
   }
 
   set(node: NodeIndex, spec: NodeSpec | undefined): void {

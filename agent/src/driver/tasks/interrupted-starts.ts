@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pause } from "../../clock.ts";
 import { removeTask } from "./remove-task.ts";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 
 // A nerdctl that outlived the plugin which called it ends within its own time limit.
 const WAIT_MS = 60_000;
@@ -12,13 +12,16 @@ const CHECK_EVERY_MS = 2_000;
  * Removes what a plugin left that was killed while it started tasks: Nomad has no handle of these. `names` are their containers' names.
  * A container may still appear, made by a nerdctl that outlived the plugin.
  */
-export async function removeInterrupted(world: TaskWorld, names: readonly string[]): Promise<void> {
-  const { clock, log } = world;
+export async function removeInterrupted(
+  dependencies: TaskDependencies,
+  names: readonly string[],
+): Promise<void> {
+  const { clock, log } = dependencies;
   const waiting = new Set(names);
   const giveUpMs = clock.monotonicMs() + WAIT_MS;
   while (waiting.size > 0) {
     const isLast = clock.monotonicMs() >= giveUpMs;
-    await removeFound(world, waiting, isLast).catch((error: unknown) =>
+    await removeFound(dependencies, waiting, isLast).catch((error: unknown) =>
       log("warn", "interrupted-starts-not-removed", { error: String(error) }),
     );
     if (isLast) return;
@@ -26,13 +29,17 @@ export async function removeInterrupted(world: TaskWorld, names: readonly string
   }
 }
 
-async function removeFound(world: TaskWorld, waiting: Set<string>, alsoMissing: boolean): Promise<void> {
-  const { runtime, networks, startsDir, log } = world;
+async function removeFound(
+  dependencies: TaskDependencies,
+  waiting: Set<string>,
+  alsoMissing: boolean,
+): Promise<void> {
+  const { runtime, networks, startsDir, log } = dependencies;
   const ids = new Map((await runtime.list(new AbortController().signal)).map(({ name, id }) => [name, id]));
   for (const name of [...waiting]) {
     const containerId = ids.get(name);
     if (containerId === undefined && !alsoMissing) continue;
-    await removeTask(world, {
+    await removeTask(dependencies, {
       containerId,
       containerName: name,
       networkOwner: networks.has(name) ? name : undefined,

@@ -18,7 +18,7 @@ import { RuntimeTaskDriver } from "./task-driver.ts";
 import { TaskEvents } from "./task-events.ts";
 import { TaskImages } from "./task-images.ts";
 import { TaskNetworks } from "./task-networks.ts";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 
 export type { DriverLog } from "./driver-log.ts";
 
@@ -48,7 +48,7 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
     open: () => openNetwork(options, instance, clock, log),
     dir: join(dataDir, "networks"),
   });
-  const world: TaskWorld = {
+  const dependencies: TaskDependencies = {
     ...{ instance, options, runtime, networks, processes, clock, log },
     images: new TaskImages({ runtime, options, clock, log }),
     exits: new ExitWatch({ runtime, processes, clock, log }),
@@ -59,13 +59,13 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
     cores: availableParallelism(),
   };
   // Read before a start of this driver adds its own.
-  const interrupted = await readdir(world.startsDir).catch(() => []);
+  const interrupted = await readdir(dependencies.startsDir).catch(() => []);
   // Published ports of tasks that run are put back before anything else changes the table.
   await networks
     .takeOver()
     .catch((error: unknown) => log("error", "networks-not-taken-over", { error: String(error) }));
-  void removeInterrupted(world, interrupted);
-  return new RuntimeTaskDriver(world);
+  void removeInterrupted(dependencies, interrupted);
+  return new RuntimeTaskDriver(dependencies);
 }
 
 /** Marks containers and names the bridge: at most eight letters and digits. */

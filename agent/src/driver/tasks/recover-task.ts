@@ -2,7 +2,7 @@ import type { TaskHandle } from "@forage/proto/plugins/drivers/proto/driver";
 import { DriverError } from "../driver-error.ts";
 import { isAlive } from "./processes.ts";
 import { decodeTaskState, type TaskState } from "./task-state.ts";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 
 // Nomad's client starts no other task meanwhile.
 const INSPECT_LIMIT_MS = 5_000;
@@ -16,7 +16,7 @@ export function stateOfHandle({ version, driverState }: TaskHandle): TaskState {
  * seconds: a running task is found by its process alone, without containerd.
  */
 export async function checkRecoverable(
-  { processes, runtime }: Pick<TaskWorld, "processes" | "runtime">,
+  { processes, runtime }: Pick<TaskDependencies, "processes" | "runtime">,
   { process, bootId, containerId }: TaskState,
 ): Promise<void> {
   if (bootId !== processes.bootId()) throw gone("the host was rebooted");

@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 
 /** What a task has on the host. */
 export interface TaskRemains {
@@ -15,11 +15,11 @@ const REMOVE_LIMIT_MS = 120_000;
 
 /** Removes a task's container, network and files. Can be repeated after an error. */
 export async function removeTask(
-  world: Pick<TaskWorld, "runtime" | "networks" | "filesDir">,
+  dependencies: Pick<TaskDependencies, "runtime" | "networks" | "filesDir">,
   { containerId, containerName, networkOwner }: TaskRemains,
 ): Promise<void> {
   const signal = AbortSignal.timeout(REMOVE_LIMIT_MS);
-  if (containerId !== undefined) await world.runtime.remove([containerId], signal);
-  if (networkOwner !== undefined) await world.networks.detach(networkOwner);
-  await rm(join(world.filesDir, containerName), { recursive: true, force: true });
+  if (containerId !== undefined) await dependencies.runtime.remove([containerId], signal);
+  if (networkOwner !== undefined) await dependencies.networks.detach(networkOwner);
+  await rm(join(dependencies.filesDir, containerName), { recursive: true, force: true });
 }

@@ -2,7 +2,7 @@ import type { TaskStats } from "@forage/proto/plugins/drivers/proto/driver";
 import { pause } from "../../clock.ts";
 import type { Task } from "./task.ts";
 import { emptyReading, taskStats, type UsageReading } from "./task-stats.ts";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 
 // Nomad asks for one a second; less than this only costs CPU.
 const INTERVAL_MIN_MS = 100;
@@ -10,7 +10,7 @@ const INTERVAL_DEFAULT_MS = 1_000;
 
 /** Yields a sample now and one each interval until the task ends. The first covers the time since the task's start. */
 export async function* sampleStats(
-  { runtime, clock }: Pick<TaskWorld, "runtime" | "clock">,
+  { runtime, clock }: Pick<TaskDependencies, "runtime" | "clock">,
   task: Task,
   intervalMs: number,
   signal: AbortSignal,

@@ -13,7 +13,7 @@ import { labelsOf } from "./task-labels.ts";
 import { containerNameOf, parseTaskId } from "./task-name.ts";
 import { taskNetwork } from "./task-network.ts";
 import type { TaskState } from "./task-state.ts";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 
 export interface StartedTask {
   readonly state: TaskState;
@@ -39,38 +39,38 @@ const INIT_PROGRAMS = [
 
 /** Starts a task's container with all that it needs. Whatever fails, nothing is left behind. */
 export async function startTask(
-  world: TaskWorld,
+  dependencies: TaskDependencies,
   task: TaskConfig,
   options: TaskOptions,
   signal: AbortSignal,
 ): Promise<StartedTask> {
-  const name = containerNameOf(world.instance, task.id);
+  const name = containerNameOf(dependencies.instance, task.id);
   const start: Start = { task, options, name, owner: name };
-  const marker = join(world.startsDir, name);
+  const marker = join(dependencies.startsDir, name);
   // A plugin that is killed while it starts a task leaves this file, by which the next one removes the container.
-  await mkdir(world.startsDir, { recursive: true, mode: 0o700 });
+  await mkdir(dependencies.startsDir, { recursive: true, mode: 0o700 });
   await writeFile(marker, "", { mode: 0o600 });
   let ownNetwork = false;
   try {
     await checkStreams(task);
     const image = normalizeImage(options.image);
     // Held first, so that it is not removed between the look and the start.
-    world.images.hold(image, task.id);
-    await world.images.ensure(image, options, () => publishPull(world, task, image), signal);
+    dependencies.images.hold(image, task.id);
+    await dependencies.images.ensure(image, options, () => publishPull(dependencies, task, image), signal);
     const network = taskNetwork(task, options);
     ownNetwork = network.type === "own";
     const sandbox =
       network.type === "own"
-        ? (await world.networks.attach(start.owner, network.ports, signal)).sandbox
+        ? (await dependencies.networks.attach(start.owner, network.ports, signal)).sandbox
         : undefined;
     const path = network.type === "own" ? (sandbox?.namespacePath ?? "") : network.path;
-    const id = await run(world, start, image, path, sandbox?.address, signal);
-    const container = await seen(world, id, signal);
+    const id = await run(dependencies, start, image, path, sandbox?.address, signal);
+    const container = await seen(dependencies, id, signal);
     const portMap = network.type === "own" ? network.portMap : undefined;
     const own = sandbox && { sandbox, portMap: portMap ?? {} };
-    return { state: { ...stateOf(world, start, image, container), ...own }, container };
+    return { state: { ...stateOf(dependencies, start, image, container), ...own }, container };
   } catch (error) {
-    await undo(world, start, ownNetwork);
+    await undo(dependencies, start, ownNetwork);
     throw error;
   } finally {
     await rm(marker, { force: true });
@@ -78,30 +78,34 @@ export async function startTask(
 }
 
 async function run(
-  world: TaskWorld,
+  dependencies: TaskDependencies,
   { task, options, name }: Start,
   image: string,
   networkNamespace: string,
   ownAddress: string | undefined,
   signal: AbortSignal,
 ): Promise<string> {
-  const dir = join(world.filesDir, name);
+  const dir = join(dependencies.filesDir, name);
   const hosts = task.networkIsolationSpec?.hostsConfig;
   const hostname = options.hostname ?? (hosts?.hostname || hostnameOf(task));
   const address = ownAddress ?? (networkNamespace === HOST_NETWORK ? undefined : hosts?.address || undefined);
   const files = await writeTaskFiles({ dir, task, options, networkNamespace, hostname, address });
   const spec = containerSpec(task, options, {
     ...{ name, image, hostname, networkNamespace, files },
-    labels: labelsOf(task, options, world.options),
-    mounts: await resolveMounts(task, options, world.options),
+    labels: labelsOf(task, options, dependencies.options),
+    mounts: await resolveMounts(task, options, dependencies.options),
     consoleFile: join(dir, "console.log"),
     ...(options.init && { initProgram: await findInit() }),
-    cores: world.cores,
+    cores: dependencies.cores,
   });
-  return (await world.runtime.run(spec, signal)).id;
+  return (await dependencies.runtime.run(spec, signal)).id;
 }
 
-async function seen({ runtime }: TaskWorld, id: string, signal: AbortSignal): Promise<RuntimeContainer> {
+async function seen(
+  { runtime }: TaskDependencies,
+  id: string,
+  signal: AbortSignal,
+): Promise<RuntimeContainer> {
   const container = await runtime.inspect(id, signal);
   if (container !== undefined) return container;
   throw new RuntimeError("START_FAILED", "another program removed the container while it started", {
@@ -110,12 +114,12 @@ async function seen({ runtime }: TaskWorld, id: string, signal: AbortSignal): Pr
 }
 
 function stateOf(
-  world: TaskWorld,
+  dependencies: TaskDependencies,
   { task, name }: Start,
   image: string,
   container: RuntimeContainer,
 ): TaskState {
-  const process = container.pid === undefined ? undefined : world.processes.identify(container.pid);
+  const process = container.pid === undefined ? undefined : dependencies.processes.identify(container.pid);
   return {
     id: task.id,
     name: task.name,
@@ -123,15 +127,19 @@ function stateOf(
     containerId: container.id,
     containerName: name,
     image,
-    startedAtMs: container.startedAtMs ?? world.clock.nowMs(),
+    startedAtMs: container.startedAtMs ?? dependencies.clock.nowMs(),
     ...(process && { process }),
-    bootId: world.processes.bootId(),
-    coreMhz: coreMhzOf(task, world.cores) ?? world.coreMhz,
+    bootId: dependencies.processes.bootId(),
+    coreMhz: coreMhzOf(task, dependencies.cores) ?? dependencies.coreMhz,
   };
 }
 
-async function undo(world: TaskWorld, { task, name, owner }: Start, ownNetwork: boolean): Promise<void> {
-  const found = (await world.runtime.list(new AbortController().signal).catch(() => [])).find(
+async function undo(
+  dependencies: TaskDependencies,
+  { task, name, owner }: Start,
+  ownNetwork: boolean,
+): Promise<void> {
+  const found = (await dependencies.runtime.list(new AbortController().signal).catch(() => [])).find(
     (it) => it.name === name,
   );
   const remains = {
@@ -139,13 +147,13 @@ async function undo(world: TaskWorld, { task, name, owner }: Start, ownNetwork: 
     containerName: name,
     networkOwner: ownNetwork ? owner : undefined,
   };
-  world.images.releaseAll(task.id);
-  await removeTask(world, remains).catch((error: unknown) =>
-    world.log("error", "failed-start-not-cleaned-up", { task: task.id, error: String(error) }),
+  dependencies.images.releaseAll(task.id);
+  await removeTask(dependencies, remains).catch((error: unknown) =>
+    dependencies.log("error", "failed-start-not-cleaned-up", { task: task.id, error: String(error) }),
   );
 }
 
-function publishPull({ events }: TaskWorld, { id, allocId, name }: TaskConfig, image: string): void {
+function publishPull({ events }: TaskDependencies, { id, allocId, name }: TaskConfig, image: string): void {
   events.publish({ id, allocId, name }, "Downloading image", { image });
 }
 

@@ -4,14 +4,14 @@ import { DriverError } from "../driver-error.ts";
 import type { StopOptions } from "../driver-service.ts";
 import { signalName } from "./signal-name.ts";
 import type { Task } from "./task.ts";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 
 // A process that SIGKILL does not end within this is stuck in the kernel, or containerd does not answer.
 const KILL_WAIT_MS = 30_000;
 
 /** Sends the signal, then SIGKILL after the time limit. Resolves once the task has ended. */
 export async function stopTask(
-  { runtime, clock }: Pick<TaskWorld, "runtime" | "clock">,
+  { runtime, clock }: Pick<TaskDependencies, "runtime" | "clock">,
   task: Task,
   { signalName: wanted, timeoutMs }: StopOptions,
   closing: AbortSignal,

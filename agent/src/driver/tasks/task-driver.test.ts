@@ -50,7 +50,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
     dir: join(dir, "networks"),
     open: () => new FakeNetwork(new FakeNetworkHost()),
   });
-  const world = {
+  const dependencies = {
     ...{
       instance: "nomad",
       options: driverOptions,
@@ -67,7 +67,7 @@ function aDriver(t: TestContext, gc: Partial<DriverOptions["gc"]> = {}) {
     events: new TaskEvents(() => clock.nowMs()),
     ...{ filesDir: join(dir, "tasks"), startsDir: join(dir, "starts") },
   };
-  const driver = new RuntimeTaskDriver(world);
+  const driver = new RuntimeTaskDriver(dependencies);
   t.after(async () => {
     await driver.close();
     rmSync(dir, { recursive: true });

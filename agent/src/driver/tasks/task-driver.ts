@@ -32,7 +32,7 @@ import { stopTask } from "./stop-task.ts";
 import { Task } from "./task.ts";
 import { parseTaskId } from "./task-name.ts";
 import { encodeTaskState, TASK_STATE_VERSION, type TaskState } from "./task-state.ts";
-import type { TaskWorld } from "./task-world.ts";
+import type { TaskDependencies } from "./task-world.ts";
 import { toDriverError, toStartError } from "./to-driver-error.ts";
 
 // More containers than one host runs.
@@ -50,7 +50,7 @@ interface Starting {
 
 /** Runs Nomad's tasks as containers of the runtime that pods use. */
 export class RuntimeTaskDriver implements TaskDriver {
-  readonly #world: TaskWorld;
+  readonly #dependencies: TaskDependencies;
   readonly #tasks = new Map<string, Task>();
   readonly #starting = new Map<string, Starting>();
   /** Tasks that could not be recovered: Nomad destroys them next. */
@@ -60,8 +60,8 @@ export class RuntimeTaskDriver implements TaskDriver {
   readonly #stats = new Counter("TaskStats streams", STATS_MAX);
   readonly #execs = new Counter("exec sessions", EXECS_MAX);
 
-  constructor(world: TaskWorld) {
-    this.#world = world;
+  constructor(dependencies: TaskDependencies) {
+    this.#dependencies = dependencies;
   }
 
   async start(config: TaskConfig, options: TaskOptions, signal: AbortSignal): Promise<StartTaskResponse> {
@@ -74,7 +74,7 @@ export class RuntimeTaskDriver implements TaskDriver {
       });
     const abort = new AbortController();
     const until = AbortSignal.any([signal, abort.signal, this.#closing.signal]);
-    const started = startTask(this.#world, config, options, until);
+    const started = startTask(this.#dependencies, config, options, until);
     const ended = started.then(({ state }) => this.#track(state));
     this.#starting.set(config.id, { abort, ended: ended.catch(() => undefined) });
     try {
@@ -93,13 +93,13 @@ export class RuntimeTaskDriver implements TaskDriver {
     if (this.#tasks.size >= TASKS_MAX)
       throw new DriverError("FAILED_PRECONDITION", `the driver runs ${TASKS_MAX} tasks already`);
     try {
-      await checkRecoverable(this.#world, state);
+      await checkRecoverable(this.#dependencies, state);
     } catch (error) {
       if (this.#lost.size < TASKS_MAX) this.#lost.set(state.id, state);
       throw error;
     }
     if (this.#tasks.has(state.id)) return;
-    this.#world.images.hold(state.image, state.id);
+    this.#dependencies.images.hold(state.image, state.id);
     this.#track(state);
   }
 
@@ -122,7 +122,7 @@ export class RuntimeTaskDriver implements TaskDriver {
     const task = this.#tasks.get(taskId);
     // Nomad repeats a stop for minutes when it fails, so that one of a task that is gone succeeds.
     if (task === undefined || task.exit !== undefined) return;
-    await stopTask(this.#world, task, stop, this.#closing.signal).catch(rethrow);
+    await stopTask(this.#dependencies, task, stop, this.#closing.signal).catch(rethrow);
   }
 
   async destroy(taskId: string, force: boolean): Promise<void> {
@@ -163,26 +163,33 @@ export class RuntimeTaskDriver implements TaskDriver {
     const task = this.#find(taskId);
     const leave = this.#stats.enter();
     try {
-      yield* sampleStats(this.#world, task, intervalMs, AbortSignal.any([signal, this.#closing.signal]));
+      yield* sampleStats(
+        this.#dependencies,
+        task,
+        intervalMs,
+        AbortSignal.any([signal, this.#closing.signal]),
+      );
     } finally {
       leave();
     }
   }
 
   events(signal: AbortSignal): AsyncIterable<DriverTaskEvent> {
-    return this.#world.events.subscribe(AbortSignal.any([signal, this.#closing.signal]));
+    return this.#dependencies.events.subscribe(AbortSignal.any([signal, this.#closing.signal]));
   }
 
   async signal(taskId: string, name: string): Promise<void> {
     const { state } = this.#running(taskId);
-    await this.#world.runtime.kill(state.containerId, signalName(name), this.#closing.signal).catch(rethrow);
+    await this.#dependencies.runtime
+      .kill(state.containerId, signalName(name), this.#closing.signal)
+      .catch(rethrow);
   }
 
   async exec({ taskId, command, timeout }: ExecTaskRequest, signal: AbortSignal): Promise<ExecTaskResponse> {
     const { state } = this.#running(taskId);
     const timeoutMs = timeout === undefined ? 0 : Number(timeout.seconds) * 1_000 + timeout.nanos / 1e6;
     const input = { containerId: state.containerId, command: checkCommand(command), timeoutMs };
-    const { runtime, clock } = this.#world;
+    const { runtime, clock } = this.#dependencies;
     const until = AbortSignal.any([signal, this.#closing.signal]);
     return this.#execs.during(() => execTask(runtime, clock, input, until).catch(rethrow));
   }
@@ -202,7 +209,7 @@ export class RuntimeTaskDriver implements TaskDriver {
     const until = AbortSignal.any([signal, this.#closing.signal, ended.signal]);
     try {
       const size = first.value?.ttySize;
-      const exec = this.#world.runtime.exec(
+      const exec = this.#dependencies.runtime.exec(
         state.containerId,
         {
           command: checkCommand(setup.command),
@@ -224,7 +231,7 @@ export class RuntimeTaskDriver implements TaskDriver {
   }
 
   async createNetwork({ allocId, hostname }: CreateNetworkRequest): Promise<CreateNetworkResponse> {
-    const { networks } = this.#world;
+    const { networks } = this.#dependencies;
     const { sandbox, created } = await networks.attach(allocId, [], this.#closing.signal).catch(rethrow);
     const { address, namespacePath } = sandbox;
     const hostsConfig = { hostname: hostname || allocId.slice(0, 8), address };
@@ -233,13 +240,13 @@ export class RuntimeTaskDriver implements TaskDriver {
   }
 
   async destroyNetwork(allocId: string): Promise<void> {
-    await this.#world.networks.detach(allocId).catch(rethrow);
+    await this.#dependencies.networks.detach(allocId).catch(rethrow);
   }
 
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all([...this.#starting.values()].map(({ ended }) => ended));
-    const { exits, images, networks, runtime } = this.#world;
+    const { exits, images, networks, runtime } = this.#dependencies;
     exits.close();
     images.close();
     await networks.close();
@@ -247,7 +254,7 @@ export class RuntimeTaskDriver implements TaskDriver {
   }
 
   #track(state: TaskState): Task {
-    const { exits, events } = this.#world;
+    const { exits, events } = this.#dependencies;
     const task = new Task(state, exits.watch(state.containerId, state.process));
     this.#tasks.set(state.id, task);
     this.#lost.delete(state.id);
@@ -260,12 +267,12 @@ export class RuntimeTaskDriver implements TaskDriver {
 
   async #remove(task: Task | undefined, state: TaskState | undefined): Promise<void> {
     if (state === undefined) return;
-    const { exits, images, options, runtime } = this.#world;
+    const { exits, images, options, runtime } = this.#dependencies;
     const keeps = !options.gc.container;
     if (keeps) await runtime.stop(state.containerId, 0, this.#closing.signal);
     const containerId = keeps ? undefined : state.containerId;
     const networkOwner = state.sandbox?.podUid;
-    await removeTask(this.#world, { containerId, containerName: state.containerName, networkOwner });
+    await removeTask(this.#dependencies, { containerId, containerName: state.containerName, networkOwner });
     exits.forget(state.containerId);
     await task?.ended;
     task?.forget();

@@ -9,7 +9,7 @@ import type { TaskImages } from "./task-images.ts";
 import type { TaskNetworks } from "./task-networks.ts";
 
 /** What every part of the task driver works with. */
-export interface TaskWorld {
+export interface TaskDependencies {
   /** Prefix of container names. */
   readonly instance: string;
   readonly options: DriverOptions;

@@ -1,7 +1,7 @@
 import { RuntimeError } from "../runtime.ts";
 import type { ExecOutput } from "./exec-output.ts";
 import type { ExecProcess } from "./exec-process.ts";
-import { LastWords } from "./exec-verdict.ts";
+import { LastWords } from "./exec-result.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
 /** An exec with pipes: nerdctl's own last words come on the command's standard error and are cut off. */

@@ -3,7 +3,7 @@ import type { CallLimit } from "../call-limit.ts";
 import type { ContainerCgroup } from "../cgroup/container-cgroup.ts";
 import type { NerdctlCli } from "./nerdctl-cli.ts";
 
-export interface ExecWorld {
+export interface ExecDependencies {
   readonly cli: NerdctlCli;
   readonly clock: Clock;
   readonly limit: CallLimit;

@@ -2,22 +2,22 @@ import { RuntimeError, type RuntimeExec, type RuntimeExecOptions } from "../runt
 import { type ExecMark, killMarked, newMark } from "./exec-marks.ts";
 import { ExecOutput } from "./exec-output.ts";
 import { startPiped } from "./exec-piped.ts";
-import type { ExecProcess, ExecWorld } from "./exec-process.ts";
+import type { ExecDependencies, ExecProcess } from "./exec-process.ts";
+import { execOutcomeOf } from "./exec-result.ts";
 import { startTerminal } from "./exec-terminal.ts";
-import { judgeExec } from "./exec-verdict.ts";
 
 /** Begins at once; errors come out of `exitCode`. Output must be read (or its iterator left), or the command waits. */
 export function startExec(
-  world: ExecWorld,
+  dependencies: ExecDependencies,
   id: string,
   options: RuntimeExecOptions,
   signal: AbortSignal,
 ): RuntimeExec {
   const output = new ExecOutput();
   const mark = newMark();
-  const begun = begin(world, id, options, mark, output, signal);
+  const begun = begin(dependencies, id, options, mark, output, signal);
   const exitCode = begun.then(({ process, release }) =>
-    follow(world, id, mark, process, output, signal).finally(release),
+    follow(dependencies, id, mark, process, output, signal).finally(release),
   );
   const end = exitCode.finally(() => output.end());
   // Whoever only reads the output must not bring the agent down.
@@ -44,19 +44,19 @@ export function startExec(
 }
 
 async function begin(
-  world: ExecWorld,
+  dependencies: ExecDependencies,
   id: string,
   options: RuntimeExecOptions,
   mark: ExecMark,
   output: ExecOutput,
   signal: AbortSignal,
 ): Promise<{ readonly process: ExecProcess; readonly release: () => void }> {
-  const release = await world.limit.enter(signal);
+  const release = await dependencies.limit.enter(signal);
   try {
     const args = execArguments(id, options, mark);
     const process = options.tty
-      ? await startTerminal(world, args, options, output)
-      : startPiped(world.cli, args, options.stdin, output);
+      ? await startTerminal(dependencies, args, options, output)
+      : startPiped(dependencies.cli, args, options.stdin, output);
     return { process, release };
   } catch (error) {
     release();
@@ -79,7 +79,7 @@ export function execArguments(id: string, options: RuntimeExecOptions, mark: Exe
 }
 
 async function follow(
-  world: ExecWorld,
+  dependencies: ExecDependencies,
   id: string,
   mark: ExecMark,
   process: ExecProcess,
@@ -88,7 +88,7 @@ async function follow(
 ): Promise<number> {
   let given: Promise<void> | undefined;
   const giveUp = () => {
-    given ??= kill(world, id, mark, process);
+    given ??= kill(dependencies, id, mark, process);
   };
   if (signal.aborted) giveUp();
   signal.addEventListener("abort", giveUp, { once: true });
@@ -98,19 +98,24 @@ async function follow(
     await given;
     throw new RuntimeError("ABORTED", "exec: given up", { retryable: true });
   }
-  const verdict = judgeExec(exitCode, lastWords);
+  const verdict = execOutcomeOf(exitCode, lastWords);
   if (verdict.complaint !== undefined) output.push("stderr", Buffer.from(verdict.complaint));
   return verdict.exitCode;
 }
 
-async function kill(world: ExecWorld, id: string, mark: ExecMark, process: ExecProcess): Promise<void> {
+async function kill(
+  dependencies: ExecDependencies,
+  id: string,
+  mark: ExecMark,
+  process: ExecProcess,
+): Promise<void> {
   let ended = false;
   const end = () => {
     ended = true;
   };
   process.ended.then(end, end);
-  const cgroup = await world.cgroupOf(id).catch(() => undefined);
+  const cgroup = await dependencies.cgroupOf(id).catch(() => undefined);
   // With its command gone nerdctl ends by itself and tidies up; it is killed if it doesn't.
-  if (cgroup !== undefined) await killMarked(cgroup, mark, world.clock, () => ended);
+  if (cgroup !== undefined) await killMarked(cgroup, mark, dependencies.clock, () => ended);
   process.kill();
 }

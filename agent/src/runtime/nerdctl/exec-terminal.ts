@@ -1,6 +1,6 @@
 import { RuntimeError, type RuntimeExecOptions } from "../runtime.ts";
 import type { ExecOutput } from "./exec-output.ts";
-import type { ExecProcess, ExecWorld } from "./exec-process.ts";
+import type { ExecDependencies, ExecProcess } from "./exec-process.ts";
 import { openPrivateFile } from "./private-file.ts";
 
 // nerdctl puts the terminal into raw mode only once its command is about to run, and 2.0 leaves line breaks doubled even then.
@@ -10,7 +10,7 @@ const ROWS = 24;
 
 /** An exec with a terminal. nerdctl's standard error goes to a file, or its last words would come on the user's screen. */
 export async function startTerminal(
-  { cli, privateDir }: ExecWorld,
+  { cli, privateDir }: ExecDependencies,
   args: readonly string[],
   options: RuntimeExecOptions,
   output: ExecOutput,

@@ -23,7 +23,7 @@ import {
   type RuntimeExecOptions,
   type RuntimeVersion,
 } from "../runtime.ts";
-import { ContainerHomes, isContainerId } from "./container-homes.ts";
+import { DataRoots, isContainerId } from "./data-roots.ts";
 import { streamEvents } from "./event-stream.ts";
 import { startExec } from "./exec-session.ts";
 import { NerdctlCli } from "./nerdctl-cli.ts";
@@ -32,7 +32,7 @@ import { findOwnLayer } from "./own-layer.ts";
 import { INSPECT_FORMAT, LIST_FORMAT, parseInspect, parseList } from "./parse-container.ts";
 import { readVersion } from "./read-version.ts";
 import { removeContainers } from "./remove-containers.ts";
-import { RunCall } from "./run-call.ts";
+import { RunContainer } from "./run-container.ts";
 import { ShimSweeper } from "./shim-sweeper.ts";
 
 export interface NerdctlRuntimeOptions {
@@ -84,8 +84,8 @@ const LIST_TRIES = 5;
 export class NerdctlRuntime implements ContainerRuntime {
   readonly #options: NerdctlRuntimeOptions;
   readonly #cli: NerdctlCli;
-  readonly #homes: ContainerHomes;
-  readonly #runs: RunCall;
+  readonly #dataRoots: DataRoots;
+  readonly #runs: RunContainer;
   readonly #images: NerdctlImages;
   readonly #shims: ShimSweeper;
   readonly #stops = new CallLimit(CONCURRENT_STOPS);
@@ -110,15 +110,15 @@ export class NerdctlRuntime implements ContainerRuntime {
       callTimeoutMs: options.callTimeoutMs ?? CALL_TIMEOUT_MS,
       clock: options.clock,
     });
-    this.#homes = new ContainerHomes({
-      homes: join(options.stateDir, "containers"),
+    this.#dataRoots = new DataRoots({
+      dataRoots: join(options.stateDir, "containers"),
       commonRoot,
       volumes: options.volumeDir,
       address: options.address,
     });
-    this.#runs = new RunCall({
+    this.#runs = new RunContainer({
       cli: this.#cli,
-      homes: this.#homes,
+      dataRoots: this.#dataRoots,
       privateDir: options.stateDir,
       labels: { [INSTANCE_LABEL]: options.instance },
       programDir: options.programDir,
@@ -150,7 +150,7 @@ export class NerdctlRuntime implements ContainerRuntime {
     for (const name of this.#runs.underWay) underWay.add(name);
     const alive = new Set(containers.map((it) => it.id));
     for (const id of this.#cgroups.keys()) if (!alive.has(id)) this.#cgroups.delete(id);
-    await this.#homes.sweep(alive, beforeMs, underWay);
+    await this.#dataRoots.sweep(alive, beforeMs, underWay);
     // A shim that can't be looked at costs memory and nothing else; the next listing tries again.
     await this.#shims.sweep(alive, this.#until(signal)).catch(() => undefined);
     return containers;
@@ -191,7 +191,7 @@ export class NerdctlRuntime implements ContainerRuntime {
     const known = ids.filter(isContainerId);
     await removeContainers(this.#cli, known, this.#until(signal));
     for (const id of known) this.#cgroups.delete(id);
-    await this.#homes.releaseIds(new Set(known));
+    await this.#dataRoots.releaseIds(new Set(known));
   }
 
   async inspect(id: string, signal: AbortSignal): Promise<RuntimeContainer | undefined> {
@@ -232,14 +232,14 @@ export class NerdctlRuntime implements ContainerRuntime {
   }
 
   exec(id: string, options: RuntimeExecOptions, signal: AbortSignal): RuntimeExec {
-    const world = {
+    const dependencies = {
       cli: this.#cli,
       clock: this.#options.clock,
       limit: this.#execs,
       privateDir: this.#options.stateDir,
       cgroupOf: (of: string) => this.#cgroupOf(of),
     };
-    return startExec(world, id, options, this.#until(signal));
+    return startExec(dependencies, id, options, this.#until(signal));
   }
 
   async usage(id: string): Promise<ContainerUsage | undefined> {

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink, realpath } from "node:fs/promises";
 import { basename } from "node:path";
 import type { Clock } from "../../clock.ts";
-import { isContainerId } from "./container-homes.ts";
+import { isContainerId } from "./data-roots.ts";
 import { planShimSweep, type Shim, type ShimChild, type UnusedSince } from "./plan-shim-sweep.ts";
 
 export interface ShimSweeperOptions {

@@ -2,7 +2,7 @@ import type { ApplyResourcesRequest, ApplyResourcesResponse } from "@forage/prot
 import { type Caller, callerName } from "../../rpc/caller.ts";
 import { policyRoleOf } from "../namespaces/policy.ts";
 import { type ApplyOptions, applyResources, bundleOf } from "./apply.ts";
-import { type CheckOptions, checkApply } from "./check-apply.ts";
+import { type CheckOptions, validateAgainstState } from "./validate-against-state.ts";
 
 /** Stores a caller's request if all checks pass. Throws INVALID, UNIMPLEMENTED, PERMISSION_DENIED and RESOURCE_EXHAUSTED. */
 export async function applyChecked(
@@ -11,7 +11,7 @@ export async function applyChecked(
   options: ApplyOptions & CheckOptions,
 ): Promise<ApplyResourcesResponse> {
   const { namespaceRules, state, keepOthers } = options;
-  checkApply(request, caller, options, { keepOthers: keepOthers ?? false });
+  validateAgainstState(request, caller, options, { keepOthers: keepOthers ?? false });
   return namespaceRules.inTurn(request.namespace, async () => {
     namespaceRules.checkQuota(request.namespace, bundleOf(request, state, keepOthers), caller);
     const policyRole = policyRoleOf(caller, request.namespace);

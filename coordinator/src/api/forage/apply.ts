@@ -1,21 +1,21 @@
 import { ResourceRecord, RolloutRecord } from "@forage/proto/forage/store/v1/store";
 import { ApplyResourcesRequest, type ApplyResourcesResponse } from "@forage/proto/forest/v1/forage";
-import type { Clock } from "../../control/clock.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { bytesOf } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { hashMessage } from "../../model/hash.ts";
 import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Compare, Op, Store } from "../../store/index.ts";
 import { TXN_BYTES_MAX } from "../../store/limits.ts";
+import type { Clock } from "../../time/clock.ts";
 import { type BundleItem, planBundle } from "./bundle.ts";
-import { triesAgain } from "./tries-again.ts";
+import { needsRetry } from "./needs-retry.ts";
 
 export interface ApplyOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly randomName: (length: number) => string;
   /** Who asks for it. */
@@ -60,9 +60,13 @@ export async function applyResources(
 }
 
 /** What the request means for what there is now. */
-export function bundleOf(request: ApplyResourcesRequest, state: State, keepOthers = false): BundleItem[] {
+export function bundleOf(
+  request: ApplyResourcesRequest,
+  state: ClusterView,
+  keepOthers = false,
+): BundleItem[] {
   return planBundle(request, state.resources(request.namespace), {
-    triesAgain: (entry) => triesAgain(state, entry),
+    needsRetry: (entry) => needsRetry(state, entry),
     keepOthers,
   });
 }

@@ -18,7 +18,7 @@ export interface BundleItem {
 
 export interface BundleChoices {
   /** Whether the same content as before is to be tried once more. */
-  readonly triesAgain?: (entry: ResourceEntry) => boolean;
+  readonly needsRetry?: (entry: ResourceEntry) => boolean;
   /** Keeps resources with the request's labels that it does not name. */
   readonly keepOthers?: boolean;
 }
@@ -27,7 +27,7 @@ export interface BundleChoices {
 export function planBundle(
   request: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],
-  { triesAgain = () => false, keepOthers = false }: BundleChoices = {},
+  { needsRetry = () => false, keepOthers = false }: BundleChoices = {},
 ): BundleItem[] {
   const byKey = new Map(stored.map((entry) => [entry.key, entry]));
   const items = request.resources.map((resource): BundleItem => {
@@ -36,7 +36,7 @@ export function planBundle(
     const existing = byKey.get(key);
     const specHash = hashMessage(ForageResource, resource, hashLabels(request.labels));
     const same = existing !== undefined && !existing.record.deleting && existing.record.specHash === specHash;
-    const unchanged = same && !triesAgain(existing);
+    const unchanged = same && !needsRetry(existing);
     const action = existing === undefined ? "create" : unchanged ? "unchanged" : "update";
     return { key, kind, name: resource.name, action, specHash, resource, existing };
   });

@@ -1,9 +1,9 @@
 import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../../errors.ts";
-import { batches, type Piece } from "../../model/batches.ts";
+import { batches, type StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 
 const maxTries = 8;
@@ -14,7 +14,7 @@ const maxTries = 8;
  */
 export async function markDeleting(
   choose: () => readonly ResourceEntry[],
-  { store, state, by }: { readonly store: Store; readonly state: State; readonly by: string },
+  { store, state, by }: { readonly store: Store; readonly state: ClusterView; readonly by: string },
 ): Promise<readonly ResourceEntry[]> {
   const marked: ResourceEntry[] = [];
   for (let tries = 0; tries < maxTries; ) {
@@ -32,7 +32,7 @@ export async function markDeleting(
   throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
 }
 
-function deletion(entry: ResourceEntry, by: string): Piece & { readonly entry: ResourceEntry } {
+function deletion(entry: ResourceEntry, by: string): StoreWrite & { readonly entry: ResourceEntry } {
   const value = encodeRecord(ResourceRecord, { ...entry.record, deleting: true, deletedBy: by });
   return {
     entry,

@@ -7,8 +7,8 @@ import type { Handlers } from "../../rpc/serve.ts";
 import { validateDelete } from "../validate/delete.ts";
 import type { ApplyOptions } from "./apply.ts";
 import { applyChecked } from "./apply-checked.ts";
-import type { CheckOptions } from "./check-apply.ts";
 import { markDeleting } from "./remove.ts";
+import type { CheckOptions } from "./validate-against-state.ts";
 import { type RolloutSource, watchRollout } from "./watch-rollout.ts";
 
 export interface ForageOptions extends ApplyOptions, CheckOptions {

@@ -4,15 +4,15 @@ import {
   PodPolicy,
 } from "@forage/proto/forage/operator/v1/operator";
 import { NamespaceRecord } from "@forage/proto/forage/store/v1/store";
-import type { Clock } from "../../control/clock.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { namespaceKey } from "../../model/keys.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Store } from "../../store/index.ts";
+import type { Clock } from "../../time/clock.ts";
 import type { NamespaceRules } from "./namespace-rules.ts";
 import { DEFAULT_LIMITS, limitText } from "./quota.ts";
 import { listViolations } from "./stored-violations.ts";
@@ -21,7 +21,7 @@ import { validatePolicy, validateQuota } from "./validate.ts";
 
 export interface NamespaceOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly namespaceRules: NamespaceRules;
 }
@@ -129,7 +129,7 @@ function viewOf(name: string, { state, namespaceRules }: NamespaceOptions): Name
 }
 
 /** A namespace exists while something is in it, or the operator has set something for it. */
-function namesOf(state: State): string[] {
+function namesOf(state: ClusterView): string[] {
   const names = new Set(state.namespaces.all().map(({ record }) => record.name));
   for (const { record } of state.resources()) names.add(record.namespace);
   for (const { name } of state.objects.list()) if (name.namespace !== "") names.add(name.namespace);

@@ -4,7 +4,7 @@ import type { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest
 import { CoordinatorError, type FieldViolation } from "../../errors.ts";
 import { namespaceKey } from "../../model/keys.ts";
 import type { Caller } from "../../rpc/caller.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { BundleItem } from "../forage/bundle.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
@@ -20,16 +20,16 @@ import { sizeOf, Usage } from "./usage.ts";
 /** Decides what callers may create in a namespace: which pods, by its policies, and how much, by its quota. */
 export class NamespaceRules {
   readonly usage: Usage;
-  readonly #state: State;
+  readonly #state: ClusterView;
   readonly #mutex = new KeyedMutex();
 
-  constructor(state: State) {
+  constructor(state: ClusterView) {
     this.#state = state;
     this.usage = new Usage(state);
   }
 
   /** Throws INVALID with every field of the request's pods that the caller may not set in the namespace. */
-  checkApply(request: ApplyResourcesRequest, caller: Caller): void {
+  validateAgainstState(request: ApplyResourcesRequest, caller: Caller): void {
     const { namespace, resources } = request;
     const policy = this.policyOf(namespace, caller);
     const findings = new Findings();

@@ -2,7 +2,7 @@ import type { PodPolicy, PolicyViolation } from "@forage/proto/forage/operator/v
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { FieldViolation } from "../../errors.ts";
 import { namespaceKey } from "../../model/keys.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
 import { checkPolicy } from "./check-policy.ts";
@@ -49,7 +49,7 @@ export function listViolations(
 }
 
 /** Tells why the policy of its namespace does not allow a stored resource's pods; undefined: it allows them. */
-export function policyRefusalIn(state: Pick<State, "namespaces">) {
+export function policyRefusalIn(state: Pick<ClusterView, "namespaces">) {
   return (record: ResourceRecord): string | undefined => {
     const policies = state.namespaces.get(namespaceKey(record.namespace))?.record.policies ?? [];
     const [first, ...others] = storedViolations(record, policies);

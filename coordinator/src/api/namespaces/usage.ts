@@ -4,7 +4,7 @@ import { podRequests, SchedulerError } from "@forage/scheduler";
 import { workloadStatusKey } from "../../model/keys.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { MAX_REPLICAS } from "../../model/workload.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
 import { podOf } from "./pod-parts.ts";
@@ -30,11 +30,11 @@ export function plus(a: Amounts, b: Amounts, sign: 1 | -1 = 1): Amounts {
 
 /** Counts what namespaces use: what their resources ask for, not what runs at the moment. */
 export class Usage {
-  readonly #state: State;
+  readonly #state: ClusterView;
   /** A record never changes, so that what it asks for is worked out once. */
   readonly #costs = new WeakMap<ResourceRecord, Amounts>();
 
-  constructor(state: State) {
+  constructor(state: ClusterView) {
     this.#state = state;
   }
 

@@ -1,5 +1,4 @@
 import { ObjectRecord, ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
-import type { Clock } from "../../control/clock.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { hashLabels } from "../../model/hash.ts";
@@ -7,14 +6,15 @@ import { objectKey, objectVersionKey } from "../../model/keys.ts";
 import { titleOf } from "../../model/object-name.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { Vault } from "../../objects/vault.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
+import type { Clock } from "../../time/clock.ts";
 import type { ObjectDraft } from "./draft.ts";
 
 export interface PutOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly vault: Vault;
 }
@@ -96,7 +96,7 @@ function plain(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }
 
-function assertMayBecome(draft: ObjectDraft, existing: ObjectEntry | undefined, state: State): void {
+function assertMayBecome(draft: ObjectDraft, existing: ObjectEntry | undefined, state: ClusterView): void {
   const [before, after] = [existing?.record.spec, draft.spec];
   if (before?.$case === "claim" && after?.$case === "claim") {
     if (before.value.deleting)
@@ -128,7 +128,7 @@ function invalid(field: string, description: string): CoordinatorError {
   });
 }
 
-function assertRoom(state: State): void {
+function assertRoom(state: ClusterView): void {
   if (state.objects.contentBytes > maxTotalBytes)
     throw new CoordinatorError(
       "RESOURCE_EXHAUSTED",

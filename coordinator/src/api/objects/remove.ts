@@ -3,8 +3,8 @@ import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { type ObjectName, titleOf } from "../../model/object-name.ts";
 import { builtInClasses } from "../../model/priority.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
 
 const maxTries = 8;
@@ -13,7 +13,7 @@ const maxNamed = 5;
 
 export interface RemoveOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
 }
 
 /** True: a claim's node has yet to remove the data. Versions of contents go when no pod is pinned to them. */
@@ -40,7 +40,7 @@ export function notFound(name: ObjectName): CoordinatorError {
 }
 
 /** Undefined: the claim's node has been told already. */
-function removal({ key, record }: ObjectEntry, state: State): Op | undefined {
+function removal({ key, record }: ObjectEntry, state: ClusterView): Op | undefined {
   if (record.spec?.$case !== "claim") return { kind: "delete", key };
   const { node, deleting } = record.spec.value;
   if (node === "" || state.node(node) === undefined) return { kind: "delete", key };
@@ -49,7 +49,7 @@ function removal({ key, record }: ObjectEntry, state: State): Op | undefined {
   return { kind: "put", key, value: encodeRecord(ObjectRecord, { ...record, spec }) };
 }
 
-function assertUnused(name: ObjectName, state: State): void {
+function assertUnused(name: ObjectName, state: ClusterView): void {
   const resources = state
     .resourcesReferring(name)
     .filter(({ record }) => !record.deleting)

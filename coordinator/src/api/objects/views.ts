@@ -3,11 +3,11 @@ import { CoordinatorError } from "../../errors.ts";
 import { titleOf } from "../../model/object-name.ts";
 import { builtInClasses } from "../../model/priority.ts";
 import type { Vault } from "../../objects/vault.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 /** Nothing of the content but its size. */
-export function objectView(entry: ObjectEntry, state: State): ObjectMessage {
+export function objectView(entry: ObjectEntry, state: ClusterView): ObjectMessage {
   const { record, name } = entry;
   return {
     namespace: record.namespace,
@@ -26,7 +26,7 @@ export function objectView(entry: ObjectEntry, state: State): ObjectMessage {
 }
 
 /** With all values. The caller has seen to it that they may be told. */
-export function openView(entry: ObjectEntry, state: State, vault: Vault): ObjectMessage {
+export function openView(entry: ObjectEntry, state: ClusterView, vault: Vault): ObjectMessage {
   const { name, record } = entry;
   const view = objectView(entry, state);
   const version = state.objects.version(name, record.versions[0] ?? "");
@@ -60,7 +60,7 @@ export function builtInViews(): ObjectMessage[] {
   }));
 }
 
-function specOf({ name, record }: ObjectEntry, state: State): NonNullable<ObjectMessage["spec"]> {
+function specOf({ name, record }: ObjectEntry, state: ClusterView): NonNullable<ObjectMessage["spec"]> {
   const { spec, sizes } = record;
   switch (spec?.$case) {
     case "registry":

@@ -3,21 +3,21 @@ import { mintApiToken } from "@forage/identity/api-token";
 import { isRole } from "@forage/identity/authorize";
 import type * as wire from "@forage/proto/forage/operator/v1/operator";
 import type { Logger } from "pino";
-import type { Clock } from "../../control/clock.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeJsonRecord } from "../../model/codec.ts";
 import { apiTokenKey, apiTokenUseKey } from "../../model/keys.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { type Caller, callerName } from "../../rpc/caller.ts";
 import type { TokenUses } from "../../rpc/token-uses.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Store } from "../../store/index.ts";
+import type { Clock } from "../../time/clock.ts";
 import { validateApiToken } from "../validate/tokens.ts";
 import { translate } from "./translate.ts";
 
 export interface ApiTokenOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly randomBytes: (count: number) => Uint8Array;

@@ -4,7 +4,7 @@ import { CoordinatorError } from "../../errors.ts";
 import type { Caller } from "../../rpc/caller.ts";
 import type { ApplyOptions } from "../forage/apply.ts";
 import { applyChecked } from "../forage/apply-checked.ts";
-import type { CheckOptions } from "../forage/check-apply.ts";
+import type { CheckOptions } from "../forage/validate-against-state.ts";
 
 /** As `ForageService.ApplyResources`, which the request's own choices are added to. */
 export async function apply(

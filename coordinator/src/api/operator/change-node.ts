@@ -1,8 +1,8 @@
 import type { NodeRecord } from "@forage/proto/forage/store/v1/store";
-import { rewriteNode } from "../../control/eviction/standing.ts";
+import { rewriteNode } from "../../control/eviction/record-node-conditions.ts";
 import { CoordinatorError } from "../../errors.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 
 /** A joining agent or a controller may write the record at the same moment; more often is not by chance. */
@@ -11,7 +11,7 @@ const maxAttempts = 5;
 /** The node as it is afterwards. Throws NOT_FOUND, or CONFLICT when the record changes again and again. */
 export async function changeNode(
   name: string,
-  { store, state }: { readonly store: Store; readonly state: State },
+  { store, state }: { readonly store: Store; readonly state: ClusterView },
   change: (node: NodeEntry) => NodeRecord,
 ): Promise<NodeEntry> {
   for (let attempt = 0; attempt < maxAttempts; attempt++) {

@@ -4,11 +4,15 @@ import { isActive } from "../../control/cron/plan.ts";
 import { cronJobOf } from "../../model/cron-job.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 /** How a cron job stands; undefined when the resource isn't one. */
-export function cronView(state: State, { record }: ResourceEntry, nowMs: number): CronJobState | undefined {
+export function cronView(
+  state: ClusterView,
+  { record }: ResourceEntry,
+  nowMs: number,
+): CronJobState | undefined {
   const cron = cronJobOf(record);
   if (cron === undefined) return undefined;
   const { runs, status } = cronInput(workloadKey(record.namespace, record.kind, record.name), nowMs, state);

@@ -6,25 +6,25 @@ import {
   WatchDrainResponse,
 } from "@forage/proto/forage/operator/v1/operator";
 import { DrainRecord } from "@forage/proto/forage/store/v1/store";
-import type { Clock } from "../../control/clock.ts";
-import { isUnderWay, lookAtDrain } from "../../control/drain/drain-look.ts";
 import type { Left } from "../../control/drain/drain-plan.ts";
-import type { Unplaced } from "../../control/placement/unplaced.ts";
+import { drainStatus, isUnderWay } from "../../control/drain/drain-status.ts";
+import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import { Signal } from "../../state/signal.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
+import type { Clock } from "../../time/clock.ts";
 import { changeNode, noSuchNode } from "./change-node.ts";
 import { drainView, nodeView } from "./node-view.ts";
 import type { GatewayStatuses } from "./route-view.ts";
 
 export interface DrainOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
-  readonly unplaced: Pick<Unplaced, "get">;
+  readonly unschedulable: Pick<UnschedulablePods, "get">;
   readonly recorder: EventRecorder;
   readonly gateways: GatewayStatuses;
 }
@@ -103,7 +103,7 @@ function statusOf(name: string, options: DrainOptions, seen: boolean): WatchDrai
       throw new CoordinatorError("ABORTED", `node ${name} takes pods again: its drain was called off`);
     throw new CoordinatorError("FAILED_PRECONDITION", `node ${name} is not drained`);
   }
-  const { waiting, staying } = lookAtDrain(node, drain, options);
+  const { waiting, staying } = drainStatus(node, drain, options);
   return { drain: drainView(drain), waiting: waiting.map(podView), staying: staying.map(podView) };
 }
 

@@ -1,12 +1,12 @@
 import { CoordinatorError } from "../../errors.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 /** Names suggested when one is not found. */
 const maxSuggestions = 3;
 
 /** By name or by the beginning of the uid; NOT_FOUND says what there is instead. */
-export function findPod(state: State, namespace: string, nameOrUid: string): PodEntry {
+export function findPod(state: ClusterView, namespace: string, nameOrUid: string): PodEntry {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
   if (nameOrUid === "") throw new CoordinatorError("INVALID", "pod must not be empty");
   const exact = state.pod(namespace, nameOrUid);

@@ -1,19 +1,19 @@
 import type { ForgetNodeRequest, ForgetNodeResponse } from "@forage/proto/forage/operator/v1/operator";
 import { type ClaimRecord, ObjectRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import { forgetPod } from "../../control/pod-pieces.ts";
+import { forgetPod } from "../../control/pod-writes.ts";
 import { CoordinatorError } from "../../errors.ts";
-import { batches, type Piece } from "../../model/batches.ts";
+import { batches, type StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { nodeKey, reportKey } from "../../model/keys.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeEntry, ObjectEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
 import { changeNode, noSuchNode } from "./change-node.ts";
 
 export interface ForgetOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly log: Logger;
 }
 
@@ -66,14 +66,14 @@ function assertForgettable(node: NodeEntry, claims: readonly ObjectEntry[]): voi
 /** In one message. */
 const maxNames = 20;
 
-function claimsOn(node: string, state: State): ObjectEntry[] {
+function claimsOn(node: string, state: ClusterView): ObjectEntry[] {
   return state.objects
     .list({ kind: "claim" })
     .filter(({ record: { spec } }) => spec?.$case === "claim" && spec.value.node === node);
 }
 
 /** Its data is gone: it begins anew with the next pod that has it, or it is gone where it was to be removed. */
-function release({ key, revision, record }: ObjectEntry): Piece {
+function release({ key, revision, record }: ObjectEntry): StoreWrite {
   const compares = [{ kind: "modRevision", key, revision }] as const;
   if (record.spec?.$case !== "claim") throw new TypeError(`${key} is no claim`);
   if (record.spec.value.deleting) return { compares, ops: [{ kind: "delete", key }] };
@@ -82,7 +82,7 @@ function release({ key, revision, record }: ObjectEntry): Piece {
   return { compares, ops: [{ kind: "put", key, value: encodeRecord(ObjectRecord, released) }] };
 }
 
-function removal({ name, revision }: NodeEntry): Piece {
+function removal({ name, revision }: NodeEntry): StoreWrite {
   return {
     compares: [{ kind: "modRevision", key: nodeKey(name), revision }],
     ops: [
@@ -93,8 +93,8 @@ function removal({ name, revision }: NodeEntry): Piece {
 }
 
 /** What changed meanwhile is looked at in the next round. */
-async function write(pieces: readonly Piece[], { store, state }: ForgetOptions): Promise<void> {
-  for (const part of batches(pieces)) {
+async function write(writes: readonly StoreWrite[], { store, state }: ForgetOptions): Promise<void> {
+  for (const part of batches(writes)) {
     const result = await store.txn(
       part.flatMap(({ compares }) => compares),
       part.flatMap(({ ops }) => ops),

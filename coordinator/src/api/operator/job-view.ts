@@ -6,11 +6,11 @@ import { endOf } from "../../control/job/pod-state.ts";
 import { jobOf } from "../../model/job.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 /** How far a job is; undefined when the resource isn't one. */
-export function jobView(state: State, { record }: ResourceEntry, nowMs: number): JobState | undefined {
+export function jobView(state: ClusterView, { record }: ResourceEntry, nowMs: number): JobState | undefined {
   const stored = jobStatusOf(state, record.namespace, record.name);
   const job = jobOf(record, stored?.run);
   if (job === undefined) return undefined;

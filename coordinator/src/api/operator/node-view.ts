@@ -4,15 +4,15 @@ import type { DrainRecord, NodeTaint } from "@forage/proto/forage/store/v1/store
 import { formatBytes, formatMilliCpu, podRequests } from "@forage/scheduler";
 import { endOf } from "../../control/job/pod-state.ts";
 import { nodeProblems } from "../../model/node-conditions.ts";
-import { conditionTaints } from "../../model/node-taints.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeEntry, PodEntry } from "../../state/entries.ts";
 import { labelsOf, refusedLabels, refusedLabelsMessage } from "../../state/node-labels.ts";
-import type { State } from "../../state/state.ts";
+import { conditionTaints } from "../../state/node-taints.ts";
 import { type GatewayStatuses, gatewayView } from "./route-view.ts";
 
-export function nodeView(state: State, node: NodeEntry, gateways: GatewayStatuses): Node {
+export function nodeView(state: ClusterView, node: NodeEntry, gateways: GatewayStatuses): Node {
   const { record, report, health } = node;
   const pods = state.podsOnNode(node.name);
   const problems = nodeProblems(report?.report).map(({ message }) => message);

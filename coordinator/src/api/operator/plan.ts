@@ -3,7 +3,7 @@ import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../../errors.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import { bundleOf } from "../forage/apply.ts";
-import { type CheckOptions, checkApply } from "../forage/check-apply.ts";
+import { type CheckOptions, validateAgainstState } from "../forage/validate-against-state.ts";
 
 export interface PlanHandlerOptions extends CheckOptions {
   readonly planner: { plan(request: ApplyResourcesRequest): Promise<PlanResponse> };
@@ -21,7 +21,7 @@ export async function plan(
       "INVALID",
       `the bundle is for namespace "${request.namespace}", the request for "${namespace}"`,
     );
-  checkApply(request, caller, options);
+  validateAgainstState(request, caller, options);
   options.namespaceRules.checkQuota(namespace, bundleOf(request, options.state), caller);
   return options.planner.plan(request);
 }

@@ -4,14 +4,14 @@ import type {
   RebalanceResponse,
 } from "@forage/proto/forage/operator/v1/operator";
 import type { Move } from "@forage/scheduler";
-import type { Clock } from "../../control/clock.ts";
 import { type Goal, moveDeadlineMs, type RebalanceController } from "../../control/rebalance/controller.ts";
 import { CoordinatorError } from "../../errors.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import { Signal } from "../../state/signal.ts";
-import type { State } from "../../state/state.ts";
+import type { Clock } from "../../time/clock.ts";
 
 export interface RebalanceOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly rebalancing: Pick<RebalanceController, "suggest" | "move">;
 }
@@ -125,7 +125,7 @@ function checked({ goal, maxMoves, maxInFlight }: RebalanceRequest) {
 function outcomeOf(
   { pod, from }: Move,
   uid: string,
-  state: State,
+  state: ClusterView,
 ): { readonly state: string; readonly message: string } | undefined {
   const record = state.podByUid(uid)?.record;
   const name = pod.slice(pod.indexOf("/") + 1);
@@ -135,7 +135,7 @@ function outcomeOf(
   return { state: "failed", message: "no replacement became ready in time: it stays" };
 }
 
-function uidOf({ pod }: Move, state: State): string {
+function uidOf({ pod }: Move, state: ClusterView): string {
   const [namespace = "", name = ""] = pod.split("/");
   return state.pod(namespace, name)?.record.uid ?? "";
 }

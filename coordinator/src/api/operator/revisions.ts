@@ -7,8 +7,8 @@ import type { RevisionRecord } from "@forage/proto/forage/store/v1/store";
 import { CoordinatorError } from "../../errors.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 interface Named {
   readonly namespace: string;
@@ -17,7 +17,7 @@ interface Named {
 }
 
 /** Throws INVALID or NOT_FOUND unless it is a container service. */
-export function findService(state: State, { namespace, kind, name }: Named): ResourceEntry {
+export function findService(state: ClusterView, { namespace, kind, name }: Named): ResourceEntry {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
   if (kind !== "container_service")
     throw new CoordinatorError("INVALID", `only a container_service has revisions, a ${kind} has none`);
@@ -28,12 +28,12 @@ export function findService(state: State, { namespace, kind, name }: Named): Res
 }
 
 /** Newest first. */
-export function revisionsOf(state: State, { namespace, kind, name }: Named): RevisionRecord[] {
+export function revisionsOf(state: ClusterView, { namespace, kind, name }: Named): RevisionRecord[] {
   const entries = state.revisions.group(`workload:${workloadKey(namespace, kind, name)}`);
   return entries.map(({ record }) => record).sort((a, b) => b.number - a.number);
 }
 
-export function listRevisions(request: ListRevisionsRequest, state: State): ListRevisionsResponse {
+export function listRevisions(request: ListRevisionsRequest, state: ClusterView): ListRevisionsResponse {
   const { workload } = findService(state, request);
   const { namespace, kind, name } = request;
   const pods = state

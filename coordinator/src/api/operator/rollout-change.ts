@@ -6,11 +6,11 @@ import {
   type RevisionRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
-import { holdOf } from "../../control/workload/attempt.ts";
 import { lastGood } from "../../control/workload/revisions.ts";
+import { holdOf } from "../../control/workload/rollout-state.ts";
 import { CoordinatorError } from "../../errors.ts";
+import { rolloutAttemptAt } from "../../model/effective-workload.ts";
 import { hashLabels, hashMessage } from "../../model/hash.ts";
-import { attemptAt } from "../../model/in-force.ts";
 import { rolloutAnnotations } from "../../model/rollout-settings.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { effectOf, workloadOfRevision } from "../../model/workload.ts";
@@ -63,7 +63,7 @@ export function rolloutChange({ action }: UpdateRolloutRequest, facts: RolloutFa
 function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
   const { entry, status } = facts;
   const target = toRevision === 0 ? earlier(facts) : numbered(toRevision, facts);
-  const attempt = entry.wanted && attemptAt(status, entry.record, entry.wanted);
+  const attempt = entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted);
   const failed = attempt !== undefined && attempt.rolledBackTo > 0;
   if (target.templateHash === entry.wanted?.templateHash && !failed)
     throw refusal(facts, `has revision ${target.number} already`);
@@ -119,7 +119,7 @@ function resume(facts: RolloutFacts): RolloutChange {
 
 function promote(facts: RolloutFacts): RolloutChange {
   const { entry, status, revisions } = facts;
-  const attempt = entry.wanted && attemptAt(status, entry.record, entry.wanted);
+  const attempt = entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted);
   if (attempt === undefined || entry.wanted === undefined) throw refusal(facts, "has no canary to promote");
   const good = lastGood(revisions, { number: attempt.revision });
   const before = good && workloadOfRevision(entry.wanted, good);
@@ -181,7 +181,7 @@ function numbered(number: number, facts: RolloutFacts): RevisionRecord {
 
 /** 0: it isn't rolled back. */
 function backTo({ entry, status }: RolloutFacts): number {
-  return (entry.wanted && attemptAt(status, entry.record, entry.wanted)?.rolledBackTo) ?? 0;
+  return (entry.wanted && rolloutAttemptAt(status, entry.record, entry.wanted)?.rolledBackTo) ?? 0;
 }
 
 function statusOf({ status }: RolloutFacts): ContainerServiceStatus {

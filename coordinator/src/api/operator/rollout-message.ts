@@ -1,15 +1,15 @@
 import { AttemptState } from "@forage/proto/forage/store/v1/store";
-import { attemptAt } from "../../model/in-force.ts";
+import { rolloutAttemptAt } from "../../model/effective-workload.ts";
 import { workloadStatusKey } from "../../model/keys.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 /** What of a container service's rollout someone who looks at it should know; empty: all is as it was asked for. */
-export function rolloutMessage(state: State, { record, wanted }: ResourceEntry): string {
+export function rolloutMessage(state: ClusterView, { record, wanted }: ResourceEntry): string {
   const key = workloadStatusKey(record.namespace, record.kind, record.name);
   const status = state.workloadStatuses.get(key)?.record.status;
   if (status?.$case !== "containerService" || wanted === undefined) return "";
-  const attempt = attemptAt(status.value, record, wanted);
+  const attempt = rolloutAttemptAt(status.value, record, wanted);
   const held = status.value.paused ? ["its rollouts are paused"] : [];
   const back = `revision ${attempt?.rolledBackTo}: ${attempt?.message}`;
   switch (attempt?.state) {

@@ -1,15 +1,15 @@
 import type { RunCronJobRequest, RunCronJobResponse } from "@forage/proto/forage/operator/v1/operator";
 import { ResourceRecord } from "@forage/proto/forage/store/v1/store";
-import type { Clock } from "../../control/clock.ts";
 import { runResource } from "../../control/cron/run-resource.ts";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { cronJobOf } from "../../model/cron-job.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey } from "../../model/keys.ts";
 import type { Caller } from "../../rpc/caller.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Store } from "../../store/index.ts";
+import type { Clock } from "../../time/clock.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { policyRoleOf } from "../namespaces/policy.ts";
 import { Field } from "../validate/field.ts";
@@ -18,7 +18,7 @@ import { dnsLabelProblem } from "../validate/syntax/names.ts";
 
 export interface RunCronJobOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
@@ -75,7 +75,7 @@ export async function runCronJob(
   return { job: { namespace, kind: "job", name } };
 }
 
-function assertIsRunOf(state: State, key: string, cronJob: string): void {
+function assertIsRunOf(state: ClusterView, key: string, cronJob: string): void {
   const there = state.resource(key)?.record;
   if (there?.owner?.kind === "cron_job" && there.owner.name === cronJob && !there.deleting) return;
   if (there === undefined)

@@ -5,23 +5,22 @@ import * as wire from "@forage/proto/forage/operator/v1/operator";
 import { RolloutReason } from "@forage/proto/forage/store/v1/store";
 import { type CertificateHandlerOptions, certificateHandlers } from "../../certificates/handlers.ts";
 import type { AutoscaleController } from "../../control/autoscale/controller.ts";
-import { messageOf } from "../../control/object-faults.ts";
-import type { Unplaced } from "../../control/placement/unplaced.ts";
+import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
 import type { EventLog } from "../../events/event-log.ts";
-import type { Tunnels } from "../../link/tunnels.ts";
-import { metricHandlers } from "../../metrics/metric-handlers.ts";
-import type { MetricsDesk } from "../../metrics/metrics-desk.ts";
+import { messageOf } from "../../faults/object-faults.ts";
+import type { SessionBroker } from "../../link/session-broker.ts";
+import type { MetricsCollector } from "../../metrics/metrics-collector.ts";
 import { encodeJsonRecord } from "../../model/codec.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { joinTokenKey, resourceKey } from "../../model/keys.ts";
 import { hasLabels } from "../../model/labels.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import { type CallContext, callerName } from "../../rpc/caller.ts";
 import type { Handlers } from "../../rpc/serve.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry, RolloutEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import { markDeleting } from "../forage/remove.ts";
 import type { RolloutSource } from "../forage/watch-rollout.ts";
 import { type NamespaceOptions, namespaceHandlers } from "../namespaces/handlers.ts";
@@ -30,14 +29,15 @@ import { validateJoinToken } from "../validate/tokens.ts";
 import { type ApiTokenOptions, createApiToken, listApiTokens, revokeApiToken } from "./api-tokens.ts";
 import { apply } from "./apply.ts";
 import { copy } from "./copy.ts";
+import { currentRolloutStatus } from "./current-rollout-status.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
 import { logs } from "./logs.ts";
+import { metricHandlers } from "./metric-handlers.ts";
 import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
 import { type PlanHandlerOptions, plan } from "./plan.ts";
 import { portForward } from "./port-forward.ts";
 import { listRevisions } from "./revisions.ts";
-import { standsNow } from "./rollout-now.ts";
 import { routeView } from "./route-view.ts";
 import { runCronJob } from "./run-cron-job.ts";
 import { translate } from "./translate.ts";
@@ -57,10 +57,10 @@ export interface OperatorOptions
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly events: EventLog & EventRecorder;
-  readonly unplaced: Unplaced;
+  readonly unschedulable: UnschedulablePods;
   readonly rollouts: RolloutSource;
-  readonly tunnels: Tunnels;
-  readonly metrics: MetricsDesk;
+  readonly broker: SessionBroker;
+  readonly metrics: MetricsCollector;
   readonly autoscale: Pick<AutoscaleController, "statusOf">;
   /** What join tokens carry, so that a host knows the coordinator before it shows the token. */
   readonly authorityPin: string;
@@ -133,7 +133,7 @@ function viewOf(entry: ResourceEntry, options: OperatorOptions): wire.Resource {
 
 function listPods(
   request: wire.ListPodsRequest,
-  { state, unplaced }: OperatorOptions,
+  { state, unschedulable }: OperatorOptions,
 ): wire.ListPodsResponse {
   const { namespace, labels, workload, node, name } = request;
   const pods = state
@@ -145,7 +145,7 @@ function listPods(
         (node === "" || record.node === node) &&
         (name === "" || record.name === name || record.uid.startsWith(name)),
     );
-  const views = pods.map((pod) => podView(state, pod, unplaced.get(pod.record.uid)));
+  const views = pods.map((pod) => podView(state, pod, unschedulable.get(pod.record.uid)));
   // A template can be as large as a manifest: a list of all pods has none.
   if (name === "") return { pods: views };
   return { pods: views.map((view, index) => ({ ...view, template: pods[index]?.record.template })) };
@@ -168,13 +168,15 @@ function getRollout(
       const { kind, name, action, status, message, reason } = target;
       const finishedAt = rollout.record.resources[index]?.finishedAt;
       const now =
-        finishedAt === undefined ? "" : standsNow(rollout, target, options.state, options.clock.nowMs());
+        finishedAt === undefined
+          ? ""
+          : currentRolloutStatus(rollout, target, options.state, options.clock.nowMs());
       return { kind, name, action, status, message, reason: reasonWord(reason), finishedAt, now };
     }),
   };
 }
 
-function findRollout({ by }: wire.GetRolloutRequest, state: State): RolloutEntry {
+function findRollout({ by }: wire.GetRolloutRequest, state: ClusterView): RolloutEntry {
   if (by === undefined) throw new CoordinatorError("INVALID", "name a rollout_id or a resource");
   const found =
     by.$case === "rolloutId"

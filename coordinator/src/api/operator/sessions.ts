@@ -1,16 +1,16 @@
 import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import { CoordinatorError } from "../../errors.ts";
-import type { Tunnel, Tunnels } from "../../link/tunnels.ts";
+import type { SessionBroker, Tunnel } from "../../link/session-broker.ts";
 import { assertNamespace } from "../../rpc/access.ts";
 import type { CallContext } from "../../rpc/caller.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { containerOf, findPod, nodeOfPod } from "./find.ts";
 
 export interface SessionsOptions {
-  readonly state: State;
-  readonly tunnels: Tunnels;
+  readonly state: ClusterView;
+  readonly broker: SessionBroker;
   readonly namespaceRules: Pick<NamespaceRules, "checkSession">;
 }
 
@@ -29,14 +29,14 @@ export function openSession(
   target: SessionTarget,
   kind: NonNullable<SessionRequest["kind"]>,
   context: CallContext,
-  { state, tunnels, namespaceRules }: SessionsOptions,
+  { state, broker, namespaceRules }: SessionsOptions,
 ): Tunnel {
   assertNamespace(context.caller, context.method, target.namespace);
   const pod: PodEntry = findPod(state, target.namespace, target.pod);
   // Logs only show what the pod itself wrote; the others act with the pod's rights.
   if (kind.$case !== "logs") namespaceRules.checkSession(pod.record, context.caller);
   const container = containerOf(pod, target.container);
-  return tunnels.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
+  return broker.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
 }
 
 /**

@@ -1,9 +1,9 @@
 import type { Taint, UpdateNodeRequest, UpdateNodeResponse } from "@forage/proto/forage/operator/v1/operator";
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
-import type { Clock } from "../../control/clock.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Store } from "../../store/index.ts";
+import type { Clock } from "../../time/clock.ts";
 import { validateUpdateNode } from "../validate/update-node.ts";
 import { changeNode } from "./change-node.ts";
 import { nodeView } from "./node-view.ts";
@@ -11,7 +11,7 @@ import type { GatewayStatuses } from "./route-view.ts";
 
 export interface UpdateNodeOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly gateways: GatewayStatuses;
 }

@@ -5,16 +5,16 @@ import {
   RolloutRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
-import type { Clock } from "../../control/clock.ts";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
 import { encodeRecord } from "../../model/codec.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey, rolloutKey, workloadStatusKey } from "../../model/keys.ts";
 import { isObjectKind } from "../../model/object-name.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { Caller } from "../../rpc/caller.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Op, Store } from "../../store/index.ts";
+import type { Clock } from "../../time/clock.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
 import { policyRoleOf } from "../namespaces/policy.ts";
 import { findService, revisionsOf } from "./revisions.ts";
@@ -22,7 +22,7 @@ import { rolloutChange } from "./rollout-change.ts";
 
 export interface UpdateRolloutOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
@@ -79,7 +79,7 @@ export async function updateRollout(
   throw new CoordinatorError("CONFLICT", "the rollout kept changing; try again");
 }
 
-function newestVersionOf(state: State, namespace: string, object: string): string {
+function newestVersionOf(state: ClusterView, namespace: string, object: string): string {
   const [kind = "", name = ""] = object.split("/");
   return isObjectKind(kind) ? (state.objects.get({ namespace, kind, name })?.record.versions[0] ?? "") : "";
 }

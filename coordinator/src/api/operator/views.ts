@@ -1,17 +1,17 @@
 import type { Pod, Resource, Endpoint as WireEndpoint } from "@forage/proto/forage/operator/v1/operator";
-import type { UnplacedPod } from "../../control/placement/unplaced.ts";
-import { isReady } from "../../control/workload/readiness.ts";
-import { endpointsOf, findService, protocolOf, readyEndpointCount } from "../../destination/endpoints.ts";
-import { serviceTrouble } from "../../destination/service-trouble.ts";
+import type { UnschedulablePod } from "../../control/placement/unschedulable-pods.ts";
+import { serviceFailure } from "../../destination/service-failure.ts";
+import { endpointsOf, findService, protocolOf, readyEndpointCount } from "../../endpoints/endpoints.ts";
+import { isReady } from "../../endpoints/readiness.ts";
 import { serviceAddressKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import { cronView } from "./cron-view.ts";
 import { jobView } from "./job-view.ts";
 import { rolloutMessage } from "./rollout-message.ts";
 
-export function resourceView(state: State, entry: ResourceEntry, nowMs: number): Resource {
+export function resourceView(state: ClusterView, entry: ResourceEntry, nowMs: number): Resource {
   const { record, workload } = entry;
   const { namespace, kind, name } = record;
   const pods = state
@@ -44,14 +44,14 @@ export function resourceView(state: State, entry: ResourceEntry, nowMs: number):
 }
 
 /** What keeps a service from serving; empty: nothing is wrong with the service itself. */
-function serviceMessage(state: State, entry: ResourceEntry): string {
-  const trouble = serviceTrouble(state, entry.record.namespace, entry.record.name);
+function serviceMessage(state: ClusterView, entry: ResourceEntry): string {
+  const trouble = serviceFailure(state, entry.record.namespace, entry.record.name);
   const about = trouble === undefined ? "" : `${trouble.reason}: ${trouble.message}`;
   return [addressMessage(state, entry), about].filter((text) => text !== "").join("; ");
 }
 
 /** What keeps a load balancer from being reached; why, its last event tells. */
-function addressMessage(state: State, entry: ResourceEntry): string {
+function addressMessage(state: ClusterView, entry: ResourceEntry): string {
   const spec = entry.record.resource?.spec;
   if (spec?.$case !== "service" || spec.value.type !== "LoadBalancer" || entry.record.deleting) return "";
   const { loadBalancerIps, announcedBy } = addressesOf(state, entry);
@@ -61,7 +61,7 @@ function addressMessage(state: State, entry: ResourceEntry): string {
 
 type ServiceAddresses = Pick<Resource, "virtualIps" | "nodePorts" | "loadBalancerIps" | "announcedBy">;
 
-function addressesOf(state: State, { record }: ResourceEntry): ServiceAddresses {
+function addressesOf(state: ClusterView, { record }: ResourceEntry): ServiceAddresses {
   const { namespace, kind, name } = record;
   const address =
     kind === "service" ? state.serviceAddresses.get(serviceAddressKey(namespace, name)) : undefined;
@@ -71,7 +71,11 @@ function addressesOf(state: State, { record }: ResourceEntry): ServiceAddresses 
   return { virtualIps, nodePorts, loadBalancerIps, announcedBy };
 }
 
-export function podView(state: State, { record, status }: PodEntry, unplaced: UnplacedPod | undefined): Pod {
+export function podView(
+  state: ClusterView,
+  { record, status }: PodEntry,
+  unschedulable: UnschedulablePod | undefined,
+): Pod {
   return {
     uid: record.uid,
     namespace: record.namespace,
@@ -85,14 +89,14 @@ export function podView(state: State, { record, status }: PodEntry, unplaced: Un
     stopReason: record.stopReason,
     status,
     templateHash: record.templateHash,
-    unschedulable: unplaced?.summary ?? "",
+    unschedulable: unschedulable?.summary ?? "",
     draining: record.drainCause,
     nodeLost: record.node !== "" && !nodeReady(state)(record.node),
     template: undefined,
   };
 }
 
-export function endpointViews(state: State, namespace: string, service: string): WireEndpoint[] {
+export function endpointViews(state: ClusterView, namespace: string, service: string): WireEndpoint[] {
   const ports = findService(state, namespace, service)?.spec.ports ?? [];
   return ports.flatMap((port) =>
     endpointsOf(state, namespace, service, port.port).map((endpoint) => ({
@@ -109,6 +113,6 @@ export function endpointViews(state: State, namespace: string, service: string):
   );
 }
 
-function nodeReady(state: State): (name: string) => boolean {
+function nodeReady(state: ClusterView): (name: string) => boolean {
   return (name) => state.node(name)?.health.ready ?? false;
 }

@@ -1,15 +1,21 @@
 import type { WhyRequest, WhyResponse } from "@forage/proto/forage/operator/v1/operator";
-import type { Clock } from "../../control/clock.ts";
-import { readyEndpointCount } from "../../destination/endpoints.ts";
-import { serviceTrouble } from "../../destination/service-trouble.ts";
+import { serviceFailure } from "../../destination/service-failure.ts";
+import { readyEndpointCount } from "../../endpoints/endpoints.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventLog } from "../../events/event-log.ts";
 import { newestEvents } from "../../events/query.ts";
 import { hint } from "../../model/hint.ts";
 import { resourceKey } from "../../model/keys.ts";
+import type { Clock } from "../../time/clock.ts";
 import { type Cause, cause, type Explained } from "../../why/cause.ts";
 import { explainCronJob } from "../../why/cron-job.ts";
-import { cronJobInput, type LookOptions, nodeInput, podInput, workloadInput } from "../../why/look.ts";
+import {
+  cronJobInput,
+  type LookOptions,
+  nodeInput,
+  podInput,
+  workloadInput,
+} from "../../why/explain-inputs.ts";
 import { explainNode } from "../../why/node.ts";
 import { explainPod } from "../../why/pod.ts";
 import { explainRoute, routeCauses } from "../../why/route.ts";
@@ -93,7 +99,7 @@ function explain(
   if (spec?.$case === "route") return explainRoute(name, namespace, route);
   if (spec?.$case !== "service") return explainWorkload(workloadInput(entry, look));
   const causes = route === undefined ? [] : routeCauses(namespace, route);
-  const trouble = serviceTrouble(state, namespace, name);
+  const trouble = serviceFailure(state, namespace, name);
   if (trouble !== undefined) {
     const summary = `service/${name} can not serve: ${trouble.message}`;
     return { summary, healthy: false, causes: [cause(trouble.reason, trouble.message), ...causes] };

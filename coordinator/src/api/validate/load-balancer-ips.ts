@@ -1,10 +1,10 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { hostAddresses } from "../../control/addresses/announcing-nodes.ts";
-import type { IpRange } from "../../control/addresses/ip-range.ts";
 import { noPool } from "../../control/addresses/load-balancer-ips.ts";
 import { wantedIps } from "../../control/addresses/wanted-ips.ts";
+import type { IpRange } from "../../ip/ip-range.ts";
 import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
-import type { State } from "../../state/state.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
@@ -12,7 +12,7 @@ import { Findings } from "./findings.ts";
 export function checkLoadBalancerIps(
   { namespace, resources }: ApplyResourcesRequest,
   pool: readonly IpRange[],
-  state: State,
+  state: ClusterView,
 ): void {
   const findings = new Findings();
   const root = new Field(findings).at("resources");
@@ -47,7 +47,7 @@ export function checkLoadBalancerIps(
 }
 
 /** A service that asked for the address has it even if its record is yet to be written. */
-function ownerOf(ip: string, own: string, state: State): string | undefined {
+function ownerOf(ip: string, own: string, state: ClusterView): string | undefined {
   for (const { record } of state.serviceAddresses.all()) {
     const owner = `${record.namespace}/${record.name}`;
     if (owner !== own && record.loadBalancerIps.includes(ip)) return owner;

@@ -1,6 +1,6 @@
 import type { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
-import { protocolOf } from "../../destination/endpoints.ts";
-import type { State } from "../../state/state.ts";
+import { protocolOf } from "../../endpoints/endpoints.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
@@ -13,7 +13,7 @@ export interface PortRange {
 export function checkNodePorts(
   { namespace, resources }: ApplyResourcesRequest,
   { first, last }: PortRange,
-  state: State,
+  state: ClusterView,
 ): void {
   const findings = new Findings();
   const root = new Field(findings).at("resources");
@@ -39,7 +39,7 @@ export function checkNodePorts(
 }
 
 /** A service that asked for the port has it even if its record is yet to be written. */
-function ownerOf(key: string, own: string, state: State): string | undefined {
+function ownerOf(key: string, own: string, state: ClusterView): string | undefined {
   for (const { record } of state.serviceAddresses.all()) {
     const owner = `${record.namespace}/${record.name}`;
     if (owner === own || record.releasedAt !== undefined) continue;

@@ -1,4 +1,4 @@
-import type { Clock } from "../../control/clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { checkedCertificate } from "../check-certificate.ts";
 import { unnameable } from "../hostname.ts";
 import { IssueError } from "../issue-error.ts";

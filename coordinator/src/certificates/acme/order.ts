@@ -1,6 +1,6 @@
 import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 import type { Authorization, Order } from "acme-client";
-import type { Clock } from "../../control/clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { IssueError } from "../issue-error.ts";
 import type { AcmeClient } from "./client.ts";
 import { createKeyAndRequest } from "./csr.ts";

@@ -1,7 +1,7 @@
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeEntry } from "../../state/entries.ts";
 import { labelOf } from "../../state/node-labels.ts";
 import { serves } from "../../state/serves.ts";
-import type { State } from "../../state/state.ts";
 import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 
 /** A label of nodes that never announce addresses of load balancers. Whatever its value, as in Kubernetes, but "false". */
@@ -22,7 +22,7 @@ export function announcingNode(node: NodeEntry | undefined): AnnouncingNode | un
 }
 
 /** Nodes by the addresses by which others reach them: a service never gets one of these, however the operator wrote the pool. */
-export function hostAddresses(state: State): ReadonlyMap<string, string> {
+export function hostAddresses(state: ClusterView): ReadonlyMap<string, string> {
   return new Map(state.nodes().flatMap((node) => ownAddresses(node).map((ip) => [ip, node.name] as const)));
 }
 

@@ -1,15 +1,15 @@
 import { type ResourceRecord, ServiceAddressRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import type { EventRecorder } from "../../events/event.ts";
-import { batches, type Piece } from "../../model/batches.ts";
+import { ObjectFaults } from "../../faults/object-faults.ts";
+import { batches, type StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { serviceAddressKey } from "../../model/keys.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, NodeEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Compare, Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
-import { ObjectFaults } from "../object-faults.ts";
 import { announcingNode, ownAddresses } from "./announcing-nodes.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
 import { type AddressPlan, AddressPlanner } from "./planner.ts";
@@ -19,7 +19,7 @@ export type { AddressRanges } from "./draft.ts";
 
 export interface AddressControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventRecorder;
@@ -71,24 +71,24 @@ export class AddressController {
     const { clock } = this.#options;
     const plan = this.#planner.plan(clock.nowMs());
     this.#tell(plan);
-    const pieces = plan.steps.flatMap((step) => this.#pieceOf(step) ?? []);
-    await this.#write(pieces);
+    const writes = plan.steps.flatMap((step) => this.#pieceOf(step) ?? []);
+    await this.#write(writes);
     const nextMs = this.#planner.nextMs();
     return nextMs === undefined ? undefined : Math.max(1_000, nextMs - clock.nowMs());
   }
 
   /** What can't be written is decided again. */
-  async #write(pieces: readonly AddressPiece[]): Promise<void> {
+  async #write(writes: readonly AddressPiece[]): Promise<void> {
     const { store, state } = this.#options;
-    const open = new Set(pieces);
+    const open = new Set(writes);
     try {
-      for (const part of batches(pieces)) {
+      for (const part of batches(writes)) {
         const { revision, succeeded } = await store.txn(
           part.flatMap(({ compares }) => compares),
           part.flatMap(({ ops }) => ops),
         );
         await state.reached(revision);
-        if (succeeded) for (const piece of part) open.delete(piece);
+        if (succeeded) for (const write of part) open.delete(write);
       }
     } finally {
       for (const { service } of open) this.#planner.touch(service);
@@ -163,14 +163,14 @@ export class AddressController {
     if (step.type === "refuse") return undefined;
     const { namespace, name } = step.type === "write" ? step.record : step;
     const service = keyOf({ namespace, name });
-    const piece = this.#faults.attempt({ kind: "service", namespace, name }, () =>
+    const write = this.#faults.attempt({ kind: "service", namespace, name }, () =>
       pieceOf(step, this.#options.state),
     );
-    return piece && { ...piece, service };
+    return write && { ...write, service };
   }
 }
 
-interface AddressPiece extends Piece {
+interface AddressPiece extends StoreWrite {
   /** `namespace/name`. */
   readonly service: string;
 }
@@ -188,7 +188,7 @@ function serviceOf(record: ResourceRecord): AddressedService | undefined {
   return { namespace, name, type: type === "" ? "ClusterIP" : type, ports, loadBalancerIps };
 }
 
-function pieceOf(step: AddressStep, state: State): Piece | undefined {
+function pieceOf(step: AddressStep, state: ClusterView): StoreWrite | undefined {
   if (step.type === "refuse") return undefined;
   const { namespace, name } = step.type === "write" ? step.record : step;
   const at = serviceAddressKey(namespace, name);

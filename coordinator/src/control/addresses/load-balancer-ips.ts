@@ -1,4 +1,4 @@
-import type { IpRange } from "./ip-range.ts";
+import type { IpRange } from "../../ip/ip-range.ts";
 
 export interface LoadBalancerWish {
   /** Addresses that the service asks for, at most one of each family, as the kernel writes them. */

@@ -1,4 +1,4 @@
-import { addressBits, type IpFamily, parseIp } from "./ip-address.ts";
+import { addressBits, type IpFamily, parseIp } from "../../ip/ip-address.ts";
 
 /** A node that may answer for addresses of load balancers on the networks it is in. */
 export interface AnnouncingNode {

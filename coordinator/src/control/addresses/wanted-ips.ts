@@ -1,5 +1,5 @@
+import { formatIp, parseIp } from "../../ip/ip-address.ts";
 import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
-import { formatIp, parseIp } from "./ip-address.ts";
 
 /** Addresses that a service's annotation asks for, as the kernel writes them. What is none is left out. */
 export function wantedIps(annotations: Readonly<Record<string, string>>): string[] {

@@ -5,8 +5,8 @@ import { pino } from "pino";
 import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { settled, until } from "../../../test/support/until.ts";
 import { aView, opsOf } from "../../../test/support/view.ts";
-import type { EventInput } from "../../events/event.ts";
-import { MetricsDesk } from "../../metrics/metrics-desk.ts";
+import { MetricsCollector } from "../../metrics/metrics-collector.ts";
+import type { EventInput } from "../../model/event.ts";
 import { AutoscaleController } from "./controller.ts";
 
 const limit = { timeout: 60_000 };
@@ -143,7 +143,7 @@ function scaleOf(state: View["state"]) {
   return state.scales.get("scales/shop/web")?.record;
 }
 
-function measure(metrics: MetricsDesk, pod: string, cores: number): void {
+function measure(metrics: MetricsCollector, pod: string, cores: number): void {
   const fields = {
     cpuNanoCores: BigInt(cores * 1e9),
     windowMs: 15_000n,
@@ -165,7 +165,7 @@ async function start(
   });
   const view = await aView(t, { resources, pods: running, nodes: [aNode()] });
   const { state, clock } = view;
-  const metrics = new MetricsDesk({ state, clock, intervalMs });
+  const metrics = new MetricsCollector({ state, clock, intervalMs });
   const events: EventInput[] = [];
   const log = pino({ level: "silent" });
   const make = () =>

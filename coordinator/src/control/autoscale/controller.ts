@@ -1,21 +1,21 @@
 import type { AutoscalingStatus } from "@forage/proto/forage/operator/v1/operator";
 import { ScaleRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
+import { isReady } from "../../endpoints/readiness.ts";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
-import type { MetricsDesk } from "../../metrics/metrics-desk.ts";
+import type { MetricsCollector } from "../../metrics/metrics-collector.ts";
 import { type Autoscaling, autoscalingOf } from "../../model/autoscaling.ts";
 import { encodeRecord } from "../../model/codec.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey, scaleKey } from "../../model/keys.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import { replicasOf, workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
-import type { State } from "../../state/state.ts";
 import type { Compare, Op, Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
-import { isReady } from "../workload/readiness.ts";
 import { newHistory, type ScaleHistory, withAdded } from "./history.ts";
 import { MissingMetrics } from "./missing-metrics.ts";
 import { readingsOf } from "./readings.ts";
@@ -24,12 +24,12 @@ import { statusView } from "./status-view.ts";
 
 export interface AutoscaleOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventRecorder;
   /** Looks are as often as its samples. */
-  readonly metrics: MetricsDesk;
+  readonly metrics: MetricsCollector;
 }
 
 /** What is remembered of a workload from one look to the next. */

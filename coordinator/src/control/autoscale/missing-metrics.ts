@@ -1,6 +1,6 @@
-import type { EventRecorder } from "../../events/event.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { workloadKey } from "../../model/workload.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import type { MetricResult } from "./reading.ts";
 
 export interface MissingMetricsOptions {

@@ -5,15 +5,15 @@ import {
 } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
-import type { Piece } from "../../model/batches.ts";
+import type { StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
 import type { StepSink } from "../step-sink.ts";
 import { cronInput } from "./cron-input.ts";
@@ -24,7 +24,7 @@ import { runResource } from "./run-resource.ts";
 
 export interface CronControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   /** Receives every step before it is carried out. */
@@ -109,7 +109,7 @@ export class CronController {
 
   async #execute(key: string, input: CronInput, step: CronStep): Promise<void> {
     const { store, state, events } = this.#options;
-    const { compares, ops } = this.#piece(key, input, step);
+    const { compares, ops } = this.#write(key, input, step);
     const result = await store.txn(compares, ops);
     await state.reached(result.revision);
     if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
@@ -117,7 +117,7 @@ export class CronController {
     if (event !== undefined) events.record(event);
   }
 
-  #piece(key: string, input: CronInput, step: CronStep): Piece {
+  #write(key: string, input: CronInput, step: CronStep): StoreWrite {
     switch (step.type) {
       case "start-run":
         return this.#start(key, input, step);
@@ -148,7 +148,7 @@ export class CronController {
     }
   }
 
-  #start(key: string, input: CronInput, step: Extract<CronStep, { readonly type: "start-run" }>): Piece {
+  #start(key: string, input: CronInput, step: Extract<CronStep, { readonly type: "start-run" }>): StoreWrite {
     const owner = required(input.resource).record;
     const nowMs = this.#options.clock.nowMs();
     const record = runResource(required(input.cron), owner, step.name, step.scheduledMs, nowMs);
@@ -160,7 +160,7 @@ export class CronController {
     };
   }
 
-  #status(key: string, { resource }: CronInput, status: CronJobStatus): Piece {
+  #status(key: string, { resource }: CronInput, status: CronJobStatus): StoreWrite {
     const owner = required(resource);
     const statusKey = statusKeyOf(key);
     const entry = this.#options.state.workloadStatuses.get(statusKey);

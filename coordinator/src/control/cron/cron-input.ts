@@ -2,14 +2,14 @@ import { type CronJob, cronJobOf } from "../../model/cron-job.ts";
 import { jobOf } from "../../model/job.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import { jobStatusOf } from "../job/job-input.ts";
 import type { CronInput, CronRun } from "./plan.ts";
 import { type Schedule, scheduleOf } from "./schedule.ts";
 
 /** What there is of a cron job, by its key `namespace/cron_job/name`. */
-export function cronInput(key: string, nowMs: number, state: State): CronInput {
+export function cronInput(key: string, nowMs: number, state: ClusterView): CronInput {
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource = state.resource(resourceKey(namespace, kind, name));
   const cron = resource && cronJobOf(resource.record);
@@ -29,7 +29,7 @@ export function scheduleFor({ schedule, timeZone }: CronJob): Schedule {
   return scheduleOf(schedule, timeZone);
 }
 
-function runOf(entry: ResourceEntry, state: State): CronRun {
+function runOf(entry: ResourceEntry, state: ClusterView): CronRun {
   const { namespace, name, deleting } = entry.record;
   const stored = jobStatusOf(state, namespace, name);
   const pods = state.podsOfWorkload(workloadKey(namespace, "job", name));

@@ -1,4 +1,4 @@
-import type { EventInput } from "../../events/event.ts";
+import type { EventInput } from "../../model/event.ts";
 import type { CronStep } from "./plan.ts";
 
 /** What users are told of a step, if anything. `key`: of the cron job. */

@@ -1,21 +1,21 @@
 import { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
 import { encodeRecord } from "../../model/codec.ts";
-import { dependenciesOf, isHeld } from "../../model/depends-on.ts";
+import { dependenciesOf, hasDependencies } from "../../model/depends-on.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
 import { waitsFor } from "./waits-for.ts";
 
 export interface DependsControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventRecorder;
@@ -84,7 +84,8 @@ export class DependsController {
     const entry = state.workloadStatuses.get(statusKey);
     // Of a cron job each run waits by itself.
     if (resource === undefined || resource.record.deleting || kind === "cron_job") return undefined;
-    if (!isHeld(resource.record, entry?.record) || waitsFor(resource, state).length > 0) return undefined;
+    if (!hasDependencies(resource.record, entry?.record) || waitsFor(resource, state).length > 0)
+      return undefined;
     const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
     const record: WorkloadStatusRecord = { ...base, dependenciesMet: resource.record.generation };
     const result = await store.txn(

@@ -1,11 +1,11 @@
+import { isReady } from "../../endpoints/readiness.ts";
 import { type Dependency, dependenciesOf } from "../../model/depends-on.ts";
 import { jobOf } from "../../model/job.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import { jobStatusOf } from "../job/job-input.ts";
-import { isReady } from "../workload/readiness.ts";
 
 /** Something that isn't there yet. */
 export interface Waiting {
@@ -17,7 +17,7 @@ export interface Waiting {
 }
 
 /** What the resource depends on that isn't there, in the annotation's order; empty: it may begin. */
-export function waitsFor({ record }: ResourceEntry, state: State): Waiting[] {
+export function waitsFor({ record }: ResourceEntry, state: ClusterView): Waiting[] {
   return dependenciesOf(record).flatMap((dependency) => {
     const found = look(record.namespace, dependency, state);
     return found === undefined ? [] : [{ name: `${dependency.kind}/${dependency.name}`, ...found }];
@@ -32,14 +32,14 @@ export function waitingText(waiting: readonly Waiting[]): string {
 
 type Look = Omit<Waiting, "name"> | undefined;
 
-function look(namespace: string, { kind, name }: Dependency, state: State): Look {
+function look(namespace: string, { kind, name }: Dependency, state: ClusterView): Look {
   const resource = state.resource(resourceKey(namespace, kind, name));
   if (resource === undefined) return { why: "does not exist", failed: false };
   if (resource.record.deleting) return { why: "is being deleted", failed: false };
   return kind === "job" ? lookAtJob(resource, state) : lookAtService(resource, state);
 }
 
-function lookAtJob({ record }: ResourceEntry, state: State): Look {
+function lookAtJob({ record }: ResourceEntry, state: ClusterView): Look {
   const status = jobStatusOf(state, record.namespace, record.name);
   const job = jobOf(record, status?.run);
   if (job === undefined || status === undefined || status.run !== job.run)
@@ -50,7 +50,7 @@ function lookAtJob({ record }: ResourceEntry, state: State): Look {
   return { why: `${status.succeeded}${of} completed`, failed: false };
 }
 
-function lookAtService({ record, workload }: ResourceEntry, state: State): Look {
+function lookAtService({ record, workload }: ResourceEntry, state: ClusterView): Look {
   if (workload === undefined) return { why: "runs nothing", failed: false };
   const pods = state.podsOfWorkload(workloadKey(record.namespace, record.kind, record.name));
   const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));

@@ -1,28 +1,28 @@
 import type { DrainRecord, NodeRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import type { EventRecorder } from "../../events/event.ts";
-import type { Piece } from "../../model/batches.ts";
+import { ObjectFaults, podSubject } from "../../faults/object-faults.ts";
+import type { StoreWrite } from "../../model/batches.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
-import { rewriteNode } from "../eviction/standing.ts";
+import type { Clock } from "../../time/clock.ts";
+import { rewriteNode } from "../eviction/record-node-conditions.ts";
 import { Loop } from "../loop.ts";
-import { ObjectFaults, podSubject } from "../object-faults.ts";
-import type { Unplaced } from "../placement/unplaced.ts";
-import { rewritePod, stopPod } from "../pod-pieces.ts";
+import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
+import { rewritePod, stopPod } from "../pod-writes.ts";
 import { writePieces } from "../write-pieces.ts";
-import { isUnderWay, lookAtDrain } from "./drain-look.ts";
 import type { DrainPlan, Left } from "./drain-plan.ts";
+import { drainStatus, isUnderWay } from "./drain-status.ts";
 
 export interface DrainControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventRecorder;
-  readonly unplaced: Pick<Unplaced, "get">;
+  readonly unschedulable: Pick<UnschedulablePods, "get">;
 }
 
 /** A pod that waits for longer holds up its node's drain, and that is told once. */
@@ -93,15 +93,15 @@ export class DrainController {
     if (drain !== undefined && hasReturned(node, drain)) return this.#uncordon(node);
     if (!isUnderWay(drain)) return this.#release(name);
     this.#draining.add(name);
-    const plan = lookAtDrain(node, drain, this.#options);
+    const plan = drainStatus(node, drain, this.#options);
     for (const { pod, error } of plan.failed) this.#faults.report(podSubject(pod), error);
     const nowMs = clock.nowMs();
     const deadlineMs = toEpochMs(drain.deadline) ?? Number.POSITIVE_INFINITY;
     if (plan.waiting.length === 0) return this.#finish(node, drain, plan);
     if (deadlineMs <= nowMs) return this.#giveUp(node, drain, plan);
     await this.#write([
-      ...this.#pieces(plan.mark, (pod) => mark(pod, nowMs)),
-      ...plan.stop.flatMap(({ pod, why }) => this.#pieces([pod], () => stopPod(pod, why, nowMs))),
+      ...this.#writes(plan.mark, (pod) => mark(pod, nowMs)),
+      ...plan.stop.flatMap(({ pod, why }) => this.#writes([pod], () => stopPod(pod, why, nowMs))),
     ]);
     const blockedInMs = this.#tellBlocked(name, plan.waiting, nowMs);
     const nextMs = Math.min(deadlineMs - nowMs, blockedInMs);
@@ -113,11 +113,11 @@ export class DrainController {
     const pods = this.#options.state
       .podsOnNode(name)
       .filter(({ record }) => record.drainCause === "drain" && record.stoppingSince === undefined);
-    return this.#write(this.#pieces(pods, unmark));
+    return this.#write(this.#writes(pods, unmark));
   }
 
   /** Leaves out pods whose change can't be encoded, so that they don't keep the node's other pods from leaving. */
-  #pieces(pods: readonly PodEntry[], pieceOf: (pod: PodEntry) => Piece): Piece[] {
+  #writes(pods: readonly PodEntry[], pieceOf: (pod: PodEntry) => StoreWrite): StoreWrite[] {
     return pods.flatMap((pod) => this.#faults.attempt(podSubject(pod), () => pieceOf(pod)) ?? []);
   }
 
@@ -164,8 +164,8 @@ export class DrainController {
     return this.#write([rewriteNode(node, { ...node.record, ...change })]);
   }
 
-  async #write(pieces: readonly Piece[]): Promise<undefined> {
-    await writePieces(pieces, this.#options);
+  async #write(writes: readonly StoreWrite[]): Promise<undefined> {
+    await writePieces(writes, this.#options);
   }
 }
 
@@ -178,11 +178,11 @@ function hasReturned({ health, report }: NodeEntry, { uncordonOnReturn, bootId }
   );
 }
 
-function mark(pod: PodEntry, nowMs: number): Piece {
+function mark(pod: PodEntry, nowMs: number): StoreWrite {
   return rewritePod(pod, { ...pod.record, drainingSince: toTimestamp(nowMs), drainCause: "drain" });
 }
 
-export function unmark(pod: PodEntry): Piece {
+export function unmark(pod: PodEntry): StoreWrite {
   return rewritePod(pod, { ...pod.record, drainingSince: undefined, drainCause: "" });
 }
 

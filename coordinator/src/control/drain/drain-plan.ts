@@ -1,10 +1,10 @@
 import type { DrainRecord } from "@forage/proto/forage/store/v1/store";
-import { tieOf } from "../../model/tied-pod.ts";
+import { messageOf } from "../../faults/object-faults.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import { messageOf } from "../object-faults.ts";
-import { budgetOf } from "./budget.ts";
-import { isDraining } from "./retire.ts";
+import { tieOf } from "../../state/tied-pod.ts";
+import { budgetOf } from "../workload/budget.ts";
+import { isDraining } from "../workload/retire.ts";
 
 export interface DrainInput {
   readonly drain: DrainRecord;
@@ -36,7 +36,7 @@ export interface DrainPlan {
   readonly failed: readonly { readonly pod: PodEntry; readonly error: unknown }[];
 }
 
-type Verdict = { readonly to: "mark" | "stop" | "wait" | "stay"; readonly why: string };
+type RolloutUpdate = { readonly to: "mark" | "stop" | "wait" | "stay"; readonly why: string };
 
 /** Pure: what becomes of each pod of a node that is drained. */
 export function planDrain(input: DrainInput): DrainPlan {
@@ -50,7 +50,7 @@ export function planDrain(input: DrainInput): DrainPlan {
   const marked = new Map<string, number>();
   for (const pod of input.pods) {
     const more = marked.get(pod.workloadKey) ?? 0;
-    let verdict: Verdict | undefined;
+    let verdict: RolloutUpdate | undefined;
     try {
       verdict = verdictOn(pod, input, more);
     } catch (error) {
@@ -69,7 +69,7 @@ export function planDrain(input: DrainInput): DrainPlan {
 }
 
 /** Undefined: nothing of it runs any more. `marked`: pods of its workload that leave as of now. */
-function verdictOn(pod: PodEntry, input: DrainInput, marked: number): Verdict | undefined {
+function verdictOn(pod: PodEntry, input: DrainInput, marked: number): RolloutUpdate | undefined {
   const { drain, nodeReady } = input;
   const { record } = pod;
   if (record.stoppingSince !== undefined) {

@@ -34,7 +34,7 @@ for (const [what, where] of [
         ...view,
         log: pino({ level: "silent" }),
         events: { record: ({ kind, name, reason }) => void events.push(`${kind} ${name} ${reason}`) },
-        unplaced: { get: () => undefined },
+        unschedulable: { get: () => undefined },
       });
       t.after(() => controller.close());
       const leaves = (name: string) => view.state.pod("shop", name)?.record.drainingSince !== undefined;

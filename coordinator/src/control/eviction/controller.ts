@@ -1,26 +1,26 @@
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import type { EventRecorder } from "../../events/event.ts";
-import type { Piece } from "../../model/batches.ts";
-import { unreachableTaint } from "../../model/node-taints.ts";
+import { ObjectFaults, podSubject } from "../../faults/object-faults.ts";
+import type { StoreWrite } from "../../model/batches.ts";
+import type { EventRecorder } from "../../model/event.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
+import { unreachableTaint } from "../../state/node-taints.ts";
 import type { Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
-import { ObjectFaults, podSubject } from "../object-faults.ts";
-import { stopPod } from "../pod-pieces.ts";
+import { stopPod } from "../pod-writes.ts";
 import { writePieces } from "../write-pieces.ts";
 import { disruptionOf, EvictionPace, type FleetHealth } from "./disruption.ts";
 import type { DefaultTolerations, Eviction } from "./eviction-of.ts";
 import { MassLoss } from "./mass-loss.ts";
 import { noExecuteTaints, pendingEviction } from "./pending-eviction.ts";
-import { noteStanding } from "./standing.ts";
+import { recordNodeConditions } from "./record-node-conditions.ts";
 import { TaintAges } from "./taint-ages.ts";
 
 export interface EvictionControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventRecorder;
@@ -35,7 +35,7 @@ export interface EvictionControllerOptions {
 interface Due {
   readonly pod: PodEntry;
   readonly eviction: Eviction;
-  readonly stop: Piece;
+  readonly stop: StoreWrite;
 }
 
 /** Evaluates again once a day at least, however far away the next eviction is. */
@@ -112,7 +112,7 @@ export class EvictionController {
     const node = state.node(name);
     if (node === undefined) this.#ages.forget(name);
     if (node === undefined) return undefined;
-    const note = noteStanding(node, clock.nowMs());
+    const note = recordNodeConditions(node, clock.nowMs());
     // That change wakes the loop again.
     if (note !== undefined) return this.#write([note]);
     const nowMs = clock.nowMs();
@@ -183,8 +183,8 @@ export class EvictionController {
     });
   }
 
-  async #write(pieces: readonly Piece[]): Promise<undefined> {
-    await writePieces(pieces, this.#options);
+  async #write(writes: readonly StoreWrite[]): Promise<undefined> {
+    await writePieces(writes, this.#options);
   }
 }
 

@@ -1,8 +1,8 @@
 import type { NodeTaint, PodRecord } from "@forage/proto/forage/store/v1/store";
 import { tolerates } from "@forage/scheduler";
-import { notReadyTaint, unreachableTaint } from "../../model/node-taints.ts";
 import { taintsFrom, tolerationsOf } from "../../model/pod-rules.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
+import { notReadyTaint, unreachableTaint } from "../../state/node-taints.ts";
 
 /** When a pod has to leave its node, and the taint that sends it away. */
 export interface Eviction {

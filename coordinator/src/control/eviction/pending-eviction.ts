@@ -1,9 +1,9 @@
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
-import { conditionTaints } from "../../model/node-taints.ts";
-import { tieOf } from "../../model/tied-pod.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { NodeEntry, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
+import { conditionTaints } from "../../state/node-taints.ts";
+import { tieOf } from "../../state/tied-pod.ts";
 import { type DefaultTolerations, defaultTolerations, type Eviction, evictionOf } from "./eviction-of.ts";
 
 export function noExecuteTaints(node: NodeEntry): NodeTaint[] {
@@ -36,7 +36,7 @@ export function pendingEviction(
  * the error.
  */
 export function hasPodsToReplace(
-  state: State,
+  state: ClusterView,
   name: string,
   nowMs: number,
   tolerations?: DefaultTolerations,

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { EventRecorder } from "../../events/event.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import type { FleetHealth } from "./disruption.ts";
 
 /** Returns what records in the log and among the events that a mass loss has begun or is over. */

@@ -1,6 +1,6 @@
 import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 
 interface Age {
   /** By the monotonic clock, when this process first saw the taint. */

@@ -12,7 +12,7 @@ import { statusKey } from "../../model/keys.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { type Store, StoreError } from "../../store/index.ts";
-import { forgetPod, rewritePod, stopPod } from "../pod-pieces.ts";
+import { forgetPod, rewritePod, stopPod } from "../pod-writes.ts";
 import { parseIndexes } from "./indexes.ts";
 import { jobStatusOf } from "./job-input.ts";
 import { JobReconciler } from "./reconciler.ts";

@@ -1,4 +1,4 @@
-import type { EventInput } from "../../events/event.ts";
+import type { EventInput } from "../../model/event.ts";
 import type { Job } from "../../model/job.ts";
 import type { JobStep } from "./plan.ts";
 

@@ -1,12 +1,12 @@
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
 import { jobOf } from "../../model/job.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { JobInput } from "./plan.ts";
 
 export interface JobViewOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   /** Whether something that the resource depends on isn't there yet. */
   readonly held: (resource: ResourceEntry) => boolean;
 }
@@ -32,7 +32,7 @@ export function jobInput(key: string, nowMs: number, { state, held }: JobViewOpt
 }
 
 /** Of the present run or an earlier one. */
-export function jobStatusOf(state: State, namespace: string, name: string): JobStatus | undefined {
+export function jobStatusOf(state: ClusterView, namespace: string, name: string): JobStatus | undefined {
   const status = state.workloadStatuses.get(workloadStatusKey(namespace, "job", name))?.record.status;
   return status?.$case === "job" ? status.value : undefined;
 }

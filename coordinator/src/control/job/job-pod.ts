@@ -3,7 +3,7 @@ import { indexKey } from "../../model/indexed-template.ts";
 import type { Job } from "../../model/job.ts";
 import type { Labels } from "../../model/labels.ts";
 import type { Priority } from "../../model/priority.ts";
-import type { NewPod } from "../pod-pieces.ts";
+import type { NewPod } from "../pod-writes.ts";
 
 /** Kubernetes' name. */
 const nameKey = "batch.kubernetes.io/job-name";

@@ -1,7 +1,7 @@
 import type { JobStatus } from "@forage/proto/forage/store/v1/store";
 import { type Job, jobOf } from "../../model/job.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import { jobStatusOf } from "./job-input.ts";
 
 export interface JobProgressInput {
@@ -15,7 +15,7 @@ export interface JobProgressInput {
 /** Undefined when the resource isn't a job. */
 export function jobProgressInput(
   resource: ResourceEntry | undefined,
-  state: State,
+  state: ClusterView,
 ): JobProgressInput | undefined {
   if (resource === undefined) return undefined;
   const { namespace, name } = resource.record;

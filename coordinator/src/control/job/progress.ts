@@ -3,8 +3,8 @@ import { type JobStatus, RolloutReason } from "@forage/proto/forage/store/v1/sto
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Job } from "../../model/job.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import { failureOf, whatItWaitsFor } from "../rollout/pod-trouble.ts";
 import type { ProgressInput, ResourceProgress } from "../rollout/progress-input.ts";
+import { failureOf, whatItWaitsFor } from "../workload/pod-failure.ts";
 import { failuresOf } from "./plan.ts";
 import { endOf } from "./pod-state.ts";
 import type { JobProgressInput } from "./progress-input.ts";

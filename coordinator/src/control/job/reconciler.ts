@@ -1,18 +1,18 @@
 import { JobStatus, ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
-import { batches, eachBatch, type Piece } from "../../model/batches.ts";
+import { batches, eachBatch, type StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import type { Job } from "../../model/job.ts";
 import { podTemplateKey, workloadStatusKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
-import type { State } from "../../state/state.ts";
 import type { Compare, Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
-import { createPod, forgetPod, rewritePod, stopPod, templatePiece, templateRefOf } from "../pod-pieces.ts";
+import type { Clock } from "../../time/clock.ts";
+import { createPod, forgetPod, rewritePod, stopPod, templateRefOf, templateWrite } from "../pod-writes.ts";
 import type { StepSink } from "../step-sink.ts";
 import { countPods } from "./count.ts";
 import { describeJobStep } from "./describe-step.ts";
@@ -23,7 +23,7 @@ import { type JobInput, type JobStep, nextJobLookMs, planJob } from "./plan.ts";
 
 export interface JobReconcilerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   /** Receives every step before it is carried out. */
@@ -84,11 +84,11 @@ export class JobReconciler {
     // Nothing is decided by a status or a resource that is no longer so.
     let statusRevision = look.entry?.revision ?? 0;
     for (const part of parts) {
-      const compares: Compare[] = part.flatMap((piece) => piece.compares);
+      const compares: Compare[] = part.flatMap((write) => write.compares);
       if (look.resource !== undefined)
         compares.push({ kind: "modRevision", key: look.resource.key, revision: look.resource.revision });
       compares.push({ kind: "modRevision", key: look.statusKey, revision: statusRevision });
-      const ops = part.flatMap((piece) => piece.ops);
+      const ops = part.flatMap((write) => write.ops);
       const result = await store.txn(compares, ops);
       await state.reached(result.revision);
       if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
@@ -102,7 +102,7 @@ export class JobReconciler {
   }
 
   /** As many as fit; the next look finds the others. */
-  #count(look: Look, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): Piece[] {
+  #count(look: Look, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): StoreWrite[] {
     const job = required(look.job);
     const before = required(look.status);
     const marks = countPods(job, before, pods).counted.map(({ pod, as }) => ({
@@ -116,26 +116,26 @@ export class JobReconciler {
     ]);
     const chosen = part.flatMap(({ pod }) => pod ?? []);
     const { status, counted } = countPods(job, before, chosen);
-    const pieces = counted.map(({ pod, as }) =>
+    const writes = counted.map(({ pod, as }) =>
       rewritePod(pod, { ...pod.record, job: { ...required(pod.record.job), counted: as } }),
     );
-    return [statusPiece(look, status), ...pieces];
+    return [statusPiece(look, status), ...writes];
   }
 
-  *#eachPiece(look: Look, steps: readonly JobStep[]): Generator<Piece> {
+  *#eachPiece(look: Look, steps: readonly JobStep[]): Generator<StoreWrite> {
     const makes = steps.some(({ type }) => type === "create-pod");
     const ref = makes ? templateRefOf(required(look.job).template) : "";
     if (makes) yield* this.#templatePieces(required(look.job), ref);
-    for (const step of steps) yield* this.#pieces(look, step, ref);
+    for (const step of steps) yield* this.#writes(look, step, ref);
   }
 
-  #templatePieces({ namespace, name, template }: Job, ref: string): Piece[] {
+  #templatePieces({ namespace, name, template }: Job, ref: string): StoreWrite[] {
     const key = podTemplateKey(workloadKey(namespace, "job", name), ref);
     if (this.#options.state.podTemplates.has(key)) return [];
-    return [templatePiece({ namespace, kind: "job", name, template }, ref)];
+    return [templateWrite({ namespace, kind: "job", name, template }, ref)];
   }
 
-  #pieces(look: Look, step: JobStep, templateRef: string): Piece[] {
+  #writes(look: Look, step: JobStep, templateRef: string): StoreWrite[] {
     const nowMs = this.#options.clock.nowMs();
     switch (step.type) {
       case "count-pods":
@@ -179,7 +179,7 @@ export class JobReconciler {
 }
 
 /** `room`: indexes that may still be added to it. */
-function statusPiece({ statusKey, entry, job }: Look, status: JobStatus, room = 0): Piece {
+function statusPiece({ statusKey, entry, job }: Look, status: JobStatus, room = 0): StoreWrite {
   const { namespace, name } = required(job);
   const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind: "job", name });
   const record: WorkloadStatusRecord = {

@@ -1,9 +1,9 @@
 import { ObjectRecord } from "@forage/proto/forage/store/v1/store";
-import type { Piece } from "../../model/batches.ts";
+import type { StoreWrite } from "../../model/batches.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { titleOf } from "../../model/object-name.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 /** What a pod's claims mean for where it may go. */
 export interface ClaimTies {
@@ -17,7 +17,7 @@ export interface ClaimTies {
 }
 
 /** Pure. */
-export function claimTiesOf({ refs }: PodEntry, state: State): ClaimTies {
+export function claimTiesOf({ refs }: PodEntry, state: ClusterView): ClaimTies {
   const nodes: string[] = [];
   const unbound: ObjectEntry[] = [];
   const bound: ObjectEntry[] = [];
@@ -39,7 +39,7 @@ export function claimTiesOf({ refs }: PodEntry, state: State): ClaimTies {
 }
 
 /** What is written with the binding of a pod, so that its claims lie on its node from then on. */
-export function bindClaims({ unbound, bound }: ClaimTies, node: string): Piece {
+export function bindClaims({ unbound, bound }: ClaimTies, node: string): StoreWrite {
   return {
     compares: [...bound, ...unbound].map(({ key, revision }) => ({ kind: "modRevision", key, revision })),
     ops: unbound.map(({ key, record }) => {

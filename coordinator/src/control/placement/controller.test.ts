@@ -6,10 +6,10 @@ import { pino } from "pino";
 import { aNode, aPod } from "../../../test/support/entries.ts";
 import { until } from "../../../test/support/until.ts";
 import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
-import type { EventInput } from "../../events/event.ts";
+import type { EventInput } from "../../model/event.ts";
 import { type Store, StoreError } from "../../store/index.ts";
 import { PlacementController } from "./controller.ts";
-import { Unplaced } from "./unplaced.ts";
+import { UnschedulablePods } from "./unschedulable-pods.ts";
 
 const limit = { timeout: 120_000 };
 
@@ -18,14 +18,16 @@ test(
   limit,
   async (t) => {
     const nodes = [node("n1", "2"), node("n2", "2")];
-    const { state, unplaced } = await start(t, { nodes, pods: many(5, "cpu") });
+    const { state, unschedulable } = await start(t, { nodes, pods: many(5, "cpu") });
     await until(
       "all that fit are bound",
       () => state.pods().filter((p) => p.record.node !== "").length === 4,
     );
-    await until("the other has a reason", () => state.unboundPods().every((p) => unplaced.get(p.record.uid)));
+    await until("the other has a reason", () =>
+      state.unboundPods().every((p) => unschedulable.get(p.record.uid)),
+    );
     const [left] = state.unboundPods();
-    assert.match(unplaced.get(left?.record.uid ?? "")?.summary ?? "", /0\/2 nodes: 2 insufficient cpu/);
+    assert.match(unschedulable.get(left?.record.uid ?? "")?.summary ?? "", /0\/2 nodes: 2 insufficient cpu/);
   },
 );
 
@@ -75,11 +77,11 @@ test("what a job's pod used is free once it has ended, though it stays for its l
 test("a pod that can't be summed up says so, and no other pod waits for it", limit, async (t) => {
   const poison = withMemory(unbound("poison"), ["5Pi", "5Pi"]);
   const pods = [{ ...poison, record: { ...poison.record, priority: 1_000 } }, ...many(3)];
-  const { state, unplaced, store, clock } = await start(t, { nodes: [node("n1", "8")], pods });
+  const { state, unschedulable, store, clock } = await start(t, { nodes: [node("n1", "8")], pods });
   await until("the others are bound", () => state.unboundPods().length === 1);
-  await until("it has a reason", () => unplaced.get("uid-poison") !== undefined);
+  await until("it has a reason", () => unschedulable.get("uid-poison") !== undefined);
   assert.match(
-    unplaced.get("uid-poison")?.summary ?? "",
+    unschedulable.get("uid-poison")?.summary ?? "",
     /^it can't be scheduled: quantity .* is too large$/,
   );
   for (const op of opsOf({ pods: [unbound("late")] })) await store.txn([], [op]);
@@ -88,7 +90,7 @@ test("a pod that can't be summed up says so, and no other pod waits for it", lim
   for (const op of opsOf({ pods: [mended] })) await store.txn([], [op]);
   await until("mended, it is bound at once", () => state.unboundPods().length === 0);
   clock.advance(600_000);
-  assert.equal(unplaced.get("uid-poison"), undefined);
+  assert.equal(unschedulable.get("uid-poison"), undefined);
 });
 
 test(
@@ -128,12 +130,12 @@ test("invented resources and nodes with too many devices keep no pod from its no
 
 test("a pod whose labels change is avoided by those that keep away from its new labels", limit, async (t) => {
   const relabelled = { ...unbound("a"), record: { ...unbound("a").record, node: "n1" } };
-  const { state, store, unplaced } = await start(t, { nodes: [node("n1", "8")], pods: [relabelled] });
+  const { state, store, unschedulable } = await start(t, { nodes: [node("n1", "8")], pods: [relabelled] });
   const labels = { app: "noisy" };
   for (const op of opsOf({ pods: [{ ...relabelled, record: { ...relabelled.record, labels } }] }))
     await store.txn([], [op]);
   for (const op of opsOf({ pods: [avoiding(labels)] })) await store.txn([], [op]);
-  await until("it has a reason", () => unplaced.get("uid-avoiding") !== undefined);
+  await until("it has a reason", () => unschedulable.get("uid-avoiding") !== undefined);
   assert.equal(state.pod("shop", "avoiding")?.record.node, "");
   for (const op of opsOf({ pods: [relabelled] })) await store.txn([], [op]);
   await until(
@@ -149,15 +151,15 @@ test("a pod is not preempted while it only holds a place for itself", limit, asy
   };
   const low = important("low", 0);
   const there = { ...low, record: { ...low.record, node: "n1" } };
-  const { state, store, unplaced, clock } = await start(t, { nodes: [node("n1", "1")], pods: [there] });
+  const { state, store, unschedulable, clock } = await start(t, { nodes: [node("n1", "1")], pods: [there] });
   const put = async (pod: typeof low) => {
     for (const op of opsOf({ pods: [pod] })) await store.txn([], [op]);
   };
   await put(important("middle", 5));
   await until("the low one is stopped", () => state.pod("shop", "low")?.record.stoppingSince !== undefined);
   await put(important("high", 10));
-  await until("the high one has a reason", () => unplaced.get("uid-high") !== undefined);
-  assert.match(unplaced.get("uid-high")?.summary ?? "", /insufficient cpu/);
+  await until("the high one has a reason", () => unschedulable.get("uid-high") !== undefined);
+  assert.match(unschedulable.get("uid-high")?.summary ?? "", /insufficient cpu/);
   assert.equal(state.pod("shop", "middle")?.record.stoppingSince, undefined);
   await store.txn([], [{ kind: "delete", key: there.key }]);
   await until("the one in the middle is preempted once it runs", () => {
@@ -170,7 +172,7 @@ test("a pod is not preempted while it only holds a place for itself", limit, asy
 
 async function start(t: TestContext, contents: Contents, failing = { times: 0 }) {
   const view = await aView(t, contents);
-  const unplaced = new Unplaced({ nowMs: () => view.clock.nowMs(), onChange: () => {} });
+  const unschedulable = new UnschedulablePods({ nowMs: () => view.clock.nowMs(), onChange: () => {} });
   const store: Store = Object.create(view.store, {
     txn: {
       value: async (...args: Parameters<Store["txn"]>) => {
@@ -183,10 +185,10 @@ async function start(t: TestContext, contents: Contents, failing = { times: 0 })
   const before = view.clock.pending;
   const events: EventInput[] = [];
   const recorder = { record: (event: EventInput) => void events.push(event) };
-  const options = { ...view, store, log, profile: "pack", unplaced, events: recorder } as const;
+  const options = { ...view, store, log, profile: "pack", unschedulable, events: recorder } as const;
   const controller = new PlacementController(options);
   t.after(() => controller.close());
-  return { ...view, unplaced, events, waits: () => view.clock.pending - before };
+  return { ...view, unschedulable, events, waits: () => view.clock.pending - before };
 }
 
 function many(count: number, cpu = ""): ReturnType<typeof unbound>[] {

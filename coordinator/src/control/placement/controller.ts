@@ -7,28 +7,28 @@ import {
   type RebalancePlan,
 } from "@forage/scheduler";
 import type { Logger } from "pino";
-import type { EventRecorder } from "../../events/event.ts";
-import { batches, type Piece } from "../../model/batches.ts";
+import { ObjectFaults } from "../../faults/object-faults.ts";
+import { batches, type StoreWrite } from "../../model/batches.ts";
 import { encodePod } from "../../model/codec.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
-import { ObjectFaults } from "../object-faults.ts";
 import { bindClaims, claimTiesOf } from "./claims.ts";
 import { FleetView, subjectOf } from "./fleet-view.ts";
 import { Intake } from "./intake.ts";
 import { Nominations } from "./nominations.ts";
 import { byImportance } from "./order.ts";
-import type { Unplaced } from "./unplaced.ts";
+import type { UnschedulablePods } from "./unschedulable-pods.ts";
 import { type Waiting, WaitQueue } from "./wait-queue.ts";
 
 export interface PlacementControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events?: EventRecorder;
@@ -36,7 +36,7 @@ export interface PlacementControllerOptions {
   readonly started?: Promise<void> | undefined;
   readonly profile: Profile;
   /** Takes note of why pods are not placed. */
-  readonly unplaced: Unplaced;
+  readonly unschedulable: UnschedulablePods;
   /** Runs it soon, after what is being done now. Default: `setImmediate`. */
   readonly defer?: (run: () => void) => void;
 }
@@ -78,7 +78,7 @@ export class PlacementController {
     });
     this.#view = new FleetView({ state, fleet: this.#fleet, faults: this.#faults });
     this.#queue = new WaitQueue({ fleet: this.#fleet, monotonicMs: clock.monotonicMs });
-    const { unplaced } = options;
+    const { unschedulable } = options;
     this.#intake = new Intake({
       state,
       clock,
@@ -86,7 +86,7 @@ export class PlacementController {
       queue: this.#queue,
       nominations: this.#nominations,
       faults: this.#faults,
-      unplaced,
+      unschedulable,
     });
     this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
     this.#loop.wake(LOOP_KEY);
@@ -199,7 +199,7 @@ export class PlacementController {
 
   /** Binds the pod in the fleet's state; what writes that down is still to be done. */
   #place({ pod, spec }: Waiting, pass: Pass, turn: Turn): Binding | undefined {
-    const { unplaced, clock, state } = this.#options;
+    const { unschedulable, clock, state } = this.#options;
     const { uid } = pod.record;
     const ties = claimTiesOf(pod, state);
     this.#nominations.release(pod);
@@ -218,7 +218,7 @@ export class PlacementController {
     }
     this.#nominations.forget(uid);
     this.#queue.placed(uid);
-    unplaced.clear(uid);
+    unschedulable.clear(uid);
     for (const claim of ties.unbound) pass.claims.add(claim.key);
     const value = encodePod({ ...pod.record, node, boundAt: toTimestamp(clock.nowMs()) });
     const claims = bindClaims(ties, node);
@@ -231,7 +231,7 @@ export class PlacementController {
   }
 
   #makeRoom({ pod, spec }: Waiting, pass: Pass, turn: Turn): void {
-    const { unplaced, log } = this.#options;
+    const { unschedulable, log } = this.#options;
     const { uid } = pod.record;
     const preempting = this.#nominations.preempt(pod, spec);
     if (preempting === undefined) {
@@ -243,18 +243,18 @@ export class PlacementController {
     if (preempting.stops.length > 0) {
       log.info({ pod: pod.record.name, victims: preempting.stops.length }, preempting.message);
       // Its time to find a node begins anew: the room is on its way.
-      unplaced.clear(uid);
+      unschedulable.clear(uid);
       pass.nominated.push(uid);
     }
-    unplaced.set(pod, preempting.message);
-    for (const { key, piece } of preempting.stops) pass.stops.set(key, piece);
+    unschedulable.set(pod, preempting.message);
+    for (const { key, write } of preempting.stops) pass.stops.set(key, write);
   }
 
   /** The pod has no node, for the reason that is known of its class. */
   #noteWhy(waiting: Waiting, turn: Turn): undefined {
     const { uid } = waiting.pod.record;
     if (this.#queue.summaryOf(uid) === undefined) this.#explain(waiting, turn);
-    this.#options.unplaced.set(waiting.pod, this.#queue.summaryOf(uid) ?? "");
+    this.#options.unschedulable.set(waiting.pod, this.#queue.summaryOf(uid) ?? "");
   }
 
   /** Notes why the pods of one class have no node. */
@@ -262,8 +262,8 @@ export class PlacementController {
     turn.spendNow(this.#fleet.size * EXPLAIN_COST);
     const { summary } = this.#fleet.explain(spec);
     for (const { pod: other } of this.#queue.explain(pod.record.uid, summary))
-      if (this.#options.unplaced.get(other.record.uid) !== undefined)
-        this.#options.unplaced.set(other, summary);
+      if (this.#options.unschedulable.get(other.record.uid) !== undefined)
+        this.#options.unschedulable.set(other, summary);
   }
 
   /** Brings some of the reasons up to date that pods wait for a node. */
@@ -281,15 +281,15 @@ export class PlacementController {
     }
   }
 
-  async #write(part: readonly (Piece | Binding)[]): Promise<boolean> {
+  async #write(part: readonly (StoreWrite | Binding)[]): Promise<boolean> {
     const { store, state, log } = this.#options;
     const result = await store.txn(
       part.flatMap(({ compares }) => compares),
       part.flatMap(({ ops }) => ops),
     );
     await state.reached(result.revision);
-    for (const piece of result.succeeded ? part : [])
-      if ("pod" in piece) log.info({ pod: piece.pod.record.name, node: piece.node }, "pod bound");
+    for (const write of result.succeeded ? part : [])
+      if ("pod" in write) log.info({ pod: write.pod.record.name, node: write.node }, "pod bound");
     return result.succeeded;
   }
 
@@ -305,7 +305,7 @@ export class PlacementController {
 /** What handling a pod costs beside asking nodes, as a number of nodes. */
 const NODES_PER_POD = 20;
 
-interface Binding extends Piece {
+interface Binding extends StoreWrite {
   readonly pod: PodEntry;
   readonly node: string;
 }
@@ -315,7 +315,7 @@ interface Pass {
   /** Claims that pods take along in it. */
   readonly claims: Set<string>;
   /** By key of the pod to stop: two that wait may need the same one gone. */
-  readonly stops: Map<string, Piece>;
+  readonly stops: Map<string, StoreWrite>;
   /** Uids of pods for which others are to be stopped. */
   nominated: string[];
   again: boolean;

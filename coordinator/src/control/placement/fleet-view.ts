@@ -1,17 +1,17 @@
 import { isDeepStrictEqual } from "node:util";
 import { type Fleet, podKey as fleetKey, type NodeSpec, type PodSpec, type Taint } from "@forage/scheduler";
-import { conditionTaints } from "../../model/node-taints.ts";
+import type { ObjectFaults } from "../../faults/object-faults.ts";
 import { taintsFrom } from "../../model/pod-rules.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../../state/entries.ts";
 import { labelsOf } from "../../state/node-labels.ts";
-import type { State } from "../../state/state.ts";
+import { conditionTaints } from "../../state/node-taints.ts";
 import { endOf } from "../job/pod-state.ts";
-import type { ObjectFaults } from "../object-faults.ts";
 import { byBinding } from "./order.ts";
 
 export interface FleetViewOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly fleet: Fleet;
   readonly faults: ObjectFaults;
 }

@@ -8,17 +8,17 @@ import { aNode, aPod } from "../../../test/support/entries.ts";
 import { type Random, randomOf } from "../../../test/support/random.ts";
 import { settled } from "../../../test/support/until.ts";
 import { aView, opsOf } from "../../../test/support/view.ts";
+import { ObjectFaults } from "../../faults/object-faults.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { nodeKey, objectKey } from "../../model/keys.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Op } from "../../store/index.ts";
-import { ObjectFaults } from "../object-faults.ts";
 import { claimTiesOf } from "./claims.ts";
 import { PlacementController } from "./controller.ts";
 import { FleetView } from "./fleet-view.ts";
-import { Unplaced } from "./unplaced.ts";
+import { UnschedulablePods } from "./unschedulable-pods.ts";
 
 // Forty histories of a hundred changes take a few seconds; SEEDS=5000 for a long run.
 const SEEDS = Number(process.env.SEEDS ?? 40);
@@ -50,10 +50,10 @@ async function runHistory(t: TestContext, seed: number): Promise<void> {
 async function start(t: TestContext, random: Random) {
   const nodes = Array.from({ length: 2 + random.below(5) }, (_, i) => aRandomNode(random, `n${i}`));
   const view = await aView(t, { nodes });
-  const unplaced = new Unplaced({ nowMs: view.clock.nowMs, onChange: () => {} });
+  const unschedulable = new UnschedulablePods({ nowMs: view.clock.nowMs, onChange: () => {} });
   const log = pino({ level: "silent" });
-  const controller = new PlacementController({ ...view, log, profile: "pack", unplaced });
-  return { ...view, log, unplaced, controller };
+  const controller = new PlacementController({ ...view, log, profile: "pack", unschedulable });
+  return { ...view, log, unschedulable, controller };
 }
 
 async function disturb(world: World, random: Random, change: number): Promise<void> {
@@ -134,7 +134,11 @@ async function checkAtRest(world: World, at: string): Promise<void> {
     const spec = podSpecOf(pod.record, ties.nodes, left);
     assert.equal(fleet.place(spec), undefined, `${at}: ${pod.record.name} waits though a node could take it`);
     assert.equal(fleet.preempt(spec), undefined, `${at}: ${pod.record.name} waits though it could preempt`);
-    assert.notEqual(world.unplaced.get(pod.record.uid), undefined, `${at}: ${pod.record.name} has no reason`);
+    assert.notEqual(
+      world.unschedulable.get(pod.record.uid),
+      undefined,
+      `${at}: ${pod.record.name} has no reason`,
+    );
   }
   compare(world, at);
 

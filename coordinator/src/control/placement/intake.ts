@@ -1,23 +1,23 @@
 import type { Fleet } from "@forage/scheduler";
+import type { ObjectFaults } from "../../faults/object-faults.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
-import type { Clock } from "../clock.ts";
-import type { ObjectFaults } from "../object-faults.ts";
+import type { Clock } from "../../time/clock.ts";
 import { claimTiesOf } from "./claims.ts";
 import { subjectOf } from "./fleet-view.ts";
 import type { Nominations } from "./nominations.ts";
-import type { Unplaced } from "./unplaced.ts";
+import type { UnschedulablePods } from "./unschedulable-pods.ts";
 import type { WaitQueue } from "./wait-queue.ts";
 
 export interface IntakeOptions {
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly fleet: Fleet;
   readonly queue: WaitQueue;
   readonly nominations: Nominations;
   readonly faults: ObjectFaults;
-  readonly unplaced: Unplaced;
+  readonly unschedulable: UnschedulablePods;
 }
 
 interface Failed {
@@ -89,14 +89,17 @@ export class Intake {
 
   /** The pod can't be handled: it is reported, and tried again later. */
   reject(pod: PodEntry, error: unknown): void {
-    const { queue, unplaced, faults, clock } = this.#options;
+    const { queue, unschedulable, faults, clock } = this.#options;
     const { uid } = pod.record;
     const failures = (this.#failed.get(uid)?.failures ?? 0) + 1;
     const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(20, failures - 1));
     this.#failed.set(uid, { pod, failures, retryAtMs: clock.monotonicMs() + backOffMs });
     queue.delete(uid);
     faults.report(subjectOf(pod), error);
-    unplaced.set(pod, `it can't be scheduled: ${error instanceof Error ? error.message : String(error)}`);
+    unschedulable.set(
+      pod,
+      `it can't be scheduled: ${error instanceof Error ? error.message : String(error)}`,
+    );
   }
 
   /** Milliseconds until a pod that failed is tried again. */
@@ -140,7 +143,7 @@ export class Intake {
   }
 
   #forget(pod: PodEntry, after: PodEntry | undefined): void {
-    const { queue, nominations, unplaced, faults } = this.#options;
+    const { queue, nominations, unschedulable, faults } = this.#options;
     const { uid } = pod.record;
     const siblings = this.#waiting.get(pod.workloadKey);
     siblings?.delete(pod.key);
@@ -152,11 +155,11 @@ export class Intake {
     nominations.forget(uid);
     queue.delete(uid);
     faults.clear(subjectOf(pod));
-    unplaced.clear(uid);
+    unschedulable.clear(uid);
   }
 
   #enqueue(pod: PodEntry): void {
-    const { state, fleet, queue, nominations, unplaced } = this.#options;
+    const { state, fleet, queue, nominations, unschedulable } = this.#options;
     const { uid } = pod.record;
     try {
       const ties = claimTiesOf(pod, state);
@@ -164,14 +167,14 @@ export class Intake {
         nominations.release(pod);
         nominations.forget(uid);
         queue.delete(uid);
-        unplaced.set(pod, ties.problem);
+        unschedulable.set(pod, ties.problem);
         return;
       }
       const left = state.drainingPods(pod.workloadKey).map(({ record }) => record.node);
       const spec = podSpecOf(pod.record, ties.nodes, left);
       queue.set(pod, spec, fleet.classKey(spec));
       const summary = queue.isHopeless(uid) ? queue.summaryOf(uid) : undefined;
-      if (summary !== undefined) unplaced.set(pod, summary);
+      if (summary !== undefined) unschedulable.set(pod, summary);
     } catch (error) {
       nominations.release(pod);
       nominations.forget(uid);

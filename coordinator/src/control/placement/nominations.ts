@@ -1,9 +1,9 @@
 import { type Fleet, podKey as fleetKey, type PodSpec } from "@forage/scheduler";
-import type { Piece } from "../../model/batches.ts";
+import type { StoreWrite } from "../../model/batches.ts";
 import { encodePod } from "../../model/codec.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 interface Nomination {
   readonly node: string;
@@ -12,7 +12,7 @@ interface Nomination {
 
 export interface NominationsOptions {
   readonly fleet: Fleet;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly nowMs: () => number;
 }
 
@@ -20,7 +20,7 @@ export interface NominationsOptions {
 export interface Preempting {
   readonly message: string;
   /** Less important pods to stop now; none while those chosen before are still stopping. */
-  readonly stops: readonly { readonly key: string; readonly piece: Piece }[];
+  readonly stops: readonly { readonly key: string; readonly write: StoreWrite }[];
 }
 
 /**
@@ -90,7 +90,7 @@ export class Nominations {
     const running = victims.filter(({ record }) => record.stoppingSince === undefined);
     return {
       message: waitingFor(victims, found.node),
-      stops: running.map((victim) => ({ key: victim.key, piece: this.#stop(victim, pod) })),
+      stops: running.map((victim) => ({ key: victim.key, write: this.#stop(victim, pod) })),
     };
   }
 
@@ -102,7 +102,7 @@ export class Nominations {
     }
   }
 
-  #stop({ key, revision, record }: PodEntry, by: PodEntry): Piece {
+  #stop({ key, revision, record }: PodEntry, by: PodEntry): StoreWrite {
     const stopped = {
       ...record,
       stoppingSince: toTimestamp(this.#options.nowMs()),
@@ -115,7 +115,7 @@ export class Nominations {
   }
 }
 
-function isStopping({ record }: PodEntry, state: State): boolean {
+function isStopping({ record }: PodEntry, state: ClusterView): boolean {
   return state.podByUid(record.uid)?.record.stoppingSince !== undefined;
 }
 

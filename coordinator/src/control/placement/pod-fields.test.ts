@@ -7,7 +7,7 @@ import { until } from "../../../test/support/until.ts";
 import { aView } from "../../../test/support/view.ts";
 import type { NodeEntry, PodEntry } from "../../state/entries.ts";
 import { PlacementController } from "./controller.ts";
-import { Unplaced } from "./unplaced.ts";
+import { UnschedulablePods } from "./unschedulable-pods.ts";
 
 /** Each field of a pod that says where it may run, on two nodes: the one it has to choose is always the second. */
 
@@ -197,11 +197,11 @@ async function staysOut(
 
 async function place(t: TestContext, nodes: readonly NodeEntry[], pods: readonly PodEntry[]) {
   const view = await aView(t, { nodes, pods });
-  const unplaced = new Unplaced({ nowMs: () => view.clock.nowMs(), onChange: () => {} });
+  const unschedulable = new UnschedulablePods({ nowMs: () => view.clock.nowMs(), onChange: () => {} });
   const log = pino({ level: "silent" });
-  const controller = new PlacementController({ ...view, log, profile: "pack", unplaced });
+  const controller = new PlacementController({ ...view, log, profile: "pack", unschedulable });
   t.after(() => controller.close());
-  const why = () => unplaced.get("uid-new")?.summary ?? "";
+  const why = () => unschedulable.get("uid-new")?.summary ?? "";
   await until("it is placed, or there is a reason", () => {
     return why() !== "" || view.state.pod("shop", "new")?.record.node !== "";
   });

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { aNode, aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { settled } from "../../../test/support/until.ts";
 import { aView, opsOf } from "../../../test/support/view.ts";
-import type { EventInput } from "../../events/event.ts";
+import type { EventInput } from "../../model/event.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Store } from "../../store/index.ts";

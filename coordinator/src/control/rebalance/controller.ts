@@ -1,18 +1,18 @@
 import type { PodKey, RebalanceOptions, RebalancePlan } from "@forage/scheduler";
 import type { Logger } from "pino";
-import type { EventRecorder } from "../../events/event.ts";
-import type { Piece } from "../../model/batches.ts";
+import { isReady } from "../../endpoints/readiness.ts";
+import { ObjectFaults } from "../../faults/object-faults.ts";
+import type { StoreWrite } from "../../model/batches.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
+import type { Clock } from "../../time/clock.ts";
 import { unmark } from "../drain/controller.ts";
 import { Loop } from "../loop.ts";
-import { ObjectFaults } from "../object-faults.ts";
-import { rewritePod } from "../pod-pieces.ts";
-import { isReady } from "../workload/readiness.ts";
+import { rewritePod } from "../pod-writes.ts";
 import { isSettled, type Movable, whyNotMoved } from "./movable.ts";
 
 export type Goal = RebalanceOptions["goal"];
@@ -26,7 +26,7 @@ export interface RebalanceSchedule {
 
 export interface RebalanceControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   readonly events: EventRecorder;
@@ -192,7 +192,7 @@ export class RebalanceController {
     return rebalance.intervalMs;
   }
 
-  async #write({ compares, ops }: Piece): Promise<boolean> {
+  async #write({ compares, ops }: StoreWrite): Promise<boolean> {
     const result = await this.#options.store.txn(compares, ops);
     await this.#options.state.reached(result.revision);
     return result.succeeded;

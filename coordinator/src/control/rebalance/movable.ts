@@ -1,5 +1,5 @@
-import { tieOf } from "../../model/tied-pod.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import { tieOf } from "../../state/tied-pod.ts";
 import { updateLimits } from "../workload/update-limits.ts";
 
 /** What is known of a pod that might be moved. */

@@ -9,7 +9,7 @@ import { aView, type Contents, opsOf } from "../../../test/support/view.ts";
 import { applyKey } from "../../model/keys.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { RolloutEntry } from "../../state/entries.ts";
-import { Unplaced } from "../placement/unplaced.ts";
+import { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { RolloutController } from "./controller.ts";
 
 const limit = { timeout: 60_000 };
@@ -121,7 +121,7 @@ async function start(t: TestContext, contents: Contents) {
   const controller = new RolloutController({
     ...view,
     log: pino({ level: "silent" }),
-    unplaced: new Unplaced({ nowMs: view.clock.nowMs, onChange: () => {} }),
+    unschedulable: new UnschedulablePods({ nowMs: view.clock.nowMs, onChange: () => {} }),
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
     readyEndpoints: () => 0,
   });

@@ -1,42 +1,42 @@
 import { RolloutReason, RolloutRecord, type RolloutResource } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
-import type { ServiceTrouble } from "../../destination/service-trouble.ts";
+import type { ServiceFailure } from "../../destination/service-failure.ts";
+import { isReady } from "../../endpoints/readiness.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry, ResourceEntry, RolloutEntry } from "../../state/entries.ts";
 import { compareRollouts } from "../../state/rollout-order.ts";
-import type { State } from "../../state/state.ts";
 import type { Op, Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
-import { heldBy } from "../depends/held.ts";
+import type { Clock } from "../../time/clock.ts";
+import { blockers } from "../depends/dependency-gate.ts";
 import { jobProgressInput } from "../job/progress-input.ts";
 import { Loop } from "../loop.ts";
-import type { Unplaced } from "../placement/unplaced.ts";
-import { restMsOf } from "../rest.ts";
-import { isReady } from "../workload/readiness.ts";
+import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
+import type { Prefetcher } from "../workload/prefetch.ts";
+import type { ProgressLimits } from "../workload/progress-limits.ts";
 import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
 import { workloadInput } from "../workload/view-input.ts";
-import type { Prefetcher } from "./prefetch.ts";
+import { yieldMsOf } from "../yield-time.ts";
 import { isTerminal, nextLookMs, progressOf } from "./progress.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
-import type { ProgressLimits } from "./progress-limits.ts";
 
 export interface RolloutControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
-  readonly unplaced: Unplaced;
+  readonly unschedulable: UnschedulablePods;
   /** Undefined: nodes have every image. */
   readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
   readonly readyEndpoints: (namespace: string, service: string) => number;
   /** Why the service can have no endpoints; empty: nothing is wrong with it. */
-  readonly serviceTrouble?: (namespace: string, service: string) => ServiceTrouble | undefined;
+  readonly serviceFailure?: (namespace: string, service: string) => ServiceFailure | undefined;
   /** What is wrong with a route or a service's inline route; empty: nothing. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
@@ -187,7 +187,7 @@ export class RolloutController {
     const { state } = this.#options;
     const { namespace = "", resources = [] } = state.rollout(id)?.record ?? {};
     const pods = resources.map(({ kind, name }) => state.podCountOf(workloadKey(namespace, kind, name)));
-    return restMsOf(pods.reduce((sum, count) => sum + count, 0));
+    return yieldMsOf(pods.reduce((sum, count) => sum + count, 0));
   }
 
   /** Services come last: how far they are depends on their targets. */
@@ -201,7 +201,8 @@ export class RolloutController {
   }
 
   #lookAt(rollout: RolloutEntry, target: RolloutResource, known: readonly ResourceProgress[] = []): Look {
-    const { state, unplaced, limits, clock, readyEndpoints, serviceTrouble, routeTrouble } = this.#options;
+    const { state, unschedulable, limits, clock, readyEndpoints, serviceFailure, routeTrouble } =
+      this.#options;
     const { namespace, createdAt } = rollout.record;
     const isService = target.kind === "service";
     const resource = state.resource(resourceKey(namespace, target.kind, target.name));
@@ -213,13 +214,13 @@ export class RolloutController {
       startedMs: toEpochMs(createdAt) ?? 0,
       resource,
       job: jobProgressInput(resource, state),
-      waitsFor: resource === undefined ? [] : heldBy(resource, state),
+      waitsFor: resource === undefined ? [] : blockers(resource, state),
       pods: state.podsOfWorkload(key),
       rollout: target.kind === "container_service" ? this.rolloutView(key) : undefined,
-      unplaced: (uid) => unplaced.get(uid),
+      unschedulable: (uid) => unschedulable.get(uid),
       isReady: (pod) => isReady(pod, (node) => state.node(node)?.health.ready ?? false),
       readyEndpoints: isService ? readyEndpoints(namespace, target.name) : 0,
-      serviceTrouble: isService ? serviceTrouble?.(namespace, target.name) : undefined,
+      serviceFailure: isService ? serviceFailure?.(namespace, target.name) : undefined,
       targetProgress: isService ? known.find((it) => isTargetOf(resource, it)) : undefined,
       routeTrouble: routeTrouble?.(target.kind, namespace, target.name) ?? "",
       nowMs: clock.nowMs(),

@@ -1,12 +1,12 @@
 import type { RolloutReason, RolloutResource } from "@forage/proto/forage/store/v1/store";
 import type { RolloutStatus } from "@forage/proto/forest/v1/forage";
-import type { ServiceTrouble } from "../../destination/service-trouble.ts";
+import type { ServiceFailure } from "../../destination/service-failure.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { Waiting } from "../depends/waits-for.ts";
 import type { JobProgressInput } from "../job/progress-input.ts";
-import type { UnplacedPod } from "../placement/unplaced.ts";
+import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
+import type { ProgressLimits } from "../workload/progress-limits.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
-import type { ProgressLimits } from "./progress-limits.ts";
 
 /** How far one resource of a rollout has come. */
 export interface ResourceProgress {
@@ -27,7 +27,7 @@ export interface ProgressInput {
   readonly newer?: string | undefined;
   /** Of the workload, all revisions, stopping ones too. */
   readonly pods: readonly PodEntry[];
-  readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   /** What it depends on that isn't there yet. */
   readonly waitsFor?: readonly Waiting[];
   /** Set when the resource is a job. */
@@ -37,7 +37,7 @@ export interface ProgressInput {
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
   /** Of a service: why it can have no endpoints; undefined: nothing is wrong with it. */
-  readonly serviceTrouble?: ServiceTrouble | undefined;
+  readonly serviceFailure?: ServiceFailure | undefined;
   /** Of a service whose target is part of the same rollout: how far that is. */
   readonly targetProgress?: ResourceProgress | undefined;
   /** What is wrong with the route, or the service's inline route; empty: nothing. */

@@ -8,7 +8,7 @@ import {
 } from "@forage/proto/forage/store/v1/store";
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { aPod, aServiceEntry, aWorkloadEntry, type PodFields } from "../../../test/support/entries.ts";
-import type { ServiceTrouble } from "../../destination/service-trouble.ts";
+import type { ServiceFailure } from "../../destination/service-failure.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 import { nextLookMs, progressOf } from "./progress.ts";
@@ -19,12 +19,12 @@ const hash = entry.workload?.templateHash ?? "";
 const deadlineMs = 600_000;
 const startedMs = 1_000_000;
 const ready = { ready: true };
-const noTarget: ServiceTrouble = {
+const noTarget: ServiceFailure = {
   reason: "TargetNotFound",
   message: "there is no container_service/web",
   mayPass: false,
 };
-const noPort: ServiceTrouble = { reason: "PortNotFound", message: "port 80 is not published", mayPass: true };
+const noPort: ServiceFailure = { reason: "PortNotFound", message: "port 80 is not published", mayPass: true };
 
 describe("how far a workload has come that was applied as it was", () => {
   for (const [what, fields, expected] of [
@@ -32,14 +32,14 @@ describe("how far a workload has come that was applied as it was", () => {
     ["pods without a node", { pods: [pod("a", { node: "" })] }, "PENDING 0/2 ready; 1 being placed"],
     [
       "no node fits",
-      { pods: [pod("a", { node: "" })], unplaced: () => ({ summary: "0/3 nodes", sinceMs: startedMs }) },
+      { pods: [pod("a", { node: "" })], unschedulable: () => ({ summary: "0/3 nodes", sinceMs: startedMs }) },
       "PENDING 0/2 ready; 1 waiting for a node: 0/3 nodes",
     ],
     [
       "no node has fitted for long",
       {
         pods: [pod("a", { node: "" })],
-        unplaced: () => ({ summary: "0/3 nodes", sinceMs: startedMs - 20_000 }),
+        unschedulable: () => ({ summary: "0/3 nodes", sinceMs: startedMs - 20_000 }),
       },
       "FAILED UNSCHEDULABLE 0/2 ready; no node fits: 0/3 nodes",
     ],
@@ -173,17 +173,17 @@ describe("how far other resources have come", () => {
     ["a service has no endpoints", { resource: aServiceEntry() }, "SUCCEEDED 0 endpoints ready"],
     [
       "a service whose target doesn't exist",
-      { resource: aServiceEntry(), serviceTrouble: noTarget },
+      { resource: aServiceEntry(), serviceFailure: noTarget },
       "SUCCEEDED 0 endpoints ready: TargetNotFound: there is no container_service/web",
     ],
     [
       "a service whose port isn't published yet",
-      { resource: aServiceEntry(), serviceTrouble: noPort },
+      { resource: aServiceEntry(), serviceFailure: noPort },
       "IN_PROGRESS 0 endpoints ready: PortNotFound: port 80 is not published",
     ],
     [
       "a service whose port isn't published at the deadline",
-      { resource: aServiceEntry(), serviceTrouble: noPort, nowMs: 1_700_000_000_000 },
+      { resource: aServiceEntry(), serviceFailure: noPort, nowMs: 1_700_000_000_000 },
       "SUCCEEDED 0 endpoints ready: PortNotFound: port 80 is not published",
     ],
     [
@@ -237,8 +237,8 @@ describe("when time alone can change the answer", () => {
   test("at the deadline", () => assert.equal(nextLookMs(inputOf({})), deadlineMs));
   test("when a pod has waited for a node for too long", () => {
     const pods = [pod("a", { node: "" })];
-    const unplaced = () => ({ summary: "", sinceMs: startedMs - 5_000 });
-    assert.equal(nextLookMs(inputOf({ pods, unplaced })), 15_000);
+    const unschedulable = () => ({ summary: "", sinceMs: startedMs - 5_000 });
+    assert.equal(nextLookMs(inputOf({ pods, unschedulable })), 15_000);
   });
   test("when a ready pod has proved itself", () => {
     const pods = [pod("a", { status: ready, observedAtMs: startedMs })];
@@ -247,9 +247,9 @@ describe("when time alone can change the answer", () => {
   });
   test("never at once, though everything is due", () => {
     const pods = [pod("a", { node: "" })];
-    const unplaced = () => ({ summary: "", sinceMs: 0 });
-    assert.ok(nextLookMs(inputOf({ pods, unplaced, nowMs: startedMs + deadlineMs - 1 })) >= 10);
-    assert.ok(nextLookMs(inputOf({ pods, unplaced, nowMs: startedMs + deadlineMs })) >= 1_000);
+    const unschedulable = () => ({ summary: "", sinceMs: 0 });
+    assert.ok(nextLookMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs - 1 })) >= 10);
+    assert.ok(nextLookMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs })) >= 1_000);
   });
 });
 
@@ -258,7 +258,7 @@ function view(attempt: Partial<RolloutAttempt>, fields: Partial<RolloutView> = {
     attempt: RolloutAttempt.fromPartial(attempt),
     hold: { type: "none" },
     waitsForPromotion: false,
-    imagesAhead: "",
+    prefetchStatus: "",
     goodRevision: 0,
     ...fields,
   };
@@ -280,7 +280,7 @@ function inputOf(fields: Fields): ProgressInput {
     startedMs,
     resource: entry,
     pods: [],
-    unplaced: () => undefined,
+    unschedulable: () => undefined,
     isReady: (p) => p.status?.ready ?? false,
     readyEndpoints: 0,
     nowMs: startedMs,

@@ -6,7 +6,7 @@ import { cronMessage } from "../cron/progress.ts";
 import { type Waiting, waitingText } from "../depends/waits-for.ts";
 import { progressOfJob } from "../job/progress.ts";
 import { availableAtMs } from "../workload/availability.ts";
-import { failureOf, whatItWaitsFor } from "./pod-trouble.ts";
+import { failureOf, whatItWaitsFor } from "../workload/pod-failure.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
 /** Pure: the state of one resource of a rollout, in words that say why. */
@@ -45,7 +45,7 @@ export function nextLookMs(input: ProgressInput): number {
   const { limits, startedMs, nowMs } = input;
   const due = [startedMs + limits.deadlineMs];
   for (const pod of input.pods) {
-    const waiting = input.unplaced(pod.record.uid);
+    const waiting = input.unschedulable(pod.record.uid);
     if (waiting !== undefined) due.push(waiting.sinceMs + limits.placementMs);
     const stableMs = stableAtMs(pod, input);
     if (input.isReady(pod)) due.push(stableMs);
@@ -91,7 +91,7 @@ function workloadProgress(
   return at(
     input,
     status,
-    [text, heldText(input), input.rollout?.imagesAhead ?? ""].filter((part) => part !== "").join("; "),
+    [text, heldText(input), input.rollout?.prefetchStatus ?? ""].filter((part) => part !== "").join("; "),
   );
 }
 
@@ -164,7 +164,7 @@ function serviceProgress(input: ProgressInput): ResourceProgress {
   const { readyEndpoints, target, routeTrouble = "" } = input;
   if (target.kind === "route") return done(input, routeTrouble === "" ? "accepted" : routeTrouble);
   const endpoints = readyEndpoints === 1 ? "1 endpoint ready" : `${readyEndpoints} endpoints ready`;
-  const { serviceTrouble: trouble, targetProgress: behind } = input;
+  const { serviceFailure: trouble, targetProgress: behind } = input;
   if (trouble !== undefined) {
     const text = `${endpoints}: ${trouble.reason}: ${trouble.message}`;
     return trouble.mayPass && !isLate(input) ? at(input, RolloutStatus.IN_PROGRESS, text) : done(input, text);

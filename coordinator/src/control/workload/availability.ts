@@ -1,7 +1,7 @@
+import { isReady } from "../../endpoints/readiness.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import type { ProgressLimits } from "../rollout/progress-limits.ts";
-import { isReady } from "./readiness.ts";
+import type { ProgressLimits } from "./progress-limits.ts";
 
 /** A container that has crashed before proves itself for longer: the time after which its first retry is due. */
 const stableAfterCrashMs = 10_000;

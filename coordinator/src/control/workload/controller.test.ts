@@ -184,7 +184,7 @@ async function start(
     steps: { take: () => {} },
     randomName: (length) => `${names++}`.padStart(length, "x"),
     pickVictims: (pods, count) => pods.slice(0, count),
-    unplaced: { get: () => undefined, restart },
+    unschedulable: { get: () => undefined, restart },
     events: { record: () => {} },
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
   });

@@ -1,33 +1,33 @@
 import type { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../../errors.ts";
-import type { EventRecorder } from "../../events/event.ts";
-import { eachBatch, type Piece } from "../../model/batches.ts";
+import { eachBatch, type StoreWrite } from "../../model/batches.ts";
+import type { EventRecorder } from "../../model/event.ts";
 import { prefixes, resourceKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry, ResourceEntry } from "../../state/entries.ts";
 import type { RecordEntry } from "../../state/record-view.ts";
-import type { State } from "../../state/state.ts";
 import type { Store } from "../../store/index.ts";
-import type { Clock } from "../clock.ts";
-import { withRetirements } from "../drain/retire.ts";
+import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
-import type { Unplaced } from "../placement/unplaced.ts";
-import { restMsOf } from "../rest.ts";
-import type { Prefetcher } from "../rollout/prefetch.ts";
-import type { ProgressLimits } from "../rollout/progress-limits.ts";
+import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import type { StepSink } from "../step-sink.ts";
-import { prefetchWish } from "./images-ahead.ts";
+import { yieldMsOf } from "../yield-time.ts";
 import { nextLookMs, planWorkload } from "./plan.ts";
+import type { Prefetcher } from "./prefetch.ts";
+import { prefetchWish } from "./prefetch-status.ts";
+import type { ProgressLimits } from "./progress-limits.ts";
+import { addDrainStops } from "./retire.ts";
 import { stepEvents } from "./step-events.ts";
-import { eachPiece } from "./step-pieces.ts";
+import { eachPiece } from "./step-writes.ts";
 import { workloadInput } from "./view-input.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import { describeStep, type WorkloadStep } from "./workload-step.ts";
 
 export interface WorkloadControllerOptions {
   readonly store: Store;
-  readonly state: State;
+  readonly state: ClusterView;
   readonly clock: Clock;
   readonly log: Logger;
   /** Receives every step before it is carried out. */
@@ -39,7 +39,7 @@ export interface WorkloadControllerOptions {
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
   /** What reconciles kinds that have a plan of their own. They share the loop, which takes what stands earlier in a bundle first. */
   readonly ofKind?: Readonly<Record<string, (key: string) => Promise<number | undefined>>>;
-  readonly unplaced: Pick<Unplaced, "get" | "restart">;
+  readonly unschedulable: Pick<UnschedulablePods, "get" | "restart">;
   readonly events: EventRecorder;
   /** Undefined: nodes have every image. */
   readonly prefetcher?: Prefetcher | undefined;
@@ -62,7 +62,7 @@ export class WorkloadController {
       clock: options.clock,
       log: options.log,
       started: options.started,
-      restMs: (key) => restMsOf(options.state.podCountOf(key)),
+      restMs: (key) => yieldMsOf(options.state.podCountOf(key)),
     });
     this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const { record } of options.state.resources())
@@ -111,7 +111,8 @@ export class WorkloadController {
 
   /** Its pods that wait for a node have only now got the place of the one that went. */
   #madeRoom(key: string): void {
-    for (const pod of this.#options.state.unboundPods(key)) this.#options.unplaced.restart(pod.record.uid);
+    for (const pod of this.#options.state.unboundPods(key))
+      this.#options.unschedulable.restart(pod.record.uid);
   }
 
   async #reconcile(key: string): Promise<number | undefined> {
@@ -128,15 +129,15 @@ export class WorkloadController {
   /** Only this loop makes pods of the workload, so none can be made of a template that is being removed. */
   async #forgetTemplates(key: string): Promise<void> {
     const { store, state } = this.#options;
-    const pieces = state.unusedTemplates(key).map((template): Piece => {
+    const writes = state.unusedTemplates(key).map((template): StoreWrite => {
       const { key: unused, revision } = template;
       return {
         compares: [{ kind: "modRevision", key: unused, revision }],
         ops: [{ kind: "delete", key: unused }],
       };
     });
-    for (const part of eachBatch(pieces)) {
-      const compares = part.flatMap((piece) => piece.compares);
+    for (const part of eachBatch(writes)) {
+      const compares = part.flatMap((write) => write.compares);
       const { revision } = await store.txn(
         compares,
         part.flatMap(({ ops }) => ops),
@@ -149,7 +150,7 @@ export class WorkloadController {
     const { clock, events } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
     this.#options.prefetcher?.want(key, prefetchWish(input));
-    const steps = withRetirements(planWorkload(input), input);
+    const steps = addDrainStops(planWorkload(input), input);
     if (steps.length > 0) {
       for (const step of steps) this.#options.steps.take({ workload: key, ...describeStep(step) });
       await this.#execute(key, input, steps);

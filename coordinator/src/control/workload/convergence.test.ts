@@ -8,9 +8,9 @@ import type {
 } from "@forage/proto/forage/store/v1/store";
 import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { type Random, randomOf } from "../../../test/support/random.ts";
+import { isReady } from "../../endpoints/readiness.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { planWorkload } from "./plan.ts";
-import { isReady } from "./readiness.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
 const seeds = 150;
@@ -92,7 +92,7 @@ class Fleet {
       upSinceMs: 0,
       status: this.#status,
       revisions: this.#revisions,
-      unplaced: () => undefined,
+      unschedulable: () => undefined,
       limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
       pickVictims: (pods, count) => this.#random.shuffled(pods).slice(0, count),
     });

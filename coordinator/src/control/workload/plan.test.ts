@@ -271,7 +271,7 @@ function input(resource: ResourceEntry | undefined, pods: readonly PodEntry[]): 
     upSinceMs: 0,
     status: settledStatus(resource),
     revisions: [],
-    unplaced: () => undefined,
+    unschedulable: () => undefined,
     limits: { deadlineMs: 600_000, placementMs: 20_000, stableMs: 0 },
     pickVictims: (candidates, count) => candidates.slice(0, count),
   };

@@ -1,14 +1,14 @@
+import { isReady } from "../../endpoints/readiness.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import { failureOf } from "../rollout/pod-trouble.ts";
-import { standingOf } from "./attempt.ts";
 import { availableAtMs, stableMsOf } from "./availability.ts";
 import { currentPods } from "./current-pods.ts";
+import { evaluateRollout, rolloutUpdateTimesMs } from "./evaluate-rollout.ts";
 import type { Hold } from "./hold.ts";
-import { imagesAhead } from "./images-ahead.ts";
-import { judge, verdictTimesMs } from "./judge.ts";
-import { isReady } from "./readiness.ts";
+import { failureOf } from "./pod-failure.ts";
+import { prefetchStatus } from "./prefetch-status.ts";
 import { rollForward } from "./roll-forward.ts";
+import { rolloutStateOf } from "./rollout-state.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
@@ -31,26 +31,26 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
     return steps;
   }
   const { workload, wanted } = resource;
-  const standing = wanted && standingOf(input, resource, wanted);
-  const start = input.held ? undefined : standing?.start;
+  const rolloutState = wanted && rolloutStateOf(input, resource, wanted);
+  const start = input.held ? undefined : rolloutState?.start;
   if (start !== undefined) steps.unshift(start);
   const staying: PodEntry[] = [];
   for (const pod of active) {
     const why = spent(pod, input.nowMs) ?? (start && hopeless(pod, wanted, input));
     if (why !== undefined) steps.push({ type: "stop-pod", pod, why });
-    // Others are made in the place of those that are to leave their nodes; when these stop, `withRetirements` says.
+    // Others are made in the place of those that are to leave their nodes; when these stop, `addDrainStops` says.
     else if (pod.record.drainingSince === undefined) staying.push(pod);
   }
-  if (workload === undefined || standing === undefined) return steps;
-  const hold: Hold = input.held ? { type: "held" } : standing.hold;
-  const ahead = once(() => imagesAhead({ workload, staying, stopping, hold }, input));
+  if (workload === undefined || rolloutState === undefined) return steps;
+  const hold: Hold = input.held ? { type: "held" } : rolloutState.hold;
+  const ahead = once(() => prefetchStatus({ workload, staying, stopping, hold }, input));
   const current = once(() => currentPods(workload, staying));
-  const look = { standing, workload, staying, stopping, current, ahead };
-  const verdict = start === undefined && !input.held ? judge(look, input) : undefined;
-  if (verdict !== undefined) steps.unshift(verdict);
+  const look = { rolloutState, workload, staying, stopping, current, ahead };
+  const update = start === undefined && !input.held ? evaluateRollout(look, input) : undefined;
+  if (update !== undefined) steps.unshift(update);
   // Where another revision comes into force, what is to be done for it is seen at the next look.
-  if (verdict !== undefined && verdict.attempt.rolledBackTo !== standing.attempt.rolledBackTo) return steps;
-  const { before } = standing;
+  if (update !== undefined && update.attempt.rolledBackTo !== rolloutState.attempt.rolledBackTo) return steps;
+  const { before } = rolloutState;
   const stableMs = stableMsOf(workload, input);
   const roll = { workload, before, staying, stopping, current, hold, stableMs, ahead };
   return [...steps, ...rollForward(roll, input)];
@@ -74,10 +74,13 @@ export function nextLookMs(input: WorkloadInput): number | undefined {
       const availableMs = availableAtMs(pod, stableMs, nowMs);
       if (availableMs > nowMs && isReady(pod, input.nodeReady)) note(availableMs);
     }
-    const standing = standingOf(input, resource, resource.wanted);
+    const rolloutState = rolloutStateOf(input, resource, resource.wanted);
     const ahead = () => new Map();
     const current = (): readonly PodEntry[] => currentPods(workload, staying);
-    for (const ms of verdictTimesMs({ standing, workload, staying, stopping: [], current, ahead }, input))
+    for (const ms of rolloutUpdateTimesMs(
+      { rolloutState, workload, staying, stopping: [], current, ahead },
+      input,
+    ))
       note(ms);
   }
   return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.max(minLookMs, nextMs - nowMs);
@@ -101,7 +104,7 @@ function hopeless(
   { nowMs, limits }: WorkloadInput,
 ): string | undefined {
   if (!wanted?.currentHashes.has(pod.record.templateHash)) return undefined;
-  const failure = failureOf([pod], { nowMs, limits, unplaced: () => undefined, isReady: () => false });
+  const failure = failureOf([pod], { nowMs, limits, unschedulable: () => undefined, isReady: () => false });
   return failure && `it failed before the rollout began: ${failure.message}`;
 }
 

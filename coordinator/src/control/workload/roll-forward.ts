@@ -1,10 +1,10 @@
+import { isReady } from "../../endpoints/readiness.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import type { ImagesOnNode } from "../rollout/prefetch.ts";
 import { isAvailable } from "./availability.ts";
 import type { Hold } from "./hold.ts";
-import { isThere } from "./images-ahead.ts";
-import { isReady } from "./readiness.ts";
+import type { ImagesOnNode } from "./prefetch.ts";
+import { isThere } from "./prefetch-status.ts";
 import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
@@ -195,11 +195,11 @@ function mayGo(
 /** Pods that are of least use first: not placed, then not ready, then those whose going keeps the rest spread. */
 function victims(pods: readonly PodEntry[], count: number, input: WorkloadInput): PodEntry[] {
   if (count <= 0) return [];
-  const unplaced = pods.filter((pod) => pod.record.node === "");
+  const unschedulable = pods.filter((pod) => pod.record.node === "");
   const placed = pods.filter((pod) => pod.record.node !== "");
   const unready = placed.filter((pod) => !isReady(pod, input.nodeReady));
   const ready = placed.filter((pod) => isReady(pod, input.nodeReady));
-  const first = [...unplaced, ...unready].slice(0, count);
+  const first = [...unschedulable, ...unready].slice(0, count);
   return [...first, ...input.pickVictims(ready, count - first.length)];
 }
 

@@ -244,7 +244,7 @@ describe("a pod that no node takes", () => {
   const waits = { summary: "0/1 nodes: 1 port in use", sinceMs: 0 };
   test("fails the version when that lasts, counted from the rollout's beginning", () => {
     const play = changing();
-    play.unplaced.set("uid-p2", waits);
+    play.unschedulable.set("uid-p2", waits);
     assert.deepEqual(play.settle(), []);
     play.nowMs += 20_000;
     play.settle();
@@ -253,7 +253,7 @@ describe("a pod that no node takes", () => {
   test("is waited with while a pod of before still stops", () => {
     const spec = { updateStrategy: { rollingUpdate: { maxSurge: "100%", maxUnavailable: "100%" } } };
     const play = changing({}, spec);
-    play.unplaced.set("uid-p2", waits);
+    play.unschedulable.set("uid-p2", waits);
     play.nowMs += 20_000;
     assert.deepEqual(play.settle(), []);
     play.runAll();

@@ -3,9 +3,9 @@ import { test } from "node:test";
 import { AttemptState } from "@forage/proto/forage/store/v1/store";
 import { type Random, randomOf } from "../../../test/support/random.ts";
 import { RolloutPlay } from "../../../test/support/rollout-play.ts";
+import { isReady } from "../../endpoints/readiness.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import { isReady } from "./readiness.ts";
 import { rolloutView } from "./rollout-view.ts";
 import { updateLimits } from "./update-limits.ts";
 

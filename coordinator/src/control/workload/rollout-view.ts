@@ -1,10 +1,10 @@
 import type { RolloutAttempt } from "@forage/proto/forage/store/v1/store";
 import type { PodEntry } from "../../state/entries.ts";
-import { standingOf } from "./attempt.ts";
 import { currentPods } from "./current-pods.ts";
+import { waitsForPromotion } from "./evaluate-rollout.ts";
 import type { Hold } from "./hold.ts";
-import { describeAhead, imagesAhead } from "./images-ahead.ts";
-import { waitsForPromotion } from "./judge.ts";
+import { describePrefetch, prefetchStatus } from "./prefetch-status.ts";
+import { rolloutStateOf } from "./rollout-state.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
 /** How the try to run what a container service asks for stands, for those who tell of it. */
@@ -15,7 +15,7 @@ export interface RolloutView {
   /** A canary has all its pods. */
   readonly waitsForPromotion: boolean;
   /** Why older pods have yet to give way; empty: they need not wait. */
-  readonly imagesAhead: string;
+  readonly prefetchStatus: string;
   /** What it would be rolled back to; 0: nothing. */
   readonly goodRevision: number;
 }
@@ -25,17 +25,17 @@ export function rolloutView(input: WorkloadInput): RolloutView | undefined {
   const { resource, pods } = input;
   if (resource?.workload === undefined || resource.wanted === undefined || resource.record.deleting)
     return undefined;
-  const standing = standingOf(input, resource, resource.wanted);
+  const rolloutState = rolloutStateOf(input, resource, resource.wanted);
   const staying = pods.filter((pod) => pod.record.stoppingSince === undefined);
   const { workload } = resource;
-  const ahead = imagesAhead({ workload, staying, stopping: [], hold: standing.hold }, input);
+  const ahead = prefetchStatus({ workload, staying, stopping: [], hold: rolloutState.hold }, input);
   const current = (): readonly PodEntry[] => currentPods(workload, staying);
-  const look = { standing, workload, staying, stopping: [], current, ahead: () => ahead };
+  const look = { rolloutState, workload, staying, stopping: [], current, ahead: () => ahead };
   return {
-    attempt: standing.start === undefined ? standing.attempt : undefined,
-    hold: standing.hold,
+    attempt: rolloutState.start === undefined ? rolloutState.attempt : undefined,
+    hold: rolloutState.hold,
     waitsForPromotion: waitsForPromotion(look, input),
-    imagesAhead: describeAhead(ahead),
-    goodRevision: standing.beforeNumber,
+    prefetchStatus: describePrefetch(ahead),
+    goodRevision: rolloutState.beforeNumber,
   };
 }

@@ -1,5 +1,5 @@
 import { AttemptState, type RolloutAttempt } from "@forage/proto/forage/store/v1/store";
-import type { EventInput } from "../../events/event.ts";
+import type { EventInput } from "../../model/event.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 

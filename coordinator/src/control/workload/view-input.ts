@@ -1,15 +1,15 @@
-import { isHeld } from "../../model/depends-on.ts";
+import { hasDependencies } from "../../model/depends-on.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
-import type { Unplaced } from "../placement/unplaced.ts";
-import type { Prefetcher } from "../rollout/prefetch.ts";
-import type { ProgressLimits } from "../rollout/progress-limits.ts";
+import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
+import type { Prefetcher } from "./prefetch.ts";
+import type { ProgressLimits } from "./progress-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
 export interface ViewOptions {
-  readonly state: State;
-  readonly unplaced: Pick<Unplaced, "get">;
+  readonly state: ClusterView;
+  readonly unschedulable: Pick<UnschedulablePods, "get">;
   /** Undefined: nodes have every image. */
   readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
@@ -22,20 +22,20 @@ export interface ViewOptions {
  * `resource` in: an entry with the proposed record, its generation one higher, and what `workloadOf` makes of it.
  */
 export function workloadInput(key: string, nowMs: number, options: ViewOptions): WorkloadInput {
-  const { state, unplaced, prefetcher, limits, upSinceMs, pickVictims } = options;
+  const { state, unschedulable, prefetcher, limits, upSinceMs, pickVictims } = options;
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource: ResourceEntry | undefined = state.resource(resourceKey(namespace, kind, name));
   const stored = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record;
   const status = stored?.status;
   return {
     resource,
-    held: resource !== undefined && isHeld(resource.record, stored),
+    held: resource !== undefined && hasDependencies(resource.record, stored),
     pods: state.podsOfWorkload(key),
     status: status?.$case === "containerService" ? status.value : undefined,
     revisions: state.revisions.group(`workload:${key}`).map(({ record }) => record),
     nodeExists: (node) => state.node(node) !== undefined,
     nodeReady: (node) => state.node(node)?.health.ready ?? false,
-    unplaced: (uid) => unplaced.get(uid),
+    unschedulable: (uid) => unschedulable.get(uid),
     imagesOn: ({ templateHash }, node) =>
       prefetcher?.imagesOn(key, templateHash, node) ?? { type: "present" },
     nowMs,

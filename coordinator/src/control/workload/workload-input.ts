@@ -1,9 +1,9 @@
 import type { ContainerServiceStatus, RevisionRecord } from "@forage/proto/forage/store/v1/store";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
-import type { UnplacedPod } from "../placement/unplaced.ts";
-import type { ImagesOnNode } from "../rollout/prefetch.ts";
-import type { ProgressLimits } from "../rollout/progress-limits.ts";
+import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
+import type { ImagesOnNode } from "./prefetch.ts";
+import type { ProgressLimits } from "./progress-limits.ts";
 
 /** All that `planWorkload` decides by. `workloadInput` makes one of the view. */
 export interface WorkloadInput {
@@ -22,7 +22,7 @@ export interface WorkloadInput {
   /** Whether what the node last said still holds. */
   readonly nodeReady: (name: string) => boolean;
   /** Why a pod has no node yet. */
-  readonly unplaced: (uid: string) => UnplacedPod | undefined;
+  readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   /** Where the node is with the images of the workload's pods. */
   readonly imagesOn: (workload: Workload, node: string) => ImagesOnNode;
   /** By the clock that pods' times are of. */

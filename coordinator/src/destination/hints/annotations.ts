@@ -1,13 +1,6 @@
 import type { Http2ClientParams, TlsIdentity } from "@forage/proto/destination";
 import type { Duration } from "@forage/proto/google/protobuf/duration";
-import { type PortSet, parsePorts } from "./ports.ts";
-import {
-  type AnnotationProblem,
-  defaultRetryBudget,
-  type Protocol,
-  type Retry,
-  type ServiceHints,
-} from "./service-hints.ts";
+import { type PortSet, parsePorts } from "../../endpoints/ports.ts";
 import {
   type Parsed,
   parseAuthority,
@@ -18,7 +11,14 @@ import {
   parseDuration,
   parseInteger,
   parseSpiffeId,
-} from "./values.ts";
+} from "../../endpoints/values.ts";
+import {
+  type AnnotationProblem,
+  defaultRetryBudget,
+  type Protocol,
+  type Retry,
+  type ServiceHints,
+} from "./service-hints.ts";
 
 type Annotations = Readonly<Record<string, string>>;
 

@@ -1,6 +1,6 @@
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
+import { defaultOpaquePorts, hasPort } from "../../endpoints/ports.ts";
 import { readAnnotations } from "./annotations.ts";
-import { defaultOpaquePorts, hasPort } from "./ports.ts";
 import type { Protocol, ServiceHints } from "./service-hints.ts";
 
 /** What is said of services, read once per record. */

@@ -1,5 +1,5 @@
 import type { Http2ClientParams, RetryBudget, TlsIdentity } from "@forage/proto/destination";
-import type { PortSet } from "./ports.ts";
+import type { PortSet } from "../../endpoints/ports.ts";
 
 export type Protocol = "detect" | "http2" | "opaque";
 /** Which requests may be repeated: none, those that change nothing, all. */

@@ -1,22 +1,28 @@
 import { DestinationProfile } from "@forage/proto/destination";
+import { dependency, zoneOfNode } from "../../endpoints/change-keys.ts";
+import {
+  findService,
+  listedPort,
+  protocolOf,
+  type ServiceEntry,
+  servicesBefore,
+} from "../../endpoints/endpoints.ts";
+import { opaqueByPod } from "../../endpoints/pod-opaque.ts";
 import { CoordinatorError } from "../../errors.ts";
+import type { Look, Subject } from "../../feed/topic.ts";
+import { toTcpAddress } from "../../ip/address.ts";
 import { workloadKey } from "../../model/workload.ts";
-import { toTcpAddress } from "../address.ts";
 import type { Directory } from "../directory.ts";
-import { findService, listedPort, protocolOf, type ServiceEntry, servicesBefore } from "../endpoints.ts";
 import { noHints } from "../hints/annotations.ts";
 import { isOpaque } from "../hints/hints-of.ts";
-import { opaqueByPod } from "../hints/pod-opaque.ts";
-import { dependency, zoneOfNode } from "../keys.ts";
 import type { AddressPath, ServicePath } from "../path.ts";
-import type { Look, Subject } from "../topic.ts";
 import { endpointProfile } from "./endpoint-profile.ts";
 import { emptyProfile, serviceProfile, unknownProfile } from "./service-profile.ts";
 import { routesOf } from "./service-routes.ts";
 import { type Target, targetOfAddress, targetOfName } from "./target.ts";
 
 /** What a stream of profiles tells. */
-export interface ToldProfile {
+export interface PublishedProfile {
   /** Whose it is; undefined: nobody's, and anybody may see it. */
   readonly namespace: string | undefined;
   readonly bytes: Buffer;
@@ -29,7 +35,7 @@ export function profileSubject(
   path: ServicePath | AddressPath,
   clientNode: string,
   directory: Directory,
-): Subject<ToldProfile> {
+): Subject<PublishedProfile> {
   const node = path.kind === "address" && nodeDecides(path, directory) ? clientNode : "";
   return {
     key: keyOf(path, node),
@@ -61,8 +67,8 @@ function lookAt(
   target: Target,
   path: ServicePath | AddressPath,
   directory: Directory,
-  previous: ToldProfile | undefined,
-): Look<ToldProfile> {
+  previous: PublishedProfile | undefined,
+): Look<PublishedProfile> {
   const namespace = namespaceOf(target);
   const problem = target.kind === "ambiguous" ? target.problem : undefined;
   const bytes = Buffer.from(DestinationProfile.encode(profileOf(target, directory)).finish());
@@ -71,7 +77,7 @@ function lookAt(
   return { state, dependsOn: dependenciesOf(target, path, directory) };
 }
 
-function sameProfile(a: ToldProfile, b: ToldProfile): boolean {
+function sameProfile(a: PublishedProfile, b: PublishedProfile): boolean {
   return a.namespace === b.namespace && a.problem === b.problem && a.bytes.equals(b.bytes);
 }
 

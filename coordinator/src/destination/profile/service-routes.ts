@@ -1,7 +1,7 @@
 import type { RouteRule } from "@forage/proto/forest/v1/forage";
 import { compareRoutes, type Route, routeOf } from "../../gateway/route.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
-import type { State } from "../../state/state.ts";
 
 /** A route as far as it says something of a service's requests. */
 export interface ServiceRoute {
@@ -15,7 +15,7 @@ export interface ServiceRoute {
  * Routes that target a service, its inline one among them, and of others the rules that name it among their backends; in the
  * order in which gateways have them.
  */
-export function routesOf(state: State, namespace: string, service: string): ServiceRoute[] {
+export function routesOf(state: ClusterView, namespace: string, service: string): ServiceRoute[] {
   const found = state.resources(namespace).flatMap((entry): ServiceRoute[] => {
     const route = routeOf(entry.record);
     if (route === undefined) return [];

@@ -1,10 +1,16 @@
 import { PodPhase } from "@forage/proto/forage/agent/v1/agent";
+import { addressOfNode } from "../../endpoints/change-keys.ts";
+import {
+  findService,
+  listedPort,
+  protocolOf,
+  type ServiceEntry,
+  targetPortOf,
+} from "../../endpoints/endpoints.ts";
+import { addressKey } from "../../ip/address.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import { addressKey } from "../address.ts";
 import type { Directory } from "../directory.ts";
-import { findService, listedPort, protocolOf, type ServiceEntry, targetPortOf } from "../endpoints.ts";
-import { addressOfNode } from "../keys.ts";
 import type { AddressPath, ServicePath } from "../path.ts";
 
 /** What a path leads to. */

@@ -1,6 +1,6 @@
-import { type FaultSubject, ObjectFaults as RealObjectFaults } from "../../../src/control/object-faults.ts";
+import { type FaultSubject, ObjectFaults as RealObjectFaults } from "../../../src/faults/object-faults.ts";
 
-export * from "../../../src/control/object-faults.ts";
+export * from "../../../src/faults/object-faults.ts";
 
 /** Lets the error of one object end the handling of all. */
 export class ObjectFaults extends RealObjectFaults {

@@ -1,8 +1,8 @@
-import { HoldUpDetector as RealHoldUpDetector } from "../../../src/link/hold-up.ts";
+import { StallDetector as RealHoldUpDetector } from "../../../src/link/stall-detector.ts";
 
-export * from "../../../src/link/hold-up.ts";
+export * from "../../../src/link/stall-detector.ts";
 
 /** Never notices that the process did not run. */
-export class HoldUpDetector extends RealHoldUpDetector {
+export class StallDetector extends RealHoldUpDetector {
   override check(): void {}
 }

@@ -1,4 +1,4 @@
-import type { isReady as real } from "../../../src/control/workload/readiness.ts";
+import type { isReady as real } from "../../../src/endpoints/readiness.ts";
 
 /** Believes what nodes said before they were lost. */
 export const isReady: typeof real = ({ status, record }) =>

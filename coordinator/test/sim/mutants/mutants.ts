@@ -22,10 +22,10 @@ const control = "coordinator/src/control";
 export const mutants: Readonly<Record<string, Mutant>> = {
   "too-much-surge": { module: `${control}/workload/plan.ts`, caughtBy: /active pods, at most/ },
   "stopping-pods-serve": { module: `${control}/workload/plan.ts`, caughtBy: /must stay|no rest/ },
-  "lost-nodes-serve": { module: `${control}/workload/readiness.ts`, caughtBy: /must stay/ },
+  "lost-nodes-serve": { module: "coordinator/src/endpoints/readiness.ts", caughtBy: /must stay/ },
   "forgets-lost-pods": { module: `${control}/workload/plan.ts`, caughtBy: /record is gone/ },
   "never-evicts": { module: `${control}/eviction/eviction-of.ts`, caughtBy: /no rest/ },
-  "moves-pods": { module: `${control}/pod-pieces.ts`, caughtBy: /moved from/ },
+  "moves-pods": { module: `${control}/pod-writes.ts`, caughtBy: /moved from/ },
   "rollouts-go-on": { module: `${control}/rollout/progress.ts`, caughtBy: /no rest/ },
   "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/ },
   "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./ },
@@ -34,7 +34,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "too-many-at-a-time": { module: `${control}/job/plan.ts`, caughtBy: /at a time|were wanted|twice/ },
   "forbids-nothing": { module: "coordinator/src/model/cron-job.ts", caughtBy: /was started beside/ },
   "ignores-hold-ups": {
-    module: "coordinator/src/link/hold-up.ts",
+    module: "coordinator/src/link/stall-detector.ts",
     caughtBy: /held-up: endpoints .* were withdrawn/,
     outages: true,
   },

@@ -1,4 +1,4 @@
-import { forgetPod } from "../../../src/control/pod-pieces.ts";
+import { forgetPod } from "../../../src/control/pod-writes.ts";
 import { type recordHello as real, recordStatuses } from "../../../src/link/reports.ts";
 
 export * from "../../../src/link/reports.ts";

@@ -1,6 +1,6 @@
 import type { PodConfig } from "@forage/proto/forest/v1/forage";
-import { podOpaquePorts } from "../../../destination/hints/pod-opaque.ts";
-import { parsePorts } from "../../../destination/hints/ports.ts";
+import { podOpaquePorts } from "../../../endpoints/pod-opaque.ts";
+import { parsePorts } from "../../../endpoints/ports.ts";
 import type { Field } from "../field.ts";
 import { validateAnnotations, validateLabels } from "../labels.ts";
 import { dnsSubdomainProblem } from "../syntax/names.ts";

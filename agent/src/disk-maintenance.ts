@@ -1,0 +1,101 @@
+import type { Clock } from "./clock.ts";
+import type { Config } from "./config.ts";
+import { ImageCollector } from "./images/image-collector.ts";
+import type { ImageRecords } from "./images/image-records.ts";
+import { usedPercent } from "./images/used-percent.ts";
+import type { PodSupervisor } from "./pods/pod-supervisor.ts";
+import { RootDiskWatch } from "./runtime/root-disk-watch.ts";
+import type { ContainerRuntime } from "./runtime/runtime.ts";
+import type { AgentLog } from "./supervisor-events.ts";
+import { DiskUseWatch, measureUse } from "./volumes/disk-use-watch.ts";
+import { ChildRunner } from "./volumes/run-child.ts";
+
+export interface DiskMaintenanceParts {
+  readonly limits: Config["images"];
+  readonly clock: Clock;
+  readonly runtime: ContainerRuntime;
+  readonly records: ImageRecords;
+  readonly supervisor: PodSupervisor;
+  /** Images that pods will need soon. */
+  readonly prefetchStatus: () => readonly string[];
+  readonly log: AgentLog;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Keeps what containerd holds on the disk within limits: images that nobody uses, and what containers write over theirs. */
+export class DiskMaintenance {
+  readonly #parts: DiskMaintenanceParts;
+  readonly #collector: ImageCollector;
+  readonly #diskUse: DiskUseWatch;
+  readonly #roots: RootDiskWatch;
+  readonly #closing = new AbortController();
+
+  constructor(parts: DiskMaintenanceParts) {
+    this.#parts = parts;
+    const { clock, runtime, supervisor, log } = parts;
+    const children = new ChildRunner();
+    this.#collector = makeCollector(parts);
+    this.#diskUse = new DiskUseWatch({
+      clock,
+      measure: (path, signal) => measureUse(path, children, signal),
+      onError: (path, err) => log.warn({ path, err }, "container-disk-not-measured"),
+    });
+    this.#roots = new RootDiskWatch({
+      runtime,
+      diskUse: this.#diskUse,
+      signal: this.#closing.signal,
+      exceeded: ({ podUid, message }) => {
+        log.warn({ pod: podUid, reason: message }, "container-disk-exceeded");
+        supervisor.evict(podUid, message);
+      },
+      failed: ({ podUid, container }, err) =>
+        log.warn({ pod: podUid, container, err }, "container-disk-not-watched"),
+    });
+  }
+
+  /** A pod's containers may be others than before. */
+  podChanged(): void {
+    this.#roots.follow(this.#parts.supervisor.limitedRoots());
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#collector.run(signal);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#diskUse.close();
+    await this.#parts.records.save();
+  }
+}
+
+function makeCollector({
+  limits,
+  clock,
+  runtime,
+  records,
+  supervisor,
+  prefetchStatus,
+  log,
+}: DiskMaintenanceParts): ImageCollector {
+  const { unusedDays, highPercent, lowPercent } = limits;
+  return new ImageCollector({
+    runtime,
+    clock,
+    records,
+    // Turned round, they would remove nothing.
+    limits: { unusedMs: unusedDays * DAY_MS, highPercent, lowPercent: Math.min(lowPercent, highPercent) },
+    wanted: () => [...supervisor.images(), ...prefetchStatus()],
+    usedPercent,
+    events: {
+      removed: (image, why) => {
+        supervisor.imageRemoved(image);
+        log.info({ image, why }, "image-removed");
+      },
+      failed: (err) => log.warn({ err }, "images-not-collected"),
+      stillFull: (percent) =>
+        log.warn({ usedPercent: Math.round(percent) }, "disk-full-without-unused-images"),
+    },
+  });
+}

@@ -1,0 +1,181 @@
+import { isDeepStrictEqual } from "node:util";
+import type { GatewayCertificate, GatewayHost, ServiceState } from "@forage/proto/forage/agent/v1/agent";
+import type { ConfigLoader, Outcome } from "./config-loader.ts";
+import { endsTls } from "./envoy/virtual-hosts.ts";
+import { problemOfCertificate, problemOfHost } from "./host-problems.ts";
+import type { GatewayView } from "./known-gateway.ts";
+import { readRejectedHosts, writeRejectedHosts } from "./rejected-hosts.ts";
+import { type RenderOptions, renderGateway } from "./render-gateway.ts";
+
+type Hosts = ReadonlyMap<string, GatewayHost>;
+type Services = ReadonlyMap<string, ServiceState>;
+
+/** A part of the desired configuration that is not applied. */
+export interface Problem {
+  /** Empty: it isn't one host's. */
+  readonly hostname: string;
+  readonly message: string;
+}
+
+interface Wanted {
+  readonly hosts: Hosts;
+  readonly certificates: ReadonlyMap<string, GatewayCertificate>;
+  /** The reported problems, in the order of hosts. */
+  readonly problems: readonly Problem[];
+}
+
+/** Beyond so many tries to find out which hosts are at fault, those left over are left as they were together. */
+const TRIES_MAX = 64;
+
+/**
+ * Which hosts Envoy has, and in which form. When it refuses a configuration, the hosts at fault are found by halves and stay as
+ * they were before, while all others go on.
+ */
+export class ConfigApplier {
+  readonly #loader: ConfigLoader;
+  readonly #render: RenderOptions;
+  #accepted: Hosts = new Map();
+  /** Names of those on disk. */
+  #heldBack = "";
+  /** By id: the last ones that could be used. */
+  #certificates: ReadonlyMap<string, GatewayCertificate> = new Map();
+  /** With Envoy's reason: not tried again until they change. */
+  readonly #refused = new Map<string, { readonly host: GatewayHost; readonly reason: string }>();
+
+  /** False: something else than a host keeps Envoy from taking it all, which may change by itself. */
+  complete = true;
+
+  constructor(loader: ConfigLoader, render: RenderOptions) {
+    this.#loader = loader;
+    this.#render = render;
+  }
+
+  /**
+   * Adopts a proxy that an earlier agent configured. Hosts that the earlier agent held back stay as they were and aren't retried.
+   */
+  async adopt(): Promise<void> {
+    const accepted = new Map<string, GatewayHost>();
+    for (const { host, reason, former } of await readRejectedHosts(this.#render.places.heldBack)) {
+      this.#refused.set(host.hostname, { host, reason });
+      if (former !== undefined) accepted.set(host.hostname, former);
+    }
+    this.#accepted = accepted;
+    this.#heldBack = [...this.#refused.keys()].join();
+    await this.#loader.adopt();
+  }
+
+  /** Prepares the files that Envoy reads at its start. A configuration that another Envoy accepted may fail in this one. */
+  async prepare(view: GatewayView, services: Services): Promise<void> {
+    this.#accepted = new Map();
+    this.#refused.clear();
+    const wanted = this.#wantedOf(view);
+    await this.#loader.prepare(renderGateway(this.#at(view, wanted), wanted.hosts, this.#render), services);
+  }
+
+  /** Brings into force what can be; gives what can't, and why. Rejects when Envoy doesn't answer. */
+  async apply(view: GatewayView, services: Services): Promise<readonly Problem[]> {
+    const wanted = this.#wantedOf(view);
+    const load = (hosts: Hosts): Promise<Outcome> =>
+      this.#loader.load(renderGateway(this.#at(view, wanted), hosts, this.#render), services);
+    for (const [name, { host }] of this.#refused)
+      if (!isDeepStrictEqual(wanted.hosts.get(name), host)) this.#refused.delete(name);
+    const settled = this.#settled(wanted.hosts);
+    const news = [...wanted.hosts.values()].filter(
+      (host) => !this.#refused.has(host.hostname) && settled.get(host.hostname) !== host,
+    );
+    const outcome = await this.#join(settled, news, load);
+    await this.#keepHeldBack();
+    const refused = [...this.#refused].map(([hostname, { reason }]) => ({
+      hostname,
+      message: reason,
+    }));
+    return [...wanted.problems, ...refused, ...outcome];
+  }
+
+  async #keepHeldBack(): Promise<void> {
+    const held = [...this.#refused.values()].map((it) => {
+      return { ...it, former: this.#accepted.get(it.host.hostname) };
+    });
+    if (held.length === 0 && this.#heldBack === "") return;
+    this.#heldBack = [...this.#refused.keys()].join();
+    await writeRejectedHosts(this.#render.places.heldBack, held);
+  }
+
+  #wantedOf(view: GatewayView): Wanted {
+    const wanted = wantedOf(view, this.#certificates);
+    this.#certificates = wanted.certificates;
+    return wanted;
+  }
+
+  #at(view: GatewayView, { certificates }: Wanted): Pick<GatewayView, "certificates" | "challenges"> {
+    return { certificates, challenges: view.challenges };
+  }
+
+  /** Returns the hosts that are still desired, in the form that Envoy accepted. Equal hosts are the view's own objects. */
+  #settled(wanted: Hosts): Map<string, GatewayHost> {
+    const settled = new Map<string, GatewayHost>();
+    for (const [name, host] of wanted) {
+      const accepted = this.#accepted.get(name);
+      if (accepted !== undefined) settled.set(name, isDeepStrictEqual(accepted, host) ? host : accepted);
+    }
+    return settled;
+  }
+
+  async #join(
+    settled: Map<string, GatewayHost>,
+    news: readonly GatewayHost[],
+    load: (hosts: Hosts) => Promise<Outcome>,
+  ): Promise<Problem[]> {
+    let good: Hosts = settled;
+    let tries = 0;
+    const groups = [news];
+    let last: Outcome | undefined;
+    for (let group = groups.pop(); group !== undefined; group = groups.pop()) {
+      if (last !== undefined && group.length === 0) continue;
+      const candidate = new Map([...good, ...group.map((host) => [host.hostname, host] as const)]);
+      last = await load(candidate);
+      tries++;
+      if (last.kind === "in-force" || last.subscription === "listeners") good = candidate;
+      else if (group.length === 0 || last.subscription === "clusters") break;
+      else if (group.length === 1 || tries >= TRIES_MAX)
+        for (const host of group) this.#refused.set(host.hostname, { host, reason: last.reason });
+      else groups.push(group.slice(group.length / 2), group.slice(0, group.length / 2));
+    }
+    // The files on disk must match the applied configuration, because Envoy may restart from them.
+    if (last?.kind === "refused" && isOfRoutes(last)) last = await load(good);
+    this.#accepted = good;
+    this.complete = last?.kind !== "refused";
+    return last?.kind === "refused" ? [{ hostname: "", message: last.reason }] : [];
+  }
+}
+
+/** Only these are made of what users say, host by host. */
+function isOfRoutes(outcome: Outcome): boolean {
+  return outcome.kind === "refused" && (outcome.subscription === "http" || outcome.subscription === "https");
+}
+
+function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertificate>): Wanted {
+  const problems: Problem[] = [];
+  const hosts = new Map<string, GatewayHost>();
+  const certificates = new Map<string, GatewayCertificate>();
+  const bad = new Map<string, string>();
+  for (const [id, certificate] of view.certificates) {
+    const problem = problemOfCertificate(certificate);
+    const used = problem === undefined ? certificate : former.get(id);
+    if (used !== undefined) certificates.set(id, used);
+    if (problem !== undefined) bad.set(id, problem);
+  }
+  for (const [name, host] of [...view.hosts].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const problem = problemOfHost(host);
+    if (problem === undefined) hosts.set(name, host);
+    else problems.push({ hostname: name, message: problem });
+    if (!endsTls(host)) continue;
+    const { certificate } = host;
+    const usable = certificates.has(certificate);
+    const why = bad.get(certificate) ?? (usable ? undefined : "it has not come");
+    if (why === undefined) continue;
+    const effect = usable ? "the former goes on, for" : "no HTTPS for want of";
+    problems.push({ hostname: name, message: `${effect} certificate ${certificate}: ${why}` });
+  }
+  return { hosts, certificates, problems };
+}

@@ -1,0 +1,49 @@
+import { execFile } from "node:child_process";
+import { access, readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+
+/** What decides whether this host can run a pod at all, and how. */
+export interface HostFeatures {
+  /** Its own name: that of pods which have its network. */
+  readonly hostname: string;
+  readonly seLinux: boolean;
+  /** Whether its kernel has, or can load, the protocol. */
+  readonly sctp: boolean;
+  /** OCI runtimes by the name of their runtime class. */
+  readonly runtimeClasses: Readonly<Record<string, string>>;
+  /** Where seccomp profiles are that a pod doesn't name by an absolute path. */
+  readonly seccompDir: string;
+}
+
+const MODPROBE_TIMEOUT_MS = 5_000;
+
+/** Looked at once: a host that gains one of these needs a restart of its agent, which touches no container. */
+export async function readHostFeatures(
+  config: Pick<HostFeatures, "runtimeClasses"> & { readonly dataDir: string },
+): Promise<HostFeatures> {
+  const [seLinux, sctp] = await Promise.all([hasSeLinux(), hasSctp()]);
+  const { runtimeClasses, dataDir } = config;
+  return { hostname: hostname(), seLinux, sctp, runtimeClasses, seccompDir: join(dataDir, "seccomp") };
+}
+
+/** The file is there only while SELinux is on, be it enforcing or permissive. */
+function hasSeLinux(): Promise<boolean> {
+  return access("/sys/fs/selinux/enforce").then(
+    () => true,
+    () => false,
+  );
+}
+
+async function hasSctp(): Promise<boolean> {
+  const protocols = await readFile("/proc/net/protocols", "utf8").catch(() => "");
+  if (/^SCTP\s/m.test(protocols)) return true;
+  try {
+    // Only asks: the kernel loads it with the first socket.
+    await promisify(execFile)("modprobe", ["--dry-run", "--quiet", "sctp"], { timeout: MODPROBE_TIMEOUT_MS });
+    return true;
+  } catch {
+    return false;
+  }
+}

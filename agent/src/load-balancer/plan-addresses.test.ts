@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import type { AddressedLink } from "./connected-networks.ts";
+import { type AddressPlanInput, type AddressStep, planAddresses } from "./plan-addresses.ts";
+
+const ip = "192.0.2.50";
+const bare = [link("eth0", "192.0.2.7/24"), link("eth1", "198.51.100.7/24")];
+const holding = [link("eth0", "192.0.2.7/24", `${ip}/32`), link("eth1", "198.51.100.7/24")];
+const wanted = [{ ip, alone: false }];
+const held = [{ ip, interface: "eth0" }];
+
+describe("what a host does about the addresses that it announces", () => {
+  for (const [what, fields, expected, problem] of [
+    ["none", {}, []],
+    ["a new one", { wanted }, [`hold ${ip} eth0 for 30 s, new`]],
+    ["a new one that no other node could take", { wanted: [{ ip, alone: true }] }, [`hold ${ip} eth0, new`]],
+    ["one that it has", { wanted, held, links: holding }, [`hold ${ip} eth0 for 30 s`]],
+    ["one that someone took off the interface", { wanted, held }, [`hold ${ip} eth0 for 30 s, new`]],
+    ["one that goes elsewhere", { held, links: holding }, [`drop ${ip} eth0`]],
+    ["one that is gone already", { held }, [`forget ${ip} eth0`]],
+    [
+      "one that another host has by now",
+      { wanted, held, links: holding, yielded: new Set([ip]) },
+      [`drop ${ip} eth0`],
+    ],
+    [
+      "one for which the operator names another interface",
+      { wanted, held, links: holding, interface: "eth1" },
+      [`drop ${ip} eth0`, `hold ${ip} eth1 for 30 s, new`],
+    ],
+    [
+      "one of no network of its own",
+      { wanted: [{ ip: "203.0.113.1", alone: false }] },
+      [],
+      /loadBalancer\.interface/,
+    ],
+    ["one that is the host's own", { wanted, links: holding }, [], /by itself/],
+    ["a new one before the rules are there", { wanted, started: false }, []],
+    [
+      "one that it has, before that",
+      { wanted, held, links: holding, started: false },
+      [`hold ${ip} eth0 for 30 s`],
+    ],
+    ["one that it had before a reboot, before that", { wanted, held, started: false }, []],
+    ["one that went elsewhere, before that", { held, links: holding, started: false }, [`drop ${ip} eth0`]],
+  ] as const) {
+    test(what, () => {
+      const { steps, problems } = planAddresses(input(fields));
+      assert.deepEqual(steps.map(told), expected);
+      if (problem === undefined) assert.deepEqual(problems, []);
+      else assert.match(problems.join(), problem);
+    });
+  }
+});
+
+function input(fields: Partial<AddressPlanInput>): AddressPlanInput {
+  return {
+    wanted: [],
+    held: [],
+    links: bare,
+    interface: undefined,
+    yielded: new Set(),
+    started: true,
+    ...fields,
+  };
+}
+
+function told(step: AddressStep): string {
+  const at = `${step.held.ip} ${step.held.interface}`;
+  if (step.type === "drop") return `${step.present ? "drop" : "forget"} ${at}`;
+  const lease = step.leaseSeconds === undefined ? "" : ` for ${step.leaseSeconds} s`;
+  return `hold ${at}${lease}${step.isNew ? ", new" : ""}`;
+}
+
+function link(ifname: string, ...addresses: readonly string[]): AddressedLink {
+  const addr_info = addresses.map((text) => {
+    const [local = "", prefix] = text.split("/");
+    return { family: "inet", local, prefixlen: Number(prefix) };
+  });
+  return { ifname, addr_info };
+}

@@ -1,0 +1,43 @@
+import type { Clock } from "./clock.ts";
+import type { LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
+
+export interface LogMaintenanceParts {
+  readonly clock: Clock;
+  readonly rescue: Pick<LogRescue, "run">;
+  /** Those that run. */
+  readonly containers: () => readonly LoggedContainer[];
+  /** Whether the disk is nearly full now. */
+  readonly pressed: () => boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+// A disk that was full a moment ago has room again, or another try is due then. A look reads some files of each process.
+const LOOK_MS = 30_000;
+
+/** Sees to it that containers whose logs could not be written for a while are read again. Does nothing where no disk is full. */
+export class LogMaintenance {
+  readonly #parts: LogMaintenanceParts;
+  #cancel: (() => void) | undefined;
+  #closed = false;
+
+  constructor(parts: LogMaintenanceParts) {
+    this.#parts = parts;
+  }
+
+  /** The disk is full, or may have been a while ago. */
+  suspect(): void {
+    if (!this.#closed) this.#cancel ??= this.#parts.clock.after(LOOK_MS, () => void this.#look());
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancel?.();
+  }
+
+  async #look(): Promise<void> {
+    const { rescue, containers, pressed, onError } = this.#parts;
+    this.#cancel = undefined;
+    await rescue.run(containers()).catch(onError);
+    if (pressed()) this.suspect();
+  }
+}

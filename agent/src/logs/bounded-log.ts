@@ -1,0 +1,180 @@
+import type { Clock } from "../clock.ts";
+import type { LogFile, LogLook } from "./log-file.ts";
+import type { LogTimes } from "./log-times.ts";
+import type { TrimMode } from "./trim-head.ts";
+import { watchFile } from "./watch-file.ts";
+
+export interface BoundedLogLimits {
+  readonly maxBytes: number;
+  readonly checkMs: number;
+}
+
+export interface BoundedLogParts {
+  readonly file: LogFile;
+  readonly times: LogTimes;
+  readonly clock: Clock;
+  readonly limits: BoundedLogLimits;
+  readonly onError: (error: unknown) => void;
+  readonly onTrim: (mode: TrimMode) => void;
+  readonly onGrown: (bytes: number) => void;
+}
+
+// A log that is being written is looked at this often and not watched, or a fast writer would keep the agent busy with news.
+const LOOK_MIN_MS = 100;
+const LOOK_MAX_MS = 400;
+// Times that aren't on disk are lost with the agent; each write costs about 100 µs.
+const FLUSH_MS = 5_000;
+// While somebody reads the log from its beginning to its present end, trimming waits until the log is this many times too long.
+const READ_STRETCH = 2;
+
+/**
+ * One log: watched while nobody writes to it; looked at now and then while someone does, from the first write until a look
+ * finds nothing new.
+ */
+export class BoundedLog {
+  readonly file: LogFile;
+  readonly times: LogTimes;
+  readers = 0;
+  /** How many of the readers read up to the present end and stop there. Their text must not have a gap. */
+  #completeReads = 0;
+  readonly #parts: BoundedLogParts;
+  #kept = false;
+  #endBytes: number | undefined;
+  /** Monotonic and wall clock. */
+  #lookedAt: { readonly monotonicMs: number; readonly nowMs: number } | undefined;
+  #looking: Promise<void> | undefined;
+  #unwatch: (() => void) | undefined;
+  /** Nothing had been written when the watch began: what it tells of came just now. */
+  #armed = false;
+  #told = false;
+  #cancelLook: (() => void) | undefined;
+  #cancelFlush: (() => void) | undefined;
+
+  constructor(parts: BoundedLogParts) {
+    this.#parts = parts;
+    this.file = parts.file;
+    this.times = parts.times;
+  }
+
+  get kept(): boolean {
+    return this.#kept;
+  }
+
+  keep(): void {
+    if (this.#kept) return;
+    this.#kept = true;
+    this.#watchAndLook();
+  }
+
+  /** What came last is still noted. Never rejects. */
+  async release(): Promise<void> {
+    if (!this.#kept) return;
+    await this.lookAnew();
+    this.#kept = false;
+    this.#stopWatching();
+    this.#cancelLook?.();
+    this.#cancelFlush?.();
+    this.#cancelFlush = undefined;
+    await this.times.flush().catch(this.#parts.onError);
+  }
+
+  /** Looks now: notes what came, and trims what is too long. Never rejects. */
+  look(): Promise<void> {
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+    return this.#looking;
+  }
+
+  /** A look that is under way may have seen less. */
+  async lookAnew(): Promise<void> {
+    await this.#looking;
+    await this.look();
+  }
+
+  /** Notes what has come until now, and gives how the log was seen; undefined if it isn't there. */
+  async note(): Promise<LogLook | undefined> {
+    const { clock } = this.#parts;
+    const armed = this.#armed;
+    const nowMs = clock.nowMs();
+    const sinceMs = armed ? nowMs : this.#lookedAt?.nowMs;
+    const seen = await this.times.note(() => this.file.look(), sinceMs);
+    if (seen === undefined) return undefined;
+    this.#lookedAt = { monotonicMs: clock.monotonicMs(), nowMs };
+    if (this.#kept && this.times.dirty) this.#cancelFlush ??= clock.after(FLUSH_MS, () => this.#flush());
+    return seen;
+  }
+
+  /** Holds trimming back while `read` runs, unless the log grows to twice its limit meanwhile. */
+  async *readingCompletely<Piece>(read: AsyncIterable<Piece>): AsyncGenerator<Piece, void, undefined> {
+    this.#completeReads += 1;
+    try {
+      yield* read;
+    } finally {
+      this.#completeReads -= 1;
+      if (this.#completeReads === 0 && this.#kept) void this.look();
+    }
+  }
+
+  async trim(keepBytes: number): Promise<void> {
+    const mode = await this.times.trimming(() => this.file.trim(keepBytes));
+    if (mode !== undefined) this.#parts.onTrim(mode);
+  }
+
+  async #look(): Promise<void> {
+    const { clock, limits, onError, onGrown } = this.#parts;
+    let delayMs: number | undefined = limits.checkMs;
+    this.#told = false;
+    try {
+      const before = this.#lookedAt?.monotonicMs;
+      const seen = await this.note();
+      const { start, end } = seen ?? { start: this.file.shift, end: this.file.shift };
+      const grownBytes = end - (this.#endBytes ?? start);
+      this.#endBytes = end;
+      if (grownBytes > 0) onGrown(grownBytes);
+      const tooLong = end - start > limits.maxBytes * (this.#completeReads > 0 ? READ_STRETCH : 1);
+      if (tooLong) await this.trim(limits.maxBytes);
+      const room = tooLong ? limits.maxBytes : Math.max(0, limits.maxBytes - (end - start));
+      const elapsedMs = before === undefined ? LOOK_MAX_MS : Math.max(1, clock.monotonicMs() - before);
+      if (grownBytes > 0) delayMs = within((room * elapsedMs) / grownBytes, LOOK_MIN_MS, LOOK_MAX_MS);
+      else if (this.#unwatch !== undefined) delayMs = this.#told ? LOOK_MIN_MS : undefined;
+    } catch (error) {
+      onError(error);
+    }
+    this.#lookAgain(delayMs);
+  }
+
+  /** Undefined: when the watch tells of a write. */
+  #lookAgain(delayMs: number | undefined): void {
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    this.#armed = this.#kept && delayMs === undefined;
+    if (!this.#kept || delayMs === undefined) return;
+    this.#stopWatching();
+    this.#cancelLook = this.#parts.clock.after(delayMs, () => this.#watchAndLook());
+  }
+
+  // In this order: what is written in between is seen by one of them.
+  #watchAndLook(): void {
+    this.#unwatch ??= watchFile(this.file.path, () => {
+      this.#told = true;
+      void this.look();
+    });
+    void this.look();
+  }
+
+  #stopWatching(): void {
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+    this.#armed = false;
+  }
+
+  #flush(): void {
+    this.#cancelFlush = undefined;
+    this.times.flush().catch(this.#parts.onError);
+  }
+}
+
+function within(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}

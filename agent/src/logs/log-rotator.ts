@@ -1,0 +1,197 @@
+import type { Clock } from "../clock.ts";
+import { BoundedLog, type BoundedLogLimits } from "./bounded-log.ts";
+import { lastText, readLastLines } from "./last-lines.ts";
+import type { LogStream } from "./log-entry.ts";
+import { LogFile } from "./log-file.ts";
+import { LogTimes } from "./log-times.ts";
+import { stampLines } from "./stamp-lines.ts";
+import { hasStreams } from "./stream-places.ts";
+import { findLine, type TailOptions, tailLog } from "./tail.ts";
+import { tailEntries } from "./tail-entries.ts";
+import type { TrimMode } from "./trim-head.ts";
+import { positionSince } from "./write-times.ts";
+
+export interface LogRotatorOptions {
+  readonly clock: Clock;
+  /** A log is trimmed when it has grown beyond this, and as much is kept beside it. Default 10 MiB. */
+  readonly maxBytes?: number;
+  /** How often a log is looked at that can't be watched. Default 5 s. */
+  readonly checkMs?: number;
+  readonly onError?: (path: string, error: unknown) => void;
+  readonly onTrim?: (path: string, mode: TrimMode) => void;
+  /** A log has so many bytes more than when this was last called for it. */
+  readonly onGrown?: (bytes: number) => void;
+}
+
+/** What a reader asks for. */
+export interface RotatedTailOptions extends TailOptions {
+  /** Milliseconds since the epoch: lines that came before for certain are left out. */
+  readonly sinceMs?: number;
+  /** Each line begins with when it came. */
+  readonly timestamps?: boolean;
+  /** Only what came from this one. Rejects where both are one log. */
+  readonly stream?: LogStream;
+}
+
+const MAX_BYTES = 10 * 1024 * 1024;
+const CHECK_MS = 5_000;
+// Enough for its first line to be a whole one.
+const SHRUNK_BYTES = 4 * 1024;
+// Entries have times of their own, which decide; a file's time of modification may be a tick older.
+const ENTRY_SLACK_MS = 1_000;
+
+/**
+ * Keeps logs within bounds while containerd's shims write them, notes when their lines came, and reads them. The kernel tells of
+ * writes, so a log that nobody writes to costs nothing.
+ */
+export class LogRotator {
+  readonly #clock: Clock;
+  readonly #limits: BoundedLogLimits;
+  readonly #options: LogRotatorOptions;
+  readonly #logs = new Map<string, BoundedLog>();
+  #closed = false;
+
+  constructor(options: LogRotatorOptions) {
+    this.#clock = options.clock;
+    this.#options = options;
+    this.#limits = { maxBytes: options.maxBytes ?? MAX_BYTES, checkMs: options.checkMs ?? CHECK_MS };
+  }
+
+  /** Bounds the file from now on. It need not be there yet. */
+  keep(path: string): void {
+    if (!this.#closed) this.#logOf(path).keep();
+  }
+
+  /** Its writer has ended. The files stay. */
+  async release(path: string): Promise<void> {
+    const log = this.#logs.get(path);
+    await log?.release();
+    this.#forget(path);
+  }
+
+  /** Releases the log and deletes its files. */
+  async remove(path: string): Promise<void> {
+    const log = this.#logOf(path);
+    await log.release();
+    this.#forget(path);
+    await log.times.remove();
+    await log.file.remove();
+  }
+
+  /** Throws away all of a log but its last few lines, at once. */
+  async shrink(path: string): Promise<void> {
+    await this.#reading(path, (log) => log.trim(SHRUNK_BYTES));
+  }
+
+  /**
+   * See {@link tailLog}. Without `follow` the text has no gap, unless the log grows by more than its limit while it is read.
+   */
+  async *tail(path: string, options: RotatedTailOptions): AsyncGenerator<Uint8Array, void, undefined> {
+    const log = this.#enter(path);
+    const pieces = this.#tail(path, log, options);
+    try {
+      yield* options.follow ? pieces : log.readingCompletely(pieces);
+    } finally {
+      this.#leave(path, log);
+    }
+  }
+
+  async *#tail(
+    path: string,
+    log: BoundedLog,
+    options: RotatedTailOptions,
+  ): AsyncGenerator<Uint8Array, void, undefined> {
+    const { sinceMs, timestamps, stream } = options;
+    const apart = await hasStreams(path);
+    const slackMs = apart ? ENTRY_SLACK_MS : 0;
+    const from = sinceMs === undefined ? undefined : await this.#lineSince(log, sinceMs - slackMs);
+    if (apart) {
+      yield* tailEntries(log.file, this.#clock, { ...options, ...(from !== undefined && { from }) });
+      return;
+    }
+    if (stream !== undefined) throw new Error(notApart(stream));
+    // Only what is noted is read: each line that is read has its time.
+    const upTo = timestamps ? async () => (await log.note())?.end ?? log.file.shift : undefined;
+    const pieces = tailLog(log.file, this.#clock, {
+      ...options,
+      ...(from !== undefined && { from }),
+      ...(upTo && { upTo }),
+    });
+    if (timestamps) yield* stampLines(pieces, (position) => log.times.at(position));
+    else for await (const { data } of pieces) yield data;
+  }
+
+  /** See {@link readLastLines}. A log that isn't there has none. */
+  async lastLines(path: string, count: number, maxBytes: number): Promise<string> {
+    if (!(await hasStreams(path)))
+      return this.#reading(path, (log) => readLastLines(log.file, count, maxBytes));
+    const { signal } = new AbortController();
+    const pieces: Uint8Array[] = [];
+    for await (const piece of this.tail(path, { lines: count, follow: false, signal })) pieces.push(piece);
+    return lastText(Buffer.concat(pieces), maxBytes);
+  }
+
+  /** Looks at all logs now. */
+  async check(): Promise<void> {
+    await Promise.all([...this.#logs.values()].map((log) => log.lookAnew()));
+  }
+
+  /** Stops bounding; readers go on until their own signals. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await Promise.all([...this.#logs.values()].map((log) => log.release()));
+  }
+
+  async #lineSince(log: BoundedLog, sinceMs: number): Promise<number> {
+    await log.note();
+    const { begin, end } = await log.file.bounds();
+    const position = positionSince(await log.times.all(), sinceMs, begin);
+    return position === undefined ? end : findLine(log.file, position);
+  }
+
+  async #reading<Result>(path: string, read: (log: BoundedLog) => Promise<Result>): Promise<Result> {
+    const log = this.#enter(path);
+    try {
+      return await read(log);
+    } finally {
+      this.#leave(path, log);
+    }
+  }
+
+  #logOf(path: string): BoundedLog {
+    const found = this.#logs.get(path);
+    if (found !== undefined) return found;
+    const file = new LogFile(path);
+    const log = new BoundedLog({
+      file,
+      times: new LogTimes(file),
+      clock: this.#clock,
+      limits: this.#limits,
+      onError: (error) => this.#options.onError?.(path, error),
+      onTrim: (mode) => this.#options.onTrim?.(path, mode),
+      onGrown: (bytes) => this.#options.onGrown?.(bytes),
+    });
+    this.#logs.set(path, log);
+    return log;
+  }
+
+  #enter(path: string): BoundedLog {
+    const log = this.#logOf(path);
+    log.readers += 1;
+    return log;
+  }
+
+  #leave(path: string, log: BoundedLog): void {
+    log.readers -= 1;
+    if (this.#logs.get(path) === log) this.#forget(path);
+  }
+
+  #forget(path: string): void {
+    const log = this.#logs.get(path);
+    if (log !== undefined && !log.kept && log.readers === 0) this.#logs.delete(path);
+  }
+}
+
+function notApart(stream: LogStream): string {
+  return `stdout and stderr of this run are in one log, so ${stream} alone can't be shown: containers whose pod has the annotation forage.dev/log-streams: separate keep them apart from their next start on, unless they have a terminal (tty) or the host's forage-logs doesn't run`;
+}

@@ -1,0 +1,148 @@
+import { crc32 } from "node:zlib";
+
+/** The bytes before `end`, from the arrival before this one on, came at `atMs`; with `fromMs`, some time in between. */
+export interface WriteTime {
+  readonly end: number;
+  /** Milliseconds since the epoch. */
+  readonly atMs: number;
+  readonly fromMs?: number;
+}
+
+/** The one that tells of the byte at `position`; undefined if none does yet. The list is in order of `end`. */
+export function writeTimeOf(writeTimes: readonly WriteTime[], position: number): WriteTime | undefined {
+  let low = 0;
+  let high = writeTimes.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((writeTimes[middle]?.end ?? 0) > position) high = middle;
+    else low = middle + 1;
+  }
+  return writeTimes[low];
+}
+
+/** Where what came at `sinceMs` or later begins: all before is older for certain. Undefined: nothing is that new. */
+export function positionSince(
+  writeTimes: readonly WriteTime[],
+  sinceMs: number,
+  begin: number,
+): number | undefined {
+  const first = writeTimes.findIndex((it) => it.atMs >= sinceMs);
+  if (first < 0) return undefined;
+  return Math.max(begin, writeTimes[first - 1]?.end ?? begin);
+}
+
+/**
+ * At most `most` arrivals that tell of the same bytes: the newer half as it is, of the older half two become one and tell of an
+ * interval. So what is old is known less exactly the more has come since.
+ */
+export function thinWriteTimes(writeTimes: readonly WriteTime[], most: number): readonly WriteTime[] {
+  let list = writeTimes;
+  while (list.length > most) {
+    const middle = list.length - (list.length >> 1);
+    const merged: WriteTime[] = [];
+    for (let i = 0; i < middle; i += 2) merged.push(merge(list.slice(i, Math.min(i + 2, middle))));
+    if (merged.length === middle) return [merge(list)];
+    list = [...merged, ...list.slice(middle)];
+  }
+  return list;
+}
+
+function merge(list: readonly WriteTime[]): WriteTime {
+  const [first, last] = [list[0], list.at(-1)];
+  if (first === undefined || last === undefined) throw new Error("nothing to merge");
+  const fromMs = first.fromMs ?? first.atMs;
+  return fromMs === last.atMs ? { end: last.end, atMs: last.atMs } : { ...last, fromMs };
+}
+
+// Length and checksum: an index cut off by a power failure is read as far as it is whole.
+const FRAME_HEAD_BYTES = 8;
+
+/** A frame that can be appended to others. `end` is written less `shift`. */
+export function encodeWriteTimes(writeTimes: readonly WriteTime[], shift: number): Buffer {
+  const numbers: number[] = [];
+  let before: WriteTime = { end: 0, atMs: 0 };
+  for (const arrival of writeTimes) {
+    const { end, atMs, fromMs } = { ...arrival, end: arrival.end - shift };
+    putSigned(numbers, end - before.end);
+    putSigned(numbers, atMs - before.atMs);
+    // One more than the length, as 0 says that there is none.
+    putUnsigned(numbers, fromMs === undefined ? 0 : Math.max(0, atMs - fromMs) + 1);
+    before = { end, atMs };
+  }
+  const payload = Buffer.from(numbers);
+  const head = Buffer.alloc(FRAME_HEAD_BYTES);
+  head.writeUInt32BE(payload.length, 0);
+  head.writeUInt32BE(crc32(payload), 4);
+  return Buffer.concat([head, payload]);
+}
+
+/** All frames that are whole; `wholeBytes` is where the rest begins. */
+export function decodeWriteTimes(
+  bytes: Buffer,
+  shift: number,
+): { readonly writeTimes: WriteTime[]; readonly wholeBytes: number } {
+  const writeTimes: WriteTime[] = [];
+  let at = 0;
+  while (at + FRAME_HEAD_BYTES <= bytes.length) {
+    const next = at + FRAME_HEAD_BYTES + bytes.readUInt32BE(at);
+    const payload = bytes.subarray(at + FRAME_HEAD_BYTES, next);
+    if (
+      next > bytes.length ||
+      next === at + FRAME_HEAD_BYTES ||
+      crc32(payload) !== bytes.readUInt32BE(at + 4)
+    )
+      break;
+    const reader = new NumberReader(payload);
+    let [end, atMs] = [0, 0];
+    while (!reader.done) {
+      end += reader.signed();
+      atMs += reader.signed();
+      const length = reader.unsigned();
+      writeTimes.push({ end: end + shift, atMs, ...(length > 0 && { fromMs: atMs - (length - 1) }) });
+    }
+    at = next;
+  }
+  return { writeTimes, wholeBytes: at };
+}
+
+// Seven bits a byte, lowest first. Not with bit operators, which end at 32 bits.
+function putUnsigned(numbers: number[], value: number): void {
+  let rest = Math.round(value);
+  while (rest >= 0x80) {
+    numbers.push((rest % 0x80) + 0x80);
+    rest = Math.floor(rest / 0x80);
+  }
+  numbers.push(rest);
+}
+
+function putSigned(numbers: number[], value: number): void {
+  const whole = Math.round(value);
+  putUnsigned(numbers, whole < 0 ? -whole * 2 - 1 : whole * 2);
+}
+
+class NumberReader {
+  readonly #bytes: Buffer;
+  #at = 0;
+
+  constructor(bytes: Buffer) {
+    this.#bytes = bytes;
+  }
+
+  get done(): boolean {
+    return this.#at >= this.#bytes.length;
+  }
+
+  unsigned(): number {
+    let value = 0;
+    for (let factor = 1; ; factor *= 0x80) {
+      const byte = this.#bytes[this.#at++] ?? 0;
+      value += (byte % 0x80) * factor;
+      if (byte < 0x80) return value;
+    }
+  }
+
+  signed(): number {
+    const value = this.unsigned();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+  }
+}

@@ -1,0 +1,178 @@
+import type { PodSandbox, PortMapping, PortRequest } from "../../network/network.ts";
+import { HOST_NETWORK } from "../../runtime/runtime.ts";
+import { adopted, inNewSandbox } from "../container-memory.ts";
+import { isLive, outcomeOf, type PodView } from "../decide/pod-view.ts";
+import { type ContainerMemory, memoryOf, type Pod, type PodMemory, withContainer } from "../pod.ts";
+import { allContainers, initContainersOf, roleOf } from "../pod-containers.ts";
+import type { PodDependencies } from "../pod-dependencies.ts";
+import { firstPorts } from "../pod-ports.ts";
+import type { Step } from "../step.ts";
+import type { StepContext, StepEffect } from "../step-context.ts";
+import { postStart } from "./post-start.ts";
+import { recordExit } from "./record-exit.ts";
+import { startContainer, withBegun } from "./start-container.ts";
+import { stopContainer } from "./stop-container.ts";
+
+/** Does one step. Rejects if it failed or its outcome is not known. */
+export async function runStep(
+  dependencies: PodDependencies,
+  step: Step,
+  context: StepContext,
+): Promise<StepEffect> {
+  const { view, signal } = context;
+  const uid = view.pod.uid;
+  switch (step.kind) {
+    case "look":
+      await dependencies.observer.refresh();
+      return { looked: true };
+    case "fetchImage":
+      dependencies.images.fetch(step.image, step.policy, view.pod);
+      return {};
+    case "attachSandbox":
+      return attachSandbox(dependencies, context);
+    case "allocatePorts":
+      return allocatePorts(dependencies, context);
+    case "publishPorts":
+      return publishPorts(dependencies, context);
+    case "updatePorts":
+      return updatePorts(dependencies, context, step.ports);
+    case "updateVolumes":
+      if (view.pod.volumes !== undefined) await dependencies.volumes.update(view.pod.volumes, signal);
+      return { volumesShown: view.pod.volumes };
+    case "adopt":
+      return adopt(dependencies, context, step.container, step.id);
+    case "recordExit": {
+      const effect = await recordExit(dependencies, context, step.container, step.id);
+      await releaseIfOver(dependencies, view, effect);
+      return effect;
+    }
+    case "startContainer":
+      return startContainer(dependencies, context, step.container, step.attempt);
+    case "postStart":
+      return postStart(dependencies, context, step.container, step.id);
+    case "stopContainer":
+      return stopContainer(dependencies, context, step);
+    case "removeContainers":
+      await dependencies.stopGate.pass(signal, () => dependencies.runtime.remove(step.ids, signal));
+      dependencies.observer.noteRemoved(step.ids);
+      return {};
+    case "cleanUp":
+      // Containers are gone, so nothing uses these any more.
+      await dependencies.volumes.release(uid, signal);
+      await dependencies.network.detach(uid, signal);
+      await dependencies.devices.release(uid);
+      await dependencies.files.remove(uid);
+      return { change: () => ({ containers: {}, removed: true }), published: false };
+    default:
+      return step satisfies never;
+  }
+}
+
+/** A pod that is over stays for its logs, which need no device. */
+async function releaseIfOver(
+  dependencies: PodDependencies,
+  view: PodView,
+  { change }: StepEffect,
+): Promise<void> {
+  const memory = change?.(view.memory) ?? view.memory;
+  const isOver = outcomeOf({ ...view, memory }) !== undefined && !view.containers.some(isLive);
+  if (isOver) await dependencies.devices.release(view.pod.uid);
+}
+
+async function attachSandbox(
+  dependencies: PodDependencies,
+  { view, signal }: StepContext,
+): Promise<StepEffect> {
+  const { pod } = view;
+  const sandbox =
+    pod.network?.hostNetwork === true
+      ? hostSandbox(pod.uid, dependencies.host.addresses)
+      : await dependencies.network.attach(pod.uid, signal);
+  const inits = initContainersOf(pod).map(({ name }) => name);
+  return {
+    change: (memory) => ({ ...inNewSandbox(memory, inits), sandbox }),
+    // A container in a namespace that the next agent doesn't know of would have to be ended.
+    durable: true,
+    published: false,
+  };
+}
+
+/** What a pod on the host's own network has for a sandbox. */
+export function hostSandbox(podUid: string, [address = "", address6]: readonly string[]): PodSandbox {
+  return {
+    podUid,
+    namespacePath: HOST_NETWORK,
+    address,
+    ...(address6 !== undefined && { address6 }),
+  };
+}
+
+async function allocatePorts(dependencies: PodDependencies, { view }: StepContext): Promise<StepEffect> {
+  const { pod } = view;
+  const wanted = firstPorts(pod);
+  if (wanted.length === 0) return { change: (memory) => ({ ...memory, ports: [] }) };
+  const ports = await obtainPorts(dependencies, pod, wanted);
+  return { change: (memory) => ({ ...memory, ports }) };
+}
+
+function obtainPorts(
+  { network }: PodDependencies,
+  { uid, network: spec }: Pod,
+  wanted: readonly PortRequest[],
+): Promise<readonly PortMapping[]> {
+  return spec?.hostNetwork === true ? network.takeHostPorts(uid, wanted) : network.allocatePorts(uid, wanted);
+}
+
+/** Nobody uses the added ports before the pod's status names them, so they are published before they are remembered. */
+async function updatePorts(
+  dependencies: PodDependencies,
+  { view, signal }: StepContext,
+  wanted: readonly PortRequest[],
+): Promise<StepEffect> {
+  const { sandbox } = view.memory;
+  if (sandbox === undefined) return {};
+  const ports = await obtainPorts(dependencies, view.pod, wanted);
+  if (sandbox.namespacePath !== HOST_NETWORK) await dependencies.network.publish(sandbox, ports, signal);
+  dependencies.network.keepPorts(view.pod.uid, ports);
+  return { change: (memory) => ({ ...memory, ports }) };
+}
+
+async function publishPorts(
+  dependencies: PodDependencies,
+  { view, signal }: StepContext,
+): Promise<StepEffect> {
+  const { sandbox, ports = [] } = view.memory;
+  if (sandbox === undefined) return {};
+  if (ports.length > 0 && sandbox.namespacePath !== HOST_NETWORK) {
+    await dependencies.network.publish(sandbox, ports, signal);
+  }
+  return { published: true };
+}
+
+function adopt(
+  dependencies: PodDependencies,
+  { view }: StepContext,
+  container: string,
+  id: string,
+): StepEffect {
+  const { pod } = view;
+  const found = view.containers.find((it) => it.id === id);
+  const spec = allContainers(pod).find((it) => it.name === container);
+  if (found === undefined || spec === undefined) return {};
+  dependencies.images.seen(spec.image, view.pod);
+  const nowMs = dependencies.clock.nowMs();
+  return {
+    change: (memory) => {
+      const taken = withMemory(memory, container, (old) => adopted(old, found, nowMs));
+      return withBegun(taken, roleOf(pod, container));
+    },
+  };
+}
+
+function withMemory(
+  memory: PodMemory,
+  container: string,
+  change: (memory: ContainerMemory) => ContainerMemory,
+): PodMemory {
+  return withContainer(memory, container, change(memoryOf(memory, container)));
+}

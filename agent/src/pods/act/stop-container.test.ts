@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { SimClock } from "../../../test/sim/sim-clock.ts";
+import type { PodView } from "../decide/pod-view.ts";
+import type { Pod } from "../pod.ts";
+import type { PodDependencies } from "../pod-dependencies.ts";
+import type { StepContext } from "../step-context.ts";
+import { stopContainer } from "./stop-container.ts";
+
+test("the hook before a stop uses up the grace period, all but two seconds", async () => {
+  assert.equal(await graceAfterHook(7_000), 23_000);
+  assert.equal(await graceAfterHook(29_500), 2_000);
+});
+
+/** What is left of 30 s for the stop signal after a hook that takes so long. */
+async function graceAfterHook(hookMs: number): Promise<number | undefined> {
+  const clock = new SimClock();
+  let graceMs: number | undefined;
+  const dependencies = {
+    clock,
+    probes: { unwatch: () => undefined },
+    hooks: {
+      clock,
+      run: async () => {
+        await clock.sleep(hookMs);
+        return { outcome: "success", message: "done" };
+      },
+    },
+    runtime: {
+      stop: async (_id: string, leftMs: number) => {
+        graceMs = leftMs;
+      },
+    },
+    observer: { noteStopped: () => undefined },
+    events: { hookFailed: () => undefined },
+  } as unknown as PodDependencies;
+  const container = { name: "main", hooks: { preStop: { type: "exec", command: ["drain"] } } };
+  const view = {
+    pod: { uid: "p", containers: [container] } as unknown as Pod,
+    memory: { sandbox: { address: "10.64.0.2" }, containers: {} },
+    containers: [{ id: "c1", container: "main", state: "running" }],
+  } as unknown as PodView;
+  const context = { view, signal: new AbortController().signal, remember: async () => undefined };
+  const step = { kind: "stopContainer", container: "main", id: "c1", graceMs: 30_000 } as const;
+  const stopped = stopContainer(dependencies, context as unknown as StepContext, step);
+  await clock.advance(hookMs);
+  await stopped;
+  return graceMs;
+}

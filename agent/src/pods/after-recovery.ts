@@ -1,0 +1,24 @@
+import { type PodVolumes, VolumeError } from "../volumes/volumes.ts";
+
+/**
+ * Volumes that can't be used before they have been recovered. One damaged claim may keep that from happening for long;
+ * pods that have no volumes must not wait for it.
+ */
+export function afterRecovery(volumes: PodVolumes, isRecovered: () => boolean): PodVolumes {
+  const whenRecovered = async <Result>(use: () => Promise<Result>): Promise<Result> => {
+    if (!isRecovered()) throw new VolumeError("UNAVAILABLE", "this host's volumes aren't taken over yet");
+    return use();
+  };
+  return {
+    recover: (known, signal) => volumes.recover(known, signal),
+    prepare: (pod, signal) => whenRecovered(() => volumes.prepare(pod, signal)),
+    binds: (uid, container, mounts, signal) =>
+      whenRecovered(() => volumes.binds(uid, container, mounts, signal)),
+    update: (pod, signal) => whenRecovered(() => volumes.update(pod, signal)),
+    release: (uid, signal) => whenRecovered(() => volumes.release(uid, signal)),
+    claims: () => volumes.claims(),
+    removeClaim: (namespace, name, signal) =>
+      whenRecovered(() => volumes.removeClaim(namespace, name, signal)),
+    close: () => volumes.close(),
+  };
+}

@@ -1,0 +1,171 @@
+import { isComplete, type RestartLimits, wantsStart } from "../container-memory.ts";
+import {
+  type ContainerMemory,
+  memoryOf,
+  type ObservedContainer,
+  type PodContainer,
+  type PullPolicy,
+} from "../pod.ts";
+import { allContainers, initContainersOf, policyOf, roleOf } from "../pod-containers.ts";
+import type { Step, Wait } from "../step.ts";
+import {
+  belongs,
+  isLive,
+  isPostStartOver,
+  isUndecided,
+  type PodView,
+  sidecarsStarted,
+  UNKNOWN_STATE_MAX_MS,
+} from "./pod-view.ts";
+import { stop, sweep } from "./stop-steps.ts";
+
+/** Has a container run, and run again after its end, as its policy says. */
+export function* keepRunning(
+  view: PodView,
+  spec: PodContainer,
+  limits: RestartLimits,
+): Generator<Step | Wait> {
+  const memory = memoryOf(view.memory, spec.name);
+  const mine = runsOf(view, spec);
+  const [current, ...surplus] = mine.filter(isLive);
+  if (current !== undefined) {
+    for (const it of surplus) yield stop(view, it);
+    yield* tend(view, spec, current);
+    return yield* sweep(mine.filter((it) => !isLive(it) && it.state !== "unknown"));
+  }
+  if (yield* settle(view, spec)) return;
+  const [newest] = mine;
+  yield* sweep(mine.filter((it) => it.attempt < memory.attempt));
+  // The namespace may hold others of this name that are not to run beside it.
+  if (view.containers.some((it) => it.container === spec.name && isLive(it))) return;
+  yield* start(view, spec, newest, limits);
+}
+
+/** Takes note of what has ended. True if there is more to find out before anything else can be decided. */
+export function* settle(view: PodView, spec: PodContainer): Generator<Step | Wait, boolean> {
+  const memory = memoryOf(view.memory, spec.name);
+  const mine = runsOf(view, spec);
+  const undecided = mine.filter((it) => isUndecided(it, view.monotonicMs));
+  if (undecided.length > 0) {
+    const sinceMs = Math.min(...undecided.map((it) => it.unknownSinceMs ?? view.monotonicMs));
+    yield { kind: "wait", untilMs: sinceMs + UNKNOWN_STATE_MAX_MS };
+    return true;
+  }
+  if (memory.phase === "started") {
+    yield recordExit(spec.name, memory, mine);
+    return true;
+  }
+  const [newest] = mine;
+  if (newest !== undefined && newest.state === "exited" && newest.attempt > memory.attempt) {
+    yield { kind: "adopt", container: spec.name, id: newest.id };
+    return true;
+  }
+  // Made but never run, or lost by its shim: nothing can be learned from these.
+  const halfMade = mine.filter((it) => it.state !== "exited");
+  yield* sweep(halfMade);
+  return halfMade.length > 0;
+}
+
+/** One after the other, each to its end. True once all are done. */
+export function* initialize(view: PodView, limits: RestartLimits): Generator<Step | Wait, boolean> {
+  const done: ObservedContainer[] = [];
+  for (const spec of initContainersOf(view.pod)) {
+    const runs = runsOf(view, spec);
+    if (runs.some(isLive) || !isComplete(memoryOf(view.memory, spec.name))) {
+      yield* keepRunning(view, spec, limits);
+      // Tidying up can wait, the next one needn't.
+      yield* sweep(done);
+      return false;
+    }
+    done.push(...runs);
+  }
+  return true;
+}
+
+export function* fetchImage(view: PodView, spec: PodContainer): Generator<Step | Wait> {
+  const memory = memoryOf(view.memory, spec.name);
+  if (memory.phase === "started" || !wantsStart(memory, policyOf(view.pod, spec.name))) return;
+  const image = view.images.get(spec.name) ?? { kind: "unknown" };
+  switch (image.kind) {
+    case "present":
+    case "fetching":
+      return;
+    case "failed":
+      if (image.notBeforeMs > view.monotonicMs) return yield { kind: "wait", untilMs: image.notBeforeMs };
+      break;
+    case "unknown":
+      break;
+    default:
+      image satisfies never;
+  }
+  const policy = effectivePolicy(spec, memory);
+  yield { kind: "fetchImage", container: spec.name, image: spec.image, policy };
+}
+
+/** A restart uses the image that the pod began with: it must neither wait for a registry nor change version. */
+export function effectivePolicy(spec: PodContainer, memory: ContainerMemory): PullPolicy {
+  return spec.pullPolicy === "Always" && memory.attempt > 0 ? "IfNotPresent" : spec.pullPolicy;
+}
+
+/** What a container that runs needs: to be known, its hook, an end if it is found broken. */
+function* tend(view: PodView, spec: PodContainer, current: ObservedContainer): Generator<Step | Wait> {
+  const { id } = current;
+  const memory = memoryOf(view.memory, spec.name);
+  if (memory.phase !== "started" || memory.containerId !== id) {
+    return yield { kind: "adopt", container: spec.name, id };
+  }
+  if (memory.stop !== undefined) return yield stop(view, current);
+  if (!isPostStartOver(view, spec, id)) {
+    if (memory.postStart === undefined) return yield { kind: "postStart", container: spec.name, id };
+    if (view.underWay.has(`postStart/${id}`)) return;
+    const message = "the agent was restarted while the post_start hook ran, so what it has done is not known";
+    return yield stop(view, current, { cause: { reason: "PostStartHookError", message } });
+  }
+  const verdict = view.verdicts.get(id);
+  if (verdict?.restart === undefined) return;
+  const reason = verdict.started ? "LivenessProbeFailed" : "StartupProbeFailed";
+  yield stop(view, current, { cause: { reason, message: verdict.restart } });
+}
+
+function* start(
+  view: PodView,
+  spec: PodContainer,
+  newest: ObservedContainer | undefined,
+  limits: RestartLimits,
+): Generator<Step | Wait> {
+  const memory = memoryOf(view.memory, spec.name);
+  if (!wantsStart(memory, policyOf(view.pod, spec.name))) return;
+  const waitMs = dueAt(memory, view.nowMs, limits) - view.nowMs;
+  if (waitMs > 0) return yield { kind: "wait", untilMs: view.monotonicMs + waitMs };
+  if (!hasItsImages(view, spec)) return;
+  if (roleOf(view.pod, spec.name) === "main" && view.memory.begun !== "main" && !sidecarsStarted(view))
+    return;
+  const attempt = Math.max(memory.attempt, newest?.attempt ?? 0) + 1;
+  yield { kind: "startContainer", container: spec.name, attempt };
+}
+
+/** The first start of a pod waits for all images: a pod that can't be completed is not begun. */
+function hasItsImages(view: PodView, spec: PodContainer): boolean {
+  const { pod, memory, images } = view;
+  const hasBegun =
+    memory.begun !== undefined ||
+    initContainersOf(pod).some(({ name }) => memoryOf(memory, name).phase !== "new");
+  const needed = hasBegun ? [spec] : allContainers(pod);
+  return needed.every(({ name }) => images.get(name)?.kind === "present");
+}
+
+function runsOf(view: PodView, spec: PodContainer): readonly ObservedContainer[] {
+  return view.containers
+    .filter((it) => it.container === spec.name && belongs(it, view.pod))
+    .sort((a, b) => b.attempt - a.attempt);
+}
+
+/** The wall clock may have been set back since: no wait is longer than the longest back-off. */
+function dueAt(memory: ContainerMemory, nowMs: number, limits: RestartLimits): number {
+  return memory.notBeforeMs > nowMs + limits.capMs ? nowMs : memory.notBeforeMs;
+}
+
+function recordExit(container: string, memory: ContainerMemory, mine: readonly ObservedContainer[]): Step {
+  const id = mine.find((it) => it.id === memory.containerId)?.id;
+  return id === undefined ? { kind: "recordExit", container } : { kind: "recordExit", container, id };
+}

@@ -1,0 +1,334 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { probeSpec } from "../../probes/probe-spec.ts";
+import type { ContainerMemory, ObservedContainer, Pod, PodContainer, Termination } from "../pod.ts";
+import { withTimes } from "../remember-status.ts";
+import { podStatus } from "./pod-status.ts";
+import type { PodView } from "./pod-view.ts";
+
+const NOW = 1_000_000;
+const CRASH: Termination = {
+  exitCode: 3,
+  signal: 0,
+  reason: "Error",
+  message: "oh no",
+  startedAtMs: NOW - 2_000,
+  finishedAtMs: NOW - 1_000,
+};
+const STARTED: ContainerMemory = {
+  attempt: 1,
+  phase: "started",
+  containerId: "c1",
+  startedAtMs: 5,
+  restarts: 0,
+  crashes: 0,
+  notBeforeMs: 0,
+};
+const RUNNING: ObservedContainer = {
+  id: "c1",
+  container: "main",
+  attempt: 1,
+  specHash: "h",
+  state: "running",
+};
+
+const CONTAINER: PodContainer = {
+  name: "main",
+  image: "app:1",
+  pullPolicy: "IfNotPresent",
+  command: [],
+  args: [],
+  env: [],
+  ports: [],
+};
+const NUMBERS = {
+  initialDelaySeconds: 0,
+  periodSeconds: 0,
+  timeoutSeconds: 0,
+  successThreshold: 0,
+  failureThreshold: 0,
+};
+
+test("a pod that runs, with its ports published, is ready and has nothing to explain", () => {
+  const status = podStatus(aView({ memory: STARTED, seen: [RUNNING] }));
+  assert.equal(status.phase, "RUNNING");
+  assert.equal(status.ready, true);
+  assert.deepEqual([status.reason, status.message], ["", ""]);
+  assert.deepEqual(status.containers[0]?.state, { kind: "running", startedAtMs: 5 });
+  assert.equal(status.podIp, "10.0.0.2");
+  assert.deepEqual(status.podIps, ["10.0.0.2", "fd64::2"]);
+});
+
+test("without its ports it is not ready yet", () => {
+  assert.equal(podStatus(aView({ memory: STARTED, seen: [RUNNING], published: false })).ready, false);
+});
+
+test("a crash tells the exit code, the last lines and when it starts again", () => {
+  const memory = {
+    ...STARTED,
+    phase: "ended",
+    restarts: 1,
+    lastTermination: CRASH,
+    notBeforeMs: NOW + 9_000,
+  } as const;
+  const status = podStatus(aView({ memory, begun: true }));
+  assert.equal(status.phase, "RUNNING");
+  assert.equal(status.ready, false);
+  assert.equal(status.reason, "CrashLoopBackOff");
+  assert.equal(status.message, "container main exited with code 3: oh no");
+  const [container] = status.containers;
+  assert.deepEqual(container?.state, {
+    kind: "waiting",
+    reason: "CrashLoopBackOff",
+    message: "starts again 10 s after its end",
+    retryAtMs: NOW + 9_000,
+  });
+  assert.deepEqual(container?.terminations, [CRASH]);
+  assert.equal(container?.restarts, 1);
+});
+
+for (const [change, text] of [
+  [{ exitCode: 137, signal: 9 }, "was ended by signal 9: oh no"],
+  [{ reason: "OOMKilled" }, "was killed for using more memory than its limit: oh no"],
+  [{ reason: "HostRebooted", message: "the host was rebooted" }, "the host was rebooted"],
+  [{ message: "" }, "exited with code 3"],
+] as const) {
+  test(`an end is put as: ${text}`, () => {
+    const lastTermination = { ...CRASH, ...change };
+    const memory = { ...STARTED, phase: "ended", lastTermination, notBeforeMs: NOW + 9_000 } as const;
+    assert.equal(podStatus(aView({ memory })).message, `container main ${text}`);
+  });
+}
+
+test("a start that failed shows its error, not a crash", () => {
+  const lastTermination = { ...CRASH, reason: "StartError", message: "no such file" } as const;
+  const memory = { ...STARTED, phase: "ended", lastTermination, notBeforeMs: NOW + 9_000 } as const;
+  const status = podStatus(aView({ memory }));
+  assert.equal(status.phase, "PENDING");
+  assert.deepEqual([status.reason, status.message], ["CreateError", "container main: no such file"]);
+});
+
+test("what fails of the host holds the pod up, and says so", () => {
+  const fault = { failures: 1, notBeforeMs: NOW + 1, retryAtMs: NOW + 1, message: "no address is left" };
+  const status = podStatus(aView({ faults: new Map([["attachSandbox", fault]]) }));
+  assert.deepEqual([status.reason, status.message], ["NetworkSetupFailed", "no address is left"]);
+});
+
+test("an image is only said to be pulled while it is", () => {
+  const looking = podStatus(aView({ images: new Map([["main", { kind: "fetching", pulling: false }]]) }));
+  assert.equal(waitingReason(looking), "ContainerCreating");
+  const pulling = podStatus(aView({ images: new Map([["main", { kind: "fetching", pulling: true }]]) }));
+  assert.equal(waitingReason(pulling), "ImagePull");
+});
+
+test("a pod that ran to its end has succeeded or failed by its exit code", () => {
+  const memory = { ...STARTED, phase: "ended", lastTermination: CRASH } as const;
+  assert.equal(podStatus(aView({ memory, restartPolicy: "Never" })).phase, "FAILED");
+  const well = { ...memory, lastTermination: { ...CRASH, exitCode: 0 } };
+  assert.equal(podStatus(aView({ memory: well, restartPolicy: "Never" })).phase, "SUCCEEDED");
+});
+
+test("a stopping pod is not ready, a removed one has nothing left", () => {
+  const stopping = podStatus(aView({ memory: STARTED, seen: [RUNNING], goal: "remove" }));
+  assert.deepEqual([stopping.phase, stopping.ready], ["STOPPING", false]);
+  const removed = podStatus(aView({ goal: "remove", removed: true }));
+  assert.deepEqual([removed.phase, removed.containers, removed.hostPorts], ["REMOVED", [], []]);
+});
+
+test("what can't be run says why", () => {
+  const status = podStatus(aView({ problem: "this agent doesn't support volumes" }));
+  assert.deepEqual([status.phase, status.reason], ["FAILED", "InvalidSpec"]);
+});
+
+const READINESS = { readiness: probeSpec("readiness", { type: "tcp", port: 80 }, NUMBERS) };
+const REFUSED = { started: true, ready: false, why: "readiness probe fails: connection refused" };
+
+test("a container whose readiness probe fails is not ready, and the pod says why", () => {
+  const probed = aView({ memory: STARTED, seen: [RUNNING], container: { probes: READINESS } });
+  const status = podStatus({ ...probed, verdicts: new Map([["c1", REFUSED]]) });
+  assert.deepEqual([status.phase, status.ready], ["RUNNING", false]);
+  assert.equal(status.reason, "ContainersNotReady");
+  assert.equal(status.message, "container main: readiness probe fails: connection refused");
+  assert.deepEqual(
+    status.containers.map(({ ready, started }) => [ready, started]),
+    [[false, true]],
+  );
+  assert.equal(podStatus(probed).ready, false, "before it was asked");
+});
+
+test("until it is asked again, what the agent before this one knew stands", () => {
+  const known = { ...STARTED, health: { started: true, ready: true } };
+  const view = aView({ memory: known, seen: [RUNNING], container: { probes: READINESS } });
+  assert.equal(podStatus(view).ready, true);
+  const another = { ...RUNNING, id: "c2", attempt: 2 };
+  assert.equal(podStatus({ ...view, containers: [another] }).ready, false, "of another run it knows nothing");
+});
+
+test("a container is not ready before its hook has ended, nor while it is being ended", () => {
+  const hooks = { postStart: { type: "exec", command: ["hook"] } } as const;
+  const hooked = podStatus(aView({ memory: STARTED, seen: [RUNNING], container: { hooks } }));
+  assert.deepEqual(
+    [hooked.ready, hooked.message],
+    [false, "container main: its post_start hook has not ended yet"],
+  );
+  const cause = { reason: "LivenessProbeFailed", message: "liveness probe failed" } as const;
+  const ending = podStatus(aView({ memory: { ...STARTED, stop: { sinceMs: 1, cause } }, seen: [RUNNING] }));
+  assert.equal(ending.message, "container main: it is being restarted: liveness probe failed");
+});
+
+test("while init containers run the others wait, and a failing one explains the pod", () => {
+  const seed = { ...CONTAINER, name: "seed" };
+  const view = aView({ initContainers: [seed] });
+  const waiting = podStatus(view).containers.map(({ state }) => state.kind === "waiting" && state.reason);
+  assert.deepEqual(waiting, ["ContainerCreating", "PodInitializing"]);
+  const failed = { ...STARTED, phase: "ended", lastTermination: CRASH, notBeforeMs: NOW + 9_000 } as const;
+  const status = podStatus({ ...view, memory: { ...view.memory, containers: { seed: failed } } });
+  assert.deepEqual(
+    [status.phase, status.reason, status.message],
+    ["PENDING", "CrashLoopBackOff", "container seed exited with code 3: oh no"],
+  );
+});
+
+test("an init container that is done counts as ready, and not for the pod", () => {
+  const seed = { ...CONTAINER, name: "seed" };
+  const done = { ...STARTED, phase: "ended", lastTermination: { ...CRASH, exitCode: 0 } } as const;
+  const view = aView({ initContainers: [seed], memory: STARTED, seen: [RUNNING] });
+  const status = podStatus({
+    ...view,
+    memory: { ...view.memory, containers: { seed: done, main: STARTED } },
+  });
+  assert.equal(status.ready, true);
+  assert.deepEqual(
+    status.containers.map(({ name, init, ready, started, terminations }) => [
+      name,
+      init,
+      ready,
+      started,
+      terminations.length,
+    ]),
+    [
+      ["seed", true, true, false, 0],
+      ["main", false, true, true, 0],
+    ],
+  );
+});
+
+test("something that is missing is told as what is waited for", () => {
+  const fault = {
+    failures: 1,
+    notBeforeMs: NOW + 9,
+    retryAtMs: NOW + 9,
+    message: "secret db doesn't exist",
+    reason: "CreateContainerConfigError",
+  } as const;
+  const status = podStatus(aView({ faults: new Map([["startContainer/main", fault]]) }));
+  assert.equal(status.reason, "CreateContainerConfigError");
+  assert.equal(status.message, "container main: secret db doesn't exist");
+});
+
+test("an evicted pod has failed at once and says why, also while it is removed", () => {
+  const view = aView({ memory: STARTED, seen: [RUNNING] });
+  const failure = { reason: "Evicted", message: "volume data: too much" } as const;
+  const status = podStatus({ ...view, memory: { ...view.memory, failure } });
+  assert.deepEqual(
+    [status.phase, status.ready, status.reason, status.message],
+    ["FAILED", false, "Evicted", failure.message],
+  );
+  const stopping = podStatus({ ...view, memory: { ...view.memory, failure }, goal: "remove" });
+  assert.deepEqual([stopping.phase, stopping.reason], ["STOPPING", "Evicted"]);
+});
+
+test("earlier ends are told, newest first, without the present one", () => {
+  const memory = { ...STARTED, lastTermination: CRASH, earlier: [{ ...CRASH, exitCode: 4 }] };
+  const codes = (status: ReturnType<typeof podStatus>) =>
+    status.containers[0]?.terminations.map((it) => it.exitCode);
+  assert.deepEqual(codes(podStatus(aView({ memory, seen: [RUNNING] }))), [3, 4]);
+  const over = aView({ memory: { ...memory, phase: "ended" }, restartPolicy: "Never" });
+  assert.deepEqual(codes(podStatus(over)), [4]);
+});
+
+test("a pod that is over ends with its last sidecar", () => {
+  const memory = { ...STARTED, phase: "ended", lastTermination: { ...CRASH, exitCode: 0 } } as const;
+  const view = aView({
+    memory,
+    restartPolicy: "OnFailure",
+    sidecars: [{ ...CONTAINER, name: "side" }],
+    begun: true,
+  });
+  const side = { ...RUNNING, id: "s", container: "side" };
+  assert.equal(podStatus({ ...view, containers: [side] }).phase, "RUNNING");
+  assert.equal(podStatus(view).phase, "SUCCEEDED");
+});
+
+test("the same view gives an equal status, a moment later too", () => {
+  const view = aView({ memory: STARTED, seen: [RUNNING] });
+  assert.deepEqual(podStatus({ ...view, nowMs: NOW + 60_000 }), podStatus(view));
+});
+
+test("it is remembered when the pod ran and when it last became ready", () => {
+  const view = aView({ memory: STARTED, seen: [RUNNING] });
+  const first = withTimes(view.memory, podStatus(view), 10);
+  assert.deepEqual([first.startedAtMs, first.readyAtMs], [10, 10]);
+  assert.equal(withTimes(first, podStatus(view), 20), first);
+  const unready = podStatus({ ...view, published: false });
+  assert.deepEqual(withTimes(first, unready, 30).readyAtMs, undefined);
+  assert.deepEqual(withTimes(first, unready, 30).startedAtMs, 10);
+});
+
+interface Shape {
+  readonly container?: Partial<PodContainer>;
+  readonly initContainers?: readonly PodContainer[];
+  readonly sidecars?: readonly PodContainer[];
+  readonly goal?: PodView["goal"];
+  readonly memory?: ContainerMemory;
+  readonly seen?: readonly ObservedContainer[];
+  readonly published?: boolean;
+  readonly begun?: boolean;
+  readonly removed?: boolean;
+  readonly problem?: string;
+  readonly restartPolicy?: Pod["restartPolicy"];
+  readonly images?: PodView["images"];
+  readonly faults?: PodView["faults"];
+}
+
+function aView(shape: Shape): PodView {
+  const { goal = "run", seen = [], published = true, removed = false, restartPolicy = "Always" } = shape;
+  return {
+    pod: {
+      uid: "p",
+      namespace: "default",
+      name: "pod",
+      specHash: "h",
+      stopping: goal === "remove",
+      hostname: "pod",
+      graceMs: 5_000,
+      restartPolicy,
+      initContainers: shape.initContainers ?? [],
+      containers: [...(shape.sidecars ?? []), { ...CONTAINER, ...shape.container }],
+      ...(shape.problem !== undefined && { problem: shape.problem }),
+    },
+    goal,
+    containers: seen,
+    stale: false,
+    published,
+    volumesOutdated: false,
+    verdicts: new Map(),
+    underWay: new Set(),
+    images: shape.images ?? new Map([["main", { kind: "present" }]]),
+    memory: {
+      sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2", address6: "fd64::2" },
+      ports: [],
+      containers: shape.memory === undefined ? {} : { main: shape.memory },
+      removed,
+      ...(shape.begun && { startedAtMs: 1 }),
+    },
+    faults: shape.faults ?? new Map(),
+    nowMs: NOW,
+    monotonicMs: NOW,
+  };
+}
+
+function waitingReason(status: ReturnType<typeof podStatus>): string {
+  const state = status.containers[0]?.state;
+  return state?.kind === "waiting" ? state.reason : "";
+}

@@ -1,0 +1,151 @@
+import type { ProbeVerdict } from "../../probes/probe-machine.ts";
+import { hasFailed, isComplete, wantsStart } from "../container-memory.ts";
+import {
+  type Fault,
+  type ImageState,
+  memoryOf,
+  type ObservedContainer,
+  type Pod,
+  type PodContainer,
+  type PodMemory,
+} from "../pod.ts";
+import { allContainers, initContainersOf, mainOf, policyOf, sidecarsOf } from "../pod-containers.ts";
+
+/** Everything a decision about one pod is made from. */
+export interface PodView {
+  readonly pod: Pod;
+  readonly goal: "run" | "remove";
+  /** Set once the goal is "remove"; monotonic clock. */
+  readonly stoppingSinceMs?: number;
+  readonly containers: readonly ObservedContainer[];
+  /** The runtime's list is in doubt: a call was cut off, its outcome is not known. */
+  readonly stale: boolean;
+  /** Set while a start that was cut off may still have its effect: when that is ruled out, by the monotonic clock. */
+  readonly doubtUntilMs?: number;
+  /** The kernel's rules are known to be the memory's ports. */
+  readonly published: boolean;
+  /** Volumes may show other contents than the pod's. */
+  readonly volumesOutdated: boolean;
+  /** By the container's name. */
+  readonly images: ReadonlyMap<string, ImageState>;
+  /** By the runtime's id, of those that are probed. */
+  readonly verdicts: ReadonlyMap<string, ProbeVerdict>;
+  readonly memory: PodMemory;
+  /** By step key. */
+  readonly faults: ReadonlyMap<string, Fault>;
+  /** Keys of errands that go on. */
+  readonly underWay: ReadonlySet<string>;
+  /** Wall clock: for times that are written down or shown. */
+  readonly nowMs: number;
+  /** Monotonic clock: for waits and for how long something has lasted. */
+  readonly monotonicMs: number;
+}
+
+// A shim that is starting up or shutting down shows no state for a moment; one that still has none after this is gone.
+export const UNKNOWN_STATE_MAX_MS = 30_000;
+
+export function isLive(it: ObservedContainer): boolean {
+  return it.state === "running" || it.state === "paused";
+}
+
+export function isUndecided(it: ObservedContainer, monotonicMs: number): boolean {
+  return it.state === "unknown" && monotonicMs - (it.unknownSinceMs ?? monotonicMs) < UNKNOWN_STATE_MAX_MS;
+}
+
+export function belongs(it: ObservedContainer, pod: Pod): boolean {
+  return it.specHash === pod.specHash && allContainers(pod).some((spec) => spec.name === it.container);
+}
+
+/** The run of a container that is taken for the present one. */
+export function liveRunOf(view: PodView, container: string): ObservedContainer | undefined {
+  let newest: ObservedContainer | undefined;
+  for (const it of view.containers) {
+    if (it.container !== container || !isLive(it) || !belongs(it, view.pod)) continue;
+    if (newest === undefined || it.attempt > newest.attempt) newest = it;
+  }
+  return newest;
+}
+
+/** Its init containers are done, in this namespace. */
+export function isInitialized(view: PodView): boolean {
+  const { pod, memory } = view;
+  if (memory.begun !== undefined) return true;
+  // A start that is not written down yet.
+  if (pod.containers.some(({ name }) => liveRunOf(view, name) !== undefined)) return true;
+  return initContainersOf(pod).every(
+    ({ name }) => isComplete(memoryOf(memory, name)) && liveRunOf(view, name) === undefined,
+  );
+}
+
+/** Nothing of it will be started again: how it ended. Sidecars don't count. */
+export function outcomeOf(view: PodView): "SUCCEEDED" | "FAILED" | undefined {
+  const { pod, memory } = view;
+  if (memory.failure !== undefined) return "FAILED";
+  const main = mainOf(pod);
+  if (main === undefined || pod.restartPolicy === "Always") return undefined;
+  const brokenInit = initContainersOf(pod).some(
+    (spec) => isOver(view, spec) && !isComplete(memoryOf(memory, spec.name)),
+  );
+  if (brokenInit && !isInitialized(view)) return "FAILED";
+  const { lastTermination } = memoryOf(memory, main.name);
+  if (lastTermination === undefined || !isOver(view, main)) return undefined;
+  return hasFailed(lastTermination) ? "FAILED" : "SUCCEEDED";
+}
+
+function isOver(view: PodView, { name }: PodContainer): boolean {
+  const memory = memoryOf(view.memory, name);
+  return (
+    memory.phase === "ended" &&
+    !wantsStart(memory, policyOf(view.pod, name)) &&
+    !view.containers.some((it) => it.container === name && it.attempt > memory.attempt)
+  );
+}
+
+export interface ContainerHealth {
+  /** Its hook is done and its startup probe has passed. */
+  readonly started: boolean;
+  readonly ready: boolean;
+  readonly why?: string;
+}
+
+const DOWN: ContainerHealth = { started: false, ready: false };
+
+/** Of the present run. */
+export function healthOf(view: PodView, spec: PodContainer): ContainerHealth {
+  const live = liveRunOf(view, spec.name);
+  if (live === undefined) return DOWN;
+  const memory = memoryOf(view.memory, spec.name);
+  const { postStart } = spec.hooks ?? {};
+  const isKnown = memory.phase === "started" && memory.containerId === live.id;
+  if (isKnown && memory.stop !== undefined) {
+    const { cause } = memory.stop;
+    return {
+      ...DOWN,
+      why: cause === undefined ? "it is being stopped" : `it is being restarted: ${cause.message}`,
+    };
+  }
+  if (postStart !== undefined && !(isKnown && isPostStartOver(view, spec, live.id))) {
+    return { ...DOWN, why: "its post_start hook has not ended yet" };
+  }
+  if (!hasProbes(spec)) return { started: true, ready: true };
+  const verdict = view.verdicts.get(live.id);
+  if (verdict === undefined) return (isKnown ? memory.health : undefined) ?? DOWN;
+  const { started, ready, why } = verdict;
+  return { started, ready, ...(why !== undefined && { why }) };
+}
+
+export function hasProbes({ probes }: PodContainer): boolean {
+  return probes !== undefined && Object.keys(probes).length > 0;
+}
+
+/** A hook that nobody follows any more can't be repeated; where a restart is no option either, it counts as done. */
+export function isPostStartOver(view: PodView, spec: PodContainer, id: string): boolean {
+  const { postStart } = memoryOf(view.memory, spec.name);
+  if (spec.hooks?.postStart === undefined || postStart === "done") return true;
+  if (postStart === undefined || view.underWay.has(`postStart/${id}`)) return false;
+  return policyOf(view.pod, spec.name) === "Never";
+}
+
+export function sidecarsStarted(view: PodView): boolean {
+  return sidecarsOf(view.pod).every((spec) => healthOf(view, spec).started);
+}

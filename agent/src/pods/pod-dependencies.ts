@@ -1,0 +1,67 @@
+import type { Clock } from "../clock.ts";
+import type { PodDevices } from "../devices/devices.ts";
+import type { HookParts } from "../hooks/run-hook.ts";
+import type { PodNetwork } from "../network/network.ts";
+import type { NetworkFiles } from "../network/network-files.ts";
+import type { ProbeRunner } from "../probes/probe-runner.ts";
+import type { ContainerRuntime } from "../runtime/runtime.ts";
+import type { PodVolumes } from "../volumes/volumes.ts";
+import type { BackOffLimits } from "./back-off.ts";
+import type { RestartLimits } from "./container-memory.ts";
+import type { PodStatus } from "./decide/pod-status.ts";
+import type { ImageStore } from "./image-store.ts";
+import type { PodMemory } from "./pod.ts";
+import type { PodFiles } from "./pod-files.ts";
+import type { RuntimeObserver } from "./runtime-observer.ts";
+import type { Semaphore } from "./semaphore.ts";
+import type { Step } from "./step.ts";
+
+/** What all pods of a host share. */
+export interface PodDependencies {
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly runtime: ContainerRuntime;
+  readonly network: PodNetwork;
+  readonly networkFiles: NetworkFiles;
+  readonly devices: PodDevices;
+  readonly volumes: PodVolumes;
+  readonly observer: RuntimeObserver;
+  readonly images: ImageStore;
+  readonly files: PodFiles;
+  readonly probes: ProbeRunner;
+  readonly hooks: HookParts;
+  readonly host: HostFacts;
+  /** Limits how many containers are being started at one time, and how many stopped or removed. */
+  readonly startGate: Semaphore;
+  readonly stopGate: Semaphore;
+  readonly restartLimits: RestartLimits;
+  readonly faultBackOff: BackOffLimits;
+  readonly events: PodEvents;
+}
+
+/** What pods may ask about the host they are on. */
+export interface HostFacts {
+  readonly nodeName: string;
+  /** Where others reach this host. */
+  /** One for each family by which others reach it; it goes by the first. */
+  readonly addresses: readonly string[];
+  /** Quantities by resource name. */
+  readonly allocatable: () => Readonly<Record<string, string>>;
+  /** Why pods that have never run here can't start now: the disk is fuller than the reserve allows. */
+  readonly diskPressure?: () => string | undefined;
+  /** Whether containers keep stdout and stderr apart whose pods don't say. */
+  readonly separateStreams?: boolean;
+}
+
+/** What pods tell. */
+export interface PodEvents {
+  /** Write it down; a newer memory of the pod replaces one not yet written. Resolves when it is on disk, or can't be. */
+  remembered(podUid: string, memory: PodMemory): Promise<void>;
+  /** The pod's memory was lost, and was read back from the kernel and the runtime. */
+  recovered(podUid: string): void;
+  /** The status differs from the one before. */
+  changed(status: PodStatus): void;
+  /** A pre_stop hook; the container is stopped all the same. */
+  hookFailed(podUid: string, container: string, message: string): void;
+  stepped(podUid: string, step: Step, tookMs: number, error: unknown): void;
+}

@@ -1,0 +1,47 @@
+/** Lets a bounded number through at a time, first come first served. */
+export class Semaphore {
+  #free: number;
+  readonly #waiting = new Set<() => void>();
+
+  constructor(limit: number) {
+    this.#free = limit;
+  }
+
+  /** Runs `work` once there is room. Rejects with the signal's reason if that aborts while it still waits. */
+  async pass<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+    signal.throwIfAborted();
+    if (this.#free > 0) this.#free -= 1;
+    else await this.#turn(signal);
+    try {
+      return await work();
+    } finally {
+      this.#leave();
+    }
+  }
+
+  #turn(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const enter = () => {
+        signal.removeEventListener("abort", giveUp);
+        resolve();
+      };
+      const giveUp = () => {
+        this.#waiting.delete(enter);
+        reject(signal.reason);
+      };
+      this.#waiting.add(enter);
+      signal.addEventListener("abort", giveUp, { once: true });
+    });
+  }
+
+  // The place goes straight to the next in line, so that nobody overtakes.
+  #leave(): void {
+    const [next] = this.#waiting;
+    if (next === undefined) {
+      this.#free += 1;
+      return;
+    }
+    this.#waiting.delete(next);
+    next();
+  }
+}

@@ -1,0 +1,16 @@
+import { AttemptState } from "@forage/proto/forage/store/v1/store";
+import { rolloutAttemptAt } from "../../model/effective-workload.ts";
+import { workloadStatusKey } from "../../model/keys.ts";
+import type { ClusterView } from "../../state/cluster-view.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+
+/** Whether the same content, applied again, begins a new rollout: what it asks for has failed, or an undo took older contents of objects. */
+export function needsRetry(state: ClusterView, { record, wanted }: ResourceEntry): boolean {
+  if (Object.keys(record.pinnedVersions).length > 0) return true;
+  const key = workloadStatusKey(record.namespace, record.kind, record.name);
+  const status = state.workloadStatuses.get(key)?.record.status;
+  if (status?.$case !== "containerService" || wanted === undefined) return false;
+  const attempt = rolloutAttemptAt(status.value, record, wanted);
+  const { ROLLING_BACK, ROLLED_BACK, FAILED } = AttemptState;
+  return [ROLLING_BACK, ROLLED_BACK, FAILED].some((state) => state === attempt?.state);
+}

@@ -1,0 +1,74 @@
+import type { OperatorServiceService, PushedMetric } from "@forage/proto/forage/operator/v1/operator";
+import { CoordinatorError } from "../../errors.ts";
+import type { MetricName, PushedMetrics, PushedValue } from "../../metrics/pushed-metrics.ts";
+import { measuredResources } from "../../model/autoscaling.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { Handlers } from "../../rpc/serve.ts";
+import { Field } from "../validate/field.ts";
+import { Findings } from "../validate/findings.ts";
+import { metricNameProblem } from "../validate/syntax/metric-name.ts";
+import { dnsLabelProblem } from "../validate/syntax/names.ts";
+
+export type MetricHandlers = Pick<
+  Handlers<typeof OperatorServiceService>,
+  "putMetric" | "listMetrics" | "deleteMetric"
+>;
+
+/** As long as four looks of the autoscaler. */
+const defaultTtlSeconds = 60;
+/** A value that is pushed less often says nothing about the present. */
+const maxTtlSeconds = 3600;
+
+/** Values of custom metrics that are pushed by whoever knows them. */
+export function metricHandlers(pushed: PushedMetrics): MetricHandlers {
+  return {
+    putMetric: async ({ namespace, metric }) => {
+      const { name, value, ttlSeconds } = validated(namespace, metric);
+      return { metric: viewOf(pushed.put(name, value, ttlSeconds)) };
+    },
+    listMetrics: async ({ namespace, name }) => {
+      const values = pushed.list(namespace || undefined);
+      return { metrics: values.filter((value) => name === "" || value.name === name).map(viewOf) };
+    },
+    deleteMetric: async ({ namespace, name, workload, pod }) => {
+      if (pushed.delete({ namespace, name, workload, pod })) return {};
+      throw new CoordinatorError("NOT_FOUND", `namespace "${namespace}" has no value of metric "${name}"`);
+    },
+  };
+}
+
+function validated(namespace: string, metric: PushedMetric | undefined) {
+  const findings = new Findings();
+  const request = new Field(findings);
+  request.at("namespace").check(dnsLabelProblem(namespace));
+  const field = request.at("metric");
+  const { name, workload, pod, value, ttlSeconds } = metric ?? emptyMetric;
+  if (metric === undefined) field.invalid("must be given");
+  field.at("name").check(metricNameProblem(name));
+  if (measuredResources.some((resource) => resource === name))
+    field.at("name").invalid("is measured by the agents and can't be pushed");
+  if (workload !== "" && pod !== "") field.at("pod").invalid("must not be given with workload");
+  if (workload !== "") field.at("workload").check(dnsLabelProblem(workload));
+  if (pod !== "") field.at("pod").check(dnsLabelProblem(pod));
+  if (!Number.isFinite(value) || value < 0) field.at("value").invalid("must be a number of at least 0");
+  if (ttlSeconds > maxTtlSeconds) field.at("ttl_seconds").invalid(`must be at most ${maxTtlSeconds}`);
+  findings.raise();
+  const of: MetricName = { namespace, name, workload, pod };
+  return { name: of, value, ttlSeconds: ttlSeconds === 0 ? defaultTtlSeconds : ttlSeconds };
+}
+
+const emptyMetric = { name: "", workload: "", pod: "", value: 0, ttlSeconds: 0 };
+
+function viewOf({ namespace, name, workload, pod, ...rest }: PushedValue): PushedMetric {
+  const { value, ttlSeconds, pushedAtMs, expiresAtMs } = rest;
+  return {
+    namespace,
+    name,
+    workload,
+    pod,
+    value,
+    ttlSeconds,
+    pushedAt: toTimestamp(pushedAtMs),
+    expiresAt: toTimestamp(expiresAtMs),
+  };
+}

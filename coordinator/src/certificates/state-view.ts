@@ -1,0 +1,16 @@
+import type { CertificateController } from "./controller.ts";
+import type { Shown } from "./view.ts";
+
+/** Returns the present view of the hostname. */
+export function stateViewOf(hostname: string, certificates: CertificateController, nowMs: number): Shown {
+  return {
+    hostname,
+    holding: certificates.holding(hostname),
+    wanted: certificates.wanted.has(hostname),
+    running: certificates.isRunning(hostname),
+    refusal: certificates.issuer.refusalOf(hostname),
+    pause: certificates.pause,
+    issuerName: certificates.issuer.name,
+    nowMs,
+  };
+}

@@ -1,0 +1,30 @@
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import type { StoreWrite } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { nodeKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { NodeEntry } from "../../state/entries.ts";
+import { isNotReady } from "../../state/node-taints.ts";
+
+/**
+ * Pure: puts on record since when the node is lost or broken, or that it no longer is. The time is kept once it is there: pods that
+ * tolerate it for a while are to leave at the same moment whether or not the coordinator was restarted in between.
+ */
+export function recordNodeConditions(node: NodeEntry, nowMs: number): StoreWrite | undefined {
+  const { health, record } = node;
+  const lostMs = health.ready ? undefined : health.sinceMs;
+  const unreachableSince =
+    lostMs === undefined ? undefined : (record.unreachableSince ?? toTimestamp(lostMs));
+  const notReadySince = isNotReady(node) ? (record.notReadySince ?? toTimestamp(nowMs)) : undefined;
+  if (unreachableSince === record.unreachableSince && notReadySince === record.notReadySince)
+    return undefined;
+  return rewriteNode(node, { ...record, unreachableSince, notReadySince });
+}
+
+export function rewriteNode(node: NodeEntry, record: NodeRecord): StoreWrite {
+  const key = nodeKey(node.name);
+  return {
+    compares: [{ kind: "modRevision", key, revision: node.revision }],
+    ops: [{ kind: "put", key, value: encodeRecord(NodeRecord, record) }],
+  };
+}

@@ -1,0 +1,95 @@
+import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { type JobPod, PodRecord, PodTemplateRecord } from "@forage/proto/forage/store/v1/store";
+import type { StoreWrite } from "../model/batches.ts";
+import { encodePod, encodeRecord } from "../model/codec.ts";
+import { hashMessage } from "../model/hash.ts";
+import { podKey, podTemplateKey, statusKey } from "../model/keys.ts";
+import type { Priority } from "../model/priority.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import { workloadKey } from "../model/workload.ts";
+import type { PodEntry } from "../state/entries.ts";
+import type { Compare } from "../store/index.ts";
+
+/** A pod that is to be made for a workload. */
+export interface NewPod {
+  readonly namespace: string;
+  readonly workloadKind: string;
+  readonly workloadName: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Of the template that `templateWrite` stores. */
+  readonly templateRef: string;
+  readonly templateHash: string;
+  /** Of its priority class. */
+  readonly priority: Priority | undefined;
+  /** Of a job. */
+  readonly job?: JobPod;
+  /** Default: its name. */
+  readonly hostname?: string;
+}
+
+/** A template that pods of a workload share. */
+export interface SharedTemplate {
+  readonly namespace: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly template: PodTemplate;
+}
+
+/** Returns the name under which a workload keeps the template: a hash of its content. */
+export function templateRefOf(template: PodTemplate): string {
+  return hashMessage(PodTemplate, template);
+}
+
+/** Stores a template, before the first pod that refers to it. */
+export function templateWrite({ namespace, kind, name, template }: SharedTemplate, ref: string): StoreWrite {
+  const record = { namespace, workloadKind: kind, workloadName: name, template };
+  const key = podTemplateKey(workloadKey(namespace, kind, name), ref);
+  return { compares: [], ops: [{ kind: "put", key, value: encodeRecord(PodTemplateRecord, record) }] };
+}
+
+/** Writes its record, unless there is one of that name. */
+export function createPod(pod: NewPod, nowMs: number): StoreWrite {
+  const { priority, labels, ...fields } = pod;
+  const key = podKey(pod.namespace, pod.name);
+  const record = PodRecord.fromPartial({
+    ...fields,
+    labels: { ...labels },
+    priority: priority?.value ?? 0,
+    neverPreempts: priority?.neverPreempts ?? false,
+    createdAt: toTimestamp(nowMs),
+  });
+  return {
+    compares: [{ kind: "absent", key }],
+    ops: [{ kind: "put", key, value: encodePod(record) }],
+  };
+}
+
+/** Marks it as to be stopped; its record goes when its node says that nothing is left. */
+export function stopPod(pod: PodEntry, why: string, nowMs: number): StoreWrite {
+  return rewritePod(pod, { ...pod.record, stoppingSince: toTimestamp(nowMs), stopReason: why });
+}
+
+export function rewritePod(pod: PodEntry, record: PodRecord): StoreWrite {
+  return {
+    compares: [unchanged(pod)],
+    ops: [{ kind: "put", key: pod.key, value: encodePod(record) }],
+  };
+}
+
+/** Removes the records of a pod of which nothing is left anywhere. */
+export function forgetPod(pod: PodEntry): StoreWrite {
+  const { namespace, name } = pod.record;
+  return {
+    compares: [unchanged(pod)],
+    ops: [
+      { kind: "delete", key: pod.key },
+      { kind: "delete", key: statusKey(namespace, name) },
+    ],
+  };
+}
+
+function unchanged(pod: PodEntry): Compare {
+  return { kind: "modRevision", key: pod.key, revision: pod.revision };
+}

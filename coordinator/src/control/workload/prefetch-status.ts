@@ -1,0 +1,181 @@
+import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
+import { PodConfig } from "@forage/proto/forest/v1/forage";
+import { isReady } from "../../endpoints/readiness.ts";
+import { hashMessage } from "../../model/hash.ts";
+import { imagesOf, isAskedForAlways } from "../../model/images.ts";
+import type { Workload } from "../../model/workload.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import type { Hold } from "./hold.ts";
+import type { ImagesOnNode, PrefetchWish } from "./prefetch.ts";
+import { rolloutStateOf } from "./rollout-state.ts";
+import { updateLimits } from "./update-limits.ts";
+import type { WorkloadInput } from "./workload-input.ts";
+
+/** What is looked at: a roll, or as much of it as there is. */
+export interface PrefetchStatusInput {
+  /** In force. */
+  readonly workload: Workload;
+  /** Pods that are neither stopping nor about to. */
+  readonly staying: readonly PodEntry[];
+  readonly stopping: readonly PodEntry[];
+  readonly hold: Hold;
+}
+
+/**
+ * Pure: the nodes on which a serving pod gives way before there is another in its place, and where they are with the images
+ * of the revision in force. Only as far as the new pod is likely to come to the same node, and not where what runs there
+ * already shows that it has them.
+ */
+export function prefetchStatus(
+  look: PrefetchStatusInput,
+  input: WorkloadInput,
+): ReadonlyMap<string, ImagesOnNode> {
+  const ahead = new Map<string, ImagesOnNode>();
+  const { staying, stopping } = look;
+  for (const node of nodesAhead(look, input, { giving: staying, running: [staying, stopping] }))
+    ahead.set(node, input.imagesOn(look.workload, node));
+  return ahead;
+}
+
+/** Whether its pods may give way. Who doesn't answer keeps nobody waiting. */
+export function isThere(images: ImagesOnNode | undefined): boolean {
+  return images === undefined || images.type === "present" || images.type === "unanswered";
+}
+
+/** What to ask nodes for; undefined: nothing. Pods that have yet to end still count, so that nothing is removed meanwhile. */
+export function prefetchWish(input: WorkloadInput): PrefetchWish | undefined {
+  const { resource, pods } = input;
+  if (resource?.workload === undefined || resource.wanted === undefined || resource.record.deleting)
+    return undefined;
+  const { workload } = resource;
+  if (pods.every((pod) => workload.currentHashes.has(pod.record.templateHash))) return undefined;
+  const { hold } = rolloutStateOf(input, resource, resource.wanted);
+  const nodes = nodesAhead({ workload, hold }, input, { giving: pods, running: [pods] });
+  return nodes.size === 0 ? undefined : { workload, nodes: [...nodes].sort() };
+}
+
+/** `2 nodes don't have the image yet: n1: ImagePullBackOff: …`; empty when there is nothing to wait for. */
+export function describePrefetch(ahead: ReadonlyMap<string, ImagesOnNode>): string {
+  const missing = [...ahead].filter(([, images]) => !isThere(images));
+  if (missing.length === 0) return "";
+  const worst = missing.find(([, images]) => images.type === "failed") ?? missing[0];
+  const nodes = missing.length === 1 ? "1 node" : `${missing.length} nodes`;
+  return `older pods stay until ${nodes} ${missing.length === 1 ? "has" : "have"} the image; ${textOf(worst)}`;
+}
+
+/** Neither waiting nor another node helps; undefined: there is hope. */
+export function lastingFailure(ahead: ReadonlyMap<string, ImagesOnNode>): string | undefined {
+  const found = [...ahead].find(([, images]) => images.type === "failed" && images.reason !== backOff);
+  return found && textOf(found);
+}
+
+/** Whether a registry can't be had for now. */
+export function waitsForImages(ahead: ReadonlyMap<string, ImagesOnNode>): boolean {
+  return [...ahead.values()].some((images) => images.type === "failed" && images.reason === backOff);
+}
+
+const backOff = "ImagePullBackOff";
+
+function textOf(entry: readonly [string, ImagesOnNode] | undefined): string {
+  if (entry === undefined) return "";
+  const [node, images] = entry;
+  if (images.type === "failed") return `node ${node}: ${images.reason}: ${images.image}: ${images.message}`;
+  const progress = images.type === "pulling" && images.message !== "" ? `: ${images.message}` : "";
+  return `node ${node}: pulling${progress}`;
+}
+
+function nodesAhead(
+  { workload, hold }: Pick<PrefetchStatusInput, "workload" | "hold">,
+  input: WorkloadInput,
+  /** Pods of which older ones may give way, and pods that show which images their nodes have. */
+  {
+    giving,
+    running,
+  }: {
+    readonly giving: readonly PodEntry[];
+    readonly running: readonly (readonly PodEntry[])[];
+  },
+): Set<string> {
+  const limits = updateLimits(workload.strategy, workload.replicas);
+  // With nobody missing at any time, a new pod serves before an old one goes.
+  if (hold.type === "paused" || (limits.type === "RollingUpdate" && limits.unavailable === 0))
+    return new Set();
+  const old = giving.filter((pod) => !workload.currentHashes.has(pod.record.templateHash));
+  if (old.length === 0) return new Set();
+  const ran = nodesThatRan(workload, running);
+  const rulesOf = cachedRules();
+  const rules = rulesOf(workload.template.podConfig);
+  const nodes = new Set<string>();
+  for (const pod of old) {
+    const { node, stoppingSince, template } = pod.record;
+    if (node === "" || ran.has(node) || nodes.has(node)) continue;
+    // One that is stopping served until a moment ago.
+    const served = stoppingSince === undefined ? isReady(pod, input.nodeReady) : input.nodeReady(node);
+    if (served && rulesOf(template?.podConfig) === rules) nodes.add(node);
+  }
+  return nodes;
+}
+
+/**
+ * Returns the nodes on which running pods show that every image of the workload is there, and isn't asked for again. Pods of a revision
+ * share one template, so the images that it has in common with the workload are found once.
+ */
+function nodesThatRan(
+  workload: Workload,
+  groups: readonly (readonly PodEntry[])[],
+): Pick<ReadonlySet<string>, "has"> {
+  const ran = new Set<string>();
+  const uses = imagesOf(workload.template);
+  if (uses.some(isAskedForAlways)) return ran;
+  const wanted = new Set(uses.map(({ image }) => image));
+  const commonByTemplate = new Map<PodTemplate, readonly string[]>();
+  const found = new Map<string, Set<string>>();
+  for (const pods of groups)
+    for (const { record, status } of pods) {
+      const { node, template } = record;
+      if (status?.phase !== runningPhase || template === undefined) continue;
+      const common = commonByTemplate.get(template) ?? imagesInCommon(template, wanted);
+      commonByTemplate.set(template, common);
+      if (common.length === wanted.size) ran.add(node);
+      else if (common.length > 0) {
+        const known = found.get(node) ?? new Set();
+        for (const image of common) known.add(image);
+        found.set(node, known);
+        if (known.size === wanted.size) ran.add(node);
+      }
+    }
+  return ran;
+}
+
+function imagesInCommon(template: PodTemplate, wanted: ReadonlySet<string>): readonly string[] {
+  return [...new Set(imagesOf(template).map(({ image }) => image))].filter((image) => wanted.has(image));
+}
+
+/** POD_PHASE_RUNNING. */
+const runningPhase = 2;
+
+/** Pods of a revision share their configuration, which is hashed once for all of them. */
+function cachedRules(): (config: PodConfig | undefined) => string {
+  const known = new Map<PodConfig | undefined, string>();
+  return (config) => {
+    const rules = known.get(config) ?? placementRules(config);
+    known.set(config, rules);
+    return rules;
+  };
+}
+
+/** What says where pods may run: with other rules than the old ones', new pods go elsewhere. */
+function placementRules(config: PodConfig | undefined): string {
+  if (config === undefined) return "";
+  const { nodeSelector, affinity, tolerations, topologySpreadConstraints, runtimeClassName } = config;
+  return hashMessage(
+    PodConfig,
+    PodConfig.fromPartial({
+      nodeSelector,
+      affinity,
+      tolerations,
+      topologySpreadConstraints,
+      runtimeClassName,
+    }),
+  );
+}

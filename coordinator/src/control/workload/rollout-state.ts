@@ -1,0 +1,87 @@
+import {
+  AttemptState,
+  type ContainerServiceStatus,
+  type RevisionRecord,
+  RolloutAttempt,
+} from "@forage/proto/forage/store/v1/store";
+import { rolloutAttemptAt } from "../../model/effective-workload.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import { type Workload, workloadOfRevision } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import { reached } from "./availability.ts";
+import type { Hold } from "./hold.ts";
+import { lastGood, outdated, revisionFor } from "./revisions.ts";
+import { canarySize } from "./update-limits.ts";
+import type { WorkloadInput } from "./workload-input.ts";
+import type { WorkloadStep } from "./workload-step.ts";
+
+/** Where the rollout of a workload stands. */
+export interface RolloutState {
+  readonly attempt: RolloutAttempt;
+  /** Set when it begins only now. */
+  readonly start: WorkloadStep | undefined;
+  /** Of what the resource asks for. */
+  readonly own: RevisionRecord | undefined;
+  /** The good revision to hold on to meanwhile, and to go back to. */
+  readonly before: Workload | undefined;
+  readonly beforeNumber: number;
+  readonly hold: Hold;
+}
+
+/** The try to run what the resource asks for: the one that goes on, or a new one. */
+export function rolloutStateOf(
+  input: WorkloadInput,
+  resource: ResourceEntry,
+  wanted: Workload,
+): RolloutState {
+  const known = rolloutAttemptAt(input.status, resource.record, wanted);
+  const start = known === undefined ? begin(input, resource, wanted) : undefined;
+  const attempt = known ?? start?.attempt ?? RolloutAttempt.fromPartial({});
+  const own = start?.revision ?? input.revisions.find(({ number }) => number === attempt.revision);
+  // What has proved itself is not held back, and nothing before it would be better.
+  const good = own?.good ? undefined : lastGood(input.revisions, { number: attempt.revision });
+  const before = good && workloadOfRevision(wanted, good);
+  const hold = holdOf(attempt, input.status, wanted, before);
+  return { attempt, start, own, before, beforeNumber: good?.number ?? 0, hold };
+}
+
+/** What holds the change back. A version that is being left is not held on to. */
+export function holdOf(
+  { state, promoted, rolledBackTo }: RolloutAttempt,
+  status: ContainerServiceStatus | undefined,
+  { settings, replicas }: Workload,
+  before: Workload | undefined,
+): Hold {
+  const open = state === AttemptState.PROGRESSING || state === AttemptState.FAILED;
+  if (!open || rolledBackTo > 0) return { type: "none" };
+  if (status?.paused) return { type: "paused" };
+  if (settings.canary === undefined || promoted || before === undefined) return { type: "none" };
+  const pods = canarySize(settings.canary, replicas);
+  return pods < replicas ? { type: "canary", pods } : { type: "none" };
+}
+
+function begin(
+  input: WorkloadInput,
+  resource: ResourceEntry,
+  wanted: Workload,
+): (WorkloadStep & { readonly type: "start-rollout" }) | undefined {
+  const { nowMs, revisions, status } = input;
+  const { revision, replaces } = revisionFor(resource.record, wanted, revisions, nowMs);
+  const attempt = RolloutAttempt.fromPartial({
+    generation: resource.record.generation,
+    templateHash: wanted.templateHash,
+    revision: revision.number,
+    state: AttemptState.PROGRESSING,
+    startedAt: toTimestamp(nowMs),
+    progressedAt: toTimestamp(nowMs),
+    progress: reached(wanted, input.pods, input),
+  });
+  const same = status?.attempt?.templateHash === wanted.templateHash;
+  return {
+    type: "start-rollout",
+    attempt,
+    revision,
+    forget: [...(replaces === undefined ? [] : [replaces]), ...outdated(revisions, revision, replaces)],
+    why: same ? `applied again, as revision ${revision.number}` : `revision ${revision.number}`,
+  };
+}

@@ -1,0 +1,136 @@
+import {
+  RevisionRecord,
+  type RolloutAttempt,
+  WorkloadStatusRecord,
+} from "@forage/proto/forage/store/v1/store";
+import { CoordinatorError } from "../../errors.ts";
+import type { StoreWrite } from "../../model/batches.ts";
+import { encodeRecord } from "../../model/codec.ts";
+import { podTemplateKey, prefixes, revisionKey, scaleKey, workloadStatusKey } from "../../model/keys.ts";
+import type { Priority } from "../../model/priority.ts";
+import { type Workload, workloadKey } from "../../model/workload.ts";
+import type { ResourceEntry } from "../../state/entries.ts";
+import type { Op } from "../../store/index.ts";
+import { createPod, forgetPod, rewritePod, stopPod, templateRefOf, templateWrite } from "../pod-writes.ts";
+import type { WorkloadStep } from "./workload-step.ts";
+
+export interface StepContext {
+  readonly resource: ResourceEntry | undefined;
+  /** What is kept about it so far. */
+  readonly status: WorkloadStatusRecord | undefined;
+  readonly nowMs: number;
+  readonly randomName: (length: number) => string;
+  readonly priorityOf: (className: string) => Priority | undefined;
+  /** Whether the template with this key is stored. */
+  readonly hasTemplate: (key: string) => boolean;
+}
+
+/** What is written for the steps, made one by one; a piece is written as a whole or not at all. */
+export function* eachPiece(steps: readonly WorkloadStep[], context: StepContext): Generator<StoreWrite> {
+  const stored = new Set<string>();
+  for (const step of steps) {
+    if (step.type !== "create-pods") {
+      yield* stepPieces(step, context);
+      continue;
+    }
+    const { of, count } = step;
+    const ref = templateRefOf(of.template);
+    const key = podTemplateKey(workloadKey(of.namespace, of.kind, of.name), ref);
+    if (!stored.has(key) && !context.hasTemplate(key)) yield templateWrite(of, ref);
+    stored.add(key);
+    for (let made = 0; made < count; made++) yield create(of, ref, context);
+  }
+}
+
+type OtherStep = Exclude<WorkloadStep, { readonly type: "create-pods" }>;
+
+function stepPieces(step: OtherStep, context: StepContext): StoreWrite[] {
+  const { resource, nowMs } = context;
+  switch (step.type) {
+    case "start-rollout":
+      return [{ compares: [], ops: startOps(step, context) }];
+    case "update-rollout": {
+      const ops = [putStatus(step.attempt, context)];
+      if (step.good !== undefined) ops.push(putRevision({ ...step.good, good: true }));
+      return [{ compares: [], ops }];
+    }
+    case "stop-pod":
+      return [stopPod(step.pod, step.why, nowMs)];
+    case "relabel-pod": {
+      const labels = { ...required(resource?.workload).labels };
+      return [rewritePod(step.pod, { ...step.pod.record, labels })];
+    }
+    case "forget-pod":
+      return [forgetPod(step.pod)];
+    case "forget-resource":
+      return [{ compares: [], ops: forgetOps(required(resource)) }];
+    default:
+      return step satisfies never;
+  }
+}
+
+function startOps(
+  { attempt, revision, forget }: WorkloadStep & { readonly type: "start-rollout" },
+  context: StepContext,
+): Op[] {
+  const { namespace, kind, name } = revision;
+  return [
+    putStatus(attempt, context),
+    putRevision(revision),
+    ...forget.map((number): Op => ({ kind: "delete", key: revisionKey(namespace, kind, name, number) })),
+  ];
+}
+
+function putStatus(attempt: RolloutAttempt, { resource, status }: StepContext): Op {
+  const { namespace, kind, name } = required(resource).record;
+  const before = status ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
+  const paused = before.status?.$case === "containerService" && before.status.value.paused;
+  const record = { ...before, status: { $case: "containerService", value: { paused, attempt } } } as const;
+  return {
+    kind: "put",
+    key: workloadStatusKey(namespace, kind, name),
+    value: encodeRecord(WorkloadStatusRecord, record),
+  };
+}
+
+function putRevision(revision: RevisionRecord): Op {
+  const { namespace, kind, name, number } = revision;
+  const value = encodeRecord(RevisionRecord, revision);
+  return { kind: "put", key: revisionKey(namespace, kind, name, number), value };
+}
+
+function create(
+  workload: Workload,
+  templateRef: string,
+  { randomName, nowMs, priorityOf }: StepContext,
+): StoreWrite {
+  const pod = {
+    namespace: workload.namespace,
+    workloadKind: workload.kind,
+    workloadName: workload.name,
+    name: `${workload.name}-${workload.templateHash.slice(0, 6)}-${randomName(5)}`,
+    uid: randomName(12),
+    labels: workload.labels,
+    templateRef,
+    templateHash: workload.templateHash,
+    priority: priorityOf(workload.template.podConfig?.priorityClassName ?? ""),
+  };
+  return createPod(pod, nowMs);
+}
+
+/** With all that was kept about it. */
+function forgetOps({ key, record: { namespace, kind, name } }: ResourceEntry): Op[] {
+  const ops: Op[] = [{ kind: "delete", key }];
+  if (kind !== "container_service") return ops;
+  return [
+    ...ops,
+    { kind: "delete", key: workloadStatusKey(namespace, kind, name) },
+    { kind: "delete", key: scaleKey(namespace, name) },
+    { kind: "deletePrefix", prefix: `${prefixes.revisions}${namespace}/${kind}/${name}/` },
+  ];
+}
+
+function required<T>(value: T | undefined): T {
+  if (value === undefined) throw new CoordinatorError("INTERNAL", "a step lacks its workload");
+  return value;
+}

@@ -1,0 +1,113 @@
+import { addressKey } from "../ip/address.ts";
+import { resourceKey } from "../model/keys.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../state/entries.ts";
+import { isLocalOnly, labelOf } from "../state/node-labels.ts";
+import { serves } from "../state/serves.ts";
+
+/** What topics depend on, by name. */
+export const dependency = {
+  service: (namespace: string, name: string): string => resourceKey(namespace, "service", name),
+  /** Any service of a namespace: who stands before a pod. */
+  services: (namespace: string): string => `services/${namespace}`,
+  /** The routes of a namespace, also those declared with services. */
+  routes: (namespace: string): string => `routes/${namespace}`,
+  /** The pods of a workload, and the nodes that they are on. */
+  workload: (key: string): string => `workload/${key}`,
+  /** What answers at an IP address: a service's, a pod's own or its node's. */
+  address: (ip: string): string => `address/${addressKey(ip) ?? ip}`,
+  /** What is known of where a client is. */
+  node: (name: string): string => `node/${name}`,
+};
+
+/** The keys of everything that the changes concern. */
+export function keysOf(changes: readonly Change[], state: ClusterView): ReadonlySet<string> {
+  const keys = new Set<string>();
+  for (const change of changes) addKeys(change, state, keys);
+  return keys;
+}
+
+function addKeys(change: Change, state: ClusterView, keys: Set<string>): void {
+  switch (change.kind) {
+    case "resource": {
+      const record = (change.after ?? change.before)?.record;
+      if (record?.kind === "service") {
+        keys.add(dependency.service(record.namespace, record.name));
+        keys.add(dependency.services(record.namespace));
+        if ([change.before, change.after].some(hasRoute)) keys.add(dependency.routes(record.namespace));
+      } else if (record?.kind === "route") keys.add(dependency.routes(record.namespace));
+      return;
+    }
+    case "pod":
+      for (const pod of [change.before, change.after]) {
+        if (pod === undefined) continue;
+        keys.add(dependency.workload(pod.workloadKey));
+        for (const ip of addressesOfPod(pod)) keys.add(dependency.address(ip));
+        for (const ip of addressesOfNode(state.node(pod.record.node))) keys.add(dependency.address(ip));
+      }
+      return;
+    case "node":
+      if (!concernsPods(change.before, change.after)) return;
+      addNodeKeys(change.before, state, keys);
+      addNodeKeys(change.after, state, keys);
+      return;
+    case "rollout":
+    case "object":
+    case "revision":
+    case "workload-status":
+    case "scale":
+    case "api-token":
+      return;
+    case "service-address":
+      for (const { record } of [change.before, change.after].filter((entry) => entry !== undefined))
+        for (const ip of [...record.virtualIps, ...record.loadBalancerIps]) keys.add(dependency.address(ip));
+      return;
+    default:
+      change satisfies never;
+  }
+}
+
+function hasRoute(entry: ResourceEntry | undefined): boolean {
+  const spec = entry?.record.resource?.spec;
+  return spec?.$case === "service" && spec.value.inlineRoute !== undefined;
+}
+
+function addNodeKeys(node: NodeEntry | undefined, state: ClusterView, keys: Set<string>): void {
+  if (node === undefined) return;
+  keys.add(dependency.node(node.name));
+  for (const ip of addressesOfNode(node)) keys.add(dependency.address(ip));
+  for (const pod of state.podsOnNode(node.name)) keys.add(dependency.workload(pod.workloadKey));
+}
+
+/** Heartbeats bring reports, too, in which nothing of this is new. */
+function concernsPods(before: NodeEntry | undefined, after: NodeEntry | undefined): boolean {
+  return (
+    serves(before) !== serves(after) ||
+    addressesOfNode(before).join() !== addressesOfNode(after).join() ||
+    zoneOfNode(before) !== zoneOfNode(after) ||
+    isLocalOnly(before) !== isLocalOnly(after)
+  );
+}
+
+export function addressOfNode(node: NodeEntry | undefined): string {
+  return node?.report?.report?.address ?? "";
+}
+
+/** All that others reach it by: one for each family, the one that it goes by first. */
+export function addressesOfNode(node: NodeEntry | undefined): readonly string[] {
+  return allAddresses(addressOfNode(node), node?.report?.report?.addresses);
+}
+
+/** Its own: one for each family. */
+export function addressesOfPod({ status }: Pick<PodEntry, "status">): readonly string[] {
+  return allAddresses(status?.podIp ?? "", status?.podIps);
+}
+
+/** Those who have one only, or have not been upgraded, tell no others. */
+function allAddresses(first: string, all: readonly string[] = []): readonly string[] {
+  return [...new Set([first, ...all])].filter((it) => it !== "");
+}
+
+export function zoneOfNode(node: NodeEntry | undefined): string {
+  return labelOf(node, "topology.kubernetes.io/zone") ?? "";
+}

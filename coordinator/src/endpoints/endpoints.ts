@@ -1,0 +1,119 @@
+import type { ServicePort, ServiceSpec } from "@forage/proto/forest/v1/forage";
+import { resourceKey } from "../model/keys.ts";
+import { workloadKey } from "../model/workload.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { PodEntry, ResourceEntry } from "../state/entries.ts";
+import { isLocalOnly } from "../state/node-labels.ts";
+import { serves } from "../state/serves.ts";
+import { addressOfNode, zoneOfNode } from "./change-keys.ts";
+import { opaqueByPod } from "./pod-opaque.ts";
+import { isReady } from "./readiness.ts";
+
+/** Where one ready pod answers for one port of a service: the host's address and a port of the host. */
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
+  readonly pod: string;
+  readonly node: string;
+  readonly zone: string;
+  readonly workload: string;
+  readonly protocol: string;
+  /** Whether the pod itself calls the port opaque; undefined: it doesn't say. */
+  readonly opaque: boolean | undefined;
+  /** Whether only clients on its own node reach it. */
+  readonly localOnly: boolean;
+}
+
+export type ServiceEntry = ResourceEntry & { readonly spec: ServiceSpec };
+
+/** The service's resource; undefined when there is none or it is being removed. */
+export function findService(state: ClusterView, namespace: string, name: string): ServiceEntry | undefined {
+  const entry = state.resource(resourceKey(namespace, "service", name));
+  const spec = entry?.record.resource?.spec;
+  if (entry === undefined || entry.record.deleting || spec?.$case !== "service") return undefined;
+  return { ...entry, spec: spec.value };
+}
+
+/** A service's port by its number: that for TCP if there are several. */
+export function listedPort(ports: readonly ServicePort[], port: number): ServicePort | undefined {
+  const listed = ports.filter((p) => p.port === port);
+  return listed.find((p) => protocolOf(p) === "TCP") ?? listed[0];
+}
+
+/** The container port behind a service's port; a number that the service doesn't list stands for itself. */
+export function targetPortOf(ports: readonly ServicePort[], port: number): number {
+  const listed = listedPort(ports, port);
+  if (listed === undefined) return port;
+  return listed.targetPort === 0 ? listed.port : listed.targetPort;
+}
+
+/** Ready endpoints for one port, in a stable order. */
+export function endpointsOf(
+  state: ClusterView,
+  namespace: string,
+  service: string,
+  port: number,
+): Endpoint[] {
+  const entry = findService(state, namespace, service);
+  if (entry === undefined) return [];
+  const targetPort = targetPortOf(entry.spec.ports, port);
+  const protocol = protocolOf(listedPort(entry.spec.ports, port));
+  const found: Endpoint[] = [];
+  for (const pod of state.podsOfWorkload(workloadKey(namespace, "container_service", entry.spec.target))) {
+    const endpoint = endpointOf(state, pod, targetPort, protocol);
+    if (endpoint !== undefined) found.push(endpoint);
+  }
+  return found.sort((a, b) => (a.pod < b.pod ? -1 : 1));
+}
+
+/** The services before a pod that lead to this port of it, by name, with the port by which they do. */
+export function servicesBefore(
+  state: ClusterView,
+  { record }: PodEntry,
+  containerPort: number,
+): { readonly entry: ServiceEntry; readonly port: ServicePort }[] {
+  const found = state.resources(record.namespace).flatMap(({ record: { kind, name } }) => {
+    const entry = kind === "service" ? findService(state, record.namespace, name) : undefined;
+    const leads = (port: ServicePort): boolean => targetPortOf([port], port.port) === containerPort;
+    const port = entry?.spec.target === record.workloadName ? entry.spec.ports.find(leads) : undefined;
+    return entry === undefined || port === undefined ? [] : [{ entry, port }];
+  });
+  return found.sort((a, b) => (a.entry.record.name < b.entry.record.name ? -1 : 1));
+}
+
+/** Pods that serve at least one of the service's ports. */
+export function readyEndpointCount(state: ClusterView, namespace: string, service: string): number {
+  const ports = findService(state, namespace, service)?.spec.ports ?? [];
+  const pods = ports.flatMap(({ port }) => endpointsOf(state, namespace, service, port).map((e) => e.pod));
+  return new Set(pods).size;
+}
+
+export function protocolOf(port: { readonly protocol: string } | undefined): string {
+  return port === undefined || port.protocol === "" ? "TCP" : port.protocol;
+}
+
+function endpointOf(
+  state: ClusterView,
+  pod: PodEntry,
+  containerPort: number,
+  protocol: string,
+): Endpoint | undefined {
+  if (!isReady(pod, (node) => serves(state.node(node)))) return undefined;
+  const node = state.node(pod.record.node);
+  const address = addressOfNode(node);
+  const mapping = pod.status?.hostPorts.find(
+    (m) => m.containerPort === containerPort && m.protocol === protocol,
+  );
+  if (node === undefined || address === "" || mapping === undefined) return undefined;
+  return {
+    address,
+    port: mapping.hostPort,
+    pod: pod.record.name,
+    node: node.name,
+    zone: zoneOfNode(node),
+    workload: pod.record.workloadName,
+    protocol,
+    opaque: opaqueByPod(pod.record.template, containerPort),
+    localOnly: isLocalOnly(node),
+  };
+}

@@ -1,0 +1,79 @@
+import type { Sink } from "../rpc/push.ts";
+import type { Subject } from "./topic.ts";
+import type { Reading, TopicRegistry } from "./topic-registry.ts";
+
+export interface SubscriberOptions<S> {
+  /** Asked again whenever there may be news: it can change with where the client is. */
+  readonly subject: () => Subject<S>;
+  /** Sent in place of a state that this reader may not see. */
+  readonly instead?: (state: S) => readonly Buffer[] | undefined;
+  /** Wakes the reader, beyond what the subject itself depends on. */
+  readonly alsoOn?: string;
+}
+
+/**
+ * One stream: everything at once, then the way to each newer state. It holds the one state that it has told, shared with all
+ * others that are as far, and looks for news only when its last message has left: a client that stalls gets one step to the
+ * newest state. There are thousands of these and all of them move at once, so it makes no promises and no garbage.
+ */
+export class Subscriber<S> {
+  readonly #board: TopicRegistry;
+  readonly #options: SubscriberOptions<S>;
+  readonly #sink: Sink<Buffer>;
+  readonly #stopWatching: (() => void) | undefined;
+  readonly #wake = (): void => this.#advance();
+  readonly #taken = (): void => {
+    this.#sending = false;
+    this.#advance();
+  };
+  #subject: Subject<S>;
+  #reading: Reading<S>;
+  #told: S | undefined;
+  #left: readonly Buffer[] = [];
+  #sending = false;
+  #closed = false;
+
+  /** Throws RESOURCE_EXHAUSTED when there are too many. */
+  constructor(board: TopicRegistry, options: SubscriberOptions<S>, sink: Sink<Buffer>) {
+    this.#board = board;
+    this.#options = options;
+    this.#sink = sink;
+    this.#subject = options.subject();
+    this.#reading = board.read(this.#subject, this.#wake);
+    this.#stopWatching = options.alsoOn === undefined ? undefined : board.watch(options.alsoOn, this.#wake);
+    this.#advance();
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#reading.close();
+    this.#stopWatching?.();
+  }
+
+  #advance(): void {
+    if (this.#sending || this.#closed) return;
+    try {
+      if (this.#left.length === 0) this.#look();
+    } catch (error) {
+      this.#sink.fail(error);
+      return;
+    }
+    const [message] = this.#left;
+    if (message === undefined) return;
+    this.#left = this.#left.slice(1);
+    this.#sending = true;
+    this.#sink.send(message, this.#taken);
+  }
+
+  #look(): void {
+    const subject = this.#options.subject();
+    if (subject.key !== this.#subject.key) {
+      this.#reading.close();
+      this.#subject = subject;
+      this.#reading = this.#board.read(subject, this.#wake);
+    }
+    const { state, messages } = this.#reading.topic.after(this.#told);
+    this.#told = state;
+    this.#left = messages.length === 0 ? messages : (this.#options.instead?.(state) ?? messages);
+  }
+}

@@ -1,0 +1,137 @@
+import { CoordinatorError } from "../errors.ts";
+import { type Subject, Topic } from "./topic.ts";
+
+export interface TopicRegistryOptions {
+  /** Runs later, and lets the world outside in between: `setImmediate`. */
+  readonly defer: (run: () => void) => void;
+  /** Streams beyond are turned away and come back; each holds memory for as long as its client likes. */
+  readonly maxReaders?: number;
+}
+
+export interface Reading<S> {
+  readonly topic: Topic<S>;
+  close(): void;
+}
+
+const defaultMaxReaders = 50_000;
+/** Readers woken in one go. The first have their message on the way before the last are looked at. */
+const wakeAtOnce = 64;
+
+/** Topics looked at in one go: of thousands that one change concerns, none holds up all else. */
+const lookAtOnce = 128;
+
+/** All topics that have readers. A change is looked at once per topic that it concerns, however many streams there are. */
+export class TopicRegistry {
+  readonly #options: Required<TopicRegistryOptions>;
+  readonly #topics = new Map<string, Topic<unknown>>();
+  /** What depends on a key: topics, and readers that depend on it by themselves. */
+  readonly #dependents = new Map<string, Set<Topic<unknown> | (() => void)>>();
+  readonly #dirty = new Set<Topic<unknown>>();
+  readonly #toWake = new Set<() => void>();
+  #readers = 0;
+  #scheduled = false;
+
+  constructor(options: TopicRegistryOptions) {
+    this.#options = { maxReaders: defaultMaxReaders, ...options };
+  }
+
+  get size(): { readonly topics: number; readonly readers: number; readonly keys: number } {
+    return { topics: this.#topics.size, readers: this.#readers, keys: this.#dependents.size };
+  }
+
+  /** `wake` is called when there may be something new, never at once. */
+  read<S>(subject: Subject<S>, wake: () => void): Reading<S> {
+    if (this.#readers >= this.#options.maxReaders) {
+      throw new CoordinatorError("RESOURCE_EXHAUSTED", `more than ${this.#readers} streams; try again later`);
+    }
+    const topic = (this.#topics.get(subject.key) as Topic<S> | undefined) ?? this.#open(subject);
+    topic.readers.add(wake);
+    this.#readers++;
+    return { topic, close: () => this.#close(subject.key, topic, wake) };
+  }
+
+  /** Also wakes a reader when this key changes. Returns how to stop. */
+  watch(key: string, wake: () => void): () => void {
+    this.#depend(wake, [key]);
+    return () => this.#undepend(wake, [key]);
+  }
+
+  /** Whatever depends on one of the keys is looked at soon. */
+  changed(keys: Iterable<string>): void {
+    for (const key of keys) {
+      for (const dependent of this.#dependents.get(key) ?? []) {
+        if (dependent instanceof Topic) this.#dirty.add(dependent);
+        else this.#toWake.add(dependent);
+      }
+    }
+    if (this.#dirty.size > 0 || this.#toWake.size > 0) this.#schedule();
+  }
+
+  #open<S>(subject: Subject<S>): Topic<S> {
+    const topic = new Topic(subject);
+    this.#topics.set(subject.key, topic as Topic<unknown>);
+    this.#depend(topic as Topic<unknown>, topic.dependsOn);
+    return topic;
+  }
+
+  #close<S>(key: string, topic: Topic<S>, wake: () => void): void {
+    if (!topic.readers.delete(wake)) return;
+    this.#readers--;
+    this.#toWake.delete(wake);
+    if (topic.readers.size > 0) return;
+    this.#topics.delete(key);
+    this.#dirty.delete(topic as Topic<unknown>);
+    this.#undepend(topic as Topic<unknown>, topic.dependsOn);
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#options.defer(() => {
+      this.#scheduled = false;
+      this.#run();
+    });
+  }
+
+  #run(): void {
+    let looks = lookAtOnce;
+    for (const topic of this.#dirty) {
+      if (looks-- === 0) break;
+      this.#dirty.delete(topic);
+      const before = topic.dependsOn;
+      const isNew = topic.refresh();
+      if (!sameKeys(before, topic.dependsOn)) {
+        this.#undepend(topic, before);
+        this.#depend(topic, topic.dependsOn);
+      }
+      if (isNew) for (const wake of topic.readers) this.#toWake.add(wake);
+    }
+    let left = wakeAtOnce;
+    for (const wake of this.#toWake) {
+      if (left-- === 0) break;
+      this.#toWake.delete(wake);
+      wake();
+    }
+    if (this.#dirty.size > 0 || this.#toWake.size > 0) this.#schedule();
+  }
+
+  #depend(dependent: Topic<unknown> | (() => void), keys: readonly string[]): void {
+    for (const key of keys) {
+      const dependents = this.#dependents.get(key);
+      if (dependents === undefined) this.#dependents.set(key, new Set([dependent]));
+      else dependents.add(dependent);
+    }
+  }
+
+  #undepend(dependent: Topic<unknown> | (() => void), keys: readonly string[]): void {
+    for (const key of keys) {
+      const dependents = this.#dependents.get(key);
+      dependents?.delete(dependent);
+      if (dependents?.size === 0) this.#dependents.delete(key);
+    }
+  }
+}
+
+function sameKeys(a: readonly string[], b: readonly string[]): boolean {
+  return a.length === b.length && a.every((key, index) => key === b[index]);
+}

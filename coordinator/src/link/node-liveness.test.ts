@@ -1,0 +1,199 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pino } from "pino";
+import { aNode } from "../../test/support/entries.ts";
+import { HandFedState } from "../../test/support/hand-fed-state.ts";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { MassLoss } from "../control/eviction/mass-loss.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { NodeEntry } from "../state/entries.ts";
+import { defaultLivenessLimits, NodeLiveness } from "./node-liveness.ts";
+
+const limits = defaultLivenessLimits(2_500);
+
+test("a node of which nothing is heard for 7.5 s is unreachable, and not before", () => {
+  const { clock, liveness, health } = start();
+  liveness.heard("n1");
+  const sinceMs = clock.nowMs();
+  assert.deepEqual([health().ready, health().sinceMs], [true, sinceMs]);
+  for (let beat = 0; beat < 10; beat++) {
+    clock.advance(2_500);
+    liveness.heard("n1");
+  }
+  assert.deepEqual([health().ready, health().sinceMs], [true, sinceMs]);
+  clock.advance(7_499);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.deepEqual(health().ready, false);
+  assert.equal(health().message, "it sends no heartbeats");
+  assert.equal(health().sinceMs, clock.nowMs());
+});
+
+test("the end of a stream is a word of the node, unless it ended for being silent", () => {
+  const { clock, liveness, health } = start();
+  liveness.heard("n1");
+  clock.advance(2_400);
+  liveness.left("n1", false);
+  clock.advance(7_499);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.deepEqual([health().ready, health().message], [false, "its connection was lost"]);
+  liveness.heard("n1");
+  clock.advance(5_000);
+  liveness.left("n1", true);
+  clock.advance(2_500);
+  assert.deepEqual([health().ready, health().message], [false, "it sends no heartbeats"]);
+});
+
+test("a process that was held up hears what came meanwhile before it judges", () => {
+  const { clock, liveness, health } = start();
+  liveness.heard("n1");
+  // What waits is read after the first timer that is due has run, and before the next.
+  clock.schedule(7_000, () => liveness.heard("n1"));
+  clock.advance(limits.unreachableMs);
+  assert.equal(health().ready, true);
+  clock.advance(6_999);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.equal(health().ready, false);
+});
+
+test("the first losses are forgiven at once; a node that is lost again and again has to be heard of for a while", () => {
+  const { clock, liveness, health } = start();
+  const lose = (): void => clock.advance(limits.unreachableMs);
+  const beat = (ms: number): void => {
+    for (let leftMs = ms; leftMs > 0; leftMs -= 2_500) {
+      clock.advance(Math.min(2_500, leftMs));
+      liveness.heard("n1");
+    }
+  };
+  for (let loss = 1; loss <= 2; loss++) {
+    liveness.heard("n1");
+    lose();
+    liveness.heard("n1");
+    assert.equal(health().ready, true, `loss ${loss}`);
+  }
+  for (const waitMs of [10_000, 20_000, 40_000, 60_000, 60_000]) {
+    lose();
+    liveness.heard("n1");
+    assert.equal(health().ready, false);
+    assert.match(
+      health().message,
+      new RegExp(`was lost \\d times in 10 minutes and has to be heard of for ${waitMs / 1000} s`),
+    );
+    beat(waitMs - 1);
+    assert.equal(health().ready, false, `${waitMs}`);
+    beat(1);
+    assert.equal(health().ready, true, `${waitMs}`);
+  }
+  beat(600_000);
+  lose();
+  liveness.heard("n1");
+  assert.equal(health().ready, true, "what is long ago no longer counts");
+});
+
+test("who falls silent or leaves while it is watched begins anew", () => {
+  const { clock, liveness, health } = start();
+  for (let loss = 0; loss < 3; loss++) {
+    liveness.heard("n1");
+    clock.advance(limits.unreachableMs);
+  }
+  liveness.heard("n1");
+  clock.advance(9_000);
+  liveness.left("n1", false);
+  assert.equal(health().message, "its connection was lost");
+  clock.advance(60_000);
+  assert.equal(health().ready, false);
+  liveness.heard("n1");
+  clock.advance(60_000);
+  assert.equal(health().ready, false, "heard of once is not heard of for a while");
+});
+
+test("after a start nodes are believed in for a while, but not those that were lost before", () => {
+  const lostMs = 900_000;
+  const lost = aNode({ name: "n2" });
+  lost.record.unreachableSince = toTimestamp(lostMs);
+  const { clock, liveness, health, state } = start(aNode({ name: "n1", ready: false }), lost);
+  assert.equal(health("n1").ready, true);
+  assert.deepEqual([health("n2").ready, health("n2").sinceMs], [false, lostMs]);
+  clock.advance(limits.startGraceMs - 1);
+  assert.equal(health("n1").ready, true);
+  clock.advance(1);
+  assert.deepEqual(
+    [health("n1").ready, health("n1").message],
+    [false, "it has not connected since the coordinator started"],
+  );
+  liveness.heard("n2");
+  assert.equal(health("n2").ready, true);
+  liveness.forget("n1");
+  liveness.stop();
+  liveness.heard("n2");
+  assert.equal(clock.pending, 0);
+  assert.ok(state.node("n1"));
+});
+
+test("the time for which the process was held up is no silence of the nodes", () => {
+  const { clock, liveness, health } = start();
+  liveness.heard("n1");
+  clock.advance(5_000);
+  liveness.heldUp(3_000);
+  clock.advance(limits.unreachableMs - 2_001);
+  assert.equal(health().ready, true);
+  clock.advance(1);
+  assert.equal(health().ready, false);
+});
+
+test("losses of most nodes at once don't count against each of them", () => {
+  const clock = new ManualClock();
+  const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
+  const massLoss = new MassLoss({ recoveryMs: 1_000 });
+  const liveness = new NodeLiveness({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
+  for (let loss = 1; loss <= 5; loss++) {
+    for (const node of ["n1", "n2"]) liveness.heard(node);
+    assert.equal(state.node("n1")?.health.ready, true, `loss ${loss}`);
+    clock.advance(limits.unreachableMs);
+    assert.equal(state.node("n1")?.health.ready, false);
+  }
+  liveness.stop();
+});
+
+test("a node that was only late does not prolong the mass loss that it was counted in", () => {
+  const clock = new ManualClock();
+  const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
+  const recoveryMs = 1_000;
+  const massLoss = new MassLoss({ recoveryMs });
+  const liveness = new NodeLiveness({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
+  liveness.heard("n1");
+  clock.advance(2_500);
+  liveness.heard("n2");
+  clock.advance(limits.unreachableMs - 2_500);
+  assert.equal(massLoss.isActive(clock.monotonicMs()), true, "n2 was about to be lost as well");
+  assert.equal(state.node("n1")?.health.kept, true);
+  for (let beat = 0; beat < 4; beat++) {
+    liveness.heard("n2");
+    clock.advance(2_500);
+  }
+  assert.equal(massLoss.isActive(clock.monotonicMs()), false);
+  assert.equal(state.node("n1")?.health.kept ?? false, false);
+  liveness.stop();
+  assert.equal(clock.pending, 0);
+});
+
+/** With few nodes, each loss would be one of most nodes. */
+class NeverMassLoss extends MassLoss {
+  override update(): void {}
+}
+
+function start(...nodes: NodeEntry[]) {
+  const clock = new ManualClock();
+  const all = nodes.length === 0 ? [aNode({ name: "n1", ready: false })] : nodes;
+  const { state } = new HandFedState({ nodes: all });
+  const massLoss = new NeverMassLoss({ recoveryMs: 0 });
+  const liveness = new NodeLiveness({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
+  const health = (name = "n1") => {
+    const found = state.node(name)?.health;
+    assert.ok(found);
+    return found;
+  };
+  return { clock, liveness, state, health };
+}

@@ -1,0 +1,322 @@
+import type { Logger } from "pino";
+import { MassLoss } from "../control/eviction/mass-loss.ts";
+import { toEpochMs } from "../model/timestamp.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { NodeEntry, NodeHealth } from "../state/entries.ts";
+import type { Clock } from "../time/clock.ts";
+
+export interface LivenessLimits {
+  /** A node of which nothing is heard for so long is unreachable. */
+  readonly unreachableMs: number;
+  /** Nodes are believed in so long after a start of the coordinator: longer than an agent waits between two tries to connect. */
+  readonly startGraceMs: number;
+}
+
+/** Three heartbeats may be missed, and an agent is given the time to start anew. */
+export function defaultLivenessLimits(heartbeatIntervalMs: number): LivenessLimits {
+  return { unreachableMs: Math.max(7_500, 3 * heartbeatIntervalMs), startGraceMs: 15_000 };
+}
+
+export interface NodeLivenessOptions {
+  readonly state: ClusterView;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits: LivenessLimits;
+  readonly heartbeatIntervalMs?: number;
+  /** Takes in how much of the fleet is lost, and decides whether endpoints on lost nodes stay. */
+  readonly massLoss?: MassLoss | undefined;
+  /** Notices that the process was held up; called before silence is judged. */
+  readonly checkHoldUp?: (() => void) | undefined;
+  /** Whether a lost node still has pods that are to be replaced. Default: it has. */
+  readonly hasPodsToReplace?: ((node: string) => boolean) | undefined;
+}
+
+interface Belief {
+  /** By the monotonic clock. */
+  heardMs: number;
+  allowanceMs: number;
+  /** By the monotonic clock: it counts as ready until then at least. */
+  graceUntilMs: number;
+  believed: boolean;
+  /** Since when it is lost, by the monotonic clock. */
+  lostMs: number;
+  /** It is heard of again, and will be believed in if that lasts. */
+  onProbation: boolean;
+  /** Why nothing may be heard of it. */
+  why: string;
+  /** When it was lost, within the window. */
+  losses: number[];
+  cancel: () => void;
+}
+
+/** Losses that are so long ago no longer speak against a node. */
+const lossWindowMs = 600_000;
+/** So many are accidents; from the next on a node that comes back has to be heard of for a while. */
+const freeLosses = 2;
+const probationBaseMs = 10_000;
+const probationCapMs = 60_000;
+/**
+ * Before a node is given up there is a second look: where the whole process was held up, what nodes said meanwhile is read between
+ * the two.
+ */
+const secondLookMs = 500;
+const leastLookMs = 50;
+/** Agents give up a connection that does not answer for so long, and then need their back-off to return. */
+const agentPatienceMs = 5_000;
+/** Nodes that have been lost for longer, and have no pods left to replace, say nothing about the others. */
+const longLostMs = 3_600_000;
+
+/** Which nodes are believed to be there. Feeds their health into the view. */
+export class NodeLiveness {
+  readonly #options: NodeLivenessOptions;
+  readonly #liveness = new Map<string, Belief>();
+  readonly #massLoss: MassLoss;
+  #cancelRecovery: () => void = () => {};
+  #cancelSecondJudgement: () => void = () => {};
+  #stopped = false;
+
+  constructor(options: NodeLivenessOptions) {
+    this.#options = options;
+    this.#massLoss = options.massLoss ?? new MassLoss({ recoveryMs: 0 });
+    const nodes = options.state.nodes();
+    for (const node of nodes) this.#begin(node);
+    this.#massLoss.wasAbsent(options.clock.monotonicMs());
+    this.#judgeFleet();
+    for (const node of nodes) this.#show(node);
+  }
+
+  /** It has connected, or said something. */
+  heard(node: string): void {
+    if (this.#stopped) return;
+    const belief = this.#liveness.get(node) ?? this.#add(node, false);
+    belief.heardMs = this.#options.clock.monotonicMs();
+    belief.why = "it sends no heartbeats";
+    if (!belief.believed) this.#comeBack(node, belief);
+    if (belief.allowanceMs === this.#options.limits.unreachableMs) return;
+    // The grace of the start is over with the first word.
+    belief.allowanceMs = this.#options.limits.unreachableMs;
+    if (!belief.believed) return;
+    belief.cancel();
+    this.#doubtLater(node, belief);
+  }
+
+  /** Its stream has ended: by its own doing or that of the network, which counts as a word of it, or for being silent. */
+  left(node: string, silent: boolean): void {
+    const belief = this.#liveness.get(node);
+    if (belief === undefined) return;
+    if (!silent) {
+      belief.why = "its connection was lost";
+      belief.heardMs = this.#options.clock.monotonicMs();
+    }
+    if (!belief.believed) this.#fail(node, belief);
+  }
+
+  /** The process did not run for so long, and what nodes sent meanwhile may not have been read yet. */
+  heldUp(heldMs: number): void {
+    const { clock, limits } = this.#options;
+    const nowMs = clock.monotonicMs();
+    for (const belief of this.#liveness.values()) {
+      belief.heardMs = Math.min(nowMs, belief.heardMs + heldMs);
+      // Agents may have left meanwhile, and return as after a restart of the coordinator.
+      if (heldMs >= agentPatienceMs) belief.graceUntilMs = nowMs + limits.startGraceMs;
+    }
+    if (heldMs < agentPatienceMs) return;
+    this.#massLoss.wasAbsent(nowMs);
+    this.#judgeFleet();
+  }
+
+  forget(node: string): void {
+    this.#liveness.get(node)?.cancel();
+    if (this.#liveness.delete(node)) this.#judgeFleet();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelRecovery();
+    this.#cancelSecondJudgement();
+    for (const belief of this.#liveness.values()) belief.cancel();
+    this.#liveness.clear();
+  }
+
+  /** A node that was lost before the coordinator's start stays lost until it connects. */
+  #begin({ name, record }: NodeEntry): void {
+    const { clock, limits } = this.#options;
+    const lostMs = toEpochMs(record.unreachableSince);
+    const belief = this.#add(name, lostMs === undefined);
+    belief.why = "it has not connected since the coordinator started";
+    belief.allowanceMs = Math.max(limits.startGraceMs, limits.unreachableMs);
+    if (lostMs !== undefined) belief.lostMs = clock.monotonicMs() - Math.max(0, clock.nowMs() - lostMs);
+  }
+
+  #show({ name, record }: NodeEntry): void {
+    const belief = this.#liveness.get(name);
+    if (belief === undefined) return;
+    if (belief.believed) this.#believe(name, belief);
+    else this.#set(name, false, belief.why, toEpochMs(record.unreachableSince));
+  }
+
+  #add(node: string, believed: boolean): Belief {
+    const { clock, limits } = this.#options;
+    const nowMs = clock.monotonicMs();
+    const belief = {
+      heardMs: nowMs,
+      allowanceMs: limits.unreachableMs,
+      graceUntilMs: nowMs,
+      believed,
+      lostMs: nowMs,
+      onProbation: false,
+      why: "",
+      losses: [],
+      cancel: () => {},
+    };
+    this.#liveness.set(node, belief);
+    return belief;
+  }
+
+  #comeBack(node: string, belief: Belief): void {
+    const { clock } = this.#options;
+    const sinceMs = clock.monotonicMs() - lossWindowMs;
+    belief.losses = belief.losses.filter((atMs) => atMs > sinceMs);
+    const waitMs = probationMs(belief.losses.length);
+    if (waitMs === 0) this.#believe(node, belief);
+    if (waitMs === 0 || belief.onProbation) return;
+    belief.onProbation = true;
+    const why = `it was lost ${belief.losses.length} times in ${lossWindowMs / 60_000} minutes and has to be heard of for ${waitMs / 1000} s`;
+    this.#set(node, false, why);
+    belief.cancel = clock.schedule(waitMs, () => {
+      const silentMs = clock.monotonicMs() - belief.heardMs;
+      if (silentMs < this.#options.limits.unreachableMs) this.#believe(node, belief);
+      else this.#fail(node, belief);
+    });
+  }
+
+  #fail(node: string, belief: Belief): void {
+    belief.cancel();
+    belief.onProbation = false;
+    this.#set(node, false, belief.why);
+  }
+
+  #believe(node: string, belief: Belief): void {
+    belief.cancel();
+    const returns = !belief.believed;
+    belief.believed = true;
+    belief.onProbation = false;
+    if (returns) this.#judgeFleet();
+    this.#set(node, true, "");
+    this.#doubtLater(node, belief);
+  }
+
+  #doubtLater(node: string, belief: Belief): void {
+    const { clock } = this.#options;
+    const restMs = (): number => deadlineMs(belief) - clock.monotonicMs();
+    belief.cancel = clock.schedule(Math.max(0, restMs() - secondLookMs), () => {
+      belief.cancel = clock.schedule(Math.max(leastLookMs, restMs()), () => this.#doubt(node, belief));
+    });
+  }
+
+  #doubt(node: string, belief: Belief): void {
+    const { clock, log, checkHoldUp } = this.#options;
+    checkHoldUp?.();
+    const nowMs = clock.monotonicMs();
+    if (deadlineMs(belief) > nowMs) {
+      this.#doubtLater(node, belief);
+      return;
+    }
+    belief.believed = false;
+    belief.lostMs = nowMs;
+    this.#judgeFleet();
+    // What the coordinator's own link has done is not held against the node.
+    if (!this.#massLoss.isActive(nowMs)) belief.losses.push(nowMs);
+    log.warn(
+      { event: "node-unreachable", node, why: belief.why, losses: belief.losses.length },
+      "node is unreachable",
+    );
+    this.#set(node, false, belief.why);
+  }
+
+  /** Counts the lost nodes, before any of them is shown as lost. */
+  #judgeFleet(): void {
+    const { clock, hasPodsToReplace } = this.#options;
+    const nowMs = clock.monotonicMs();
+    let nodes = 0;
+    let lost = 0;
+    let suspected = 0;
+    for (const [node, belief] of this.#liveness) {
+      const isSuspected = belief.believed && this.#isSuspected(belief, nowMs);
+      const isLost = !belief.believed || isSuspected;
+      if (isSuspected) suspected++;
+      const isLongLost = !belief.believed && nowMs - belief.lostMs >= longLostMs;
+      if (isLongLost && hasPodsToReplace?.(node) === false) continue;
+      nodes++;
+      if (isLost) lost++;
+    }
+    this.#massLoss.update({ nodes, lost }, nowMs);
+    this.#endRecoveryLater();
+    this.#cancelSecondJudgement();
+    // One that is heard in time after all must not count for longer; nothing else reports that it was only late.
+    if (suspected === 0) return;
+    const waitMs = Math.max(leastLookMs, this.#suspicionMs());
+    this.#cancelSecondJudgement = clock.schedule(waitMs, () => this.#judgeFleet());
+  }
+
+  /**
+   * Nodes that were cut off at one moment are lost one by one within a heartbeat, as their last heartbeats were sent at different
+   * times. One that is about to be lost counts already, so that the first is seen as one of many.
+   */
+  #isSuspected(belief: Belief, nowMs: number): boolean {
+    return deadlineMs(belief) - nowMs <= this.#suspicionMs();
+  }
+
+  /** A node counts as about to be lost for so long before its deadline. */
+  #suspicionMs(): number {
+    const { limits, heartbeatIntervalMs = limits.unreachableMs / 3 } = this.#options;
+    const spreadMs = 1.25 * heartbeatIntervalMs;
+    return Math.min(spreadMs, limits.unreachableMs - spreadMs);
+  }
+
+  #endRecoveryLater(): void {
+    const { clock } = this.#options;
+    this.#cancelRecovery();
+    const waitMs = this.#massLoss.recoveringMs(clock.monotonicMs());
+    if (waitMs > 0) this.#cancelRecovery = clock.schedule(waitMs, () => this.#endRecovery());
+  }
+
+  /** Nodes that have not come back are lost like any other now. */
+  #endRecovery(): void {
+    if (this.#massLoss.isActive(this.#options.clock.monotonicMs())) return;
+    for (const [node, belief] of this.#liveness) if (!belief.believed) this.#set(node, false, belief.why);
+  }
+
+  #set(node: string, ready: boolean, message: string, sinceMs?: number): void {
+    const { state, clock } = this.#options;
+    const before = state.node(node)?.health;
+    const same = before?.ready === ready && before.sinceMs !== undefined;
+    const kept = !ready && this.#keepsEndpoints(before, sinceMs !== undefined);
+    const health = {
+      lastSeenMs: before?.lastSeenMs,
+      ...(before?.usage && { usage: before.usage }),
+      ready,
+      message,
+      ...(kept && { kept }),
+      sinceMs: sinceMs ?? (same ? before.sinceMs : clock.nowMs()),
+    };
+    const notify = !same || before.message !== message || (before.kept ?? false) !== kept;
+    state.setNodeHealth(node, health, notify);
+  }
+
+  /** Of nodes that served when the mass loss began, or may have: what was lost before this process started is not known. */
+  #keepsEndpoints(before: NodeHealth | undefined, lostBeforeStart: boolean): boolean {
+    if (!this.#massLoss.isActive(this.#options.clock.monotonicMs())) return false;
+    return lostBeforeStart || before?.ready === true || before?.kept === true;
+  }
+}
+
+function deadlineMs({ heardMs, allowanceMs, graceUntilMs }: Belief): number {
+  return Math.max(heardMs + allowanceMs, graceUntilMs);
+}
+
+/** How long a node that was lost so often within the window has to be heard of until it is believed in again. */
+function probationMs(losses: number): number {
+  if (losses <= freeLosses) return 0;
+  return Math.min(probationCapMs, probationBaseMs * 2 ** (losses - freeLosses - 1));
+}

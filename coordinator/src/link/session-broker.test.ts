@@ -1,0 +1,182 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nodeId } from "@forage/identity";
+import {
+  LogOptions,
+  type ServeRequest,
+  type ServeResponse,
+  type SessionRequest,
+} from "@forage/proto/forage/agent/v1/agent";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { collected, settled } from "../../test/support/until.ts";
+import { CoordinatorError } from "../errors.ts";
+import type { CallContext } from "../rpc/caller.ts";
+import { Channel } from "./channel.ts";
+import { SessionBroker } from "./session-broker.ts";
+
+const logs = { $case: "logs", value: LogOptions.fromPartial({ follow: true }) } as const;
+const request = { podUid: "p1", container: "", kind: logs };
+
+test("what the agent sends comes out at the client's end, and the other way round", async () => {
+  const { broker, asked, open } = setUp();
+  const tunnel = open("n1");
+  const [session] = asked;
+  assert.deepEqual(session, { node: "n1", request: { ...request, sessionId: "s0" } });
+  const agent = serveAs(broker, "n1", "s0");
+  await agent.say({ $case: "stdout", value: Buffer.from("hello") });
+  await tunnel.toAgent.push({ frame: { $case: "stdin", value: Buffer.from("y") } });
+  await agent.say({ $case: "end", value: { exitCode: 3, error: "" } });
+  const frames = (await collected(tunnel.fromAgent)).map(({ frame }) => frame?.$case);
+  assert.deepEqual(frames, ["stdout", "end"]);
+  tunnel.toAgent.close();
+  assert.deepEqual(
+    (await agent.heard).map(({ frame }) => frame?.$case),
+    ["stdin"],
+  );
+});
+
+test("the client hears when the agent doesn't come in time", async () => {
+  const { clock, open } = setUp();
+  const tunnel = open("n1");
+  clock.advance(10_000);
+  await assert.rejects(collected(tunnel.fromAgent), {
+    code: "UNAVAILABLE",
+    message: /n1 did not open/,
+  });
+});
+
+test("the client hears when the agent's stream breaks before its end", async () => {
+  const { broker, open } = setUp();
+  const tunnel = open("n1");
+  const agent = serveAs(broker, "n1", "s0");
+  await agent.say({ $case: "stdout", value: Buffer.from("half") });
+  agent.hangUp();
+  await assert.rejects(collected(tunnel.fromAgent), { code: "UNAVAILABLE" });
+});
+
+test("a client that goes away ends the agent's stream, even one that is held back", async () => {
+  const { broker, open } = setUp();
+  const tunnel = open("n1");
+  const agent = serveAs(broker, "n1", "s0");
+  for (let count = 0; count < 40; count++) void agent.say({ $case: "stdout", value: Buffer.from("x") });
+  for await (const _ of tunnel.fromAgent) break;
+  tunnel.toAgent.close();
+  assert.deepEqual(await agent.heard, []);
+});
+
+test("a slow client holds the agent back", async () => {
+  const { broker, open } = setUp();
+  const tunnel = open("n1");
+  const agent = serveAs(broker, "n1", "s0");
+  for (let count = 0; count < 100; count++) void agent.say({ $case: "stdout", value: Buffer.from("x") });
+  await settled();
+  assert.ok(agent.read() < 30, `${agent.read()} frames were read though nobody takes them`);
+  tunnel.toAgent.close();
+  tunnel.fromAgent.close();
+});
+
+test("a client that goes away before the agent comes leaves nothing behind", async () => {
+  const { clock, broker, open } = setUp();
+  const gone = new AbortController();
+  const tunnel = open("n1", gone.signal);
+  gone.abort();
+  assert.deepEqual(await collected(tunnel.fromAgent), []);
+  assert.equal(clock.pending, 0);
+  await assert.rejects(serveAs(broker, "n1", "s0").heard, { code: "NOT_FOUND" });
+  const early = open("n1", AbortSignal.abort());
+  assert.deepEqual(await collected(early.fromAgent), []);
+  assert.equal(clock.pending, 0);
+});
+
+test("a node that isn't connected is told at once", () => {
+  const { clock, broker } = setUp(() => {
+    throw new CoordinatorError("UNAVAILABLE", "node n1 is not connected");
+  });
+  assert.throws(() => broker.open("n1", request, new AbortController().signal), { code: "UNAVAILABLE" });
+  assert.equal(clock.pending, 0);
+});
+
+test("a session can only be served by the node that was asked, and once", async () => {
+  const { clock, broker, open } = setUp();
+  open("n1");
+  await assert.rejects(serveAs(broker, "n2", "s0").heard, { code: "NOT_FOUND" });
+  await assert.rejects(serveAs(broker, "n1", "s9").heard, { code: "NOT_FOUND" });
+  const first = serveAs(broker, "n1", "s0");
+  await settled();
+  assert.equal(clock.pending, 0, "it is not given up any more");
+  await assert.rejects(serveAs(broker, "n1", "s0").heard, { code: "NOT_FOUND" });
+  first.hangUp();
+  await first.heard;
+});
+
+test("the first frame must name the session", async () => {
+  const { broker } = setUp();
+  const requests = new Channel<ServeRequest>(1);
+  await requests.push({ frame: { $case: "stdout", value: Buffer.from("x") } });
+  await assert.rejects(collected(broker.serve(requests, contextOf("n1"))), { code: "INVALID" });
+});
+
+test("there are at most 1,000 sessions, and each that ends makes room", async () => {
+  const { broker, open } = setUp();
+  const gone = new AbortController();
+  open("n1", gone.signal);
+  for (let count = 1; count < 1_000; count++) open("n1");
+  assert.throws(() => open("n1"), { code: "RESOURCE_EXHAUSTED" });
+  gone.abort();
+  const tunnel = open("n1");
+  const agent = serveAs(broker, "n1", "s1000");
+  await settled();
+  assert.throws(() => open("n1"), { code: "RESOURCE_EXHAUSTED" });
+  tunnel.toAgent.close();
+  await agent.heard;
+  open("n1");
+});
+
+function setUp(ask: (node: string) => void = () => {}) {
+  const clock = new ManualClock();
+  const asked: { readonly node: string; readonly request: SessionRequest }[] = [];
+  let names = 0;
+  const broker = new SessionBroker({
+    clock,
+    randomName: () => `s${names++}`,
+    sessions: {
+      request: (node, session) => {
+        ask(node);
+        asked.push({ node, request: session });
+      },
+    },
+  });
+  const open = (node: string, signal = new AbortController().signal) => broker.open(node, request, signal);
+  return { clock, broker, asked, open };
+}
+
+/** An agent's side of one session. */
+function serveAs(broker: SessionBroker, node: string, sessionId: string) {
+  const frames = new Channel<ServeRequest>(1_000);
+  let read = 0;
+  async function* requests(): AsyncGenerator<ServeRequest> {
+    for await (const frame of frames) {
+      read++;
+      yield frame;
+    }
+  }
+  void frames.push({ frame: { $case: "sessionId", value: sessionId } });
+  const heard: Promise<ServeResponse[]> = collected(broker.serve(requests(), contextOf(node)));
+  // Tests that don't look at it must not fail by it.
+  heard.catch(() => {});
+  return {
+    heard,
+    read: () => read,
+    say: (frame: NonNullable<ServeRequest["frame"]>) => frames.push({ frame }),
+    hangUp: () => frames.close(),
+  };
+}
+
+function contextOf(node: string): CallContext {
+  return {
+    method: "/forage.agent.v1.AgentService/Serve",
+    caller: { kind: "node", nodeId: nodeId(node) },
+    peer: "192.0.2.1:1",
+    signal: new AbortController().signal,
+  };
+}

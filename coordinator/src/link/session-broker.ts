@@ -1,0 +1,111 @@
+import type { ServeRequest, ServeResponse, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
+import { CoordinatorError } from "../errors.ts";
+import type { CallContext } from "../rpc/caller.ts";
+import type { Clock } from "../time/clock.ts";
+import { Channel } from "./channel.ts";
+import type { Sessions } from "./sessions.ts";
+
+/** The two directions of one log or exec session, between a client's call and an agent's stream. */
+export interface Tunnel {
+  readonly toAgent: Channel<ServeResponse>;
+  readonly fromAgent: Channel<ServeRequest>;
+}
+
+export interface SessionBrokerOptions {
+  readonly sessions: Pick<Sessions, "request">;
+  readonly clock: Clock;
+  readonly randomName: (length: number) => string;
+}
+
+/** Frames on their way in each direction; at 32 KiB or so each, a few hundred KiB a session. */
+const channelCapacity = 16;
+/** The agent's own stream is up, so its answer takes a round trip; beyond this it is stuck. */
+const openTimeoutMs = 10_000;
+/** Sessions at one time, over all nodes. */
+const maxTunnels = 1_000;
+
+interface Waiting {
+  readonly node: string;
+  readonly tunnel: Tunnel;
+  readonly cancelTimeout: () => void;
+}
+
+/** Brings clients' log and exec calls together with the streams that agents open for them. */
+export class SessionBroker {
+  readonly #options: SessionBrokerOptions;
+  readonly #waiting = new Map<string, Waiting>();
+  #open = 0;
+
+  constructor(options: SessionBrokerOptions) {
+    this.#options = options;
+  }
+
+  /** Asks the node for a session. The tunnel's reading end fails if the agent doesn't come. */
+  open(node: string, request: Omit<SessionRequest, "sessionId">, signal: AbortSignal): Tunnel {
+    if (this.#waiting.size + this.#open >= maxTunnels) {
+      throw new CoordinatorError("RESOURCE_EXHAUSTED", `${maxTunnels} log and exec sessions are open`);
+    }
+    const sessionId = this.#options.randomName(20);
+    const tunnel: Tunnel = { toAgent: new Channel(channelCapacity), fromAgent: new Channel(channelCapacity) };
+    const giveUp = (error: unknown): void => {
+      cancelTimeout();
+      this.#waiting.delete(sessionId);
+      tunnel.fromAgent.close(error);
+      tunnel.toAgent.close();
+    };
+    const cancelTimeout = this.#options.clock.schedule(openTimeoutMs, () =>
+      giveUp(
+        new CoordinatorError(
+          "UNAVAILABLE",
+          `node ${node} did not open the session within ${openTimeoutMs / 1000} s`,
+        ),
+      ),
+    );
+    this.#waiting.set(sessionId, { node, tunnel, cancelTimeout });
+    signal.addEventListener("abort", () => giveUp(undefined), { once: true });
+    if (signal.aborted) giveUp(undefined);
+    try {
+      this.#options.sessions.request(node, { ...request, sessionId });
+    } catch (error) {
+      giveUp(undefined);
+      throw error;
+    }
+    return tunnel;
+  }
+
+  /** An agent's stream for a session it was asked for. */
+  async *serve(requests: AsyncIterable<ServeRequest>, context: CallContext): AsyncGenerator<ServeResponse> {
+    const incoming = requests[Symbol.asyncIterator]();
+    const first = await incoming.next();
+    const frame = first.done ? undefined : first.value.frame;
+    if (frame?.$case !== "sessionId")
+      throw new CoordinatorError("INVALID", "the first frame must be the session's id");
+    const waiting = this.#waiting.get(frame.value);
+    if (waiting === undefined || context.caller.kind !== "node" || waiting.node !== context.caller.nodeId) {
+      throw new CoordinatorError("NOT_FOUND", "nobody waits for this session");
+    }
+    this.#waiting.delete(frame.value);
+    waiting.cancelTimeout();
+    this.#open++;
+    const { toAgent, fromAgent } = waiting.tunnel;
+    // The client going away closes `toAgent`: the agent's stream then ends, whatever it is doing.
+    void pump(incoming, fromAgent).finally(() => toAgent.close());
+    try {
+      yield* toAgent;
+    } finally {
+      this.#open--;
+      fromAgent.close(new CoordinatorError("UNAVAILABLE", "the agent's stream broke"));
+      toAgent.close();
+    }
+  }
+}
+
+async function pump(incoming: AsyncIterator<ServeRequest>, channel: Channel<ServeRequest>): Promise<void> {
+  while (true) {
+    const next = await incoming.next();
+    if (next.done) return;
+    const open = await channel.push(next.value);
+    if (!open) return;
+    if (next.value.frame?.$case === "end") return channel.close();
+  }
+}

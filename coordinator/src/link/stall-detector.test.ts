@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ManualClock } from "../../test/support/manual-clock.ts";
+import { StallDetector } from "./stall-detector.ts";
+
+const intervalMs = 1_000;
+
+function start() {
+  const clock = new ManualClock();
+  const wall = { jumpMs: 0 };
+  const held: number[] = [];
+  let pulses = 0;
+  const detector = new StallDetector({
+    clock: { ...clock, nowMs: () => clock.nowMs() + wall.jumpMs },
+    intervalMs,
+    onHoldUp: (ms) => held.push(ms),
+    onPulse: () => pulses++,
+  });
+  return { clock, wall, held, detector, pulses: () => pulses };
+}
+
+test("a process that runs is not held up, however often it is asked", () => {
+  const { clock, held, detector, pulses } = start();
+  for (let step = 0; step < 100; step++) {
+    clock.advance(130);
+    detector.check();
+  }
+  assert.deepEqual([held, pulses()], [[], 13]);
+});
+
+test("whichever timer asks first after a hold-up learns of it, and only once", () => {
+  const { clock, held, detector } = start();
+  clock.stall(8_000);
+  detector.check();
+  detector.check();
+  assert.deepEqual(held, [7_000]);
+  clock.advance(0);
+  assert.deepEqual(held, [7_000]);
+});
+
+test("the pulse itself notices a hold-up", () => {
+  const { clock, held } = start();
+  clock.stall(3_000);
+  clock.advance(0);
+  assert.deepEqual(held, [2_000]);
+});
+
+test("a pulse that is a little late is no hold-up", () => {
+  const { clock, held } = start();
+  clock.stall(1_500);
+  clock.advance(0);
+  assert.deepEqual(held, []);
+});
+
+test("a wall clock that runs ahead of the monotonic one is a machine that was suspended", () => {
+  const { clock, wall, held } = start();
+  wall.jumpMs = 60_000;
+  clock.advance(intervalMs);
+  assert.deepEqual(held, [60_000]);
+  wall.jumpMs -= 120_000;
+  clock.advance(10 * intervalMs);
+  assert.deepEqual(held, [60_000], "set back, it proves nothing");
+});
+
+test("ends with its owner", () => {
+  const { clock, detector, pulses } = start();
+  detector.stop();
+  clock.advance(10 * intervalMs);
+  assert.deepEqual([pulses(), clock.pending], [0, 0]);
+});

@@ -1,0 +1,63 @@
+import type { Clock } from "../time/clock.ts";
+
+export interface StallDetectorOptions {
+  readonly clock: Clock;
+  /** How often the process proves to itself that it runs. */
+  readonly intervalMs: number;
+  /** Called once for each hold-up, before anything else is judged, with how long the process did not run. */
+  readonly onHoldUp: (heldMs: number) => void;
+  /** Called at each interval, also after a hold-up. */
+  readonly onPulse: () => void;
+}
+
+/** The wall clock is set by so much in the ordinary course of events; more may be a suspended machine. */
+const WALL_JUMP_MS = 5_000;
+
+/**
+ * Notices that the process did not run for a while: stopped by a signal, starved of CPU, or paused with its machine. What other
+ * hosts sent meanwhile is still unread then, so silence of that time proves nothing about them. Timers that judge silence call
+ * `check` first, because timers that fall due during a hold-up run in any order, and all of them before anything is read.
+ */
+export class StallDetector {
+  readonly #options: StallDetectorOptions;
+  #lastMs: number;
+  #lastWallMs: number;
+  #cancel: () => void = () => {};
+
+  constructor(options: StallDetectorOptions) {
+    this.#options = options;
+    this.#lastMs = options.clock.monotonicMs();
+    this.#lastWallMs = options.clock.nowMs();
+    this.#pulseLater();
+  }
+
+  check(): void {
+    const { clock, intervalMs, onHoldUp } = this.#options;
+    const elapsedMs = clock.monotonicMs() - this.#lastMs;
+    // The monotonic clock stands still while a machine is suspended; the wall clock is corrected afterwards.
+    const jumpMs = clock.nowMs() - this.#lastWallMs - elapsedMs;
+    const lateMs = elapsedMs - intervalMs;
+    const heldMs = Math.max(lateMs > intervalMs / 2 ? lateMs : 0, jumpMs > WALL_JUMP_MS ? jumpMs : 0);
+    if (heldMs === 0) return;
+    this.#note();
+    onHoldUp(heldMs);
+  }
+
+  stop(): void {
+    this.#cancel();
+  }
+
+  #note(): void {
+    this.#lastMs = this.#options.clock.monotonicMs();
+    this.#lastWallMs = this.#options.clock.nowMs();
+  }
+
+  #pulseLater(): void {
+    this.#cancel = this.#options.clock.schedule(this.#options.intervalMs, () => {
+      this.check();
+      this.#note();
+      this.#pulseLater();
+      this.#options.onPulse();
+    });
+  }
+}

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
+import { aNode, aPod, aWorkloadEntry } from "../../test/support/entries.ts";
+import { until } from "../../test/support/until.ts";
+import { aView, opsOf } from "../../test/support/view.ts";
+import { MetricsCollector } from "./metrics-collector.ts";
+import { MetricsOutbox } from "./metrics-outbox.ts";
+
+const limit = { timeout: 60_000 };
+const queue = { name: "queue", targetType: "AverageValue", targetValue: "10" };
+const scaled = (policy: object, specHash = "1") =>
+  aWorkloadEntry({ specHash, spec: { scaling: { autoscaling: { maxReplicas: 5, ...policy } } } });
+const sampleOf = (podUid: string) => ({ pods: [PodMetricsSample.fromPartial({ podUid, memoryBytes: 7n })] });
+
+async function aDesk(t: TestContext, workload = scaled({ targetCpuUtilizationPercent: 50 })) {
+  const pods = [
+    aPod({ name: "a" }),
+    aPod({ name: "b", node: "n2" }),
+    aPod({ name: "plain", workload: "other" }),
+    aPod({ name: "stopping", stopping: true }),
+  ];
+  const view = await aView(t, { resources: [workload], pods, nodes: [aNode(), aNode({ name: "n2" })] });
+  const collector = new MetricsCollector({ ...view, intervalMs: 15_000 });
+  t.after(() => collector.close());
+  return { ...view, collector };
+}
+
+const asked = (collector: MetricsCollector, node: string) =>
+  collector.requestsFor(node)?.pods.map(({ podUid, usage, scrape }) => [podUid, usage, scrape?.names]);
+
+test("requests from each node the metrics of its pods of autoscaled workloads only", limit, async (t) => {
+  const { collector } = await aDesk(t);
+  assert.deepEqual(asked(collector, "n1"), [["uid-a", true, undefined]]);
+  assert.deepEqual(asked(collector, "n2"), [["uid-b", true, undefined]]);
+  assert.equal(collector.requestsFor("n3"), undefined);
+});
+
+test("doesn't scrape pods without a metrics annotation", limit, async (t) => {
+  const { collector } = await aDesk(t, scaled({ customMetrics: [queue] }));
+  assert.equal(collector.requestsFor("n1"), undefined);
+});
+
+test("accepts only requested values, and only from the pod's node", limit, async (t) => {
+  const { collector, store, clock } = await aDesk(t);
+  for (const [node, uid] of [
+    ["n2", "uid-a"],
+    ["n1", "uid-plain"],
+    ["n1", "unknown"],
+  ] as const)
+    collector.take(node, sampleOf(uid));
+  assert.equal(collector.pods.size, 0);
+  collector.take("n1", sampleOf("uid-a"));
+  assert.equal(collector.pods.get("uid-a")?.memoryBytes, 7);
+  clock.advance(52_499);
+  assert.ok(collector.pods.get("uid-a"));
+  clock.advance(1);
+  assert.equal(collector.pods.get("uid-a"), undefined, "three samples were missed");
+  await store.txn([], [{ kind: "delete", key: "pods/shop/a" }]);
+  await until("it is forgotten with its pod", () => collector.pods.size === 0);
+});
+
+test("sends nodes a changed policy if it needs other metrics", limit, async (t) => {
+  const { collector, store } = await aDesk(t);
+  const heard: string[] = [];
+  const stop = collector.read("n1", () => heard.push("n1"));
+  collector.read("n2", () => heard.push("n2"));
+  collector.read("n3", () => heard.push("n3"));
+  const outbox = new MetricsOutbox(collector, "n1");
+  assert.equal(outbox.due()?.pods.length, 1);
+  assert.equal(outbox.due(), undefined, "it was asked already");
+  await store.txn([], opsOf({ resources: [scaled({ targetCpuUtilizationPercent: 70 }, "2")] }));
+  await store.txn([], opsOf({ resources: [scaled({ customMetrics: [queue] }, "3")] }));
+  await until("both have heard", () => heard.length === 2);
+  assert.deepEqual(heard.sort(), ["n1", "n2"]);
+  assert.deepEqual(outbox.due(), { pods: [], intervalMs: 0 });
+  assert.equal(outbox.due(), undefined);
+  stop();
+  await store.txn([], opsOf({ resources: [scaled({ targetMemoryUtilizationPercent: 5 }, "4")] }));
+  await until("the other has heard", () => heard.length === 3);
+  assert.equal(heard[2], "n2");
+});

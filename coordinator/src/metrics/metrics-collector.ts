@@ -1,0 +1,132 @@
+import type {
+  PodMetrics as PodMetricsMessage,
+  PodMetricsRequest,
+  PodMetricsRequests,
+} from "@forage/proto/forage/agent/v1/agent";
+import { autoscalingOf, measuredResources, scrapeTargetOf } from "../model/autoscaling.ts";
+import { workloadKey } from "../model/workload.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { Change, PodEntry, ResourceEntry } from "../state/entries.ts";
+import type { Clock } from "../time/clock.ts";
+import { PodMetrics } from "./pod-metrics.ts";
+import { PushedMetrics } from "./pushed-metrics.ts";
+
+export interface MetricsCollectorOptions {
+  readonly state: ClusterView;
+  readonly clock: Clock;
+  /** From one sample to the next. */
+  readonly intervalMs: number;
+}
+
+/** The metrics to collect from the pods of one workload. */
+interface Wanted {
+  readonly usage: boolean;
+  /** Custom metrics, which pods may tell themselves. */
+  readonly names: readonly string[];
+}
+
+/** Two samples may be late or lost before a pod counts as not measured. */
+const samplesMissed = 3;
+
+/** Holds the inputs of autoscaling: which pods to measure, their samples, and pushed values. Other pods cost nothing. */
+export class MetricsCollector {
+  readonly pushed: PushedMetrics;
+  readonly pods: PodMetrics;
+  readonly #options: MetricsCollectorOptions;
+  /** By workload. */
+  readonly #wanted = new Map<string, Wanted>();
+  /** By node. */
+  readonly #readers = new Map<string, Set<() => void>>();
+  readonly #unsubscribe: () => void;
+
+  constructor(options: MetricsCollectorOptions) {
+    const { state, clock, intervalMs } = options;
+    this.#options = options;
+    this.pushed = new PushedMetrics(clock);
+    this.pods = new PodMetrics({ clock, lifeMs: samplesMissed * intervalMs + intervalMs / 2 });
+    for (const entry of state.resources()) this.#note(entry, keyOf(entry));
+    this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
+  }
+
+  /** How often agents measure. */
+  get intervalMs(): number {
+    return this.#options.intervalMs;
+  }
+
+  /** Calls when policies want something else of the node than before; its pods the caller follows itself. Returns how to stop. */
+  read(node: string, onChange: () => void): () => void {
+    const readers = this.#readers.get(node) ?? new Set();
+    this.#readers.set(node, readers.add(onChange));
+    return () => {
+      readers.delete(onChange);
+      if (readers.size === 0 && this.#readers.get(node) === readers) this.#readers.delete(node);
+    };
+  }
+
+  /** Returns the metrics to request from the node, or undefined if there are none. */
+  requestsFor(node: string): PodMetricsRequests | undefined {
+    if (this.#wanted.size === 0) return undefined;
+    const pods = this.#options.state.podsOnNode(node).flatMap((pod) => this.#requestFor(pod) ?? []);
+    return pods.length === 0 ? undefined : { pods, intervalMs: this.#options.intervalMs };
+  }
+
+  /** Takes what a node measured of its own pods, as far as it was asked. */
+  take(node: string, { pods }: PodMetricsMessage): void {
+    for (const sample of pods) {
+      const pod = this.#options.state.podByUid(sample.podUid);
+      if (pod?.record.node === node && this.#wanted.has(pod.workloadKey)) this.pods.take(sample);
+    }
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    this.#readers.clear();
+  }
+
+  #requestFor({ record, workloadKey: key }: PodEntry): PodMetricsRequest | undefined {
+    const wanted = this.#wanted.get(key);
+    if (wanted === undefined || record.stoppingSince !== undefined) return undefined;
+    const target = wanted.names.length === 0 ? undefined : scrapeTargetOf(record.template);
+    if (!wanted.usage && target === undefined) return undefined;
+    const scrape = target && { ...target, names: [...wanted.names] };
+    return { podUid: record.uid, usage: wanted.usage, scrape };
+  }
+
+  #follow(changes: readonly Change[]): void {
+    const nodes = new Set<string>();
+    for (const change of changes) {
+      if (change.kind === "pod" && change.after === undefined && change.before !== undefined)
+        this.pods.forget(change.before.record.uid);
+      if (change.kind !== "resource") continue;
+      const entry = change.after ?? change.before;
+      if (entry === undefined || !this.#note(change.after, keyOf(entry))) continue;
+      for (const { record } of this.#options.state.podsOfWorkload(keyOf(entry))) {
+        if (record.node !== "") nodes.add(record.node);
+      }
+    }
+    for (const node of nodes) for (const onChange of this.#readers.get(node) ?? []) onChange();
+  }
+
+  /** Updates the requests of a workload and reports whether they changed. */
+  #note(entry: ResourceEntry | undefined, key: string): boolean {
+    const before = this.#wanted.get(key);
+    const after = entry && wantedOf(entry);
+    if (after === undefined) return this.#wanted.delete(key);
+    this.#wanted.set(key, after);
+    return before?.usage !== after.usage || before.names.join(" ") !== after.names.join(" ");
+  }
+}
+
+function wantedOf({ record }: ResourceEntry): Wanted | undefined {
+  const spec = record.resource?.spec;
+  if (spec?.$case !== "containerService" || record.deleting) return undefined;
+  const metrics = autoscalingOf(spec.value)?.metrics;
+  if (metrics === undefined) return undefined;
+  const names = [...new Set(metrics.map(({ name }) => name))];
+  const isMeasured = (name: string): boolean => measuredResources.some((resource) => resource === name);
+  return { usage: names.some(isMeasured), names: names.filter((name) => !isMeasured(name)) };
+}
+
+function keyOf({ record }: ResourceEntry): string {
+  return workloadKey(record.namespace, record.kind, record.name);
+}

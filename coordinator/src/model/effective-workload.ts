@@ -1,0 +1,30 @@
+import type {
+  ContainerServiceStatus,
+  ResourceRecord,
+  RevisionRecord,
+  RolloutAttempt,
+} from "@forage/proto/forage/store/v1/store";
+import { type Workload, workloadOfRevision } from "./workload.ts";
+
+/** Returns the rollout attempt for exactly what the resource specifies now. Undefined if none has begun. */
+export function rolloutAttemptAt(
+  status: ContainerServiceStatus | undefined,
+  { generation }: Pick<ResourceRecord, "generation">,
+  wanted: Workload,
+): RolloutAttempt | undefined {
+  const attempt = status?.attempt;
+  const same = attempt?.generation === generation && attempt.templateHash === wanted.templateHash;
+  return same ? attempt : undefined;
+}
+
+/** Returns the workload that pods are created from: as the resource specifies it, or the revision of a rollback. */
+export function effectiveWorkload(
+  record: ResourceRecord,
+  wanted: Workload,
+  status: ContainerServiceStatus | undefined,
+  revisionOf: (number: number) => RevisionRecord | undefined,
+): Workload {
+  const number = rolloutAttemptAt(status, record, wanted)?.rolledBackTo ?? 0;
+  const revision = number === 0 ? undefined : revisionOf(number);
+  return (revision && workloadOfRevision(wanted, revision)) ?? wanted;
+}

@@ -1,0 +1,15 @@
+/** A message names this many nodes and counts the rest. */
+const maxNamed = 3;
+
+/** Whether a container waits for its image for this reason: another node may have the image, or reach the registry. */
+export function isImageFailure(reason: string): boolean {
+  return /^(ErrImage|ImagePull)/.test(reason);
+}
+
+/** ` (on node a)`, ` (on nodes a, b, c and 2 more)`, or nothing. */
+export function onNodes(nodes: Iterable<string>): string {
+  const names = [...new Set(nodes)].filter((name) => name !== "").sort();
+  if (names.length === 0) return "";
+  const more = names.length > maxNamed ? ` and ${names.length - maxNamed} more` : "";
+  return ` (on node${names.length === 1 ? "" : "s"} ${names.slice(0, maxNamed).join(", ")}${more})`;
+}

@@ -1,0 +1,22 @@
+import type { Store } from "../store/index.ts";
+import type { ClusterView } from "./cluster-view.ts";
+
+/** Records read in one piece at the start. */
+const pageSize = 1000;
+
+/** Fills the view from the store, and hands over a function that keeps it filled until the signal. */
+export async function loadClusterView(
+  store: Store,
+  state: ClusterView,
+): Promise<(signal: AbortSignal) => Promise<void>> {
+  const at = store.revision;
+  for (let after: string | undefined, more = true; more; ) {
+    const page = await store.range("", { at, limit: pageSize, ...(after !== undefined && { after }) });
+    state.load(page.records, page.more ? 0 : at);
+    after = page.records.at(-1)?.key;
+    more = page.more;
+  }
+  return async (signal) => {
+    for await (const batch of store.watch("", at + 1, signal)) state.apply(batch.events, batch.revision);
+  };
+}

@@ -1,0 +1,28 @@
+import type { NodeTaint } from "@forage/proto/forage/store/v1/store";
+import { nodeProblems } from "../model/node-conditions.ts";
+import type { NodeEntry } from "./entries.ts";
+
+export const unreachableTaint = "node.kubernetes.io/unreachable";
+export const notReadyTaint = "node.kubernetes.io/not-ready";
+
+/**
+ * Pure: what a node's state calls for. No new pods while something is wrong; and those that it has leave once the loss is on record,
+ * so that their time counts from there also after a restart of the coordinator.
+ */
+export function conditionTaints({ health, record, report }: NodeEntry): NodeTaint[] {
+  const taints: NodeTaint[] = [];
+  const away = health.ready ? undefined : health.sinceMs === undefined ? notReadyTaint : unreachableTaint;
+  const keys = new Set(nodeProblems(report?.report).map(({ taint }) => taint));
+  if (away !== undefined) keys.add(away);
+  for (const key of keys) taints.push({ key, value: "", effect: "NoSchedule", addedAt: undefined });
+  if (away === unreachableTaint && record.unreachableSince !== undefined)
+    taints.push({ key: unreachableTaint, value: "", effect: "NoExecute", addedAt: record.unreachableSince });
+  if (keys.has(notReadyTaint) && record.notReadySince !== undefined)
+    taints.push({ key: notReadyTaint, value: "", effect: "NoExecute", addedAt: record.notReadySince });
+  return taints;
+}
+
+/** Pure: whether it isn't ready by its own word. */
+export function isNotReady({ report }: NodeEntry): boolean {
+  return nodeProblems(report?.report).some(({ taint }) => taint === notReadyTaint);
+}
