@@ -4,7 +4,10 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Change, NodeEntry, PodEntry } from "../state/entries.ts";
 import { IndexMap } from "../state/index-map.ts";
 
-/** Who has which IP address. The same address can belong to pods of many hosts: each host has its own pod network. */
+/**
+ * Maps IP addresses to their pods and nodes. Pods of several hosts can have the same address, because each host has its own pod
+ * network.
+ */
 export class AddressIndex {
   readonly #pods = new IndexMap<PodEntry>((pod) => groupsOf(addressesOfPod(pod)));
   readonly #nodes = new IndexMap<NodeEntry>((node) => groupsOf(addressesOfNode(node)));

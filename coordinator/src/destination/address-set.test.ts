@@ -5,7 +5,13 @@ import { type Random, randomOf } from "../../test/support/random.ts";
 import { ReplayedClient, textOf } from "../../test/support/replayed-client.ts";
 import type { Endpoint } from "../endpoints/endpoints.ts";
 import { toTcpAddress } from "../ip/address.ts";
-import { type AddressSet, encodeUpdates, type PublishedSet, sameSet, updatesBetween } from "./address-set.ts";
+import {
+  type AddressSet,
+  encodeUpdates,
+  type PublishedAddress,
+  sameSet,
+  updatesBetween,
+} from "./address-set.ts";
 import { endpointLabels, weightedAddress } from "./weighted-address.ts";
 
 const metricLabels = { namespace: "shop", service: "web" };
@@ -41,12 +47,12 @@ test("without endpoints the first message says so, and whether there is a servic
   }
 });
 
-test("nothing is said twice, also not of sets that were made apart", () => {
+test("sends nothing twice, even between sets that were built separately", () => {
   for (const make of [() => aSet([endpoint(1)]), () => aSet([], true), () => aSet([], false)])
     assert.deepEqual(updatesBetween(make(), make()), []);
 });
 
-test("losing the last endpoint, and then the service, is told", () => {
+test("sends the loss of the last endpoint, and then of the service", () => {
   const one = aSet([endpoint(1)]);
   assert.deepEqual(casesOf(updatesBetween(one, nothing)), ["noEndpoints"]);
   assert.deepEqual(updatesBetween(nothing, aSet([], false)), [
@@ -55,7 +61,7 @@ test("losing the last endpoint, and then the service, is told", () => {
   assert.deepEqual(casesOf(updatesBetween(aSet([], false), one)), ["add"]);
 });
 
-test("a pod that takes over another's address is added anew, and its address is never removed", () => {
+test("a pod that takes over another's address is added again, and its address is never removed", () => {
   const updates = updatesBetween(aSet([endpoint(1)]), aSet([{ ...endpoint(1), pod: "web-9" }]));
   assert.deepEqual(casesOf(updates), ["add"]);
 });
@@ -110,7 +116,7 @@ function aSet(endpoints: readonly Endpoint[], exists = true): AddressSet {
   };
 }
 
-function toldOf(e: Endpoint): PublishedSet {
+function toldOf(e: Endpoint): PublishedAddress {
   const addr = toTcpAddress(e.address, e.port);
   assert.ok(addr !== undefined);
   const wire = weightedAddress(addr, endpointLabels(e, "local"), undefined, { port: 80, name: "" });

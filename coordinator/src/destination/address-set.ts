@@ -3,34 +3,34 @@ import type { TcpAddress } from "@forage/proto/net";
 import type { Endpoint } from "../endpoints/endpoints.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
 
-/** One address as it is told, with what it was made of. */
-export interface PublishedSet {
+/** One published address with the endpoint that it was built from. */
+export interface PublishedAddress {
   readonly endpoint: Endpoint;
   readonly hints: ServiceHints | undefined;
   readonly wire: WeightedAddr & { readonly addr: TcpAddress };
 }
 
-/** All that a stream of endpoints tells. Never changed, so that any number of streams can hold the same. */
+/** The complete state of a stream of endpoints. It is immutable, so any number of streams can share it. */
 export interface AddressSet {
   /** Whether there is such a service. */
   readonly exists: boolean;
   /** Common to all addresses. */
   readonly metricLabels: Readonly<Record<string, string>>;
   /** By `address|port`. */
-  readonly addresses: ReadonlyMap<string, PublishedSet>;
+  readonly addresses: ReadonlyMap<string, PublishedAddress>;
 }
 
 /**
- * Pure: the messages that lead from what was told to what is. Addresses are the key, so a pod that takes over another's
- * address loses nothing; removals come first and never name an address that the new set holds. The first message holds
- * the complete set, because proxies replace all they knew by it.
+ * Returns the messages that turn one published state into another. Addresses are the key, so a pod that takes over another's
+ * address loses nothing. Removals come first and never name an address of the new set. The first message of a stream holds the
+ * complete set, because proxies replace their state by it. Pure.
  */
 export function updatesBetween(from: AddressSet | undefined, to: AddressSet): Update[] {
   if (to.addresses.size === 0) {
     const same = from !== undefined && from.exists === to.exists && from.addresses.size === 0;
     return same ? [] : [{ update: { $case: "noEndpoints", value: { exists: to.exists } } }];
   }
-  const before = from?.addresses ?? new Map<string, PublishedSet>();
+  const before = from?.addresses ?? new Map<string, PublishedAddress>();
   const gone = [...before].filter(([key]) => !to.addresses.has(key)).map(([, { wire }]) => wire.addr);
   const added = [...to.addresses].filter(([key, told]) => !sameAddress(before.get(key), told));
   const updates: Update[] = [];
@@ -53,7 +53,7 @@ export function sameSet(a: AddressSet, b: AddressSet): boolean {
   return true;
 }
 
-function sameAddress(a: PublishedSet | undefined, b: PublishedSet): boolean {
+function sameAddress(a: PublishedAddress | undefined, b: PublishedAddress): boolean {
   if (a === b) return true;
   if (a === undefined) return false;
   return Buffer.compare(WeightedAddr.encode(a.wire).finish(), WeightedAddr.encode(b.wire).finish()) === 0;

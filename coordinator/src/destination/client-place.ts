@@ -3,11 +3,11 @@ import type { Endpoint } from "../endpoints/endpoints.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import { isLocalOnly } from "../state/node-labels.ts";
 
-/** Where a client is, as far as it decides what the client is told. */
+/** The properties of a client's place that decide which endpoints it gets. */
 export interface ClientPlace {
   /** "": not known. */
   readonly zone: string;
-  /** Its node, if that is one whose pods nobody else reaches; else "". */
+  /** The client's node, if only this node reaches its pods. Otherwise empty. */
   readonly localNode: string;
 }
 
@@ -15,7 +15,7 @@ export function placeOf(node: NodeEntry | undefined): ClientPlace {
   return { zone: zoneOfNode(node), localNode: node !== undefined && isLocalOnly(node) ? node.name : "" };
 }
 
-/** Clients whose places have one key are told the same. */
+/** Clients with equal keys get the same endpoints. */
 export function placeKey({ zone, localNode }: ClientPlace): string {
   return localNode === "" ? zone : `${zone}@${localNode}`;
 }

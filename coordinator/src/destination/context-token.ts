@@ -10,7 +10,7 @@ const maxLength = 4096;
 /** Longer names are ignored: no namespace, node or pod has one, and names become keys. */
 const maxNameLength = 253;
 
-/** Reads `{"ns": …, "nodeName": …, "pod": …}` or the older `ns:NAME`. What can't be read says nothing; it is never an error. */
+/** Reads `{"ns": …, "nodeName": …, "pod": …}` or the older `ns:NAME`. A malformed token counts as empty and is never an error. */
 export function readContextToken(token: string): ProxyContext {
   if (token.startsWith("ns:") && token.length <= maxLength)
     return { namespace: textOf(token.slice(3)), node: "", pod: "" };

@@ -13,13 +13,13 @@ export interface DirectoryOptions {
   readonly state: ClusterView;
   /** For example `cluster.local`. */
   readonly domain: string;
-  /** Looked at again whenever an address of a service changes, or a service that had one. */
+  /** Evaluated again whenever an address of a service changes, or a service that had one. */
   readonly virtualIps: VirtualIpLookup;
   /** Runs later, and lets the world outside in between: `setImmediate`. */
   readonly defer: (run: () => void) => void;
 }
 
-/** What all Destination streams share: the topics that they follow, fed by the view's changes. */
+/** The state that all Destination streams share: the topics that they follow, fed by the view's changes. */
 export class Directory {
   readonly state: ClusterView;
   readonly domain: string;

@@ -4,7 +4,13 @@ import type { Look, Subject } from "../feed/topic.ts";
 import { toTcpAddress } from "../ip/address.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
-import { type AddressSet, encodeUpdates, type PublishedSet, sameSet, updatesBetween } from "./address-set.ts";
+import {
+  type AddressSet,
+  encodeUpdates,
+  type PublishedAddress,
+  sameSet,
+  updatesBetween,
+} from "./address-set.ts";
 import { type ClientPlace, placeKey, reachableFrom } from "./client-place.ts";
 import type { HintsCache, NamedPort } from "./hints/hints-of.ts";
 import type { ServiceHints } from "./hints/service-hints.ts";
@@ -41,7 +47,7 @@ function lookAt(
   const entry = findService(state, namespace, service);
   const dependsOn = [dependency.service(namespace, service)];
   const metricLabels = { namespace, service };
-  const addresses = new Map<string, PublishedSet>();
+  const addresses = new Map<string, PublishedAddress>();
   let exists = false;
   if (entry !== undefined) {
     dependsOn.push(dependency.workload(workloadKey(namespace, "container_service", entry.spec.target)));
@@ -53,7 +59,7 @@ function lookAt(
       const key = `${endpoint.address}|${endpoint.port}`;
       const known = previous?.addresses.get(key);
       const told = sameTold(known, endpoint, hints) ? known : tell(endpoint, place, hints, named);
-      // Of two that claim one address the last has it. Hosts known by name only can't be told: proxies take addresses.
+      // Of two endpoints with one address the last one wins. Hosts with only a name are left out, because proxies need addresses.
       if (told !== undefined) addresses.set(key, told);
     }
   }
@@ -82,7 +88,7 @@ function tell(
   { zone }: ClientPlace,
   hints: ServiceHints,
   port: NamedPort,
-): PublishedSet | undefined {
+): PublishedAddress | undefined {
   const addr = toTcpAddress(endpoint.address, endpoint.port);
   if (addr === undefined) return undefined;
   const labels = endpointLabels(endpoint, zoneLocality(zone, endpoint.zone));
@@ -90,10 +96,10 @@ function tell(
 }
 
 function sameTold(
-  told: PublishedSet | undefined,
+  told: PublishedAddress | undefined,
   endpoint: Endpoint,
   hints: ServiceHints,
-): told is PublishedSet {
+): told is PublishedAddress {
   if (told === undefined || told.hints !== hints) return false;
   const known = told.endpoint;
   return (

@@ -53,7 +53,7 @@ test("whatever happens, and however slowly each client reads, all end up with th
   }
 });
 
-test("what is at a virtual IP is looked at once for clients on all nodes, and not for changes of other services", () => {
+test("a virtual IP's profile is evaluated once for clients on all nodes, and not for changes of other services", () => {
   const world = new World();
   const random = randomOf(0);
   world.fed.put({ resources: [aServiceEntry({ name: "web" })] });

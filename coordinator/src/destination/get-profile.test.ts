@@ -140,7 +140,7 @@ test("a port for UDP alone is none to a proxy", () => {
   assert.deepEqual(profile, emptyProfile);
 });
 
-test("routes and split traffic of a service are told, with where they come from", () => {
+test("a profile contains the service's routes and split traffic, with their sources", () => {
   const world = new World();
   const client = new Client(world, `${fqn}:80`);
   const rules = [
@@ -169,7 +169,7 @@ test("routes and split traffic of a service are told, with where they come from"
   assert.deepEqual(client.profiles().at(-1), webService);
 });
 
-test("rules of other routes that name a service among their backends are told, but split none of its traffic", () => {
+test("a profile contains other routes' rules with the service among their backends, but they split none of its traffic", () => {
   const world = new World();
   const client = new Client(world, `${fqn}:80`);
   const backends = [
@@ -209,7 +209,7 @@ test("rules of other routes that name a service among their backends are told, b
   }
 });
 
-test("a service that comes, changes and goes is told, and nothing else is", () => {
+test("a stream follows a service's creation, changes and deletion, and sends nothing else", () => {
   const world = new World();
   const client = new Client(world, "late.shop.svc.cluster.local:80");
   const steps: (readonly [ResourceEntry, string])[] = [

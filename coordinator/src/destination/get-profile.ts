@@ -12,7 +12,7 @@ import { unknownProfile } from "./profile/service-profile.ts";
 
 type Context = Omit<CallContext, "signal">;
 
-/** What a destination is, as encoded DestinationProfiles: at once, and again whenever it changes. */
+/** Streams a destination's encoded DestinationProfiles: one at once, and another whenever it changes. */
 export function getProfile(
   request: GetDestination,
   context: Context,
@@ -23,7 +23,7 @@ export function getProfile(
   if (authorize && path.kind === "service") assertNamespace(context.caller, context.method, path.namespace);
   const { node } = readContextToken(request.contextToken);
   const subject = () => profileSubject(path, node, directory);
-  // Whose an address is turns out only now, and can change; what others have there is as good as unknown.
+  // The owner of an address is known only now, and can change. Addresses of other namespaces count as unknown.
   const instead = ({ namespace }: PublishedProfile): readonly Buffer[] | undefined =>
     namespace === undefined || !authorize || mayRead(context, namespace) ? undefined : [nothingKnown()];
   const reader = new Subscriber(directory.board, { subject, instead }, sink);

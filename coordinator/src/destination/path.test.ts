@@ -72,7 +72,7 @@ test("a pod of a headless service has a name of its own", () => {
   assert.deepEqual([hostname, service, port], ["web-1", "web", 81]);
 });
 
-describe("profiles are also asked for by address", () => {
+describe("profiles can be looked up by address", () => {
   for (const [path, ip, port] of [
     ["192.0.2.1:8080", "192.0.2.1", 8080],
     ["192.0.2.1", "192.0.2.1", 80],

@@ -20,7 +20,7 @@ export interface AddressPath {
 
 /** A DNS name with its last dot, a colon and a port. Addresses are shorter. */
 const maxPathLength = 253 + 1 + ":65535".length;
-/** What DNS allows. */
+/** The limit of DNS names. */
 const maxNameLength = 253;
 
 /** Linkerd's own default when a path names no port. */
@@ -29,8 +29,8 @@ const label = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?";
 const names = new RegExp(`^(?:(${label})\\.)?(${label})\\.(${label})$`);
 
 /**
- * Parses `[hostname.]svc.ns.svc.<domain>[:port]`. What can't be a service's name is INVALID, which makes a proxy go on
- * without discovery; asking again would not help.
+ * Parses `[hostname.]svc.ns.svc.<domain>[:port]`. A name that can't be a service's is INVALID. A proxy then continues without
+ * discovery, and doesn't retry.
  */
 export function parseServicePath(path: string, domain: string): ServicePath {
   assertLength(path);

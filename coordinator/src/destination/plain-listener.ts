@@ -22,7 +22,7 @@ export interface PlainListenerOptions extends ServeOptions {
 
 /** About 40 KB each. Every proxy of a host has one connection; processes of the host's network have a few more. */
 const MAX_CONNECTIONS = 4_096;
-/** Of the 50,000 streams that the coordinator follows; the others are for nodes and tokens on the TLS port. */
+/** A part of the coordinator's 50,000 streams. The rest is for nodes and tokens on the TLS port. */
 const MAX_CALLS = 30_000;
 
 /** Every process that reaches a loopback address of this host may look up where services answer, and nothing else. */

@@ -38,7 +38,7 @@ test("what a pod says of its own port comes before lists, and after what the ser
   assert.equal(hintOf({ "forage.dev/protocol": "http2" }, 80, true), "h2");
 });
 
-test("an authority without a port gets the one that was asked for", () => {
+test("an authority without a port gets the requested port", () => {
   const override = (text: string) => {
     const { hints } = readAnnotations({ "forage.dev/authority-override": text });
     return weightedAddress(address, {}, hints, { port: 8080, name: "" }).authorityOverride?.authorityOverride;

@@ -32,7 +32,7 @@ export function weightedAddress(
   };
 }
 
-/** Of the pod and where it runs. */
+/** Returns the labels of the pod and its place. */
 export function endpointLabels(
   { pod, node, zone, workload }: Pick<Endpoint, "pod" | "node" | "zone" | "workload">,
   locality: ZoneLocality | undefined,

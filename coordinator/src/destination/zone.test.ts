@@ -21,7 +21,7 @@ for (const [what, zones, client, expected] of [
   });
 }
 
-test("an endpoint is told to be near, far or neither", () => {
+test("an endpoint is marked as near, far or neither", () => {
   assert.equal(zoneLocality("a", "a"), "local");
   assert.equal(zoneLocality("a", "b"), "remote");
   assert.equal(zoneLocality("", "b"), "unknown");

@@ -11,9 +11,9 @@ export function zoneLocality(clientZone: string, endpointZone: string): ZoneLoca
 }
 
 /**
- * Pure: the endpoints that a client in this zone should use. Those of its own zone, provided that every endpoint tells its
- * zone and that the own zone holds about its share; otherwise all. Proxies take no notice of weights, so leaving endpoints
- * out is the only way to keep traffic near.
+ * Returns the endpoints that a client in this zone should use: those of its own zone, if every endpoint has a zone and the own
+ * zone holds about its share; otherwise all. Proxies ignore weights, so leaving endpoints out is the only way to keep traffic
+ * near. Pure.
  */
 export function nearEndpoints(endpoints: readonly Endpoint[], clientZone: string): readonly Endpoint[] {
   if (clientZone === "" || endpoints.some(({ zone }) => zone === "")) return endpoints;

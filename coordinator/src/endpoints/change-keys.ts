@@ -5,7 +5,7 @@ import type { Change, NodeEntry, PodEntry, ResourceEntry } from "../state/entrie
 import { isLocalOnly, labelOf } from "../state/node-labels.ts";
 import { serves } from "../state/serves.ts";
 
-/** What topics depend on, by name. */
+/** The keys that topics depend on. */
 export const dependency = {
   service: (namespace: string, name: string): string => resourceKey(namespace, "service", name),
   /** Any service of a namespace: who stands before a pod. */
@@ -14,9 +14,9 @@ export const dependency = {
   routes: (namespace: string): string => `routes/${namespace}`,
   /** The pods of a workload, and the nodes that they are on. */
   workload: (key: string): string => `workload/${key}`,
-  /** What answers at an IP address: a service's, a pod's own or its node's. */
+  /** The owner of an IP address: a service, a pod or a node. */
   address: (ip: string): string => `address/${addressKey(ip) ?? ip}`,
-  /** What is known of where a client is. */
+  /** A client's node. */
   node: (name: string): string => `node/${name}`,
 };
 

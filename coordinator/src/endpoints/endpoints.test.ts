@@ -47,7 +47,7 @@ describe("which pods are endpoints", () => {
   }
 });
 
-test("an endpoint tells where it is", async (t) => {
+test("an endpoint contains its place", async (t) => {
   const nodes = [aNode({ labels: { "topology.kubernetes.io/zone": "a" } })];
   const { state } = await aView(t, { ...base, nodes, pods: [pod("a", {})] });
   assert.deepEqual(endpointsOf(state, "shop", "web", 80), [

@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
 import type { Duration } from "@forage/proto/google/protobuf/duration";
 
-/** What an annotation's text says, or what is wrong with it. */
+/** An annotation's parsed value, or its fault. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string };
 
 export function parseInteger(text: string, min: number, max: number): Parsed<number> {

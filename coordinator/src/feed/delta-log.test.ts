@@ -17,7 +17,7 @@ test("who is too far behind gets everything, however the changes came", () => {
   assert.deepEqual(countOf(log, told), { full: true, upserts: 5_002 });
 });
 
-test("what becomes what it was is no news, and what is set twice is told once", () => {
+test("a value that changes back is not published, and a value that is set twice is published once", () => {
   const log = aLog();
   log.set("a", "1");
   assert.equal(log.commit(), true);

@@ -1,4 +1,4 @@
-/** One step of a reader: it has been told all up to this version. */
+/** A subscriber's next step: the messages that bring it up to this version. */
 export interface Step {
   readonly version: number;
   /** Encoded ConnectResponses; those who are as far share the bytes. */
@@ -35,15 +35,15 @@ interface Known<V> {
 
 /** Well below what agents take in one message. */
 const defaultPartBytes = 512 * 1024;
-/** Who is further behind gets everything. */
+/** A subscriber that is further behind gets a snapshot. */
 const maxRemembered = 4_096;
 const maxCached = 16;
 
-/** What many are told of the same things: encoded once, as all that there is or as what changed since. */
+/** Publishes a set of values to many subscribers. Each snapshot and each delta is encoded once for all of them. */
 export class DeltaLog<V> {
   readonly #options: DeltaLogOptions<V>;
   readonly #known = new Map<string, Known<V>>();
-  /** What changed with which version, oldest first. */
+  /** The changed keys with their versions, oldest first. */
   readonly #changes: { readonly version: number; readonly key: string }[] = [];
   readonly #steps = new Map<number | undefined, readonly Buffer[]>();
   #version: number;
@@ -95,12 +95,12 @@ export class DeltaLog<V> {
     this.#version++;
     this.#steps.clear();
     const surplus = this.#changes.length - maxRemembered;
-    // Of a version that is remembered in part nothing can be told but the whole.
+    // A version that is remembered only in part can't be a delta any more.
     if (surplus > 0) this.#forgotten = this.#changes.splice(0, surplus).at(-1)?.version ?? this.#version;
     return true;
   }
 
-  /** What leads to the present from what a reader has been told; from nothing: everything. */
+  /** Returns the changes since the version that a subscriber has. Without a version, returns a snapshot. */
   after(told: number | undefined): Step {
     const version = this.#version;
     if (told === version) return { version, messages: [] };

@@ -57,7 +57,7 @@ test("whatever happens to endpoints and however slowly each client reads, all en
   }
 });
 
-test("pods that only their own node reaches are told to clients on it and to nobody else", () => {
+test("pods that only their own node reaches are published only to clients on it", () => {
   const world = new World();
   world.fed.put({ nodes: [node(2, "a", true, true), node(3, "a", true, true)] });
   for (const index of [1, 2, 3]) world.put(index, true);

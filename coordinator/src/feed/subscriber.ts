@@ -12,9 +12,9 @@ export interface SubscriberOptions<S> {
 }
 
 /**
- * One stream: everything at once, then the way to each newer state. It holds the one state that it has told, shared with all
- * others that are as far, and looks for news only when its last message has left: a client that stalls gets one step to the
- * newest state. There are thousands of these and all of them move at once, so it makes no promises and no garbage.
+ * One stream: the complete state at once, and then the change to each newer state. It holds its last sent state, which all
+ * streams at that state share. It evaluates news only after its last message has left, so a stalled client gets one step to the
+ * newest state. There are thousands of these that all move at once, so it allocates no promises and no garbage.
  */
 export class Subscriber<S> {
   readonly #board: TopicRegistry;

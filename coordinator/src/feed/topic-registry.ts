@@ -14,17 +14,19 @@ export interface Reading<S> {
 }
 
 const defaultMaxReaders = 50_000;
-/** Readers woken in one go. The first have their message on the way before the last are looked at. */
+/** The number of subscribers to wake at once. The first ones have their message on the way before the last ones are evaluated. */
 const wakeAtOnce = 64;
 
-/** Topics looked at in one go: of thousands that one change concerns, none holds up all else. */
+/** The number of topics to evaluate at once, so that a change that concerns thousands doesn't block other work. */
 const lookAtOnce = 128;
 
-/** All topics that have readers. A change is looked at once per topic that it concerns, however many streams there are. */
+/**
+ * Holds all topics with subscribers. A change is evaluated once for each topic that it concerns, however many streams there are.
+ */
 export class TopicRegistry {
   readonly #options: Required<TopicRegistryOptions>;
   readonly #topics = new Map<string, Topic<unknown>>();
-  /** What depends on a key: topics, and readers that depend on it by themselves. */
+  /** The dependents of a key: topics, and subscribers that depend on it directly. */
   readonly #dependents = new Map<string, Set<Topic<unknown> | (() => void)>>();
   readonly #dirty = new Set<Topic<unknown>>();
   readonly #toWake = new Set<() => void>();
@@ -56,7 +58,7 @@ export class TopicRegistry {
     return () => this.#undepend(wake, [key]);
   }
 
-  /** Whatever depends on one of the keys is looked at soon. */
+  /** Schedules the evaluation of everything that depends on one of the keys. */
   changed(keys: Iterable<string>): void {
     for (const key of keys) {
       for (const dependent of this.#dependents.get(key) ?? []) {

@@ -2,7 +2,7 @@
 export interface Subject<S> {
   /** Streams whose subjects have one key share everything. */
   readonly key: string;
-  /** The state now: `previous` itself if nothing that is told has changed. States are never changed afterwards. */
+  /** Returns the present state: `previous` itself if nothing published has changed. States are immutable. */
   look(previous: S | undefined): Look<S>;
   /** Encoded messages; from nothing: the whole truth in one message. Throws what ends the stream. */
   messages(from: S | undefined, to: S): readonly Buffer[];
@@ -17,10 +17,13 @@ export interface Look<S> {
 /** Readers fall behind by a few states at most; those of others are encoded for each alone. */
 const maxCached = 64;
 
-/** A subject with readers: looked at once per change, and each step between two states encoded once for all of them. */
+/**
+ * A subject with subscribers. It is evaluated once for each change, and each step between two states is encoded once for all
+ * subscribers.
+ */
 export class Topic<S> {
   readonly #subject: Subject<S>;
-  /** Keyed by the state that a reader has been told. */
+  /** Keyed by a subscriber's last sent state. */
   readonly #messages = new Map<S | undefined, readonly Buffer[]>();
   readonly readers = new Set<() => void>();
   #look: Look<S>;
@@ -43,7 +46,7 @@ export class Topic<S> {
     return true;
   }
 
-  /** What leads from the state that was told, or from nothing, to the present one. */
+  /** Returns the messages from a sent state, or from none, to the present one. */
   after(told: S | undefined): { readonly state: S; readonly messages: readonly Buffer[] } {
     const { state } = this.#look;
     if (state === told) return { state, messages: [] };

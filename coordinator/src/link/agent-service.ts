@@ -1,6 +1,6 @@
 import { AgentServiceService, ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
 
-/** What agents call. What is the same for all of them is encoded once and comes as bytes. */
+/** The agents' service. Messages that are the same for all agents are encoded once and passed as bytes. */
 export const SharedAgentService = {
   ...AgentServiceService,
   connect: {

@@ -26,7 +26,7 @@ export interface AssignmentOptions {
   readonly log: Logger;
 }
 
-/** What an agent's journal takes for one pod is 4 MiB; the rest is for its template. */
+/** An agent's journal accepts 4 MiB for one pod. The rest is for the pod's template. */
 const maxObjectBytes = 3 * 1024 * 1024;
 
 /** Pods with all that they refer to, as their nodes get them. */
@@ -50,7 +50,7 @@ export class Assignments {
     return [revision, ...states, ...ports].join(" ");
   }
 
-  /** What pods of a template with these references log in to registries with. `about`: for the log. */
+  /** Returns the registry credentials for a template with these references. `about` appears in the log. */
   logins(refs: readonly PodRef[], about: string): RegistryCredential[] {
     return this.#credentials(refs, { bytes: maxObjectBytes, about });
   }
@@ -138,7 +138,7 @@ export class Assignments {
     });
   }
 
-  /** What can't be had is left out, and the pod waits for it; the log says why. */
+  /** Opens an object's content. Unavailable content is left out and logged, and the pod waits for it. */
   #open(name: ObjectName, version: string, budget: Budget): Record<string, Buffer> | undefined {
     const { state, vault, log } = this.#options;
     const stored = state.objects.version(name, version);

@@ -14,7 +14,7 @@ export class Channel<T> implements AsyncIterable<T> {
     this.#capacity = capacity;
   }
 
-  /** False when the channel is closed: nobody will read any more. */
+  /** Returns false when the channel is closed, so that no reader is left. */
   async push(item: T): Promise<boolean> {
     while (this.#items.length >= this.#capacity && !this.#closed) {
       await new Promise<void>((resolve) => {
@@ -27,7 +27,7 @@ export class Channel<T> implements AsyncIterable<T> {
     return true;
   }
 
-  /** What was pushed is still read; then the iteration ends, with the error if there is one. */
+  /** Closes the channel. Items in it are still read, and then the iteration ends, with the error if there is one. */
   close(error?: unknown): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -2,13 +2,13 @@ import type { ClaimRef } from "@forage/proto/forage/agent/v1/agent";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
-/** Whether the node was told to remove the claim's data. */
+/** Reports whether the node has the order to remove the claim's data. */
 export function isRemoval(node: string, { namespace, name }: ClaimRef, state: ClusterView): boolean {
   const spec = state.objects.get({ namespace, kind: "claim", name })?.record.spec;
   return spec?.$case === "claim" && spec.value.deleting && spec.value.node === node;
 }
 
-/** A node says that nothing is left of these claims: their records go, if it was told to remove them. */
+/** Removes the records of claims whose data the node reports as removed, if it had the order to remove them. */
 export async function forgetClaims(
   node: string,
   claims: readonly ClaimRef[],

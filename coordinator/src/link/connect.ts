@@ -34,7 +34,7 @@ export interface ConnectOptions {
   readonly log: Logger;
   readonly events: EventRecorder;
   readonly clusterId: string;
-  /** Of the store: grows with each restore. */
+  /** The store's epoch, which grows with each restore. */
   readonly epoch: number;
   readonly history: HistoryGuard;
   readonly heartbeatIntervalMs: number;
@@ -49,8 +49,8 @@ interface SessionOptions extends ConnectOptions {
 const firstReportMs = 1_000;
 
 /**
- * The agent's stream: what it says is written down as it comes; what it is to run goes out as state, never as a queue. What is
- * the same for all agents comes encoded.
+ * Serves an agent's stream. Reports are stored as they arrive. Assignments are sent as state, never as a queue. Messages that are
+ * the same for all agents are passed encoded.
  */
 export async function* connect(
   requests: AsyncIterable<ConnectRequest>,
@@ -152,7 +152,7 @@ async function* send(
   const stopPrefetching = prefetches.read(node, wake);
   try {
     while (!signal.aborted) {
-      // Services change for all nodes at once, and then nothing else is looked at.
+      // Services change for all nodes at once. Then only they are evaluated.
       if (session.podsChanged) {
         session.podsChanged = false;
         for (const value of outbox.delta(wanted(), revision()))
@@ -181,7 +181,7 @@ async function* send(
   }
 }
 
-/** What the store says is out of date: the node keeps what it has, and is only asked for logs and the like. */
+/** Serves a node while the store is out of date. The node keeps its assignment, and is only asked for sessions such as logs. */
 async function* sendRequests(
   session: Session,
   signal: AbortSignal,
@@ -205,7 +205,7 @@ function wakeForTokens(outbox: Outbox, session: Session, clock: Clock): () => vo
   });
 }
 
-/** Reads until the agent's half-close. What is to be stored is stored apart, so that no write holds up a heartbeat. */
+/** Reads until the agent's half-close. Reports are stored separately, so that no write delays a heartbeat. */
 async function listen(
   incoming: AsyncIterator<ConnectRequest>,
   session: Session,

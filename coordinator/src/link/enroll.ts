@@ -72,7 +72,10 @@ export async function join(
   );
 }
 
-/** What makes the node, as things stand now. Throws the refusal if they stand otherwise. */
+/**
+ * Returns the writes that create the node in the present state.
+ * @throws CoordinatorError with the refusal if the state doesn't allow it.
+ */
 async function planJoin(
   request: JoinRequest,
   id: NodeId,
@@ -101,7 +104,10 @@ async function planJoin(
   return { compares, ops };
 }
 
-/** A retry gives back what the first answer gave: nothing, once the node was forgotten, revoked or joined anew. */
+/**
+ * Reports whether the request repeats a join whose answer was lost. It never does once the node was removed, revoked or has
+ * joined again.
+ */
 function isRetryOf(existing: NodeEntry | undefined, { pin }: IssuedCertificate): boolean {
   return existing !== undefined && !existing.record.revoked && existing.record.publicKeySha256 === pin;
 }

@@ -10,9 +10,9 @@ import { assignmentRevision, epochOf } from "./assignment-revision.ts";
 export interface HistoryGuardOptions {
   readonly store: Store;
   readonly epoch: number;
-  /** Of the store: new with each restore, kept by a snapshot of its files that is put back. */
+  /** The store's lineage. It is new with each restore, and a restored copy of the files keeps it. */
   readonly lineage: string;
-  /** Signs what nodes are told to keep, so that no node can claim to have seen more than it has. Not part of the store. */
+  /** Signs the marks that nodes keep, so that a node can't claim to have seen more than it has. It is not part of the store. */
   readonly secret: Uint8Array;
   readonly log: Logger;
   readonly events: EventRecorder;
@@ -37,16 +37,17 @@ const maxStarts = 500;
 const idLength = 16;
 
 /**
- * Notices that the store was rolled back: an old copy of its files was put back without a restore. Each start of a coordinator has a random
- * id, which agents keep with the revision that they saw last. An agent that has seen a start which this store doesn't know, or more of one
- * than this store holds, proves the roll-back, also when new writes have made up for the lost revisions. From then on nothing is
- * decided and nothing is written: every container stays as it is until the store is restored on purpose, which begins a new epoch.
- * Only signed claims count: one node that invents a revision must not stop the whole cluster.
+ * Detects that the store was rolled back: an old copy of its files was put back without a restore. Each start of a coordinator
+ * has a random id, which agents store together with the last revision that they received. An agent that has seen an unknown
+ * start, or a later revision of a start than this store holds, proves the roll-back, even if new writes have made up for the lost
+ * revisions. From then on the coordinator decides and writes nothing. Every container stays as it is until the store is restored
+ * on purpose, which begins a new epoch. Only signed marks count, so that one node with an invented revision can't stop the
+ * cluster.
  */
 export class HistoryGuard {
   readonly #options: HistoryGuardOptions;
   readonly #history: History;
-  /** What agents are told to keep. */
+  /** The lineage that agents store. */
   readonly lineage: string;
   #refusal: string | undefined;
   readonly #refused = new AbortController();
@@ -80,7 +81,7 @@ export class HistoryGuard {
     return this.#refused.signal;
   }
 
-  /** What the node is told to keep with a revision that it is sent. */
+  /** Returns the mark that the node stores together with a revision. */
   markFor(node: string, revision: bigint): string {
     return `${this.lineage}/${signatureOf(this.#options.secret, node, this.lineage, revision)}`;
   }

@@ -3,7 +3,7 @@ import type { DefaultTolerations } from "../control/eviction/eviction-of.ts";
 import type { RebalanceSchedule } from "../control/rebalance/controller.ts";
 import { defaultLivenessLimits, type LivenessLimits } from "./node-liveness.ts";
 
-/** When nodes are given up, and when their pods are, as configured. */
+/** The configured times after which nodes become Unreachable and their pods are evicted. */
 export interface NodeLimits {
   readonly liveness: LivenessLimits;
   readonly tolerations: DefaultTolerations;
@@ -29,7 +29,7 @@ export function nodeLimits({
   };
 }
 
-/** Undefined: only when somebody asks for it. */
+/** Returns the schedule of rebalancing. Undefined if it happens on request only. */
 export function rebalanceSchedule({ rebalance }: Pick<Config, "rebalance">): RebalanceSchedule | undefined {
   if (rebalance === undefined) return undefined;
   const { intervalSeconds, maxMoves, goal } = rebalance;

@@ -11,7 +11,7 @@ import { defaultLivenessLimits, NodeLiveness } from "./node-liveness.ts";
 
 const limits = defaultLivenessLimits(2_500);
 
-test("a node of which nothing is heard for 7.5 s is unreachable, and not before", () => {
+test("a node is unreachable 7.5 s after its last heartbeat, and not before", () => {
   const { clock, liveness, health } = start();
   liveness.heard("n1");
   const sinceMs = clock.nowMs();
@@ -45,10 +45,10 @@ test("the end of a stream is a word of the node, unless it ended for being silen
   assert.deepEqual([health().ready, health().message], [false, "it sends no heartbeats"]);
 });
 
-test("a process that was held up hears what came meanwhile before it judges", () => {
+test("a process that was paused reads what arrived meanwhile before it decides", () => {
   const { clock, liveness, health } = start();
   liveness.heard("n1");
-  // What waits is read after the first timer that is due has run, and before the next.
+  // Waiting input is read after the first timer that is due has run, and before the next.
   clock.schedule(7_000, () => liveness.heard("n1"));
   clock.advance(limits.unreachableMs);
   assert.equal(health().ready, true);
@@ -58,7 +58,7 @@ test("a process that was held up hears what came meanwhile before it judges", ()
   assert.equal(health().ready, false);
 });
 
-test("the first losses are forgiven at once; a node that is lost again and again has to be heard of for a while", () => {
+test("a node is ready at once after its first losses; a flapping node has to be heard of for a while", () => {
   const { clock, liveness, health } = start();
   const lose = (): void => clock.advance(limits.unreachableMs);
   const beat = (ms: number): void => {
@@ -92,7 +92,7 @@ test("the first losses are forgiven at once; a node that is lost again and again
   assert.equal(health().ready, true, "what is long ago no longer counts");
 });
 
-test("who falls silent or leaves while it is watched begins anew", () => {
+test("a node on probation that falls silent or leaves starts its probation over", () => {
   const { clock, liveness, health } = start();
   for (let loss = 0; loss < 3; loss++) {
     liveness.heard("n1");
@@ -109,7 +109,7 @@ test("who falls silent or leaves while it is watched begins anew", () => {
   assert.equal(health().ready, false, "heard of once is not heard of for a while");
 });
 
-test("after a start nodes are believed in for a while, but not those that were lost before", () => {
+test("after a start nodes count as ready for a while, except for those that were lost before", () => {
   const lostMs = 900_000;
   const lost = aNode({ name: "n2" });
   lost.record.unreachableSince = toTimestamp(lostMs);

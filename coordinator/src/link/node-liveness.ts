@@ -6,13 +6,16 @@ import type { NodeEntry, NodeHealth } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
 
 export interface LivenessLimits {
-  /** A node of which nothing is heard for so long is unreachable. */
+  /** A node becomes unreachable after this silence. */
   readonly unreachableMs: number;
-  /** Nodes are believed in so long after a start of the coordinator: longer than an agent waits between two tries to connect. */
+  /**
+   * Nodes count as ready for this long after a start of the coordinator. It is longer than an agent's longest wait between two
+   * attempts to connect.
+   */
   readonly startGraceMs: number;
 }
 
-/** Three heartbeats may be missed, and an agent is given the time to start anew. */
+/** Three heartbeats may be missed, and an agent has time to restart. */
 export function defaultLivenessLimits(heartbeatIntervalMs: number): LivenessLimits {
   return { unreachableMs: Math.max(7_500, 3 * heartbeatIntervalMs), startGraceMs: 15_000 };
 }
@@ -27,7 +30,7 @@ export interface NodeLivenessOptions {
   readonly massLoss?: MassLoss | undefined;
   /** Notices that the process was held up; called before silence is judged. */
   readonly checkHoldUp?: (() => void) | undefined;
-  /** Whether a lost node still has pods that are to be replaced. Default: it has. */
+  /** Reports whether a lost node still has pods to replace. Default: it has. */
   readonly hasPodsToReplace?: ((node: string) => boolean) | undefined;
 }
 
@@ -40,9 +43,9 @@ interface Belief {
   believed: boolean;
   /** Since when it is lost, by the monotonic clock. */
   lostMs: number;
-  /** It is heard of again, and will be believed in if that lasts. */
+  /** Its heartbeats arrive again, and it becomes ready if that lasts. */
   onProbation: boolean;
-  /** Why nothing may be heard of it. */
+  /** The reason for which heartbeats may be missing. */
   why: string;
   /** When it was lost, within the window. */
   losses: number[];
@@ -51,13 +54,13 @@ interface Belief {
 
 /** Losses that are so long ago no longer speak against a node. */
 const lossWindowMs = 600_000;
-/** So many are accidents; from the next on a node that comes back has to be heard of for a while. */
+/** So many losses count as accidents. After the next one a node that returns is on probation first. */
 const freeLosses = 2;
 const probationBaseMs = 10_000;
 const probationCapMs = 60_000;
 /**
- * Before a node is given up there is a second look: where the whole process was held up, what nodes said meanwhile is read between
- * the two.
+ * A node becomes unreachable only after a second check. If the whole process was paused, the messages that arrived meanwhile are
+ * read between the two.
  */
 const secondLookMs = 500;
 const leastLookMs = 50;
@@ -66,7 +69,7 @@ const agentPatienceMs = 5_000;
 /** Nodes that have been lost for longer, and have no pods left to replace, say nothing about the others. */
 const longLostMs = 3_600_000;
 
-/** Which nodes are believed to be there. Feeds their health into the view. */
+/** Tracks which nodes are reachable, and feeds their health into the view. */
 export class NodeLiveness {
   readonly #options: NodeLivenessOptions;
   readonly #liveness = new Map<string, Belief>();
@@ -85,7 +88,7 @@ export class NodeLiveness {
     for (const node of nodes) this.#show(node);
   }
 
-  /** It has connected, or said something. */
+  /** Records that the node has connected or sent a message. */
   heard(node: string): void {
     if (this.#stopped) return;
     const belief = this.#liveness.get(node) ?? this.#add(node, false);
@@ -225,7 +228,7 @@ export class NodeLiveness {
     belief.believed = false;
     belief.lostMs = nowMs;
     this.#judgeFleet();
-    // What the coordinator's own link has done is not held against the node.
+    // A loss that the coordinator's own link caused doesn't count against the node.
     if (!this.#massLoss.isActive(nowMs)) belief.losses.push(nowMs);
     log.warn(
       { event: "node-unreachable", node, why: belief.why, losses: belief.losses.length },
@@ -253,7 +256,7 @@ export class NodeLiveness {
     this.#massLoss.update({ nodes, lost }, nowMs);
     this.#endRecoveryLater();
     this.#cancelSecondJudgement();
-    // One that is heard in time after all must not count for longer; nothing else reports that it was only late.
+    // A node whose heartbeat was only late must no longer count as suspected. No other event reports that.
     if (suspected === 0) return;
     const waitMs = Math.max(leastLookMs, this.#suspicionMs());
     this.#cancelSecondJudgement = clock.schedule(waitMs, () => this.#judgeFleet());
@@ -315,7 +318,7 @@ function deadlineMs({ heardMs, allowanceMs, graceUntilMs }: Belief): number {
   return Math.max(heardMs + allowanceMs, graceUntilMs);
 }
 
-/** How long a node that was lost so often within the window has to be heard of until it is believed in again. */
+/** Returns the probation of a node with this many losses within the window. */
 function probationMs(losses: number): number {
   if (losses <= freeLosses) return 0;
   return Math.min(probationCapMs, probationBaseMs * 2 ** (losses - freeLosses - 1));

@@ -12,7 +12,7 @@ const amounts = {
   "vendor.example/gpu": "2",
 };
 
-test("a report of real amounts is believed", () => {
+test("accepts a report of real amounts", () => {
   checkNodeReport(NodeReport.fromPartial({ capacity: amounts, allocatable: amounts, labels: { zone: "a" } }));
   checkNodeReport(NodeReport.fromPartial({}));
 });

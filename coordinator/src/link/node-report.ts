@@ -13,7 +13,10 @@ import type { Clock } from "../time/clock.ts";
 const maxEntries = 10_000;
 const maxTextLength = 1_024;
 
-/** Throws INVALID with all that can't be true of a node, before anything of it is stored and believed. */
+/**
+ * Checks a node's report before any of it is stored.
+ * @throws CoordinatorError INVALID with everything that can't be true of a node.
+ */
 export function checkNodeReport(report: NodeReport | undefined): void {
   if (report === undefined) throw invalid([{ field: "node", description: "must be set" }]);
   const violations = [

@@ -101,7 +101,7 @@ function claim(key: string, revision: number): ObjectEntry {
   return { key, revision, name, record: ObjectRecord.fromPartial(name) };
 }
 
-/** What an agent makes of the messages. */
+/** An agent that applies the messages. */
 class HollowNode {
   pods = new Map<string, PodAssignment>();
   readonly #partBytes: number;

@@ -10,7 +10,7 @@ import { REFRESH_SHARE } from "../objects/identity-issuer.ts";
 import type { ObjectEntry, PodEntry } from "../state/entries.ts";
 import { assignmentBytes } from "./assignments.ts";
 
-/** What is wanted of the node now. */
+/** The node's desired state. */
 export interface Wanted {
   readonly pods: readonly PodEntry[];
   /** Claims whose data it is to remove. */
@@ -31,13 +31,13 @@ export interface OutboxOptions {
 /** Well below what agents take in one message, so that others get their turn. */
 const defaultPartBytes = 1024 * 1024;
 
-/** What one session has been sent, and so what it lacks. Several changes of a pod make one. */
+/** Tracks the state that one session has sent, and so what the node lacks. Several changes of a pod make one message. */
 export class Outbox {
   readonly #options: OutboxOptions;
   /** By uid. */
   readonly #pods = new Map<string, string>();
   readonly #claims = new Set<string>();
-  /** When which pod's identity token is to be replaced, by uid. */
+  /** The times at which pods' identity tokens have to be replaced, by uid. */
   readonly #refreshAtMs = new Map<string, number>();
 
   constructor(options: OutboxOptions) {
@@ -133,7 +133,7 @@ export class Outbox {
   }
 }
 
-/** A claim that was removed, made anew and deleted again is another order. */
+/** A claim that was removed, created again and deleted again is another order. */
 function orderOf({ key, revision }: ObjectEntry): string {
   return `${key} ${revision}`;
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { ImagePrefetches } from "@forage/proto/forage/agent/v1/agent";
 import type { Prefetches } from "./prefetches.ts";
 
-/** What one session of a node was asked to pull, and so whether it is to be asked for something else. */
+/** Tracks the requests for images sent in one session of a node, and so whether a new request is due. */
 export class PrefetchOutbox {
   readonly #prefetches: Prefetches;
   readonly #node: string;
@@ -14,7 +14,7 @@ export class PrefetchOutbox {
     this.#node = node;
   }
 
-  /** All that is wanted now, if that has changed. A node that was never asked for anything isn't told that nothing is wanted. */
+  /** Returns the present requests if they changed since the last message. A node that never got a request gets no empty one. */
   due(): ImagePrefetches | undefined {
     const wanted = this.#prefetches.requestsFor(this.#node);
     const digest =

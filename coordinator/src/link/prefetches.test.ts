@@ -11,7 +11,7 @@ const key = "shop/container_service/web";
 const web = workload("app:v2");
 const hash = web.templateHash;
 
-test("a node is asked for what is wanted of it, with logins, and asked again only for something else", () => {
+test("requests from a node what its pods need, with logins, and again only when that changes", () => {
   const { prefetches, logins } = some();
   let woken = 0;
   prefetches.read("n1", () => woken++);
@@ -62,21 +62,21 @@ test("how far a node is follows what it says", () => {
   assert.ok(told.length >= 3 && told.every((it) => it === key));
 });
 
-test("a node that comes back is asked anew: what it said before counts no more", () => {
+test("a node that reconnects gets its requests again, and its earlier reports no longer count", () => {
   const { prefetches } = some();
   prefetches.want(key, { workload: web, nodes: ["n1"] });
   const older = prefetches.read("n1", () => {});
   const id = prefetches.requestsFor("n1").images[0]?.id ?? "";
   prefetches.take("n1", [ImagePull.fromPartial({ id, present: true })]);
   assert.equal(prefetches.imagesOn(key, hash, "n1").type, "present");
-  // A renewed certificate: the next connection comes before the last is given up.
+  // A renewed certificate: the next connection comes before the last one ends.
   prefetches.read("n1", () => {});
   older();
   assert.equal(prefetches.imagesOn(key, hash, "n1").type, "pulling");
   assert.equal(new PrefetchOutbox(prefetches, "n1").due()?.images.length, 1);
 });
 
-test("an agent that says nothing holds nobody up for long", () => {
+test("a silent agent delays a rollout only for a short time", () => {
   const { prefetches, clock, told } = some();
   prefetches.want(key, { workload: web, nodes: ["n1"] });
   prefetches.read("n1", () => {});
@@ -89,7 +89,7 @@ test("an agent that says nothing holds nobody up for long", () => {
   assert.equal(prefetches.imagesOn(key, hash, "n1").type, "unanswered");
 });
 
-test("one that has said that it pulls may take as long as it takes", () => {
+test("an agent that reports a pull may take as long as it needs", () => {
   const { prefetches, clock } = some();
   prefetches.want(key, { workload: web, nodes: ["n1"] });
   prefetches.read("n1", () => {});

@@ -24,7 +24,7 @@ interface Wish extends PrefetchWish {
 /** One connection of a node. */
 interface Reader {
   readonly onChange: () => void;
-  /** By id, of what it was asked for. */
+  /** The last reports of the requested images, by id. */
   readonly answers: Map<string, ImagePull>;
   /** Ends the wait for its first answer. */
   cancel: (() => void) | undefined;
@@ -34,7 +34,10 @@ interface Reader {
 /** An answer comes at once, that it is being pulled at the least. */
 const answerLimitMs = 10_000;
 
-/** What nodes are to pull ahead of pods, and how far they say they are. All of it is in memory, and asked for again after a restart of either side. */
+/**
+ * Tracks which images nodes should pull ahead of pods, and their progress. All of it is in memory, and is requested again after a
+ * restart of either side.
+ */
 export class Prefetches implements Prefetcher {
   readonly #options: PrefetchesOptions;
   /** By workload. */
@@ -87,7 +90,7 @@ export class Prefetches implements Prefetcher {
     return () => this.#listeners.delete(listener);
   }
 
-  /** A node has connected; calls when something else is wanted of it. Returns how to stop. */
+  /** Registers a connected node. Calls `onChange` when its requests change. Returns a function that ends it. */
   read(node: string, onChange: () => void): () => void {
     this.#readers.get(node)?.cancel?.();
     const reader: Reader = { onChange, answers: new Map(), cancel: undefined, silent: false };
@@ -115,7 +118,7 @@ export class Prefetches implements Prefetcher {
     return { images: wishes.flatMap((wish) => onWire(wish, credentialsOf(wish.workload))) };
   }
 
-  /** What a node says of all that it was asked for. */
+  /** Records a node's report about all requested images. */
   take(node: string, images: readonly ImagePull[]): void {
     const reader = this.#readers.get(node);
     if (reader === undefined) return;

@@ -28,9 +28,9 @@ const retryBaseMs = 250;
 const retryCapMs = 5_000;
 
 /**
- * Writes what one agent reports, apart from reading it: however slow or full the disk is, the stream is read and its heartbeats count.
- * Holds the newest status of each pod of the node, one node report, and the claims that the node was told to remove; all of that is
- * bounded by what the node has. What is unwritten when the stream ends comes again with the next hello.
+ * Stores one agent's reports separately from reading them. However slow or full the disk is, the stream is read and its
+ * heartbeats count. It holds the newest status of each of the node's pods, one node report, and the claims that the node had to
+ * remove, so its size is bounded by the node's. Reports that are unwritten when the stream ends come again with the next hello.
  */
 export class ReportQueue {
   readonly #options: ReportQueueOptions;

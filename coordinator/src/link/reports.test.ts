@@ -21,7 +21,7 @@ test("what a node says of its pods is written down, once", async (t) => {
   assert.equal(view.store.revision, revision, "nothing is written when nothing changed");
 });
 
-test("a node isn't heard about another node's pods, or about pods nobody knows", async (t) => {
+test("ignores a node's reports about other nodes' pods and about unknown pods", async (t) => {
   const { state } = await aView(t, {
     pods: [aPod({ name: "a", node: "n2" }), aPod({ name: "b", node: "" })],
   });
@@ -36,7 +36,7 @@ test("a pod that its node has removed is forgotten with all that was known of it
   assert.deepEqual((await view.store.range("")).records, []);
 });
 
-test("of two things said of a pod at once the last one counts", async (t) => {
+test("the last of two reports about a pod counts", async (t) => {
   const view = await aView(t, { pods: [aPod({ name: "a" }), aPod({ name: "b" })] });
   const statuses = [
     said("a", { phase: PodPhase.PENDING }),

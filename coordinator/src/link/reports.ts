@@ -19,15 +19,14 @@ export interface ReportOptions {
 
 const maxFailures = 5;
 
-/** What one report changes in the store. */
+/** The writes of one report. */
 export interface ReportChange extends StoreWrite {
   readonly pod: PodEntry;
 }
 
 /**
- * Pure: a node's words about pods, as changes to the store. A node is heard only about pods that are bound to it.
- * REMOVED makes the records go; the workload's reconciler then sees whether another is wanted. Of two words about one
- * pod the last counts.
+ * Translates a node's report about pods into writes. Only pods that are bound to the node count. REMOVED removes the records, and
+ * the workload's reconciler then decides about a replacement. The last of two reports about one pod counts. Pure.
  */
 export function changesOf(
   node: string,
@@ -68,7 +67,7 @@ function readySinceMs({ status, readySinceMs: sinceMs, observedAtMs }: PodEntry)
   return status?.ready ? (sinceMs ?? observedAtMs) : undefined;
 }
 
-/** Pods that are to stop and of which the node, which has just told all it knows, knows nothing. */
+/** Returns the stopping pods that are missing from the node's complete report. */
 export function vanishedPods(node: string, known: readonly PodStatus[], state: ClusterView): PodEntry[] {
   const uids = new Set(known.map((status) => status.uid));
   return state

@@ -35,7 +35,7 @@ test("what the agent sends comes out at the client's end, and the other way roun
   );
 });
 
-test("the client hears when the agent doesn't come in time", async () => {
+test("the client gets an error when the agent doesn't open its stream in time", async () => {
   const { clock, open } = setUp();
   const tunnel = open("n1");
   clock.advance(10_000);
@@ -45,7 +45,7 @@ test("the client hears when the agent doesn't come in time", async () => {
   });
 });
 
-test("the client hears when the agent's stream breaks before its end", async () => {
+test("the client gets an error when the agent's stream breaks before its end", async () => {
   const { broker, open } = setUp();
   const tunnel = open("n1");
   const agent = serveAs(broker, "n1", "s0");
@@ -88,7 +88,7 @@ test("a client that goes away before the agent comes leaves nothing behind", asy
   assert.equal(clock.pending, 0);
 });
 
-test("a node that isn't connected is told at once", () => {
+test("fails at once for a node that isn't connected", () => {
   const { clock, broker } = setUp(() => {
     throw new CoordinatorError("UNAVAILABLE", "node n1 is not connected");
   });
@@ -162,7 +162,7 @@ function serveAs(broker: SessionBroker, node: string, sessionId: string) {
   }
   void frames.push({ frame: { $case: "sessionId", value: sessionId } });
   const heard: Promise<ServeResponse[]> = collected(broker.serve(requests(), contextOf(node)));
-  // Tests that don't look at it must not fail by it.
+  // Tests that don't use it must not fail because of it.
   heard.catch(() => {});
   return {
     heard,

@@ -73,7 +73,7 @@ export class SessionBroker {
     return tunnel;
   }
 
-  /** An agent's stream for a session it was asked for. */
+  /** Serves an agent's stream for a session that it was asked to open. */
   async *serve(requests: AsyncIterable<ServeRequest>, context: CallContext): AsyncGenerator<ServeResponse> {
     const incoming = requests[Symbol.asyncIterator]();
     const first = await incoming.next();

@@ -21,7 +21,7 @@ export interface Session {
   /** Something to send may be waiting. */
   readonly wake: Signal;
   readonly requests: SessionRequest[];
-  /** What its pods are to be may have changed since it was last looked at. */
+  /** Its pods may have changed since the last evaluation. */
   podsChanged: boolean;
   /** Aborted when a newer session of the node takes over or the node falls silent. */
   readonly ended: AbortController;
@@ -109,7 +109,7 @@ export class Sessions {
     return session;
   }
 
-  /** Whether the node has a newer session. What this one's agent reported is out of date then. */
+  /** Reports whether the node has a newer session, so that this one's reports are out of date. */
   isSuperseded(session: Session): boolean {
     const newest = this.#live.get(session.node);
     return newest !== undefined && newest !== session;
@@ -160,7 +160,7 @@ export class Sessions {
     this.#liveness.stop();
   }
 
-  /** One look at each change for all nodes together: a change costs what it touches, not what is connected. */
+  /** Evaluates the changes once for all nodes. The cost depends on the changes, and not on the number of connections. */
   #wakeFor(changes: readonly Change[]): void {
     for (const change of changes) {
       if (change.kind === "node" && (change.after === undefined || change.after.record.revoked))
@@ -219,7 +219,7 @@ export class Sessions {
     }
   }
 
-  /** What agents sent meanwhile lies unread in the sockets: none of them was silent. */
+  /** Messages that agents sent during the pause are unread in the sockets, so no agent was silent. */
   #heldUp(heldMs: number): void {
     const { clock, log } = this.#options;
     this.#holdUpCount++;

@@ -14,9 +14,9 @@ export interface StallDetectorOptions {
 const WALL_JUMP_MS = 5_000;
 
 /**
- * Notices that the process did not run for a while: stopped by a signal, starved of CPU, or paused with its machine. What other
- * hosts sent meanwhile is still unread then, so silence of that time proves nothing about them. Timers that judge silence call
- * `check` first, because timers that fall due during a hold-up run in any order, and all of them before anything is read.
+ * Detects that the process did not run for a while: stopped by a signal, starved of CPU, or paused with its machine. Messages of
+ * other hosts from that time are still unread then, so their silence proves nothing. Timers that judge silence call `check`
+ * first, because all timers that fall due during a pause run before anything is read, in any order.
  */
 export class StallDetector {
   readonly #options: StallDetectorOptions;

@@ -38,7 +38,7 @@ const readers = {
   // Kubernetes takes both spellings.
   "topology-mode": (text: string) => parseChoice(text === "auto" ? "Auto" : text, ["Auto", "Disabled"]),
   retry: (text: string): Parsed<Retry> => parseChoice(text, ["none", "safe", "all"]),
-  // What proxies take; with anything else they drop the whole budget.
+  // The range that proxies accept. With any other value they drop the whole budget.
   "retry-ratio": (text: string) => parseDecimal(text, 0, 1000),
   "retry-min-per-second": (text: string) => parseInteger(text, 0, 2 ** 32 - 1),
   "retry-ttl": (text: string) => parseDuration(text, 1000, 60_000),
@@ -56,7 +56,7 @@ const readers = {
 type Name = keyof typeof readers;
 type Value<N extends Name> = Extract<ReturnType<(typeof readers)[N]>, { value: unknown }>["value"];
 
-/** What others call the same; ours come first where both are given. */
+/** Other projects' names for the same annotations. Forage's own take precedence. */
 const aliases: Readonly<Record<string, Name>> = {
   "config.linkerd.io/opaque-ports": "opaque-ports",
   "service.kubernetes.io/topology-mode": "topology-mode",
@@ -97,7 +97,7 @@ export function readAnnotations(annotations: Annotations): {
   return { hints: hintsOf((name) => values.get(name) as never), problems };
 }
 
-/** Of a service that says nothing. */
+/** The hints of a service without annotations. */
 export const noHints: ServiceHints = readAnnotations({}).hints;
 
 type Get = <N extends Name>(name: N) => Value<N> | undefined;

@@ -3,7 +3,7 @@ import { defaultOpaquePorts, hasPort } from "../../endpoints/ports.ts";
 import { readAnnotations } from "./annotations.ts";
 import type { Protocol, ServiceHints } from "./service-hints.ts";
 
-/** What is said of services, read once per record. */
+/** Caches services' hints. Each record is parsed once. */
 export class HintsCache {
   readonly #known = new WeakMap<ResourceRecord, ServiceHints>();
 
@@ -24,15 +24,15 @@ export interface NamedPort {
   readonly name: string;
 }
 
-/** What the service says of how the port is spoken to. */
+/** Returns the protocol that the service's annotations give the port. */
 export function protocolOfPort(hints: ServiceHints, { port, name }: NamedPort): Protocol | undefined {
   const named = name === "" ? undefined : hints.protocols.get(name);
   return hints.protocols.get(String(port)) ?? named ?? hints.protocols.get("");
 }
 
 /**
- * Whether the port's bytes are passed on without looking for a protocol in them. What the service says of the port's protocol
- * comes first, then what the pod says of its own port, then lists of ports.
+ * Reports whether proxies pass the port's bytes on without protocol detection. The service's annotation about the port's protocol
+ * takes precedence, then the pod's about its own port, then lists of ports.
  */
 export function isOpaque(hints: ServiceHints, port: NamedPort, byPod?: boolean): boolean {
   const protocol = protocolOfPort(hints, port);

@@ -15,13 +15,13 @@ export interface ProfiledPod {
   readonly workload: string;
   /** As the service before it calls the port, or else the container's number. */
   readonly port: NamedPort;
-  /** What the service before it says of its endpoints; undefined: there is none. */
+  /** The hints of the service in front of the pod. Undefined if there is none. */
   readonly hints: ServiceHints | undefined;
   /** Whether the pod itself calls the port opaque; undefined: it doesn't say. */
   readonly opaque: boolean | undefined;
 }
 
-/** Pure: what proxies are told of a connection to one pod: it goes there, without balancing. */
+/** Returns the profile of a connection to one pod, which is not balanced. Pure. */
 export function endpointProfile(pod: ProfiledPod, opaqueByDefault: ServiceHints): DestinationProfile {
   const labels = { namespace: pod.namespace, ...endpointLabels(pod, undefined) };
   const endpoint: WeightedAddr = weightedAddress(pod.address, labels, pod.hints, pod.port, pod.opaque);

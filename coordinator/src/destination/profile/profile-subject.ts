@@ -21,9 +21,9 @@ import { emptyProfile, serviceProfile, unknownProfile } from "./service-profile.
 import { routesOf } from "./service-routes.ts";
 import { type Target, targetOfAddress, targetOfName } from "./target.ts";
 
-/** What a stream of profiles tells. */
+/** The state of a stream of profiles. */
 export interface PublishedProfile {
-  /** Whose it is; undefined: nobody's, and anybody may see it. */
+  /** The owner's namespace. Undefined if there is none; then every client may see the profile. */
   readonly namespace: string | undefined;
   readonly bytes: Buffer;
   /** Set when there is no answer; the stream ends with it. */
@@ -45,7 +45,7 @@ export function profileSubject(
       return lookAt(target, path, directory, previous);
     },
     messages: (from, to) => {
-      // A reader may have come from another topic, to be told the same.
+      // A subscriber may come from another topic with an equal profile.
       if (from !== undefined && sameProfile(from, to)) return [];
       if (to.problem !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", to.problem);
       return [to.bytes];

@@ -84,7 +84,7 @@ describe("routes, in the order in which they are tried", () => {
   }
 });
 
-test("a route tells its timeout, which answers are failures, and what may be repeated", () => {
+test("a route contains its timeout, its failure classes and whether it may be retried", () => {
   const matches = [{ method: "GET" }, { method: "POST" }];
   const routes = [aRoute("a", [{ matches, timeout: { seconds: 3n } }])];
   for (const [retry, expected] of [
@@ -165,7 +165,7 @@ describe("backends that all traffic is split over", () => {
       ),
     );
   }
-  test("are asked for by name, at their own port or the one asked about", () => {
+  test("are looked up by name, at their own port or the requested one", () => {
     const [first, second] = overridesOf(backends, { namespace: "shop", domain: "cluster.local", port: 8080 });
     assert.equal(first?.authority, "v1.shop.svc.cluster.local:80");
     assert.equal(second?.authority, "v2.shop.svc.cluster.local:8080");

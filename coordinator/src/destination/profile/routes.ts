@@ -12,7 +12,7 @@ import type { Retry } from "../hints/service-hints.ts";
 import { pathRegex } from "./path-regex.ts";
 import type { ServiceRoute } from "./service-routes.ts";
 
-/** A profile is one message; nobody reads more rules than these. */
+/** A profile is one message, so the number of its rules is limited. */
 const maxRoutes = 500;
 const safeMethods = ["GET", "HEAD", "OPTIONS", "TRACE"];
 /** Responses that count as failed, and are repeated where requests may be. */
@@ -28,18 +28,18 @@ interface Candidate {
 }
 
 /**
- * Pure: the routes of a profile, in the order in which they are to be tried, which is that of gateways. Each match of a rule
- * becomes one. A match on headers or queries can't be told to proxies; it is left out, since without that condition it would
- * take in too much.
+ * Returns the routes of a profile, in the order of precedence of gateways. Each match of a rule becomes a route. A match on
+ * headers or queries can't be expressed in a profile. It is left out, because without its condition it would match too much.
+ * Pure.
  */
 export function profileRoutes(routes: readonly ServiceRoute[], retry: Retry): ProfileRoute[] {
   const candidates = routes.flatMap(candidatesOf);
-  // Where nothing tells two apart they stay in order: the sort is stable.
+  // The sort is stable, so equal ones stay in order.
   candidates.sort((a, b) => compareMatches(a.match, b.match) || compareRoutes(a.route, b.route));
   return candidates.slice(0, maxRoutes).map((candidate) => profileRoute(candidate, retry));
 }
 
-/** What passes through encrypted has no requests. */
+/** Returns no candidates for encrypted streams that pass through, because they have no readable requests. */
 function candidatesOf({ route, rules }: ServiceRoute): Candidate[] {
   if (route.tls?.mode === "Passthrough") return [];
   return rules.flatMap((rule) =>
@@ -51,8 +51,8 @@ function candidatesOf({ route, rules }: ServiceRoute): Candidate[] {
 }
 
 /**
- * Pure: the backends that all of the service's traffic is split over: those of a rule that matches everything. Split traffic
- * of single paths can't be told by a profile. Empty: there are none.
+ * Returns the backends over which all of the service's traffic is split: those of a rule that matches everything. A profile can't
+ * express split traffic of single paths. Empty if there are none. Pure.
  */
 export function splitBackends(routes: readonly ServiceRoute[]): readonly RouteBackend[] {
   const rules = routes.filter(({ own }) => own).flatMap(({ rules }) => rules);

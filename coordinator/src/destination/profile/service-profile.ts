@@ -26,10 +26,10 @@ export const emptyProfile: DestinationProfile = {
   profileRef: undefined,
 };
 
-/** Of what isn't known here: traffic goes on to where it was meant to go. An error would make proxies hold it back. */
+/** The profile of an unknown destination: traffic continues to its original address. An error would make proxies hold it back. */
 export const unknownProfile: DestinationProfile = { ...emptyProfile, retryBudget: defaultRetryBudget };
 
-/** Pure: what proxies are told of a service. */
+/** Returns a service's profile. Pure. */
 export function serviceProfile(
   { namespace, service, port, opaque, hints, routes }: ProfiledService,
   domain: string,

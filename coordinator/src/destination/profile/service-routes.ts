@@ -32,7 +32,7 @@ function rulesOf({ record }: ResourceEntry): readonly RouteRule[] {
   return spec?.$case === "service" ? (spec.value.inlineRoute?.rules ?? []) : [];
 }
 
-/** Rules that change the path say nothing of what the service is asked for. */
+/** Rules that rewrite the path don't describe the requests that the service receives. */
 function leadsTo({ backends, filters }: RouteRule, service: string): boolean {
   const rewritten = filters.some(
     ({ filter }) => filter?.$case === "urlRewrite" && filter.value.path !== undefined,

@@ -13,14 +13,14 @@ import type { PodEntry } from "../../state/entries.ts";
 import type { Directory } from "../directory.ts";
 import type { AddressPath, ServicePath } from "../path.ts";
 
-/** What a path leads to. */
+/** The target of a path. */
 export type Target =
   | { readonly kind: "service"; readonly service: ServiceEntry; readonly port: number }
   | {
       readonly kind: "pod";
       readonly pod: PodEntry;
       readonly containerPort: number;
-      /** What the profile's endpoint is to say. */
+      /** The address in the profile's endpoint. */
       readonly ip: string;
       readonly port: number;
     }
