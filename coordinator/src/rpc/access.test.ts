@@ -11,7 +11,7 @@ const methods = servedDefinitions.flatMap((definition) => Object.values(definiti
 const node: Caller = { kind: "node", nodeId: nodeId("n1") };
 const anonymous: Caller = { kind: "anonymous" };
 
-/** What each method asks for, written down a second time on purpose: a change of rights shows here. */
+/** The requirement of each method, written a second time on purpose, so that a change of rights shows here. */
 const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admin" | "cluster viewer">> = {
   "/forest.v1.ForageService/ApplyResources": "editor",
   "/forest.v1.ForageService/WatchRollout": "viewer",
@@ -105,7 +105,7 @@ for (const method of methods) {
     test("a token of another namespace", () => {
       assert.equal(refusal(user("admin", ["other"]), method, "shop"), "PERMISSION_DENIED");
     });
-    test("a token of one namespace that asks for all", () => {
+    test("a token of one namespace with a request for all namespaces", () => {
       assert.equal(refusal(user("admin", ["shop"]), method, ""), "PERMISSION_DENIED");
     });
   });
@@ -118,7 +118,7 @@ test("a method without a line is closed to everyone", () => {
   }
 });
 
-test("what is wrong with credentials is told", () => {
+test("reports the fault of credentials", () => {
   const problem = "the token has expired";
   assert.throws(() => assertMayCall({ kind: "anonymous", problem }, methods[0] ?? "", {}), {
     code: "UNAUTHENTICATED",
@@ -138,7 +138,7 @@ test("a role in one namespace gives nothing in another where a lesser one is hel
   assert.equal(refusal(caller, "/forage.operator.v1.OperatorService/ListPods", "b"), undefined);
 });
 
-/** What a call for the namespace meets: at the door and, where the handler finds out the namespace, there. */
+/** Returns the refusal of a call for the namespace: by the access table, or by the handler if only that knows the namespace. */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
   const byHandler = /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health|Reflection/.test(
     method,

@@ -17,7 +17,7 @@ import { toServiceError } from "./status.ts";
 export interface CallLimits {
   /** Open calls of the whole port. */
   readonly maxCalls: number;
-  /** Open calls of one client: of a token or a node over all its connections, or of one connection where nobody identifies. */
+  /** The limit of open calls of one client: of a token or a node over all its connections, or of one anonymous connection. */
   readonly maxCallsPerClient: number;
   /** Open calls without credentials on one connection. */
   readonly maxAnonymousPerConnection: number;

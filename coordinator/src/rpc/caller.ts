@@ -1,7 +1,7 @@
 import type { NodeId } from "@forage/identity";
 import type { Caller as IdentifiedCaller } from "@forage/identity/authorize";
 
-/** Who is calling, as proven by a certificate or a token; never by what a message says. */
+/** The caller, as proven by a certificate or a token, and never by a message. */
 export type Caller = IdentifiedCaller & {
   /** For an anonymous caller that showed something: what was wrong with it. */
   readonly problem?: string;
@@ -27,7 +27,7 @@ export function callerName(caller: Caller): string {
   }
 }
 
-/** What a handler knows of its call besides the request. */
+/** The context of a call, besides its request. */
 export interface CallContext {
   readonly method: string;
   readonly caller: Caller;

@@ -77,7 +77,7 @@ test("a token goes before the certificate, also when it is wrong", () => {
   assert.equal(callerWith("Bearer x", peer).kind, "anonymous");
 });
 
-test("without either nobody is calling, and a certificate's fault is told", () => {
+test("a caller without credentials is anonymous, and a certificate's fault is reported", () => {
   assert.deepEqual(identify(new Metadata(), stranger, options()), { kind: "anonymous" });
   const refused = { kind: "anonymous", certificateProblem: "REVOKED" } as unknown as Peer;
   const caller = identify(new Metadata(), refused, options());

@@ -45,11 +45,11 @@ export type Handler<D> = D extends {
 
 export type Handlers<S> = { readonly [Name in keyof S]: Handler<S[Name]> };
 
-/** The part of a call that tells who makes it. */
+/** The part of a call that identifies its caller. */
 export type IdentifiableCall = PeeredCall & { readonly metadata: Metadata };
 
 export interface ServeOptions {
-  /** Tells who is calling from what the transport and the metadata prove. */
+  /** Identifies the caller by the proofs in the transport and the metadata. */
   readonly identify: (call: IdentifiableCall) => Caller;
   readonly log: Logger;
   /** Ends streams whose caller's token ends. */
@@ -138,7 +138,7 @@ function streaming(method: Method, handler: StreamHandler, options: ServeOptions
       }
     }).then(
       () => finish(),
-      // A stream that the stopping server cuts has told the truth so far: it ends well and clients come back.
+      // A stream that a stopping server cuts was correct so far, so it ends without an error, and clients reconnect.
       (error: unknown) => finish(options.stopping.aborted || gone.signal.aborted ? undefined : error),
     );
   };

@@ -41,7 +41,7 @@ test("what isn't ours becomes INTERNAL, and its text stays here", () => {
   }
 });
 
-test("callers hear of the store what they can act on, and no more", () => {
+test("callers learn only those errors of the store that they can act on", () => {
   for (const [code, expected] of [
     ["OVERLOADED", status.UNAVAILABLE],
     ["NO_SPACE", status.RESOURCE_EXHAUSTED],
@@ -88,7 +88,7 @@ describe("whatever is wrong, the trailers fit into 8 KiB", () => {
   }
 });
 
-test("as many violations as fit are told, in their order", () => {
+test("contains as many violations as fit, in their order", () => {
   const violations = list(200, "resources[0].service.ports[7].name", "must be set when there are several");
   const details = detailsOf(toServiceError(new CoordinatorError("INVALID", "m", { violations })));
   const count = details?.violations.length ?? 0;

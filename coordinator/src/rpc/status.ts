@@ -47,7 +47,7 @@ export function toServiceError(error: unknown): ServiceError {
   return Object.assign(new Error(details), { code, details, metadata });
 }
 
-/** What callers are told of the store; the codes that only a mistake of ours can bring about are not among them. */
+/** The messages about errors of the store. Codes that only a fault of the coordinator can cause are left out. */
 const ofStore: Partial<Record<StoreErrorCode, readonly [CoordinatorErrorCode, string]>> = {
   OVERLOADED: ["UNAVAILABLE", "the store has too much to write; try again"],
   NO_SPACE: [

@@ -14,7 +14,7 @@ interface UseRecord {
   readonly lastUsedAtMs: number;
 }
 
-/** Uses are for people who look for tokens that nobody needs: to the minute is enough, and costs one write a minute. */
+/** Last uses help operators to find unneeded tokens. A precision of a minute is enough, and costs one write a minute. */
 const FLUSH_MS = 60_000;
 
 /** Records when API tokens were last used: in memory at once, in the store once a minute. */
@@ -77,7 +77,7 @@ export class TokenUses {
           [{ kind: "exists", key: apiTokenKey(id) }],
           [{ kind: "put", key: apiTokenUseKey(id), value }],
         );
-        // What is stored is read from there, so that memory holds only the uses of the last minute.
+        // Stored uses are read from the store, so memory holds only those of the last minute.
         if (!succeeded || this.#recent.get(id) === lastUsedAtMs) this.#recent.delete(id);
       }
     } catch (err) {

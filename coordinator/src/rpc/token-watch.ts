@@ -74,7 +74,7 @@ export class TokenWatch {
     if (this.#streams.size === 0) this.close();
   }
 
-  /** Looks at all tokens at this time at the latest. */
+  /** Schedules a check of all tokens at this time at the latest. */
   #await(expiresAtMs: number): void {
     if (expiresAtMs === Number.POSITIVE_INFINITY) return;
     const { nowMs, schedule } = this.#options;

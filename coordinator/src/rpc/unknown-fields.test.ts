@@ -90,7 +90,7 @@ test("the requests of all methods of both services are known by their names", ()
     }
 });
 
-test("fields of messages of other packages are not looked at", () => {
+test("ignores fields of messages of other packages", () => {
   assert.deepEqual(fieldsOf(field(3, Buffer.from("x")), "google.protobuf.Timestamp"), []);
 });
 

@@ -5,7 +5,7 @@ export interface Cause {
   readonly message: string;
   /** Lines of output, nodes with what keeps the pod off them, pods that it is true of. */
   readonly details: readonly string[];
-  /** What someone can do; empty when it is only to be waited for. */
+  /** The advice. Empty if waiting is enough. */
   readonly advice: string;
 }
 

@@ -4,7 +4,7 @@ import { isImageFailure, onNodes } from "../model/image-failure.ts";
 import { toEpochMs } from "../model/timestamp.ts";
 import { type Cause, cause } from "./cause.ts";
 
-/** What a container's trouble is told with. */
+/** The facts that explain a container's failure. */
 export interface ContainerInput {
   readonly namespace: string;
   readonly pod: string;

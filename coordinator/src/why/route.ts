@@ -15,7 +15,7 @@ export function explainRoute(name: string, namespace: string, status: RouteStatu
   return { summary, healthy: first === undefined, causes };
 }
 
-/** Pure: what is not as the route, or the inline route, asks for. */
+/** Returns the faults of a route or an inline route. Pure. */
 export function routeCauses(namespace: string, { conditions, gateway, nodes }: RouteStatus): Cause[] {
   return conditions
     .filter(({ type, status }) => status === (type === "Conflicted"))

@@ -10,7 +10,7 @@ export interface PodCauses {
   readonly causes: readonly Cause[];
 }
 
-/** What is known of a workload's rollout. */
+/** The facts about a workload's rollout. */
 export interface RolloutFacts {
   /** "progressing", "succeeded", "rolling back", "rolled back", "failed"; empty: it has not begun. */
   readonly state: string;
@@ -28,13 +28,13 @@ export interface WorkloadInput {
   readonly kind: string;
   readonly name: string;
   readonly deleting: boolean;
-  /** Pods that there are to be; undefined: as many as there are. */
+  /** The desired number of pods. Undefined: the present number. */
   readonly replicas: number | undefined;
   readonly pods: readonly PodCauses[];
-  /** What it depends on that isn't there. */
+  /** The missing dependencies. */
   readonly waitsFor: readonly { readonly name: string; readonly why: string; readonly failed: boolean }[];
   readonly rollout: RolloutFacts | undefined;
-  /** What the autoscaler decided last, in its words. */
+  /** The autoscaler's last decision, as text. */
   readonly scaled: string | undefined;
   /** For a job: how it stands. */
   readonly job: { readonly condition: string; readonly message: string } | undefined;
@@ -132,7 +132,7 @@ function rolloutCauses(namespace: string, title: string, rollout: RolloutFacts):
   return found;
 }
 
-/** Pods with the same cause are told together; each pod's first cause counts. */
+/** Groups pods by their first cause. */
 function grouped(pods: readonly PodCauses[]): Cause[] {
   const groups = new Map<string, Group>();
   for (const { pod, causes } of pods) {

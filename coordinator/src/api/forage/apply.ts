@@ -18,11 +18,11 @@ export interface ApplyOptions {
   readonly state: ClusterView;
   readonly clock: Clock;
   readonly randomName: (length: number) => string;
-  /** Who asks for it. */
+  /** The caller's name. */
   readonly by?: string;
   /** Keeps resources with the request's labels that it does not name. */
   readonly keepOthers?: boolean;
-  /** The kind of token that asks for it, see `ResourceRecord`. */
+  /** The kind of the caller's token, see `ResourceRecord`. */
   readonly policyRole?: string;
 }
 
@@ -59,7 +59,7 @@ export async function applyResources(
   throw new CoordinatorError("CONFLICT", "other requests kept changing the same resources; try again");
 }
 
-/** What the request means for what there is now. */
+/** Returns the changes that the request means for the present resources. */
 export function bundleOf(
   request: ApplyResourcesRequest,
   state: ClusterView,
@@ -149,7 +149,7 @@ function written(
     resource,
     specHash,
     generation: generationOf(item),
-    // What was being removed is another thing now, though of the same name.
+    // A resource that was being removed is replaced by a new one of the same name.
     createdAt: (existing?.record.deleting ? undefined : existing?.record.createdAt) ?? toTimestamp(nowMs),
     updatedAt: toTimestamp(nowMs),
     rolloutId,

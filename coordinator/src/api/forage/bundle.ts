@@ -17,7 +17,7 @@ export interface BundleItem {
 }
 
 export interface BundleChoices {
-  /** Whether the same content as before is to be tried once more. */
+  /** Reports whether unchanged content starts another rollout attempt. */
   readonly needsRetry?: (entry: ResourceEntry) => boolean;
   /** Keeps resources with the request's labels that it does not name. */
   readonly keepOthers?: boolean;

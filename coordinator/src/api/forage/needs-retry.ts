@@ -4,7 +4,10 @@ import { workloadStatusKey } from "../../model/keys.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** Whether the same content, applied again, begins a new rollout: what it asks for has failed, or an undo took older contents of objects. */
+/**
+ * Reports whether applying the same content again begins a new rollout: because the last one failed, or because an undo uses
+ * older contents of objects.
+ */
 export function needsRetry(state: ClusterView, { record, wanted }: ResourceEntry): boolean {
   if (Object.keys(record.pinnedVersions).length > 0) return true;
   const key = workloadStatusKey(record.namespace, record.kind, record.name);

@@ -16,7 +16,7 @@ export interface CheckOptions {
   readonly state: ClusterView;
   /** Which node ports services may ask for. */
   readonly nodePorts: PortRange;
-  /** What services of type LoadBalancer get their addresses from. */
+  /** The pool of addresses for services of type LoadBalancer. */
   readonly loadBalancerIps: readonly IpRange[];
 }
 

@@ -99,7 +99,7 @@ export class NamespaceRules {
     const policy = this.policyOf(pod.namespace, caller);
     if (pod.template === undefined || policy.profile === "privileged") return;
     const findings = new Findings();
-    // What `restricted` demands besides keeps a container from nothing that the caller could use here.
+    // The further demands of `restricted` don't protect anything that the caller could reach here.
     checkPolicy({ pod: pod.template, field: new Field(findings) }, { ...policy, profile: "baseline" });
     try {
       findings.raise();
@@ -120,7 +120,7 @@ export class NamespaceRules {
     return policyFor(caller, namespace, this.#recordOf(namespace)?.policies ?? []);
   }
 
-  /** What the stored resource's pods have that its namespace's policy does not allow any more. */
+  /** Returns the fields of the stored resource's pods that its namespace's policy no longer allows. */
   violationsOf(record: ResourceRecord): readonly FieldViolation[] {
     return storedViolations(record, this.#recordOf(record.namespace)?.policies ?? []);
   }

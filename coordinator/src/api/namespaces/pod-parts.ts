@@ -12,7 +12,7 @@ export interface PodParts {
 
 export interface PlacedPod {
   readonly pod: PodParts;
-  /** Of the workload's spec. */
+  /** The field of the workload's spec. */
   readonly field: Field;
 }
 

@@ -40,7 +40,9 @@ export function policyForRole(
   return { ...found, role, namespace, profile: profileOf(found.profile) ?? "restricted" };
 }
 
-/** What holds without a policy: global tokens are the operator's own, all others are kept off the hosts. */
+/**
+ * Returns the profile that applies without a policy: global tokens belong to operators, and all others must stay off the hosts.
+ */
 export function defaultProfile(role: PolicyRole): Profile {
   return role === "global" ? "privileged" : "baseline";
 }

@@ -40,7 +40,7 @@ export interface QuotaCheck {
   readonly usage: Usage;
 }
 
-/** Reports the fields by which the apply exceeds a limit. What it removes makes room for what it adds. */
+/** Reports the fields by which the apply exceeds a limit. Removals make room for additions. */
 export function checkApplyQuota(items: readonly BundleItem[], resources: Field, check: QuotaCheck): void {
   const { namespace, limits, usage } = check;
   const changes = items.map((item) => changeOf(item, usage));

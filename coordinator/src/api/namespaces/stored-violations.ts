@@ -48,7 +48,10 @@ export function listViolations(
   return { violations, violating };
 }
 
-/** Tells why the policy of its namespace does not allow a stored resource's pods; undefined: it allows them. */
+/**
+ * Returns a function that names the reason for which the policy of a stored resource's namespace refuses its pods. The reason is
+ * undefined if the policy allows them.
+ */
 export function policyRefusalIn(state: Pick<ClusterView, "namespaces">) {
   return (record: ResourceRecord): string | undefined => {
     const policies = state.namespaces.get(namespaceKey(record.namespace))?.record.policies ?? [];

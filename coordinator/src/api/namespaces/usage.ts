@@ -31,7 +31,7 @@ export function plus(a: Amounts, b: Amounts, sign: 1 | -1 = 1): Amounts {
 /** Counts what namespaces use: what their resources ask for, not what runs at the moment. */
 export class Usage {
   readonly #state: ClusterView;
-  /** A record never changes, so that what it asks for is worked out once. */
+  /** Records are immutable, so the cost of each is computed once. */
   readonly #costs = new WeakMap<ResourceRecord, Amounts>();
 
   constructor(state: ClusterView) {
@@ -46,7 +46,7 @@ export class Usage {
     return total;
   }
 
-  /** Of all namespaces together. */
+  /** Returns the usage of all namespaces together. */
   total(): Amounts {
     let total = NOTHING;
     for (const { record } of this.#state.resources()) total = plus(total, this.of(record));
@@ -71,9 +71,9 @@ export class Usage {
   }
 }
 
-/** Pure: what one resource asks for at most. */
+/** Returns the largest usage of one resource. Pure. */
 export function costOf(resource: ForageResource): Amounts {
-  // No more than are ever made, whatever a record of an earlier version asks for.
+  // The number of pods is capped, whatever a record of an earlier version specifies.
   const pods = Math.min(MAX_REPLICAS, podsOf(resource));
   const bytes = ForageResource.encode(resource).finish().byteLength;
   const each = pods === 0 ? new Map<string, number>() : requestsOf(resource);

@@ -2,7 +2,7 @@ import type { ObjectRecord } from "@forage/proto/forage/store/v1/store";
 import type { ObjectName } from "../../model/object-name.ts";
 import type { Content } from "../../objects/vault.ts";
 
-/** What an object is to be, checked. */
+/** A validated object before it is stored. */
 export interface ObjectDraft {
   readonly name: ObjectName;
   readonly labels: Readonly<Record<string, string>>;

@@ -24,7 +24,7 @@ export type ObjectHandlers = Pick<
   "putObject" | "getObject" | "listObjects" | "deleteObject" | "revealObject"
 >;
 
-/** What pods refer to by name. Who reads or changes values is written to the log, the values never are. */
+/** Returns the calls for objects that pods refer to by name. Readers and writers of values are logged, the values never are. */
 export function objectHandlers(options: ObjectOptions): ObjectHandlers {
   const { state, vault, log } = options;
   const note = (what: string, { namespace, kind, name }: ObjectName, { caller }: CallContext): void =>

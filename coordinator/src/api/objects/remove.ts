@@ -39,7 +39,7 @@ export function notFound(name: ObjectName): CoordinatorError {
   return new CoordinatorError("NOT_FOUND", `there is no ${titleOf(name)}${where}`);
 }
 
-/** Undefined: the claim's node has been told already. */
+/** Undefined if the claim's node has the order already. */
 function removal({ key, record }: ObjectEntry, state: ClusterView): Op | undefined {
   if (record.spec?.$case !== "claim") return { kind: "delete", key };
   const { node, deleting } = record.spec.value;

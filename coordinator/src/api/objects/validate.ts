@@ -23,7 +23,7 @@ const maxKeys = 1_000;
 const maxDescriptionBytes = 1024;
 const maxUserBytes = 256;
 const maxPasswordBytes = 16 * 1024;
-/** A file system smaller than this holds nothing but itself. */
+/** A smaller file system has no room for files. */
 const minCapacityBytes = 1024 * 1024;
 /** Host and port as images name them. */
 const registryServer =

@@ -25,7 +25,7 @@ export function objectView(entry: ObjectEntry, state: ClusterView): ObjectMessag
   };
 }
 
-/** With all values. The caller has seen to it that they may be told. */
+/** Returns the object with all values. The caller has checked that they may be shown. */
 export function openView(entry: ObjectEntry, state: ClusterView, vault: Vault): ObjectMessage {
   const { name, record } = entry;
   const view = objectView(entry, state);

@@ -29,7 +29,7 @@ export interface DrainOptions {
   readonly gateways: GatewayStatuses;
 }
 
-/** Of a drain. */
+/** The longest time-out of a drain. */
 const maxTimeoutSeconds = 7 * 86_400;
 
 /** Throws INVALID, NOT_FOUND, CONFLICT. The same wish again leaves a drain that is under way as it is. */
@@ -69,7 +69,10 @@ export async function drainNode(
 /** Changes of pods come by the hundred; people read less often. */
 const pauseMs = 200;
 
-/** Ends when the drain is over. Throws NOT_FOUND, FAILED_PRECONDITION (no drain was asked for), ABORTED (it was called off). */
+/**
+ * Follows a drain to its end.
+ * @throws CoordinatorError NOT_FOUND; FAILED_PRECONDITION without a drain; ABORTED when it was cancelled.
+ */
 export async function* watchDrain(
   { name }: WatchDrainRequest,
   signal: AbortSignal,

@@ -38,7 +38,7 @@ export async function* watchEvents(
   }
 }
 
-/** A stored event is told as it is. */
+/** Returns the public form of a stored event. */
 export function eventView(event: EventRecord): wire.Event {
   return event;
 }

@@ -72,7 +72,7 @@ function claimsOn(node: string, state: ClusterView): ObjectEntry[] {
     .filter(({ record: { spec } }) => spec?.$case === "claim" && spec.value.node === node);
 }
 
-/** Its data is gone: it begins anew with the next pod that has it, or it is gone where it was to be removed. */
+/** Releases a claim whose data is gone: it starts empty with its next pod, or is removed if that was its order. */
 function release({ key, revision, record }: ObjectEntry): StoreWrite {
   const compares = [{ kind: "modRevision", key, revision }] as const;
   if (record.spec?.$case !== "claim") throw new TypeError(`${key} is no claim`);
@@ -92,7 +92,7 @@ function removal({ name, revision }: NodeEntry): StoreWrite {
   };
 }
 
-/** What changed meanwhile is looked at in the next round. */
+/** Changes that happen meanwhile are handled in the next round. */
 async function write(writes: readonly StoreWrite[], { store, state }: ForgetOptions): Promise<void> {
   for (const part of batches(writes)) {
     const result = await store.txn(

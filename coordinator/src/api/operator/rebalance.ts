@@ -42,7 +42,7 @@ export async function* rebalance(
   }
 }
 
-/** Moves that were asked for, each begun when its turn comes and its workload is settled. */
+/** A requested set of moves. Each begins when its turn comes and its workload has settled. */
 class Run {
   readonly changed = new Signal();
   readonly #options: RebalanceOptions;

@@ -99,7 +99,7 @@ test("what there is nothing to do for is refused", () => {
   refused(play, { $case: "promote", value: {} }, "FAILED_PRECONDITION");
 });
 
-test("restart is refused while a rollback is in force, and undo to what is in force isn't", () => {
+test("refuses a restart during a rollback, and allows an undo to the effective revision", () => {
   const play = twice();
   play.apply("app:v3");
   play.settle();

@@ -75,7 +75,7 @@ function undo(toRevision: number, facts: RolloutFacts): RolloutChange {
   const { container, sidecars, initContainers, volumes, podConfig } = past.value;
   const { scaling, updateStrategy } = present.value;
   const annotations = { ...podConfig?.annotations };
-  // Whoever goes back wants to be there, not to be asked on the way.
+  // An undo should complete without waiting for a promotion.
   delete annotations[rolloutAnnotations.canary];
   const value = {
     scaling,

@@ -2,7 +2,7 @@ import type { GatewayState, RouteState } from "@forage/proto/forage/operator/v1/
 import type { GatewayTable, RouteStatus } from "../../gateway/gateway-table.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 
-/** What tells how gateways do. */
+/** The source of gateways' states. */
 export type GatewayStatuses = Pick<GatewayTable, "statusOf" | "nodeState">;
 
 export function routeView(status: RouteStatus): RouteState {

@@ -62,7 +62,7 @@ export interface OperatorOptions
   readonly broker: SessionBroker;
   readonly metrics: MetricsCollector;
   readonly autoscale: Pick<AutoscaleController, "statusOf">;
-  /** What join tokens carry, so that a host knows the coordinator before it shows the token. */
+  /** The pin in join tokens, by which a host recognizes the coordinator before it sends the token. */
   readonly authorityPin: string;
 }
 

@@ -14,7 +14,7 @@ export interface SessionsOptions {
   readonly namespaceRules: Pick<NamespaceRules, "checkSession">;
 }
 
-/** What a session is for, as its first frame says. */
+/** The target of a session, from its first frame. */
 export interface SessionTarget {
   readonly namespace: string;
   readonly pod: string;
@@ -40,8 +40,8 @@ export function openSession(
 }
 
 /**
- * What comes from the agent, up to and with its end; throws FAILED_PRECONDITION when the agent could not serve.
- * Leaving the loop ends the session.
+ * Yields the agent's output including its end. Leaving the loop ends the session.
+ * @throws CoordinatorError FAILED_PRECONDITION when the agent could not serve.
  */
 export async function* outputOf(tunnel: Tunnel): AsyncGenerator<SessionOutput> {
   try {
@@ -71,7 +71,7 @@ export async function sendInput<Request>(
   }
 }
 
-/** The first frame of a client's stream, which says what it wants. */
+/** Returns the first frame of a client's stream, which contains the request. */
 export async function firstOf<Request>(incoming: AsyncIterator<Request>): Promise<Request | undefined> {
   const first = await incoming.next();
   return first.done ? undefined : first.value;

@@ -43,14 +43,14 @@ export function resourceView(state: ClusterView, entry: ResourceEntry, nowMs: nu
   };
 }
 
-/** What keeps a service from serving; empty: nothing is wrong with the service itself. */
+/** Returns the reason why a service can't serve. Empty if the service itself has no fault. */
 function serviceMessage(state: ClusterView, entry: ResourceEntry): string {
   const trouble = serviceFailure(state, entry.record.namespace, entry.record.name);
   const about = trouble === undefined ? "" : `${trouble.reason}: ${trouble.message}`;
   return [addressMessage(state, entry), about].filter((text) => text !== "").join("; ");
 }
 
-/** What keeps a load balancer from being reached; why, its last event tells. */
+/** Returns the reason why a load balancer is unreachable. The cause is in its last event. */
 function addressMessage(state: ClusterView, entry: ResourceEntry): string {
   const spec = entry.record.resource?.spec;
   if (spec?.$case !== "service" || spec.value.type !== "LoadBalancer" || entry.record.deleting) return "";

@@ -31,7 +31,7 @@ export interface WhyOptions extends Omit<LookOptions, "nowMs"> {
   readonly gateways: GatewayStatuses;
 }
 
-/** What is told of what happened last. */
+/** The number of recent events in an answer. */
 const lastEvents = 10;
 
 /** Throws INVALID and NOT_FOUND. */

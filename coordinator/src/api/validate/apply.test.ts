@@ -106,7 +106,7 @@ for (const [what, request, paths] of cases) {
   });
 }
 
-test("everything that is wrong is told at once, and goes before what is not supported", () => {
+test("reports all faults at once, and before unsupported fields", () => {
   const bad = aContainerService("Web", {
     sidecars: [{ name: "x", image: "y" }],
     container: { name: "main", image: "", env: [{ name: "ok" }, { name: "1" }] },

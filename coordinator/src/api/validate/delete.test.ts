@@ -29,7 +29,7 @@ for (const [what, request, fields] of [
   });
 }
 
-test("who means the whole namespace is told how to remove it", () => {
+test("a request for a whole namespace is answered with the way to do that", () => {
   assert.throws(
     () => validateDelete({ namespace: "shop", labels: {} }),
     /forage delete --all --namespace shop/,

@@ -34,7 +34,7 @@ export function checkDependsOn(
   findings.raise();
 }
 
-/** What depends on what once the request is applied, by `kind/name`. */
+/** Returns the dependencies after the request is applied, by `kind/name`. */
 function graphOf(
   request: ApplyResourcesRequest,
   stored: readonly ResourceEntry[],

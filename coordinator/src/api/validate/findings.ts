@@ -8,7 +8,7 @@ interface Found {
   count: number;
 }
 
-/** Collects all that is wrong with a request, so that its sender hears everything at once. */
+/** Collects all faults of a request, so that one answer reports them together. */
 export class Findings {
   readonly #invalid: Found = { violations: [], count: 0 };
   readonly #unimplemented: Found = { violations: [], count: 0 };
@@ -21,7 +21,7 @@ export class Findings {
     add(this.#unimplemented, { field, description });
   }
 
-  /** What is invalid so far, the first 200. */
+  /** The first 200 invalid fields so far. */
   get invalidFields(): readonly FieldViolation[] {
     return this.#invalid.violations;
   }

@@ -8,7 +8,10 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import { Field } from "./field.ts";
 import { Findings } from "./findings.ts";
 
-/** Throws INVALID with every load balancer for which there is no address, or which asks for one that it can't have. */
+/**
+ * Checks that each load balancer can get an address.
+ * @throws CoordinatorError INVALID with every load balancer without a free address, or with an unavailable requested one.
+ */
 export function checkLoadBalancerIps(
   { namespace, resources }: ApplyResourcesRequest,
   pool: readonly IpRange[],
@@ -46,7 +49,7 @@ export function checkLoadBalancerIps(
   findings.raise();
 }
 
-/** A service that asked for the address has it even if its record is yet to be written. */
+/** Returns the service that has requested the address, even if the assignment isn't stored yet. */
 function ownerOf(ip: string, own: string, state: ClusterView): string | undefined {
   for (const { record } of state.serviceAddresses.all()) {
     const owner = `${record.namespace}/${record.name}`;

@@ -12,7 +12,7 @@ const taken = aServiceEntry({
   spec: { type: "NodePort", ports: [{ port: 80, nodePort: 30_080 }] },
 });
 
-test("ports of the range that nobody has are fine, and a service's own", () => {
+test("allows free ports of the range, and a service's own port", () => {
   assert.deepEqual(refused([{ name: "new", ports: [{ port: 80, nodePort: 30_081 }, { port: 81 }] }]), []);
   assert.deepEqual(refused([{ name: "old", ports: [{ port: 80, nodePort: 30_080 }] }]), []);
   assert.deepEqual(refused([{ name: "new", ports: [{ port: 80, nodePort: 30_080, protocol: "UDP" }] }]), []);

@@ -38,7 +38,7 @@ export function checkNodePorts(
   findings.raise();
 }
 
-/** A service that asked for the port has it even if its record is yet to be written. */
+/** Returns the service that has requested the port, even if the assignment isn't stored yet. */
 function ownerOf(key: string, own: string, state: ClusterView): string | undefined {
   for (const { record } of state.serviceAddresses.all()) {
     const owner = `${record.namespace}/${record.name}`;

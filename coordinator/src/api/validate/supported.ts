@@ -1,4 +1,4 @@
-/** Of a field: any value, or only those (as text) that say what happens anyway. */
+/** The supported values of a field: all, or only those (as text) that request the default behaviour. */
 export type Support = "all" | readonly string[];
 
 type MessageSupport = Readonly<Record<string, Support>>;
@@ -10,8 +10,8 @@ export function supportOf(message: string, field: string): Support | undefined {
 }
 
 /**
- * Fields of each message that this version acts on. Whatever else is set is refused by its path, so nothing that was
- * asked for is ever quietly left out. A message without fields here may be given as long as it says nothing.
+ * The fields of each message that this version implements. Any other set field is refused by its path, so no request is ever
+ * partly ignored. A message without fields here is accepted while it is empty.
  */
 const supported: Readonly<Record<string, MessageSupport>> = {
   "forest.v1.ForageResource": all("name", "container_service", "service", "route", "job", "cron_job"),

@@ -11,7 +11,7 @@ import { validateLabelSelector } from "./label-selector.ts";
 import { validateNodeSelectorTerm } from "./node-selector.ts";
 import { topologyKeyProblem } from "./topology-spread.ts";
 
-/** Each is looked at for every node. */
+/** Each term is evaluated for every node. */
 const maxTerms = 64;
 const maxNamespaces = 64;
 

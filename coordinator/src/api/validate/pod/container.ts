@@ -13,7 +13,7 @@ import { validateResources } from "./resources.ts";
 import { validateContainerSecurity } from "./security-context.ts";
 import { validateMount } from "./volume-mount.ts";
 
-/** What part a container plays in its pod. */
+/** The role of a container in its pod. */
 export type ContainerRole = "main" | "sidecar" | "init";
 
 const probes = [

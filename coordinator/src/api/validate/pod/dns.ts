@@ -4,7 +4,7 @@ import { addressProblem } from "../syntax/hosts.ts";
 import { dnsSubdomainProblem } from "../syntax/names.ts";
 import { choiceProblem } from "../syntax/text.ts";
 
-/** What resolvers read of a resolv.conf; Kubernetes' limits. */
+/** Resolvers' limits for resolv.conf, as in Kubernetes. */
 const maxNameservers = 3;
 const maxSearches = 32;
 const maxSearchCharacters = 2048;

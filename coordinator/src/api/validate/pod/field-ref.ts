@@ -1,6 +1,6 @@
 import { labelKeyProblem } from "../syntax/names.ts";
 
-/** What a container can be told about its own pod, in Kubernetes' words. */
+/** The fields of its own pod that a container can refer to, with Kubernetes' names. */
 const fields = [
   "metadata.name",
   "metadata.namespace",

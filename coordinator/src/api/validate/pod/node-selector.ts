@@ -32,7 +32,7 @@ function validateExpression({ key, operator, values }: NodeSelectorRequirement, 
   }
 }
 
-/** The only field of a node that can be asked for is its name. */
+/** The name is the only selectable field of a node. */
 function validateField({ key, operator, values }: NodeSelectorRequirement, field: Field): void {
   if (key !== "metadata.name") field.at("key").invalid("must be metadata.name");
   field.at("operator").check(requiredChoiceProblem(operator, ["In", "NotIn"]));

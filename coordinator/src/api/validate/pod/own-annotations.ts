@@ -4,7 +4,7 @@ import { restartOnChange } from "../../../model/pod-refs.ts";
 import { restartedAtAnnotation, rolloutAnnotations } from "../../../model/rollout-settings.ts";
 import type { Field } from "../field.ts";
 
-/** What runs the pods: for ever, or to their end. */
+/** The owner of the pods: a service runs them for ever, a job to their end. */
 export type PodOwner = "service" | "job";
 
 /** Keys below this prefix are ours; one that nothing acts on is a mistake. */

@@ -8,7 +8,7 @@ import { validateCommand } from "./arguments.ts";
 export type ProbeKind = "liveness" | "readiness" | "startup";
 
 const maxHeaders = 32;
-/** Of a gRPC service, which goes into a message that stays small. */
+/** The limit for a gRPC service's name, which keeps the message small. */
 const maxServiceBytes = 256;
 
 export function validateProbe(probe: Probe, kind: ProbeKind, field: Field): void {

@@ -58,7 +58,7 @@ function add(
   found.set(resource, { field, nano, extended });
 }
 
-/** `vendor.example/thing`. What Kubernetes itself counts has fields of its own. */
+/** Checks a name like `vendor.example/thing`. Kubernetes' own resources have fields of their own. */
 function extendedNameProblem(name: string): string | undefined {
   if (["cpu", "memory", "ephemeral-storage", "ephemeral_storage"].includes(name))
     return "has a field of its own";

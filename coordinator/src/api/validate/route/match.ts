@@ -47,7 +47,7 @@ function validatePath({ type, value }: PathMatch, field: Field): void {
   field.at("value").check(problem);
 }
 
-/** Conditions on headers or query parameters. Of two on the same name only one could be looked at. */
+/** Validates conditions on headers or query parameters. Of two conditions on one name only one could be evaluated. */
 function validateNamed(
   matches: readonly NamedMatch[],
   max: number,

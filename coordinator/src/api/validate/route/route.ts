@@ -18,7 +18,7 @@ export function validateRoute(spec: RouteSpec, field: Field): void {
   validateInlineRoute(spec, field);
 }
 
-/** What routes and services' own routes have in common. */
+/** Validates the common part of routes and inline routes. */
 export function validateInlineRoute(
   { hostnames, rules, tls }: Pick<InlineRoute, "hostnames" | "rules" | "tls">,
   field: Field,
@@ -44,7 +44,7 @@ function validateHostnames(hostnames: readonly string[], field: Field): void {
   }
 }
 
-/** What passes through encrypted can't be looked into. */
+/** Encrypted streams that pass through can't be read. */
 function validateTls({ mode, certificateRef }: RouteTls, rules: readonly RouteRule[], field: Field): void {
   const tls = field.at("tls");
   tls.at("mode").check(choiceProblem(mode, ["Terminate", "Passthrough"]));

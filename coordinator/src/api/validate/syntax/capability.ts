@@ -13,7 +13,7 @@ const capabilities: ReadonlySet<string> = new Set([
   ..."SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG WAKE_ALARM".split(" "),
 ]);
 
-/** What is wrong with the name, or undefined. */
+/** Returns the fault in the name, or undefined. */
 export function capabilityProblem(name: string): string | undefined {
   if (name === "ALL" || capabilities.has(name)) return undefined;
   const meant = name.toUpperCase().replace(/^CAP_/, "");

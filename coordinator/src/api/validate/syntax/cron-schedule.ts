@@ -20,7 +20,9 @@ const daysOfMonth = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 /** Longer than any schedule that people can follow. */
 const maxLength = 256;
 
-/** What is wrong with the schedule, or undefined. Kubernetes' notation: five fields with lists, ranges, steps and names. */
+/**
+ * Returns the fault in the schedule, or undefined. The notation is Kubernetes': five fields with lists, ranges, steps and names.
+ */
 export function cronScheduleProblem(schedule: string): string | undefined {
   if (schedule.trim() === "") return "must not be empty";
   if (schedule.length > maxLength) return `must have at most ${maxLength} characters`;

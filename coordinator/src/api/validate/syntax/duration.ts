@@ -1,6 +1,6 @@
 import type { Duration } from "@forage/proto/google/protobuf/duration";
 
-/** What google.protobuf.Duration holds at most: 10,000 years. */
+/** The limit of google.protobuf.Duration: 10,000 years. */
 const limitSeconds = 315_576_000_000n;
 
 /** Whether it is a duration at all, and neither negative nor longer than the limit. */

@@ -52,7 +52,7 @@ export function matchedPathProblem(path: string): string | undefined {
   return urlPathProblem(path);
 }
 
-/** What follows the host in a request: a path, and perhaps a query. */
+/** Checks the part of a URL after the host: a path, and perhaps a query. */
 export function requestTargetProblem(target: string): string | undefined {
   if (!target.startsWith("/")) return "must begin with '/'";
   return /[^\x21-\x7e]|#/.test(target)

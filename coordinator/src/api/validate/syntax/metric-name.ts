@@ -1,7 +1,7 @@
 import { labelKeyProblem } from "./names.ts";
 import { controlProblem, lengthProblem } from "./text.ts";
 
-/** Of a custom metric: what Prometheus and others call theirs, or the name of a counted resource (`vendor.example/thing`). */
+/** Checks the name of a custom metric: a name as in Prometheus, or that of a counted resource (`vendor.example/thing`). */
 export function metricNameProblem(name: string): string | undefined {
   if (name === "") return "must not be empty";
   if (/[\s%]/.test(name)) return "must not hold spaces or '%'";

@@ -1,6 +1,6 @@
 import { parseAmount, parseQuantity, SchedulerError } from "@forage/scheduler";
 
-/** What a text means as an amount of a resource, or what is wrong with it. */
+/** A parsed amount of a resource, or its fault. */
 export type Amount =
   | { readonly nano: bigint; readonly problem?: undefined }
   | { readonly nano?: undefined; readonly problem: string };

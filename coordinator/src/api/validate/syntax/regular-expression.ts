@@ -1,6 +1,6 @@
 /**
- * Regular expressions run on every request, so only what RE2 takes is taken: it matches in linear time, and has neither
- * look-around nor back-references. The syntax is checked here, where its writer hears of it, and not first at a gateway.
+ * Checks a regular expression. Expressions run on every request, so they have RE2's syntax: it matches in linear time, and has
+ * neither look-around nor back-references. The check happens at apply, so that the author gets the error instead of a gateway.
  */
 export function regularExpressionProblem(text: string): string | undefined {
   if (text === "") return "must not be empty";
@@ -14,7 +14,7 @@ export function regularExpressionProblem(text: string): string | undefined {
   }
 }
 
-/** Room for long lists of alternatives; nobody can read more. */
+/** Enough for long lists of alternatives. */
 const maxBytes = 512;
 /** Steps of the matching program, roughly, with repetitions written out. */
 const maxSize = 2_000;
@@ -31,7 +31,7 @@ class PatternProblem extends Error {
   override readonly name = "PatternProblem";
 }
 
-/** A parser that computes nothing but the size of what it reads. */
+/** A parser that only computes the size of an expression. */
 class Pattern {
   readonly #text: string;
   readonly #groups = new Set<string>();

@@ -1,6 +1,6 @@
 /** Each returns what is wrong with the text, or undefined. */
 
-/** What can't be passed to a process: a NUL ends the text. */
+/** Returns the fault of a text with a NUL, which can't be passed to a process. */
 export function nulProblem(text: string): string | undefined {
   return text.includes("\0") ? "must not hold a NUL character" : undefined;
 }

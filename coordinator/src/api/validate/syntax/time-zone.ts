@@ -1,7 +1,7 @@
 /** IANA names, such as Europe/Copenhagen or UTC; neither offsets nor the host's own "Local". */
 const zoneName = /^[A-Za-z][A-Za-z0-9_+-]*(\/[A-Za-z0-9_+-]+)*$/;
 
-/** What is wrong with the time zone, or undefined. Empty stands for UTC. */
+/** Returns the fault in the time zone, or undefined. Empty means UTC. */
 export function timeZoneProblem(zone: string): string | undefined {
   if (zone === "") return undefined;
   const known = zone.length <= 64 && zoneName.test(zone) && isKnown(zone);

@@ -13,7 +13,7 @@ import {
 import type { Field } from "../field.ts";
 import { amountOf } from "../syntax/quantity.ts";
 
-/** What a policy asks of the rest of its service. `field`: the service's. */
+/** Validates the parts of a service that its autoscaling policy needs. `field`: the service's. */
 export function validateAutoscaled(spec: ContainerServiceSpec, field: Field): void {
   validateMetricsAnnotations(spec.podConfig?.annotations ?? {}, field.at("pod_config").at("annotations"));
   const policy = spec.scaling?.autoscaling;
@@ -29,7 +29,7 @@ export function validateAutoscaled(spec: ContainerServiceSpec, field: Field): vo
   for (const resource of utilized(policy)) requireRequests(spec, resource, field);
 }
 
-/** Of pods that nobody scales. `field`: the annotations. */
+/** Refuses metrics annotations on pods without autoscaling. `field`: the annotations. */
 export function refuseMetricsAnnotations(config: PodConfig | undefined, field: Field): void {
   for (const name of Object.values(metricsAnnotations))
     if (Object.hasOwn(config?.annotations ?? {}, name))
@@ -53,7 +53,7 @@ function validateNames(policy: AutoscalingPolicy, at: Field): void {
   }
 }
 
-/** Resources of which a share of the requests is to be kept. */
+/** Returns the resources whose target is a share of the requests. */
 function utilized({
   targetCpuUtilizationPercent,
   targetMemoryUtilizationPercent,
@@ -69,7 +69,7 @@ function utilized({
   ]);
 }
 
-/** Of cpu and memory each container has its part in the use; of what else is counted, one that asks for it is enough. */
+/** Every container uses cpu and memory, so each needs a request. For other resources one container with a request is enough. */
 function requireRequests(spec: ContainerServiceSpec, resource: string, field: Field): void {
   const containers = [
     ...(spec.container === undefined ? [] : [{ container: spec.container, at: field.at("container") }]),
@@ -91,7 +91,7 @@ function requireRequests(spec: ContainerServiceSpec, resource: string, field: Fi
   }
 }
 
-/** What can't be read is told of elsewhere. */
+/** Malformed values are reported elsewhere. */
 function asksFor({ resources }: Container, resource: string): boolean {
   const text = amountText(resources?.requests, resource) || amountText(resources?.limits, resource);
   return text !== "" && amountOf(resource, text).nano !== 0n;

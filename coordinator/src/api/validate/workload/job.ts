@@ -13,7 +13,7 @@ export function validateJob(spec: JobSpec, field: Field): void {
   validateRun(spec, field);
 }
 
-/** What jobs and cron jobs have in common: one pod that runs to its end, and how often. */
+/** Validates the common part of jobs and cron jobs: one pod that runs to its end, and how often. */
 export function validateRun(
   spec: {
     readonly container: Container | undefined;

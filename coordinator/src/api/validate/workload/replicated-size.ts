@@ -7,7 +7,7 @@ import type { Field } from "../field.ts";
  */
 export const MAX_REPLICATED_BYTES = 256 * 1024 * 1024;
 
-/** Refuses a workload whose specification, multiplied by the pods or runs that it asks for, is longer than the coordinator can hold. */
+/** Refuses a workload whose specification, multiplied by its number of pods or runs, exceeds the coordinator's limit. */
 export function checkReplicatedSize(resource: ForageResource, labels: Labels, field: Field): void {
   const { spec } = resource;
   switch (spec?.$case) {
