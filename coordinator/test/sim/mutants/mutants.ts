@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -65,7 +66,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
     seeds: 10,
   },
   "faults-spread": {
-    module: `${control}/object-faults.ts`,
+    module: "coordinator/src/faults/object-faults.ts",
     caughtBy: /can't go on: .*invalid|a listener of the view failed|no rest/,
     seeds: 20,
   },
@@ -78,6 +79,8 @@ export function putInPlace(name: string): void {
   if (mutant === undefined)
     throw new Error(`there is no mutant "${name}": ${Object.keys(mutants).join(", ")}`);
   const root = join(import.meta.dirname, "../../../..");
+  if (!existsSync(join(root, mutant.module)))
+    throw new Error(`the mutant "${name}" replaces a module that does not exist: ${mutant.module}`);
   const original = pathToFileURL(join(root, mutant.module)).href;
   const replacement = pathToFileURL(join(import.meta.dirname, `${name}.ts`)).href;
   registerHooks({
