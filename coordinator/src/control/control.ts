@@ -45,15 +45,15 @@ export interface ControlOptions {
   readonly massLoss?: MassLoss;
   /** Notices that the process was held up, before nodes are judged by their silence. */
   readonly checkHoldUp?: () => void;
-  /** Undefined: pods are moved only when somebody asks for it. */
+  /** Undefined: pods are moved on request only. */
   readonly rebalance?: RebalanceSchedule | undefined;
-  /** Told what is decided and why. */
+  /** Records the decisions and their reasons. */
   readonly events: EventRecorder;
   /** Has nodes pull images ahead of pods. Undefined: nodes have every image. */
   readonly prefetcher?: Prefetcher & { subscribe(listener: (workloadKey: string) => void): () => void };
-  /** What autoscaling goes by. */
+  /** The inputs of autoscaling. */
   readonly metrics: MetricsCollector;
-  /** What services' addresses are taken from. */
+  /** The ranges that services' addresses come from. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
   /** Why the service can have no endpoints; empty: nothing is wrong with it. */
@@ -64,7 +64,7 @@ export interface ControlOptions {
   readonly startRuns?: boolean;
   /** Why a namespace's policy does not allow the resource's pods. Default: it does. */
   readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
-  /** What is wrong with a route or a service's inline route; empty: nothing. */
+  /** Returns the fault of a route or of a service's inline route. Empty if there is none. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
 

@@ -9,7 +9,7 @@ import type { Clock } from "../time/clock.ts";
 
 /** Join tokens live for half an hour at most; looking this often keeps few dead ones. */
 const intervalMs = 10 * 60 * 1000;
-/** A token stays a while after its end, so that whoever presents it late hears why it is refused. */
+/** A token stays for a while after its end, so that its late users learn why it is refused. */
 const keepMs = 60 * 60 * 1000;
 const maxPerSweep = 40;
 /** An expired API token stays in the list for a week, so that people see why their scripts were refused. */

@@ -32,7 +32,7 @@ test("a client that has stopped reading doesn't hold up the end", { timeout: 60_
 
 // Proxies go on by profiles where there are no policies, but only after just this answer.
 for (const method of ["outbound.OutboundPolicies/Watch", "inbound.InboundServerPolicies/WatchPort"]) {
-  test(`X is unimplemented`, { timeout: 60_000 }, async (t) => {
+  test(`${method} is unimplemented`, { timeout: 60_000 }, async (t) => {
     const { listener } = await started(t);
     const call = callOf(connectTo(t, listener), `io.linkerd.proxy.${method}`);
     call.end(framed(Buffer.alloc(0)));

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { AnnouncingNode, NodeNetworks } from "./node-networks.ts";
 
 export interface Announced {
-  /** Of the service. */
+  /** The key of the service. */
   readonly key: string;
   /** At most one of each family. */
   readonly ips: readonly string[];
@@ -58,7 +58,7 @@ function choose(
 ): string {
   const ready = able.filter((node) => node.ready);
   const free = ready.filter((node) => !node.cordoned && !node.draining);
-  // Nobody gains by a move between nodes of which none is any better.
+  // A move between nodes that are equally good has no benefit.
   const stays = free.length === 0 && (ready.length === 0 ? able : ready).some(({ name }) => name === before);
   if (stays) return before;
   const candidates = free.length > 0 ? free : ready;

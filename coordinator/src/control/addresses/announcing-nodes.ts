@@ -4,7 +4,7 @@ import { labelOf } from "../../state/node-labels.ts";
 import { serves } from "../../state/serves.ts";
 import { type AnnouncingNode, parseNetwork } from "./node-networks.ts";
 
-/** A label of nodes that never announce addresses of load balancers. Whatever its value, as in Kubernetes, but "false". */
+/** The label of nodes that never announce load balancer addresses. As in Kubernetes, any value counts except "false". */
 export const excludeLabel = "forage.dev/exclude-from-load-balancers";
 
 /** Returns what the node announces by; undefined: it announces nothing. */

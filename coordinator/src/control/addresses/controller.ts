@@ -33,7 +33,7 @@ export class AddressController {
   readonly #options: AddressControllerOptions;
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
-  /** Why a service lacks an address, as it was last told, by `namespace/name`. */
+  /** The last reported reasons for missing addresses, by `namespace/name`. */
   readonly #refused = new Map<string, string>();
   readonly #faults: ObjectFaults;
   readonly #planner: AddressPlanner;
@@ -77,7 +77,7 @@ export class AddressController {
     return nextMs === undefined ? undefined : Math.max(1_000, nextMs - clock.nowMs());
   }
 
-  /** What can't be written is decided again. */
+  /** Writes the decisions. A decision that can't be written is made again. */
   async #write(writes: readonly AddressPiece[]): Promise<void> {
     const { store, state } = this.#options;
     const open = new Set(writes);

@@ -6,7 +6,7 @@ import type { IpRange } from "../../ip/ip-range.ts";
 import type { Announcer } from "./announcer.ts";
 import { loadBalancerIpsFor } from "./load-balancer-ips.ts";
 
-/** What addresses of services are taken from. */
+/** The ranges that services' addresses come from. */
 export interface AddressRanges {
   /** One for each family that services have virtual IPs of. */
   readonly virtualIps: readonly IpRange[];
@@ -21,18 +21,18 @@ export interface AddressedService {
   /** "ClusterIP", "NodePort", "LoadBalancer" or "Headless". */
   readonly type: string;
   readonly ports: readonly ServicePort[];
-  /** Addresses of the load balancers' pool that it asks for, at most one of each family. */
+  /** The requested addresses of the load balancers' pool, at most one for each family. */
   readonly loadBalancerIps: readonly string[];
 }
 
 export type AddressStep =
   | { readonly type: "write"; readonly record: ServiceAddressRecord }
-  /** Nobody has used it for long. */
+  /** The reservation has expired. */
   | { readonly type: "forget"; readonly namespace: string; readonly name: string }
   /** There is no address or port left, or another service has it. */
   | { readonly type: "refuse"; readonly namespace: string; readonly name: string; readonly why: string };
 
-/** What is in use or was until lately. */
+/** The addresses and ports that are in use or reserved. */
 export class Taken {
   /** By address: `namespace/name` of the service that has it. */
   readonly #ips = new Map<string, string>();
@@ -87,7 +87,7 @@ export class Taken {
     }
   }
 
-  /** Who else has the address. */
+  /** Returns the other owner of the address. */
   ownerOf(ip: string, own: string): string | undefined {
     const owner = this.#ips.get(ip);
     if (owner !== undefined) return owner === own ? undefined : `service ${owner}`;
@@ -96,7 +96,7 @@ export class Taken {
   }
 }
 
-/** What a service is to have, before it is known who announces it. */
+/** A service's addresses before the announcing nodes are chosen. */
 export interface Draft {
   readonly key: string;
   readonly before: ServiceAddressRecord | undefined;
@@ -181,7 +181,7 @@ function nodePortsFor(
     return (owner === undefined || owner === own) && !used.has(`${port}/${protocol}`);
   };
   const nodePorts = ports.flatMap(({ port, protocol: given, nodePort: wanted }): ServiceNodePort[] => {
-    // Load balancers have addresses of their own: their ports are open on the hosts only where that was asked for.
+    // Load balancers have addresses of their own, so they get node ports on request only.
     if (type === "LoadBalancer" && wanted === 0) return [];
     const protocol = given === "" ? "TCP" : given;
     const known = record?.nodePorts.find((it) => it.port === port && it.protocol === protocol)?.nodePort;
@@ -209,7 +209,10 @@ function* around(seed: number, size: number, first: number): Generator<number> {
   for (let step = 0; step < size; step++) yield first + ((seed + step) % size);
 }
 
-/** From a place that its name gives, so that a service that is made anew has good chances to get its address again. */
+/**
+ * Searches from a place that the service's name determines, so that a service that is created again probably gets its address
+ * back.
+ */
 function freeIp(range: IpRange, seed: number, taken: Taken): string | undefined {
   // One of so many is free, if any is; ranges of IPv6 have no end that could be reached.
   const tries = Math.min(range.size, taken.size + 1);

@@ -1,7 +1,7 @@
 import type { IpRange } from "../../ip/ip-range.ts";
 
 export interface LoadBalancerWish {
-  /** Addresses that the service asks for, at most one of each family, as the kernel writes them. */
+  /** The requested addresses, at most one for each family, in the kernel's notation. */
   readonly wanted: readonly string[];
   /** Those that it has. */
   readonly before: readonly string[];
@@ -19,8 +19,8 @@ export interface LoadBalancerIps {
 const maxTries = 65_536;
 
 /**
- * Pure: an address of each family that the pool has. A service keeps what it has unless it asks for another one, or the operator
- * took it out of the pool.
+ * Returns an address of each family in the pool. A service keeps its address unless it requests another one, or the operator
+ * removes it from the pool. Pure.
  */
 export function loadBalancerIpsFor(
   { wanted, before, seed }: LoadBalancerWish,

@@ -3,11 +3,11 @@ import { addressBits, type IpFamily, parseIp } from "../../ip/ip-address.ts";
 /** A node that may answer for addresses of load balancers on the networks it is in. */
 export interface AnnouncingNode {
   readonly name: string;
-  /** It is heard of, and says that its network works. */
+  /** The node is reachable, and reports a working network. */
   readonly ready: boolean;
   /** No new pods, and no new addresses either if there is another. */
   readonly cordoned: boolean;
-  /** What it has is to go elsewhere. */
+  /** The node's addresses have to move. */
   readonly draining: boolean;
   readonly networks: readonly Network[];
 }

@@ -41,7 +41,7 @@ test("with a second range services have an address of each family, those that ar
   );
 });
 
-test("a range of IPv6 that is used up is told, and what there is of IPv4 is given", () => {
+test("reports an exhausted IPv6 range, and assigns IPv4 addresses all the same", () => {
   const six = parseIpRange("fd96::/126");
   assert.ok(six);
   const services = ["a", "b", "c"].map((name) => service(name));
@@ -81,7 +81,7 @@ test("an address stays away from others for a while, comes back to its own servi
   assert.deepEqual(plan([], [released], { ...later, nowMs: later.nowMs - 1 }), []);
 });
 
-test("node ports: those asked for, others from the range, never the same for two, apart by protocol", () => {
+test("node ports: requested ones, others from the range, never shared, separate for each protocol", () => {
   const ports = [port(80), port(53, "UDP"), port(53, "TCP", 30_053)];
   const [record] = written(plan([service("a", { type: "NodePort", ports })], []));
   assert.equal(record?.nodePorts.length, 3);
@@ -103,7 +103,7 @@ test("node ports run out with a word", () => {
   assert.equal(written(steps)[0]?.nodePorts.length, 2);
 });
 
-test("load balancers get an address of each family of the pool, keep it, and hear when there is none", () => {
+test("load balancers get and keep an address of each family of the pool, and report when there is none", () => {
   const pool = ranges("198.51.100.1-198.51.100.2", "2001:db8::1-2001:db8::1");
   const a = service("a", { type: "LoadBalancer" });
   const steps = plan([a], [], { loadBalancerIps: pool, nodes: [aNode("n1", "198.51.100.0/24")] });
@@ -127,7 +127,7 @@ test("load balancers get an address of each family of the pool, keep it, and hea
   assert.match(described(plan([a], [])).join(), /refuse a: .* services\.loadBalancerIps/);
 });
 
-test("a load balancer gets the address that it asks for, unless another has it, and moves when it asks for another", () => {
+test("a load balancer gets its requested address unless it is in use, and moves when the request changes", () => {
   const loadBalancerIps = ranges("198.51.100.0/24");
   const ask = (name: string, ip: string) => service(name, { type: "LoadBalancer", loadBalancerIps: [ip] });
   const [first, ...rest] = written(
@@ -142,7 +142,7 @@ test("a load balancer gets the address that it asks for, unless another has it, 
   assert.deepEqual(outside, ["refuse a: load balancer IP 203.0.113.1 is not in 198.51.100.0/24", NO_NODE]);
 });
 
-test("no service gets the address of a host, even if it asks for it", () => {
+test("no service gets a host's address, even on request", () => {
   const loadBalancerIps = ranges("198.51.100.1-198.51.100.2");
   const hosts = [["198.51.100.1", "n1"]] as const;
   const wish = service("a", { type: "LoadBalancer", loadBalancerIps: ["198.51.100.1"] });
@@ -151,7 +151,7 @@ test("no service gets the address of a host, even if it asks for it", () => {
   assert.equal(described(steps)[0], "refuse a: load balancer IP 198.51.100.1 belongs to node n1");
 });
 
-test("an address that the operator took out of the pool is given up for another", () => {
+test("an address that the operator removes from the pool is replaced", () => {
   const [record] = written(
     plan([service("a", { type: "LoadBalancer" })], [], { loadBalancerIps: ranges("198.51.100.0/24") }),
   );
@@ -162,7 +162,7 @@ test("an address that the operator took out of the pool is given up for another"
   assert.match(written(moved)[0]?.loadBalancerIps[0] ?? "", /^203\.0\.113\./);
 });
 
-test("a load balancer's address comes back to its service within the hour, and goes to nobody else", () => {
+test("a load balancer's address stays reserved for its service for an hour", () => {
   const loadBalancerIps = ranges("198.51.100.1-198.51.100.1");
   const a = service("a", { type: "LoadBalancer" });
   const [record] = written(plan([a], [], { loadBalancerIps }));

@@ -13,7 +13,7 @@ export interface AddressInput extends AddressRanges {
   readonly nowMs: number;
 }
 
-/** Pure: who is to have which address. A service keeps what it has, and gets it back if it comes again soon. */
+/** Assigns addresses. A service keeps its addresses, and gets them back if it returns soon. Pure. */
 export function planAddresses(input: AddressInput): AddressStep[] {
   const planner = new AddressPlanner(input);
   for (const record of input.records) planner.setRecord(keyOf(record), record);

@@ -12,7 +12,7 @@ import { AddressPlanner, keepReleasedMs } from "./planner.ts";
 const SEEDS = 200;
 const CHANGES = 40;
 
-test("told change by change, the planner comes to what a plan of everything leaves alone", () => {
+test("the planner's increments end in a state that a complete plan leaves unchanged", () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
     const random = randomOf(seed);
     const world = new World(random);
@@ -23,7 +23,7 @@ test("told change by change, the planner comes to what a plan of everything leav
   }
 });
 
-test("a change of one service looks at that service alone", () => {
+test("a change of one service evaluates only that service", () => {
   const planner = new AddressPlanner(ranges("10.96.0.0/16", "192.0.2.0/24"));
   for (let index = 0; index < 500; index++) planner.setService(`shop/s${index}`, aService(`s${index}`));
   write(planner, planner.plan(1).steps);

@@ -17,7 +17,7 @@ export const keepReleasedMs = 3_600_000;
 
 export interface AddressPlan {
   readonly steps: AddressStep[];
-  /** The services that were looked at; of the others nothing is new. */
+  /** The evaluated services. The others have not changed. */
   readonly keys: readonly string[];
 }
 
@@ -25,9 +25,9 @@ export interface AddressPlan {
 export type Guard = <T>(service: AddressedService, step: () => T) => T | undefined;
 
 /**
- * Decides who is to have which address. It is told each change of services, records and nodes, and looks only at the services that the
- * changes concern: those that changed, those that were refused something when something is given back, and those with a load balancer
- * whose announcer changed, or might be another one now.
+ * Assigns addresses incrementally. It receives each change of services, records and nodes, and evaluates only the affected
+ * services: those that changed, those with an unmet request when an address becomes free, and those with a load balancer whose
+ * announcer changed or could change.
  */
 export class AddressPlanner {
   readonly #ranges: AddressRanges;
@@ -35,7 +35,7 @@ export class AddressPlanner {
   readonly #services = new Map<string, AddressedService>();
   readonly #records = new Map<string, ServiceAddressRecord>();
   readonly #taken = new Taken();
-  /** Services to look at. */
+  /** The services to evaluate. */
   readonly #dirty = new Set<string>();
   /** Services that lack something. */
   readonly #refused = new Set<string>();
@@ -72,7 +72,7 @@ export class AddressPlanner {
       this.#taken.delete(before);
       this.#announcedBy.get(before.announcedBy)?.delete(key);
       if (this.#announcedBy.get(before.announcedBy)?.size === 0) this.#announcedBy.delete(before.announcedBy);
-      // What it had may be what others were refused.
+      // The released addresses may meet a request that was refused before.
       for (const refused of this.#refused) this.#dirty.add(refused);
     }
     if (record === undefined) this.#records.delete(key);
@@ -140,7 +140,7 @@ export class AddressPlanner {
     return networks.some((network) => ips.some((ip) => network.has(ip)));
   }
 
-  /** Has the service looked at again: what was decided for it could not be written. */
+  /** Schedules another evaluation of a service whose decision could not be written. */
   touch(key: string): void {
     this.#dirty.add(key);
   }
@@ -153,7 +153,7 @@ export class AddressPlanner {
     return leastMs === Number.POSITIVE_INFINITY ? undefined : leastMs;
   }
 
-  /** What to write for the services that changes concern. */
+  /** Returns the writes for the affected services. */
   plan(nowMs: number): AddressPlan {
     for (const [key, releasedMs] of this.#released)
       if (releasedMs + keepReleasedMs <= nowMs) this.#dirty.add(key);

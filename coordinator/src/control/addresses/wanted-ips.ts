@@ -1,7 +1,7 @@
 import { formatIp, parseIp } from "../../ip/ip-address.ts";
 import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
 
-/** Addresses that a service's annotation asks for, as the kernel writes them. What is none is left out. */
+/** Returns the addresses in a service's annotation, in the kernel's notation. Invalid ones are left out. */
 export function wantedIps(annotations: Readonly<Record<string, string>>): string[] {
   const text = annotations[loadBalancerIpAnnotation];
   if (text === undefined) return [];
@@ -11,7 +11,7 @@ export function wantedIps(annotations: Readonly<Record<string, string>>): string
   });
 }
 
-/** What is wrong with the annotation's value; undefined: nothing. */
+/** Returns the fault in the annotation's value. Undefined if there is none. */
 export function wantedIpsProblem(text: string): string | undefined {
   const ips = text.split(",").map((part) => parseIp(part.trim()));
   if (ips.some((ip) => ip === undefined))

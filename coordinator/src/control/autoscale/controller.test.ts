@@ -20,7 +20,7 @@ function aScaled(policy: object, fields: Parameters<typeof aWorkloadEntry>[0] = 
   return aWorkloadEntry({ spec: { scaling: { replicas, autoscaling } }, ...fields });
 }
 
-test("what is decided is written down with its reason, shown, and told once", limit, async (t) => {
+test("stores a decision with its reason, shows it, and records one event", limit, async (t) => {
   const { look, state, metrics, events, status } = await start(t, [aScaled(queue)]);
   assert.deepEqual(
     [scaleOf(state)?.replicas, scaleOf(state)?.scaledAt],
@@ -65,48 +65,60 @@ test("a sample that is old is none", limit, async (t) => {
   assert.equal(scaleOf(state)?.replicas, 2);
 });
 
-test("metrics that are missing for a minute are told of once, and when they are back", limit, async (t) => {
-  const { look, metrics, events, state } = await start(t, [aScaled(queue)]);
-  for (let index = 0; index < 12; index++) await look();
-  assert.deepEqual(
-    events.map(({ reason, type }) => [reason, type]),
-    [["MetricsMissing", "Warning"]],
-  );
-  assert.match(events[0]?.message ?? "", /queue: there is no pod to measure/);
-  metrics.pushed.put(key, 20, 3_600);
-  await look();
-  await look();
-  assert.deepEqual(
-    events.slice(1).map(({ reason }) => reason),
-    ["MetricsKnown"],
-  );
-  assert.equal(scaleOf(state)?.replicas, 2);
-});
+test(
+  "reports metrics once when they have been missing for a minute, and once when they are back",
+  limit,
+  async (t) => {
+    const { look, metrics, events, state } = await start(t, [aScaled(queue)]);
+    for (let index = 0; index < 12; index++) await look();
+    assert.deepEqual(
+      events.map(({ reason, type }) => [reason, type]),
+      [["MetricsMissing", "Warning"]],
+    );
+    assert.match(events[0]?.message ?? "", /queue: there is no pod to measure/);
+    metrics.pushed.put(key, 20, 3_600);
+    await look();
+    await look();
+    assert.deepEqual(
+      events.slice(1).map(({ reason }) => reason),
+      ["MetricsKnown"],
+    );
+    assert.equal(scaleOf(state)?.replicas, 2);
+  },
+);
 
-test("nothing is looked at but what is autoscaled, and its record goes with it", limit, async (t) => {
-  const plain = aWorkloadEntry({ name: "plain" });
-  const { state, store, clock, look } = await start(t, [plain, aScaled(queue)]);
-  assert.equal(clock.pending, 1);
-  assert.deepEqual(
-    state.scales.all().map(({ record }) => record.name),
-    ["web"],
-  );
-  await store.txn([], opsOf({ resources: [aWorkloadEntry()] }));
-  await until("it is forgotten", () => state.scales.size === 0);
-  await look();
-  assert.equal(clock.pending, 0);
-  assert.equal(state.resources()[1]?.workload?.replicas, 2);
-});
+test(
+  "evaluates autoscaled workloads only, and removes a record together with its workload",
+  limit,
+  async (t) => {
+    const plain = aWorkloadEntry({ name: "plain" });
+    const { state, store, clock, look } = await start(t, [plain, aScaled(queue)]);
+    assert.equal(clock.pending, 1);
+    assert.deepEqual(
+      state.scales.all().map(({ record }) => record.name),
+      ["web"],
+    );
+    await store.txn([], opsOf({ resources: [aWorkloadEntry()] }));
+    await until("it is forgotten", () => state.scales.size === 0);
+    await look();
+    assert.equal(clock.pending, 0);
+    assert.equal(state.resources()[1]?.workload?.replicas, 2);
+  },
+);
 
-test("a record whose workload went while nobody looked is removed", limit, async (t) => {
-  const first = await start(t, [aScaled(queue)]);
-  await first.controller.close();
-  await first.store.txn([], [{ kind: "delete", key: "resources/shop/container_service/web" }]);
-  await until("it is gone", () => first.state.resources().length === 0);
-  assert.equal(first.state.scales.size, 1);
-  first.again();
-  await until("its record too", () => first.state.scales.size === 0);
-});
+test(
+  "removes the record of a workload that was deleted while the controller didn't run",
+  limit,
+  async (t) => {
+    const first = await start(t, [aScaled(queue)]);
+    await first.controller.close();
+    await first.store.txn([], [{ kind: "delete", key: "resources/shop/container_service/web" }]);
+    await until("it is gone", () => first.state.resources().length === 0);
+    assert.equal(first.state.scales.size, 1);
+    first.again();
+    await until("its record too", () => first.state.scales.size === 0);
+  },
+);
 
 test("after a restart a whole window passes before anything goes", limit, async (t) => {
   const scene = await start(t, [aScaled(queue, {}, 8)]);

@@ -32,7 +32,7 @@ export interface AutoscaleOptions {
   readonly metrics: MetricsCollector;
 }
 
-/** What is remembered of a workload from one look to the next. */
+/** The state of a workload that one evaluation passes to the next. */
 interface Look {
   readonly history: ScaleHistory;
   readonly result: Recommendation;
@@ -62,7 +62,7 @@ export class AutoscaleController {
     for (const { record } of state.scales.all()) this.#loop.wake(keyOf(record));
   }
 
-  /** As of the last look; undefined: it has no autoscaling, or was not looked at yet. */
+  /** Returns the status as of the last evaluation. Undefined without autoscaling, or before the first one. */
   statusOf(namespace: string, name: string): AutoscalingStatus | undefined {
     const look = this.#looks.get(keyOf({ namespace, name }));
     return look && statusView(look, this.#options.state.scales.get(scaleKey(namespace, name))?.record);
@@ -78,7 +78,7 @@ export class AutoscaleController {
       if (change.kind !== "resource") continue;
       const { before, after } = change;
       if ((before && policyOf(before)) === undefined && (after && policyOf(after)) === undefined) continue;
-      // The view computes a resource anew with each decision, which is no reason to look again.
+      // The view derives a resource again with each decision, which needs no evaluation.
       if (before?.revision === after?.revision) continue;
       this.#loop.wake(keyOf((after ?? before)?.record ?? { namespace: "", name: "" }));
     }

@@ -1,6 +1,6 @@
-/** What the autoscaler remembers of one workload. In memory: a coordinator that starts anew begins with the present size. */
+/** The autoscaler's history of one workload. It is in memory only, so a new coordinator begins with the present size. */
 export interface ScaleHistory {
-  /** What was wanted before limits, oldest first and falling: what a later one was as high as is left out. */
+  /** The recommendations before limits, oldest first and falling: one is left out once a later one is as high. */
   readonly wanted: readonly { readonly atMs: number; readonly replicas: number }[];
   /** Replicas that were added lately. */
   readonly added: readonly { readonly atMs: number; readonly count: number }[];
@@ -9,12 +9,15 @@ export interface ScaleHistory {
 /** Within it replicas may double, or grow by four. Kubernetes' default. */
 export const growthPeriodMs = 15_000;
 
-/** As if the present size had just been wanted, so that nothing goes before a whole window has been seen. */
+/** Returns a history that begins with the present size, so that no pod is removed before a whole window has passed. */
 export function newHistory(current: number, nowMs: number): ScaleHistory {
   return { wanted: [{ atMs: nowMs, replicas: current }], added: [] };
 }
 
-/** The history with what is wanted now, and without what has had its time. Bounded by looks per window. */
+/**
+ * Returns the history with the present recommendation and without expired ones. Its size is bounded by the evaluations in a
+ * window.
+ */
 export function withWanted(
   { wanted, added }: ScaleHistory,
   replicas: number,
@@ -32,7 +35,7 @@ export function withAdded(history: ScaleHistory, count: number, nowMs: number): 
   return count <= 0 ? history : { ...history, added: [...history.added, { atMs: nowMs, count }] };
 }
 
-/** The highest number wanted within the window. */
+/** Returns the highest recommendation within the window. */
 export function highestWanted({ wanted }: ScaleHistory, windowMs: number, nowMs: number): number {
   const within = wanted.filter(({ atMs }) => atMs > nowMs - windowMs).map(({ replicas }) => replicas);
   return Math.max(0, ...within);

@@ -6,7 +6,7 @@ import type { MetricResult } from "./reading.ts";
 export interface MissingMetricsOptions {
   readonly events: EventRecorder;
   readonly clock: Pick<Clock, "monotonicMs">;
-  /** Pods that start and coordinators that do have nothing measured yet, of which nobody needs to hear. */
+  /** The grace period for pods and coordinators that have just started and have no samples yet. */
   readonly graceMs: number;
 }
 
@@ -16,7 +16,7 @@ interface Missing {
   readonly told: boolean;
 }
 
-/** Tells once when metrics are missing, and once when they are there again. */
+/** Records one event when metrics are missing, and one when they are back. */
 export class MissingMetrics {
   readonly #options: MissingMetricsOptions;
   readonly #missing = new Map<string, Missing>();

@@ -18,11 +18,11 @@ export interface PodReading {
   readonly value: number | undefined;
   /** Why there is no value, as far as that is known. */
   readonly problem?: string;
-  /** What the pod asks for of the metric's resource; undefined: nothing, or it isn't asked for by Utilization. */
+  /** The pod's request for the metric's resource. Undefined if there is none, or if the target is not a Utilization. */
   readonly request: number | undefined;
 }
 
-/** What one metric alone calls for. */
+/** The number of replicas that one metric alone needs. */
 export interface MetricResult {
   readonly target: MetricTarget;
   /** Compared with the target: percent, a mean over pods, or the value. Undefined: not known. */

@@ -58,7 +58,7 @@ test("what is measured comes from samples, whatever is pushed", () => {
   assert.deepEqual(valuesOf(target("memory"), sources), [70]);
 });
 
-test("of a pod: what was pushed for it, else what it tells itself", () => {
+test("a pod's value: the pushed one, or else its own", () => {
   const samples = { "uid-a": sample(), "uid-b": sample() };
   const pods = [pod("a"), pod("b"), pod("c")];
   assert.deepEqual(valuesOf(target("queue"), { pods, samples, pushed: { "/a": 9 } }), [9, 7, undefined]);

@@ -13,7 +13,7 @@ import { requestOf } from "./requests.ts";
 
 export interface ReadingSources {
   readonly namespace: string;
-  /** Of the container service. */
+  /** The name of the container service. */
   readonly name: string;
   readonly pods: readonly PodEntry[];
   readonly isReady: (pod: PodEntry) => boolean;
@@ -62,7 +62,7 @@ function podReading(pod: PodEntry, { name, type }: MetricTarget, sources: Readin
   };
 }
 
-/** Of its first minutes only those count throughout which it was ready. */
+/** In a pod's first minutes only samples count during which it was always ready. */
 function isWarmingUp({ runningMs, readyMs, windowMs }: PodSample, ready: boolean): boolean {
   return runningMs < startMs && (!ready || readyMs < windowMs);
 }

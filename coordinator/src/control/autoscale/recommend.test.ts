@@ -68,7 +68,7 @@ describe("which metric decides", () => {
     assert.equal(new Looks(4).look([wanting(6, "a"), wanting(undefined, "b")]).replicas, 6);
   });
 
-  test("none known: nothing changes, and it is said why", () => {
+  test("without any metric nothing changes, and the reason says so", () => {
     const result = new Looks(4).look([wanting(undefined, "a")]);
     assert.equal(result.replicas, 4);
     assert.equal(result.reason, "stays at 4: no metric is known (a: there is no pod to measure)");

@@ -5,19 +5,19 @@ import type { MetricReading, MetricResult } from "./reading.ts";
 import { replicasFor } from "./replicas-for.ts";
 
 export interface RecommendInput {
-  /** How many there are to be as of now, within the policy's limits. */
+  /** The present number of replicas, within the policy's limits. */
   readonly current: number;
   readonly policy: Autoscaling;
-  /** Of each of the policy's metrics. */
+  /** The readings of each of the policy's metrics. */
   readonly readings: readonly MetricReading[];
   readonly history: ScaleHistory;
-  /** Of the same clock as the history. */
+  /** The time of the same clock as the history's. */
   readonly nowMs: number;
 }
 
 export interface Recommendation {
   readonly replicas: number;
-  /** What it follows from, with numbers. */
+  /** The reason, with figures. */
   readonly reason: string;
   readonly metrics: readonly MetricResult[];
   readonly conditions: readonly ScaleCondition[];
@@ -32,7 +32,7 @@ export interface ScaleCondition {
   readonly message: string;
 }
 
-/** What a period of growth may add at the least. */
+/** The least growth that a period allows. */
 const leastGrowth = 4;
 
 /** Pure: how many replicas there should be, why, and what it was made of. */

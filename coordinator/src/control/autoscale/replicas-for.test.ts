@@ -111,7 +111,7 @@ test("pods that are missing are named, a few of them", () => {
   assert.equal(one, "not known of a (refused)");
 });
 
-test("what is compared is told: a share, a mean, a value", () => {
+test("the message contains the comparison: a share, a mean, or a value", () => {
   const values = [
     of("Utilization", 50, using(0.5, 0.7)),
     of("AverageValue", 50, using(10, 30)),

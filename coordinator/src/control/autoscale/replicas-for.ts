@@ -68,7 +68,7 @@ function forMean({ target, pods: all }: MetricReading, current: number): MetricR
     const replicas = isWithin(first) ? current : towards(first, ceil(first * counted.length), current);
     return { target, value, replicas, message };
   }
-  // A pod that may use more than it asks for is taken to use what is steered to, at the least.
+  // A pod that may exceed its request counts as using at least the target.
   const full = target.type === "Utilization" ? Math.max(1, goal) : goal;
   const supposed = (pod: PodReading): number => {
     if (!pod.starting && pod.value !== undefined) return pod.value;

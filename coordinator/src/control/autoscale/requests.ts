@@ -3,8 +3,8 @@ import { amountText } from "../../model/amount-text.ts";
 import { numberOf } from "../../model/autoscaling.ts";
 
 /**
- * What the containers of a pod ask for together of one resource: cores, bytes or a count. A missing request equals its limit.
- * Init containers are over by the time that anything is measured.
+ * Returns the requests of a pod's containers for one resource together: cores, bytes or a count. A missing request equals its
+ * limit. Init containers have ended before anything is measured.
  */
 export function requestOf(template: PodTemplate | undefined, resource: string): number {
   const { container, sidecars = [] } = template ?? {};

@@ -8,9 +8,9 @@ import type { Schedule } from "./schedule.ts";
 /** A job that the cron job has made. */
 export interface CronRun {
   readonly entry: ResourceEntry;
-  /** Of its present run; undefined before it begins. */
+  /** The status of its present run. Undefined before it begins. */
   readonly status: JobStatus | undefined;
-  /** Some of its pods are to be stopped by nodes that can be heard. */
+  /** Some of its pods are stopping on reachable nodes. */
   readonly stopping: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface CronInput {
   readonly nowMs: number;
 }
 
-/** What to do for one cron job. The same objects are executed and printed. */
+/** A step for one cron job. The same objects are executed and printed. */
 export type CronStep =
   /** Written together with its status, so that the same time is never run twice. */
   | {
@@ -75,7 +75,7 @@ export function planCron(input: CronInput): CronStep[] {
   return isDue ? [...old, ...decide(dueMs, status.now, cron, schedule, input)] : old;
 }
 
-/** When time alone changes what is to be done next; undefined: never. */
+/** Returns the time at which the next step may change. Undefined: never by time alone. */
 export function nextCronLookMs({ cron, schedule, resource, status, nowMs }: CronInput): number | undefined {
   if (cron === undefined || cron.suspended || resource?.record.deleting) return undefined;
   return schedule?.next(Math.max(nowMs, toEpochMs(status?.decidedUntil) ?? 0));
@@ -85,7 +85,7 @@ export function isActive({ entry, status }: CronRun): boolean {
   return !entry.record.deleting && (status?.condition ?? "") === "";
 }
 
-/** The status as it is to be before anything is decided, with the reason if that is to be written first. */
+/** Returns the status before any decision, with the reason if it has to be written first. */
 function statusOf(
   { resource, status, runs, nowMs }: CronInput,
   cron: CronJob,
@@ -170,7 +170,7 @@ function decide(
   ];
 }
 
-/** What runs is stopped first; the new run starts once that has happened. */
+/** Stops the present run. The new run starts after it has ended. */
 function replace(dueMs: number, active: readonly CronRun[], status: CronJobStatus): CronStep[] {
   const why = `the run of ${new Date(dueMs).toISOString()} replaces it`;
   const removals = active.map((run): CronStep => ({ type: "remove-run", run, why, replaced: true }));

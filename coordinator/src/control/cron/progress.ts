@@ -2,7 +2,7 @@ import { cronJobOf } from "../../model/cron-job.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { scheduleFor } from "./cron-input.ts";
 
-/** What there is to say of a cron job that was stored; undefined when the resource isn't one. */
+/** Returns the message about a stored cron job. Undefined for other resources. */
 export function cronMessage({ record }: ResourceEntry, nowMs: number): string | undefined {
   const cron = cronJobOf(record);
   if (cron === undefined) return undefined;

@@ -4,7 +4,7 @@ import type { CronJob } from "../../model/cron-job.ts";
 import { hashLabels, hashMessage } from "../../model/hash.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 
-/** Kubernetes' name: tells a run's program which time it stands for. */
+/** Kubernetes' name of the annotation that holds a run's scheduled time. */
 const scheduledKey = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /** The same time gives the same name, so that no time is run twice. */
@@ -12,7 +12,7 @@ export function runName(cron: Pick<CronJob, "name">, scheduledMs: number): strin
   return `${cron.name}-${Math.floor(scheduledMs / 60_000)}`;
 }
 
-/** Pure: the job that a run is. `scheduledMs`: undefined for one that was asked for by hand. */
+/** Returns the job of a run. `scheduledMs` is undefined for a run that was started by hand. Pure. */
 export function runResource(
   cron: CronJob,
   owner: ResourceRecord,

@@ -148,7 +148,7 @@ function randomSchedule(random: Random): string {
     .join(" ");
 }
 
-/** The rules told in another way: whether it is due in the minute. */
+/** An independent statement of the rules: reports whether the schedule is due in the minute. */
 function fieldsOf(text: string): (ms: number) => boolean {
   const fields = text.split(" ").map((field, index) => matcherOf(field, index));
   const [minute, hour, day, month, weekday] = fields;

@@ -82,7 +82,7 @@ export class DependsController {
     const resource = state.resource(resourceKey(namespace, kind, name));
     const statusKey = workloadStatusKey(namespace, kind, name);
     const entry = state.workloadStatuses.get(statusKey);
-    // Of a cron job each run waits by itself.
+    // Each run of a cron job waits for itself.
     if (resource === undefined || resource.record.deleting || kind === "cron_job") return undefined;
     if (!hasDependencies(resource.record, entry?.record) || waitsFor(resource, state).length > 0)
       return undefined;

@@ -12,7 +12,10 @@ export function isBlocked(state: ClusterView): (resource: ResourceEntry) => bool
   };
 }
 
-/** What holds a resource back; empty: nothing. Once all was there, it isn't asked again. */
+/**
+ * Returns the dependencies that block a resource. Empty if there are none. After all of them were met once, they are not checked
+ * again.
+ */
 export function blockers(resource: ResourceEntry, state: ClusterView): Waiting[] {
   return resource.record.kind !== "cron_job" && isBlocked(state)(resource) ? waitsFor(resource, state) : [];
 }

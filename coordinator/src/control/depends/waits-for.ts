@@ -16,7 +16,7 @@ export interface Waiting {
   readonly failed: boolean;
 }
 
-/** What the resource depends on that isn't there, in the annotation's order; empty: it may begin. */
+/** Returns the resource's unmet dependencies, in the annotation's order. Empty if it may begin. */
 export function waitsFor({ record }: ResourceEntry, state: ClusterView): Waiting[] {
   return dependenciesOf(record).flatMap((dependency) => {
     const found = look(record.namespace, dependency, state);

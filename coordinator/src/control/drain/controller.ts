@@ -25,14 +25,14 @@ export interface DrainControllerOptions {
   readonly unschedulable: Pick<UnschedulablePods, "get">;
 }
 
-/** A pod that waits for longer holds up its node's drain, and that is told once. */
+/** A pod that waits longer blocks its node's drain, which is reported once. */
 const blockedMs = 60_000;
 /** Timers take at most 24 days. */
 const longestWaitMs = 86_400_000;
 
 /**
- * Nodes that are to be left by their pods. It says which pods leave; their workloads' plans make others and stop these. The wish is
- * on the node's record, so that a drain goes on after a restart of the coordinator.
+ * Drains nodes. It marks the pods that have to leave, and their workloads' plans replace and stop them. The request is on the
+ * node's record, so a drain continues after a restart of the coordinator.
  */
 export class DrainController {
   readonly #options: DrainControllerOptions;
@@ -41,7 +41,7 @@ export class DrainController {
   readonly #unsubscribe: () => void;
   /** By name: nodes whose drain is under way. */
   readonly #draining = new Set<string>();
-  /** Uids of pods of which was told that they hold up a drain. */
+  /** The uids of pods that were reported as blocking a drain. */
   readonly #told = new Set<string>();
 
   constructor(options: DrainControllerOptions) {
@@ -169,7 +169,7 @@ export class DrainController {
   }
 }
 
-/** More pods than hold up drains at one time; then some are told of twice. */
+/** More pods than block drains at one time. Beyond that some are reported twice. */
 const maxTold = 10_000;
 
 function hasReturned({ health, report }: NodeEntry, { uncordonOnReturn, bootId }: DrainRecord): boolean {

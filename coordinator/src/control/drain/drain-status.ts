@@ -14,7 +14,7 @@ export interface DrainStatus {
   readonly unschedulable: Pick<UnschedulablePods, "get">;
 }
 
-/** What a drain would do now, and what it waits for, by the view. */
+/** Returns the next steps of a drain and the pods that it waits for, in the present view. */
 export function drainStatus({ name, health }: NodeEntry, drain: DrainRecord, view: DrainStatus): DrainPlan {
   const { state } = view;
   return planDrain({

@@ -88,7 +88,7 @@ export class EvictionController {
     }
   }
 
-  /** Of a node whose taints can't be evaluated: true, so that its own run of the loop reports the error. */
+  /** Returns true for a node whose taints can't be evaluated, so that the node's own evaluation reports the error. */
   #hasNoExecuteTaint(node: NodeEntry): boolean {
     try {
       return noExecuteTaints(node).length > 0;

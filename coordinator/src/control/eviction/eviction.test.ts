@@ -13,7 +13,7 @@ import { evictionOf } from "./eviction-of.ts";
 const addedMs = 1_000_000;
 const noExecute = taint("gpu", "NoExecute");
 
-test("a NoExecute taint sends away at once who doesn't tolerate it, and other effects nobody", () => {
+test("a NoExecute taint evicts pods without a toleration at once, and other effects evict none", () => {
   assert.equal(at([]), addedMs);
   assert.equal(at([{ key: "gpu", operator: "Exists", effect: "NoSchedule" }]), addedMs);
   assert.equal(at([{ key: "gpu", value: "other" }]), addedMs);

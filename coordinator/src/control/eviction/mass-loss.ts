@@ -64,7 +64,7 @@ export class MassLoss {
     if (fleet.lost === 0 && this.isActive(nowMs)) this.#end(nowMs);
   }
 
-  /** The coordinator did not hear its nodes for a while through no fault of theirs. */
+  /** Records that the coordinator was unable to receive heartbeats for a while. */
   wasAbsent(nowMs: number): void {
     const phase = this.phase(nowMs);
     if (phase.type !== "disrupted")

@@ -172,7 +172,7 @@ class Fleet {
   async #advance(pod: PodEntry, node: string): Promise<void> {
     if (pod.record.node === "") return this.#bind(pod, node);
     const stopping = pod.record.stoppingSince !== undefined;
-    // What has ended stays so.
+    // An ended pod stays ended.
     const phase = pod.status?.phase;
     const over = phase === PodPhase.SUCCEEDED || phase === PodPhase.FAILED;
     if (stopping && this.#random.chance(0.5)) return this.#write(forgetPod(pod));

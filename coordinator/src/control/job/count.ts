@@ -5,7 +5,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import { formatIndexes, parseIndexes } from "./indexes.ts";
 import { endOf, failedRunsOf, failureOf } from "./pod-state.ts";
 
-/** How a pod enters its job's status. "surplus": it ended well and nobody needed it any more. */
+/** The way in which a pod counts in its job's status. "surplus": it succeeded and was no longer needed. */
 export type Counted = "succeeded" | "failed" | "surplus";
 
 export interface CountedPod {
