@@ -54,7 +54,7 @@ test("a key that rests runs once after its rest, however often it is woken meanw
   assert.deepEqual(ran.filter((key) => key === "a").length, 2, "not again without being woken");
 });
 
-test("a key that asks for it is looked at again later, and only once if it is woken before", async () => {
+test("a key is evaluated again at its requested time, and only once if it is woken before", async () => {
   const { loop, clock, ran } = start(async (_key, times) => (times === 1 ? 500 : undefined));
   loop.wake("a");
   await settled();

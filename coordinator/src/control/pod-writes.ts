@@ -10,7 +10,7 @@ import { workloadKey } from "../model/workload.ts";
 import type { PodEntry } from "../state/entries.ts";
 import type { Compare } from "../store/index.ts";
 
-/** A pod that is to be made for a workload. */
+/** A new pod for a workload. */
 export interface NewPod {
   readonly namespace: string;
   readonly workloadKind: string;
@@ -18,12 +18,12 @@ export interface NewPod {
   readonly name: string;
   readonly uid: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Of the template that `templateWrite` stores. */
+  /** The reference of the template that `templateWrite` stores. */
   readonly templateRef: string;
   readonly templateHash: string;
-  /** Of its priority class. */
+  /** The priority class's values. */
   readonly priority: Priority | undefined;
-  /** Of a job. */
+  /** Set for a pod of a job. */
   readonly job?: JobPod;
   /** Default: its name. */
   readonly hostname?: string;
@@ -66,7 +66,7 @@ export function createPod(pod: NewPod, nowMs: number): StoreWrite {
   };
 }
 
-/** Marks it as to be stopped; its record goes when its node says that nothing is left. */
+/** Marks the pod as stopping. Its record is removed when its node reports that nothing of it is left. */
 export function stopPod(pod: PodEntry, why: string, nowMs: number): StoreWrite {
   return rewritePod(pod, { ...pod.record, stoppingSince: toTimestamp(nowMs), stopReason: why });
 }

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 
-/** What a step of a reconciler says of itself. */
+/** A reconciler's description of a step. */
 export interface StepDescription {
   /** `create-pods`, `stop-pod`, … */
   readonly step: string;

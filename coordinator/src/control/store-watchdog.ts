@@ -2,12 +2,12 @@ import { CoordinatorError } from "../errors.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 
-/** Often enough that nobody waits for it, rare enough to cost nothing. */
+/** A reaction within seconds is soon enough, and the check costs almost nothing. */
 const intervalMs = 5_000;
 
 /**
- * After an I/O error LevelDB refuses every write until it is opened anew, so the process has to end and be started again.
- * A full disk is waited out: the store itself goes on once there is room. Returns how to stop.
+ * Ends the process after an I/O error, because LevelDB then refuses every write until it is opened again. A full disk is no
+ * reason to end: the store itself continues once there is room. Returns a function that stops the watchdog.
  */
 export function watchStore(options: {
   readonly store: Store;

@@ -19,8 +19,8 @@ export function newStatus(job: Job, nowMs: number): JobStatus {
 }
 
 /**
- * Pure: the status with these pods in it, and how each entered it. Pods have ended and are not in the status yet. No index
- * counts twice, and no more pods than are wanted.
+ * Returns the status including these pods, and how each of them counted. The pods have ended and are not in the status yet. No
+ * index counts twice, and no more pods count than the job needs. Pure.
  */
 export function countPods(
   job: Job,

@@ -2,7 +2,7 @@ import type { EventInput } from "../../model/event.ts";
 import type { Job } from "../../model/job.ts";
 import type { JobStep } from "./plan.ts";
 
-/** What users are told of a step, if anything. */
+/** Returns the event of a step, if it has one. */
 export function eventOf(step: JobStep, { namespace, name }: Job): EventInput | undefined {
   const about = { namespace, kind: "job", name, workload: `${namespace}/job/${name}` };
   if (step.type === "remove-job")

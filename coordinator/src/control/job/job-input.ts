@@ -12,8 +12,8 @@ export interface JobViewOptions {
 }
 
 /**
- * What there is of a job, by its key `namespace/job/name`. To see what an apply would do, take the answer and put another
- * `resource` and the `jobOf` of its record in.
+ * Returns the facts about a job, by its key `namespace/job/name`. To simulate an apply, replace `resource` in the result, and the
+ * job by the `jobOf` of its record.
  */
 export function jobInput(key: string, nowMs: number, { state, held }: JobViewOptions): JobInput {
   const [namespace = "", kind = "", name = ""] = key.split("/");
@@ -31,7 +31,7 @@ export function jobInput(key: string, nowMs: number, { state, held }: JobViewOpt
   };
 }
 
-/** Of the present run or an earlier one. */
+/** Returns the status of the present run or an earlier one. */
 export function jobStatusOf(state: ClusterView, namespace: string, name: string): JobStatus | undefined {
   const status = state.workloadStatuses.get(workloadStatusKey(namespace, "job", name))?.record.status;
   return status?.$case === "job" ? status.value : undefined;

@@ -41,12 +41,12 @@ export function podOfJob(
   };
 }
 
-/** What a pod is made from besides its template is its index. The template itself may be large, and is hashed once for all pods. */
+/** Returns the hash of a template with an index. The template itself may be large, and is hashed once for all pods. */
 function indexedHash(templateRef: string, index: number): string {
   return createHash("sha256").update(`${templateRef} ${index}`).digest("hex");
 }
 
-/** Of a pod of the job. */
+/** Returns the labels of a pod of the job. */
 export function labelsOf(job: Job, index: number | undefined): Labels {
   const labels = { ...job.labels, [nameKey]: job.name };
   return index === undefined ? labels : { ...labels, [indexKey]: String(index) };

@@ -11,7 +11,7 @@ import { parseIndexes } from "./indexes.ts";
 import { labelsOf } from "./job-pod.ts";
 import { endOf, failedRunsOf, failureOf, failureText } from "./pod-state.ts";
 
-/** What to do for one job. The same objects are executed and printed. */
+/** A step for one job. The same objects are executed and printed. */
 export type JobStep =
   /** They have ended; the job's status and their records say so in one transaction. */
   | { readonly type: "count-pods"; readonly pods: readonly PodEntry[] }
@@ -31,11 +31,11 @@ export interface JobInput {
   /** Undefined: the record is gone though pods are left. */
   readonly resource: ResourceEntry | undefined;
   readonly job: Job | undefined;
-  /** Of this run or an earlier one. */
+  /** The status of this run or an earlier one. */
   readonly status: JobStatus | undefined;
   readonly pods: readonly PodEntry[];
   readonly nodeExists: (name: string) => boolean;
-  /** Whether the node can be heard: what it was told to stop it will stop. */
+  /** Reports whether the node is reachable, so that it will stop what it was ordered to stop. */
   readonly nodeReady: (name: string) => boolean;
   /** Something that it depends on isn't there yet: nothing begins. */
   readonly held: boolean;
@@ -66,7 +66,7 @@ export function planJob(input: JobInput): JobStep[] {
   ];
 }
 
-/** When time alone changes what is to be done next; undefined: never. */
+/** Returns the time at which the next step may change. Undefined: never by time alone. */
 export function nextJobLookMs({ job, status, resource, nowMs }: JobInput): number | undefined {
   if (job === undefined || resource?.record.deleting || status?.run !== job.run) return undefined;
   const finishedMs = toEpochMs(status.finishedAt);
@@ -121,14 +121,14 @@ function removal(input: JobInput): JobStep[] {
   return [...gone, ...stops, ...last];
 }
 
-/** Of a run before this one. */
+/** Stops the pods of earlier runs. */
 function stopOthers(left: readonly PodEntry[], job: Job): JobStep[] {
   return left
     .filter(({ record }) => record.job?.run !== job.run && record.stoppingSince === undefined)
     .map((pod) => ({ type: "stop-pod", pod, why: "its job was changed and begins anew" }));
 }
 
-/** Nothing of the run before runs beside this one, on nodes that can be heard. */
+/** Begins a run after the pods of the previous one have ended, as far as their nodes are reachable. */
 function begin(left: readonly PodEntry[], job: Job, { held, nodeReady, nowMs }: JobInput): JobStep[] {
   const waits = left.some(({ record }) => record.node === "" || nodeReady(record.node));
   if (held || waits) return [];

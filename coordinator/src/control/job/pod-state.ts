@@ -14,8 +14,9 @@ export function endOf({ status }: PodEntry): "succeeded" | "failed" | undefined 
 }
 
 /**
- * Runs of its containers that ended badly and were or will be followed by another in the same pod. A container that starts again
- * may be counted as restarted before it is told to run, so ends are counted, and restarts only where not all ends are told.
+ * Returns the number of failed runs of the pod's containers that another run in the same pod follows. A container that starts
+ * again may count as restarted before its new run is reported. Therefore ends are counted, and restarts only where some ends are
+ * unreported.
  */
 export function failedRunsOf({ status }: PodEntry): number {
   return (status?.containers ?? []).reduce((sum, container) => sum + failedRuns(container), 0);

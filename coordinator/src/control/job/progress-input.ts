@@ -6,9 +6,9 @@ import { jobStatusOf } from "./job-input.ts";
 
 export interface JobProgressInput {
   readonly job: Job;
-  /** Of this run or an earlier one. */
+  /** The status of this run or an earlier one. */
   readonly status: JobStatus | undefined;
-  /** What it waits for before it begins; empty: nothing. */
+  /** The unmet dependencies. Empty if there are none. */
   readonly waitsFor: string;
 }
 

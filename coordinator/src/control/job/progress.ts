@@ -12,8 +12,8 @@ import type { JobProgressInput } from "./progress-input.ts";
 type Progress = Pick<ResourceProgress, "status" | "message" | "reason">;
 
 /**
- * Pure: how far the job is, as its rollout tells it. Once a pod has run, only the job itself says when it has failed; before,
- * the limits of all rollouts hold.
+ * Returns the job's progress for its rollout. Once a pod has run, only the job itself decides that it has failed; before that the
+ * limits of all rollouts apply. Pure.
  */
 export function progressOfJob(input: ProgressInput, { job, status, waitsFor }: JobProgressInput): Progress {
   const run = status?.run === job.run ? status : undefined;

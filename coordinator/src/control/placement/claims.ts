@@ -5,7 +5,7 @@ import { titleOf } from "../../model/object-name.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ObjectEntry, PodEntry } from "../../state/entries.ts";
 
-/** What a pod's claims mean for where it may go. */
+/** The limits that a pod's claims set for its placement. */
 export interface ClaimTies {
   /** Nodes on which claims lie. */
   readonly nodes: readonly string[];
@@ -38,7 +38,7 @@ export function claimTiesOf({ refs }: PodEntry, state: ClusterView): ClaimTies {
   return { nodes, unbound, bound };
 }
 
-/** What is written with the binding of a pod, so that its claims lie on its node from then on. */
+/** Returns the writes that tie a pod's claims to its node, in the transaction that binds the pod. */
 export function bindClaims({ unbound, bound }: ClaimTies, node: string): StoreWrite {
   return {
     compares: [...bound, ...unbound].map(({ key, revision }) => ({ kind: "modRevision", key, revision })),

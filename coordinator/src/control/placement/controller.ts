@@ -189,7 +189,7 @@ export class PlacementController {
       if (this.#queue.isHopeless(uid)) return this.#noteWhy(waiting, turn);
       return this.#place(waiting, pass, turn);
     } catch (error) {
-      // Its error must not keep other pods from their nodes. What of it has reached the fleet is taken back.
+      // The error must not keep other pods from being placed. The part that reached the fleet is undone.
       this.#fleet.unbind(fleetKey(pod.record));
       this.#nominations.forget(uid);
       this.#intake.reject(pod, error);
@@ -242,7 +242,7 @@ export class PlacementController {
     this.#queue.nominate(uid, this.#nominations.nodeFor(uid) ?? "");
     if (preempting.stops.length > 0) {
       log.info({ pod: pod.record.name, victims: preempting.stops.length }, preempting.message);
-      // Its time to find a node begins anew: the room is on its way.
+      // The time to find a node starts over, because room will become free.
       unschedulable.clear(uid);
       pass.nominated.push(uid);
     }
@@ -302,7 +302,7 @@ export class PlacementController {
   }
 }
 
-/** What handling a pod costs beside asking nodes, as a number of nodes. */
+/** The cost of handling a pod apart from evaluating nodes, as a number of nodes. */
 const NODES_PER_POD = 20;
 
 interface Binding extends StoreWrite {
@@ -316,7 +316,7 @@ interface Pass {
   readonly claims: Set<string>;
   /** By key of the pod to stop: two that wait may need the same one gone. */
   readonly stops: Map<string, StoreWrite>;
-  /** Uids of pods for which others are to be stopped. */
+  /** The uids of pods with nominated victims. */
   nominated: string[];
   again: boolean;
   /** How many of the pods have had their turn. */

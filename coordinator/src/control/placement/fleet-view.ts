@@ -148,7 +148,7 @@ function nodeSpecOf(node: NodeEntry): NodeSpec {
   };
 }
 
-/** What operators put on it; and one of a kind of what its conditions call for, however many these are. */
+/** Returns the operators' taints, and one taint of each kind that the node's conditions require. */
 function taintsOf(node: NodeEntry): Taint[] {
   const called = conditionTaints(node).filter(({ effect }) => effect === "NoSchedule");
   return [...taintsFrom(node.record.taints), ...taintsFrom(called)];

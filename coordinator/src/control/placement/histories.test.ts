@@ -83,7 +83,7 @@ async function disturb(world: World, random: Random, change: number): Promise<vo
     state.setNodeHealth(name, { ready: random.chance(0.6), message: "", lastSeenMs: 1, sinceMs: 1 }, true);
   } else if (kind < 0.85) await changeNodes(world, random);
   else if (kind < 0.95) await changeClaim(world, random.pick(["c0", "c1", "c2"]), random);
-  // What a node is told to stop is gone some time later.
+  // Pods that a node was ordered to stop are gone some time later.
   const gone = pods.filter(({ record }) => record.stoppingSince !== undefined && random.chance(0.3));
   for (const { key } of gone) await write({ kind: "delete", key });
 }

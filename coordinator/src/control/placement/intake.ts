@@ -128,7 +128,7 @@ export class Intake {
   #wakeNominated(before: PodEntry | undefined, after: PodEntry | undefined): boolean {
     const { queue, nominations } = this.#options;
     const uids = before === undefined ? [] : nominations.waitingFor(before.record.uid);
-    // The stop that was asked for is no news.
+    // A requested stop is not a change.
     if (before?.record.stoppingSince === undefined && after?.record.stoppingSince !== undefined) return false;
     for (const uid of uids) queue.retry(uid);
     return uids.length > 0;

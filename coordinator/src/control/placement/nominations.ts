@@ -16,7 +16,7 @@ export interface NominationsOptions {
   readonly nowMs: () => number;
 }
 
-/** What is to happen so that a pod gets room. */
+/** A preemption that makes room for a pod. */
 export interface Preempting {
   readonly message: string;
   /** Less important pods to stop now; none while those chosen before are still stopping. */
@@ -53,7 +53,7 @@ export class Nominations {
     return [...(this.#waitingFor.get(victimUid) ?? [])];
   }
 
-  /** Before the pod is scheduled again: gives up the place that it held. */
+  /** Releases the place that the pod held. Call it before the pod is scheduled again. */
   release({ record }: PodEntry): void {
     if (this.#nominations.has(record.uid)) this.#options.fleet.unbind(fleetKey(record));
   }

@@ -17,7 +17,7 @@ interface Member extends Waiting {
 interface Group {
   readonly key: string;
   readonly members: Map<string, Member>;
-  /** Since when no node takes them; undefined: they are to be tried. */
+  /** The miss since which no node fits. Undefined: the pods have to be tried. */
   miss: Miss | undefined;
   /** Something has changed that may help, which only a search can tell. */
   hopeful: boolean;
@@ -25,7 +25,7 @@ interface Group {
   retryAtMs: number;
   summary: string | undefined;
   explainedAtMs: number;
-  /** The fleet's changes that the summary knows of. */
+  /** The position in the fleet's changes that the summary covers. */
   explainedAt: number;
 }
 
@@ -235,7 +235,10 @@ export class WaitQueue {
   }
 }
 
-/** Another node can take the pod at once. What may only perhaps help can wait until the victims are gone. */
+/**
+ * Reports whether the pod may take another node. A nominated pod waits for its victims, unless another node certainly fits at
+ * once.
+ */
 function mayLeave({ nominated }: Member): boolean {
   return nominated?.miss.hope(nominated.node) === "yes";
 }

@@ -13,7 +13,7 @@ import { isSettled, whyNotMoved } from "./movable.ts";
 
 const limit = { timeout: 20_000 };
 
-test("a move whose replacement is late is given up, and the pod stays where it is", limit, async (t) => {
+test("a move whose replacement is late is cancelled, and the pod stays where it is", limit, async (t) => {
   const { state, clock } = await start(t, [moving("a", 1_000_000)]);
   for (let turns = 0; turns < 5; turns++) await settled();
   clock.advance(moveDeadlineMs - 1);
@@ -59,7 +59,7 @@ test("the schedule begins no moves while some are under way", limit, async (t) =
   });
 });
 
-test("a pod that a drain wants gone is no move, and is not given up", limit, async (t) => {
+test("a pod that a drain moves is not cancelled", limit, async (t) => {
   const drained = moving("b", 1);
   const pods = [moving("a", 1), { ...drained, record: { ...drained.record, drainCause: "drain" } }];
   const { state } = await start(t, pods);
@@ -67,7 +67,7 @@ test("a pod that a drain wants gone is no move, and is not given up", limit, asy
   assert.notEqual(state.pod("shop", "b")?.record.drainingSince, undefined);
 });
 
-test("a move that can't be given up is reported, and the others are", limit, async (t) => {
+test("a move that can't be cancelled is reported, and the others are cancelled", limit, async (t) => {
   const { state, clock, events, failing } = await start(t, [moving("a", 1), moving("b", 1)], "pods/shop/a");
   await soon("the other is given up", () => state.pod("shop", "b")?.record.drainingSince === undefined);
   assert.deepEqual(

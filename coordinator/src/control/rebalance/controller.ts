@@ -43,7 +43,7 @@ export type MoveStart =
 /** A pod whose replacement is not ready by then stays where it is. */
 export const moveDeadlineMs = 180_000;
 
-/** After a move that could not be given up. */
+/** The delay after a move that could not be cancelled. */
 const RETRY_MS = 5_000;
 
 const movesKey = "moves";
@@ -56,7 +56,7 @@ export class RebalanceController {
   readonly #loop: Loop;
   readonly #unsubscribe: () => void;
   #lastMs: number;
-  /** When moves are given up, by the pods' uids. */
+  /** The deadlines of moves, by the pods' uids. */
   #deadlines: ReadonlyMap<string, number> = new Map();
 
   constructor(options: RebalanceControllerOptions) {
@@ -79,7 +79,7 @@ export class RebalanceController {
     await this.#loop.close();
   }
 
-  /** What would be moved now, and what that gains; changes nothing. */
+  /** Returns the moves that are possible now, and their benefit. Changes nothing. */
   suggest(goal: Goal, maxMoves: number): RebalancePlan {
     const movable = (key: PodKey): boolean => {
       const known = this.#movable(key);
@@ -161,7 +161,7 @@ export class RebalanceController {
     return clock.monotonicMs() + moveDeadlineMs - agoMs;
   }
 
-  /** Returns false after an error; the other moves are looked at all the same. */
+  /** Cancels a move. Returns false after an error, so that the caller continues with the other moves. */
   async #giveUp(pod: PodEntry): Promise<boolean> {
     const { namespace, name } = pod.record;
     try {

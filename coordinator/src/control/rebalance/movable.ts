@@ -2,11 +2,11 @@ import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
 import { tieOf } from "../../state/tied-pod.ts";
 import { updateLimits } from "../workload/update-limits.ts";
 
-/** What is known of a pod that might be moved. */
+/** The facts about a pod that might be moved. */
 export interface Movable {
   readonly pod: PodEntry;
   readonly resource: ResourceEntry | undefined;
-  /** Of its workload, all of them. */
+  /** All pods of its workload. */
   readonly siblings: readonly PodEntry[];
   readonly isReady: (pod: PodEntry) => boolean;
 }

@@ -15,7 +15,7 @@ import { RolloutController } from "./controller.ts";
 const limit = { timeout: 60_000 };
 
 test(
-  "keeps the newest 500 finished rollouts of a namespace with their apply ids, whatever the clock said",
+  "keeps a namespace's newest 500 finished rollouts with their apply ids, independent of the clock",
   limit,
   async (t) => {
     // The clock went backwards all the time.

@@ -37,7 +37,7 @@ export interface RolloutControllerOptions {
   readonly readyEndpoints: (namespace: string, service: string) => number;
   /** Why the service can have no endpoints; empty: nothing is wrong with it. */
   readonly serviceFailure?: (namespace: string, service: string) => ServiceFailure | undefined;
-  /** What is wrong with a route or a service's inline route; empty: nothing. */
+  /** Returns the fault of a route or of a service's inline route. Empty if there is none. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
 }
 
@@ -47,7 +47,7 @@ const maxFinishedPerNamespace = 500;
 /** With the apply id of each, half of what one transaction takes. */
 const forgottenAtOnce = 50;
 
-/** Follows each unfinished rollout, writes down how its resources ended, and tells watchers. */
+/** Follows each unfinished rollout, stores how its resources ended, and notifies watchers. */
 export class RolloutController {
   readonly #options: RolloutControllerOptions;
   readonly #loop: Loop;
@@ -135,7 +135,7 @@ export class RolloutController {
           if (change.before?.health.ready === change.after?.health.ready) break;
           for (const { id } of this.#options.state.activeRollouts()) this.#loop.wake(id);
           break;
-        // What it changes about workloads comes as changes of these.
+        // Its effects on workloads arrive as changes of the workloads.
         case "object":
         case "revision":
         case "scale":
@@ -236,7 +236,7 @@ export class RolloutController {
     return found.sort((a, b) => compareRollouts(a.record, b.record)).at(-1)?.id;
   }
 
-  /** How the try to run what a container service asks for stands; by the key of its workload. */
+  /** Returns the state of a container service's rollout attempt, by the key of its workload. */
   rolloutView(key: string): RolloutView | undefined {
     const { clock } = this.#options;
     const view = { ...this.#options, upSinceMs: this.#upSinceMs, pickVictims: () => [] };

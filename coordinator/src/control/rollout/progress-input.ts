@@ -25,10 +25,10 @@ export interface ProgressInput {
   readonly resource: ResourceEntry | undefined;
   /** A newer rollout that names the resource and has not finished, by its id. */
   readonly newer?: string | undefined;
-  /** Of the workload, all revisions, stopping ones too. */
+  /** The workload's pods of all revisions, including stopping ones. */
   readonly pods: readonly PodEntry[];
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
-  /** What it depends on that isn't there yet. */
+  /** The unmet dependencies. */
   readonly waitsFor?: readonly Waiting[];
   /** Set when the resource is a job. */
   readonly job?: JobProgressInput | undefined;
@@ -36,11 +36,11 @@ export interface ProgressInput {
   readonly rollout?: RolloutView | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
   readonly readyEndpoints: number;
-  /** Of a service: why it can have no endpoints; undefined: nothing is wrong with it. */
+  /** The reason why a service can't have endpoints. Undefined if there is none. */
   readonly serviceFailure?: ServiceFailure | undefined;
-  /** Of a service whose target is part of the same rollout: how far that is. */
+  /** The progress of a service's target in the same rollout. */
   readonly targetProgress?: ResourceProgress | undefined;
-  /** What is wrong with the route, or the service's inline route; empty: nothing. */
+  /** The fault of the route or of the service's inline route. Empty if there is none. */
   readonly routeTrouble?: string;
   readonly nowMs: number;
   readonly limits: ProgressLimits;

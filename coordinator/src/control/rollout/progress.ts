@@ -50,7 +50,7 @@ export function nextLookMs(input: ProgressInput): number {
     const stableMs = stableAtMs(pod, input);
     if (input.isReady(pod)) due.push(stableMs);
   }
-  // What has passed was seen by this look, and must not make the next one come at once, and so on.
+  // Times in the past were evaluated now. They must not cause the next evaluation at once.
   const ahead = due.filter((dueMs) => dueMs > nowMs);
   return ahead.length === 0 ? limits.deadlineMs : Math.max(minLookMs, Math.min(...ahead) - nowMs);
 }

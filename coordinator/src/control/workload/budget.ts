@@ -1,7 +1,7 @@
 import type { Workload } from "../../model/workload.ts";
 import { updateLimits } from "./update-limits.ts";
 
-/** What a workload bears when pods are taken from nodes on purpose. */
+/** A workload's disruption budget. */
 export interface Budget {
   /** Ready replicas that must be left at any time. */
   readonly needed: number;

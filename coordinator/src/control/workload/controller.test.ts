@@ -139,7 +139,7 @@ test("a deleted workload goes with the last of its pods", limit, async (t) => {
 });
 
 test(
-  "pods that wait for a node get their time anew when a placed pod of their workload has gone",
+  "the placement deadline of waiting pods starts over when a placed pod of their workload has gone",
   limit,
   async (t) => {
     const spec = { scaling: { replicas: 3 } };

@@ -37,7 +37,10 @@ export interface WorkloadControllerOptions {
   /** That many lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
-  /** What reconciles kinds that have a plan of their own. They share the loop, which takes what stands earlier in a bundle first. */
+  /**
+   * The reconcilers of kinds with a plan of their own. They share the loop, which evaluates resources in the order of their
+   * bundle.
+   */
   readonly ofKind?: Readonly<Record<string, (key: string) => Promise<number | undefined>>>;
   readonly unschedulable: Pick<UnschedulablePods, "get" | "restart">;
   readonly events: EventRecorder;
@@ -46,7 +49,7 @@ export interface WorkloadControllerOptions {
   readonly limits: ProgressLimits;
 }
 
-/** Keeps each workload's pods as its resource wants them. */
+/** Brings each workload's pods to the state that its resource specifies. */
 export class WorkloadController {
   readonly #options: WorkloadControllerOptions;
   readonly #loop: Loop;

@@ -123,7 +123,7 @@ class Fleet {
     }
   }
 
-  /** Something happens: mostly to a pod, sometimes to a host or to what is wanted. */
+  /** Makes a random change: mostly to a pod, sometimes to a host or to the specification. */
   change(): void {
     if (this.#random.chance(0.1)) this.#apply();
     const node = `n${this.#random.below(3)}`;
@@ -180,7 +180,7 @@ function fieldsOf({ record }: PodEntry) {
   return { name, node, hash, labels, stopping: stoppingSince !== undefined };
 }
 
-/** The same with what its node said. */
+/** Returns the pod with its node's last status. */
 function keptOf(pod: PodEntry) {
   return { ...fieldsOf(pod), ...(pod.status && { status: pod.status }) };
 }

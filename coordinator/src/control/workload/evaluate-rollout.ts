@@ -19,14 +19,14 @@ import type { WorkloadStep } from "./workload-step.ts";
 
 export interface Look {
   readonly rolloutState: RolloutState;
-  /** In force. */
+  /** The effective workload. */
   readonly workload: Workload;
   /** Pods that are neither stopping nor about to. */
   readonly staying: readonly PodEntry[];
   readonly stopping: readonly PodEntry[];
-  /** Those of `staying` that are of the workload's revision. Computed when it is first asked for. */
+  /** The pods of `staying` with the workload's revision. Computed on first use. */
   readonly current: () => readonly PodEntry[];
-  /** Computed when it is first asked for: with many pods it takes the most time of all. */
+  /** Computed on first use, because with many pods it takes most of the time. */
   readonly ahead: () => ImagesAhead;
 }
 
@@ -51,7 +51,7 @@ export function evaluateRollout(look: Look, input: WorkloadInput): RolloutUpdate
     }
     const message = counts(look, input);
     const ended = { state: AttemptState.SUCCEEDED, message, reason: RolloutReason.UNSPECIFIED };
-    // Where no pod is wanted none has shown that the version is good.
+    // Without replicas no pod has shown that the version is good.
     const proven = look.workload.replicas > 0;
     return update(attempt, ended, message, proven && !own?.good ? own : undefined);
   }
@@ -106,7 +106,7 @@ function isDone(look: Look, input: WorkloadInput): boolean {
 function troubleOf(look: Look, input: WorkloadInput): Failure | undefined {
   const failure = failureOf(look.current(), troubleInput(look, input)) ?? imageFailure(look);
   if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
-  // What stops will make room.
+  // Stopping pods will make room.
   return look.stopping.some(({ record }) => input.nodeReady(record.node)) ? undefined : failure;
 }
 
@@ -122,14 +122,14 @@ function troubleInput(look: Look, input: WorkloadInput) {
   return { unschedulable, nowMs, limits, isReady: (pod: PodEntry) => isReady(pod, nodeReady) };
 }
 
-/** What a pod waited for before the try began is none of its business. */
+/** Ignores waiting time from before this rollout attempt. */
 function waitingOf(uid: string, { rolloutState }: Look, input: WorkloadInput): UnschedulablePod | undefined {
   const waiting = input.unschedulable(uid);
   const startedMs = toEpochMs(rolloutState.attempt.startedAt) ?? 0;
   return waiting && { ...waiting, sinceMs: Math.max(waiting.sinceMs, startedMs) };
 }
 
-/** Takes note of more pods than ever being available, from when on the deadline counts anew. */
+/** Records a new highest number of available pods, which restarts the progress deadline. */
 function progress(look: Look, input: WorkloadInput): RolloutUpdate | undefined {
   const { attempt, hold } = look.rolloutState;
   const now = reached(look.workload, input.pods, input);

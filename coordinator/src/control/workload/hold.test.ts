@@ -135,7 +135,7 @@ describe("a canary", () => {
     assert.match(play.state(), /ROLL/);
   });
 
-  test("makes nothing wait where there is nothing good to hold on to, nor when only the size changes", () => {
+  test("delays nothing without a good revision, nor when only the size changes", () => {
     const play = new RolloutPlay();
     play.apply("app:v1", four, canary("1"));
     play.finish();

@@ -12,7 +12,7 @@ import { rolloutStateOf } from "./rollout-state.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-/** Pure: what takes the pods nearer to what the resource wants, without ever having too few or too many. */
+/** Returns the next steps towards the resource's specification, which never leave too few or too many pods. Pure. */
 export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   const steps: WorkloadStep[] = [];
   const active: PodEntry[] = [];
@@ -48,7 +48,7 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   const look = { rolloutState, workload, staying, stopping, current, ahead };
   const update = start === undefined && !input.held ? evaluateRollout(look, input) : undefined;
   if (update !== undefined) steps.unshift(update);
-  // Where another revision comes into force, what is to be done for it is seen at the next look.
+  // When the effective revision changes, the next evaluation plans the steps for it.
   if (update !== undefined && update.attempt.rolledBackTo !== rolloutState.attempt.rolledBackTo) return steps;
   const { before } = rolloutState;
   const stableMs = stableMsOf(workload, input);
@@ -56,10 +56,10 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
   return [...steps, ...rollForward(roll, input)];
 }
 
-/** After how long time alone may change what is to be done; undefined: never. */
+/** Returns the delay after which time alone may change the next step. Undefined: never. */
 export function nextLookMs(input: WorkloadInput): number | undefined {
   const { resource, nowMs, pods } = input;
-  // What has passed was seen by this look. Timers are not exact: a look that comes a little early must not spin.
+  // Times in the past were evaluated now. Timers are not exact, so an evaluation that is a little early must not spin.
   let nextMs = Number.POSITIVE_INFINITY;
   const note = (ms: number | undefined): void => {
     if (ms !== undefined && ms > nowMs && ms < nextMs) nextMs = ms;
@@ -88,7 +88,7 @@ export function nextLookMs(input: WorkloadInput): number | undefined {
 
 const minLookMs = 10;
 
-/** Why a pod can't serve any more and another is to be made in its place. */
+/** Returns the reason why a pod can't serve any more and needs a replacement. */
 function spent(pod: PodEntry, nowMs: number): string | undefined {
   const { status } = pod;
   // Its node has ended it for good and won't start it again.
@@ -111,7 +111,10 @@ function hopeless(
 /** Long enough that programs which end at once don't keep the fleet busy. */
 const endedPodStaysMs = 10_000;
 
-/** Restart policies other than Always let pods end. What runs for ever gets new ones in their place. */
+/**
+ * Returns the time at which an ended pod is replaced. With restart policies other than Always pods can end, and a service
+ * replaces them.
+ */
 function replaceAtMs({ record, status, observedAtMs = 0 }: PodEntry): number | undefined {
   const ended = status?.phase === succeededPhase || status?.phase === failedPhase;
   const policy = record.template?.podConfig?.restartPolicy ?? "";

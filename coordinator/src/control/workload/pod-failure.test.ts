@@ -88,7 +88,7 @@ describe("what a pod waits for, and whether that is the end", () => {
   }
 });
 
-test("a pod's own reason is told when its containers have none", () => {
+test("reports a pod's own reason when its containers have none", () => {
   const status = { reason: "NetworkNotReady", message: "no address left" };
   assert.equal(whatItWaitsFor([aPod({ status })], input), "1 NetworkNotReady: no address left");
 });

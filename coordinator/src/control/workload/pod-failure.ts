@@ -5,7 +5,7 @@ import type { PodEntry } from "../../state/entries.ts";
 import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 
-/** What the pods are looked at with. */
+/** The facts that decide whether pods have failed. */
 export interface PodFailureInput {
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
   readonly isReady: (pod: PodEntry) => boolean;
@@ -58,7 +58,7 @@ export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
   );
 }
 
-/** What the pods that aren't ready wait for, most important first; empty when there is nothing to say. */
+/** Describes what the pods that aren't ready wait for, most important first. Empty if there is nothing to report. */
 export function whatItWaitsFor(pods: readonly PodEntry[], input: PodFailureInput): string {
   const byMessage = new Map<string, string[]>();
   for (const pod of pods) {
@@ -84,7 +84,7 @@ function podMessage(pod: PodEntry, input: PodFailureInput): string {
   const told = message === "" ? undefined : `${reason === "" ? "" : `${reason}: `}${message}`;
   // An init container that is done is no trouble.
   const others = containers.filter(({ init, ready }) => !(init && ready));
-  // What keeps a container from being ready that runs, only the pod itself knows well.
+  // For a running container only the pod's own message explains why it isn't ready.
   const down = others.filter(({ state }) => state?.$case !== "running").map(containerMessage);
   const up = others.filter(({ state }) => state?.$case === "running").map(containerMessage);
   // That a container waits for others says less than what these wait for.

@@ -79,7 +79,7 @@ describe("which nodes are asked", () => {
   });
 });
 
-test("a registry that is down is told of, and waited for", () => {
+test("reports an unreachable registry and waits for it", () => {
   const given = input(recreate, [old("a", "n1"), old("b", "n2")], { n1: down, n2: pulling });
   assert.equal(
     rolloutView(given)?.prefetchStatus,
@@ -114,7 +114,7 @@ function going(name: string, node: string): PodEntry {
   return old(name, node, { stopping: true });
 }
 
-/** Of the new revision. */
+/** Returns a pod of the new revision. */
 function fresh(name: string, node: string): PodEntry {
   const entry = aPod({ name, node, status: serving, observedAtMs: 0 });
   const { workload } = resourceOf({});

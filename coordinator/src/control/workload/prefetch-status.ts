@@ -11,9 +11,9 @@ import { rolloutStateOf } from "./rollout-state.ts";
 import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
-/** What is looked at: a roll, or as much of it as there is. */
+/** The part of a rolling update that prefetching depends on. */
 export interface PrefetchStatusInput {
-  /** In force. */
+  /** The effective workload. */
   readonly workload: Workload;
   /** Pods that are neither stopping nor about to. */
   readonly staying: readonly PodEntry[];
@@ -22,9 +22,9 @@ export interface PrefetchStatusInput {
 }
 
 /**
- * Pure: the nodes on which a serving pod gives way before there is another in its place, and where they are with the images
- * of the revision in force. Only as far as the new pod is likely to come to the same node, and not where what runs there
- * already shows that it has them.
+ * Returns the nodes on which a serving pod stops before its replacement serves, with their progress of pulling the effective
+ * revision's images. Leaves out nodes to which the new pod probably won't come, and nodes whose running pods show that the images
+ * are present. Pure.
  */
 export function prefetchStatus(
   look: PrefetchStatusInput,
@@ -37,12 +37,15 @@ export function prefetchStatus(
   return ahead;
 }
 
-/** Whether its pods may give way. Who doesn't answer keeps nobody waiting. */
+/** Reports whether pods on the node may stop. A node that doesn't answer delays nothing. */
 export function isThere(images: ImagesOnNode | undefined): boolean {
   return images === undefined || images.type === "present" || images.type === "unanswered";
 }
 
-/** What to ask nodes for; undefined: nothing. Pods that have yet to end still count, so that nothing is removed meanwhile. */
+/**
+ * Returns the images to request from nodes, or undefined. Pods that have yet to end still count, so that no image is removed
+ * meanwhile.
+ */
 export function prefetchWish(input: WorkloadInput): PrefetchWish | undefined {
   const { resource, pods } = input;
   if (resource?.workload === undefined || resource.wanted === undefined || resource.record.deleting)
@@ -97,7 +100,7 @@ function nodesAhead(
   },
 ): Set<string> {
   const limits = updateLimits(workload.strategy, workload.replicas);
-  // With nobody missing at any time, a new pod serves before an old one goes.
+  // If no pod may be missing at any time, a new pod serves before an old one stops.
   if (hold.type === "paused" || (limits.type === "RollingUpdate" && limits.unavailable === 0))
     return new Set();
   const old = giving.filter((pod) => !workload.currentHashes.has(pod.record.templateHash));
@@ -117,8 +120,8 @@ function nodesAhead(
 }
 
 /**
- * Returns the nodes on which running pods show that every image of the workload is there, and isn't asked for again. Pods of a revision
- * share one template, so the images that it has in common with the workload are found once.
+ * Returns the nodes whose running pods prove that every image of the workload is present and won't be pulled again. Pods of a
+ * revision share one template, so its common images with the workload are computed once.
  */
 function nodesThatRan(
   workload: Workload,
@@ -164,7 +167,7 @@ function cachedRules(): (config: PodConfig | undefined) => string {
   };
 }
 
-/** What says where pods may run: with other rules than the old ones', new pods go elsewhere. */
+/** Returns the rules for placement. If they differ from the old pods' rules, new pods may go to other nodes. */
 function placementRules(config: PodConfig | undefined): string {
   if (config === undefined) return "";
   const { nodeSelector, affinity, tolerations, topologySpreadConstraints, runtimeClassName } = config;

@@ -23,7 +23,10 @@ export function addDrainStops(steps: readonly WorkloadStep[], input: WorkloadInp
   return [...steps, ...retired.map((pod): WorkloadStep => ({ type: "stop-pod", pod, why: causeOf(pod) }))];
 }
 
-/** Pure. `pods`: those that are not stopping. Who doesn't serve is no loss; who does goes as far as enough others are available. */
+/**
+ * Stops pods for drains. `pods`: those that are not stopping. Pods that don't serve may always stop, and others as far as enough
+ * pods stay available. Pure.
+ */
 export function stopDrainingPods(
   workload: Workload,
   pods: readonly PodEntry[],

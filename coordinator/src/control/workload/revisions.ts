@@ -12,8 +12,8 @@ export interface NewRevision {
 }
 
 /**
- * The revision of what is wanted. The newest keeps its number while the template stays the same. One that comes back gets a new
- * number, and has to prove itself anew: what was good then need not be good now.
+ * Returns the revision of the specification. The newest one keeps its number while the template stays the same. A template that
+ * returns gets a new number and has to succeed again, because its success may be out of date.
  */
 export function revisionFor(
   record: ResourceRecord,
@@ -43,7 +43,10 @@ export function revisionFor(
   return { revision, replaces: kept === undefined ? same?.number : undefined };
 }
 
-/** What to go back to from a revision: the newest that has proved itself, unless it has done so itself. */
+/**
+ * Returns the target of a rollback from a revision: the newest earlier one that has succeeded, unless the revision itself has
+ * succeeded.
+ */
 export function lastGood(
   revisions: readonly RevisionRecord[],
   from: { readonly number: number },

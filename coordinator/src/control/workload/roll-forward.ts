@@ -10,7 +10,7 @@ import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
 export interface Roll {
-  /** In force. */
+  /** The effective workload. */
   readonly workload: Workload;
   /** The good one before it, which pods are made of while the change is held. */
   readonly before: Workload | undefined;
@@ -29,11 +29,14 @@ export interface Roll {
 interface Sides {
   readonly current: readonly PodEntry[];
   readonly old: readonly PodEntry[];
-  /** Pods of older revisions that their nodes have yet to remove. On a lost node nobody waits for that. */
+  /** The pods of older revisions that their nodes have yet to remove. Pods on lost nodes don't count. */
   readonly leaving: readonly PodEntry[];
 }
 
-/** Pure: the next steps from older revisions to the one in force, with never too many pods or too few that serve. */
+/**
+ * Returns the next steps from older revisions to the effective one, which never leave too many pods or too few serving ones.
+ * Pure.
+ */
 export function rollForward(roll: Roll, input: WorkloadInput): WorkloadStep[] {
   const { workload } = roll;
   const isCurrent = (pod: PodEntry): boolean => workload.currentHashes.has(pod.record.templateHash);
@@ -54,7 +57,7 @@ function recreate(roll: Roll, { current, old, leaving }: Sides, input: WorkloadI
   const steps = keepCurrent(roll, current, input);
   if (old.length > 0 || leaving.length > 0) {
     const begun = leaving.length > 0 || current.length > 0;
-    // What serves goes on doing so until nothing but the change itself takes time.
+    // Serving pods stay until the images are present, so that only the replacement itself takes time.
     if (!begun && ![...roll.ahead().values()].every(isThere)) return steps;
     const why = "an older revision, and Recreate stops all of it first";
     return [...steps, ...old.map((pod): WorkloadStep => ({ type: "stop-pod", pod, why }))];
@@ -74,7 +77,7 @@ function rolling(
   const newTarget = newPods(roll, current.length, old.length);
   const oldTarget = replicas - newTarget;
   const changing = old.length > 0 || leaving.length > 0;
-  // Who allows no pod more than the replicas means those that are still stopping, too: they may hold a port or a device.
+  // Without surge, stopping pods count as well, because they may hold a port or a device.
   const taken = staying.length + (surge === 0 ? leaving.length : 0);
   const room = Math.max(0, replicas + (changing ? surge : 0) - taken);
   const fresh = Math.max(0, Math.min(newTarget - current.length, room));
@@ -97,7 +100,7 @@ function rolling(
   ];
 }
 
-/** How many pods of the revision in force there are to be for now. */
+/** Returns the desired number of pods of the effective revision at this point. */
 function newPods({ workload, before, hold }: Roll, current: number, old: number): number {
   const { replicas } = workload;
   if (hold.type === "held") return Math.min(replicas, current);
@@ -115,7 +118,7 @@ function stop(pod: PodEntry, why: string): WorkloadStep {
   return { type: "stop-pod", pod, why };
 }
 
-/** Labels follow without new pods, and there are no more than are wanted. */
+/** Updates labels in place, and stops surplus pods. */
 function keepCurrent(roll: Roll, current: readonly PodEntry[], input: WorkloadInput): WorkloadStep[] {
   return relabel(roll, current, victims(current, current.length - roll.workload.replicas, input));
 }
@@ -137,9 +140,9 @@ function relabel(
 }
 
 /**
- * Old pods that don't serve go at once. Those that do, only as far as enough others are available: first those on nodes that are
- * not heard of, then what is in between the good revision and the present one. Where fewer serve than are wanted until new ones
- * come, only from nodes that have the new images.
+ * Stops old pods. Those that don't serve stop at once. Serving ones stop as far as enough others are available: first those on
+ * unreachable nodes, then those of revisions between the good and the present one. Where the update leaves fewer serving pods
+ * than desired, only pods on nodes with the new images stop.
  */
 function retireOld(
   roll: Roll,
@@ -178,7 +181,7 @@ function servingVictims(
   return [...first, ...input.pickVictims(base, count - first.length)];
 }
 
-/** How many of the serving pods, and of which. Those that are more than wanted need no image where they are. */
+/** Returns which serving pods may stop. Surplus pods may stop without the image on their node. */
 function mayGo(
   busy: readonly PodEntry[],
   most: number,

@@ -46,7 +46,7 @@ describe("a version that fails", () => {
     assert.equal(play.revisions.find(({ number }) => number === 2)?.good, false);
   });
 
-  test("is rolled back with as many pods as were asked for last", () => {
+  test("is rolled back with the last specified number of pods", () => {
     const play = running();
     play.apply("app:v2", { scaling: { replicas: 3 } });
     play.settle();
@@ -67,7 +67,7 @@ describe("a version that fails", () => {
     assert.deepEqual(play.settle(), ["create 1 app:v1"]);
   });
 
-  test("is tried anew when the same is applied again", () => {
+  test("starts a new attempt when the same content is applied again", () => {
     const play = changing();
     play.crashes("p2");
     play.finish();
@@ -186,7 +186,7 @@ describe("the progress deadline", () => {
     assert.match(play.attempt.message, /no progress for 90 s/);
   });
 
-  test("counts anew with each pod that is available", () => {
+  test("restarts with each pod that becomes available", () => {
     const play = running({ scaling: { replicas: 4 } });
     play.apply("app:v2", {
       scaling: { replicas: 4 },
@@ -202,7 +202,7 @@ describe("the progress deadline", () => {
     assert.equal(play.state(), "SUCCEEDED");
   });
 
-  test("doesn't count anew with a pod that comes and goes", () => {
+  test("doesn't restart with a flapping pod", () => {
     const play = running({ scaling: { replicas: 4 } });
     play.apply("app:v2", {
       scaling: { replicas: 4 },

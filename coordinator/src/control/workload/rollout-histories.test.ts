@@ -77,7 +77,7 @@ class Story {
     const limits = updateLimits(workload.strategy, workload.replicas);
     const before = { pods: play.pods, serving: this.#serving() };
     const steps = play.look();
-    // Which revision is in force may have changed in the look itself.
+    // The evaluation itself may have changed the effective revision.
     if (play.resource.workload?.templateHash !== workload.templateHash) return;
     const held = view !== undefined && view.hold.type !== "none";
     const surge = limits.type === "Recreate" ? 0 : limits.surge;

@@ -20,7 +20,7 @@ export interface RolloutState {
   readonly attempt: RolloutAttempt;
   /** Set when it begins only now. */
   readonly start: WorkloadStep | undefined;
-  /** Of what the resource asks for. */
+  /** The revision of the resource's specification. */
   readonly own: RevisionRecord | undefined;
   /** The good revision to hold on to meanwhile, and to go back to. */
   readonly before: Workload | undefined;
@@ -28,7 +28,7 @@ export interface RolloutState {
   readonly hold: Hold;
 }
 
-/** The try to run what the resource asks for: the one that goes on, or a new one. */
+/** Returns the rollout attempt for the resource's specification: the present one, or a new one. */
 export function rolloutStateOf(
   input: WorkloadInput,
   resource: ResourceEntry,
@@ -38,14 +38,14 @@ export function rolloutStateOf(
   const start = known === undefined ? begin(input, resource, wanted) : undefined;
   const attempt = known ?? start?.attempt ?? RolloutAttempt.fromPartial({});
   const own = start?.revision ?? input.revisions.find(({ number }) => number === attempt.revision);
-  // What has proved itself is not held back, and nothing before it would be better.
+  // A revision that has succeeded is not held back, and needs no rollback target.
   const good = own?.good ? undefined : lastGood(input.revisions, { number: attempt.revision });
   const before = good && workloadOfRevision(wanted, good);
   const hold = holdOf(attempt, input.status, wanted, before);
   return { attempt, start, own, before, beforeNumber: good?.number ?? 0, hold };
 }
 
-/** What holds the change back. A version that is being left is not held on to. */
+/** Returns what holds the change back. A failing version is never held. */
 export function holdOf(
   { state, promoted, rolledBackTo }: RolloutAttempt,
   status: ContainerServiceStatus | undefined,

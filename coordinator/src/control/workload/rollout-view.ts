@@ -7,7 +7,7 @@ import { describePrefetch, prefetchStatus } from "./prefetch-status.ts";
 import { rolloutStateOf } from "./rollout-state.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
-/** How the try to run what a container service asks for stands, for those who tell of it. */
+/** The state of a container service's rollout attempt, for reports. */
 export interface RolloutView {
   /** Undefined: it has yet to begin. */
   readonly attempt: RolloutAttempt | undefined;
@@ -16,7 +16,7 @@ export interface RolloutView {
   readonly waitsForPromotion: boolean;
   /** Why older pods have yet to give way; empty: they need not wait. */
   readonly prefetchStatus: string;
-  /** What it would be rolled back to; 0: nothing. */
+  /** The revision that a rollback would return to. 0 if there is none. */
   readonly goodRevision: number;
 }
 

@@ -6,7 +6,7 @@ import type { WorkloadStep } from "./workload-step.ts";
 /** More names than these don't help. */
 const maxNamed = 5;
 
-/** Pure: what the steps that were taken mean for those who look at the workload. */
+/** Returns the events of the executed steps. Pure. */
 export function stepEvents(
   { record }: ResourceEntry,
   before: RolloutAttempt | undefined,

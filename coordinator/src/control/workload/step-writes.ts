@@ -16,7 +16,7 @@ import type { WorkloadStep } from "./workload-step.ts";
 
 export interface StepContext {
   readonly resource: ResourceEntry | undefined;
-  /** What is kept about it so far. */
+  /** The stored status so far. */
   readonly status: WorkloadStatusRecord | undefined;
   readonly nowMs: number;
   readonly randomName: (length: number) => string;
@@ -25,7 +25,7 @@ export interface StepContext {
   readonly hasTemplate: (key: string) => boolean;
 }
 
-/** What is written for the steps, made one by one; a piece is written as a whole or not at all. */
+/** Yields the writes for the steps. Each yielded write is stored completely or not at all. */
 export function* eachPiece(steps: readonly WorkloadStep[], context: StepContext): Generator<StoreWrite> {
   const stored = new Set<string>();
   for (const step of steps) {

@@ -1,6 +1,6 @@
 import type { UpdateStrategy } from "@forage/proto/forest/v1/forage";
 
-/** How far an update may go from the replicas that are wanted. */
+/** The limits of an update's deviation from the desired number of replicas. */
 export type UpdateLimits =
   | { readonly type: "Recreate" }
   | {
@@ -35,7 +35,7 @@ export function canarySize(canary: string, replicas: number): number {
   return Math.min(replicas, Math.max(1, Math.ceil(shareOf(canary, replicas))));
 }
 
-/** A number as it is, a percentage of the replicas; multiplied first, so that 29 % of 100 is 29 and not a little more. */
+/** Returns a number as it is, or a percentage of the replicas. It multiplies first, so that 29 % of 100 is exactly 29. */
 function shareOf(text: string, replicas: number): number {
   return text.endsWith("%") ? (Number(text.slice(0, -1)) * replicas) / 100 : Number(text);
 }

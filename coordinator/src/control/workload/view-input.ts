@@ -18,8 +18,8 @@ export interface ViewOptions {
 }
 
 /**
- * What there is of a workload, by its key `namespace/kind/name`. To see what an apply would do, take the answer and put another
- * `resource` in: an entry with the proposed record, its generation one higher, and what `workloadOf` makes of it.
+ * Returns the facts about a workload, by its key `namespace/kind/name`. To simulate an apply, replace `resource` in the result:
+ * by an entry with the proposed record, a generation that is higher by one, and its `workloadOf`.
  */
 export function workloadInput(key: string, nowMs: number, options: ViewOptions): WorkloadInput {
   const { state, unschedulable, prefetcher, limits, upSinceMs, pickVictims } = options;

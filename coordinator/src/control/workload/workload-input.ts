@@ -9,9 +9,9 @@ import type { ProgressLimits } from "./progress-limits.ts";
 export interface WorkloadInput {
   /** Undefined: the record is gone though pods are left. */
   readonly resource: ResourceEntry | undefined;
-  /** Of the workload, all revisions, stopping ones too. */
+  /** The workload's pods of all revisions, including stopping ones. */
   readonly pods: readonly PodEntry[];
-  /** What was decided about it before. */
+  /** The stored decisions. */
   readonly status: ContainerServiceStatus | undefined;
   /** In any order. */
   readonly revisions: readonly RevisionRecord[];
@@ -19,7 +19,7 @@ export interface WorkloadInput {
   readonly held?: boolean;
   /** Whether a node is there to stop the pod; a node that was forgotten has taken its pods with it. */
   readonly nodeExists: (name: string) => boolean;
-  /** Whether what the node last said still holds. */
+  /** Reports whether the node is reachable, so that its last status is current. */
   readonly nodeReady: (name: string) => boolean;
   /** Why a pod has no node yet. */
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;

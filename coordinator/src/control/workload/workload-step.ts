@@ -3,7 +3,7 @@ import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { StepDescription } from "../step-sink.ts";
 
-/** What to do for one workload. The same objects are executed and printed. */
+/** A step for one workload. The same objects are executed and printed. */
 export type WorkloadStep =
   /** It was applied, or its template changed: a new try begins, of a new revision or the present one. */
   | {
@@ -26,7 +26,7 @@ export type WorkloadStep =
       readonly type: "create-pods";
       readonly count: number;
       readonly why: string;
-      /** What they are made of: the revision in force, or the good one before it. */
+      /** The workload to create them from: the effective revision, or the good one before it. */
       readonly of: Workload;
     }
   | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly why: string }
