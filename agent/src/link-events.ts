@@ -1,7 +1,7 @@
 import type { LinkEvents } from "./link/coordinator-link.ts";
 import type { AgentLog } from "./supervisor-events.ts";
 
-/** What the link tells, as log entries. */
+/** Returns the link's events as log entries. */
 export function linkEvents(log: AgentLog): LinkEvents {
   return {
     changed: ({ kind, code, message }) => {

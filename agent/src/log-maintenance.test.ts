@@ -36,7 +36,7 @@ function given() {
   return { upkeep, dependencies, timers, fire };
 }
 
-test("logs are looked at only after the disk may have been full, and for as long as it is", async () => {
+test("checks logs only after the disk may have been full, and as long as it is", async () => {
   const { upkeep, dependencies, timers, fire } = given();
   assert.equal(timers.size, 0);
   dependencies.pressed = true;

@@ -1,7 +1,7 @@
 import type { PodStatus } from "../pods/decide/pod-status.ts";
 import type { Pod } from "../pods/pod.ts";
 
-/** Whoever runs what is assigned. */
+/** Runs the assigned pods. */
 export interface AssignedPods {
   /** Everything that is assigned from now on. */
   replace(pods: readonly Pod[]): void;

@@ -31,7 +31,7 @@ const WRITE_AGAIN_MS = 5_000;
 export class AssignmentIntake {
   readonly #options: IntakeOptions;
   #unwritten: Unwritten | undefined;
-  /** What was said of refused pods, by uid, so that each reason is sent once. */
+  /** The last reported reasons of refused pods, by uid, so that each reason is sent once. */
   readonly #refused = new Map<string, string>();
   #work: Promise<void> = Promise.resolve();
   #cancelRetry: (() => void) | undefined;
@@ -138,7 +138,10 @@ export class AssignmentIntake {
     });
   }
 
-  /** What can't become a record is refused by itself, and the pod stays as it was: one such pod must not hold up the others. */
+  /**
+   * Returns the pods that fit into records. Each other pod is refused by itself and stays as it was, so that it doesn't hold up
+   * the others.
+   */
   #withoutRefused(pods: readonly PodAssignment[]): PodAssignment[] {
     return pods.flatMap((pod) => {
       const problem = recordProblem(pod);

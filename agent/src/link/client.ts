@@ -48,7 +48,7 @@ export function isServiceError(error: unknown): error is ServiceError {
   return error instanceof Error && "code" in error && typeof error.code === "number" && "details" in error;
 }
 
-/** What a failed call means for the link. */
+/** Translates the error of a failed call into the link's error. */
 export function toLinkError(error: unknown): LinkError {
   if (error instanceof LinkError) return error;
   if (!isServiceError(error)) return new LinkError("UNAVAILABLE", messageOf(error), { cause: error });

@@ -17,7 +17,7 @@ test("closing a connection closes its channel", async () => {
   assert.deepEqual([client.isClosed, client.call.isCancelled], [true, true]);
 });
 
-test("a coordinator that accepts the call and never answers is given up after 15 seconds", async () => {
+test("a call that the coordinator accepts and never answers times out after 15 seconds", async () => {
   const client = new FakeClient();
   const clock = new SimClock();
   const refused = assert.rejects(open(client, { clock }), { code: "UNAVAILABLE" });

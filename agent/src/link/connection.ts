@@ -70,7 +70,10 @@ export class Connection {
     }
   }
 
-  /** What comes down, one at a time: the next is read when the one before was dealt with. Ends when closed, else rejects. */
+  /**
+   * Yields received messages one at a time: it reads the next one after the previous one was handled. Ends when the connection is
+   * closed, and rejects on any other end.
+   */
   async *messages(): AsyncGenerator<Downward> {
     try {
       while (!this.#closed) {

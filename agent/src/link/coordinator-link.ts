@@ -57,7 +57,7 @@ export interface LinkEvents {
 // Full jitter: a fleet that lost its coordinator must not come back in one instant.
 const RECONNECT_BASE_MS = 500;
 const RECONNECT_CAP_MS = 10_000;
-// What only an operator can mend is tried again too, but seldom.
+// Errors that only an operator can mend are retried too, at long intervals.
 const REFUSED_CAP_MS = 60_000;
 const RENEW_AGAIN_MS = 60_000;
 // A coordinator that hands out certificates which are due at once must not keep us both busy.
@@ -67,7 +67,7 @@ const RENEW_LEAST_MS = 10_000;
 export class CoordinatorLink {
   readonly #options: LinkOptions;
   #state: LinkState;
-  /** What the coordinator said when it refused the last try. */
+  /** The coordinator's reason for the last refusal. */
   #refusal: string | undefined;
   #connection: Connection | undefined;
 
@@ -86,7 +86,7 @@ export class CoordinatorLink {
     void this.#connection?.send({ $case: "nodeReport", value: node.report() });
   }
 
-  /** While there is no connection nobody is told: the coordinator asks again with the next one. */
+  /** Does nothing without a connection: the coordinator repeats its order with the next one. */
   claimRemoved(claim: ClaimRef): void {
     void this.#connection?.send({ $case: "claimsRemoved", value: { claims: [claim] } });
   }
@@ -113,7 +113,7 @@ export class CoordinatorLink {
     }
   }
 
-  /** What is on disk if that is still good, else by a token that was not used before. */
+  /** Returns the stored identity if it is still valid. Otherwise enrolls with an unused token. */
   async #identity(signal: AbortSignal): Promise<NodeIdentity> {
     const { enroll: options, clock } = this.#options;
     const known = await options.files.load();
@@ -150,7 +150,7 @@ export class CoordinatorLink {
     }
   }
 
-  /** One connection after another, the next made before the last is given up. Ends only by an error or the signal. */
+  /** Keeps one connection after another, opening the next before it closes the last. Ends only by an error or the signal. */
   async #stayConnected(first: NodeIdentity, signal: AbortSignal, onConnected: () => void): Promise<void> {
     let identity = first;
     let current = await this.#connect(identity, signal);
@@ -224,7 +224,7 @@ export class CoordinatorLink {
     this.#connection = connection;
     this.#become({ kind: "connected", certificateEndsMs: identity.pair.notAfterMs });
     const ended = serveStream(connection, this.#streamOptions());
-    // Looked at later, in the race with the renewal.
+    // The race with the renewal handles the error later.
     ended.catch(() => undefined);
     return { connection, ended };
   }

@@ -8,7 +8,7 @@ export type AssignmentMessage =
 // At 4 MiB a message, far more than any host's pods are.
 const PARTS_MAX = 1_000;
 
-/** Puts together what comes in several messages because it is too large for one. Of one connection, from its beginning. */
+/** Joins the parts of messages that are too large for one. Holds the parts of one connection, from its beginning. */
 export class PartGatherer {
   #begun: AssignmentMessage | undefined;
   #parts = 0;

@@ -48,7 +48,7 @@ function identitySource(pod: Pod, authorityPem: string | undefined): FilesSource
     items: [],
     defaultMode: FILE_MODE,
     optional: false,
-    // Whoever all of them run as; different users share it through `fs_group`.
+    // The common user of all containers. Different users share the files through `fs_group`.
     ...(uids.size === 1 && uid !== undefined && { ownerUid: uid }),
   };
 }

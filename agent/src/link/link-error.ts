@@ -13,7 +13,7 @@ export type LinkErrorCode =
   | "PROTOCOL"
   /** It can't be reached, or the connection broke. */
   | "UNAVAILABLE"
-  /** What it sent could not be written to disk. */
+  /** The coordinator's message could not be written to disk. */
   | "DISK";
 
 /** The message is for the operator: it says what to do where something can be done. Holds no secret. */

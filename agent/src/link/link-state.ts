@@ -7,6 +7,6 @@ export interface LinkState {
   /** Set when failed. */
   readonly code?: LinkErrorCode;
   readonly message?: string;
-  /** Of the node's certificate, once there is one. */
+  /** The end of the node's certificate, once there is one. */
   readonly certificateEndsMs?: number;
 }

@@ -5,13 +5,13 @@ import { type CheckedKeyPair, checkKeyPair, readKeyPair, writeKeyPair } from "@f
 import { readPrivateFile, writePrivateFile } from "@forage/identity/private-file";
 import { LinkError } from "./link-error.ts";
 
-/** What the node proves itself with, and whom it trusts. */
+/** The node's credentials and the authority that it trusts. */
 export interface NodeIdentity {
   readonly pair: CheckedKeyPair;
   readonly caPem: string;
 }
 
-/** A key whose certificate has not come yet: kept, because the answer to a join may be lost and asked for again. */
+/** A key that has no certificate yet. It is kept, because the answer to a join may be lost and requested again. */
 export interface PendingKey {
   readonly tokenId: string;
   readonly keyPem: string;
@@ -33,12 +33,12 @@ export class IdentityFiles {
     this.#dir = dir;
   }
 
-  /** Whom the node trusts, as was last read or written; undefined: nobody yet. */
+  /** The trusted authority as it was last read or written. Undefined before that. */
   get authorityPem(): string | undefined {
     return this.#authorityPem;
   }
 
-  /** Reads just whom the node trusts, which is told to pods even if the rest is damaged. */
+  /** Reads only the trusted authority, which pods receive even if the rest is damaged. */
   async loadAuthority(): Promise<void> {
     this.#authorityPem = await readPrivateFile(this.#path("ca.pem")).catch(() => undefined);
   }

@@ -1,6 +1,6 @@
 import type { NodeReport, NodeUsage } from "@forage/proto/forage/agent/v1/agent";
 
-/** What the link tells of the host. */
+/** The host's properties that the link reports. */
 export interface NodeSource {
   /** Capacity, labels, conditions and so on, as they are now. Quick: measured beforehand. */
   report(): NodeReport;

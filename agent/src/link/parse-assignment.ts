@@ -15,8 +15,8 @@ const DEFAULT_GRACE_SECONDS = 30;
 const HOSTNAME_MAX = 63;
 
 /**
- * A pod as the agent runs it. What can't be run comes back with a `problem`, so that it hinders no other pod. `authorityPem`: what pods
- * with a service account are told to trust as the coordinator.
+ * Translates an assigned pod into the agent's model. A pod that can't run gets a `problem`, so that it hinders no other pod.
+ * `authorityPem`: the authority that pods with a service account trust as the coordinator's.
  */
 export function parseAssignment(assignment: PodAssignment, host: HostFeatures, authorityPem?: string): Pod {
   const { uid, namespace, name, specHash, stopping, template } = assignment;
@@ -65,7 +65,7 @@ function parseTemplate(
   assertDistinct([...initContainers, ...containers]);
   const serviceAccount = config?.serviceAccountName ?? "";
   const main = template.container.name;
-  // One that this host can not serve is left out: that a service asks for it must not end the pod.
+  // A port that this host can't serve is left out, because a service's request must not end the pod.
   const servicePorts = assignment.servicePorts.flatMap((port) => servicePort(main, port, host));
   return {
     containers,

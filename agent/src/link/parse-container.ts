@@ -10,7 +10,7 @@ import { parseResources } from "./parse-resources.ts";
 import { parseSecurity } from "./parse-security.ts";
 import { parseMounts } from "./parse-volumes.ts";
 
-/** What containers get from their pod. */
+/** The settings that containers take from their pod. */
 export interface ContainerSetting {
   readonly config: PodConfig | undefined;
   readonly volumes: PodVolumeSpec;

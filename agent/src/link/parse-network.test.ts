@@ -5,7 +5,7 @@ import { parseNetwork } from "./parse-network.ts";
 
 type Given = Parameters<typeof PodConfig.fromPartial>[0];
 
-test("nothing is said: a network of its own, the cluster's names first", () => {
+test("by default a pod has a network of its own and the cluster's search domains first", () => {
   const nothing = {
     hostNetwork: false,
     dnsPolicy: "ClusterFirst",
@@ -17,7 +17,7 @@ test("nothing is said: a network of its own, the cluster's names first", () => {
   assert.deepEqual(parse({}), nothing);
 });
 
-test("everything as it is said", () => {
+test("all settings are applied", () => {
   const dnsConfig = {
     nameservers: ["192.0.2.1", "2001:db8::1"],
     searches: ["a.example", "."],

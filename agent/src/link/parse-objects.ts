@@ -1,7 +1,7 @@
 import type { ObjectData, PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import type { ObjectContent, PodObjects } from "../pods/pod.ts";
 
-/** What the pod refers to by name, as it came with the assignment. */
+/** Returns the objects that the pod refers to, from its assignment. */
 export function parseObjects(assignment: PodAssignment): PodObjects {
   const { secrets, configMaps, registryCredentials, identityToken, template } = assignment;
   return {

@@ -43,7 +43,7 @@ function prefixed(list: string, quantities: Record<string, string>): Record<stri
   return Object.fromEntries(Object.entries(quantities).map(([name, text]) => [`${list}.${name}`, text]));
 }
 
-/** Devices can't be lent, so whoever asks for some gets as many: request and limit are one number. */
+/** Devices can't be shared, so the request and the limit are one number. */
 function extendedOf(requirements: ResourceRequirements | undefined): Record<string, number> {
   const limits = requirements?.limits?.extended ?? {};
   const requests = requirements?.requests?.extended ?? {};

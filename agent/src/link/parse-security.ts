@@ -16,11 +16,11 @@ const CAPABILITY = /^[A-Z][A-Z_]{1,62}$/;
 const SE_LINUX_TYPE = /^[A-Za-z][A-Za-z0-9_.]{0,254}$/;
 
 /**
- * What the container says goes before what the pod says. On the wire 0, false and "" mean that nothing is said, so a container can't take back
- * what its pod asks for.
- *
- * Privilege escalation is allowed, as in Kubernetes, if the container has no security context. If it has one, its field counts as it is given,
- * and so does its absence: then `no_new_privs` is set. Privileged containers and those with SYS_ADMIN may always gain privileges.
+ * Parses a container's security context. The container's values take precedence over the pod's. On the wire 0, false and "" mean
+ * unset, so a container can't unset a value of its pod.
+ * Privilege escalation is allowed, as in Kubernetes, if the container has no security context. If it has one, its field decides,
+ * and so does the field's absence: then `no_new_privs` is set. Privileged containers and those with SYS_ADMIN may always gain
+ * privileges.
  */
 export function parseSecurity(
   own: ContainerSecurityContext | undefined,
@@ -35,7 +35,7 @@ export function parseSecurity(
   }
   const runAsNonRoot = (own?.runAsNonRoot ?? false) || (pod?.runAsNonRoot ?? false);
   const profile = own?.seccompProfile || pod?.seccompProfile || "";
-  // Nothing is said: the runtime's own defaults.
+  // Without any settings the runtime's own defaults apply.
   if (own === undefined && !runAsNonRoot && profile === "") return user === undefined ? {} : { user };
   const capabilities = capabilitiesOf(own?.capabilities);
   const privileged = own?.privileged ?? false;

@@ -13,7 +13,7 @@ import { renewIdentity } from "./renew.ts";
 type Answer = (csr: Buffer) => Promise<RenewResponse>;
 type Callback = (error: Error | null, response?: RenewResponse) => void;
 
-/** A coordinator that answers as told and notes the signing requests. */
+/** A coordinator with a scripted answer that records the signing requests. */
 function clientOf(answer: Answer, asked: Buffer[]): AgentServiceClient {
   const renew = ({ csr }: { csr: Buffer }, callback: Callback) => {
     asked.push(csr);
@@ -55,7 +55,7 @@ test("a renewal whose answer was lost is tried again with the same key, from a p
   assert.ok(!asked[3]?.equals(asked[0] ?? Buffer.alloc(0)), "the next renewal has a key of its own");
 });
 
-test("nothing is asked for while the key can't be written", async (t) => {
+test("sends no request while the key can't be written", async (t) => {
   const { dir, issue, signal } = await setUp(t);
   await mkdir(dir, { recursive: true });
   // A file where the directory should be stands for a disk that takes nothing, also for root.

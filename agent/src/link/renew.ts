@@ -7,8 +7,8 @@ import type { IdentityFiles, NodeIdentity, RenewalKey } from "./node-identity.ts
 const RENEW_TIMEOUT_MS = 15_000;
 
 /**
- * Asks for a certificate for a new key over the connection that the present one vouches for. The key is on disk before anything
- * is asked for, and a later try uses it again: where it can't be written, the answer couldn't be either.
+ * Requests a certificate for a new key over the connection that the present certificate authenticates. The key is on disk before
+ * the request, and a later attempt uses it again: where the key can't be written, the certificate couldn't be either.
  */
 export async function renewIdentity(
   client: AgentServiceClient,

@@ -39,9 +39,9 @@ export interface StreamOptions {
   readonly assignmentsHealth: (problem: string | undefined) => void;
 }
 
-// Pods that start together change within a few milliseconds of each other; one message then tells of them all.
+// Pods that start together change within a few milliseconds of each other. One message then covers all of them.
 const COALESCE_MS = 10;
-// A coordinator that asks for less than this would only be heard more often, not known better.
+// More frequent heartbeats would add traffic and no knowledge.
 const HEARTBEAT_MIN_MS = 500;
 const HEARTBEAT_DEFAULT_MS = 3_000;
 
@@ -124,7 +124,7 @@ async function takeAssignment(
   if (message.$case === "snapshot")
     await intake.takeSnapshot(message.value, clusterId, message.value.lineage ?? lineage);
   else await intake.takeDelta(message.value, message.value.lineage ?? lineage);
-  // Once the pods are told to end that may still have them.
+  // Comes after the pods that may still use them were ordered to end.
   options.removeClaims(message.value.claimRemovals);
 }
 
@@ -152,7 +152,7 @@ async function beat(connection: Connection, options: StreamOptions, signal: Abor
   const { clock, node } = options;
   const asked = connection.welcome.heartbeatIntervalMs;
   const intervalMs = asked === 0 ? HEARTBEAT_DEFAULT_MS : Math.max(HEARTBEAT_MIN_MS, asked);
-  // What changed while the connection was set up is sent, too.
+  // Includes changes that happened while the connection was set up.
   let told = connection.reported;
   while (!signal.aborted) {
     await heartbeat(connection, options);

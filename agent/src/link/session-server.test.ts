@@ -105,7 +105,7 @@ function open(
 /** The agent's stream to the coordinator; the client sends nothing, until it leaves. */
 class FakeStream extends Duplex {
   readonly #end = Promise.withResolvers<SessionEnd>();
-  /** What the agent wrote last. */
+  /** The agent's last frame. */
   readonly outcome = this.#end.promise;
   ended = false;
 

@@ -8,7 +8,7 @@ import { type ReadLog, serveLogs } from "../sessions/serve-logs.ts";
 import { type DialPod, servePortForward } from "../sessions/serve-port-forward.ts";
 import type { Session } from "../sessions/session.ts";
 
-/** What sessions are about. */
+/** The subjects of sessions. */
 export interface SessionHost {
   /** Without a name: the main container. Undefined if there is no such pod or container. */
   find(podUid: string, container: string): FoundContainer | undefined;
@@ -26,7 +26,7 @@ const SESSIONS_MAX = 256;
 interface OpenSession {
   readonly ending: AbortController;
   readonly podUid: string;
-  /** Of a port-forward: it is over when the pod is somewhere else. */
+  /** The network of a port-forward, which ends when the pod moves to another one. */
   readonly network?: string;
 }
 
@@ -119,7 +119,7 @@ export class SessionServer {
   }
 }
 
-/** Who ended a session from outside has said why; nobody reads it when the client has gone. */
+/** Returns the reason of a session's end. An external end carries its reason; when the client has gone, it has no reader. */
 function reasonOf(signal: AbortSignal, error: unknown): string {
   const { reason } = signal;
   if (signal.aborted && reason instanceof Error && reason.name !== "AbortError") return reason.message;

@@ -17,7 +17,7 @@ export class StatusOutbox {
     this.#pending.delete(podUid);
   }
 
-  /** All is told in another way, by a hello. */
+  /** Drops all waiting statuses, because a hello contains them. */
   clear(): void {
     this.#pending.clear();
   }

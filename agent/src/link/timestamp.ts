@@ -1,6 +1,6 @@
 import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 
-// What a Timestamp can hold: 0001-01-01 to 9999-12-31.
+// The range of a Timestamp: 0001-01-01 to 9999-12-31.
 const FIRST_MS = -62_135_596_800_000;
 const LAST_MS = 253_402_300_799_999;
 

@@ -28,7 +28,7 @@ test("the newest tokens outlive the agent, for root only", async (t) => {
   assert.deepEqual(next.get("a"), token("second"));
 });
 
-test("what can't be read is nobody's token", async (t) => {
+test("an unreadable file counts as no token", async (t) => {
   const directory = await aDirectory(t);
   const files = await open(directory);
   files.set("../x", token("escaped"));
@@ -42,7 +42,7 @@ test("what can't be read is nobody's token", async (t) => {
   assert.deepEqual(await readdir(directory), ["good"]);
 });
 
-test("a directory that can't be made is told of, and tokens are kept in memory", async () => {
+test("a directory that can't be created is reported, and tokens stay in memory", async () => {
   const errors: unknown[] = [];
   const files = await TokenFiles.open({ directory: "/dev/null/x", onError: (error) => errors.push(error) });
   files.set("a", token("first"));

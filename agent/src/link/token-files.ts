@@ -12,8 +12,8 @@ export interface TokenFilesOptions {
 }
 
 /**
- * The newest identity tokens, kept over restarts of the agent but not of the host: without them pods would go back to the tokens that
- * came with their assignments until the coordinator is heard again. Writes go on in the background, one after the other.
+ * Keeps the newest identity tokens over restarts of the agent, but not of the host. Without them pods would get the tokens of
+ * their assignments again until the coordinator reconnects. Writes run in the background, one after the other.
  */
 export class TokenFiles implements TokenStore {
   readonly #options: TokenFilesOptions;
@@ -25,7 +25,7 @@ export class TokenFiles implements TokenStore {
     this.#tokens = tokens;
   }
 
-  /** What can't be read is left out: the coordinator sends it anew. */
+  /** Loads the tokens. Unreadable ones are left out, and the coordinator sends them again. */
   static async open(options: TokenFilesOptions): Promise<TokenFiles> {
     const tokens = new Map<string, IdentityToken>();
     try {

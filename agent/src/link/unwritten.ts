@@ -2,7 +2,10 @@ import type { AssignmentDelta, AssignmentSnapshot, PodAssignment } from "@forage
 
 /** One or more changes that came one after the other, as a single change that is not on disk yet. */
 export interface Unwritten {
-  /** Of a snapshot: `pods` are all that is assigned. Undefined: `pods` and `removals` change what the journal has. */
+  /**
+   * The cluster's id, for a snapshot: `pods` are all assigned pods. Undefined for a delta: `pods` and `removals` change the
+   * journal.
+   */
   readonly clusterId: string | undefined;
   readonly revision: bigint;
   readonly lineage: string | undefined;

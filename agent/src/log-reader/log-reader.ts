@@ -4,7 +4,7 @@ import { linkOf, type ReaderRequest } from "../logs/stream-places.ts";
 import { RunLog } from "./run-log.ts";
 
 export interface LogReaderParts {
-  /** With a link to each log that is to be read. */
+  /** The directory with a link to each log that has to be read. */
   readonly dir: string;
   readonly nowMs: () => number;
   readonly onError: (logFile: string, error: unknown) => void;
@@ -17,7 +17,7 @@ const READ_BYTES = 16 * 1024;
 const LOG_NAME = /^\/.+\/\d+\.log$/;
 const LINK_NAME = /^[0-9a-f]{32}$/;
 
-/** Reads the streams of all containers of a host that keep them apart. What it reads is on disk; it keeps nothing to itself. */
+/** Reads the streams of all of a host's containers with separate streams. All its state is on disk. */
 export class LogReader {
   readonly #parts: LogReaderParts;
   readonly #runs = new Map<string, RunLog>();
@@ -50,7 +50,10 @@ export class LogReader {
     }
   }
 
-  /** Throws what the agent is told. */
+  /**
+   * Handles a request.
+   * @throws Error with the message for the agent.
+   */
   answer({ kind, logFile }: ReaderRequest): void {
     switch (kind) {
       case "follow":

@@ -8,7 +8,7 @@ const EXIT_USAGE = 2;
 const EXIT_IDLE = 75;
 // systemd's first one.
 const LISTENING_FD = 3;
-// Where systemd listens, it starts the reader again when it is wanted.
+// Under systemd's socket activation the reader starts again on demand.
 const IDLE_MS = 60_000;
 
 /**
@@ -34,7 +34,7 @@ async function main(): Promise<void> {
   });
   say("log-reader-started", { logs: reader.size, pid: process.pid });
   if (inherited) setInterval(() => reader.size === 0 && process.exit(EXIT_IDLE), IDLE_MS).unref();
-  // What is in the pipes waits there for the next one.
+  // The pipes keep their content for the next reader.
   for (const signal of ["SIGTERM", "SIGINT"] as const)
     process.once(signal, () => {
       reader.close();

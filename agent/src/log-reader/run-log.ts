@@ -53,7 +53,7 @@ export class RunLog {
     if (this.#pipes.every(({ ended }) => ended)) this.#parts.onEnd();
   }
 
-  // A container never waits for a disk that is full: what can't be written is counted, and told of once there is room.
+  // Never makes a container wait for a full disk: lost bytes are counted, and reported once there is room.
   #write(stream: LogStream, chunk: Buffer): void {
     const nowMs = this.#parts.nowMs();
     const entries = encodeEntries(chunk, stream, nowMs);
@@ -73,7 +73,7 @@ export class RunLog {
 
   /** Whether all of it was written. */
   #append(entries: Buffer): boolean {
-    // What a write that was cut off has left is ended first.
+    // Ends the line that an interrupted write has left.
     const bytes = this.#torn ? Buffer.concat([LINE_BREAK, entries]) : entries;
     try {
       for (let at = 0; at < bytes.length; ) {

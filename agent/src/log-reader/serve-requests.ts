@@ -5,7 +5,7 @@ import type { ReaderAnswer, ReaderRequest } from "../logs/stream-places.ts";
 export interface RequestServerOptions {
   /** A socket's path, or the descriptor of one that systemd listens on. */
   readonly at: string | number;
-  /** Throws what the one who asks is told. */
+  /** Handles a request. Throws an error with the message for the client. */
   readonly answer: (request: ReaderRequest) => void;
 }
 

@@ -11,7 +11,7 @@ export interface StreamPipeEvents {
 // A pipe holds 64 KiB; more than this is someone who writes as fast as it is read.
 const DRAIN_MAX_BYTES = 256 * 1024;
 
-/** The reading end of a FIFO. What is in it stays there for the next reader when this one goes away. */
+/** The reading end of a FIFO, which keeps its content for the next reader when this one ends. */
 export class StreamPipe {
   readonly #fd: number;
   readonly #socket: Socket;
@@ -48,7 +48,7 @@ export class StreamPipe {
     return this.#ended;
   }
 
-  /** Reads what is there now, without waiting for the loop's turn. Whether a writer is still there is not said. */
+  /** Reads the present content without waiting for the event loop. It doesn't report whether a writer is left. */
   drain(): void {
     for (let drained = 0; drained < DRAIN_MAX_BYTES && !this.#ended; ) {
       const bytes = readNow(this.#fd, this.#buffer);

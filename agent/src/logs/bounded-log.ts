@@ -19,7 +19,8 @@ export interface BoundedLogParts {
   readonly onGrown: (bytes: number) => void;
 }
 
-// A log that is being written is looked at this often and not watched, or a fast writer would keep the agent busy with news.
+// A log with a writer is checked at this interval instead of watched, because a fast writer would flood the agent with
+// notifications.
 const LOOK_MIN_MS = 100;
 const LOOK_MAX_MS = 400;
 // Times that aren't on disk are lost with the agent; each write costs about 100 µs.
@@ -28,8 +29,7 @@ const FLUSH_MS = 5_000;
 const READ_STRETCH = 2;
 
 /**
- * One log: watched while nobody writes to it; looked at now and then while someone does, from the first write until a look
- * finds nothing new.
+ * Bounds one log. A quiet log is watched. From the first write on it is checked at intervals, until a check finds nothing new.
  */
 export class BoundedLog {
   readonly file: LogFile;
@@ -44,7 +44,7 @@ export class BoundedLog {
   #lookedAt: { readonly monotonicMs: number; readonly nowMs: number } | undefined;
   #looking: Promise<void> | undefined;
   #unwatch: (() => void) | undefined;
-  /** Nothing had been written when the watch began: what it tells of came just now. */
+  /** The watch began on an unchanged log, so its first notification is about a write of this moment. */
   #armed = false;
   #told = false;
   #cancelLook: (() => void) | undefined;
@@ -66,7 +66,7 @@ export class BoundedLog {
     this.#watchAndLook();
   }
 
-  /** What came last is still noted. Never rejects. */
+  /** Records the times of the last bytes and stops. Never rejects. */
   async release(): Promise<void> {
     if (!this.#kept) return;
     await this.lookAnew();
@@ -144,7 +144,7 @@ export class BoundedLog {
     this.#lookAgain(delayMs);
   }
 
-  /** Undefined: when the watch tells of a write. */
+  /** Schedules the next check. Undefined: at the next notification. */
   #lookAgain(delayMs: number | undefined): void {
     this.#cancelLook?.();
     this.#cancelLook = undefined;

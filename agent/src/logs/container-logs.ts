@@ -27,7 +27,7 @@ export interface ContainerLogsOptions {
   readonly isRunning: (of: LogOf) => boolean;
 }
 
-/** Containers' logs for whoever wants to read them. A reader that follows ends with the run it reads. */
+/** Reads containers' logs. A reader that follows ends with the run that it reads. */
 export class ContainerLogs {
   readonly #options: ContainerLogsOptions;
   readonly #followers = new Set<{ readonly of: LogOf; readonly ended: AbortController }>();

@@ -6,14 +6,14 @@ export interface EntryLinesOptions {
   /** RFC 3339 in UTC with milliseconds: lines that began before are left out. */
   readonly since?: string;
   readonly timestamps?: boolean;
-  /** Of each stream, entries that begin before this position are left out. */
+  /** Entries of a stream that begin before its position are left out. */
   readonly from?: Readonly<Record<LogStream, number>>;
 }
 
 const LINE_BREAK = 0x0a;
 const LINE_BREAK_BYTES = Buffer.from("\n");
 const NOTHING = Buffer.alloc(0);
-// Of an unfinished line; what is longer is shown in parts.
+// The limit of an unfinished line. Longer ones are shown in parts.
 const HELD_MAX_BYTES = 64 * 1024;
 
 interface HeldLine {
@@ -26,7 +26,7 @@ interface HeldLine {
 export class EntryLines {
   readonly #options: EntryLinesOptions;
   readonly #held = new Map<LogStream, HeldLine>();
-  /** Of a log file's line that isn't finished. */
+  /** The unfinished line of the log file. */
   #rest: Buffer = NOTHING;
   #next: number | undefined;
   /** The stream whose unfinished line stands last in what was given out. */

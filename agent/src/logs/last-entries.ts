@@ -21,7 +21,7 @@ export async function findLastEntries(
     // The head may have gone meanwhile.
     if (piece.position > from) break;
     const bytes = Buffer.concat([piece.data, carried]);
-    // What stands before the first line break may begin further in front.
+    // The text before the first line break may begin further in front.
     const first = from === begin ? 0 : bytes.indexOf(LINE_BREAK) + 1;
     if (first > 0 || from === begin) {
       lookBack(bytes, first, from, search);

@@ -31,7 +31,7 @@ export async function findLastLines(file: LogFile, count: number): Promise<numbe
 export async function readLastLines(file: LogFile, count: number, maxBytes: number): Promise<string> {
   const { end } = await file.bounds();
   const wanted = await findLastLines(file, count);
-  // One byte more tells whether the first line is whole.
+  // One byte more shows whether the first line is complete.
   const from = Math.max(wanted, end - maxBytes - 1);
   const { data } = await file.read(from, end - from);
   return lastText(data, maxBytes);

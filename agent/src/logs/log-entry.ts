@@ -1,4 +1,4 @@
-/** Of a container, as far as they are kept apart. */
+/** A container's stream, if its streams are separate. */
 export type LogStream = "stdout" | "stderr";
 
 export const LOG_STREAMS: readonly LogStream[] = ["stdout", "stderr"];
@@ -21,8 +21,8 @@ const HEAD = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) (stdout|stderr) ([FP]) /
 const HEAD_BYTES = 34;
 
 /**
- * What was read of a stream, as the lines of a log file: `TIME STREAM F|P TEXT`, the form that Kubernetes' runtimes write, P for
- * a piece whose line goes on in the stream's next entry. Each tells of itself, so a log can be cut between any two of them.
+ * Encodes a piece of a stream as lines of a log file: `TIME STREAM F|P TEXT`, the format of Kubernetes' runtimes. P marks a piece
+ * whose line continues in the stream's next entry. Each entry is self-contained, so a log can be cut between any two of them.
  */
 export function encodeEntries(chunk: Buffer, stream: LogStream, atMs: number): Buffer {
   const stamp = new Date(atMs).toISOString();
@@ -42,7 +42,7 @@ export function encodeEntries(chunk: Buffer, stream: LogStream, atMs: number): B
   return entries.subarray(0, bytes);
 }
 
-/** Of the entry that begins at `at`: where its text ends, and whether its line does. */
+/** Returns, for the entry at `at`, where its text ends and whether its line ends with it. */
 function entryAt(chunk: Buffer, at: number): { readonly end: number; readonly ends: boolean } {
   const lineBreak = chunk.indexOf(LINE_BREAK, at);
   const end = lineBreak < 0 ? chunk.length : lineBreak;

@@ -3,8 +3,8 @@ import { open, stat } from "node:fs/promises";
 import { findStart, removeLog, type TrimMode, trimHead } from "./trim-head.ts";
 
 /**
- * Positions count the bytes of a log from where it was first looked at (what was rotated before that is negative), and stay
- * true when its head goes.
+ * Positions count the bytes of a log from its beginning when it was opened (rotated bytes are negative). They stay valid when the
+ * log's head is removed.
  */
 export interface LogBounds {
   /** The oldest byte there is. */
@@ -16,14 +16,14 @@ export interface LogBounds {
 
 /** The log's bounds, with times in milliseconds since the epoch. */
 export interface LogLook extends LogBounds {
-  /** Of the last write. */
+  /** The time of the last write. */
   readonly changedMs: number;
   readonly bornMs: number;
 }
 
 export interface LogPiece {
   readonly data: Buffer;
-  /** Of the first byte; later than asked for if what was there is gone. */
+  /** The position of the first byte. It is later than requested if the requested bytes are gone. */
   readonly position: number;
 }
 
@@ -63,7 +63,7 @@ export class LogFile {
     return this.#inTurn(async () => {
       const seen = await statIfThere(this.path);
       if (seen === undefined) return undefined;
-      // Of one look: a file that grows on has a later time with its later size.
+      // Both come from one call: a file that grows later has a later time with its later size.
       const times = { changedMs: Math.floor(seen.mtimeMs), bornMs: Math.floor(seen.birthtimeMs) };
       return { ...(await this.#bounds(seen.size)), ...times };
     });

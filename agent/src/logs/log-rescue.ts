@@ -33,9 +33,9 @@ interface OpenFile extends Identity {
 const COPIER = "/bin/cat";
 
 /**
- * containerd's shim stops reading a container's output for good when its log can't be written once, for want of room: the
- * container would stand still as soon as the pipe is full. Such a pipe is still open in the shim, so a `cat` of its own can go on
- * where the shim stopped. It belongs to nobody: neither the agent's end nor its return does anything to it.
+ * Rescues containers whose output has no reader. containerd's shim stops reading a container's output for good when one write to
+ * its log fails for lack of space. The container would block as soon as the pipe is full. The shim keeps the pipe open, so a
+ * separate `cat` process can continue where the shim stopped. It is independent of the agent's end and return.
  */
 export class LogRescue {
   readonly #options: LogRescueOptions;
@@ -44,7 +44,7 @@ export class LogRescue {
     this.#options = options;
   }
 
-  /** Looks at all of these; where nobody writes the log any more, someone does afterwards. */
+  /** Checks these containers, and starts a writer for each log without one. */
   async run(containers: readonly LoggedContainer[]): Promise<void> {
     const processes = await this.#processes();
     const failures: unknown[] = [];
@@ -57,7 +57,7 @@ export class LogRescue {
         failures.push(error),
       );
     }
-    // Told once all were looked at: a shim that ends meanwhile must not keep the others from being rescued.
+    // Reported after all were checked, so that a shim that ends meanwhile doesn't keep the others from being rescued.
     if (failures.length > 0) throw new AggregateError(failures, `${failures.length} logs were not rescued`);
   }
 
@@ -104,7 +104,7 @@ export class LogRescue {
   }
 }
 
-/** Of a regular file or a pipe, whatever its name is; undefined for all else. */
+/** Returns the identity of a regular file or a pipe, independent of its name. Undefined for any other file. */
 async function identityOf(path: string): Promise<Identity | undefined> {
   const found = await stat(path).catch(() => undefined);
   if (!found?.isFile() && !found?.isFIFO()) return undefined;

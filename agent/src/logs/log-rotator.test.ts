@@ -24,7 +24,7 @@ function given(t: TestContext, options: Partial<LogRotatorOptions> & { dir?: str
     onError: (_, error) => errors.push(error),
     ...options,
   });
-  /** Of what writes and reads there beside the keeper, called before the directory goes. */
+  /** Stops the writers and readers beside the rotator. Called before the directory is removed. */
   const stops: (() => unknown)[] = [];
   t.after(async () => {
     for (const stop of stops) await stop();
@@ -52,7 +52,7 @@ async function readAll(source: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
-/** A process that appends numbered lines as fast as it can, or as it is told to, like a shim does. */
+/** A process that appends numbered lines like a shim, at full speed or on demand. */
 function startWriter(
   { path, stops }: Pick<ReturnType<typeof given>, "path" | "stops">,
   count: number,
@@ -224,7 +224,7 @@ test("a tail begins with the last lines, with all, or with what comes", async (t
   await following.return();
 });
 
-test("a follower waits for a log that isn't there yet, and stops at once when told", async (t) => {
+test("a follower waits for a log that doesn't exist yet, and stops at once on its signal", async (t) => {
   const { path, rotator } = given(t);
   const stop = new AbortController();
   const following = rotator.tail(path, { follow: true, signal: stop.signal });
@@ -236,7 +236,7 @@ test("a follower waits for a log that isn't there yet, and stops at once when to
   assert.equal((await second).done, true);
 });
 
-test("a log that nobody writes to costs nothing; one that is written is looked at until it is quiet", async (t) => {
+test("a quiet log costs nothing; a written one is checked until it is quiet", async (t) => {
   const timers = new Set<{ readonly delayMs: number; readonly run: () => void }>();
   const clock: Clock = {
     ...systemClock,
@@ -361,7 +361,7 @@ test("a follower with timestamps gets each line with its time, across rotations"
   assert.equal(seen, count);
 });
 
-test("a log that vanishes is no error; one that can't be read is told of", async (t) => {
+test("a log that vanishes is no error; an unreadable one is reported", async (t) => {
   const errors: string[] = [];
   const { path, rotator } = given(t, { onError: (at) => errors.push(at) });
   rotator.keep(path);

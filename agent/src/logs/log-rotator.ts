@@ -15,7 +15,7 @@ export interface LogRotatorOptions {
   readonly clock: Clock;
   /** A log is trimmed when it has grown beyond this, and as much is kept beside it. Default 10 MiB. */
   readonly maxBytes?: number;
-  /** How often a log is looked at that can't be watched. Default 5 s. */
+  /** The interval of checks for a log that can't be watched. Default 5 s. */
   readonly checkMs?: number;
   readonly onError?: (path: string, error: unknown) => void;
   readonly onTrim?: (path: string, mode: TrimMode) => void;
@@ -23,7 +23,7 @@ export interface LogRotatorOptions {
   readonly onGrown?: (bytes: number) => void;
 }
 
-/** What a reader asks for. */
+/** The options of a reader. */
 export interface RotatedTailOptions extends TailOptions {
   /** Milliseconds since the epoch: lines that came before for certain are left out. */
   readonly sinceMs?: number;

@@ -21,7 +21,7 @@ test("an errand is under way until it has ended, and what came of it is told", a
   assert.deepEqual(told, [[{ looked: true }, undefined, 0]]);
 });
 
-test("a failure is told, and the same may be tried again", async () => {
+test("a failure is reported, and the step may be tried again", async () => {
   const backgroundSteps = new BackgroundSteps();
   const errors: unknown[] = [];
   for (let turn = 0; turn < 2; turn += 1) {
@@ -35,7 +35,7 @@ test("a failure is told, and the same may be tried again", async () => {
   assert.deepEqual(errors, ["Error: no", "Error: no"]);
 });
 
-test("what went well and is wanted again all the same is a failure: it would go on for ever", async () => {
+test("a step that succeeds and is still requested is a failure, because it would repeat for ever", async () => {
   const backgroundSteps = new BackgroundSteps();
   const errors: unknown[] = [];
   for (let turn = 0; turn < 2; turn += 1) {

@@ -58,7 +58,7 @@ export class BackgroundSteps {
     let effect: StepEffect | undefined;
     let failure: unknown;
     try {
-      // Done well before, and still wanted: without a wait it would be done for ever.
+      // The step succeeded and is still requested. Without a wait it would repeat for ever.
       if (isDeepStrictEqual(this.#done.get(key), backgroundStep))
         throw new Error(`${backgroundStep.kind} had no effect`);
       effect = await work(signal);

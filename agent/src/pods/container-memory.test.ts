@@ -49,7 +49,7 @@ test("taking over counts no restart of what this pod had started anyway", () => 
   assert.equal(adopted(known, found, 5).startedAtMs, 1);
 });
 
-test("after a reboot everything starts anew at once, and says why", () => {
+test("after a reboot everything restarts at once, with the reason", () => {
   const memory = {
     sandbox: { podUid: "p", namespacePath: "/run/netns/p", address: "10.0.0.2" },
     ports: [],

@@ -38,7 +38,7 @@ export function started(
 export function adopted(memory: ContainerMemory, found: ObservedContainer, nowMs: number): ContainerMemory {
   const restarts =
     memory.phase === "new" ? found.attempt - 1 : memory.restarts + (found.attempt > memory.attempt ? 1 : 0);
-  // What was written down of this very run still holds.
+  // The stored state of this very run is still valid.
   const before = memory.containerId === found.id ? memory : betweenRuns(memory);
   return {
     ...before,
@@ -114,7 +114,7 @@ function withTermination(
   };
 }
 
-/** What a pod's memory is worth on a host that was booted anew: its namespace and everything that ran are gone. */
+/** Returns a pod's memory after a boot of its host: its namespace and all its processes are gone. */
 export function afterReboot(memory: PodMemory, nowMs: number): PodMemory {
   const containers: Record<string, ContainerMemory> = {};
   for (const name of Object.keys(memory.containers)) {

@@ -15,7 +15,7 @@ test("a pod that waits for a device gets it as soon as another pod gives it back
   await clock.advance(10_000);
   assert.equal(gpu.holder, "a");
   agent.assign(aPod("b"));
-  // By now it is asked for seldom, and just has been.
+  // By now the pod retries seldom, and it has just retried.
   for (let looks = 0; retryInMs(agent, clock) < 25_000; looks += 1) {
     assert.ok(looks < 1_000, "the wait never grows");
     await clock.advance(1_000);
@@ -28,7 +28,7 @@ test("a pod that waits for a device gets it as soon as another pod gives it back
   assert.ok(byB < retryAtMs, `taken ${byB - retryAtMs} ms after the wait was over`);
 });
 
-test("a device that is given back just as a pod is told that there is none is asked for again at once", async () => {
+test("a device that becomes free just as a pod is refused is requested again at once", async () => {
   const { agent, clock, gpu } = aHost();
   gpu.holder = "a";
   gpu.freedMeanwhile = true;
@@ -80,7 +80,7 @@ class OneGpu {
   readonly askedAtMs: number[] = [];
   readonly takenAtMs: number[] = [];
   holder: string | undefined;
-  /** Whoever is refused is refused too late. */
+  /** The refusal arrives after the device has become free. */
   freedMeanwhile = false;
   releases = 0;
 

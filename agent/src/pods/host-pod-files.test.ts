@@ -96,7 +96,7 @@ test("growth is enough for logs to be bounded", async (t) => {
   assert.equal(removed.length, 1);
 });
 
-test("where no log can be written it is said why, and it works as soon as it can", async (t) => {
+test("reports why a log can't be written, and works as soon as it can", async (t) => {
   const { files, dir } = podFiles(t);
   writeFileSync(join(dir, "p1"), "a file in the way");
   await assert.rejects(

@@ -16,11 +16,11 @@ export interface HostPodFilesOptions {
   readonly onError?: (error: unknown) => void;
   /** Undefined: streams are never kept apart. */
   readonly streams?: StreamReader;
-  /** Streams that were to be kept apart go to one log, for this reason. */
+  /** Reports why the streams of a container share one log although they should be separate. */
   readonly onCombined?: (logFile: string, error: unknown) => void;
 }
 
-// What goes up with a termination: enough for a stack trace, little enough to be sent for every pod.
+// The lines that a termination contains: enough for a stack trace, and few enough to be sent for every pod.
 const LAST_LINES_MAX = 20;
 const LAST_LINES_MAX_BYTES = 4 * 1024;
 // Uids and container names become directories below our own.
@@ -32,8 +32,8 @@ const ROOM_MIN_BYTES = 64 * 1024;
 const RECOUNT_SHARE = 1 / 32;
 
 /**
- * Pods' files below one directory of the host: `<dir>/<uid>/<container>/<attempt>.log`. Of each container the present log and the
- * one before are there; the keeper bounds both, and this bounds all of them together.
+ * The pods' files below one directory of the host: `<dir>/<uid>/<container>/<attempt>.log`. Each container keeps its present log
+ * and the previous one. The rotator bounds each of them, and this class bounds all of them together.
  */
 export class HostPodFiles implements PodFiles {
   readonly #dir: string;
@@ -108,7 +108,7 @@ export class HostPodFiles implements PodFiles {
     return join(this.#podDir(podUid), safe(container), `${attempt}.log`);
   }
 
-  /** To be told of what is written. Now and then all logs are added up, and what is too much is deleted. */
+  /** Counts written bytes. At intervals all logs are added up, and the excess is deleted. */
   grown(bytes: number): void {
     this.#grownBytes += bytes;
     if (this.#grownBytes >= this.#recountBytes) void this.limit();
@@ -183,7 +183,7 @@ async function diskBytes(dir: string): Promise<number> {
     const { blocks, bsize } = await statfs(dir);
     return blocks * bsize;
   } catch (error) {
-    // No pod has been here yet: looked at again with the first lines.
+    // There are no pods yet. The first lines cause another check.
     if (isAbsent(error)) return 0;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** Who may use an image that lies on this host without its registry being asked. */
+/** Decides who may use a local image without a query to its registry. */
 export interface ImageAccess {
   /** False: it was pulled with a login, and for other namespaces only. */
   isOpenTo(reference: string, namespace: string): boolean;

@@ -1,6 +1,6 @@
 import type { PullPolicy } from "./pod.ts";
 
-/** Kubernetes' default: a reference that may move (`:latest`, no tag) is always asked for, a fixed one only when missing. */
+/** Returns Kubernetes' default: a moving reference (`:latest`, no tag) is always queried, a fixed one only when it is missing. */
 export function defaultPullPolicy(reference: string): PullPolicy {
   if (reference.includes("@")) return "IfNotPresent";
   const name = reference.slice(reference.lastIndexOf("/") + 1);

@@ -28,7 +28,7 @@ test("many that want one image share one pull", async () => {
   assert.deepEqual(calls, ["has app:1", "pull app:1"]);
 });
 
-test("a moving tag is asked for anew by a pod that comes later, but not by its neighbours", async () => {
+test("a moving tag is queried again for a later pod, but not for its neighbours", async () => {
   const { store, clock, calls, settled } = aStore({ local: ["app"] });
   store.fetch("app", "Always");
   await settled();
@@ -101,7 +101,7 @@ test("how far a pull is shows now and then", async () => {
   assert.deepEqual(store.state("app:1", "IfNotPresent", 0), { kind: "present" });
 });
 
-test("progress of several pulls is told at one time, so that a pod that waits for all tells it once", async () => {
+test("the progress of several pulls is reported together, so that a pod that waits for all of them reports once", async () => {
   const { store, clock, pulls, settled, changes } = aStore({ slow: true });
   const images = ["app:1", "side:1", "init:1"];
   for (const image of images) store.fetch(image, "IfNotPresent");
@@ -172,7 +172,7 @@ interface StoreOptions {
   readonly local?: readonly string[];
   readonly failing?: RuntimeErrorCode;
   readonly denies?: (logins: readonly RegistryLogin[]) => boolean;
-  /** Pulls end when told to. */
+  /** Pulls end on demand. */
   readonly slow?: boolean;
 }
 

@@ -11,13 +11,16 @@ export interface ImageStoreOptions {
   readonly clock: Clock;
   readonly backOff: BackOffLimits;
   readonly signal: AbortSignal;
-  /** What is known of the image changed: a pull began or is further, or a fetch has ended, well or not. */
+  /**
+   * Called when the state of the image has changed: a pull has begun or progressed, or a fetch has ended, with or without
+   * success.
+   */
   readonly onChange: (reference: string) => void;
   /** Default: images that lie here are everybody's. */
   readonly access?: ImageAccess;
 }
 
-/** Whom an image is for: logins are a pod's, and what was pulled with one is its namespace's. */
+/** The user of an image: logins belong to a pod, and an image that was pulled with one belongs to its namespace. */
 export type ImageUser = Pick<Pod, "namespace" | "objects">;
 
 interface Entry {
@@ -27,7 +30,7 @@ interface Entry {
   pulledAtMs?: number;
   fetching: boolean;
   pulling: boolean;
-  /** As the pull has it, and as it was told last. */
+  /** The pull's progress, and the last reported one. */
   newestProgress?: string;
   progress?: string;
   failures: number;
@@ -36,15 +39,16 @@ interface Entry {
 
 // Replicas that start together share one pull of a moving tag.
 const PULL_FRESH_MS = 30_000;
-// Each report makes the pods that wait look again, and their statuses go up. All pulls are told of together, as a pod may wait for several.
+// Each report makes the waiting pods decide again and send their statuses. All pulls are reported together, because a pod may
+// wait for several.
 const PROGRESS_INTERVAL_MS = 2_000;
 // References known at once. Far above what a host runs; the oldest idle one is forgotten.
 const ENTRIES_MAX = 2_000;
 const NOBODY: ImageUser = { namespace: "" };
 
 /**
- * What is known of images: each reference is looked up once and pulled once, whoever wants it; by pods with logins of their own once
- * for each namespace. Fetching goes on behind the pods' backs.
+ * Holds the state of images. Each reference is looked up once and pulled once for all pods, and once for each namespace for pods
+ * with logins of their own. Fetches run in the background.
  */
 export class ImageStore {
   readonly #options: ImageStoreOptions;
@@ -57,7 +61,7 @@ export class ImageStore {
     this.#access = options.access ?? OPEN_TO_ALL;
   }
 
-  /** For a container that has wanted the image since `sinceMs`. */
+  /** Returns the image's state for a container that has needed it since `sinceMs`. */
   state(reference: string, policy: PullPolicy, sinceMs: number, user = NOBODY): ImageState {
     const entry = this.#entries.get(keyOf(reference, user));
     if (entry === undefined) return { kind: "unknown" };

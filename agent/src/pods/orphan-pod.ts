@@ -3,7 +3,7 @@ import type { Pod } from "./pod.ts";
 // For containers whose pod is not known any more: enough to end well.
 const ORPHAN_GRACE_MS = 10_000;
 
-/** Stands for a pod of which nothing but its uid is known, so that what is left of it is removed. */
+/** Returns a placeholder for a pod of which only the uid is known, so that its remains are removed. */
 export function orphanPod(uid: string): Pod {
   return {
     uid,

@@ -29,8 +29,8 @@ export function roleOf(pod: Pod, container: string): ContainerRole | undefined {
 }
 
 /**
- * What the pod's policy means for one of its containers, as in Kubernetes: a sidecar runs for as long as the pod does,
- * an init container is done once it ended well.
+ * Returns the restart policy of one of the pod's containers, as in Kubernetes: a sidecar runs as long as its pod, and an init
+ * container is done once it has succeeded.
  */
 export function policyOf(pod: Pod, container: string): RestartPolicy {
   switch (roleOf(pod, container)) {

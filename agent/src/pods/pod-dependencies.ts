@@ -16,7 +16,7 @@ import type { RuntimeObserver } from "./runtime-observer.ts";
 import type { Semaphore } from "./semaphore.ts";
 import type { Step } from "./step.ts";
 
-/** What all pods of a host share. */
+/** The dependencies that all pods of a host share. */
 export interface PodDependencies {
   readonly instance: string;
   readonly clock: Clock;
@@ -39,7 +39,7 @@ export interface PodDependencies {
   readonly events: PodEvents;
 }
 
-/** What pods may ask about the host they are on. */
+/** The facts about their host that pods can refer to. */
 export interface HostFacts {
   readonly nodeName: string;
   /** Where others reach this host. */
@@ -53,7 +53,7 @@ export interface HostFacts {
   readonly separateStreams?: boolean;
 }
 
-/** What pods tell. */
+/** The pods' events. */
 export interface PodEvents {
   /** Write it down; a newer memory of the pod replaces one not yet written. Resolves when it is on disk, or can't be. */
   remembered(podUid: string, memory: PodMemory): Promise<void>;

@@ -1,4 +1,4 @@
-/** What is only known on the host, once the pod has its network. */
+/** Facts that are known only on the host, once the pod has its network. */
 export interface PodFacts {
   readonly nodeName: string;
   /** One for each family; the first is the one that it goes by. */

@@ -2,15 +2,15 @@ import type { StreamPipes } from "../logs/stream-places.ts";
 
 export interface PreparedLog {
   readonly logFile: string;
-  /** What the container writes to instead, where its streams are kept apart. */
+  /** The container's output instead of the log, if its streams are separate. */
   readonly streamPipes?: StreamPipes;
 }
 
 /** A pod's files on the host: one log file per container and attempt, in a directory of the pod's own. */
 export interface PodFiles {
   /**
-   * Makes the directories; gives where the attempt's output goes. With `apart`, stdout and stderr are kept apart unless nobody is there
-   * to read them.
+   * Creates the directories and returns the destination of the attempt's output. With `apart`, stdout and stderr are separate
+   * unless there is no reader for them.
    */
   prepare(podUid: string, container: string, attempt: number, apart?: boolean): Promise<PreparedLog>;
   /** The last lines of an attempt, at most a few KiB; empty if there are none. Never rejects. */

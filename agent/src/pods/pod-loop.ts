@@ -23,16 +23,13 @@ export interface PodLoopStart {
   readonly memory: PodMemory;
 }
 
-// A wait is looked at again at least this often, so that a wall clock that jumped can't make it endless.
+// The longest wait between two evaluations, so that a jump of the wall clock can't make it endless.
 const WAIT_MAX_MS = 300_000;
 
-// Containerd goes on with what it was asked for when whoever asked is gone: measured in tenths of a second.
+// containerd completes a request even if its client is gone, within tenths of a second.
 const LATE_START_MS = 2_000;
 
-/**
- * Keeps one pod as it is to be: wake, read all, decide, act, sleep. Whoever learns something calls `wake`,
- * which only means "look again".
- */
+/** Brings one pod to its desired state: wake, read all, decide, act, sleep. `wake` only means that something may have changed. */
 export class PodLoop {
   readonly #dependencies: PodDependencies;
   readonly #sinceMs: number;
@@ -49,7 +46,7 @@ export class PodLoop {
   #devicesFreed = false;
   #doubtUntilMs: number | undefined;
   #published = false;
-  /** The object that was assigned then; undefined: nobody knows. */
+  /** The assigned volumes at that time. Undefined if they are unknown. */
   #volumesShown: Pod["volumes"];
   #status: PodStatus | undefined;
   #lastStep: Step | undefined;
@@ -83,13 +80,13 @@ export class PodLoop {
     return this.#status ?? podStatus(this.#view());
   }
 
-  /** A pod that is to be removed stays so: its uid never comes back to life. */
+  /** Sets the assignment. A pod that has to be removed stays so, because its uid is never used again. */
   assign(pod: Pod, goal: PodView["goal"]): void {
     const { volumes } = this.#pod;
     // The same volumes stay the same object, so that it is easily seen whether they show what they should.
     this.#pod = volumes && isDeepStrictEqual(volumes, pod.volumes) ? { ...pod, volumes } : pod;
     if (goal === "remove" && this.#goal === "run") this.#stop();
-    // What was missing may have come with it.
+    // The assignment may contain what was missing.
     for (const [key, { reason }] of this.#faults) if (reason !== undefined) this.#faults.delete(key);
     this.wake();
   }
@@ -122,7 +119,7 @@ export class PodLoop {
     this.#published = this.#memory.sandbox !== undefined && this.#memory.ports !== undefined;
   }
 
-  /** What waits for devices need not wait its time out. */
+  /** Ends the wait of a pod that waits for devices. */
   devicesFreed(): void {
     this.#devicesFreed = true;
     const notBeforeMs = this.#dependencies.clock.monotonicMs();

@@ -6,7 +6,7 @@ export function declaredPorts({ containers }: Pod): readonly PortRequest[] {
   return containers.flatMap(({ ports }) => ports);
 }
 
-/** Returns the ports that are to be published: those that are declared, then those that services lead to. */
+/** Returns the ports to publish: the declared ones, then those that services lead to. */
 export function wantedPorts(pod: Pod): readonly PortRequest[] {
   return [...declaredPorts(pod), ...(pod.servicePorts ?? [])];
 }
@@ -19,7 +19,7 @@ export function firstPorts(pod: Pod): readonly PortRequest[] {
   return pod.network?.hostNetwork === true ? declaredPorts(pod) : wantedPorts(pod);
 }
 
-/** Reports whether exactly the wanted ports are mapped. */
+/** Reports whether exactly the given ports are mapped. */
 export function hasPorts(mapped: readonly PortMapping[], wanted: readonly PortRequest[]): boolean {
   return (
     wanted.every((port) => mapped.some((it) => isSame(it, port))) &&

@@ -18,7 +18,7 @@ export class PodProbes {
     return this.#verdicts;
   }
 
-  /** Probes just those that are to be probed now. */
+  /** Starts and stops probes, so that exactly the due ones run. */
   follow(view: PodView): void {
     const verdicts = new Map<string, ProbeVerdict>();
     if (view.goal === "run" && outcomeOf(view) === undefined) {

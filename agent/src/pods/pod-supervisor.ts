@@ -56,7 +56,7 @@ export interface SupervisorLimits {
   readonly image: BackOffLimits;
   readonly fault: BackOffLimits;
   readonly repairIntervalMs: number;
-  /** How long steps may go on after the agent was told to stop. */
+  /** The longest time for running steps after the agent was ordered to stop. */
   readonly closeMs: number;
 }
 
@@ -75,7 +75,7 @@ export interface RecordedPod {
   /** Undefined: no longer assigned, but it may have left something behind. */
   readonly pod?: Pod;
   readonly memory?: PodMemory;
-  /** Assigned, but its record can't be read: nothing of it is touched until the coordinator tells again what it is. */
+  /** The pod is assigned, but its record can't be read. Nothing of it is touched until the coordinator sends it again. */
   readonly damaged?: boolean;
 }
 
@@ -83,8 +83,8 @@ export interface RecordedPod {
 const RECOVER_WAIT_MS = 3_000;
 
 /**
- * Runs the pods of this host: one loop for each, so that none waits for another. What is to run is told by
- * `replace` and `apply`; before `start` has found the runtime and the network it is only noted.
+ * Runs the pods of this host in one loop each, so that none waits for another. `replace` and `apply` set the assignment, which is
+ * only stored until `start` has found the runtime and the network.
  */
 export class PodSupervisor {
   readonly #options: SupervisorOptions;
@@ -168,7 +168,7 @@ export class PodSupervisor {
     for (const loop of this.#loops.values()) loop.portsTakenOver();
     await this.#checkSandboxes();
     this.#addOrphans();
-    // Containers of pods that nobody knows may still have theirs mounted.
+    // Containers of unknown pods may still have theirs mounted.
     await this.#recoverVolumes();
     await this.#retryUntilDone("devices", () => this.#options.devices.recover(this.#knownUids()));
     if (this.#closing.signal.aborted) return;
@@ -222,7 +222,7 @@ export class PodSupervisor {
     return this.#loops.get(podUid)?.status();
   }
 
-  /** Of all pods that are known, as they name them. */
+  /** Returns the images of all known pods, with the pods' names for them. */
   images(): readonly string[] {
     return [...this.#loops.values()].flatMap((loop) => allContainers(loop.pod).map((it) => it.image));
   }
@@ -234,7 +234,7 @@ export class PodSupervisor {
     );
   }
 
-  /** What is known of images, which all pods share. */
+  /** The state of images, which all pods share. */
   get imageStore(): Pick<ImageStore, "state" | "fetch"> {
     return this.#dependencies.images;
   }
@@ -288,7 +288,7 @@ export class PodSupervisor {
     return loop;
   }
 
-  /** Containers that carry a pod's label, of a pod that nobody knows. */
+  /** Adds the pods of containers whose pod label names an unknown pod. */
   #addOrphans(): void {
     for (const uid of this.#observer.podUids()) {
       if (!this.#loops.has(uid) && !this.#damaged.has(uid)) this.#begin(orphanPod(uid), true, EMPTY_MEMORY);
@@ -357,7 +357,7 @@ export class PodSupervisor {
     const known = running
       .flatMap((loop) => loop.memory.sandbox ?? [])
       .filter(({ namespacePath }) => namespacePath !== HOST_NETWORK);
-    // What can't be looked at now is taken to be there: the next listing looks again.
+    // If the check fails, everything counts as present. The next listing checks again.
     const lost = await this.#options.network.findLost(known).catch(() => []);
     for (const sandbox of lost) {
       const loop = this.#loops.get(sandbox.podUid);

@@ -49,7 +49,7 @@ export interface PodContainer {
   readonly cpuLimitMilli?: number;
   readonly memoryLimitBytes?: number;
   readonly cpuShares?: number;
-  /** As asked for, by resource name (`requests.cpu`, `limits.ephemeral-storage`), for `resource_field_ref`. */
+  /** The specified amounts by resource name (`requests.cpu`, `limits.ephemeral-storage`), for `resource_field_ref`. */
   readonly resources?: Readonly<Record<string, string>>;
   readonly rootLimitBytes?: number;
   readonly mounts?: readonly VolumeMount[];
@@ -75,7 +75,7 @@ export type EnvSource =
   /** `limits.cpu`, `requests.memory`, … of the container itself. */
   | { readonly resourceField: string };
 
-/** What a pod refers to by name, as it came with its assignment. */
+/** The objects that a pod refers to, from its assignment. */
 export interface PodObjects {
   readonly secrets: readonly ObjectContent[];
   readonly configMaps: readonly ObjectContent[];
@@ -109,7 +109,7 @@ export interface PodNetworkSpec {
   readonly options: readonly string[];
 }
 
-/** What the agent must still know about a pod after its own restart; kept in the journal as JSON. */
+/** The agent's durable state of a pod, stored in the journal as JSON. */
 export interface PodMemory {
   readonly sandbox?: PodSandbox;
   /** Undefined until allocated; kept over restarts. */
@@ -144,9 +144,9 @@ export interface ContainerMemory {
   readonly lastTermination?: Termination;
   /** Those before the last, newest first; bounded. */
   readonly earlier?: readonly Termination[];
-  /** Of the present run: "begun" is written down before the hook runs, so that no run of a container sees it twice. */
+  /** The post-start hook of the present run. "begun" is stored before the hook runs, so that it never runs twice for one run. */
   readonly postStart?: "begun" | "done";
-  /** Of the present run: what its probes made of it last. */
+  /** The last verdicts of the present run's probes. */
   readonly health?: { readonly started: boolean; readonly ready: boolean };
   /** The present run is being ended; its grace period counts from then. */
   readonly stop?: StopMemory;
@@ -199,7 +199,7 @@ export interface ObservedContainer {
   readonly oomKilled?: boolean;
 }
 
-/** What is known of an image, for one pod's container. */
+/** The state of an image for one pod's container. */
 export type ImageState =
   | { readonly kind: "unknown" }
   /** Being looked up, or pulled. */
@@ -226,7 +226,7 @@ export interface Fault {
   /** The same by the wall clock, to be shown. */
   readonly retryAtMs: number;
   readonly message: string;
-  /** What the pod waits for, if it isn't the host that failed. */
+  /** The missing precondition, unless the host itself has failed. */
   readonly reason?: StartBlock;
   /** There were too few devices: others give theirs back. */
   readonly forDevices?: true;

@@ -13,7 +13,7 @@ import {
 } from "./pod.ts";
 import { allContainers, initContainersOf, roleOf } from "./pod-containers.ts";
 
-/** What the host still has of a pod whose memory was lost. */
+/** The remains on the host of a pod whose memory was lost. */
 export interface Found {
   readonly containers: readonly ObservedContainer[];
   readonly sandbox: PodSandbox;

@@ -15,7 +15,7 @@ export function withTimes(memory: PodMemory, status: PodStatus, nowMs: number): 
   };
 }
 
-/** Remembers what probes made of the containers, so that the next agent needn't find it out anew. The same object if nothing changed. */
+/** Stores the probes' verdicts, so that the next agent has them at once. Returns the same object if nothing changed. */
 export function withHealth(
   memory: PodMemory,
   pod: Pod,

@@ -13,7 +13,7 @@ test("a list shows what there is; containers that are no pod's are left out", as
   assert.deepEqual(dependencies.observer.podUids(), ["p"]);
 });
 
-test("an end that is told before its start is not lost", async () => {
+test("an end that is reported before its start is not lost", async () => {
   const dependencies = new World();
   await dependencies.tell({ type: "exited", containerId: "a", exitCode: 7, atMs: 5 });
   dependencies.start("a");
@@ -21,7 +21,7 @@ test("an end that is told before its start is not lost", async () => {
   assert.deepEqual([seen?.state, seen?.exitCode, seen?.finishedAtMs], ["exited", 7, 5]);
 });
 
-test("an end that is told while the start's answer is on its way is not lost either", async () => {
+test("an end that is reported while the start's answer is on its way is not lost either", async () => {
   const dependencies = new World();
   dependencies.listed = [aContainer("a")];
   await dependencies.observer.refresh();
@@ -56,7 +56,7 @@ test("an end is final, whatever an older list says", async () => {
   assert.equal(dependencies.observer.containersOf("p")[0]?.state, "exited");
 });
 
-test("an end is final, whatever start is told after it", async () => {
+test("an end is final, whatever start is reported after it", async () => {
   const dependencies = new World();
   dependencies.start("a");
   await dependencies.tell({ type: "exited", containerId: "a", exitCode: 1, atMs: 5 });

@@ -15,7 +15,7 @@ export interface ObserverOptions {
   readonly onChange: (podUid: string) => void;
   /** A list was read, or could not be. */
   readonly onListed: (error: unknown) => void;
-  /** The event stream broke, or (undefined) is in force. */
+  /** Called with the error when the event stream breaks, and with undefined when it works. */
   readonly onEvents: (error: unknown) => void;
 }
 
@@ -23,11 +23,11 @@ interface Known {
   readonly podUid: string;
   readonly image: string;
   readonly observed: ObservedContainer;
-  /** When it was last told of, in the observer's own count. */
+  /** The time of the last report, in the observer's own count. */
   readonly touched: number;
 }
 
-// Ends of containers whose start has not been told yet. More than a host starts at one time.
+// Ends of containers whose start has not been reported yet. The limit exceeds the starts of a host at one time.
 const EARLY_EXITS_MAX = 1_000;
 const LISTEN_AGAIN_MS = 1_000;
 const LIST_AGAIN_MS = 2_000;
@@ -140,7 +140,7 @@ export class RuntimeObserver {
   #take(event: RuntimeEvent): void {
     switch (event.type) {
       case "listening":
-        // What happened before it is only in the list.
+        // Only the list contains what happened before it.
         this.#options.onEvents(undefined);
         void this.refresh().catch(() => undefined);
         return;
@@ -176,7 +176,7 @@ export class RuntimeObserver {
       this.#earlyExits.set(id, { ...this.#earlyExits.get(id), ...change });
       return;
     }
-    // No attempt is started twice, so an end is final: a start told late is old news.
+    // No attempt is started twice, so an end is final, and a later report of its start is out of date.
     if (known.observed.state === "exited" && change.state === "running") return;
     this.#put(known.podUid, known.image, { ...known.observed, ...change });
   }

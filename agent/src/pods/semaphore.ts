@@ -34,7 +34,7 @@ export class Semaphore {
     });
   }
 
-  // The place goes straight to the next in line, so that nobody overtakes.
+  // Passes the place directly to the next waiter, so that none overtakes another.
   #leave(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

@@ -1,9 +1,12 @@
 import type { Pod, PodContainer } from "./pod.ts";
 
-/** Of a pod: `separate` keeps stdout and stderr of its containers apart, `combined` doesn't. */
+/** An annotation of a pod: `separate` separates its containers' stdout and stderr, `combined` doesn't. */
 export const LOG_STREAMS_ANNOTATION = "forage.dev/log-streams";
 
-/** Whether a container's streams are to be kept apart: what the pod says, or else the host's default where that can be. */
+/**
+ * Reports whether a container's streams are separate: by the pod's annotation, or else by the host's default where it is
+ * possible.
+ */
 export function separateStreams(
   { annotations }: Pick<Pod, "annotations">,
   { tty = false, ociRuntime }: Pick<PodContainer, "tty" | "ociRuntime">,

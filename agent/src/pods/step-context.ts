@@ -2,14 +2,14 @@ import type { PodVolumeSpec } from "../volumes/volumes.ts";
 import type { PodView } from "./decide/pod-view.ts";
 import type { PodMemory, StartBlock } from "./pod.ts";
 
-/** What a step changed, apart from what the observer and the image store know by themselves. */
+/** The changes of a step, apart from those that the observer and the image store track themselves. */
 export interface StepEffect {
   /** Applied to what is remembered when the step has ended, since others may have changed it meanwhile. */
   readonly change?: Change;
   /** The memory must be on disk before the next step relies on it. */
   readonly durable?: true;
   readonly published?: boolean;
-  /** What the volumes show now. */
+  /** The present content of the volumes. */
   readonly volumesShown?: PodVolumeSpec | undefined;
   /** The runtime's list was read. */
   readonly looked?: true;

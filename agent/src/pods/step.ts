@@ -3,7 +3,7 @@ import type { PullPolicy, StopCause } from "./pod.ts";
 
 /** One thing to do for a pod. Plain data: a step is logged as it is run. */
 export type Step =
-  /** Read the runtime's list again: what it showed is in doubt. */
+  /** Read the runtime's list again, because it may be out of date. */
   | { readonly kind: "look" }
   | {
       readonly kind: "fetchImage";

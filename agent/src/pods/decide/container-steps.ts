@@ -107,7 +107,7 @@ export function effectivePolicy(spec: PodContainer, memory: ContainerMemory): Pu
   return spec.pullPolicy === "Always" && memory.attempt > 0 ? "IfNotPresent" : spec.pullPolicy;
 }
 
-/** What a container that runs needs: to be known, its hook, an end if it is found broken. */
+/** Yields the steps for a running container: adoption, its hook, and its end if it is broken. */
 function* tend(view: PodView, spec: PodContainer, current: ObservedContainer): Generator<Step | Wait> {
   const { id } = current;
   const memory = memoryOf(view.memory, spec.name);

@@ -251,7 +251,7 @@ test("always pulling means once for a pod: a restart uses what it began with", (
   );
 });
 
-/** What ends a run of the container `main`. */
+/** The step that stops a run of the container `main`. */
 function aStop(id: string, change: object = {}) {
   return { kind: "stopContainer", container: "main", id, graceMs: 5_000, ...change };
 }

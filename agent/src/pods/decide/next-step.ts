@@ -42,7 +42,7 @@ function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
   if (outcomeOf(view) !== undefined) return yield* toEnd(view);
   for (const container of allContainers(pod)) yield* fetchImage(view, container);
   if (memory.sandbox === undefined) {
-    // What still runs is in a namespace that is no more.
+    // Containers that still run are in a namespace that no longer exists.
     const cutOff = view.containers.filter((it) => belongs(it, pod) && isLive(it));
     if (cutOff.length === 0) return yield { kind: "attachSandbox" };
     for (const it of cutOff) yield stop(view, it);
@@ -58,7 +58,7 @@ function* toRun(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
 
 function* toRunContainers(view: PodView, limits: RestartLimits): Generator<Step | Wait> {
   if (!isInitialized(view)) {
-    // What ran in the namespace before this one has ended.
+    // The containers of the previous namespace have ended.
     for (const container of view.pod.containers) yield* settle(view, container);
     if (!(yield* initialize(view, limits))) return;
   }

@@ -63,7 +63,7 @@ test("without its ports it is not ready yet", () => {
   assert.equal(podStatus(aView({ memory: STARTED, seen: [RUNNING], published: false })).ready, false);
 });
 
-test("a crash tells the exit code, the last lines and when it starts again", () => {
+test("a crash contains the exit code, the last lines and the time of the restart", () => {
   const memory = {
     ...STARTED,
     phase: "ended",
@@ -114,7 +114,7 @@ test("what fails of the host holds the pod up, and says so", () => {
   assert.deepEqual([status.reason, status.message], ["NetworkSetupFailed", "no address is left"]);
 });
 
-test("an image is only said to be pulled while it is", () => {
+test("an image is reported as being pulled only while it is", () => {
   const looking = podStatus(aView({ images: new Map([["main", { kind: "fetching", pulling: false }]]) }));
   assert.equal(waitingReason(looking), "ContainerCreating");
   const pulling = podStatus(aView({ images: new Map([["main", { kind: "fetching", pulling: true }]]) }));
@@ -213,7 +213,7 @@ test("an init container that is done counts as ready, and not for the pod", () =
   );
 });
 
-test("something that is missing is told as what is waited for", () => {
+test("a missing object is reported as the reason for waiting", () => {
   const fault = {
     failures: 1,
     notBeforeMs: NOW + 9,
@@ -238,7 +238,7 @@ test("an evicted pod has failed at once and says why, also while it is removed",
   assert.deepEqual([stopping.phase, stopping.reason], ["STOPPING", "Evicted"]);
 });
 
-test("earlier ends are told, newest first, without the present one", () => {
+test("reports earlier ends, newest first, without the present one", () => {
   const memory = { ...STARTED, lastTermination: CRASH, earlier: [{ ...CRASH, exitCode: 4 }] };
   const codes = (status: ReturnType<typeof podStatus>) =>
     status.containers[0]?.terminations.map((it) => it.exitCode);

@@ -11,7 +11,7 @@ import {
 import { initContainersOf, policyOf, roleOf } from "../pod-containers.ts";
 import { healthOf, isInitialized, isLive, liveRunOf, outcomeOf, type PodView } from "./pod-view.ts";
 
-/** What the agent tells of a pod. Times are milliseconds since the epoch. */
+/** The agent's report about a pod. Times are milliseconds since the epoch. */
 export interface PodStatus {
   readonly uid: string;
   readonly namespace: string;
@@ -74,7 +74,7 @@ interface Cause {
 
 const NO_CAUSE: Cause = { reason: "", message: "" };
 
-/** Pure: the same view gives an equal status, so comparing two tells whether anything is worth sending. */
+/** Returns the status. The same view gives an equal status, so comparing two shows whether there is anything to send. Pure. */
 export function podStatus(view: PodView): PodStatus {
   const { pod, memory } = view;
   const inits = initContainersOf(pod).map((spec) => containerStatus(view, spec));
@@ -172,7 +172,7 @@ function containerState(
   return { kind: "waiting", reason: isHeldBack ? "PodInitializing" : "ContainerCreating", message: "" };
 }
 
-/** The end itself is told as the last termination. */
+/** The end itself is reported as the last termination. */
 function heldBack(last: Termination, notBeforeMs: number): { reason: WaitingReason; message: string } {
   if (last.reason === "StartError") return { reason: "CreateError", message: last.message };
   const seconds = Math.round((notBeforeMs - last.finishedAtMs) / 1000);

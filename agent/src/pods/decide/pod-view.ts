@@ -18,7 +18,7 @@ export interface PodView {
   /** Set once the goal is "remove"; monotonic clock. */
   readonly stoppingSinceMs?: number;
   readonly containers: readonly ObservedContainer[];
-  /** The runtime's list is in doubt: a call was cut off, its outcome is not known. */
+  /** The runtime's list may be out of date: a call was interrupted, and its outcome is unknown. */
   readonly stale: boolean;
   /** Set while a start that was cut off may still have its effect: when that is ruled out, by the monotonic clock. */
   readonly doubtUntilMs?: number;
@@ -110,7 +110,7 @@ export interface ContainerHealth {
 
 const DOWN: ContainerHealth = { started: false, ready: false };
 
-/** Of the present run. */
+/** Returns the health of the present run. */
 export function healthOf(view: PodView, spec: PodContainer): ContainerHealth {
   const live = liveRunOf(view, spec.name);
   if (live === undefined) return DOWN;
@@ -138,7 +138,10 @@ export function hasProbes({ probes }: PodContainer): boolean {
   return probes !== undefined && Object.keys(probes).length > 0;
 }
 
-/** A hook that nobody follows any more can't be repeated; where a restart is no option either, it counts as done. */
+/**
+ * Reports whether the hook is over. A hook whose process was lost can't be repeated. Where a restart isn't possible either, it
+ * counts as done.
+ */
 export function isPostStartOver(view: PodView, spec: PodContainer, id: string): boolean {
   const { postStart } = memoryOf(view.memory, spec.name);
   if (spec.hooks?.postStart === undefined || postStart === "done") return true;

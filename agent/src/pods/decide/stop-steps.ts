@@ -4,7 +4,7 @@ import { roleOf } from "../pod-containers.ts";
 import type { Step, Wait } from "../step.ts";
 import { isLive, isUndecided, type PodView } from "./pod-view.ts";
 
-// A stop that failed this often is given up for removal by force.
+// After so many failed stops the container is removed by force.
 const STOP_FAILURES_MAX = 3;
 
 export function* toRemove(view: PodView): Generator<Step | Wait> {
@@ -15,7 +15,7 @@ export function* toRemove(view: PodView): Generator<Step | Wait> {
   if (live.length > 0) return yield* stopInOrder(view, live);
   if (view.containers.length > 0) return yield* sweep(view.containers);
   const { doubtUntilMs } = view;
-  // What a container uses must not be taken away just before it turns up.
+  // A container's resources must not be removed just before it appears.
   if (doubtUntilMs !== undefined) {
     return yield doubtUntilMs > view.monotonicMs ? { kind: "wait", untilMs: doubtUntilMs } : { kind: "look" };
   }
@@ -28,7 +28,7 @@ export function* stopInOrder(view: PodView, live: readonly ObservedContainer[]):
   const batch = first.length > 0 ? first : live;
   const stubborn = batch.filter((it) => stopFailuresOf(view, it.id) >= STOP_FAILURES_MAX);
   if (stubborn.length === batch.length) return yield* sweep(stubborn);
-  // What a sidecar gets even when the main container has used up the grace period.
+  // The shortest time for a sidecar, even when the main container has used up the grace period.
   const leastMs = first.length > 0 ? 0 : GRACE_LEAST_MS;
   const usedMs =
     first.length > 0 ? 0 : Math.max(0, view.monotonicMs - (view.stoppingSinceMs ?? view.monotonicMs));
@@ -47,7 +47,7 @@ export function stop(
   const { graceMs = view.pod.graceMs, cause } = how;
   const memory = memoryOf(view.memory, container);
   const sinceMs = memory.containerId === id ? memory.stop?.sinceMs : undefined;
-  // However long nobody was there to go on with it: the hook may not have begun.
+  // The time without an agent doesn't count, because the hook may not have begun.
   const leftMs =
     sinceMs === undefined ? graceMs : Math.max(GRACE_LEAST_MS, graceMs - Math.max(0, view.nowMs - sinceMs));
   return {
