@@ -41,7 +41,7 @@ import { StateSaver } from "./state-saver.ts";
 import { type AgentLog, supervisorEvents } from "./supervisor-events.ts";
 import type { PodVolumes, VolumeEvents } from "./volumes/volumes.ts";
 
-/** What the agent is made of; `main.ts` brings the real ones. */
+/** The agent's dependencies. `main.ts` passes the real ones. */
 export interface AgentParts {
   readonly config: Config;
   readonly version: string;
@@ -79,7 +79,7 @@ const GOOD_RUN_MS = 600_000;
 const STARTS_AT_ONCE = 8;
 const REMOVALS_AT_ONCE = 8;
 const REPAIR_INTERVAL_MS = 60_000;
-// Below the time for which the coordinator believes in a node that is away; without containerd there is nothing to take over.
+// Shorter than the time after which the coordinator loses an absent node. Without containerd there is nothing to adopt.
 const TAKE_OVER_MAX_MS = 5_000;
 // Below what systemd gives a unit to stop.
 const CLOSE_MS = 10_000;
@@ -239,7 +239,10 @@ export class Agent {
     await this.#supervisor.start(recorded);
   }
 
-  /** A pod that was ready before a restart of ours must not be told as unready only because nobody has looked yet. */
+  /**
+   * Connects after the containers were adopted. A pod that was ready before the agent's restart must not be reported as unready
+   * only because it hasn't been checked yet.
+   */
   async #linkOnceTakenOver(signal: AbortSignal): Promise<void> {
     const timeUp = new AbortController();
     const either = AbortSignal.any([signal, timeUp.signal]);

@@ -4,7 +4,7 @@ import { SimClock } from "../test/sim/sim-clock.ts";
 import { ClaimRemover } from "./claim-remover.ts";
 import { VolumeError } from "./volumes/volumes.ts";
 
-test("claims are removed once nobody has them, and each is told once", async () => {
+test("removes claims once no pod uses them, and reports each once", async () => {
   const clock = new SimClock();
   const inUse = new Map([["shop/db", 3]]);
   const removed: string[] = [];

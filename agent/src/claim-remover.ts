@@ -19,7 +19,9 @@ export interface ClaimRemoverOptions {
 const RETRY_BASE_MS = 1_000;
 const RETRY_CAP_MS = 60_000;
 
-/** Deletes the claims that the coordinator wants gone, with their data. Remembers nothing: after each connect it is told again. */
+/**
+ * Deletes claims with their data at the coordinator's order. It keeps no state, because the order comes again after each connect.
+ */
 export class ClaimRemover {
   readonly #options: ClaimRemoverOptions;
   readonly #wanted = new Map<string, ClaimName>();

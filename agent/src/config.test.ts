@@ -75,7 +75,7 @@ runtimeClasses: { gvisor: /usr/bin/runsc, kata: io.containerd.kata.v2 }
   assert.deepEqual((await read(MINIMAL)).devices, {});
 });
 
-test("IPv6 is off until it is asked for; addresses are written in one way", async () => {
+test("IPv6 is off by default; addresses are normalized", async () => {
   const { podCidr6, advertiseAddress6 } = await read(MINIMAL);
   assert.deepEqual([podCidr6, advertiseAddress6], [undefined, undefined]);
   const other = await read(`${MINIMAL}podCidr6: fd64::/64\nadvertiseAddress6: "2001:DB8:0::1"\n`);
@@ -139,7 +139,7 @@ for (const [what, file, message] of [
   });
 }
 
-test("all problems are told at once", async () => {
+test("reports all problems at once", async () => {
   await assert.rejects(read("dataDir: x\nnodeName: A_B\ncolour: red\n"), (error: Error) => {
     return ["dataDir", "nodeName", "colour", "coordinator"].every((name) => error.message.includes(name));
   });

@@ -5,7 +5,7 @@ export interface Damage {
   /** Relative to the data directory. */
   readonly file: string;
   readonly reason: string;
-  /** What the agent goes by instead. */
+  /** The agent's substitute for the damaged state. */
   readonly remedy: string;
 }
 
@@ -17,7 +17,7 @@ export interface DamageReportsOptions {
   readonly log: { warn(fields: object, event: string): void };
 }
 
-// All files of a directory may be damaged at once; the coordinator is told the first few, the log has them all.
+// All files of a directory may be damaged at once. The coordinator receives the first few, and the log has all of them.
 const KEPT_MAX = 20;
 
 /** Collects the damaged files that this life of the agent has found, for the log and for the node's conditions. */

@@ -23,7 +23,7 @@ export interface DiskMaintenanceParts {
 
 const DAY_MS = 86_400_000;
 
-/** Keeps what containerd holds on the disk within limits: images that nobody uses, and what containers write over theirs. */
+/** Limits what containerd holds on the disk: unused images, and files that containers write over their images. */
 export class DiskMaintenance {
   readonly #parts: DiskMaintenanceParts;
   readonly #collector: ImageCollector;

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-/** What decides whether this host can run a pod at all, and how. */
+/** The host's features that decide whether and how it can run a pod. */
 export interface HostFeatures {
   /** Its own name: that of pods which have its network. */
   readonly hostname: string;
@@ -19,7 +19,7 @@ export interface HostFeatures {
 
 const MODPROBE_TIMEOUT_MS = 5_000;
 
-/** Looked at once: a host that gains one of these needs a restart of its agent, which touches no container. */
+/** Read once. A host that gains one of these needs a restart of its agent, which touches no container. */
 export async function readHostFeatures(
   config: Pick<HostFeatures, "runtimeClasses"> & { readonly dataDir: string },
 ): Promise<HostFeatures> {

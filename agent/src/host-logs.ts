@@ -69,10 +69,10 @@ export class HostLogs {
     });
   }
 
-  /** What an earlier run of the agent left. */
+  /** Takes over the logs of an earlier run of the agent. */
   async takeOver(): Promise<void> {
     await this.files.takeOver().catch((err) => this.#parts.log.error({ err }, "logs-not-bounded"));
-    // The disk may have been full while nobody looked.
+    // The disk may have been full while the agent was away.
     this.#upkeep.suspect();
   }
 

@@ -102,7 +102,7 @@ async function main(): Promise<void> {
   };
   stopOnSignal({ close }, log);
   log.info({ node: config.nodeName, version: VERSION, pid: process.pid }, "agent-started");
-  // Ready means that it watches over its pods; a containerd that is away is waited for and told of, not failed on.
+  // Ready means that the agent supervises its pods. An absent containerd is reported and waited for.
   notifySystemd(process.env.NOTIFY_SOCKET);
 }
 

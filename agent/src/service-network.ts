@@ -47,7 +47,7 @@ export interface ServiceNetworkOptions {
   readonly noteDamage: NoteDamage;
 }
 
-/** What makes services reachable on this host, fed by the link, from disk while there is none. */
+/** Makes services reachable on this host. Its state comes from the link, and from disk while the link is down. */
 export interface ServiceNetwork {
   /** Once the pods' bridge is there. Also resolves if the rules could not be made; that is tried again. */
   start(): Promise<void>;
@@ -55,13 +55,13 @@ export interface ServiceNetwork {
   problems(): readonly string[];
   /** Subnets in which the host can announce addresses of load balancers. */
   networks(): readonly string[];
-  /** A new connection tells everything anew. Returns what to call when it ends. */
+  /** Called for a new connection, which sends everything again. Returns a function to call when the connection ends. */
   restart(): () => void;
   take(update: ServiceUpdate): void;
   close(): Promise<void>;
 }
 
-/** Other programs reload the whole nftables ruleset at any time, and nothing tells us. */
+/** Other programs reload the whole nftables ruleset at any time, and there is no notification. */
 const REPAIR_INTERVAL_MS = 30_000;
 const DNS_PORT = 53;
 
@@ -134,7 +134,7 @@ export class HostServiceNetwork implements ServiceNetwork {
     return network;
   }
 
-  /** What is known of services. */
+  /** The known services. */
   get known(): Pick<KnownServices, "services" | "subscribe"> {
     return this.#services;
   }

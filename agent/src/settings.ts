@@ -18,7 +18,7 @@ export interface HostPort {
 export interface Settings {
   /** Everything the agent keeps: journal, identity, logs, the network's records. */
   readonly dataDir: string;
-  /** What is worthless after a reboot; best on tmpfs. */
+  /** The directory of files that are worthless after a reboot. Best on tmpfs. */
   readonly runDir: string;
   readonly coordinator: HostPort;
   readonly joinTokenFile: string | undefined;
@@ -42,7 +42,7 @@ export interface Settings {
   /** Kept back for the host itself: quantities by resource. */
   readonly reserve: Readonly<Record<string, string>>;
   readonly podsMax: number;
-  /** What the host lends to containers, by resource name. */
+  /** The devices that the host offers to containers, by resource name. */
   readonly devices: DevicePool;
   /** OCI runtimes, by the name that pods give as `runtime_class_name`: a program's path or a containerd runtime's name. */
   readonly runtimeClasses: Readonly<Record<string, string>>;
@@ -54,7 +54,7 @@ export interface Settings {
   readonly destination: { readonly port: number | undefined };
   /** Unix socket where Nomad's Driver service is served; undefined: nowhere. */
   readonly nomad: { readonly socket: string | undefined };
-  /** What pods reach on this host and at its cloud. */
+  /** The destinations on this host and in its cloud that pods can reach. */
   readonly podAccess: PodAccessSettings;
   /** Sandboxes made ahead. */
   readonly preparedSandboxes: number;
@@ -82,7 +82,7 @@ export interface GatewaySettings {
   /** Of clients, at a time. */
   readonly connectionsMax: number;
   readonly memoryLimitBytes: number;
-  /** How many proxies in front of the gateway are believed when they say where a request comes from. */
+  /** The number of trusted proxies in front of the gateway. The client's address is taken from their headers. */
   readonly trustedProxies: number;
 }
 
@@ -104,7 +104,7 @@ const DOMAIN = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a
 // As the kernel takes them, but none that could be taken for an option.
 const INTERFACE = /^[A-Za-z0-9_][A-Za-z0-9_.:@-]{0,14}$/;
 const RUNTIME_CLASS = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
-// What nerdctl takes: a program, or the name of a shim.
+// The forms that nerdctl accepts: a program, or the name of a shim.
 const OCI_RUNTIME = /^\/[^\s,:"\0]{1,4000}$|^io\.containerd\.[a-z0-9-]+\.v\d+$/;
 const RUNTIME_CLASSES_MAX = 64;
 const LOG_STREAMS: readonly LogStreams[] = ["combined", "separate"];
@@ -290,7 +290,7 @@ function portOrOff(value: unknown): number | undefined {
 function listenAddress(value: unknown): HostPort | undefined {
   if (value === "off" || value === false) return undefined;
   const parsed = hostPort(value);
-  // It asks nobody who they are.
+  // It serves callers without credentials.
   if (parsed.host === "::1" || parsed.host === "localhost" || /^127\./.test(parsed.host)) return parsed;
   throw new Error("a loopback address with a port, or off");
 }

@@ -24,7 +24,7 @@ export interface SupervisorListeners {
   readonly stateFile: (podUid: string) => string;
 }
 
-/** Where each thing goes that the supervisor tells. */
+/** Returns the listeners that pass each of the supervisor's events on. */
 export function supervisorEvents({
   log,
   saver,

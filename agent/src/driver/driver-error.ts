@@ -8,7 +8,7 @@ export type DriverErrorCode =
   | "ALREADY_EXISTS"
   /** The task or the host is not in a state that allows the call. */
   | "FAILED_PRECONDITION"
-  /** The driver does not offer what the call asks for. */
+  /** The driver does not offer the requested function. */
   | "UNIMPLEMENTED"
   /** The caller cancelled the call, or the driver is stopping. */
   | "CANCELLED"
@@ -18,8 +18,8 @@ export type DriverErrorCode =
 export class DriverError extends Error {
   readonly code: DriverErrorCode;
   /**
-   * Tells Nomad whether to try again: true retries, false fails the task (or ends the statistics) for good.
-   * Undefined leaves the decision to Nomad, which treats the error as final where it starts a task.
+   * Whether Nomad should try again: true retries, false fails the task (or ends the statistics) for good. Undefined leaves the
+   * decision to Nomad, which treats the error as final where it starts a task.
    */
   readonly recoverable: boolean | undefined;
 

@@ -41,8 +41,8 @@ const SHRUNK_BYTES = 4 * 1024;
 const ENTRY_SLACK_MS = 1_000;
 
 /**
- * Keeps logs within bounds while containerd's shims write them, notes when their lines came, and reads them. The kernel tells of
- * writes, so a log that nobody writes to costs nothing.
+ * Bounds logs while containerd's shims write them, records when their lines arrived, and reads them. The kernel reports writes,
+ * so a quiet log costs nothing.
  */
 export class LogRotator {
   readonly #clock: Clock;
@@ -131,7 +131,7 @@ export class LogRotator {
     return lastText(Buffer.concat(pieces), maxBytes);
   }
 
-  /** Looks at all logs now. */
+  /** Checks all logs now. */
   async check(): Promise<void> {
     await Promise.all([...this.#logs.values()].map((log) => log.lookAnew()));
   }

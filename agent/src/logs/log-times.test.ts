@@ -29,7 +29,7 @@ function given(t: TestContext, mode: TrimMode = "collapse") {
     return {
       file,
       times,
-      /** What the file has now came at `changedMs`. */
+      /** Records that the file's present content arrived at `changedMs`. */
       note: async (changedMs: number, watched = true) =>
         times.note(
           async () => ({ ...(await file.bounds()), changedMs, bornMs: BORN }),
@@ -57,7 +57,7 @@ test("each line's time is known, also to another run of the agent", async (t) =>
   assert.equal(statSync(`${path}.times`).mode & 0o777, 0o600);
 });
 
-test("what came while nobody watched has an interval; what wasn't written down is part of it", async (t) => {
+test("bytes that arrived without a watch have an interval, which includes unrecorded ones", async (t) => {
   const { path, times, note, open } = given(t);
   appendFileSync(path, "old\n");
   await note(AT, false);
@@ -138,7 +138,7 @@ test("looks of several at once are noted in the order in which they were made", 
   assert.equal((await times.all()).length, 50);
 });
 
-test("an index that was cut off goes on; one of a log that was emptied begins anew", async (t) => {
+test("an interrupted index continues; the index of an emptied log starts over", async (t) => {
   const { path, times, note, open } = given(t);
   for (let i = 0; i < 2; i += 1) {
     appendFileSync(path, "12345678\n");

@@ -16,9 +16,9 @@ const RECENT_MAX = 256;
 const SAME_MS = 1_000;
 
 /**
- * When a log's bytes came, in `<path>.times` beside it. Whoever watches the log notes each growth; what grew while nobody
- * watched is known to have come within an interval. Positions are those of the log; in the file they are offsets, so that another
- * run of the agent can read them. Calls take turns.
+ * Records when a log's bytes arrived, in `<path>.times` beside it. A watcher records each growth. Bytes that arrived without a
+ * watch have an interval. Positions are those of the log; the file has offsets, so that another run of the agent can read them.
+ * Calls run one after the other.
  */
 export class LogTimes {
   readonly #file: LogFile;
@@ -43,8 +43,8 @@ export class LogTimes {
   }
 
   /**
-   * Looks at the log in its turn, so that no look is older than what is noted, and gives what was seen. What is new came since
-   * `sinceMs`; undefined: since what was noted last, or the log's birth.
+   * Checks the log in turn, so that no check is older than the records, and returns its state. New bytes arrived since `sinceMs`.
+   * Undefined: since the last record, or since the log was created.
    */
   note(see: () => Promise<LogLook | undefined>, sinceMs: number | undefined): Promise<LogLook | undefined> {
     return this.#inTurn(async () => {
@@ -80,7 +80,7 @@ export class LogTimes {
     return this.#inTurn(() => this.#all());
   }
 
-  /** Of the byte at `position`; undefined: not noted yet, or never. */
+  /** Returns the time of the byte at `position`. Undefined if it isn't recorded. */
   async at(position: number): Promise<WriteTime | undefined> {
     const [oldest] = this.#recent;
     if (oldest !== undefined && position >= oldest.end) return writeTimeOf(this.#recent, position);

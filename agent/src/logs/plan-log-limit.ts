@@ -3,7 +3,7 @@ export interface StoredLog {
   readonly path: string;
   /** On disk. */
   readonly bytes: number;
-  /** Of the last write, milliseconds since the epoch. */
+  /** The time of the last write, milliseconds since the epoch. */
   readonly changedMs: number;
   /** A newer run of the container has a log too. */
   readonly superseded: boolean;
@@ -15,10 +15,10 @@ export interface LogLimitPlan {
   readonly shrink: readonly StoredLog[];
 }
 
-// What is freed beyond the limit, so that it isn't reached again with the next line.
+// Frees more than necessary, so that the next line doesn't reach the limit again.
 const FREE_SHARE = 0.1;
 
-/** What has to go so that all logs of the node fit: runs that are over, the oldest first; then what present ones have most of. */
+/** Plans what to delete so that all logs of the node fit: ended runs, the oldest first, then the largest logs of present runs. */
 export function planLogLimit(logs: readonly StoredLog[], limitBytes: number): LogLimitPlan {
   let excess = logs.reduce((sum, { bytes }) => sum + bytes, 0) - limitBytes;
   if (excess <= 0) return { remove: [], shrink: [] };

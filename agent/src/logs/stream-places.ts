@@ -33,7 +33,7 @@ export function linkOf(dir: string, logFile: string): string {
   return join(dir, createHash("sha256").update(logFile).digest("hex").slice(0, 32));
 }
 
-/** Says on disk that the log is to be read, so that a reader that comes back goes on with it. */
+/** Records on disk that the log has to be read, so that a new reader continues with it. */
 export async function putLink(dir: string, logFile: string): Promise<void> {
   const link = linkOf(dir, logFile);
   if ((await readlink(link).catch(() => "")) === logFile) return;
@@ -41,7 +41,7 @@ export async function putLink(dir: string, logFile: string): Promise<void> {
   await symlink(logFile, link);
 }
 
-/** What the agent asks of the reader: one JSON line each way, then the connection is over. */
+/** The agent's request to the reader: one JSON line each way, then the connection ends. */
 export interface ReaderRequest {
   /**
    * `follow`: read this log's pipes from now on. `sync`: answer when all that is in them is in the log; of a container that has

@@ -14,9 +14,9 @@ import {
   streamsDir,
 } from "./stream-places.ts";
 
-/** Whoever reads containers' streams apart: a program of its own, `forage-logs`. */
+/** Reads containers' separate streams: the program `forage-logs`. */
 export interface StreamReader {
-  /** Makes the pipes for a log's container and has them read. Rejects, and leaves nothing, if nobody reads. */
+  /** Creates the pipes for a log's container and starts reading them. If no reader runs, it rejects and leaves nothing behind. */
   begin(logFile: string): Promise<StreamPipes>;
   /** Resolves when what an ended container has written is in its log, as far as anyone reads it. Never rejects. */
   sync(logFile: string): Promise<void>;

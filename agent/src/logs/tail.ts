@@ -22,7 +22,7 @@ export interface TailOptions {
 
 const PIECE_BYTES = 64 * 1024;
 const LINE_BREAK = 0x0a;
-// The file system tells of each write; this is for those that don't (NFS, a file not yet there).
+// The file system reports each write. The interval is for those that don't (NFS, a file that doesn't exist yet).
 const LOOK_AGAIN_MS = 2_000;
 
 /** The log's bytes as they are; pieces end anywhere. Follows across rotations. Slower readers than writers lose what is rotated away. */
@@ -60,7 +60,7 @@ export async function* tailLog(
 export async function findLine(file: LogFile, position: number): Promise<number> {
   const { begin, end } = await file.bounds();
   if (position <= begin) return begin;
-  // The byte before tells whether a line begins just there.
+  // The previous byte shows whether a line begins exactly here.
   for (let at = position - 1; at < end; ) {
     const piece = await file.read(at, PIECE_BYTES);
     const lineBreak = piece.data.indexOf(LINE_BREAK);
@@ -71,7 +71,7 @@ export async function findLine(file: LogFile, position: number): Promise<number>
   return end;
 }
 
-/** Wakes one sleeper. Rung while nobody sleeps, it wakes the next one at once. */
+/** Wakes one waiter. A ring without a waiter wakes the next one at once. */
 class Alarm {
   readonly #clock: Clock;
   readonly #signals: readonly AbortSignal[];

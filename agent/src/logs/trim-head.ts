@@ -58,7 +58,7 @@ export async function trimHead(
         ? { mode, shiftBytes: cut, startOffset: 0 }
         : { mode, shiftBytes: 0, startOffset: cut };
     }
-    // What was renamed is still open, and is where a truncation goes on.
+    // The renamed file is still open, and a truncation continues with it.
   }
   return undefined;
 }

@@ -39,7 +39,7 @@ test("an index that was cut off, or ends in rubbish, is read as far as it is who
   }
   assert.equal(decodeWriteTimes(Buffer.concat([whole, Buffer.alloc(100)]), 0).writeTimes.length, 100);
   assert.equal(decodeWriteTimes(Buffer.from("no index at all"), 0).writeTimes.length, 0);
-  // The length was written, and neither checksum nor payload: the checksum of nothing is 0.
+  // The length was written, and neither checksum nor payload. The checksum of an empty payload is 0.
   const head = Buffer.from([0, 0, 0, 9, 0, 0, 0, 0]);
   assert.equal(decodeWriteTimes(Buffer.concat([whole, head]), 0).wholeBytes, whole.length);
 });

@@ -8,7 +8,7 @@ export interface WriteTime {
   readonly fromMs?: number;
 }
 
-/** The one that tells of the byte at `position`; undefined if none does yet. The list is in order of `end`. */
+/** Returns the record that covers the byte at `position`, or undefined. The list is in order of `end`. */
 export function writeTimeOf(writeTimes: readonly WriteTime[], position: number): WriteTime | undefined {
   let low = 0;
   let high = writeTimes.length;

@@ -7,11 +7,14 @@ export interface OpenPort {
   readonly port: number;
 }
 
-/** What pods with a network of their own reach beyond other pods. Pods on the host's network are the host. */
+/**
+ * The destinations beyond other pods that pods with a network of their own can reach. Pods on the host's network are part of the
+ * host.
+ */
 export interface PodAccess {
   /** Whether pods reach the addresses at which clouds give a machine its credentials and user data. */
   readonly metadata: boolean;
-  /** What pods reach on the host's own addresses; undefined: everything that listens there. */
+  /** The reachable ports of the host's own addresses. Undefined: all ports. */
   readonly host: HostAccess | undefined;
 }
 

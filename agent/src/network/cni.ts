@@ -7,7 +7,7 @@ import type { Ipv6Cidr } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
-/** What the pod's end of its link is called. */
+/** The name of the pod's end of its link. */
 export const POD_INTERFACE = "eth0";
 const CNI_VERSION = "1.0.0";
 
@@ -20,12 +20,12 @@ export interface CniOptions {
   readonly pluginDir: string;
   /** Where host-local keeps its leases. */
   readonly leaseDir: string;
-  /** Of the link that pods' traffic leaves by; undefined: the kernel's default. */
+  /** The MTU of the link that pods' traffic leaves by. Undefined: the kernel's default. */
   readonly mtu?: number;
   readonly run: RunCommand;
 }
 
-/** What the bridge plugin made. */
+/** The result of the bridge plugin. */
 export interface CniAttachment {
   readonly address: string;
   readonly address6?: string;

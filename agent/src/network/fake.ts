@@ -13,7 +13,7 @@ import { PortAllocator, type PortRange } from "./port-allocator.ts";
 
 const FAKE_POD_CIDR = "10.64.0.0/16";
 
-/** What outlives an agent on a host: namespaces and rules. A reboot takes them. */
+/** The state of a host that outlives an agent: namespaces and rules. A reboot removes them. */
 export class FakeNetworkHost {
   readonly sandboxes = new Map<string, PodSandbox>();
   /** By pod uid. */

@@ -2,8 +2,8 @@ import { FAMILY_WORDS, type IpFamily } from "./ip-family.ts";
 import type { RunCommand } from "./run-command.ts";
 
 /**
- * Tables of the host's firewall that drop forwarded packets unless they were told otherwise, as Docker's does.
- * Nothing in a table of our own can override that; all we can do is tell.
+ * Returns the tables of the host's firewall that drop forwarded packets by default, as Docker's does. A table of our own can't
+ * override that, so it can only be reported.
  */
 export async function tablesDroppingForwards(
   run: RunCommand,

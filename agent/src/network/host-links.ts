@@ -6,11 +6,11 @@ import { type Ipv6Cidr, overlaps6, parseIpv6Cidr } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
 import type { RunCommand } from "./run-command.ts";
 
-/** An interface, as `ip -json address show` tells it. */
+/** An interface as in the output of `ip -json address show`. */
 export interface Link {
   readonly ifname: string;
   readonly ifindex?: number;
-  /** Of the hardware; what has none lacks it. */
+  /** The hardware address. Interfaces without hardware lack it. */
   readonly address?: string;
   readonly mtu: number;
   /** The bridge it is a port of. */
@@ -23,7 +23,7 @@ export interface Link {
   }[];
 }
 
-/** A route, as `ip -json route show` tells it. */
+/** A route as in the output of `ip -json route show`. */
 export interface Route {
   readonly dst: string;
   readonly dev?: string;
@@ -62,7 +62,7 @@ export async function ensureBridge(
     const isIpv6 = familyOf(missing) === 6;
     // Hosts that have it switched off for all new links.
     if (isIpv6) await writeFile(`/proc/sys/net/ipv6/conf/${bridge}/disable_ipv6`, "0");
-    // Nobody else can have it, and until the kernel had asked around nobody could listen on it.
+    // The address can't be in use elsewhere, and until duplicate detection has ended no program could listen on it.
     await run("ip", ["address", "add", missing, "dev", bridge, ...(isIpv6 ? ["nodad"] : [])]);
   }
   await run("ip", ["link", "set", bridge, "up"]);

@@ -48,13 +48,13 @@ export const DEFAULT_CNI_DIRECTORY = "/usr/lib/cni";
 /** A wave of this many pods starts without waiting for CNI; each costs some 0.2 MB of kernel memory. */
 export const DEFAULT_POOL_SIZE = 20;
 
-/** Other programs reload the whole nftables ruleset or sysctls at any time, and nothing tells us. */
+/** Other programs reload the whole nftables ruleset or sysctls at any time, and there is no notification. */
 const REPAIR_INTERVAL_MS = 30_000;
 
 export interface HostNetworkOptions {
   /** 1 to 8 lower-case letters or digits, unique on the host. */
   readonly instance: string;
-  /** Of this network alone; made if missing. Must be on this host's disk, not shared. */
+  /** The directory of this network alone. Created if missing. It must be on this host's disk, not shared. */
   readonly dataDir: string;
   readonly podCidr: string;
   /** Of IPv6; pods then have an address of each. */
@@ -94,7 +94,7 @@ export class HostNetwork implements PodNetwork {
   readonly #table: PortTables;
   #access: AccessTable | undefined;
   readonly #claims = new Map<string, SandboxRecord>();
-  /** What is being done for a pod; the next call for the same pod comes after it. */
+  /** The running operations by pod. The next call for the same pod waits for them. */
   readonly #turns = new Map<string, Promise<unknown>>();
   #maker: SandboxMaker | undefined;
   #pool: SandboxPool | undefined;
@@ -175,7 +175,8 @@ export class HostNetwork implements PodNetwork {
         throw aborted("attach");
       }
       const claimed = { ...taken, podUid };
-      // On disk before anything can run in it; if that fails it goes back, or it would be nobody's until the next start.
+      // On disk before anything can run in it. If that fails it is returned, because otherwise it would have no owner until the
+      // next start.
       await this.#records.write(claimed).catch((error) => {
         pool.giveBack(taken);
         throw error;
@@ -311,7 +312,7 @@ export class HostNetwork implements PodNetwork {
     if (changed.length > 0) this.#parts.log.info({ changed }, "sysctls-set");
   }
 
-  /** What is recorded of this very sandbox, not of another that the pod had. */
+  /** Returns the record of this very sandbox, and not of another one of the pod. */
   #claimOf({ podUid, namespacePath: path, address }: PodSandbox): SandboxRecord | undefined {
     const record = this.#claims.get(podUid);
     if (record === undefined || namespacePath(record.namespace) !== path) return undefined;

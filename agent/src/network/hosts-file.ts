@@ -12,7 +12,7 @@ export function podHosts(hostname: string, podIps: readonly string[]): string {
   return `# Written by Forage at each start of a container.\n${LOCAL}${own}`;
 }
 
-/** Of a pod on the host's network: the host's own entries. */
+/** Returns the hosts file of a pod on the host's network: the host's own entries. */
 export function hostsOfHost(text: string): string {
   return `# Copied from the host by Forage at each start of a container.\n${text.trim() === "" ? LOCAL : text}`;
 }

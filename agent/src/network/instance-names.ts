@@ -1,4 +1,4 @@
-/** What one agent's things are called in the kernel; several instances share a host without touching each other. */
+/** The kernel names of one agent's objects. Several instances share a host without touching each other. */
 export interface InstanceNames {
   /** At most 15 bytes, the kernel's limit for interfaces. */
   readonly bridge: string;
@@ -6,7 +6,7 @@ export interface InstanceNames {
   readonly table: string;
   /** Of services: apart, because each is replaced as a whole when someone else has changed it. */
   readonly servicesTable: string;
-  /** Of what pods reach on the host and beyond. */
+  /** The table with the limits of what pods can reach on the host and beyond. */
   readonly accessTable: string;
   readonly namespacePrefix: string;
   /** Names the directory of leases. */

@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from "node:net";
 
 export type IpFamily = 4 | 6;
 
-/** What nftables and conntrack call a family and its things. */
+/** The words of nftables and conntrack for a family. */
 export interface FamilyWords {
   /** Of tables, and of matches on addresses. */
   readonly ip: "ip" | "ip6";
@@ -20,7 +20,7 @@ export function isOfFamily(address: string, family: IpFamily): boolean {
   return family === 4 ? isIPv4(address) : isIPv6(address) && !address.includes("%");
 }
 
-/** Of a CIDR, or of an address. */
+/** Returns the family of a CIDR or an address. */
 export function familyOf(text: string): IpFamily {
   return text.includes(":") ? 6 : 4;
 }

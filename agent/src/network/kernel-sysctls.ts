@@ -86,7 +86,7 @@ export async function setSysctls(dataDir: string, wanted: ChangedSysctls): Promi
   return Object.keys(changed);
 }
 
-/** What was changed on this host, with the values from before; empty where nothing is known. */
+/** Reads the changes made on this host, with the previous values. Empty if nothing is known. */
 export async function readChangedSysctls(dataDir: string): Promise<ChangedSysctls> {
   try {
     const read: unknown = JSON.parse(await readFile(join(dataDir, RECORD_FILE), "utf8"));

@@ -12,9 +12,15 @@ import {
   type ResolvConf,
 } from "./resolv-conf.ts";
 
-/** What containers find in `/etc/hosts` and `/etc/resolv.conf`. Real one: `HostNetworkFiles`; fake: `FakeNetworkFiles`. */
+/**
+ * Provides containers' `/etc/hosts` and `/etc/resolv.conf`. The real implementation is `HostNetworkFiles`, the fake
+ * `FakeNetworkFiles`.
+ */
 export interface NetworkFiles {
-  /** Writes them anew; to be called right before each start. They go with the pod's own directory. Rejects with a {@link NetworkError}. */
+  /**
+   * Writes the files; call it right before each start. They are removed with the pod's own directory. Rejects with a {@link
+   * NetworkError}.
+   */
   binds(
     pod: NetworkFilesPod,
     container: NetworkFilesContainer,
@@ -84,7 +90,7 @@ export class HostNetworkFiles implements NetworkFiles {
     try {
       const binds: FileBind[] = [];
       for (const [target, name, text] of texts) {
-        // What the pod mounts there itself goes first.
+        // The pod's own mounts take precedence.
         if (mounted.has(target)) continue;
         binds.push({
           source: await this.#write(pod.uid, container.name, name, await text()),

@@ -40,17 +40,17 @@ export interface KnownPod {
   readonly ports: readonly PortMapping[];
   /** As the pod remembers it; undefined: its memory was lost, or it never had one. */
   readonly sandbox?: PodSandbox;
-  /** What a pod without a sandbox wants published, so that its host ports can be read back. */
+  /** The ports that a pod without a sandbox needs, so that its host ports can be read back. */
   readonly wanted?: readonly PortRequest[];
   /** Processes of the running containers of a pod without a sandbox, by which its namespace is found. */
   readonly processes?: readonly number[];
 }
 
-/** What the network knows of a pod whose own memory of it was lost. */
+/** The network's knowledge about a pod whose own memory of it was lost. */
 export interface FoundPod {
   readonly podUid: string;
   readonly sandbox: PodSandbox;
-  /** Undefined: not all of those wanted are published. */
+  /** Undefined if some of the needed ports are not published. */
   readonly ports?: readonly PortMapping[];
 }
 
@@ -59,7 +59,7 @@ export interface PodSandbox {
   /** For example `/run/netns/<name>`; `host` (the runtime's HOST_NETWORK) for the host's own. */
   readonly namespacePath: string;
   readonly address: string;
-  /** Of a pod with both families: its IPv6 address. */
+  /** The IPv6 address of a pod with both families. */
   readonly address6?: string;
 }
 

@@ -63,7 +63,7 @@ test("the next call fails, before or after its effect", async () => {
   );
 });
 
-test("calls hang until their time is up, or they are given up", async () => {
+test("calls hang until their time-out or their signal", async () => {
   const due: (() => void)[] = [];
   const clock: Clock = {
     ...systemClock,
@@ -102,7 +102,7 @@ test("ends, out of memory and a broken event source, at the test's will", async 
   await rejectsWith("UNAVAILABLE", events.next());
 });
 
-test("a pull answers as the registry was told", async () => {
+test("a pull answers as the registry is scripted", async () => {
   const runtime = aFake();
   runtime.registry.set("localhost/secret:1", new RuntimeError("IMAGE_DENIED", "no", { retryable: false }));
   await rejectsWith("IMAGE_DENIED", runtime.pull("localhost/secret:1", never));

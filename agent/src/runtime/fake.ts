@@ -20,7 +20,7 @@ import {
   type RuntimeVersion,
 } from "./runtime.ts";
 
-/** What a container does once started. Default: it runs until it is stopped. */
+/** The behaviour of a started container. Default: it runs until it is stopped. */
 export interface FakeProgram {
   /** Ends by itself, after `afterMs` (default 0). */
   readonly exitCode?: number;
@@ -52,15 +52,15 @@ const SIGNAL_EXIT_BASE = 128;
 /** ContainerRuntime in memory, on a clock of the test's. Passes the same contract as the real one. */
 export class FakeRuntime implements ContainerRuntime {
   readonly faults: FakeFaults;
-  /** What a program does, by the first word of its command or, without one, by its image. */
+  /** The behaviour of programs, by the first word of the command or, without one, by the image. */
   readonly programs = new Map<string, FakeProgram>();
-  /** What an exec does, by the first word of its command; others end with 127. */
+  /** The behaviour of execs, by the first word of the command. Others end with 127. */
   readonly execs = new Map<string, FakeExecScript>();
   /** In the local store; full references. */
   readonly images = new Set<string>();
-  /** What the registry answers to a pull; full references. Others are IMAGE_NOT_FOUND. */
+  /** The registry's answers to pulls, by full reference. Others are IMAGE_NOT_FOUND. */
   readonly registry = new Map<string, "ok" | "hangs" | RuntimeError>();
-  /** What a registry demands; full host. Others ask for nothing. */
+  /** The logins that registries require, by full host. Others require none. */
   readonly logins = new Map<string, { readonly username: string; readonly password: string }>();
   /** An image's USER; full references. Others have none. */
   readonly imageUsers = new Map<string, string>();
@@ -99,7 +99,7 @@ export class FakeRuntime implements ContainerRuntime {
     this.exit(id, SIGKILL_EXIT);
   }
 
-  /** All containers are gone from one moment to the next and nobody was told, as after a reboot of the host. */
+  /** Removes all containers without events, as a reboot of the host does. */
   loseAll(): void {
     this.#containers.clear();
   }

@@ -47,7 +47,10 @@ export function registryOf(reference: string): string {
   return full.slice(0, full.indexOf("/"));
 }
 
-/** What people write for a registry, as images name it: `https://Example.com/v1/` is `example.com`, all of Docker Hub's names are `docker.io`. */
+/**
+ * Returns the name of a registry as images contain it: `https://Example.com/v1/` becomes `example.com`, and all of Docker Hub's
+ * names become `docker.io`.
+ */
 export function registryName(server: string): string {
   const host = server
     .trim()

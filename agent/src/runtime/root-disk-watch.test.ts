@@ -42,7 +42,7 @@ function aWatch(layers: Record<string, string | Error>) {
   };
 }
 
-test("a container is looked up once, watched while it runs, and what it has too much is told in words", async () => {
+test("looks up a container once, watches it while it runs, and describes its excess", async () => {
   const { watch, watched, told, asked, settled } = aWatch({ a: "/layers/a", b: "/layers/b" });
   watch.follow([aRoot("a"), aRoot("b")]);
   watch.follow([aRoot("a"), aRoot("b")]);
@@ -71,7 +71,7 @@ test("one that ends while it is looked up is not watched", async () => {
   assert.equal(watched.size, 0);
 });
 
-test("one that can't be looked up is told of, and looked up again", async () => {
+test("reports a container that can't be looked up, and looks it up again", async () => {
   const layers: Record<string, string | Error> = { a: new Error("no") };
   const { watch, watched, failures, settled } = aWatch(layers);
   watch.follow([aRoot("a"), aRoot("unknown")]);

@@ -20,18 +20,18 @@ export interface RootDiskWatchParts {
   /** Measures seldom and one after the other, so that it costs little however many there are. */
   readonly diskUse: { watch(directory: WatchedDirectory): void; unwatch(path: string): void };
   readonly signal: AbortSignal;
-  /** Told again with every look until the container is gone. */
+  /** Called with each measurement until the container is gone. */
   readonly exceeded: (excess: RootDiskExcess) => void;
   readonly failed: (root: LimitedRoot, error: unknown) => void;
 }
 
 /**
- * Notices containers that write more over their image than they may. overlayfs has no limit of its own, and containerd's layers all
- * lie in one file system, so what they take is measured and told: too late to keep a write from happening, early enough for the host.
+ * Detects containers that write more over their image than they may. overlayfs has no limit of its own, and all of containerd's
+ * layers lie in one file system. Therefore their usage is measured: too late to prevent a write, and early enough for the host.
  */
 export class RootDiskWatch {
   readonly #parts: RootDiskWatchParts;
-  /** By container id; the path is known once the runtime has told it. */
+  /** The watched containers by id. The path is set once the runtime has returned it. */
   readonly #followed = new Map<string, { path?: string }>();
 
   constructor(parts: RootDiskWatchParts) {
@@ -63,7 +63,7 @@ export class RootDiskWatch {
         exceeded({ ...root, usedBytes, message: describe(root, usedBytes) });
       diskUse.watch({ path, limitBytes, exceeded: tell });
     } catch (error) {
-      // Looked up anew when something changes next; it may only just have ended.
+      // Looked up again at the next change. The container may just have ended.
       if (this.#followed.get(containerId) === entry) this.#followed.delete(containerId);
       if (!signal.aborted) failed(root, error);
     }

@@ -28,15 +28,18 @@ export interface ContainerRuntime {
   listImages(signal: AbortSignal): Promise<readonly string[]>;
   /** Not one that a container was made from, running or not: `in-use`. Never touches the network. */
   removeImage(reference: string, signal: AbortSignal): Promise<"removed" | "in-use" | "absent">;
-  /** A directory on the file system that images and containers' own layers lie on; undefined if that can't be told. */
+  /** Returns a directory on the file system of images and containers' own layers. Undefined if it is unknown. */
   imageStorage(signal: AbortSignal): Promise<string | undefined>;
-  /** The directory with what a running container has written over its image; undefined if it isn't running, or that can't be told. */
+  /**
+   * Returns the directory with the files that a running container has written over its image. Undefined if it isn't running, or
+   * if it is unknown.
+   */
   ownLayer(id: string, signal: AbortSignal): Promise<string | undefined>;
   /**
-   * What happens until the signal, then it ends quietly. `listening` comes first, once the subscription is in force: whatever
-   * happens after it is reported, so list then and nothing is missed. Events from just before it may come too.
-   * Throws UNAVAILABLE when the source breaks or the reader falls too far behind: listen anew, then list.
-   * Containers of other users of the same containerd namespace appear too: tell yours by id.
+   * Yields events until the signal, then ends without an error. `listening` comes first, once the subscription has begun:
+   * everything after it is reported, so list then and nothing is missed. Earlier events may appear too. Throws UNAVAILABLE when
+   * the source breaks or the reader is too far behind: listen again, then list. Containers of other users of the same containerd
+   * namespace appear too; select yours by id.
    */
   events(signal: AbortSignal): AsyncIterable<RuntimeEvent>;
   /** Runs a command in a running container. */
@@ -45,7 +48,9 @@ export interface ContainerRuntime {
   usage(id: string): Promise<ContainerUsage | undefined>;
   /** Everything that the kernel accounts for a container, which costs more file reads than `usage`; undefined if it is not running. */
   detailedUsage(id: string): Promise<DetailedUsage | undefined>;
-  /** How many of its processes were killed for want of memory; known until it is removed, also of one that has ended. */
+  /**
+   * Returns how many of its processes the kernel has killed for lack of memory. Known until it is removed, also after its end.
+   */
   oomKills(id: string): Promise<number>;
   close(): Promise<void>;
 }
@@ -75,7 +80,7 @@ export interface PullState {
   /** Known so far. */
   readonly layers: number;
   readonly bytesDone: number;
-  /** Of the layers whose size has been told. */
+  /** The size of the layers with a known size. */
   readonly bytesTotal: number;
 }
 

@@ -42,7 +42,7 @@ export interface DriverOptions {
   readonly authConfigFile?: string;
   /** Labels of Nomad's job put on each container: a choice of EXTRA_LABELS. */
   readonly extraLabels: readonly ExtraLabel[];
-  /** Tells Nomad to start no log collector; tasks' output is dropped. */
+  /** Makes Nomad start no log collector. Tasks' output is dropped. */
   readonly disableLogCollection: boolean;
 }
 

@@ -9,7 +9,7 @@ const PATH = "plugin config";
 const NAMESPACE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,75}$/;
 const OCI_RUNTIME = /^(\/[^\s:]+|io\.containerd\.[a-z0-9.-]+)$/;
 const MINUTE_MS = 60_000;
-/** What runc grants a container that asks for nothing. */
+/** The capabilities that runc grants by default. */
 export const DEFAULT_CAPS: readonly string[] =
   "CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID SETPCAP NET_BIND_SERVICE NET_RAW SYS_CHROOT MKNOD AUDIT_WRITE SETFCAP"
     .split(" ")

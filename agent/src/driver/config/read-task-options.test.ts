@@ -229,7 +229,7 @@ test("allows paths in the task's directory and tmpfs without volumes", () => {
   assert.equal(problemsOf({ volumes: ["local/x:/x", "./local/y:/y"], tmpfs: ["/z"] }, DEFAULTS), "");
 });
 
-test("tells all problems at once", () => {
+test("reports all problems at once", () => {
   const problems = problemsOf({ image: "", command: 1, mounts: [{}, { target: "x" }] });
   for (const path of ["image", "command", "mounts[0].target", "mounts[0].source", "mounts[1].target"])
     assert.ok(problems.includes(`config.${path}: `), path);

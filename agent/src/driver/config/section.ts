@@ -4,8 +4,8 @@ import type { Option } from "./option.ts";
 const MAX_SHOWN_CHARACTERS = 80;
 
 /**
- * Reads the attributes of one block. What is wrong is added to `problems`, with the attribute's path, and reads as if it
- * were left out, so that one pass finds every problem. Nomad sends null for an attribute that is left out.
+ * Reads the attributes of one block. A fault is added to `problems` with the attribute's path, and the attribute reads as absent,
+ * so one pass finds every problem. Nomad sends null for an absent attribute.
  */
 export class Section {
   readonly path: string;

@@ -5,7 +5,7 @@ import { DriverError } from "../driver-error.ts";
 import { type OnCallError, unary } from "../rpc/handlers.ts";
 
 export interface BasePluginFront {
-  /** What a job writes as its driver. */
+  /** The name of the driver in a job. */
   readonly name: string;
   readonly version: string;
   configSchema(): Spec;

@@ -1,7 +1,7 @@
 import { FingerprintResponse_HealthState as HealthState } from "@forage/proto/plugins/drivers/proto/driver";
 import type { DriverOptions } from "../config/driver-options.ts";
 
-/** What a look at the driver's dependencies found. */
+/** The result of a check of the driver's dependencies. */
 export type Observation =
   | { readonly type: "missing"; readonly reason: string }
   | { readonly type: "failing"; readonly reason: string }
@@ -21,8 +21,8 @@ export const DRIVER_NAME = "forage";
 const HEALTHY = "Healthy";
 
 /**
- * Decides what Nomad gets to know. A dependency that is missing from the start makes the driver undetected, so that Nomad does
- * not show it at all; one that was there before and is gone, such as the socket of a stopped containerd, makes it unhealthy.
+ * Decides the health that Nomad receives. A dependency that is missing from the start makes the driver undetected, so that Nomad
+ * does not show it at all. One that was present and is gone, such as the socket of a stopped containerd, makes it unhealthy.
  */
 export function judgeHealth(
   observation: Observation,

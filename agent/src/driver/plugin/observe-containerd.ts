@@ -8,7 +8,7 @@ import { readVersion } from "../../runtime/nerdctl/read-version.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
 import type { Observation } from "./driver-health.ts";
 
-/** Looks at what the driver depends on. */
+/** Checks the driver's dependencies. */
 export interface ContainerdObserver {
   /** Reports whether something accepts connections on containerd's socket. Cheap. */
   isListening(): Promise<boolean>;

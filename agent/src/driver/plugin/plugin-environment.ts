@@ -1,4 +1,4 @@
-/** What Nomad, or another host of go-plugin's protocol, passes to the program in its environment. */
+/** The environment that Nomad, or another host of go-plugin's protocol, passes to the program. */
 export interface PluginEnvironment {
   /** Directory of the Unix socket; undefined: the system's temporary directory. */
   readonly socketDir: string | undefined;
@@ -8,7 +8,7 @@ export interface PluginEnvironment {
   readonly ports: { readonly min: number; readonly max: number };
   /** PEM of the host's certificate: the connection then uses TLS, and only this certificate may connect. */
   readonly clientCertificate: string | undefined;
-  /** Reports whether the host expects to be told about multiplexing in the handshake. */
+  /** Whether the host expects a field about multiplexing in the handshake. */
   readonly asksForMultiplexing: boolean;
 }
 

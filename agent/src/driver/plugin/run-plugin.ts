@@ -29,7 +29,7 @@ export interface RunningPlugin {
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** The reply to Shutdown has left by then. Nomad kills the plugin after 2 s. */
 const REPLY_MS = 100;
-/** Of the 2 s, for the tasks' state to reach the disk. */
+/** The part of the 2 s in which the tasks' state reaches the disk. */
 const CLOSE_MS = 1_200;
 
 /** Serves Nomad until it asks the plugin to stop. Tasks keep running. */

@@ -90,7 +90,9 @@ function drained(
   });
 }
 
-/** A caller that leaves in the middle ends its requests like one that has no more: the signal tells the difference. */
+/**
+ * Yields the requests. A caller that leaves in the middle ends them like one that has sent all; the signal shows the difference.
+ */
 async function* requestsOf<Request>(
   call: ServerDuplexStream<Request, unknown>,
   signal: AbortSignal,

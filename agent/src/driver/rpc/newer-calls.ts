@@ -6,8 +6,8 @@ import {
 import type { handleUnaryCall, MethodDefinition } from "@grpc/grpc-js";
 
 /**
- * What versions of Nomad after the contract's have added to the Driver service and this driver uses. The contract is frozen, so
- * these few bytes are written by hand.
+ * The additions of newer versions of Nomad to the Driver service that this driver uses. The contract is frozen, so these few
+ * bytes are written by hand.
  */
 export interface NewerCapabilities extends DriverCapabilities {
   /** Since Nomad 1.6: Nomad collects no logs of the tasks. */

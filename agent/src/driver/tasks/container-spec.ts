@@ -10,7 +10,7 @@ import type { TaskOptions } from "../config/task-options.ts";
 import { DriverError } from "../driver-error.ts";
 import { limitsOf } from "./resource-limits.ts";
 
-/** What the start of a task has prepared before its container. */
+/** The parts that the start of a task prepares before its container. */
 export interface ContainerPlace {
   readonly name: string;
   readonly image: string;
@@ -24,7 +24,7 @@ export interface ContainerPlace {
   readonly mounts: readonly BindMount[];
   /** Receives what the runtime itself has to say. */
   readonly consoleFile: string;
-  /** Host path of the init program; undefined: the task asks for none. */
+  /** Host path of the init program. Undefined if the task has none. */
   readonly initProgram?: string;
   readonly cores: number;
 }

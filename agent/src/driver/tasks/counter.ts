@@ -11,7 +11,7 @@ export class Counter {
     this.#max = max;
   }
 
-  /** The returned function is to be called once, when it has ended. */
+  /** Returns a function to call once, at the end. */
   enter(): () => void {
     if (this.#open >= this.#max)
       throw new DriverError(

@@ -14,7 +14,7 @@ export interface ExecInput {
 // Checks write a few lines; what is longer belongs to a streaming exec.
 const OUTPUT_MAX_BYTES = 4 * 1024 * 1024;
 
-/** Runs a command to its end. What each stream has beyond the limit is dropped, and stderr says so. */
+/** Runs a command to its end. Output of a stream beyond the limit is dropped, and stderr says so. */
 export async function execTask(
   runtime: Pick<ContainerRuntime, "exec">,
   clock: Clock,

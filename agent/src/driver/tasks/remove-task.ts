@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TaskDependencies } from "./task-world.ts";
 
-/** What a task has on the host. */
+/** The parts of a task on the host. */
 export interface TaskRemains {
   readonly containerId: string | undefined;
   readonly containerName: string;

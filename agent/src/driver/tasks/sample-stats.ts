@@ -4,7 +4,7 @@ import type { Task } from "./task.ts";
 import { emptyReading, taskStats, type UsageReading } from "./task-stats.ts";
 import type { TaskDependencies } from "./task-world.ts";
 
-// Nomad asks for one a second; less than this only costs CPU.
+// Nomad requests one a second. Shorter intervals only cost CPU.
 const INTERVAL_MIN_MS = 100;
 const INTERVAL_DEFAULT_MS = 1_000;
 

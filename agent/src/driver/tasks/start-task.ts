@@ -37,7 +37,7 @@ const INIT_PROGRAMS = [
   "/sbin/tini",
 ];
 
-/** Starts a task's container with all that it needs. Whatever fails, nothing is left behind. */
+/** Starts a task's container with all that it needs. A failed start leaves nothing behind. */
 export async function startTask(
   dependencies: TaskDependencies,
   task: TaskConfig,
@@ -54,7 +54,7 @@ export async function startTask(
   try {
     await checkStreams(task);
     const image = normalizeImage(options.image);
-    // Held first, so that it is not removed between the look and the start.
+    // Held first, so that the image is not removed between the check and the start.
     dependencies.images.hold(image, task.id);
     await dependencies.images.ensure(image, options, () => publishPull(dependencies, task, image), signal);
     const network = taskNetwork(task, options);

@@ -110,7 +110,7 @@ export class RuntimeTaskDriver implements TaskDriver {
         task.ended,
         AbortSignal.any([signal, task.forgotten, this.#closing.signal]),
       );
-      // Of a task that is destroyed while it runs, the end is known as well.
+      // The end of a task that is destroyed while it runs is known as well.
       const known = exit ?? task.exit;
       if (known !== undefined) return waitResponse(known);
       if (task.forgotten.aborted) throw taskNotFound();

@@ -18,7 +18,7 @@ export class TaskImages {
   readonly #parts: TaskImagesParts;
   /** Tasks that use an image. */
   readonly #uses = new Map<string, Set<string>>();
-  /** What cancels the removal of an image that no task uses. */
+  /** Functions that cancel the removal of unused images. */
   readonly #removals = new Map<string, () => void>();
   readonly #closing = new AbortController();
 

@@ -6,7 +6,7 @@ import type { ProcessIdentity } from "./processes.ts";
 /** The version of the format in {@link encodeTaskState}. Nomad reserves 0. */
 export const TASK_STATE_VERSION = 1;
 
-/** What a plugin needs to take over a task that another one started. Nomad keeps it in the task's handle. */
+/** The state with which a plugin adopts a task that another one started. Nomad stores it in the task's handle. */
 export interface TaskState {
   readonly id: string;
   readonly name: string;

@@ -8,7 +8,7 @@ import type { TaskEvents } from "./task-events.ts";
 import type { TaskImages } from "./task-images.ts";
 import type { TaskNetworks } from "./task-networks.ts";
 
-/** What every part of the task driver works with. */
+/** The dependencies of all parts of the task driver. */
 export interface TaskDependencies {
   /** Prefix of container names. */
   readonly instance: string;

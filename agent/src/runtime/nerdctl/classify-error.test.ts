@@ -8,7 +8,7 @@ const OCI = "failed to create shim task: OCI runtime create failed: runc create 
 const RESOLVE = 'failed to resolve reference "r.test/a:1": ';
 const HEAD = "unexpected status from HEAD request to http://r.test/v2/a/manifests/1: ";
 
-// As nerdctl 2.3.5 said them, with containerd 1.6 and runc 1.1.
+// Messages of nerdctl 2.3.5 with containerd 1.6 and runc 1.1.
 const SAID: readonly (readonly [NerdctlCall, string, string, boolean])[] = [
   ["run", 'name-store error\nname "t1" is already used by ID "8701c2c1"', "ALREADY_EXISTS", false],
   ["run", 'image not available: "localhost/forage/nope:1"', "IMAGE_NOT_FOUND", true],

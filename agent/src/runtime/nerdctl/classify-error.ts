@@ -69,7 +69,7 @@ const RULES: Readonly<Record<NerdctlCall, readonly Rule[]>> = {
 // Enough to say why; the whole may be a page of nested causes.
 const MESSAGE_MAX_LENGTH = 1_000;
 
-/** What a nerdctl that exited with an error meant. Its standard error may be cut off at the front. */
+/** Classifies the error of a failed nerdctl. Its standard error may be cut off at the front. */
 export function classifyError(call: NerdctlCall, stderr: string): RuntimeError {
   const said =
     findFatal(stderr)?.message ?? (stderr.trim().split("\n").at(-1) || "nerdctl failed and said nothing");

@@ -104,7 +104,7 @@ export class DataRoots {
       if (!alive.has(basename(dir))) await rm(dir, { recursive: true, force: true });
   }
 
-  /** nerdctl makes an empty directory in the data root at hand for every container that it looks at. */
+  /** nerdctl creates an empty directory in the present data root for every container that it inspects. */
   async #shadows(): Promise<readonly string[]> {
     const parents = (await list(this.#places.commonRoot)).map((hash) =>
       join(this.#places.commonRoot, hash, "containers"),

@@ -4,7 +4,7 @@ import { RuntimeError } from "../runtime.ts";
 export interface EnvPassing {
   /** Text for `--env-file`: one `NAME=VALUE` a line. */
   readonly file: string;
-  /** What the file can't hold: set in nerdctl's own environment and named by `--env=NAME`. */
+  /** The values that the file can't hold. They are set in nerdctl's own environment and named by `--env=NAME`. */
   readonly inherited: Readonly<Record<string, string>>;
 }
 

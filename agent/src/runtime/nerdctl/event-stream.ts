@@ -21,8 +21,8 @@ const KNOCKS_MAX = 50;
 const KNOCK_LABEL = "forage.dev/listener";
 
 /**
- * Follows `nerdctl events` until the signal. nerdctl doesn't say when its subscription is in force, so the namespace is given a new
- * label again and again until an event comes back, whichever it is: from then on none is missed.
+ * Follows `nerdctl events` until the signal. nerdctl doesn't report when its subscription has begun. Therefore the namespace gets
+ * a new label repeatedly until any event arrives. From then on none is missed.
  */
 export async function* streamEvents(
   source: EventSource,
@@ -99,7 +99,7 @@ async function knock({ cli, namespace }: EventSource, signal: AbortSignal): Prom
     if (signal.aborted) return;
     if (!(error instanceof RuntimeError) || error.code === "UNAVAILABLE" || error.code === "TIMEOUT")
       throw error;
-    // A fresh containerd doesn't have the namespace yet. Whoever else makes it at this moment is heard as well.
+    // A fresh containerd doesn't have the namespace yet. Its creation by another client at this moment is an event as well.
     await cli.call(["namespace", "create", label, "--", namespace], { signal }).catch(() => undefined);
   }
 }

@@ -3,7 +3,7 @@ export interface OutputChunk {
   readonly data: Uint8Array;
 }
 
-/** Where output comes from; told to wait when it comes faster than it is read. */
+/** A source of output that can be paused when it is faster than its reader. */
 export interface OutputSource {
   pause(): void;
   resume(): void;
@@ -34,7 +34,7 @@ export class ExecOutput implements AsyncIterable<OutputChunk> {
     this.#wake?.();
   }
 
-  /** What was pushed before is still read. */
+  /** Ends the output. Pieces in it are still read. */
   end(): void {
     this.#ended = true;
     this.#wake?.();
@@ -60,7 +60,7 @@ export class ExecOutput implements AsyncIterable<OutputChunk> {
     }
   }
 
-  // Nobody reads on: the command must still be able to end.
+  // There is no reader any more, and the command must still be able to end.
   #abandon(): void {
     this.#abandoned = true;
     this.#chunks = [];

@@ -6,7 +6,7 @@ import { execOutcomeOf, LastWords } from "./exec-result.ts";
 const fatal = (message: string) => `time="2026-11-21T10:11:58Z" level=fatal msg=${JSON.stringify(message)}\n`;
 const SEVEN = fatal("exec failed with exit code 7");
 
-/** What the user sees, and the verdict, of a standard error that comes in pieces. */
+/** Returns the user's output and the result for a standard error that arrives in pieces. */
 function read(exitCode: number, pieces: readonly string[]) {
   const words = new LastWords();
   let seen = "";

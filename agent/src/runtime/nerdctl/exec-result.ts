@@ -48,7 +48,7 @@ const NOT_FOUND = 127;
 export class LastWords {
   #held: Buffer = Buffer.alloc(0);
 
-  /** What is surely the command's own. */
+  /** Returns the part that certainly belongs to the command. */
   push(chunk: Buffer): Buffer {
     const all = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     const from = heldFrom(all.toString("latin1"));

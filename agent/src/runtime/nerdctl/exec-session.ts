@@ -20,7 +20,7 @@ export function startExec(
     follow(dependencies, id, mark, process, output, signal).finally(release),
   );
   const end = exitCode.finally(() => output.end());
-  // Whoever only reads the output must not bring the agent down.
+  // A caller that only reads the output must not crash the agent.
   end.catch(() => undefined);
   return {
     output,

@@ -1,4 +1,4 @@
-// What logrus writes when its output is no terminal. nerdctl ends with such a line whenever it fails.
+// The format of logrus when its output is no terminal. A failing nerdctl always ends with such a line.
 const FATAL = /time="[^"]{10,40}" level=fatal msg=("(?:[^"\\]|\\.)*"|\S+)[^\n]*\n?$/;
 
 /** Where nerdctl's last words begin in its standard error, and what they say. Undefined: it didn't fail by itself. */

@@ -10,14 +10,14 @@ const PLATFORMS_MAX = 10;
 const ARCHITECTURES: Readonly<Record<string, string>> = { x64: "amd64", ia32: "386" };
 const HOST_ARCHITECTURE = ARCHITECTURES[arch()] ?? arch();
 const HOST = `linux/${HOST_ARCHITECTURE}`;
-// What processors run besides their own.
+// The further platforms that processors can run.
 const ALSO_RUN: Readonly<Record<string, string>> = { amd64: "386", arm64: "arm" };
 // QEMU's names, where they differ from images'.
 const EMULATORS: Readonly<Record<string, string>> = { amd64: "x86_64", "386": "i386", arm64: "aarch64" };
 
 /**
- * Refuses an image that was taken without a choice of platforms, such as one that lies here alone; its programs can't be executed, of
- * which containerd only tells in the container's own output. Fine where the host has an emulator.
+ * Refuses an image of another platform, such as one that was imported. containerd would report that only in the container's own
+ * output. A host with an emulator can run it.
  */
 export function checkPlatform(reference: string, platform: string): void {
   const [os, architecture = ""] = platform.split("/");

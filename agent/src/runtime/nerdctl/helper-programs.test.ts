@@ -13,7 +13,7 @@ function given(t: TestContext) {
   execFileSync("mkfifo", [streamPipes.stdout, streamPipes.stderr]);
   const home = join(dir, "home");
   mkdirSync(home);
-  // Tells what it was called with, and how its streams are open.
+  // Prints its arguments, and how its streams are opened.
   const ociRuntime = join(dir, "it's runc");
   const script = `#!/bin/sh\nfds=$(cd /proc/$$/fd && readlink 0 1 2); printf '%s\\n' "$*" "$fds" > '${dir}/seen'\n`;
   writeFileSync(ociRuntime, script, { mode: 0o755 });

@@ -66,7 +66,7 @@ export async function linkRuntime(
 // and never sees an end, and no process has to hold the other end.
 const OPEN_STDIN =
   'dir=$(mktemp -d) && mkfifo "$dir/stdin" && exec 0<>"$dir/stdin" && rm -r "$dir" || exit 1';
-// Both ends again: as long as it runs, what it wrote stays in the pipe and writing never fails, also while nobody reads.
+// Opens both ends again: as long as it runs, its output stays in the pipe and writing never fails, even without a reader.
 const OPEN_STREAMS = `exec 1<>"\${0%/*}/stdout" 2<>"\${0%/*}/stderr" || exit 1`;
 
 function runtimeProgram(ociRuntime: string, { stdin, apart }: { stdin: boolean; apart: boolean }): string {

@@ -32,7 +32,7 @@ const PIECES = [
   ],
 ];
 
-/** What nerdctl may be told, and how often. Everything else before the first `--` would be a user's own option. */
+/** The allowed options of nerdctl, and how often each may appear. Anything else before the first `--` would come from a user. */
 const OPTIONS =
   /^--(detach|no-healthcheck|tty|read-only|privileged|selinux-enabled|(restart|pull|name|cidfile|network|hostname|log-driver|label|env-file|env|workdir|mount|cpus|memory|memory-swap|cpu-shares|user|group-add|security-opt|cap-add|cap-drop|device|runtime|entrypoint)=.*)$/s;
 
@@ -62,7 +62,7 @@ test("whatever a user writes wherever, nothing of it becomes an option", () => {
     built += 1;
     check(spec, args, `seed ${seed}`);
   }
-  // Most fields take only what nerdctl can be told; enough must come through for this to mean anything.
+  // Most fields accept only what nerdctl accepts. Enough must pass for this to mean anything.
   assert.ok(built > 200, `${built} came through`);
 });
 

@@ -13,7 +13,7 @@ export interface NerdctlCliOptions {
   readonly namespace: string;
   /** nerdctl's state for calls that concern no single container. */
   readonly dataRoot: string;
-  /** Not used for pods' networks, but nerdctl looks at both. */
+  /** Not used for pods' networks, but nerdctl checks both. */
   readonly cniBinDir: string;
   readonly cniConfigDir: string;
   /** Directories with `<registry>/hosts.toml`; undefined: nerdctl's own. */
@@ -57,7 +57,7 @@ const SPAWN_OPTIONS = {
   extendEnv: false,
   reject: false,
   stripFinalNewline: false,
-  // It has no state to tidy up, and a hanging one would not hear anything else.
+  // It has no state to clean up, and a hanging one would ignore other signals.
   killSignal: "SIGKILL",
   // A run that the agent's end cut off would leave half a container.
   cleanup: false,

@@ -11,7 +11,7 @@ import { SharedPulls } from "./shared-pulls.ts";
 export interface NerdctlImagesOptions {
   readonly cli: NerdctlCli;
   readonly clock: Clock;
-  /** A pull with no progress for so long is given up. */
+  /** A pull without progress for this long is cancelled. */
   readonly pullStallMs: number;
   /** For logins while a pull goes on. */
   readonly privateDir: string;

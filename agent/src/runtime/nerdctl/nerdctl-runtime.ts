@@ -62,7 +62,7 @@ export interface NerdctlRuntimeOptions {
   readonly concurrentCalls?: number;
   /** A call that takes longer is killed. Default 60 s. */
   readonly callTimeoutMs?: number;
-  /** A pull with no progress for so long is given up. Default 2 min. */
+  /** A pull without progress for this long is cancelled. Default 2 min. */
   readonly pullStallMs?: number;
   /** A shim that a restart of containerd left without a container was ended. */
   readonly onShimEnded?: (containerId: string, pid: number) => void;
@@ -151,7 +151,7 @@ export class NerdctlRuntime implements ContainerRuntime {
     const alive = new Set(containers.map((it) => it.id));
     for (const id of this.#cgroups.keys()) if (!alive.has(id)) this.#cgroups.delete(id);
     await this.#dataRoots.sweep(alive, beforeMs, underWay);
-    // A shim that can't be looked at costs memory and nothing else; the next listing tries again.
+    // A shim that can't be checked only costs memory. The next listing tries again.
     await this.#shims.sweep(alive, this.#until(signal)).catch(() => undefined);
     return containers;
   }

@@ -29,7 +29,7 @@ export function parseInspect(stdout: string): RuntimeContainer {
     ...(status === "exited" && { exitCode: Number(state.ExitCode) }),
     ...optionalTime("startedAtMs", text(state.StartedAt)),
     ...(status === "exited" && optionalTime("finishedAtMs", text(state.FinishedAt))),
-    // nerdctl 2.0 goes on telling the one that it had.
+    // nerdctl 2.0 keeps reporting the last pid.
     ...(pid > 0 && status !== "exited" && { pid }),
   };
 }

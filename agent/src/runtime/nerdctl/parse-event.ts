@@ -1,6 +1,8 @@
 import type { RuntimeEvent } from "../runtime.ts";
 
-/** What one line of `nerdctl events --format '{{json .}}'` tells; undefined: nothing about a container of this namespace. */
+/**
+ * Parses one line of `nerdctl events --format '{{json .}}'`. Returns undefined if it is not about a container of this namespace.
+ */
 export function parseEvent(line: string, namespace: string): RuntimeEvent | undefined {
   const envelope = parseObject(line);
   if (envelope.Namespace !== namespace) return undefined;

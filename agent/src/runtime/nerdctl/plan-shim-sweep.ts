@@ -1,7 +1,7 @@
 /** A process that containerd started to hold one container of one namespace. */
 export interface Shim {
   readonly pid: number;
-  /** Clock ticks after boot: tells it apart from a later process with the same pid. */
+  /** Clock ticks after boot. They distinguish it from a later process with the same pid. */
   readonly startTicks: string;
   readonly containerId: string;
   readonly children: readonly ShimChild[];

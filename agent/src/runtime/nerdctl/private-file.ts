@@ -6,7 +6,7 @@ import { join } from "node:path";
 export interface PrivateFile {
   /** Where a child process finds it while it is open. */
   readonly path: string;
-  /** What it holds now. */
+  /** Returns the present content. */
   read(): Promise<string>;
   close(): Promise<void>;
 }
@@ -40,5 +40,5 @@ async function readWhole(file: FileHandle): Promise<string> {
   return bytes.toString("utf8", 0, bytesRead);
 }
 
-// Only the end matters: what a program said last.
+// Only the end matters: the program's last output.
 const READ_MAX_BYTES = 64 * 1024;

@@ -14,7 +14,7 @@ test("a pull that does not even end by SIGKILL is left behind", async () => {
   });
   const options = {
     cli: { spawn: () => child } as unknown as PullOptions["cli"],
-    // Whatever would wait is due at once.
+    // All waits end at once.
     clock: { ...systemClock, after: (_: number, run: () => void) => systemClock.after(0, run) },
     stallMs: 1,
   };

@@ -7,7 +7,7 @@ import { PullProgress } from "./pull-progress.ts";
 export interface PullOptions {
   readonly cli: Pick<NerdctlCli, "spawn">;
   readonly clock: Clock;
-  /** With no byte for so long the pull is given up. */
+  /** The pull is cancelled after this long without a byte. */
   readonly stallMs: number;
   /** `DOCKER_CONFIG` of the login to use. */
   readonly env?: Readonly<Record<string, string>>;

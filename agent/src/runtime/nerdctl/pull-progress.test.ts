@@ -31,7 +31,7 @@ test("lines may come in pieces, and nothing is no progress", () => {
   assert.equal(progress.push("a: resolving\n"), false);
 });
 
-test("how far it is: layers that are here count, sizes as soon as they are told", () => {
+test("progress: present layers count, and sizes as soon as they are known", () => {
   const progress = new PullProgress();
   const layer = (name: string, rest: string) => `layer-sha256:${name}: ${rest}\n`;
   progress.push(

@@ -19,7 +19,7 @@ export class PullProgress {
     return lines.map((line) => this.#take(line)).includes(true);
   }
 
-  /** True while layers are on their way; then they are unpacked, of which nothing is told. */
+  /** True while layers are downloaded. Afterwards they are unpacked, which has no progress output. */
   get downloading(): boolean {
     return (
       this.#lines.size === 0 ||
@@ -48,7 +48,7 @@ export class PullProgress {
   }
 }
 
-/** What is done has no numbers any more; its size is the one it was downloaded with. */
+/** A finished layer has no numbers any more. Its size is that of its download. */
 function readLayer(line: string, before: Layer | undefined): Layer {
   const sizes = SIZES.exec(line);
   if (sizes !== null) return { done: false, bytesDone: bytesOf(sizes[1]), bytesTotal: bytesOf(sizes[2]) };

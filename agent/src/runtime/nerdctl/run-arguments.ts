@@ -12,7 +12,7 @@ import { checkPath } from "./check-path.ts";
 import { securityOptions, userOption } from "./security-options.ts";
 import { memorySwapOf, tuningOptions } from "./tuning-options.ts";
 
-/** What a `nerdctl run` needs besides the container's own spec. */
+/** The inputs of `nerdctl run` besides the container's own spec. */
 export interface RunPlace {
   /** nerdctl writes the container's id here before anything else. Must not exist. */
   readonly idFile: string;
@@ -26,7 +26,7 @@ export interface RunPlace {
   readonly knowsHealthcheck: boolean;
   /** Whether the host has SELinux and this nerdctl can use it. */
   readonly selinux: boolean;
-  /** The image's USER; only looked at where `needsImageUser` says so. */
+  /** The image's USER. Used only where `needsImageUser` says so. */
   readonly imageUser: string;
   /** Program that writes a terminal's output to the file that is its last argument. */
   readonly terminalLogger: string;
@@ -90,8 +90,9 @@ function networkOptions({ networkNamespace, hostname }: ContainerSpec): string[]
 }
 
 /**
- * containerd's shim appends the output to the file by itself, and gives no input. A terminal's it only hands to a program, which
- * nerdctl wants with one `key=value`; its input stays open as long as the shim holds the terminal.
+ * Returns the options for streams. containerd's shim appends the output to the file by itself, and provides no input. It passes a
+ * terminal's output to a program only, which nerdctl requires with one `key=value`. The terminal's input stays open as long as
+ * the shim holds the terminal.
  */
 function streamOptions({ logFile, tty, ociRuntime }: ContainerSpec, place: RunPlace): string[] {
   const given = ociRuntime === undefined ? undefined : checkRuntime(ociRuntime);

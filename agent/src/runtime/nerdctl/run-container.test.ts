@@ -66,7 +66,7 @@ function given(t: TestContext) {
   return { run, spec, cli };
 }
 
-/** Writes the id of the container that it makes, and then fails as told. */
+/** Writes the id of the created container, and then fails as scripted. */
 class FakeCli {
   error: RuntimeError | undefined;
   readonly removed: string[] = [];

@@ -22,7 +22,7 @@ export interface RunContainerOptions {
   readonly programDir: string;
 }
 
-/** What this nerdctl can do, by its own help. */
+/** The features of this nerdctl, from its own help. */
 interface Knowledge {
   readonly knowsHealthcheck: boolean;
   readonly selinux: boolean;

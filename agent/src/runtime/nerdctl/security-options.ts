@@ -44,7 +44,7 @@ function seccompOption(seccomp: ContainerSecurity["seccomp"]): readonly string[]
   }
 }
 
-/** nerdctl labels processes only when told so, and tells nobody if the host can't. */
+/** nerdctl labels processes only on request, and doesn't report it if the host can't. */
 function selinuxOptions(type: string | undefined, selinux: boolean): readonly string[] {
   if (type === undefined) return [];
   if (!/^[A-Za-z0-9_]+$/.test(type)) throw refusal(`${JSON.stringify(type)} is no SELinux type`);

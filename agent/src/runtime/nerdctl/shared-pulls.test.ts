@@ -45,7 +45,7 @@ test("all learn of its failure, and the next call tries again", async () => {
   await again;
 });
 
-test("one that gives up leaves the others' pull alone; the last one ends it", async () => {
+test("a cancelled caller leaves the others' pull alone; the last one ends it", async () => {
   const { begun, pulls } = aRecorder();
   const [first, last] = [new AbortController(), new AbortController()];
   const left = pulls.pull("a", first.signal);

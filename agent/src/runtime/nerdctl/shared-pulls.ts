@@ -16,7 +16,7 @@ interface Pull {
   callers: number;
 }
 
-/** One pull per image and credentials, however many ask for it. It is given up when the last of them has. */
+/** Shares one pull for each image and credentials between all callers. It is cancelled when the last caller has cancelled. */
 export class SharedPulls {
   readonly #pull: PullOnce;
   readonly #going = new Map<string, Pull>();
@@ -64,7 +64,7 @@ export class SharedPulls {
   }
 
   #abandon(key: string, pull: Pull): void {
-    // Whoever comes from now on begins anew rather than share one that is being given up.
+    // Later callers start a new pull instead of sharing the cancelled one.
     this.#forget(key, pull);
     pull.giveUp.abort();
   }
