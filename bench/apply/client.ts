@@ -19,7 +19,7 @@ export interface BenchClient {
 }
 
 export interface ApplyTimes {
-  /** Seconds from the call until all replicas were told ready. */
+  /** Seconds from the call until all replicas were reported ready. */
   readonly ready: number;
   /** Seconds from the call to the end of the rollout, which waits a moment to see whether they stay so. */
   readonly done: number;

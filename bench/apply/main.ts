@@ -65,7 +65,7 @@ async function removeAll(client: BenchClient): Promise<void> {
   });
 }
 
-/** SIGKILL to a container's own process until the coordinator has been told that its successor runs. */
+/** Measures the time from SIGKILL to a container's own process until the coordinator knows that its successor runs. */
 async function measureKill(client: BenchClient, { host }: System): Promise<number> {
   const times: number[] = [];
   for (let index = 0; index < rounds; index++) {

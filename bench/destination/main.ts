@@ -14,9 +14,9 @@ interface Result {
 }
 
 /**
- * One service on many streams:
- * `destination [--streams N] [--connections N,N] [--endpoints N] [--changes N] [--runs N] [--beside floor] [--whole]`.
- * With `--whole` the coordinator is whole: its store on disk, agents over TLS. With `--beside floor` runs alternate with those of a server of Linkerd's parts that does nothing but send.
+ * Measures one service on many streams: `destination [--streams N] [--connections N,N] [--endpoints N] [--changes N] [--runs N]
+ * [--beside floor] [--whole]`. With `--whole` the coordinator is complete: its store is on disk, and agents connect over TLS.
+ * With `--beside floor` runs alternate with those of a server of Linkerd's parts that only sends.
  */
 export async function main(): Promise<void> {
   const text = (value: string) => ({ type: "string", default: value }) as const;

@@ -16,7 +16,7 @@ export interface Sizes {
   readonly changes: number;
 }
 
-/** Of one run: how long things took, and what the server spent on them. */
+/** The figures of one run: how long things took, and what the server spent on them. */
 export interface Figures {
   readonly fullP50Ms: number;
   readonly fullMaxMs: number;

@@ -1,4 +1,4 @@
-/** What the benchmark asks of the server and the client, each a process of its own, and what they answer. */
+/** The benchmark's messages to the server and the client, each a process of its own, and their answers. */
 export interface ToServer {
   readonly kind: "change";
   readonly pod: number;

@@ -26,7 +26,7 @@ export class Peer<To extends object, From extends { readonly kind: string }> {
       this.#ended = true;
       this.#wake();
     });
-    // A process that has ended is told of by its exit.
+    // The exit of a process reports its end.
     this.#process.stdin?.on("error", () => undefined);
     createInterface(stdout).on("line", (line) => {
       this.#received.push(JSON.parse(line) as From);

@@ -15,8 +15,8 @@ const STATS_ROUNDS = 200;
 const EXEC_ROUNDS = 20;
 
 /**
- * What Nomad's tasks cost the driver: `driver [--tasks N] [--idle SECONDS]`. Needs root. Times are medians of calls one after the other;
- * CPU time is the driver's own process, without the nerdctl processes that it starts.
+ * Measures what Nomad's tasks cost the driver: `driver [--tasks N] [--idle SECONDS]`. Needs root. Times are medians of
+ * consecutive calls. CPU time is that of the driver's own process, without the nerdctl processes that it starts.
  */
 export async function main(): Promise<void> {
   const { values } = parseArgs({

@@ -7,7 +7,7 @@ import {
 } from "@forage/proto/forest/v1/forage";
 import type { CoordinatorProcess } from "./coordinator-process.ts";
 
-/** Of each service: what one pod's change costs grows with it, and must not with the fleet. */
+/** The replicas of each service. The cost of one pod's change grows with them, and must not grow with the fleet. */
 const replicas = 100;
 /** A request takes not many more. */
 const servicesPerRequest = 100;

@@ -39,8 +39,9 @@ const looks = 41;
 const opsAtOnce = 100;
 
 /**
- * What the workload's and the rollout's controllers compute when a pod of a half-rolled service changes. Half of the replicas are of
- * the older revision and ready, a quarter of the new ones is ready and the rest starts, which is as far as the default limits go.
+ * Measures what the workload's and the rollout's controllers compute when a pod of a half-rolled service changes. Half of the
+ * replicas are ready and of the older revision, a quarter of the new ones is ready and the rest starts, which is the limit by
+ * default.
  */
 export async function measureHalfRolled(replicas: number, result: Record<string, number>): Promise<void> {
   const clock = systemClock();

@@ -7,7 +7,7 @@ import { parseIpRange } from "../../coordinator/src/ip/ip-range.ts";
 const changes = 200;
 const network = parseNetwork("10.0.0.0/8");
 
-/** What planning the addresses of load balancers costs when one node of the fleet is lost or comes back. */
+/** Measures the cost of planning load balancers' addresses when one node of the fleet is lost or returns. */
 export function measureLoadBalancers(nodes: number, services: number, result: Record<string, number>): void {
   const planner = new AddressPlanner({
     virtualIps: [rangeOf("172.16.0.0/12")],

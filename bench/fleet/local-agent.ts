@@ -45,7 +45,7 @@ export class LocalAgent {
     const caller = { kind: "node", nodeId: nodeId(name) } as const;
     const context = { method: "", caller, peer: "", signal };
     for await (const response of connect(this.#requests, context, core.services.connect)) {
-      // What comes encoded is about services, of which there are none.
+      // Encoded messages are about services, of which there are none.
       if (Buffer.isBuffer(response)) continue;
       const answer = this.#answers.answer(response);
       if (answer !== undefined) void this.#requests.push(answer);

@@ -7,10 +7,10 @@ import {
   PodStatus,
 } from "@forage/proto/forage/agent/v1/agent";
 
-/** What a hollow agent has been told, and what it answers: every pod runs at once, and is gone at once. */
+/** Tracks the assignment of a simulated agent, and its answers: every pod runs at once, and is gone at once. */
 export class PodAnswers {
   readonly pods = new Map<string, PodAssignment>();
-  /** Ports of the host, counted up: nobody listens there. */
+  /** Ports of the host, counted up. Nothing listens on them. */
   readonly #hostPorts = new Map<string, number>();
   readonly #onGiven: () => void;
 

@@ -24,9 +24,9 @@ const joinsAtOnce = 16;
 export const heartbeatMs = 2_500;
 
 export interface SocketAgentsOptions {
-  /** The host that the agent tells of. */
+  /** The host that the agent reports. */
   readonly host?: (node: string) => HollowHost;
-  /** Called with all that agents are told of services. */
+  /** Called with all of the agents' messages about services. */
   readonly onServices?: (node: string, update: ServiceUpdate) => void;
 }
 

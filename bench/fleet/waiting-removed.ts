@@ -8,7 +8,7 @@ import { openCore } from "./local-events.ts";
 const labels = { app: "waiting" };
 const limitMs = 600_000;
 
-/** What it costs to remove one service all of whose pods wait for a node. */
+/** Measures the cost of removing one service all of whose pods wait for a node. */
 export async function measureWaitingRemoved(pods: number, result: Record<string, number>): Promise<void> {
   const store = createMemoryStore({ clock: systemClock() });
   const core = await openCore(store);

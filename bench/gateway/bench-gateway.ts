@@ -76,7 +76,7 @@ export class BenchGateway {
     this.#services.take(ServiceUpdate.fromPartial({ full: true, upserts: [...upserts] }));
   }
 
-  /** Resolves once it is in force. */
+  /** Resolves once the update is applied. */
   apply(update: Update): Promise<void> {
     const version = ++this.#version;
     return new Promise((resolve, reject) => {

@@ -7,7 +7,7 @@ export interface LoadResult {
   readonly requests: number;
 }
 
-/** Asks for `durationMs` on so many connections that are kept, one request after the other on each. */
+/** Sends requests for `durationMs` on so many kept connections, one request after the other on each. */
 export async function measureLoad(
   { port, host }: { readonly port: number; readonly host: string },
   connections: number,

@@ -13,7 +13,9 @@ const HTTP_PORT = 18_480;
 
 type Host = NonNullable<Update["hosts"]>[number];
 
-/** What a gateway costs: `gateway [--hosts N] [--changes N] [--connections N] [--seconds N]`. Each host has a service. */
+/**
+ * Measures the cost of a gateway: `gateway [--hosts N] [--changes N] [--connections N] [--seconds N]`. Each host has a service.
+ */
 export async function main(): Promise<void> {
   const number = (value: string) => ({ type: "string", default: value }) as const;
   const options = {

@@ -14,11 +14,11 @@ interface Cost {
   readonly handler: string;
   readonly probes: number;
   readonly cpuMsPerProbe: number;
-  /** Of one core. */
+  /** The share of one core. */
   readonly cpuPercent: number;
 }
 
-/** What probing costs the agent: `probes [--pods N] [--seconds N]`. Two probes per pod, each every 10 s. */
+/** Measures what probes cost the agent: `probes [--pods N] [--seconds N]`. Each pod has two probes every 10 s. */
 export async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { pods: { type: "string", default: "40" }, seconds: { type: "string", default: "30" } },

@@ -9,7 +9,7 @@ import type { CoordinatorProcess } from "../fleet/coordinator-process.ts";
 
 export interface ServiceCounts {
   readonly services: number;
-  /** Of each service. */
+  /** The endpoints of each service. */
   readonly endpoints: number;
   /** Whether a client stays with its pod. */
   readonly affinity: boolean;

@@ -9,7 +9,7 @@ import { ServiceRules } from "../../agent/src/services/service-rules.ts";
 import { helloOf } from "../fleet/pod-answers.ts";
 import { heartbeat, heartbeatMs, joinAndConnect } from "../fleet/socket-agents.ts";
 
-/** What the process is given, as JSON in its one argument. */
+/** The options of the process, as JSON in its only argument. */
 export interface KernelAgentOptions {
   readonly address: string;
   readonly caPem: string;
@@ -19,10 +19,10 @@ export interface KernelAgentOptions {
   readonly network: string;
 }
 
-/** What it tells its parent. */
+/** The process's message to its parent. */
 export interface InForce {
   readonly name: string;
-  /** Of this machine's monotonic clock, which all processes share, in milliseconds. */
+  /** Milliseconds of this machine's monotonic clock, which all processes share. */
   readonly atMs: number;
   /** `namespace/name` of each service that changed, with the number of its endpoints. */
   readonly endpoints: readonly (readonly [key: string, count: number])[];

@@ -21,7 +21,7 @@ interface Sizes {
 const limitMs = 900_000;
 /** So that every pod finds a place at once. */
 const spare = 1.3;
-/** A prime: rounds look at pods all over the fleet. */
+/** A prime, so that the rounds cover pods all over the fleet. */
 const stride = 7_919;
 const maxPodsLookedAt = 1_000;
 

@@ -4,16 +4,16 @@ import type { InForce } from "./kernel-agent.ts";
 
 /** One change of some services, and when it arrived where. */
 export class Round {
-  /** Of each agent without rules in a kernel. */
+  /** The times of the agents without rules in a kernel. */
   readonly receivedMs: number[] = [];
-  /** Of each agent with. */
+  /** The times of the agents with rules in a kernel. */
   readonly inForceMs: number[] = [];
   /** That one agent was sent. */
   bytes = 0;
   readonly #startMs: number;
   /** How many endpoints these services are to have. */
   readonly #wanted: ReadonlyMap<string, number>;
-  /** By agent: what it has not been told so far. */
+  /** The changes that each agent hasn't received yet. */
   readonly #lacking: Map<string, Set<string>>;
 
   /** Since `startMs` of this machine's monotonic clock. */
@@ -65,7 +65,7 @@ export class Round {
   }
 }
 
-/** Of this machine's monotonic clock, which all processes share. */
+/** The time of this machine's monotonic clock, which all processes share. */
 export function nowMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -17,7 +17,10 @@ interface Sizes {
   readonly rounds: number;
 }
 
-/** What rules for services cost one host, in a network namespace of its own: `services [--services N] [--endpoints N] [--rounds N]`. Needs root. */
+/**
+ * Measures what rules for services cost one host, in a network namespace of its own: `services [--services N] [--endpoints N]
+ * [--rounds N]`. Needs root.
+ */
 export async function main(): Promise<void> {
   const text = (value: string) => ({ type: "string", default: value }) as const;
   const { values } = parseArgs({
@@ -111,7 +114,7 @@ async function measure({ services: count, endpoints, rounds }: Sizes, affinitySe
 
 interface Timing {
   readonly ms: number;
-  /** Of this process, without nft. */
+  /** The CPU time of this process, without nft. */
   readonly cpuMs: number;
 }
 

@@ -9,7 +9,7 @@ const WRITERS = [1, 16, 128, 1024];
 const VALUE_BYTES = 1024;
 const RECORDS = 100_000;
 
-/** What the embedded store does on this machine and disk: `store [--dir DIR] [--seconds N]`. */
+/** Measures the embedded store on this machine and disk: `store [--dir DIR] [--seconds N]`. */
 export async function main(): Promise<void> {
   const { values } = parseArgs({
     options: { dir: { type: "string", default: tmpdir() }, seconds: { type: "string", default: "5" } },

@@ -6,9 +6,12 @@ import { clock } from "./clock.ts";
 export interface OpenCost {
   readonly openMs: number;
   readonly openCpuMs: number;
-  /** What is alive after opening, by record: objects and bytes, the value included. */
+  /** The live bytes after opening, for each record: objects and buffers, including the value. */
   readonly liveBytesPerRecord: number;
-  /** What the process takes from the machine just after opening, by record; garbage collected, but not all given back. */
+  /**
+   * The process's resident memory just after opening, for each record. The garbage is collected, but not all of it is returned to
+   * the system.
+   */
   readonly residentBytesPerRecord: number;
 }
 

@@ -22,7 +22,7 @@ export type RecordFigures = OpenCost & {
   readonly verifyMs: number;
 };
 
-/** What it costs to hold and to open so many records. */
+/** Measures the cost of holding and opening so many records. */
 export async function measureRecords(
   root: string,
   count: number,

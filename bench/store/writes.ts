@@ -15,7 +15,7 @@ export interface WriteRate {
   readonly cpuMicros: number;
 }
 
-/** What the disk allows one writer, per second. */
+/** Measures how many writes the disk allows one writer, per second. */
 export function measureSyncFloor(root: string, durationMs: number, valueBytes: number): number {
   const fd = openSync(join(root, "floor"), "a");
   const block = Buffer.alloc(valueBytes, "x");

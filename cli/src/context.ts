@@ -9,7 +9,7 @@ import { type Paint, paintFor } from "./output/paint.ts";
 import { type Column, renderTable } from "./output/table.ts";
 import type { World } from "./world.ts";
 
-/** What most commands need of their invocation, made ready. */
+/** The prepared inputs of a command. */
 export interface Context {
   readonly world: World;
   readonly settings: Settings;
@@ -53,9 +53,9 @@ export interface Listing<Row> {
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly json: (row: Row) => unknown;
-  /** What can be given to other commands: `pod/web-1`. */
+  /** Returns the name that other commands accept: `pod/web-1`. */
   readonly name: (row: Row) => string;
-  /** Said on standard error when there is nothing. */
+  /** The message on standard error when there are no rows. */
   readonly none: string;
   /** One object instead of a list with one. */
   readonly single?: boolean;

@@ -9,7 +9,7 @@ export type CliErrorCode =
   /** The coordinator can't be reached, or isn't the one that the CA file vouches for. */
   | "UNREACHABLE"
   | "UNTRUSTED"
-  /** The coordinator said no. */
+  /** The coordinator refused the call. */
   | "UNAUTHENTICATED"
   | "DENIED"
   | "NOT_FOUND"
@@ -17,7 +17,7 @@ export type CliErrorCode =
   | "REFUSED"
   | "TIMED_OUT"
   | "INTERRUPTED"
-  /** Whoever read our output went away. */
+  /** The reader of the output has gone. */
   | "OUTPUT_CLOSED"
   /** The disk is full, or the like. */
   | "OUTPUT_LOST";

@@ -1,4 +1,4 @@
-/** What scripts can rely on. `exec` besides passes on the command's own code. */
+/** The exit codes that scripts can rely on. `exec` also passes on the command's own code. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -7,7 +7,7 @@ export const EXIT = {
   notPlaced: 2,
   rolledBack: 3,
   timedOut: 4,
-  /** `exec` could not run the command, or lost it: told from the command's own codes as container tools do. */
+  /** `exec` could not run the command, or lost it. The code differs from the command's own codes, as with container tools. */
   execFailed: 125,
   /** `plan` only: it could not be made. */
   planFailed: 255,

@@ -64,7 +64,7 @@ describe("jobs on a real host", { concurrency: false }, () => {
     assert.equal(await logsOf(pod?.name ?? ""), "the disk is on fire\n");
   });
 
-  test("what has ended is not run again by an agent that starts anew", limit, async () => {
+  test("an agent that restarts doesn't run ended jobs again", limit, async () => {
     const before = await podsOf("numbers");
     await system.agent.kill();
     system.agent.start();

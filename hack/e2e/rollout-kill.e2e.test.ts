@@ -26,7 +26,7 @@ test("kill -9 of the coordinator at ten random points of rollouts: each complete
 
   for (let left = kills; left > 0; ) {
     const { finished } = await rolloutOf(system);
-    // What has come to its end is no place for a kill: on to the next version.
+    // A finished rollout is no place for a kill, so the next version starts.
     if (finished) version = await deploy(system, host.image, Number(version.slice(1)) + 1);
     await delay(random() * longestMs);
     await coordinator.kill();
@@ -66,7 +66,7 @@ function rolloutOf(system: System): Promise<{ readonly finished?: boolean }> {
   return system.ask(["rollout", "status", "container_service/web", "-n", "e2e"]);
 }
 
-/** As many as are wanted, all ready; those that are stopping are gone. */
+/** Waits until all replicas are ready and no pod is stopping. */
 async function settled(system: System): Promise<PodJson[]> {
   let seen: PodJson[] = [];
   const isSettled = async (): Promise<boolean> => {

@@ -23,7 +23,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** Tells its own name to everyone who asks on port 8080. */
+/** Answers requests on port 8080 with its own name. */
 const app = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
 
 describe("routes with a real coordinator, agent, Envoy and containers", { concurrency: false }, () => {

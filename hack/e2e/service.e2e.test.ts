@@ -138,7 +138,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await system.forage(["delete", "-n", "e2e", "-l", "app=bad"]);
   });
 
-  test("a crash is told with exit code and last lines", limit, async () => {
+  test("a crash is reported with exit code and last lines", limit, async () => {
     const command = ["sh", "-c", "echo the disk is on fire; exit 3"];
     const manifest = webManifest({ name: "crash", image: host.image, replicas: 1, command });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
@@ -148,7 +148,7 @@ describe("a real service on a real host", { concurrency: false }, () => {
     await system.forage(["delete", "-n", "e2e", "-l", "app=crash"]);
   });
 
-  test("what no node can take is told with why, exit code 2", limit, async () => {
+  test("an unschedulable service is explained, exit code 2", limit, async () => {
     const manifest = webManifest({ name: "big", image: host.image, replicas: 1, cpu: "500" });
     const { exitCode, stderr } = await system.forage(["apply", "-f", "-"], manifest);
     assert.equal(exitCode, 2, stderr);

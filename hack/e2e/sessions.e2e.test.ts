@@ -172,7 +172,7 @@ describe("sessions with real containers", { concurrency: false }, () => {
     await system.agent.kill();
     system.agent.start();
     await waitForNode(system);
-    // The node is believed in for a while, also before the agent is back.
+    // The node counts as ready for a while, even before the agent is back.
     const write = ["exec", pod, "-n", "e2e", "--", "sh", "-c", "echo after >/proc/1/fd/1"];
     await waitFor(async () => (await system.forage(write)).exitCode === 0, {
       what: "exec works again",
@@ -288,29 +288,33 @@ describe("sessions with real containers", { concurrency: false }, () => {
     assert.equal(statSync(join(host.dir, "back/deep/er/tool")).mtimeMs, 1_600_000_000_000);
   });
 
-  test("cp: links of the container end in the container, and what can't be done is told", limit, async () => {
-    const outside = join(host.dir, "outside");
-    mkdirSync(outside);
-    writeFileSync(join(outside, "secret"), "of the host");
-    await inPod(
-      `ln -s ${outside} /tmp/absolute; ln -s ../../../../../../../..${outside} /tmp/up; ln -s /proc/1/root /tmp/root`,
-    );
-    const gift = join(host.dir, "gift");
-    writeFileSync(gift, "x");
-    for (const [args, reason] of [
-      [[gift, `${pod}:/tmp/up/gift`], /is not there/],
-      [[gift, `${pod}:/tmp/root${outside}/gift`], /is not there/],
-      [[`${pod}:/tmp/absolute/secret`, host.dir], /is not there/],
-      [[`${pod}:/nothing`, host.dir], /there is no \/nothing in the container/],
-      [[`${pod}:/dev/null`, host.dir], /is a device, which can't be copied/],
-      [[gift, `${pod}:/proc/gift`], /EACCES|ENOENT|EPERM|may not|no such/i],
-    ] as const) {
-      const { exitCode, stderr } = await system.forage(["cp", ...args, "-n", "e2e"]);
-      assert.equal(exitCode, 1, args.join(" "));
-      assert.match(stderr, reason);
-    }
-    assert.deepEqual(readdirSync(outside), ["secret"]);
-  });
+  test(
+    "cp: links of the container are resolved in the container, and impossible copies are reported",
+    limit,
+    async () => {
+      const outside = join(host.dir, "outside");
+      mkdirSync(outside);
+      writeFileSync(join(outside, "secret"), "of the host");
+      await inPod(
+        `ln -s ${outside} /tmp/absolute; ln -s ../../../../../../../..${outside} /tmp/up; ln -s /proc/1/root /tmp/root`,
+      );
+      const gift = join(host.dir, "gift");
+      writeFileSync(gift, "x");
+      for (const [args, reason] of [
+        [[gift, `${pod}:/tmp/up/gift`], /is not there/],
+        [[gift, `${pod}:/tmp/root${outside}/gift`], /is not there/],
+        [[`${pod}:/tmp/absolute/secret`, host.dir], /is not there/],
+        [[`${pod}:/nothing`, host.dir], /there is no \/nothing in the container/],
+        [[`${pod}:/dev/null`, host.dir], /is a device, which can't be copied/],
+        [[gift, `${pod}:/proc/gift`], /EACCES|ENOENT|EPERM|may not|no such/i],
+      ] as const) {
+        const { exitCode, stderr } = await system.forage(["cp", ...args, "-n", "e2e"]);
+        assert.equal(exitCode, 1, args.join(" "));
+        assert.match(stderr, reason);
+      }
+      assert.deepEqual(readdirSync(outside), ["secret"]);
+    },
+  );
 
   test("cp: a container without a shell or tar", limit, async () => {
     const image = await bareImage(host);

@@ -93,7 +93,7 @@ test("with a containerd of the host's, only what is ours is removed from it", as
   await assertNothingLeft(id, data);
 });
 
-test("each trouble is told with what to do", async (t) => {
+test("each fault is reported with its remedy", async (t) => {
   const host = await withHost(t);
   const { flags } = await anInstance(host);
   const other = createServer().listen(Number(flags[3]?.split(":")[1]), "127.0.0.1");

@@ -1,7 +1,7 @@
 import { isBuiltin } from "node:module";
 import type { ImportedName, Module, Sources } from "./read-sources.ts";
 
-/** What each folder's sources may import of the others. Its tests may use hack's test support besides. */
+/** The folders that each folder's sources may import. Tests may use hack's test support as well. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   proto: [],
   scheduler: [],

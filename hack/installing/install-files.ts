@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { AGENT_ENVIRONMENT, AGENT_NODE_OPTIONS } from "../instance/describe-programs.ts";
 import { copyRuntimePackages } from "./runtime-packages.ts";
 
-/** What can be on a host, in the order of its start. */
+/** The parts that a host can have, in the order of their start. */
 export const PARTS = ["coordinator", "agent"] as const;
 export type Part = (typeof PARTS)[number];
 
@@ -44,7 +44,7 @@ export function unitOf(part: Part): string {
   return `forage-${part}.service`;
 }
 
-/** What else a part has: programs, and their units. */
+/** The further programs of a part, and their units. */
 const BESIDE: Readonly<
   Record<Part, { readonly programs: readonly string[]; readonly units: readonly string[] }>
 > = {

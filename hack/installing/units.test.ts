@@ -75,7 +75,7 @@ function verify(root: string): string {
   const { stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", `--root=${root}`, ...names], {
     encoding: "utf8",
   });
-  // The bare root has none of systemd's own units, and nobody minds.
+  // The bare root has none of systemd's own units, which doesn't matter here.
   return stderr
     .split("\n")
     .filter((line) => line.includes("forage-") && !/Failed to add dependency|not found/.test(line))

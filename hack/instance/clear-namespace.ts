@@ -35,7 +35,7 @@ export async function clearNamespace(address: string, namespace: string): Promis
   }
 }
 
-/** What keeps the namespace from going; undefined once it is gone. */
+/** Returns what keeps the namespace from being removed. Undefined once it is gone. */
 async function emptyAndRemove(address: string, namespace: string): Promise<string | undefined> {
   const call = (...args: string[]) =>
     run("ctr", ["--address", address, "--namespace", namespace, ...args], { allowFailure: true });

@@ -28,10 +28,10 @@ export const AGENT_ENVIRONMENT: Readonly<Record<string, string>> = {
   MALLOC_MMAP_THRESHOLD_: "32768",
 };
 
-/** Of the log reader, which copies lines all the time: compilers pay. */
+/** The options of the log reader, which copies lines all the time, so that compilers pay off. */
 export const LOGS_NODE_OPTIONS = ["--max-semi-space-size=1", "--v8-pool-size=1", "--optimize-for-size"];
 
-/** What runs for an instance, in the order of its start. */
+/** Returns the programs of an instance, in the order of their start. */
 export function describePrograms(
   root: string,
   instance: Instance,

@@ -13,7 +13,7 @@ import { lookUp } from "./look-up.ts";
 export interface ExampleAnswer {
   /** `host:port` of one of its pods. */
   readonly address: string;
-  /** What it says. */
+  /** The expected answer. */
   readonly answer: string;
 }
 
@@ -27,14 +27,14 @@ export interface ExampleOptions {
 
 export const EXAMPLE_IMAGE = "localhost/forage/hello:1";
 const SERVICE_NAME = "hello.hello.svc.cluster.local:80";
-// The command gives up by itself, and then says why; the second limit is only for one that hangs.
+// The command times out by itself with the reason. The second limit is only for one that hangs.
 const APPLY_LIMIT = "2m";
 const APPLY_LIMIT_MS = 150_000;
 const ANSWER_LIMIT_MS = 15_000;
 // With everything in place an answer comes in milliseconds.
 const STILL_THERE_LIMIT_MS = 1_500;
 
-// A shell as the first process hands the stop signal on; a web server in its place would not hear it.
+// A shell as the first process passes the stop signal on. A web server in its place would ignore it.
 const SERVE = `#!/bin/sh
 echo "$GREETING: this is pod $(hostname)" > /www/index.html
 httpd -f -p 8080 -h /www &

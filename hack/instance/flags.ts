@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { SetupError } from "../lib/setup-error.ts";
 
-/** What was asked for; what is undefined stays as it was, or takes its default. */
+/** The given flags. Undefined ones keep their last value, or take their default. */
 export interface UpFlags {
   readonly dataDir: string;
   readonly grpc?: string;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { type RunResult, run } from "../lib/run.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
-/** The CLI, pointed at one instance: runs it and gives back what it said, whatever its exit code. */
+/** Runs the CLI against one instance and returns its output, whatever its exit code. */
 export type ForageCommand = (
   args: readonly string[],
   options?: { readonly onOutput?: (text: string) => void; readonly timeoutMs?: number },
@@ -26,7 +26,7 @@ export async function askForage(forage: ForageCommand, args: readonly string[]):
   throw new SetupError("COMMAND_FAILED", `forage ${args.join(" ")}: ${stderr.trim()}`, "see the logs");
 }
 
-/** What the user has set for another instance must not reach this one. */
+/** The user's settings for another instance must not apply to this one. */
 export function withoutSettings(): Record<string, string> {
   const names = Object.keys(process.env).filter((name) => name.startsWith("FORAGE_"));
   return Object.fromEntries(names.map((name) => [name, ""]));

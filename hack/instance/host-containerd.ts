@@ -4,7 +4,7 @@ import { SetupError } from "../lib/setup-error.ts";
 
 export const HOST_CONTAINERD = "/run/containerd/containerd.sock";
 
-// Older ones lack what nerdctl 2 asks for.
+// Older versions lack features that nerdctl 2 needs.
 const OLDEST = [1, 6] as const;
 // One that doesn't answer within this is as good as not there.
 const ANSWER_LIMIT_MS = 5_000;

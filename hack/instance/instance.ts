@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** One coordinator with one agent on this machine: all that tells it from another. Kept in its data directory. */
+/** One coordinator with one agent on this machine, and all that distinguishes it from others. Stored in its data directory. */
 export interface Instance {
   /** `d` and seven letters or digits. Names the nftables table, bridge, network namespaces and containerd namespace. */
   readonly id: string;
@@ -23,7 +23,7 @@ export interface Instance {
   /** Undefined: this node is no gateway. */
   readonly gateway?: InstanceGateway;
   readonly cniBinDir: string;
-  /** What of the example was deployed, so that a second run needn't. */
+  /** The deployed part of the example, so that a second run need not deploy it. */
   readonly example?: string;
 }
 
@@ -56,7 +56,9 @@ export function instancePaths(dataDir: string) {
 
 export type InstancePaths = ReturnType<typeof instancePaths>;
 
-/** Of a containerd of the instance's own: what belongs to this boot only, with a path short enough for a socket. */
+/**
+ * The directory for files of the instance's own containerd that belong to this boot only. Its path is short enough for a socket.
+ */
 export function instanceRunDir(id: string): string {
   return `/run/forage-${id}`;
 }

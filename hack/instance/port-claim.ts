@@ -5,7 +5,7 @@ import { SetupError } from "../lib/setup-error.ts";
 import { readInstance } from "./instance.ts";
 import { isPortFree } from "./port-holder.ts";
 
-/** Who a range of ports belongs to. */
+/** The owner of a range of ports. */
 export interface PortOwner {
   readonly id: string;
   readonly dataDir: string;

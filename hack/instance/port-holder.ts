@@ -85,7 +85,7 @@ function readName(pid: string): string {
 
 /** `nginx` or `node coordinator.mjs`, from the words of a command line. */
 export function programName([program = "", ...words]: readonly string[]): string {
-  // Programs that name themselves anew write one text: "nginx: master process nginx".
+  // Programs that rename themselves use one text: "nginx: master process nginx".
   const name = /^([\w.+-]+):?$/.exec(basename(program.split(" ", 1)[0] ?? ""))?.[1];
   if (name === undefined) return "a process";
   const script = /^(node|python|perl|ruby|sh|bash|dash)[\d.]*$/.test(name)

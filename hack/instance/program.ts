@@ -14,7 +14,7 @@ export interface ProgramSpec {
   readonly digest: string;
 }
 
-/** What is known of a started program; kept in a file, so that anyone can end it or take over the watch. */
+/** The record of a started program. It is kept in a file, so that any process can end it or supervise it. */
 export interface ProgramRecord {
   readonly spec: ProgramSpec;
   readonly identity: ProcessIdentity;

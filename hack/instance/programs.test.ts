@@ -64,7 +64,7 @@ test("a new supervisor takes over what the killed one left, and starts it again 
   });
 });
 
-test("a changed program is restarted, one no longer wanted is ended, the others go on", async (t) => {
+test("restarts a changed program, ends a removed one, and leaves the others alone", async (t) => {
   const { options, aProgram } = aPlace(t);
   await runPrograms(options, [aProgram("kept", "1"), aProgram("changed", "1"), aProgram("dropped", "1")]);
   const [kept, changed, dropped] = await Promise.all(
@@ -99,7 +99,7 @@ function aPlace(t: TestContext) {
     await endPrograms(options.dir);
     rmSync(base, { recursive: true });
   });
-  // Says at each start what stands in its input, and stays; the path tells it from another test's.
+  // Prints its input at each start, and keeps running. The path distinguishes it from another test's.
   const aProgram = (name: string, digest: string): ProgramSpec => {
     const input = join(base, `${name}.input`);
     writeFileSync(input, "started\n");

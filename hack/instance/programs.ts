@@ -34,7 +34,7 @@ export async function runPrograms(options: ProgramsOptions, plan: readonly Progr
     const running = readRunning(dir, name);
     if (running && running.spec.digest === wanted?.digest) continue;
     if (running) await endProcess(running.identity, { graceMs: GRACE_MS });
-    // What died before we came is no sign of trouble now.
+    // A program that had died before is no sign of a present fault.
     forgetProgram(dir, name);
   }
   writePlan(dir, plan);

@@ -26,7 +26,7 @@ export function showProgress(write: (line: string) => void, color: boolean, nowM
   };
 }
 
-/** What went wrong and what to do, in plain lines. */
+/** Returns the fault and its remedy in plain lines. */
 export function describeFailure(error: unknown): string {
   const known = error instanceof SetupError ? error : fromSystem(error);
   if (!known) return error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -9,7 +9,7 @@ import { readProgramRecord } from "./program.ts";
 // Half a second each when idle. A loaded machine gets time.
 const COORDINATOR_LIMIT_MS = 30_000;
 const NODE_LIMIT_MS = 60_000;
-// A program that ended this often at its start has told why in its log.
+// A program that ended this often at its start has the reason in its log.
 const TOO_MANY_RESTARTS = 2;
 
 export async function waitForCoordinator(instance: Instance, signal: AbortSignal): Promise<void> {

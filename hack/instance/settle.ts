@@ -19,7 +19,7 @@ import { readRunning } from "./program.ts";
 
 const DEFAULTS = { grpc: "127.0.0.1:7600", http: "127.0.0.1:7601", destination: "127.0.0.1:8086" } as const;
 
-/** What the instance in the flags' data directory is or, on the first run, shall be. */
+/** Returns the instance of the flags' data directory, or creates it on the first run. */
 export async function settleInstance(
   flags: UpFlags,
   nerdctl: string,
@@ -53,7 +53,7 @@ export async function settleInstance(
   return instance;
 }
 
-/** The usual ports if nobody has them, else two of the instance's own; they stay for as long as it is there. */
+/** Returns the usual ports if they are free, and otherwise two of the instance's own. They stay the same for its whole life. */
 async function settleGateway(
   envoy: string,
   { gateway, hostPortRange }: Pick<Instance, "gateway" | "hostPortRange">,

@@ -17,7 +17,7 @@ const FIRST_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
 // After running this long a program counts as well again.
 const STEADY_MS = 30_000;
-// Programs we did not start ourselves can only be looked at; logs grow slowly.
+// Programs of an earlier supervisor have to be polled; logs grow slowly.
 const LOOK_EVERY_MS = 500;
 const LOGS_EVERY_MS = 5_000;
 

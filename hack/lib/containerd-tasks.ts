@@ -24,7 +24,7 @@ const CGROUP_ROOT = "/sys/fs/cgroup";
 export async function removeTasks({ address, stateDir, rootDir }: TaskPlaces): Promise<void> {
   const bundles = findBundles(join(stateDir, "io.containerd.runtime.v2.task"));
   const shimSockets = bundles.flatMap((bundle) => readShimSockets(bundle.path));
-  // Shims go first, or they would report a death nobody listens to and wait for an answer.
+  // Shims end first. Otherwise they would report a death and wait for an answer.
   const shims = findProcesses(
     (argv) => (argv[0] ?? "").includes("containerd-shim") && argv.includes(address),
   );

@@ -11,7 +11,7 @@ import { waitFor } from "./wait-for.ts";
 export interface ContainerdPlaces {
   /** Images and snapshots. */
   readonly rootDir: string;
-  /** Of this boot only: where containers are mounted and run. */
+  /** The directory of this boot only, where containers are mounted and run. */
   readonly stateDir: string;
   /** Path of the socket, at most 107 bytes long. */
   readonly address: string;
@@ -75,7 +75,7 @@ export async function stopContainerd(dir: string): Promise<void> {
   rmSync(identityPath(dir), { force: true });
 }
 
-/** What is left of a containerd that no longer runs: containers, shims, mounts, sockets. Idempotent. */
+/** Removes the remains of a containerd that no longer runs: containers, shims, mounts, sockets. Idempotent. */
 export async function removeContainerdRemains(places: ContainerdPlaces): Promise<void> {
   await removeTasks(places);
   for (const path of [places.address, `${places.address}.ttrpc`]) rmSync(path, { force: true });

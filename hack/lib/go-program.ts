@@ -17,7 +17,10 @@ import { run } from "./run.ts";
 
 const buildLimitMs = 15 * 60_000;
 
-/** The path of a program built from `folder/name`, where `folder` holds a Go module of ours. What it was built from decides whether it is built again. */
+/**
+ * Returns the path of a program built from `folder/name`, where `folder` holds a Go module of ours. It is built again when its
+ * sources change.
+ */
 export async function ensureGoProgram(
   folder: string,
   name: string,

@@ -14,7 +14,7 @@ export interface Go {
 
 export interface BuildOptions {
   readonly signal?: AbortSignal;
-  /** Told what is being done, once per step. */
+  /** Called with a description of each step. */
   readonly report?: (step: string) => void;
 }
 
@@ -90,7 +90,7 @@ async function download(go: Go, module: string, sumdb: "off" | undefined, signal
   return exitCode === 0 ? (JSON.parse(stdout) as { Dir?: string; Sum?: string }) : undefined;
 }
 
-/** What Go downloads and compiles, a gigabyte: kept only until a build has succeeded. */
+/** The directory of Go's downloads and build cache, a gigabyte. Kept only until a build has succeeded. */
 export function goDir(): string {
   return join(cacheDir(), "go");
 }

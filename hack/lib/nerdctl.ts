@@ -8,7 +8,7 @@ import { run } from "./run.ts";
 
 export interface EnsureNerdctlOptions {
   readonly signal?: AbortSignal;
-  /** Told what is being tried, once per step. */
+  /** Called with a description of each step. */
   readonly report?: (step: string) => void;
 }
 

@@ -6,10 +6,10 @@ import { SetupError } from "./setup-error.ts";
 // Instance names are short and random; a shorter one might be part of somebody else's name.
 const MIN_INSTANCE_LENGTH = 5;
 const NAMED_NAMESPACES = "/run/netns";
-// Where CNI's host-local keeps leases, and libcni its results, unless told otherwise.
+// The default places of host-local's leases and libcni's results.
 const CNI_PLACES = ["/var/lib/cni/networks", "/var/lib/cni/results", "/var/lib/cni"];
 
-/** What an instance has in the kernel and in CNI's places, found by its name: nothing else needs to be known of it. */
+/** The objects of an instance in the kernel and in CNI's places, found by the instance's name. */
 export interface NetworkRemains {
   readonly namespaces: readonly string[];
   readonly links: readonly string[];

@@ -17,11 +17,11 @@ export interface Pebble {
   readonly caFile: string;
   /** The root that its certificates lead to, PEM; another one after each start. */
   readonly root: string;
-  /** Where it looks for the hostname when it validates; 127.0.0.1 for all that nobody spoke of. */
+  /** Sets the address at which Pebble validates the hostname. Others are at 127.0.0.1. */
   resolve(hostname: string, address: string): Promise<void>;
-  /** Of all its lives. */
+  /** Returns the log of all its runs. */
   readLog(): string;
-  /** Nobody answers at its address until it is started again. */
+  /** Stops it. Its address is unused until it is started again. */
   stop(): Promise<void>;
   start(): Promise<void>;
   close(): Promise<void>;
@@ -30,7 +30,7 @@ export interface Pebble {
 export interface PebbleOptions {
   /** Where it finds the answers to its challenges. */
   readonly httpPort: number;
-  /** Of the certificates that it gives. Default: five years. */
+  /** The validity of its certificates. Default: five years. */
   readonly validitySeconds?: number;
   /** How many of a hundred good nonces it refuses all the same. Default: 5. */
   readonly rejectedNonces?: number;
@@ -131,7 +131,7 @@ async function writeConfig(
   return place("ca.pem");
 }
 
-/** Ports that nobody listens on at the moment. */
+/** Returns ports that are free at the moment. */
 async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer());
   const ports = servers.map(

@@ -24,9 +24,9 @@ export interface StartRegistryOptions {
   /** Default 0: any free port. Give the earlier one to bring a registry back. */
   readonly port?: number;
   readonly signal?: AbortSignal;
-  /** Who may use it, in lines as `htpasswd -B` writes them. Default: anyone. */
+  /** The allowed users, in the lines of `htpasswd -B`. Default: anyone. */
   readonly users?: string;
-  /** Told the process, so that it can be ended by someone else should this one die. */
+  /** Called with the process, so that another process can end it if this one dies. */
   readonly onStart?: (identity: ProcessIdentity) => void;
 }
 

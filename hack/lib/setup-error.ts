@@ -1,4 +1,4 @@
-/** What went wrong while preparing a machine, and what its owner can do about it. */
+/** The fault of preparing a machine, and its remedy. */
 export type SetupErrorCode =
   | "COMMAND_FAILED"
   | "MISSING_TOOL"

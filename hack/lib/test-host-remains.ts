@@ -23,7 +23,7 @@ import { SetupError } from "./setup-error.ts";
 /** One marker `<name>.json` and one directory `<name>` per host. Not in /tmp: that may be a small memory disk. */
 export const TEST_HOSTS = "/var/tmp/forage-test";
 
-// Where an agent keeps what is worthless after a reboot, unless told otherwise.
+// The default directory of an agent's files that are worthless after a reboot.
 const AGENT_RUN_DIRS = "/run/forage";
 
 const SILENT = showProgress(

@@ -38,12 +38,12 @@ export interface TestHost {
   startRegistry(options?: Pick<StartRegistryOptions, "port" | "dir" | "users">): Promise<Registry>;
   /** Builds and loads an image of busybox with files of your own. */
   loadImage(image: Parameters<typeof buildBusyboxImage>[0]): Promise<string>;
-  /** What of this host's instance is in the kernel and CNI's places now: empty when deletion is complete. */
+  /** Returns what this host's instance has in the kernel and in CNI's places. Empty when deletion is complete. */
   networkRemains(): Promise<NetworkRemains>;
   close(): Promise<void>;
 }
 
-/** What `withHost` needs of node:test's context. */
+/** The part of node:test's context that `withHost` uses. */
 export interface TestContext {
   after(hook: () => Promise<void>): void;
   readonly signal?: AbortSignal;

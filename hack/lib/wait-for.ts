@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { SetupError } from "./setup-error.ts";
 
 export interface WaitOptions {
-  /** Said in the error when the time is up: "containerd answers". */
+  /** The condition, for the error at the time-out: "containerd answers". */
   readonly what: string;
   readonly limitMs: number;
   readonly everyMs?: number;

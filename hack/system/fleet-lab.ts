@@ -3,7 +3,7 @@ import { waitFor } from "../lib/wait-for.ts";
 import type { Fleet, FleetNode } from "./fleet.ts";
 import { ask, inPod, type Place, resolve } from "./places.ts";
 
-/** What the tests read of `forage get pods -o json`. */
+/** The fields of `forage get pods -o json` that the tests read. */
 export interface FleetPod {
   readonly name: string;
   readonly node?: string;
@@ -39,7 +39,7 @@ export interface ServerRecord {
 const limitMs = 120_000;
 const namespace = ["-n", "e2e"];
 
-/** Looks at what runs in a fleet's namespace `e2e`, from within its pods. */
+/** Inspects the pods in a fleet's namespace `e2e`, from inside them. */
 export class FleetLab {
   readonly #fleet: Fleet;
   /** The pods' name server, the same on every node. */
@@ -163,7 +163,7 @@ export function distinct(answers: readonly string[]): string[] {
   return [...new Set(answers)].sort();
 }
 
-/** Other containers, or other counts of restarts, tell that something was started anew. */
+/** Returns the pods' containers and restarts. A difference shows that something was restarted. */
 export function runsOf(pods: readonly FleetPod[]): string[] {
   return pods
     .flatMap(

@@ -6,7 +6,7 @@ const drainSeconds = 5;
 /** A machine that is busy makes no pod unready. */
 const timeoutSeconds = 30;
 
-/** The UDP port of `idle` workloads, on which nobody listens before the test does. */
+/** The UDP port of `idle` workloads. Nothing listens on it before the test does. */
 export const udpPort = 9_000;
 
 export function service(name: string, fields: object): object {
@@ -14,14 +14,17 @@ export function service(name: string, fields: object): object {
   return { name, service: { target: name, ports, ...fields } };
 }
 
-/** Tells version and name to all who ask on port 8080, as evenly on all nodes as can be; goes on for a while when it is to stop. */
+/**
+ * A web server that answers on port 8080 with its version and name, spread evenly over the nodes. It serves for a while after it
+ * was ordered to stop.
+ */
 export function web(version: string, replicas: number, name = "web"): object {
   const server =
     'mkdir -p /tmp/www; echo "$VERSION $POD" > /tmp/www/index.html; httpd -f -p 8080 -h /tmp/www &';
   return workload(name, replicas, {
     podConfig: { terminationGracePeriodSeconds: 3 * drainSeconds, ...spread(name) },
     container: {
-      // As process 1, a shell hears SIGTERM only if it says what to do.
+      // As process 1 a shell handles SIGTERM only with a trap.
       command: ["sh", "-c", `${server} trap "kill $!; exit" TERM; wait`],
       env: [
         { name: "VERSION", value: version },

@@ -78,7 +78,7 @@ async function build(
 ): Promise<Omit<Fleet, "close">> {
   const [main] = hosts;
   if (main === undefined) throw new RangeError("a fleet has nodes");
-  // Of the range that is kept for measuring networks; which part of it, this process says.
+  // A part of the range that is reserved for measuring networks, chosen by this process's id.
   const prefix = `198.18.${process.pid % 256}`;
   const bridge = `br-${main.name}`;
   await run("ip", ["link", "add", bridge, "type", "bridge"]);

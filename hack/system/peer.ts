@@ -25,7 +25,7 @@ export interface LoadResult {
 }
 
 const patienceMs = 30_000;
-/** Of those that ask again after they were answered by nobody. */
+/** The shorter time-out of repeated requests after one without an answer. */
 const shortPatienceMs = 10_000;
 /** Datagrams may get lost on their way. */
 const askAgainMs = 1_000;

@@ -35,7 +35,7 @@ export async function inPod({ host }: FleetNode, podIp: string): Promise<Place> 
   throw new Error(`no pod of ${host.name} has ${podIp}`);
 }
 
-/** What each asking got: an answer or an error's code. */
+/** Returns the result of each request: an answer or an error's code. */
 export function ask(
   place: Place,
   protocol: "tcp" | "udp",
@@ -51,7 +51,7 @@ export function resolve<T>(place: Place, server: string, type: string, name: str
   return peer<T | string>(place, ["dns", server, type, name]);
 }
 
-/** How many endpoints Destination tells of first, or its status' code. */
+/** Returns the number of endpoints in Destination's first message, or the status code. */
 export function endpointsAt(
   place: Place,
   address: string,

@@ -12,9 +12,9 @@ export interface PodLab {
   readonly system: System;
   /** Stores a container_service for each entry, all in one go, and doesn't wait for their pods. Containers without an image get busybox. */
   apply(services: Readonly<Record<string, Json>>): Promise<void>;
-  /** What a refused apply says; throws when it isn't refused. */
+  /** Returns the message of a refused apply. Throws when it isn't refused. */
   refused(services: Readonly<Record<string, Json>>): Promise<string>;
-  /** The service's pod as soon as it is as asked for. */
+  /** Waits until the condition holds for the service's pod, and returns the pod. */
   until(service: string, what: string, holds: (pod: LabPod) => boolean | Promise<boolean>): Promise<LabPod>;
   ready(service: string): Promise<LabPod>;
   /** All that a script of `shell` wrote, once it is through. */
@@ -24,7 +24,7 @@ export interface PodLab {
   close(): Promise<void>;
 }
 
-/** What `forage get pods -o json` tells. */
+/** A pod in the output of `forage get pods -o json`. */
 export interface LabPod {
   readonly uid: string;
   readonly name: string;
@@ -138,7 +138,7 @@ function labOn(host: TestHost, system: System): PodLab {
     );
     return text.slice(0, -done.length);
   };
-  // What was written once stays: each look costs a process.
+  // Output doesn't change once it is written, and each read costs a process.
   const outputs = new Map<string, Promise<string>>();
   return {
     host,

@@ -1,7 +1,7 @@
 import { waitFor } from "../lib/wait-for.ts";
 import type { System } from "./system.ts";
 
-/** What the tests read of `forage get pods -o json`. */
+/** The fields of `forage get pods -o json` that the tests read. */
 export interface PodJson {
   readonly uid: string;
   readonly name: string;

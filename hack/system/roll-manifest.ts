@@ -1,4 +1,6 @@
-/** A web server that answers with its version, ready when it answers, and goes on serving for a while after it is told to stop. */
+/**
+ * A web server that answers with its version. It is ready when it answers, and serves for a while after it was ordered to stop.
+ */
 export interface RollManifest {
   readonly name: string;
   readonly image: string;
@@ -20,7 +22,7 @@ const defaultDrainSeconds = 4;
 export function rollManifest(options: RollManifest): string {
   const { name, image, version, replicas, hostNetwork = false, port = 8080 } = options;
   const { drainSeconds = defaultDrainSeconds, updateStrategy } = options;
-  // As process 1, a shell hears SIGTERM only if it says what to do.
+  // As process 1 a shell handles SIGTERM only with a trap.
   const server = `echo "$VERSION" > /tmp/index.html; httpd -f -p ${port} -h /tmp & trap "kill $!; exit" TERM; wait`;
   const container = {
     name: "main",

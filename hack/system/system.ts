@@ -192,7 +192,7 @@ export function daemon(
   };
 }
 
-/** Loopback addresses that nobody listens on now. */
+/** Returns loopback addresses that are free now. */
 export async function freeAddresses(count: number): Promise<string[]> {
   const servers = await Promise.all(
     Array.from(

@@ -15,7 +15,7 @@ export interface SecurePlace {
 export interface SecureAnswer {
   readonly status: number;
   readonly body: string;
-  /** Of the certificate that was shown. */
+  /** The serial of the presented certificate. */
   readonly serial: string;
 }
 
@@ -64,7 +64,7 @@ export class SteadyClient {
     this.#running = this.#run();
   }
 
-  /** Of the certificate that its connection was made with. */
+  /** The serial of the certificate that its connection was made with. */
   get serial(): string {
     return this.#serial;
   }

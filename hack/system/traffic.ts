@@ -63,7 +63,7 @@ export function startTraffic(system: System, service: string): Traffic {
     }
   };
   const running = Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
-  // It is looked at when the traffic is ended.
+  // The error is handled when the traffic ends.
   running.catch(() => undefined);
   return {
     answers,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 
-// These look at the whole checkout, so that one run of the tests tells all that is wrong with it.
+// These check the whole checkout, so that one run of the tests reports all its faults.
 const root = join(import.meta.dirname, "..", "..");
 const bin = join(root, "node_modules", ".bin");
 

@@ -53,7 +53,7 @@ test("generates what the sources say, and only when they changed", async (t) => 
     assert.deepEqual(untouched, others);
   });
 
-  await t.test("a changed source is generated anew, and what has no source any more goes", async () => {
+  await t.test("a changed source is generated again, and output without a source is removed", async () => {
     await rm(join(proto, "forest/forest/v1/a.proto"));
     await writeSource("b.proto", "google.protobuf.Duration b = 1;");
     await generate();

@@ -3,7 +3,7 @@
 
 export interface DurationValue {
   readonly seconds: bigint;
-  /** Of the same sign as seconds, below 1e9 in magnitude. */
+  /** Nanoseconds with the same sign as the seconds, below 1e9 in magnitude. */
   readonly nanos: number;
 }
 
@@ -36,7 +36,7 @@ export function formatDuration({ seconds, nanos }: DurationValue): string {
   return `${minus}${whole}${decimals === "" ? "" : `.${decimals}`}s`;
 }
 
-/** What Duration.fromJSON does. Throws RangeError; check manifests with parseDuration first. */
+/** Implements Duration.fromJSON. Throws RangeError; check manifests with parseDuration first. */
 export function durationFromJson(value: unknown): { seconds: bigint; nanos: number } {
   const duration = typeof value === "string" ? parseDuration(value) : undefined;
   if (duration === undefined) {

@@ -1,7 +1,7 @@
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { BinaryWriter } from "@bufbuild/protobuf/wire";
 
-/** What ts-proto generates for a message. */
+/** The functions that ts-proto generates for a message. */
 export interface Codec {
   encode(message: unknown): BinaryWriter;
   decode(input: Uint8Array): unknown;

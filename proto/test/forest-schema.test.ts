@@ -42,7 +42,7 @@ test("a misspelt field is found where it is", () => {
   ]);
 });
 
-test("a field's row tells how to check its value", () => {
+test("a field's row says how to check its value", () => {
   const plain = { kind: "scalar", type: "string", repeated: false, map: false, oneof: undefined, values: [] };
   assert.deepEqual(row("Container", "working_dir"), {
     ...plain,

@@ -8,9 +8,8 @@ export interface Sample {
 }
 
 /**
- * typical: every field set to something ordinary.
- * extreme: every field at the end of its range, enums at a number nobody knows.
- * zero: every field that can tell "set to its default" from "not set", so set.
+ * typical: every field has an ordinary value. extreme: every field is at the end of its range, and enums have an unknown number.
+ * zero: every field that distinguishes its default from absence is set to the default.
  */
 export type SampleKind = "typical" | "extreme" | "zero";
 

@@ -64,7 +64,7 @@ export async function* serverStream<Request, Response>(
     new Metadata(),
     callOptions(limits),
   );
-  // Cancelling after the loop was left raises an error that nobody else hears.
+  // Cancelling after the loop has ended raises an error without another listener.
   call.on("error", () => {});
   const cancel = (): void => call.cancel();
   if (limits.signal.aborted) cancel();
@@ -92,7 +92,7 @@ export function duplex<Request, Response>(
   );
 }
 
-/** What fits the timers of the other side, which keeps the deadline, too: a longer one would be over at once there. */
+/** The longest deadline that fits the server's timers. A longer one would expire there at once. */
 const maxDeadlineMs = 24 * 86_400_000;
 
 function callOptions({ timeoutMs, nowMs }: CallLimits): CallOptions {

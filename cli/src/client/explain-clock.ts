@@ -15,7 +15,7 @@ export function isOutOfTime(details: string): boolean {
   return /certificate (is not yet valid|has expired)|CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/i.test(details);
 }
 
-/** Returns which certificate is out of its time, by which clock, and what to do. Sends nothing but a TLS greeting. */
+/** Returns which certificate is not valid now, by which clock, and what to do. It only sends a TLS greeting. */
 export async function explainClock(endpoint: Endpoint, nowMs: number): Promise<string> {
   const { server, caFile } = endpoint;
   const authority = validityOf(endpoint.caPem);

@@ -107,7 +107,7 @@ test("whether asking again may help, and whether the request can have arrived", 
   assert.equal(explained(status.INVALID_ARGUMENT, "bad").passing, false);
 });
 
-test("what was cancelled by us tells why we did", () => {
+test("a call that the command cancelled explains why", () => {
   const reason = new CliError("TIMED_OUT", "over");
   const cancelled = Object.assign(new Error("x"), {
     code: status.CANCELLED,

@@ -11,7 +11,7 @@ export interface Violation {
   readonly description: string;
 }
 
-/** What the coordinator, or the way to it, answered instead of doing what was asked. */
+/** An error response of the coordinator, or an error on the way to it. */
 export class CallError extends CliError {
   readonly status: status;
   readonly violations: readonly Violation[];
@@ -25,7 +25,7 @@ export class CallError extends CliError {
     this.connected = !/^(No connection established|Name resolution failed)/.test(error.details);
   }
 
-  /** The answer was lost or the coordinator is starting anew; asking again may help. */
+  /** Whether a retry may help, because the answer was lost or the coordinator is restarting. */
   get passing(): boolean {
     const lost = this.status === status.UNAVAILABLE || this.status === status.ABORTED;
     return lost && this.code !== "UNTRUSTED";

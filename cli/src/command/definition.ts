@@ -12,7 +12,7 @@ export interface Operand {
   /** Stands after `--` and is handed on as it is. */
   readonly afterDashes?: boolean;
   readonly choices?: readonly string[];
-  /** What shells offer where more is allowed than choices could list. */
+  /** Suggestions for shells, where other values are allowed too. */
   readonly offers?: readonly string[];
   readonly help: string;
 }

@@ -2,7 +2,7 @@
 export interface Flag {
   readonly kind: "switch" | "text" | "list";
   readonly short?: string;
-  /** What stands for the value in the help: `FILE`. */
+  /** The placeholder for the value in the help: `FILE`. */
   readonly hint?: string;
   readonly choices?: readonly string[];
   readonly help: string;

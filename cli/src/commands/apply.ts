@@ -59,7 +59,7 @@ Ctrl-C only stops watching; the rollout goes on.`,
   },
 });
 
-/** In order. Should one be refused, those before it have been taken on, and the user is told so. */
+/** Sends the bundles in order. If one is refused, the earlier ones have been applied, and the message says so. */
 async function sendAll(
   context: Context,
   coordinator: Coordinator,

@@ -3,7 +3,7 @@ import type { Context } from "../context.ts";
 import { CliError } from "../errors.ts";
 import { plainText } from "../output/plain-text.ts";
 
-/** Asks on the terminal; without one there is nobody to ask, and that is an error. The end of input means no. */
+/** Asks on the terminal. Without a terminal it throws an error. The end of input means no. */
 export async function confirm({ world, signal }: Context, question: string): Promise<boolean> {
   const { stdin, stderr } = world;
   if (stdin.isTTY !== true) {

@@ -140,7 +140,7 @@ async function localTarget(
     if (error.code === "ENOENT") return undefined;
     throw error;
   });
-  // What the path of the container ends in can be a link's name, which is what its user knows it by.
+  // The last part of the container's path may be a link's name, which is the name that its user knows.
   const name = ownName === "" || ownName === "." || ownName === ".." ? undefined : ownName;
   if (stats?.isDirectory()) return { into: await Directory.open(target), name };
   if (target.endsWith("/")) throw new CliError("USAGE", `there is no directory ${target}`);

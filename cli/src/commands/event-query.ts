@@ -3,7 +3,7 @@ import { status } from "@grpc/grpc-js";
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { CallError } from "../client/explain.ts";
 
-/** What `describe` shows of them. */
+/** The number of events in the output of `describe`. */
 const lastEvents = 10;
 
 export function eventFilter(fields: Partial<EventFilter> = {}): EventFilter {
@@ -26,7 +26,7 @@ export async function eventsAbout(
     });
     return events;
   } catch (error) {
-    // What is described is worth showing without them.
+    // The description is useful without them.
     const refused = error instanceof CallError && refusals.has(error.status);
     if (refused) return [];
     throw error;

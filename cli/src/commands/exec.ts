@@ -8,7 +8,7 @@ import { runExec } from "../session/exec.ts";
 import { findPod } from "./find.ts";
 import { parseReference } from "./reference.ts";
 
-/** What ended us keeps its own code; everything else must not be taken for the command's. */
+/** Errors that end this command itself keep their own code. Any other code must not look like the command's. */
 const ownCodes: readonly CliErrorCode[] = ["INTERRUPTED", "TIMED_OUT", "OUTPUT_CLOSED", "USAGE", "CONFIG"];
 
 export const exec = defineCommand({

@@ -23,7 +23,7 @@ interface Workload {
   readonly name: string;
 }
 
-/** Each is a stream through coordinator and agent; nobody reads more at once. */
+/** Each is a stream through coordinator and agent. */
 const maxFollowed = 50;
 /** Pods that come later are seen from their first line on, so that looking more often would show nothing more. */
 const lookAgainMs = 2_000;
@@ -47,7 +47,7 @@ export async function followWorkload(
       `${first.length} pods are too many to follow at once (at most ${maxFollowed}): name one`,
     );
   const followers = new Followers(following, Math.max(...first.map(({ name }) => name.length)));
-  // What was there before is shown as asked for; what comes later, whole.
+  // Earlier lines are shown by the options, and later ones completely.
   followers.update(first, following.options);
   while (true) {
     await Promise.race([followers.allEnded(), pause(lookAgainMs, context.signal)]);
@@ -79,7 +79,7 @@ class Followers {
   readonly #following: Following;
   readonly #width: number;
   readonly #open = new Map<string, Promise<void>>();
-  /** By uid what was said of a pod last; under no uid what was said of all. */
+  /** The last message about each pod by uid, and the last message about all pods without a uid. */
   readonly #said = new Map<string, string>();
   /** Those whose logs came to their end. */
   readonly #done = new Set<string>();

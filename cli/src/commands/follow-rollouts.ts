@@ -13,7 +13,7 @@ interface Ended {
   readonly error?: unknown;
 }
 
-/** Follows rollouts side by side until all have ended, tells how, and gives the exit code of the worst. */
+/** Follows rollouts side by side until all have ended, prints their progress, and returns the exit code of the worst. */
 export async function followRollouts(
   context: Context,
   coordinator: Coordinator,
@@ -68,7 +68,7 @@ async function follow(
   }
 }
 
-/** Not waiting any longer stops nothing, and the user should know. */
+/** Adds that the rollout continues although the command stops waiting. */
 function withHint(error: unknown, rolloutIds: readonly string[]): unknown {
   if (!(error instanceof CliError) || (error.code !== "INTERRUPTED" && error.code !== "TIMED_OUT"))
     return error;

@@ -8,7 +8,7 @@ import { EXIT, type ExitCode } from "../exit-code.ts";
 import { pause } from "../pause.ts";
 import { completions, jobStatus } from "../view/jobs.ts";
 
-/** Jobs take seconds to hours; nobody notices half a second more. */
+/** Jobs take seconds to hours, so half a second more doesn't matter. */
 const lookMs = 500;
 
 export const jobRun = defineCommand({
@@ -42,7 +42,7 @@ With --name, the same name again starts nothing. With --wait, exit code 1 says t
   },
 });
 
-/** Tells each change, and the end by the exit code. */
+/** Prints each change, and returns the exit code. */
 async function wait(context: Context, coordinator: Coordinator, name: string): Promise<ExitCode> {
   const { world, signal, format } = context;
   const quiet = format === "json" || format === "yaml" || format === "name";

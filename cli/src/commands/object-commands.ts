@@ -11,7 +11,7 @@ import { notFound } from "./find.ts";
 import { parseLabels } from "./labels.ts";
 import { parseSelector, type Selector, selectorFlag } from "./selector.ts";
 
-/** What an object of a kind is put with. */
+/** The specification that an object of a kind is stored with. */
 export type ObjectSpec = NonNullable<ApiObject["spec"]>;
 
 const nameOperand = { name: "NAME", required: true, help: "its name" } as const;

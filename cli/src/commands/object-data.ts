@@ -27,7 +27,7 @@ export type DataFlags = FlagValues<typeof fileFlags> & { readonly "from-literal"
 /** The coordinator takes no more for one object. */
 const maxBytes = 1024 * 1024;
 
-/** What all flags together say; a key that is given twice is an error. Values never come into messages. */
+/** Returns the data of all flags together. A key that is given twice is an error. Values never appear in messages. */
 export async function readData(
   flags: DataFlags,
   { stdin }: Pick<World, "stdin">,

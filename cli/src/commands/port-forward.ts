@@ -12,7 +12,7 @@ import { listen, type PortListener } from "../session/listen.ts";
 import { type ForwardTarget, findForwardTarget } from "./forward-target.ts";
 
 const maxPort = 65_535;
-/** Each is a listener; nobody means more. */
+/** Each is a listener. */
 const maxPorts = 32;
 
 export const portForward = defineCommand({
@@ -85,7 +85,7 @@ class PortForward {
   /** Until it is interrupted or the pod is gone; always throws why. */
   async run(address: string, ports: readonly Ports[]): Promise<never> {
     let target = await this.#find();
-    // Ports that the service lacks are told before anything listens.
+    // Ports that the service lacks are reported before anything listens.
     const wanted = ports.map(({ local, remote }) => ({ local, remote, inPod: target.portOf(remote) }));
     const connection = async (socket: Socket, port: number): Promise<void> => {
       const outcome = await this.#forward(socket, target.pod, port);
@@ -134,7 +134,7 @@ class PortForward {
     return findForwardTarget(this.#coordinator, this.#context.settings.namespace, this.#name);
   }
 
-  /** Undefined when it went well, and else what was told of it. */
+  /** Returns undefined on success, or the reported error. */
   async #forward(socket: Socket, pod: string, port: number): Promise<unknown> {
     const { settings, signal } = this.#context;
     const start = { namespace: settings.namespace, pod, port };

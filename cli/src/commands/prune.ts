@@ -46,7 +46,7 @@ export async function choosePruning(
   throw new CliError("REFUSED", "nothing was applied; --prune=no applies the manifests and removes nothing");
 }
 
-/** What a bundle names, and what goes with its owner, as a cron job's runs. */
+/** Reports whether a bundle contains the resource, or whether the resource goes with its owner, like a cron job's runs. */
 function isKept({ namespace, kind, name, owner }: Resource, bundles: readonly Bundle[]): boolean {
   if (owner !== "") return true;
   return bundles.some(

@@ -1,8 +1,8 @@
 import { CliError } from "../errors.ts";
 
-/** What `-l` says: all of it has to be true of an object's labels. */
+/** A parsed `-l` flag. All of its conditions have to hold for an object's labels. */
 export interface Selector {
-  /** What the coordinator compares by itself. */
+  /** The conditions that the coordinator evaluates itself. */
   readonly equal: Record<string, string>;
   /** Whether labels satisfy the rest. */
   readonly matches: (labels: Readonly<Record<string, string>>) => boolean;

@@ -2,7 +2,7 @@ import type { Command } from "../command/definition.ts";
 import type { Flag } from "../command/flag.ts";
 import { globalFlags } from "../command/global-flags.ts";
 
-/** What a shell offers at one place of the command tree. */
+/** The suggestions of a shell at one place of the command tree. */
 export interface Place {
   /** From the program down: `forage node ls`. */
   readonly path: string;

@@ -6,7 +6,7 @@ import { CliError } from "../errors.ts";
 
 const keys = ["server", "caFile", "tokenFile", "namespace"] as const;
 
-/** What a configuration file may say. Paths are absolute. */
+/** The settings of a configuration file. Paths are absolute. */
 export type FileSettings = { readonly [Key in (typeof keys)[number]]?: string };
 
 export interface FoundConfig {

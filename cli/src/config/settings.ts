@@ -16,7 +16,7 @@ export interface Endpoint {
 }
 
 export interface Settings {
-  /** What a flag says; stronger than a manifest, which it must not contradict. */
+  /** The namespace of a flag. It must not contradict a manifest. */
   readonly flagNamespace: string | undefined;
   readonly namespace: string;
   /** Reads the files only when they are needed. */

@@ -15,7 +15,7 @@ export interface Origin {
   readonly path: string;
 }
 
-/** What one ApplyResources carries, with where each part was written. */
+/** The content of one ApplyResources, with the source position of each part. */
 export interface Bundle {
   readonly request: ApplyResourcesRequest;
   /** The document that gives namespace, labels and apply id; undefined if none does. */

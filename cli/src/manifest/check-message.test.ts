@@ -149,7 +149,7 @@ describe("what it doesn't", () => {
     test(JSON.stringify(text), () => assert.deepEqual(check(text).problems, problems));
   }
 
-  test("broken YAML is told with its place", () => {
+  test("reports broken YAML with its position", () => {
     const [problem = ""] = check("text: [a\nsmall: 1").problems;
     assert.match(problem, /^m:2:1: /);
     assert.match(check("text: !wrong a").problems[0] ?? "", /^m:1:7: .*tag/);

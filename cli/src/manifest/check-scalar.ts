@@ -24,7 +24,7 @@ export function checkScalar(node: Node, field: FieldSchema): Checked {
   }
 }
 
-/** What a field takes, with an article: `a mapping`, `text`, `a whole number`. */
+/** Returns the kind of value of a field, with an article: `a mapping`, `text`, `a whole number`. */
 export function describe({ kind, type, values }: Pick<FieldSchema, "kind" | "type" | "values">): string {
   if (kind === "message") return "a mapping";
   if (kind === "enum") return `one of ${values.join(", ")}`;
@@ -89,7 +89,7 @@ function checkBytes(value: unknown): Checked {
     typeof value === "string"
       ? value.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "")
       : undefined;
-  // What decodes and encodes to itself has neither foreign characters nor stray bits.
+  // Text that decodes and encodes to itself has neither foreign characters nor stray bits.
   if (plain === undefined || Buffer.from(plain, "base64").toString("base64").replace(/=+$/, "") !== plain) {
     return bad("must be base64 text");
   }

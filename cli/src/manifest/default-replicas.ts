@@ -3,8 +3,8 @@ import { isScalar, type ParsedNode } from "yaml";
 import { findPair, isMap } from "./document.ts";
 
 /**
- * Leaves out a `scaling` that says nothing of replicas, which stands for the default of one. On the wire 0 replicas and none written are
- * the same; the manifest tells them apart.
+ * Removes a `scaling` without replicas, which means the default of one. On the wire 0 replicas and unset ones are the same; the
+ * manifest distinguishes them.
  */
 export function withDefaultReplicas(resource: ForageResource, node: ParsedNode): ForageResource {
   const { spec } = resource;

@@ -15,7 +15,7 @@ export function locate(bundle: Bundle, { field, description }: Violation): Probl
   return bundle.header === undefined ? undefined : follow(bundle.header, steps, description, field);
 }
 
-/** As far as the path goes in what was written. A missing field is told at the name of what should hold it. */
+/** Follows the path as far as it exists in the source. A missing field is located at the name of its parent. */
 function follow(origin: Origin, steps: readonly Step[], message: string, path?: string): Problem {
   const { document } = origin;
   let found: Found = { value: origin.node, place: origin.node };

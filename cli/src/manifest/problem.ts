@@ -14,7 +14,7 @@ export interface Problem {
   readonly message: string;
 }
 
-/** One broken template must not push the first, most telling lines off the screen. */
+/** One broken template must not push the first and most useful lines off the screen. */
 const maxShown = 20;
 
 /** `hello.yaml:3:5: resources[0].name: must be text` */
