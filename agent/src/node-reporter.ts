@@ -26,7 +26,7 @@ export interface NodeReporterOptions {
   readonly devices: () => DeviceAmounts;
   readonly claims: () => Promise<readonly ClaimState[]>;
   readonly podCount: () => number;
-  /** The report changed in a way that should be told soon. */
+  /** Returns a description of damaged state that the report contains. */
   /** Which of the agent's files this life has found damaged, in words; undefined: none. */
   readonly damage: () => string | undefined;
   readonly onChange: () => void;
@@ -43,7 +43,7 @@ const CONDITION_MESSAGE_MAX = 2_000;
 /** `assignments` and `states` are the halves of the journal: what the node is to run, and how that went. */
 export type ReportedPart = HostPart | "assignments" | "states";
 
-/** Everything the coordinator is told of the host, kept at hand. */
+/** Holds everything that the coordinator receives about the host. */
 export class NodeReporter implements NodeSource {
   readonly #options: NodeReporterOptions;
   readonly #problems = new Map<ReportedPart, string>([
@@ -101,7 +101,7 @@ export class NodeReporter implements NodeSource {
     this.#options.onChange();
   }
 
-  /** A pod may have made, taken or let go of a claim: looks soon, and tells if so. */
+  /** A pod may have created, taken or released a claim. Reads the claims soon, and reports a change. */
   lookAtClaims(): void {
     this.#claimsChanged = true;
     this.#claimsLook ??= this.#readClaims().finally(() => {
@@ -109,7 +109,7 @@ export class NodeReporter implements NodeSource {
     });
   }
 
-  /** What keeps the host from running pods. */
+  /** Returns the faults that keep the host from running pods. */
   problems(): readonly string[] {
     return [...this.#problems].map(([part, problem]) => `${part}: ${problem}`);
   }
@@ -134,7 +134,7 @@ export class NodeReporter implements NodeSource {
   async #readClaims(): Promise<void> {
     while (this.#claimsChanged) {
       this.#claimsChanged = false;
-      // What can't be read now is as it was; the next look tells.
+      // Values that can't be read now keep their last state until the next attempt.
       const claims = await this.#options.claims().catch(() => this.#claims);
       const isNews = !isDeepStrictEqual(claims.map(essence), this.#claims.map(essence));
       this.#claims = claims;

@@ -20,14 +20,14 @@ export interface PartsToOpen extends CapacityParts {
   readonly damageReports: DamageReports;
 }
 
-/** What the agent goes by instead of a record that it can't read. */
+/** The agent's substitutes for a record that it can't read. */
 const JOURNAL_REMEDIES: Readonly<Record<JournalProblem["kind"], string>> = {
   index: "the newest record of each pod counts until the coordinator sends all pods",
   pod: "its containers are left alone until the coordinator sends the pod",
   state: "it is read back from the kernel and containerd",
 };
 
-/** What the agent finds on its disk and its host when it starts. */
+/** The agent's state on disk and on the host at its start. */
 export interface OpenedParts {
   readonly journal: Journal;
   readonly capacity: HostCapacity;

@@ -5,7 +5,7 @@ import { contains6, type Ipv6Cidr } from "./network/ipv6-cidr.ts";
 
 // Any address will do for the choice of a way out; nothing is sent.
 const SOME_PORT = 9;
-/** Of the range for documentation: the default route leads there. */
+/** An address of the documentation range, which the default route covers. */
 const ANYWHERE = "2001:db8::1";
 
 export interface OwnAddressOptions {

@@ -1,6 +1,6 @@
 import type { OpenPort, PodAccess } from "./network/access-rules.ts";
 
-/** What the operator says of pods' access to the host. */
+/** The operator's settings for pods' access to the host. */
 export interface PodAccessSettings {
   /** `deny`: pods don't reach the addresses at which clouds give out the machine's credentials. */
   readonly metadata: "allow" | "deny";

@@ -101,14 +101,17 @@ export class AgentUnderTest {
     return (await this.#process?.exited) ?? 0;
   }
 
-  /** What a second start on the same directory comes to. */
+  /** Returns the result of a second start on the same directory. */
   async runSecond(): Promise<{ exitCode: number | NodeJS.Signals; output: string }> {
     const args = [this.#program, "--config", join(this.host.dir, "agent.yaml")];
     const second = this.host.spawn("second", process.execPath, args);
     return { exitCode: await second.exited, output: second.readLog() };
   }
 
-  /** What a reboot takes away, as far as one can without one: processes, namespaces and tables. Not while the agent runs. */
+  /**
+   * Removes what a reboot removes, as far as that is possible without one: processes, namespaces and tables. Not while the agent
+   * runs.
+   */
   async actReboot(): Promise<void> {
     for (const { pid } of (await this.containers()).filter((it) => it.running)) kill(pid, "SIGKILL");
     await removeNetworkRemains(this.host.name);
@@ -156,7 +159,7 @@ export class AgentUnderTest {
       .sort();
   }
 
-  /** Waits, and tells the end of the agent's log when it was in vain. */
+  /** Waits, and fails with the end of the agent's log at the time-out. */
   async until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
     try {
       await until(what, holds);

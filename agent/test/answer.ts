@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { createServer } from "node:net";
 import { argv, stdout } from "node:process";
 
-/** `answer NAME PORT`: tells everyone who asks by TCP or UDP its name and whom it sees asking. */
+/** `answer NAME PORT`: answers TCP and UDP requests with its name and the client's address. */
 const [name = "", port = "0"] = argv.slice(2);
 const ipv6 = existsSync("/proc/net/if_inet6");
 const any = ipv6 ? "::" : "0.0.0.0";

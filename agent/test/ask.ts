@@ -5,7 +5,7 @@ import { argv, stdout } from "node:process";
 /** For machines that are busy: only who waits in vain waits so long. */
 const PATIENCE_MS = 8_000;
 
-/** What answers there (`answer.ts`), or "refused", "silent" or another error's code. */
+/** Returns the answer of `answer.ts`, or "refused", "silent" or another error's code. */
 export function ask(
   protocol: "TCP" | "UDP",
   address: string,

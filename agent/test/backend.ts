@@ -5,7 +5,7 @@ import type { TestContext } from "node:test";
 export interface Backend {
   readonly port: number;
   readonly server: Server;
-  /** What it was asked, first to last. */
+  /** The received requests, first to last. */
   readonly asked: Seen[];
 }
 

@@ -15,7 +15,7 @@ const obstacle = whyNoOwnNetwork();
 if (obstacle === undefined) enterOwnNetwork();
 let hosts = 0;
 
-/** Of the network of the host and the one beside it. */
+/** Addresses in the network of the host and its neighbour. */
 const BALANCER_IPS = { 4: "10.9.0.50", 6: "fd09::50" } as const;
 
 for (const [family, why] of [
@@ -96,7 +96,7 @@ async function answerHere(t: TestContext, port: number): Promise<void> {
 interface Balanced {
   readonly scene: Scene;
   set(fields: object): Promise<void>;
-  /** What the host, a pod and the other host are answered. */
+  /** Returns the answers to the host, a pod and the other host. */
   from(protocol: "TCP" | "UDP", port: number): Promise<[string, string][]>;
 }
 

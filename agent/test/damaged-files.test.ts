@@ -47,8 +47,8 @@ const DAMAGES: Readonly<Record<string, (path: string) => Promise<void>>> = {
 };
 
 /**
- * Files that hold nothing the agent decides by, and so may be damaged without a word; the link tells of those of the identity. A record of
- * devices that is gone can't be told from one that never was.
+ * Files whose damage needs no report, because the agent doesn't decide by them; the link reports damage to the identity's files.
+ * A missing record of devices looks like one that never existed.
  */
 const UNNOTICED = [/^images\//, /^pods\//, /^identity\//];
 const UNNOTICED_REMOVED = /^devices\//;

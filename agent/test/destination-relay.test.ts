@@ -228,7 +228,7 @@ class Proxied {
 
 type Call = ServerWritableStream<{ readonly path: string; readonly contextToken: string }, Buffer>;
 
-/** Answers what a test tells it to. */
+/** A coordinator with scripted answers. */
 async function aCoordinator(t: TestContext, port = 0) {
   const server = new Server();
   const calls: Call[] = [];

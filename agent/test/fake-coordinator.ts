@@ -37,13 +37,13 @@ export interface FakeCoordinatorOptions {
   readonly authority?: CertificateAuthority;
   readonly port?: number;
   readonly certificateLifetimeMs?: number;
-  /** Of the server's certificate; other names make clients refuse it. */
+  /** The name in the server's certificate. Clients refuse any other. */
   readonly serverName?: string;
 }
 
 type AgentStream = ServerDuplexStream<ConnectRequest, ConnectResponse>;
 
-// As often as a coordinator asks for it by default.
+// The coordinator's default.
 const HEARTBEAT_MS = 2_500;
 
 /** The coordinator's side of the agent's protocol, with assignments that a test sets by hand. */
@@ -59,7 +59,7 @@ export class FakeCoordinator {
   node: NodeReport | undefined;
   /** Not counting those of hellos. */
   nodeReports = 0;
-  /** How the node said it is as a gateway, first to last. */
+  /** The node's reports about its gateway, first to last. */
   readonly gateway: GatewayStatus[] = [];
   readonly claimsRemoved: ClaimRef[] = [];
   /** In the order they came. */
@@ -95,7 +95,7 @@ export class FakeCoordinator {
     return coordinator;
   }
 
-  /** What takes this one's place after `close`: the same port, authority and assignments. */
+  /** Returns the coordinator that replaces this one after `close`, with the same port, authority and assignments. */
   async successor(): Promise<FakeCoordinator> {
     const { authority, port } = this;
     const next = new FakeCoordinator(authority, { ...this.#options, port });
@@ -145,7 +145,7 @@ export class FakeCoordinator {
     this.sendDelta({ upserts: [...upserts], removals: [...removals] });
   }
 
-  /** Of the present revision. */
+  /** Sends a delta of the present revision. */
   sendDelta(change: Partial<AssignmentDelta>): void {
     const value = {
       revision: this.revision,
@@ -168,12 +168,12 @@ export class FakeCoordinator {
     for (const stream of this.#streams) stream.write({ message });
   }
 
-  /** What the node is to serve as a gateway. */
+  /** Sends the node's gateway configuration. */
   sendGateway(value: GatewayUpdate): void {
     for (const stream of this.#streams) stream.write({ message: { $case: "gateway", value } });
   }
 
-  /** Which pods are to be measured. */
+  /** Requests metrics of pods. */
   askMetrics(value: PodMetricsRequests): void {
     for (const stream of this.#streams) stream.write({ message: { $case: "podMetrics", value } });
   }
@@ -336,7 +336,7 @@ export class FakeCoordinator {
     this.#note(hello.pods);
   }
 
-  /** As the coordinator does: what is gone from the node is forgotten, and the node is told so. */
+  /** As the coordinator does, forgets removed pods and confirms that to the node. */
   #note(pods: readonly PodStatus[]): void {
     const removed = pods.filter((it) => it.phase === PodPhase.REMOVED && this.#desired.has(it.uid));
     for (const pod of pods) {

@@ -56,7 +56,7 @@ test("a host without Envoy runs it as a container, which outlives the agent and 
   });
 });
 
-/** An image of the host's Envoy and the libraries that it asks for. */
+/** Loads an image of the host's Envoy and its libraries. */
 async function loadEnvoy({ host }: NerdctlUnderTest): Promise<void> {
   const envoy = await ensureEnvoy();
   const { stdout } = await run("ldd", [envoy]);

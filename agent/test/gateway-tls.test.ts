@@ -16,7 +16,7 @@ async function anAuthority(): Promise<CertificateAuthority> {
   return CertificateAuthority.create("test", { nowMs: () => Date.now(), randomBytes });
 }
 
-/** As the coordinator tells it. */
+/** Returns a certificate in the coordinator's form. */
 async function certificateFor(authority: CertificateAuthority, id: string, ...dnsNames: string[]) {
   const { chainPem, keyPem } = await authority.issueServer({ dnsNames, ipAddresses: [] });
   return { id, chainPem, keyPem };

@@ -25,7 +25,7 @@ export type Host = NonNullable<Update["hosts"]>[number];
 export type Rule = NonNullable<Host["rules"]>[number];
 export type Service = NonNullable<Parameters<typeof ServiceUpdate.fromPartial>[0]["upserts"]>[number];
 
-/** Of a proxy that needs these directories. */
+/** Makes the launcher of a proxy that needs these directories. */
 export type MakeLauncher = (...directories: readonly string[]) => Launcher;
 
 /** A gateway on loopback with a real Envoy. Nothing of it is left after the test. */
@@ -140,7 +140,7 @@ export class GatewayUnderTest {
     return this.gateway.status()?.message ?? "";
   }
 
-  /** All hosts anew. */
+  /** Replaces all hosts. */
   async hosts(...hosts: readonly Host[]): Promise<void> {
     assert.equal(await this.apply({ full: true, hosts: [...hosts] }), "");
   }

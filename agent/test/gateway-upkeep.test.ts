@@ -219,12 +219,12 @@ test("what Envoy refuses is told with its host, which stays as it was, and all o
     "a",
     "a",
   ]);
-  // What was refused isn't tried again with every other change, but is as soon as it changes itself.
+  // A rejected host isn't retried with other changes, but is as soon as it changes itself.
   assert.match(await gateway.apply({ hosts: [host("h9", {})] }), /one\.example\.com/);
   assert.equal(await from("h9"), "a");
   assert.equal(await gateway.apply({ hosts: [host("one", {})], removedHosts: ["bad.example.com"] }), "");
 
-  // The next agent takes over what is in force, with what was held back and why.
+  // The next agent adopts the applied configuration, with the rejected hosts and their reasons.
   const held = { hostname: "two.example.com", rules: [bad("(")] };
   assert.match(await gateway.apply({ hosts: [held] }), /two\.example/);
   const load = new Load({
@@ -237,7 +237,7 @@ test("what Envoy refuses is told with its host, which stays as it was, and all o
   assert.equal(await from("two"), "b");
   await load.stop();
 
-  // Envoy starts from what is good, whatever it was told last.
+  // Envoy starts from the accepted configuration, whatever it received last.
   await gateway.apply({ hosts: [{ hostname: "two.example.com", rules: [bad("(")] }] });
   await gateway.proxy.kill();
   await until("it answers again", async () => (await from("one").catch(() => "")) === "a");
@@ -304,7 +304,7 @@ async function filesOf({ places }: GatewayUnderTest): Promise<Map<string, string
   return found;
 }
 
-/** To a service `slow` under HOST, which answers when it is told to. */
+/** Sends a request to a service `slow` under HOST, which answers on demand. */
 async function aRequestUnderWay(t: TestContext, gateway: GatewayUnderTest) {
   const waiting: (() => void)[] = [];
   const slow = await startBackend(t, "slow", (_, response) => {

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 
-// Stands in for mount.nfs: `hanging-server.ts SOURCE TARGET -o OPTIONS` mounts a file system whose server dies right after it said hello,
-// as one that is cut off. Every question that is asked of it waits for ever.
+// Stands in for mount.nfs: `hanging-server.ts SOURCE TARGET -o OPTIONS` mounts a file system whose server dies right after its
+// greeting, like one that is cut off. Every request to it waits for ever.
 
 const FUSE_INIT = 26;
 const HEADER_BYTES = 16;

@@ -22,7 +22,7 @@ const NAMESPACES = "/run/netns";
 /** `n`, the test's process id in five places, and a number in two: the eight characters an instance may have. */
 const INSTANCE = /^forage-n([0-9a-z]{5})[0-9a-z]{2}-/;
 
-/** An instance on the host that the test runs in, with what a test needs to look at it and to break it. */
+/** An instance on the test's host, with the means to inspect and to break it. */
 export class HostUnderTest implements NetworkHost {
   readonly instance: string;
   readonly dataDir: string;
@@ -46,7 +46,7 @@ export class HostUnderTest implements NetworkHost {
     this.#options = options;
   }
 
-  /** The number tells hosts of one test file apart. */
+  /** The number distinguishes the hosts of one test file. */
   static async setUp(
     t: TestContext,
     number: number,

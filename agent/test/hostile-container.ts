@@ -14,7 +14,7 @@ process.send?.("ready");
 
 function spin(): void {
   for (let times = 0; times < 200; times += 1) {
-    // Whoever makes directories meanwhile may be in the way of a rename.
+    // A program that creates directories meanwhile may prevent a rename.
     tryTo(() => renameSync(shown, hidden));
     tryTo(() => renameSync(link, shown));
     tryTo(() => renameSync(shown, link));

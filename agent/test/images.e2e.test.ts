@@ -49,7 +49,7 @@ test("unused images go with their layers; those of pods and containers stay", as
     records,
     limits: { unusedMs: 7 * DAY_MS, highPercent: 85, lowPercent: 80 },
     wanted: () => [ofPod, it.host.image],
-    // Whatever this machine's disk is like.
+    // Independent of this machine's disk.
     usedPercent: async (directory) => Math.min(84, await usedPercent(directory)),
     events: {
       removed: (reference) => removed.push(reference),

@@ -22,7 +22,7 @@ export class Lan {
     this.#name = name;
   }
 
-  /** The number tells networks of one test file apart. */
+  /** The number distinguishes the networks of one test file. */
   static async make(t: TestContext, number: number): Promise<Lan> {
     const name = `lan${number}`;
     const dir = await mkdtemp(join(tmpdir(), "forage-lan-"));
@@ -66,7 +66,7 @@ export class Lan {
   }
 }
 
-/** What is on the host's interface, as `ip` tells it. */
+/** An address of the host's interface, as in `ip`'s output. */
 interface Present {
   readonly local: string;
   readonly valid_life_time: number;
@@ -92,7 +92,7 @@ export class LanHost {
     this.#start = start;
   }
 
-  /** What the host's agent is told, or knows from before; starts one if there is none. */
+  /** Sets the state of the host's agent. Starts one if there is none. */
   async tell(say: {
     ips?: readonly string[];
     alone?: boolean;
@@ -148,13 +148,13 @@ export class LanHost {
     return link.address;
   }
 
-  /** Whose address this host believes it to be. */
+  /** Returns the hardware address that this host has cached for the address. */
   async neighbour(ip: string): Promise<string | undefined> {
     const known = JSON.parse((await this.ip("-json", "neigh", "show", ip)) || "[]");
     return known[0]?.lladdr;
   }
 
-  /** Who answers there. */
+  /** Returns the name of the host that answers there. */
   async ask(ip: string): Promise<string> {
     return (await askFrom(this.name, "TCP", ip, PORT)).split(" ")[0] ?? "";
   }

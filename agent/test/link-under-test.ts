@@ -27,7 +27,7 @@ export class LinkUnderTest {
   readonly pods = new Map<string, Pod>();
   readonly claimRemovals: string[] = [];
   readonly states: LinkState[] = [];
-  /** What it was asked to measure; undefined: by nobody any more. */
+  /** The received requests for metrics. Undefined: the requests ended. */
   readonly asked: (PodMetricsRequests | undefined)[] = [];
   /** Why assignments could not be written, one entry a write. */
   readonly journalProblems: (string | undefined)[] = [];

@@ -193,7 +193,7 @@ test(
     await agent.untilReady(uid);
     const value = LogOptions.fromPartial({ follow: true, stream: "stderr" });
     const session = coordinator.openSession({ podUid: uid, container: "", kind: { $case: "logs", value } });
-    // Whoever follows more slowly than a container writes misses what is rotated away.
+    // A follower that is slower than its container misses what is rotated away.
     for (let part = 0; part < 9; part += 1) {
       await letGo(uid, String(part));
       await agent.until(`part ${part}`, () => session.stdout.endsWith(`part ${part}\n`));

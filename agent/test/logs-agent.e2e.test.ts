@@ -13,7 +13,7 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
 
 const LIMIT = { timeout: 300_000 };
-// The agent looks at the disk once a minute, and tries what was held up within half a minute.
+// The agent checks the disk once a minute, and retries within half a minute.
 const RECOVERY_MS = 180_000;
 const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
@@ -143,7 +143,7 @@ test(
     await agent.until("held up", () => waiting(coordinator.statuses.get("new")).reason === "DiskPressure");
     assert.match(waiting(coordinator.statuses.get("new")).message, /of disk are left, \d+Mi are needed/);
 
-    // What has run here may run again, as soon as its lines can be written.
+    // A container that has run here may restart as soon as its lines can be written.
     leave(0);
     const [{ pid } = { pid: 0 }] = (await agent.containers()).filter((it) => it.running);
     process.kill(pid, "SIGKILL");

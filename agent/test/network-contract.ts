@@ -33,7 +33,7 @@ const WEB: PortRequest = { container: "web", containerPort: 80, protocol: "TCP" 
 const DNS: PortRequest = { container: "web", containerPort: 53, protocol: "UDP" };
 const SIGNALS: PortRequest = { container: "web", containerPort: 5000, protocol: "SCTP" };
 
-/** What every PodNetwork does. `setUp` makes a host of its own for each test, and removes it after. */
+/** The contract of every PodNetwork. `setUp` creates a host of its own for each test, and removes it afterwards. */
 export function testPodNetwork(name: string, setUp: (t: TestContext) => Promise<NetworkHost>): void {
   const check = (what: string, run: (host: NetworkHost, t: TestContext) => Promise<void>) =>
     test(`${name}: ${what}`, async (t) => run(await setUp(t), t));

@@ -20,7 +20,7 @@ const signal = new AbortController().signal;
 const BRIDGE_CALLS_IP_HOOKS = "/proc/sys/net/bridge/bridge-nf-call-iptables";
 const PROTOCOLS = ["TCP", "UDP"] as const;
 const [A_PORT, B_PORT] = [21_000, 21_001];
-/** What a client gets that a rule refuses. */
+/** The errors of a client that a rule refuses. */
 const REFUSED = /^(EHOSTUNREACH|EACCES|ENETUNREACH|refused)$/;
 let hosts = 0;
 
@@ -110,7 +110,7 @@ test("a pod can't reach what listens on the host's loopback", { skip }, async (t
   const secret = createServer((socket) => socket.end("secret")).listen(7001, "127.0.0.1");
   t.after(() => secret.close());
   await once(secret, "listening");
-  // What a pod with NET_ADMIN could do: send loopback addresses out to the host.
+  // A pod with NET_ADMIN could send loopback addresses out to the host.
   const inPod = ["netns", "exec", nameOf(a), "sh", "-c"];
   await runCommand("ip", [
     ...inPod,

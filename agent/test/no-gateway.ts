@@ -1,7 +1,7 @@
 import type { GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Gateway } from "../src/gateway/gateway.ts";
 
-/** Takes everything and serves nobody: for tests in which the gateway doesn't matter. */
+/** Accepts everything and serves nothing, for tests in which the gateway doesn't matter. */
 export class NoGateway implements Gateway {
   readonly taken: GatewayUpdate[] = [];
   #status: GatewayStatus | undefined;

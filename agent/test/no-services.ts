@@ -1,6 +1,6 @@
 import type { ServiceNetwork } from "../src/service-network.ts";
 
-/** Takes everything and leads nobody: for tests in which services don't matter. */
+/** Accepts everything and does nothing, for tests in which services don't matter. */
 export class NoServices implements ServiceNetwork {
   taken = 0;
 

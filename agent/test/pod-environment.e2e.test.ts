@@ -304,7 +304,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
     return found;
   }
 
-  /** What a command in the pod's container prints. */
+  /** Returns the output of a command in the pod's container. */
   async function inside(uid: string, ...command: readonly string[]): Promise<string> {
     const { id } = await containerOf(uid);
     return (await host.nerdctl(["exec", id, ...command])).stdout.trimEnd();

@@ -224,7 +224,7 @@ class World {
     if (container !== undefined) this.host.end(container.id, this.random() < 0.5 ? 137 : 1);
   }
 
-  /** What its probes find changes. */
+  /** Changes the result of its probes. */
   #flip(): void {
     const container = this.#any(this.host.running());
     if (container === undefined) return;

@@ -7,12 +7,12 @@ import type { Registry } from "../../hack/lib/registry.ts";
 
 export interface PrivateRegistry {
   readonly address: string;
-  /** Whoever asked, in order: `name:password`, or nothing. */
+  /** The clients in order: `name:password`, or nothing. */
   readonly askers: readonly string[];
   close(): Promise<void>;
 }
 
-/** What `registry` has, for those who give this name and password. */
+/** Serves `registry`'s content to clients with this name and password. */
 export async function startPrivateRegistry(
   registry: Registry,
   login: { readonly username: string; readonly password: string },

@@ -25,7 +25,7 @@ interface Probing {
   answer?: ProbeAnswer;
 }
 
-/** One container that is well and sick by turns, and everything that was asked of it and said about it. */
+/** One container that is healthy and unhealthy by turns, with the log of its probes and reports. */
 interface History {
   readonly probes: ContainerProbes;
   readonly asked: Probing[];
@@ -104,7 +104,7 @@ function chooseAnswer(random: Random, sickness: number): ProbeAnswer {
     : { outcome: "success", message: "well" };
 }
 
-/** Kubernetes' rules, told from the log alone: what must hold whatever happened. */
+/** Checks Kubernetes' rules by the log alone. */
 function checkRules(history: History, eager: boolean): void {
   const { probes, asked, verdicts } = history;
   const byKind = Map.groupBy(asked, ({ kind }) => kind);

@@ -12,7 +12,7 @@ import {
 } from "../src/runtime/runtime.ts";
 import { until } from "./until.ts";
 
-/** What an implementation brings to the contract suite. One for all its tests: each uses containers of its own. */
+/** An implementation under the contract suite. All tests share one, and each uses containers of its own. */
 export interface RuntimeUnderTest {
   readonly runtime: ContainerRuntime;
   /** An image that is in the local store, in its full form. */

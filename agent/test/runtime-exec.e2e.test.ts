@@ -162,7 +162,7 @@ test("a terminal: its size, changes of it, input, and no words of nerdctl's", as
   await waitFor(() => screen.includes("30 100"), { what: "the first size", limitMs: 90_000 });
   running.resize(120, 40);
   running.resize(0, 0);
-  // The new size reaches the container through two processes; asked for again and again it must come.
+  // The new size reaches the container through two processes, so the test polls for it.
   const sizes = await waitFor(
     async () => {
       const { stdout } = await outputOf(exec(sh("for t in /dev/pts/[0-9]*; do stty size <$t; done"), signal));

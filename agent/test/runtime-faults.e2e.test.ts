@@ -81,7 +81,7 @@ test("whatever is started around the moment of listening is in the list or among
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());
-  // A subscription that takes its time: whoever believes in it too early misses what is started meanwhile.
+  // A slow subscription: a client that relies on it too early misses containers that start meanwhile.
   const slow = join(it.host.dir, "nerdctl-slow-events");
   const script = `#!/bin/sh\ncase " $* " in *" events "*) sleep 2;; esac\nexec ${it.host.nerdctlPath} "$@"\n`;
   writeFileSync(slow, script, { mode: 0o755 });

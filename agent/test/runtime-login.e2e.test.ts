@@ -72,7 +72,7 @@ test("a login is in no argument, no environment, no file with a name, and leaves
   const image = await published("forage/quiet:1");
   const spy = join(it.host.dir, "spy");
   const seen = join(it.host.dir, "seen");
-  // What its caller sees of it: words, variables, and every file below the agent's own directory.
+  // What nerdctl's caller could see of it: arguments, variables, and every file below the agent's own directory.
   const script = `#!/bin/sh
 { printf '%s\\n' "$@"; env; ls -laR ${it.options.stateDir}; grep -rs . ${it.options.stateDir}; } >>${seen}
 exec ${it.host.nerdctlPath} "$@"

@@ -179,7 +179,7 @@ test("devices: the one that was given, with its permissions, and no other", asyn
   const device = { hostPath: "/dev/kmsg", containerPath: "/dev/log-of-kernel", permissions: "r" };
   const script =
     "exec 2>&1; head -c 1 /dev/log-of-kernel >/dev/null && echo read; echo x >/dev/log-of-kernel; test -e /dev/kmsg || echo no";
-  // Without it the kernel lets nobody read its log.
+  // Without it the kernel's log can't be read.
   const capabilities = { add: ["SYSLOG"], drop: [] };
   const text = await said(script, { devices: [device], security: security({ capabilities }) }, signal);
   assert.match(text, /^read\n.*not permitted\nno$/);

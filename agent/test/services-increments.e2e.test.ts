@@ -130,7 +130,7 @@ function aService(name: string, place: number, below: (count: number) => number)
   });
 }
 
-/** What the kernel has, in an order that doesn't depend on when it came there. */
+/** Returns the kernel's rules, in an order that is independent of their history. */
 async function listed(family: string, table: string): Promise<string[]> {
   const text = await runCommand("nft", ["list", "table", family, table]);
   const sorted = (whole: string, list: string): string =>

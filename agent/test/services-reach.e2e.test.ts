@@ -94,7 +94,7 @@ function testRefusals(check: Check): void {
         assert.equal(await askFrom(nameOf(a), "UDP", address, 80), "refused");
         assert.equal(await ask("UDP", address, 80), "EPERM", "the host's own socket fails as it sends");
       }
-      // Of ICMP messages the kernel sends only so many to one; none is to go for telling of shorter ways.
+      // The kernel limits the ICMP messages to one host. None may be used up by redirects.
       assert.equal(await redirectsSeen(nameOf(a), family), 0);
       await set({ endpoints: [endpoints.a] });
       assert.equal(await ask("TCP", virtualIp, 81), "refused", "another port of it");
@@ -134,7 +134,7 @@ function testChoice(check: Check): void {
       const [first = ""] = await asked(1);
       assert.deepEqual(new Set(await asked(12)), new Set([first]));
       const sets = await runCommand("nft", ["list", "sets", ip]);
-      // The kernel bounds them by itself: what it isn't told it doesn't set room aside for.
+      // Sets without a size are bounded by the kernel itself, which allocates no memory in advance.
       const bounded = new RegExp(`set aff_\\w+ \\{\\s+type ${addressType}\\s+size 65535`, "g");
       assert.equal(sets.match(bounded)?.length, 4, sets);
       // Another endpoint comes: whoever has one stays.

@@ -23,7 +23,7 @@ import {
 type Fields = Parameters<typeof ServiceState.fromPartial>[0];
 export type Endpoints = NonNullable<Fields["endpoints"]>;
 
-/** What is called how in a family of addresses. */
+/** The names of the places in a family of addresses. */
 export interface Places {
   readonly family: IpFamily;
   readonly podCidr: string;
@@ -88,7 +88,7 @@ export const NODE_PORT = 30_080;
 export const OUTSIDE_PORT = 21_500;
 const signal = new AbortController().signal;
 
-/** The number tells hosts of one test file apart. */
+/** The number distinguishes the hosts of one test file. */
 export async function setUpScene(t: TestContext, number: number, places: Places): Promise<Scene> {
   const { family, podCidr, gateway } = places;
   const outside = await makeOutsideHost(t);

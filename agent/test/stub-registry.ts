@@ -9,7 +9,7 @@ export type RegistryMood =
   /** Serves an image whose one layer comes in pieces, each when `next` resolves; it is never complete. */
   | { readonly kind: "drip"; readonly next: () => Promise<void> };
 
-/** A registry that misbehaves as told. */
+/** A registry that misbehaves on demand. */
 export interface StubRegistry {
   readonly address: string;
   /** Paths of all requests. */

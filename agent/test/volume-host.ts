@@ -79,7 +79,7 @@ export class VolumeHost {
     return loopDevices().flatMap(({ device, file }) => (file.startsWith(this.dataDir) ? [device] : []));
   }
 
-  /** What of pods is there: mounts but the one for all secrets, devices, directories. */
+  /** Returns the remains of pods: mounts except for the one for all secrets, devices, directories. */
   remains(): readonly string[] {
     const homes = ["mounts", "disk", "memory"].flatMap((home) =>
       readdirSync(join(this.dataDir, home)).map((name) => join(home, name)),
@@ -88,7 +88,7 @@ export class VolumeHost {
     return [...mounts, ...this.devices(), ...homes];
   }
 
-  /** What a reboot leaves: no mounts, no devices. */
+  /** Removes what a reboot removes: mounts and devices. */
   async reboot(): Promise<void> {
     for (const path of this.mounts()) await run("umount", ["-l", path]);
     for (const device of this.devices()) await run("losetup", ["--detach", device]);

@@ -10,7 +10,7 @@ import { type NerdctlUnderTest, openNerdctl } from "./nerdctl-under-test.ts";
 import { until } from "./until.ts";
 import { aMount, aPod, files, MIB, VolumeHost } from "./volume-host.ts";
 
-// What containers see of volumes, on a real containerd.
+// Tests volumes from inside containers, on a real containerd.
 
 let opened: NerdctlUnderTest;
 let host: VolumeHost;

@@ -47,7 +47,7 @@ function mount(volume: string, changes: Partial<VolumeMount> = {}): VolumeMount 
   return { volume, mountPath: `/mnt/${volume}`, subPath: "", readOnly: false, ...changes };
 }
 
-/** What the supervisor relies on, whoever does it. */
+/** The contract that the supervisor relies on, for every implementation. */
 export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promise<VolumesUnderTest>): void {
   const check = (what: string, run: (volumes: PodVolumes, host: VolumesUnderTest) => Promise<void>) =>
     test(`${name}: ${what}`, { timeout: 60_000 }, async (t) => {

@@ -35,7 +35,7 @@ interface Scene {
   readonly host: VolumeHost;
   /** The volume's directory, as a container writes to it. */
   readonly volume: string;
-  /** What no volume holds. */
+  /** A directory outside all volumes. */
   readonly outside: string;
   /** Binds of one container that mounts this path of the volume; gives where it is on the host. */
   pin(subPath: string): Promise<string>;

@@ -51,7 +51,7 @@ async function sourceOf(
   return bind?.source ?? assert.fail();
 }
 
-/** Writes until it fails or all is written; tells how much went in, on disk. */
+/** Writes until it fails or until all is written. Returns the number of bytes on disk. */
 async function writeUpTo(
   path: string,
   bytes: number,

@@ -52,7 +52,7 @@ export interface CoordinatorOptions {
   readonly issuer: IdentityIssuer;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Told when the coordinator can't go on; the process should end and be started anew. */
+  /** Called when the coordinator can't continue. The process should end and be restarted. */
   readonly onFatal: (error: unknown) => void;
 }
 

@@ -80,7 +80,7 @@ export interface CoreOptions {
   readonly onFatal: (error: unknown) => void;
 }
 
-/** Of the coordinator's hearing, for metrics. */
+/** Figures about heartbeats, for metrics. */
 export interface LivenessStats {
   /** How often the process was held up, since it started. */
   readonly holdUps: () => number;
@@ -94,12 +94,12 @@ export interface Core {
   readonly state: ClusterView;
   readonly events: EventStore;
   readonly control: Control;
-  /** What answers calls. */
+  /** The services for calls. */
   readonly services: ServicesOptions;
   readonly liveness: LivenessStats;
   /** Why nothing is decided; undefined: all is as it should be. */
   readonly refusal: () => string | undefined;
-  /** Nodes are no longer judged by what is heard of them: their streams are about to end. */
+  /** Stops judging nodes by their heartbeats, because their streams are about to end. */
   stopSessions(): void;
   /** Steps in progress finish. */
   close(): Promise<void>;

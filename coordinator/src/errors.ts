@@ -1,4 +1,4 @@
-/** What went wrong, in the words of the caller's request. Codes are stable; `rpc/status.ts` maps each to one gRPC status. */
+/** The code of an error. Codes are stable, and `rpc/status.ts` maps each to one gRPC status. */
 export type CoordinatorErrorCode =
   | "INVALID"
   | "UNIMPLEMENTED"

@@ -1,4 +1,4 @@
-/** What can be done to the store while no coordinator runs on it. */
+/** The tasks on a store while no coordinator runs on it. */
 export type TaskName = "backup" | "restore" | "verify" | "salvage";
 
 const SETTINGS = `Settings come from flags, then the environment, then the file.

@@ -4,7 +4,7 @@ import { helpText, isTask } from "./help-text.ts";
 import { openLevelStore, restoreLevelStore, salvageLevelStore } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 
-/** What can be done to the store while no coordinator runs on it. */
+/** A task on a store while no coordinator runs on it. */
 export type MaintenanceTask =
   | { readonly name: "backup"; readonly file: string }
   | { readonly name: "restore"; readonly file: string; readonly epoch?: number }

@@ -16,8 +16,8 @@ export interface UnitsInUse {
 }
 
 /**
- * Which units a container gets: those that it had, then those that its pod has and nobody beside it uses, then free ones. Pure.
- * @returns the container's holdings from now on.
+ * Assigns units to a container: those that it had, then those of its pod that only its pod uses, then free ones. Pure.
+ * @returns the container's new holdings.
  * @throws DeviceError if there are too few.
  */
 export function assignUnits(

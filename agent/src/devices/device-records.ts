@@ -28,7 +28,7 @@ export class DeviceRecords {
     const damaged = new Map<string, string>();
     for (const name of await readdir(this.#dir)) {
       const path = join(this.#dir, name);
-      // What a write that was cut off has left.
+      // The remains of an interrupted write.
       if (!SAFE_NAME.test(name)) await rm(path, { recursive: true, force: true });
       else {
         const holdings = await readHoldings(path);

@@ -71,7 +71,7 @@ export function addressesOf({
   return address6 === undefined || address6 === address ? [address] : [address, address6];
 }
 
-/** Whether it is the host's own network, which nobody makes or loses. */
+/** Reports whether it is the host's own network, which always exists. */
 export function isHostNetwork({ namespacePath }: Pick<PodSandbox, "namespacePath">): boolean {
   return namespacePath === "host";
 }

@@ -34,7 +34,7 @@ export class PortAllocator {
     return mappings.filter((mapping) => !free.includes(mapping));
   }
 
-  /** In the order of `wanted`; NO_PORT_LEFT allocates none. */
+  /** Allocates host ports, in the order of `wanted`. Allocates none when it rejects with NO_PORT_LEFT. */
   allocate(podUid: string, wanted: readonly PortRequest[]): Promise<readonly PortMapping[]> {
     const result = this.#turn.then(() => this.#allocateNow(podUid, wanted));
     this.#turn = result.catch(() => undefined);

@@ -5,11 +5,11 @@ import type { PortMapping } from "./network.ts";
 /** There is one table for each family of addresses, that of the pods in it. */
 export interface PortTableShape {
   readonly names: InstanceNames;
-  /** Of the pods on every host. */
+  /** The CIDR of pods on every host. */
   readonly podCidr: string;
 }
 
-/** What the kernel's map holds: `tcp . 20000` to `10.64.0.2 . 80`. */
+/** The elements of the kernel's map: `tcp . 20000` to `10.64.0.2 . 80`. */
 export type PortElements = ReadonlyMap<string, string>;
 
 export const MAP = "host_ports";
@@ -57,7 +57,7 @@ table ${ip} ${table} {
 `;
 }
 
-/** What leads from one to the other, as one transaction; empty if nothing does. */
+/** Returns the transaction that changes one set of elements into another. Empty if they are equal. */
 export function deltaText(shape: PortTableShape, from: PortElements, to: PortElements): string {
   const removed = [...from].filter(([key, target]) => to.get(key) !== target).map(([key]) => key);
   const added = [...to]

@@ -5,7 +5,7 @@ import type { PortMapping } from "./network.ts";
 import { PortTable } from "./port-table.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
-/** Stands for nft and conntrack: keeps what it was told, and fails as told. */
+/** Stands for nft and conntrack: stores its input, and fails as scripted. */
 class FakeKernel {
   readonly transactions: string[] = [];
   readonly forgotten: string[] = [];

@@ -16,13 +16,13 @@ export interface PortTableParts extends PortTableShape {
 }
 
 /**
- * The kernel's table of host ports for one family of addresses. Changes of one turn, and all that come while a change is being made, go to
- * the kernel in one transaction; if it refuses, someone else changed the table, and it is made anew as a whole.
+ * The kernel's table of host ports for one family of addresses. Changes that arrive together or during an update go to the kernel
+ * in one transaction. If the kernel rejects it, another program has changed the table, and the whole table is replaced.
  */
 export class PortTable {
   readonly #parts: PortTableParts;
   readonly #wanted = new Map<string, readonly [key: string, target: string][]>();
-  /** What the kernel has; undefined: not known, the whole table is to be replaced. */
+  /** The kernel's present elements. Undefined if they are unknown; then the whole table is replaced. */
   #present: PortElements | undefined;
   #replaceNext = false;
   #waiting: PromiseWithResolvers<void> | undefined;
@@ -41,7 +41,7 @@ export class PortTable {
     this.#wanted.set(podUid, portElements(address, mappings));
   }
 
-  /** Makes the whole table anew, with no moment without it. */
+  /** Replaces the whole table, with no moment without it. */
   replace(): Promise<void> {
     this.#replaceNext = true;
     return this.#apply();

@@ -23,7 +23,7 @@ export class PortTables {
     for (const [table, address] of this.#matching(addresses)) table.preset(podUid, address, mappings);
   }
 
-  /** Makes the whole tables anew, with no moment without them. */
+  /** Replaces the whole tables, with no moment without them. */
   async replace(): Promise<void> {
     await this.#each((table) => table.replace());
   }

@@ -32,7 +32,7 @@ export function parsePublished(text: string): readonly PublishedPort[] {
   }));
 }
 
-/** Returns the host ports that lead to a pod's address for all its wanted ports; undefined if one of them has none. */
+/** Returns the host ports for all the given ports of a pod's address. Undefined if one of them has none. */
 export function portsOf(
   published: readonly PublishedPort[],
   address: string,

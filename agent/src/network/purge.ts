@@ -18,7 +18,7 @@ export interface PurgeOptions {
 export interface PurgeReport {
   readonly namespaces: number;
   readonly links: number;
-  /** What the agent had changed, with the value from before, and whether it was put back. */
+  /** The sysctls that the agent had changed, with their previous values, and whether they were restored. */
   readonly sysctls: readonly { readonly name: string; readonly before: string; readonly restored: boolean }[];
 }
 

@@ -17,7 +17,7 @@ interface InnerLink {
   }[];
 }
 
-/** Returns what the kernel knows of a sandbox; undefined if the namespace is gone or is not wired. */
+/** Reads a sandbox from the kernel. Returns undefined if the namespace is gone or has no link. */
 export async function readSandbox(
   run: RunCommand,
   { bridge }: InstanceNames,

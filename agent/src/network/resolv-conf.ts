@@ -16,7 +16,7 @@ export interface ClusterDns {
   readonly servers: readonly string[];
 }
 
-// What the resolver in C libraries reads, and Kubernetes' own bounds.
+// The limits of C libraries' resolvers and of Kubernetes.
 const NAMESERVERS_MAX = 3;
 const SEARCHES_MAX = 32;
 const SEARCH_CHARACTERS_MAX = 2048;
@@ -40,7 +40,7 @@ export function parseResolvConf(text: string): ResolvConf {
   return { nameservers, searches, options };
 }
 
-/** What a pod's containers see: Kubernetes' meaning of `dns_policy`, with `dns_config` added to it. */
+/** Returns the resolver configuration of a pod's containers: Kubernetes' meaning of `dns_policy`, extended by `dns_config`. */
 export function podResolvConf(
   pod: { readonly namespace: string; readonly network: PodNetworkSpec },
   host: ResolvConf,

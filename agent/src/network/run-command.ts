@@ -16,7 +16,7 @@ export interface CommandOptions {
 /** Runs a program to its end and gives its standard output. Rejects with a NetworkError. */
 export type RunCommand = (file: string, args: readonly string[], options?: CommandOptions) => Promise<string>;
 
-/** The program ran and said no. */
+/** The program ran and failed. */
 export class CommandFailed extends NetworkError {
   readonly stdout: string;
   readonly stderr: string;

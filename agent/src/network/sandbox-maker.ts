@@ -45,7 +45,7 @@ export class SandboxMaker {
         await records.write(record);
         return record;
       } catch (error) {
-        await this.#removeNow(namespace).catch(() => undefined); // The next start removes it; the first error tells more.
+        await this.#removeNow(namespace).catch(() => undefined); // The next start removes it; the first error is more useful.
         throw error;
       }
     });

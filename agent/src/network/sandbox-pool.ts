@@ -66,7 +66,7 @@ export class SandboxPool {
     });
   }
 
-  // A take in between sets the timer anew; that is the sign to stop and let it go on later.
+  // Fills the pool. It stops when a sandbox is taken meanwhile, because that sets the timer again.
   async #refill(): Promise<void> {
     try {
       while (!this.#closed && this.#cancelTimer === undefined && this.#spare.length < this.#parts.size) {

@@ -12,7 +12,7 @@ export interface SandboxRecord {
   readonly podUid?: string;
 }
 
-/** What the directory holds. */
+/** The content of the directory. */
 export interface LoadedRecords {
   readonly records: readonly SandboxRecord[];
   /** Files that can't be read, by the namespace they are about, with the reason. */

@@ -1,6 +1,6 @@
 import { RuntimeError, type RuntimeEvent } from "./runtime.ts";
 
-// A reader this far behind is better off listing anew; about 2 MB.
+// A reader this far behind should list again. About 2 MB.
 const LENGTH_MAX = 10_000;
 
 /** Events on their way to one reader. A reader that falls behind too far gets an error, not a growing queue. */
@@ -19,7 +19,7 @@ export class EventQueue {
     this.#wake?.();
   }
 
-  /** What was pushed before is still read. */
+  /** Closes the queue. Items in it are still read. */
   close(): void {
     this.#end ??= {};
     this.#wake?.();

@@ -1,6 +1,6 @@
 import { RuntimeError, type RuntimeExec, type RuntimeExecOptions } from "./runtime.ts";
 
-/** What a command does in a fake container. */
+/** The behaviour of a command in a fake container. */
 export interface FakeExecScript {
   readonly stdout?: string;
   readonly stderr?: string;
@@ -8,7 +8,7 @@ export interface FakeExecScript {
   readonly exitCode?: number;
   /** Gives its input back until that ends. */
   readonly echoes?: boolean;
-  /** Ends only when given up or when its container ends. */
+  /** Ends only when it is cancelled or when its container ends. */
   readonly endless?: boolean;
 }
 

@@ -18,7 +18,7 @@ interface Fault {
   readonly afterEffect: boolean;
 }
 
-/** What a test has in store for a runtime's calls: errors, delays, hanging. Also the record of all calls. */
+/** Scripts a runtime's calls for a test: errors, delays, hanging. It also records all calls. */
 export class FakeFaults {
   readonly calls: FakeCall[] = [];
   readonly #clock: Clock;
@@ -41,7 +41,7 @@ export class FakeFaults {
     this.#delaysMs.set(method, delayMs);
   }
 
-  /** From now on calls do nothing and reject with TIMEOUT after `timeoutMs`, until `release`. */
+  /** Makes calls do nothing and reject with TIMEOUT after `timeoutMs`, until `release`. */
   hang(method: FakeMethod, timeoutMs = 60_000): { release(): void } {
     this.#hangingMs.set(method, timeoutMs);
     return { release: () => this.#hangingMs.delete(method) };

@@ -138,7 +138,7 @@ export class DriverUnderTest {
   }
 }
 
-/** What requests leave out. Fields that a message does not have are not encoded. */
+/** The values that requests leave out. Fields that a message does not have are not encoded. */
 const NOTHING = { signal: "", force: false, hostname: "", isolationSpec: undefined };
 
 type UnaryCall<Response> = (

@@ -10,7 +10,7 @@ import { probeOver } from "../../src/probes/run-probe.ts";
 import type { SimHost } from "./sim-host.ts";
 import { openSession, type SimSession } from "./sim-session.ts";
 
-/** What survives an agent: assignments at once, memories a little later. */
+/** The state that survives an agent: assignments at once, memories a little later. */
 export class SimDisk {
   readonly desired = new Map<string, Pod>();
   readonly states = new Map<string, Uint8Array>();

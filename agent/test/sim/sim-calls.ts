@@ -3,7 +3,7 @@ import type { SimClock } from "./sim-clock.ts";
 /** Chances in [0, 1] for each call or event. */
 export interface SimFaults {
   callFails: number;
-  /** The caller is told of a time-out; the call takes effect or not, at once or a little later. */
+  /** The caller gets a time-out. The call takes effect or not, at once or a little later. */
   callTimesOut: number;
   eventLost: number;
   streamBreaks: number;
@@ -31,7 +31,7 @@ export interface SimLine {
 export interface SimCall<Result> {
   readonly effect: () => Result | Promise<Result>;
   readonly fail: (code: "UNAVAILABLE" | "TIMEOUT") => Error;
-  /** Whether it may take effect after its caller has given up. */
+  /** Whether it may take effect after its caller has timed out. */
   readonly mayBeLate?: boolean;
 }
 

@@ -6,7 +6,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** A clock that stands still until it is told to go on; between two timers all that can happen has happened. */
+/** A clock that advances on demand. All work that is possible happens between two timers. */
 export class SimClock implements Clock {
   #nowMs = 1_000_000;
   /** Far from the monotonic clock, so that mixing the two up shows. */

@@ -12,13 +12,13 @@ export interface SimContainer {
   readonly warmAtMs: number;
   unready: boolean;
   broken: boolean;
-  /** Its startup probe has been told once that it is up. */
+  /** Its startup probe has succeeded once. */
   isUp: boolean;
   postStart: "none" | "tried" | "ran" | "done";
   postStarts: number;
   postStartEndedAtMs: number;
   preStopTried: boolean;
-  /** It may be ended although it is well: nobody knows what its hook has done. */
+  /** It may be ended although it is healthy, because the outcome of its hook is unknown. */
   excused: boolean;
 }
 

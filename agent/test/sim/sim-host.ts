@@ -5,11 +5,11 @@ import { SimCalls } from "./sim-calls.ts";
 import type { SimClock } from "./sim-clock.ts";
 import type { SimContainer } from "./sim-container.ts";
 
-/** What is told as it happens. */
+/** Receives events as they happen. */
 export interface SimWitness {
   started(container: SimContainer): void;
   ended(container: SimContainer): void;
-  /** A container that runs is told to stop, or removed as it runs. */
+  /** A running container is ordered to stop, or is removed. */
   killed(container: SimContainer, how: "stop" | "remove"): void;
   answered(container: SimContainer): void;
   released(podUid: string): void;
@@ -110,7 +110,7 @@ export class SimHost {
     if (this.containers.delete(id)) this.#emit({ type: "removed", containerId: id });
   }
 
-  /** What a container does by itself, by its first word: `init` and `job` end after a while, others don't. */
+  /** Runs a container's program, by its first word: `init` and `job` end after a while, others don't. */
   #runProgram({ id, spec }: SimContainer): void {
     const word = spec.command[0];
     if (word !== "init" && word !== "job") return;

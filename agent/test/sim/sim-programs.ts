@@ -15,7 +15,7 @@ export function execInSim(
   signal: AbortSignal,
 ): RuntimeExec {
   const exitCode = answer(host, line, id, command[0] ?? "", signal);
-  // Whoever reads the output is told of a failure there.
+  // The reader of the output receives a failure.
   exitCode.catch(() => undefined);
   return {
     output: (async function* () {

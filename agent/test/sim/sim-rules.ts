@@ -9,7 +9,7 @@ import {
 import { keyOf, nameOf, podOf, type SimContainer } from "./sim-container.ts";
 import type { SimHost, SimWitness } from "./sim-host.ts";
 
-/** What happened in one network namespace. */
+/** The events in one network namespace. */
 interface Stage {
   /** Init containers that ended well. */
   readonly done: Set<string>;
@@ -18,7 +18,7 @@ interface Stage {
   begun: boolean;
 }
 
-/** `ending`: it is stopping or evicted. `lost`: also that nobody knows any more what it was, or it was cut off from its network. */
+/** `ending`: it is stopping or evicted. `lost`: its memory is lost as well, or it was cut off from its network. */
 export type PodFate = "kept" | "ending" | "lost";
 
 /** Watches a host and remembers the first thing that must never happen. */

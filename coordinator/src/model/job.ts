@@ -32,7 +32,10 @@ export interface Job {
 
 const defaultBackoffLimit = 6;
 
-/** Of one job, and as many of its pods at a time: as many as a service may have replicas. What is stored with more gets this many. */
+/**
+ * The limit of completions of one job, and of its pods at a time: the limit of a service's replicas. A stored record with more
+ * gets this many.
+ */
 export const MAX_COMPLETIONS = 10_000;
 
 /** Undefined when the resource isn't a job. `begun`: the run that the job's status is about. */

@@ -31,7 +31,10 @@ export interface Workload {
   readonly labels: Labels;
 }
 
-/** Of one service: enough for any fleet, and less than a slip of the finger. More is refused; a stored record that asks for more gets this many, so that it occupies no loop for ever. */
+/**
+ * The limit of one service's replicas: enough for any fleet, and low enough to stop typing errors. More is refused. A stored
+ * record with more gets this many, so that it occupies no loop for ever.
+ */
 export const MAX_REPLICAS = 10_000;
 
 /**

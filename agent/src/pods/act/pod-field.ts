@@ -17,7 +17,10 @@ const FIELDS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
 
 const ENTRY = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
 
-/** What a `field_ref` says, in Kubernetes' names; a label or annotation that isn't there is empty. Undefined: there is no such field. */
+/**
+ * Returns the value of a `field_ref`, with Kubernetes' names. A missing label or annotation is empty. Undefined if there is no
+ * such field.
+ */
 export function podField(path: string, pod: Pod, facts: PodFacts): string | undefined {
   const read = FIELDS.get(path);
   if (read !== undefined) return read(pod, facts);

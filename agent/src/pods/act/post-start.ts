@@ -25,7 +25,7 @@ export async function postStart(
     case "aborted":
       return {};
     case "failed": {
-      // A container that ended under its hook tells better itself why.
+      // If the container ended under its hook, its own end is the better explanation.
       const found = await dependencies.runtime.inspect(id, signal);
       if (found?.state !== "running") {
         dependencies.observer.noteStopped([id]);

@@ -28,7 +28,7 @@ export async function recordExit(
   return {
     change: (now) =>
       withContainer(now, container, ended(memoryOf(now, container), termination, dependencies.restartLimits)),
-    // What is left of an init container is removed next, and then nothing else says that it is done.
+    // The remains of an init container are removed next. Then only this record shows that it is done.
     ...(roleOf(pod, container) === "init" && { durable: true }),
   };
 }

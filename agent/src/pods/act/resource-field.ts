@@ -5,8 +5,8 @@ const FIELD = /^(requests|limits)\.(cpu|memory|ephemeral-storage)$/;
 const MILLI = 1000;
 
 /**
- * What a `resource_field_ref` says, with Kubernetes' divisor of 1: whole cores, rounded up, or bytes. A request that isn't set is 0,
- * a limit that isn't set is what the node has to give. Undefined: there is no such field.
+ * Returns the value of a `resource_field_ref`, with Kubernetes' divisor of 1: whole cores, rounded up, or bytes. An unset request
+ * is 0, and an unset limit is the node's allocatable amount. Undefined if there is no such field.
  */
 export function resourceField(
   path: string,

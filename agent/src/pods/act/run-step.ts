@@ -97,7 +97,7 @@ async function attachSandbox(
   };
 }
 
-/** What a pod on the host's own network has for a sandbox. */
+/** Returns the sandbox of a pod on the host's own network. */
 export function hostSandbox(podUid: string, [address = "", address6]: readonly string[]): PodSandbox {
   return {
     podUid,
@@ -123,7 +123,7 @@ function obtainPorts(
   return spec?.hostNetwork === true ? network.takeHostPorts(uid, wanted) : network.allocatePorts(uid, wanted);
 }
 
-/** Nobody uses the added ports before the pod's status names them, so they are published before they are remembered. */
+/** Publishes the added ports before they are recorded, because they are unused until the pod's status names them. */
 async function updatePorts(
   dependencies: PodDependencies,
   { view, signal }: StepContext,

@@ -53,14 +53,14 @@ export async function startContainer(
     if (!(error instanceof RuntimeError)) throw error;
     if (error.code === "IMAGE_NOT_FOUND") dependencies.images.forget(spec.image);
     if (error.code !== "START_FAILED" && error.code !== "IMAGE_INVALID") throw error;
-    // Its own fault, not the host's: it counts as a crash. What may be left of it is seen by the next look.
+    // The container's own fault, not the host's, so it counts as a crash. The next listing shows its remains.
     await dependencies.observer.refresh().catch(() => undefined);
     const termination = startError(error, dependencies.clock.nowMs());
     return { change: (memory) => notStarted(dependencies, memory, container, attempt, termination) };
   }
 }
 
-/** What has run here goes on, also on a full disk: a restart takes no room that it didn't have. */
+/** Refuses a first start on a full disk. Containers that have run here restart, because a restart needs no further room. */
 function assertRoom({ host }: PodDependencies, { memory }: PodView): void {
   if (Object.values(memory.containers).some(({ attempt }) => attempt > 0)) return;
   const pressure = host.diskPressure?.();
@@ -96,7 +96,7 @@ function startError({ message }: RuntimeError, nowMs: number): Termination {
   };
 }
 
-// What the user can mend by what the pod refers to; all else is the host's or a server's.
+// The errors that the user can mend in the pod's references. All others are the host's or a server's.
 const CONFIG_ERRORS: readonly VolumeErrorCode[] = ["INVALID", "SOURCE_MISSING", "WRONG_TYPE", "ESCAPES"];
 
 async function bindVolumes(
@@ -200,7 +200,7 @@ type Given = Pick<
   | "rootLimitBytes"
 >;
 
-/** What the runtime is told just as the pod has it. */
+/** Returns the settings that the runtime takes directly from the pod. */
 function asGiven(spec: PodContainer): Given {
   const { workingDir, cpuLimitMilli, memoryLimitBytes, cpuShares, user, security } = spec;
   const { stdin, tty, ociRuntime, rootLimitBytes } = spec;

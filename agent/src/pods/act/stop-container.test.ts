@@ -12,7 +12,7 @@ test("the hook before a stop uses up the grace period, all but two seconds", asy
   assert.equal(await graceAfterHook(29_500), 2_000);
 });
 
-/** What is left of 30 s for the stop signal after a hook that takes so long. */
+/** Returns the time that is left of 30 s for the stop signal after such a hook. */
 async function graceAfterHook(hookMs: number): Promise<number | undefined> {
   const clock = new SimClock();
   let graceMs: number | undefined;

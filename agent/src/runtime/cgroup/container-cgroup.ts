@@ -14,8 +14,8 @@ export interface ContainerCgroup {
 export const CGROUP_ROOT = "/sys/fs/cgroup";
 
 /**
- * Where nerdctl puts a container, by cgroupfs or by systemd. Undefined if it is in neither place: then a process of it tells.
- * Asking nerdctl for the process takes 40 ms of CPU for each container.
+ * Returns the cgroup at nerdctl's usual place, for cgroupfs or systemd. Undefined if it is in neither place: then one of its
+ * processes shows the place. Asking nerdctl for the process takes 40 ms of CPU for each container.
  */
 export async function guessCgroup(
   namespace: string,
@@ -54,7 +54,7 @@ export async function readUsage(cgroup: ContainerCgroup): Promise<ContainerUsage
   return cgroup.version === 1 ? readV1(cgroup) : readV2(cgroup);
 }
 
-/** Processes of it that the kernel killed for want of memory, also once it has ended. */
+/** Returns the number of its processes that the kernel killed for lack of memory, also after its end. */
 export async function readOomKills({ version, memoryDir }: ContainerCgroup): Promise<number> {
   const file = version === 1 ? "memory.oom_control" : "memory.events";
   return parseKeyed((await readOrUndefined(join(memoryDir, file))) ?? "").get("oom_kill") ?? 0;

@@ -8,7 +8,7 @@ import { amountOf } from "../syntax/quantity.ts";
 import { requiredChoiceProblem } from "../syntax/text.ts";
 
 /** Enough for any host that one agent looks after, many times over; a slip of the finger is not. */
-/** Each is asked for at every look of the autoscaler. */
+/** Each is read in every evaluation of the autoscaler. */
 const maxMetrics = 50;
 /** Kubernetes' limit. */
 const maxStabilizationSeconds = 3600;
