@@ -26,9 +26,9 @@ export interface NodeReporterOptions {
   readonly devices: () => DeviceAmounts;
   readonly claims: () => Promise<readonly ClaimState[]>;
   readonly podCount: () => number;
-  /** Returns a description of damaged state that the report contains. */
-  /** Which of the agent's files this life has found damaged, in words; undefined: none. */
+  /** Returns a description of the agent's files that were found damaged since its start, or undefined. */
   readonly damage: () => string | undefined;
+  /** Called when the report has changed in a way that should be sent soon. */
   readonly onChange: () => void;
 }
 

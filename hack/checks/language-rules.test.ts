@@ -9,10 +9,10 @@ import { readTexts, type TextKind } from "./scan-texts.ts";
  * or another one. The aim is 3 % of doc comments and nothing else.
  */
 const MAX_MARKED: Readonly<Record<TextKind, number>> = {
-  "doc-comment": 1045,
-  comment: 208,
+  "doc-comment": 193,
+  comment: 37,
   string: 111,
-  "test-title": 268,
+  "test-title": 148,
   docs: 263,
 };
 
