@@ -42,12 +42,16 @@ test("nonces that the authority refuses cost no certificate", async (t) => {
   for (const hostname of hostnames) await world.issued(hostname);
 });
 
-test("an authority that is down at first is told of, and asked again by itself", async (t) => {
+test("reports an authority that is down at first, and retries by itself", async (t) => {
   const { pebble, world } = await start(t);
   await pebble.stop();
   world.controller.want(new Set([host]));
   const message = await world.pending(host, "IssuerUnavailable");
-  assert.match(message, /^the authority at https:\/\/127\.0\.0\.1:\d+ can't be reached: .*ECONNREFUSED/);
+  // The connection of an earlier request may end just then.
+  assert.match(
+    message,
+    /^the authority at https:\/\/127\.0\.0\.1:\d+ can't be reached: .*ECONN(?:REFUSED|RESET)/,
+  );
   await until("it was asked more than once", () => (world.controller.pause?.failures ?? 0) >= 2);
   assert.equal(world.controller.holding(host), undefined, "it is nothing to do with the hostname");
   await pebble.start();
