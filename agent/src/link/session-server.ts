@@ -1,5 +1,5 @@
 import type { AgentServiceClient, SessionEnd, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
-import type { FoundContainer } from "../pods/pod-supervisor.ts";
+import type { FoundContainer } from "../pods/find-container.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
 import { readInput } from "../sessions/read-input.ts";
 import { type StartCopy, serveCopy } from "../sessions/serve-copy.ts";

@@ -14,13 +14,14 @@ import type { BackOffLimits } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import type { PodStatus } from "./decide/pod-status.ts";
 import type { PodView } from "./decide/pod-view.ts";
+import { type FoundContainer, findContainer } from "./find-container.ts";
 import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
 import { knownPods, type RememberedPod } from "./known-pods.ts";
 import { limitedRootsOf } from "./limited-roots.ts";
 import { orphanPod } from "./orphan-pod.ts";
 import { EMPTY_MEMORY, type Pod, type PodMemory } from "./pod.ts";
-import { allContainers, mainOf } from "./pod-containers.ts";
+import { allContainers } from "./pod-containers.ts";
 import type { HostFacts, PodDependencies, PodEvents } from "./pod-dependencies.ts";
 import type { PodFiles } from "./pod-files.ts";
 import { PodLoop } from "./pod-loop.ts";
@@ -246,15 +247,8 @@ export class PodSupervisor {
 
   /** The running container that a session is for; without a name, the main one. */
   find(podUid: string, container: string): FoundContainer | undefined {
-    const pod = this.#loops.get(podUid)?.pod;
-    const spec =
-      pod && (container === "" ? mainOf(pod) : allContainers(pod).find((it) => it.name === container));
-    if (spec === undefined) return undefined;
-    const live = this.#observer
-      .containersOf(podUid)
-      .find((it) => it.container === spec.name && it.state === "running");
-    const attempt = this.#loops.get(podUid)?.memory.containers[spec.name]?.attempt ?? 0;
-    return { container: spec.name, attempt, ...(live && { id: live.id }) };
+    const loop = this.#loops.get(podUid);
+    return loop && findContainer(loop, container, this.#observer);
   }
 
   /** Where the pod's ports are; undefined while it has no network. */
@@ -388,13 +382,6 @@ export class PodSupervisor {
     const outcome = (error: unknown) => events.impaired(part, error);
     return retryUntilDone(work, { clock, signal: this.#closing.signal, outcome });
   }
-}
-
-export interface FoundContainer {
-  readonly container: string;
-  readonly attempt: number;
-  /** Undefined if it isn't running. */
-  readonly id?: string;
 }
 
 function goalOf(pod: Pod): PodView["goal"] {

@@ -1,5 +1,5 @@
 import type { SessionEnd } from "@forage/proto/forage/agent/v1/agent";
-import type { FoundContainer } from "../pods/pod-supervisor.ts";
+import type { FoundContainer } from "../pods/find-container.ts";
 import type { FrameWriter } from "./frame-writer.ts";
 
 /** The parts of a session that its server needs. */

@@ -4,7 +4,7 @@ import { prefixes, resourceKey } from "../../src/model/keys.ts";
 import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { PodEntry } from "../../src/state/entries.ts";
 import type { Op } from "../../src/store/index.ts";
-import { isOfPoison } from "./poison-pieces.ts";
+import { isOfPoison } from "./poison-store.ts";
 import { rollingLimitsOf } from "./rolling-limits.ts";
 
 /** Pods stopped for one of these are not stopped by a rollout: limits of updates don't hold for what befalls them. */

@@ -13,7 +13,7 @@ import {
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
 import { encodeJsonRecord } from "../../src/model/codec.ts";
-import type { Poisons } from "./poison-pieces.ts";
+import type { Poisons } from "./poison-store.ts";
 import {
   absurd,
   asking,
@@ -29,7 +29,7 @@ import {
   raw,
   resource,
   workload,
-} from "./poison-pieces.ts";
+} from "./poison-store.ts";
 
 /** Everything else that the store holds. */
 export const poisonedRecords: Poisons = {

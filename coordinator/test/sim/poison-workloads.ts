@@ -1,5 +1,5 @@
 import { ResourceRecord, WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
-import type { Poisons } from "./poison-pieces.ts";
+import type { Poisons } from "./poison-store.ts";
 import {
   absurd,
   asking,
@@ -11,7 +11,7 @@ import {
   put,
   resource,
   workload,
-} from "./poison-pieces.ts";
+} from "./poison-store.ts";
 
 /** Resources whose pods can't be made, placed or counted. */
 export const poisonedWorkloads: Poisons = {

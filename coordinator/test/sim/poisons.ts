@@ -1,5 +1,5 @@
-import type { Poisons } from "./poison-pieces.ts";
 import { poisonedRecords } from "./poison-records.ts";
+import type { Poisons } from "./poison-store.ts";
 import { poisonedWorkloads } from "./poison-workloads.ts";
 
 /**

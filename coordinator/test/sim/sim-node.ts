@@ -6,7 +6,7 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Random } from "../support/random.ts";
 import { Way } from "./network.ts";
-import { poisonNamespace } from "./poison-pieces.ts";
+import { poisonNamespace } from "./poison-store.ts";
 import type { ProcessGate } from "./process-gate.ts";
 import { type PodHost, SimPod } from "./sim-pod.ts";
 import { type Downward, type Handler, SimStream } from "./stream.ts";

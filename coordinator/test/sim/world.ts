@@ -17,7 +17,7 @@ import { Clients } from "./clients.ts";
 import { HostRules } from "./host-rules.ts";
 import { wrongStops } from "./intent-rules.ts";
 import type { Fate } from "./life-store.ts";
-import { isOfPoison } from "./poison-pieces.ts";
+import { isOfPoison } from "./poison-store.ts";
 import { clockOf } from "./process-clock.ts";
 import { type Secrets, SimCoordinator } from "./sim-coordinator.ts";
 import { SimNode } from "./sim-node.ts";

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { pause } from "../../clock.ts";
 import { removeTask } from "./remove-task.ts";
-import type { TaskDependencies } from "./task-world.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 
 // A nerdctl that outlived the plugin which called it ends within its own time limit.
 const WAIT_MS = 60_000;

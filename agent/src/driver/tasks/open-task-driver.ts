@@ -14,11 +14,11 @@ import type { DriverLog } from "./driver-log.ts";
 import { ExitWatch } from "./exit-watch.ts";
 import { removeInterrupted } from "./interrupted-starts.ts";
 import { hostProcesses } from "./processes.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 import { RuntimeTaskDriver } from "./task-driver.ts";
 import { TaskEvents } from "./task-events.ts";
 import { TaskImages } from "./task-images.ts";
 import { TaskNetworks } from "./task-networks.ts";
-import type { TaskDependencies } from "./task-world.ts";
 
 export type { DriverLog } from "./driver-log.ts";
 

@@ -1,8 +1,8 @@
 import type { TaskHandle } from "@forage/proto/plugins/drivers/proto/driver";
 import { DriverError } from "../driver-error.ts";
 import { isAlive } from "./processes.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 import { decodeTaskState, type TaskState } from "./task-state.ts";
-import type { TaskDependencies } from "./task-world.ts";
 
 // Nomad's client starts no other task meanwhile.
 const INSPECT_LIMIT_MS = 5_000;

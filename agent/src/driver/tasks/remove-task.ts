@@ -1,6 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { TaskDependencies } from "./task-world.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 
 /** The parts of a task on the host. */
 export interface TaskRemains {

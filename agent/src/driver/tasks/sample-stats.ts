@@ -1,8 +1,8 @@
 import type { TaskStats } from "@forage/proto/plugins/drivers/proto/driver";
 import { pause } from "../../clock.ts";
 import type { Task } from "./task.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 import { emptyReading, taskStats, type UsageReading } from "./task-stats.ts";
-import type { TaskDependencies } from "./task-world.ts";
 
 // Nomad requests one a second. Shorter intervals only cost CPU.
 const INTERVAL_MIN_MS = 100;

@@ -8,12 +8,12 @@ import { DriverError } from "../driver-error.ts";
 import { containerSpec } from "./container-spec.ts";
 import { removeTask } from "./remove-task.ts";
 import { coreMhzOf } from "./resource-limits.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 import { checkStreams, resolveMounts, writeTaskFiles } from "./task-files.ts";
 import { labelsOf } from "./task-labels.ts";
 import { containerNameOf, parseTaskId } from "./task-name.ts";
 import { taskNetwork } from "./task-network.ts";
 import type { TaskState } from "./task-state.ts";
-import type { TaskDependencies } from "./task-world.ts";
 
 export interface StartedTask {
   readonly state: TaskState;

@@ -4,7 +4,7 @@ import { DriverError } from "../driver-error.ts";
 import type { StopOptions } from "../driver-service.ts";
 import { signalName } from "./signal-name.ts";
 import type { Task } from "./task.ts";
-import type { TaskDependencies } from "./task-world.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 
 // A process that SIGKILL does not end within this is stuck in the kernel, or containerd does not answer.
 const KILL_WAIT_MS = 30_000;

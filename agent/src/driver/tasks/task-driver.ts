@@ -30,9 +30,9 @@ import { signalName } from "./signal-name.ts";
 import { startTask } from "./start-task.ts";
 import { stopTask } from "./stop-task.ts";
 import { Task } from "./task.ts";
+import type { TaskDependencies } from "./task-dependencies.ts";
 import { parseTaskId } from "./task-name.ts";
 import { encodeTaskState, TASK_STATE_VERSION, type TaskState } from "./task-state.ts";
-import type { TaskDependencies } from "./task-world.ts";
 import { toDriverError, toStartError } from "./to-driver-error.ts";
 
 // More containers than one host runs.

@@ -12,7 +12,7 @@ import { rewriteNode } from "../eviction/record-node-conditions.ts";
 import { Loop } from "../loop.ts";
 import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { rewritePod, stopPod } from "../pod-writes.ts";
-import { writePieces } from "../write-pieces.ts";
+import { writeBatches } from "../write-batches.ts";
 import type { DrainPlan, Left } from "./drain-plan.ts";
 import { drainStatus, isUnderWay } from "./drain-status.ts";
 
@@ -165,7 +165,7 @@ export class DrainController {
   }
 
   async #write(writes: readonly StoreWrite[]): Promise<undefined> {
-    await writePieces(writes, this.#options);
+    await writeBatches(writes, this.#options);
   }
 }
 

@@ -10,7 +10,7 @@ import type { Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
 import { stopPod } from "../pod-writes.ts";
-import { writePieces } from "../write-pieces.ts";
+import { writeBatches } from "../write-batches.ts";
 import { disruptionOf, EvictionPace, type FleetHealth } from "./disruption.ts";
 import type { DefaultTolerations, Eviction } from "./eviction-of.ts";
 import { MassLoss } from "./mass-loss.ts";
@@ -184,7 +184,7 @@ export class EvictionController {
   }
 
   async #write(writes: readonly StoreWrite[]): Promise<undefined> {
-    await writePieces(writes, this.#options);
+    await writeBatches(writes, this.#options);
   }
 }
 

@@ -80,7 +80,7 @@ export class JobReconciler {
     const { store, state, events } = this.#options;
     const [first] = steps;
     const parts =
-      first?.type === "count-pods" ? [this.#count(look, first)] : eachBatch(this.#eachPiece(look, steps));
+      first?.type === "count-pods" ? [this.#count(look, first)] : eachBatch(this.#eachWrite(look, steps));
     // Nothing is decided by a status or a resource that is no longer so.
     let statusRevision = look.entry?.revision ?? 0;
     for (const part of parts) {
@@ -122,7 +122,7 @@ export class JobReconciler {
     return [statusPiece(look, status), ...writes];
   }
 
-  *#eachPiece(look: Look, steps: readonly JobStep[]): Generator<StoreWrite> {
+  *#eachWrite(look: Look, steps: readonly JobStep[]): Generator<StoreWrite> {
     const makes = steps.some(({ type }) => type === "create-pod");
     const ref = makes ? templateRefOf(required(look.job).template) : "";
     if (makes) yield* this.#templatePieces(required(look.job), ref);

@@ -20,7 +20,7 @@ import { prefetchWish } from "./prefetch-status.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 import { addDrainStops } from "./retire.ts";
 import { stepEvents } from "./step-events.ts";
-import { eachPiece } from "./step-writes.ts";
+import { eachWrite } from "./step-writes.ts";
 import { workloadInput } from "./view-input.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import { describeStep, type WorkloadStep } from "./workload-step.ts";
@@ -174,7 +174,7 @@ export class WorkloadController {
     const context = { resource, status: status?.record, nowMs, randomName, priorityOf, hasTemplate };
     let statusRevision = status?.revision ?? 0;
     let reached = 0;
-    for (const part of eachBatch(eachPiece(steps, context))) {
+    for (const part of eachBatch(eachWrite(steps, context))) {
       const compares = part.flatMap((p) => p.compares);
       const ops = part.flatMap((p) => p.ops);
       if (resource !== undefined)

@@ -26,7 +26,7 @@ export interface StepContext {
 }
 
 /** Yields the writes for the steps. Each yielded write is stored completely or not at all. */
-export function* eachPiece(steps: readonly WorkloadStep[], context: StepContext): Generator<StoreWrite> {
+export function* eachWrite(steps: readonly WorkloadStep[], context: StepContext): Generator<StoreWrite> {
   const stored = new Set<string>();
   for (const step of steps) {
     if (step.type !== "create-pods") {

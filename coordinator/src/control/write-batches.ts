@@ -3,13 +3,13 @@ import type { ClusterView } from "../state/cluster-view.ts";
 import type { Store } from "../store/index.ts";
 
 /**
- * Writes the pieces in as few transactions as the store's limits allow, and waits until the view holds them. A transaction whose
+ * Makes the writes in as few transactions as the store's limits allow, and waits until the view holds them. A transaction whose
  * compares fail changes nothing: what changed in between wakes the loop that writes. A transaction that the store rejects doesn't
  * keep the others from being written.
  *
  * @throws the first error, after all transactions were tried.
  */
-export async function writePieces(
+export async function writeBatches(
   writes: readonly StoreWrite[],
   { store, state }: { readonly store: Store; readonly state: ClusterView },
 ): Promise<void> {
