@@ -131,6 +131,7 @@ function templateOf(
     volumes,
     podConfig: configOf(podConfig, stamp),
     objectVersions: {},
+    providedVolumes: [],
   };
 }
 
