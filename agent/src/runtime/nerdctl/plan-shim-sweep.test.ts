@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { planShimSweep, type Shim, UNUSED_SHIM_MS } from "./plan-shim-sweep.ts";
+import { isRuncInit, planShimSweep, type Shim, UNUSED_SHIM_MS } from "./plan-shim-sweep.ts";
 
 const NONE = new Map<string, number>();
 
@@ -11,6 +11,22 @@ test("ends a shim without a container once it has been unused long enough", () =
   assert.deepEqual(early.end, []);
   const late = planShimSweep([aShim()], new Set(), early.unusedSince, UNUSED_SHIM_MS);
   assert.deepEqual(late.end, [aShim()]);
+});
+
+test("recognises `runc init` by its program and its arguments, however runc copied itself", () => {
+  const init = ["runc", "init", ""];
+  for (const [program, argv, expected] of [
+    ["/memfd:runc_cloned:/proc/self/exe (deleted)", init, true],
+    ["/", init, true],
+    ["/usr/sbin/runc", init, true],
+    ["/usr/sbin/runc (deleted)", init, true],
+    ["", init, false],
+    ["/bin/sleep", init, false],
+    ["/bin/myrunc", init, false],
+    ["/usr/sbin/runc", ["runc", "exec"], false],
+    ["/", ["sh"], false],
+  ] as const)
+    assert.equal(isRuncInit(program, argv), expected, `${program} ${argv.join(" ")}`);
 });
 
 test("keeps a shim whose container exists", () => {

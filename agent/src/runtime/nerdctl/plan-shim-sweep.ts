@@ -50,6 +50,16 @@ export function planShimSweep(
   return { end, unusedSince };
 }
 
+/**
+ * Whether a process is `runc init`. `program` is the target of its `/proc/PID/exe`. runc runs a copy of itself: a file in memory, or its
+ * own file through a mount that it detached at once, whose path reads "/". A program of a container has a path of its own.
+ */
+export function isRuncInit(program: string, argv: readonly string[]): boolean {
+  return (
+    /^\/$|^\/memfd:runc|\/runc( \(deleted\))?$/.test(program) && argv[0] === "runc" && argv[1] === "init"
+  );
+}
+
 function shimKey({ pid, startTicks }: Shim): string {
   return `${pid}/${startTicks}`;
 }

@@ -2,7 +2,7 @@ import { readdir, readFile, readlink, realpath } from "node:fs/promises";
 import { basename } from "node:path";
 import type { Clock } from "../../clock.ts";
 import { isContainerId } from "./data-roots.ts";
-import { planShimSweep, type Shim, type ShimChild, type UnusedSince } from "./plan-shim-sweep.ts";
+import { isRuncInit, planShimSweep, type Shim, type ShimChild, type UnusedSince } from "./plan-shim-sweep.ts";
 
 export interface ShimSweeperOptions {
   readonly clock: Clock;
@@ -109,11 +109,9 @@ async function readProcess(pid: number): Promise<Process | undefined> {
   }
 }
 
-/** runc runs a copy of itself from memory; a program of the container has its own file. */
 async function asChild({ pid, startTicks, argv }: Process): Promise<ShimChild> {
   const program = await readlink(`/proc/${pid}/exe`).catch(() => "");
-  const isRunc = /^\/memfd:runc|\/runc( \(deleted\))?$/.test(program);
-  return { pid, startTicks, unstarted: isRunc && argv[0] === "runc" && argv[1] === "init" };
+  return { pid, startTicks, unstarted: isRuncInit(program, argv) };
 }
 
 async function endProcess({ pid, startTicks }: { pid: number; startTicks: string }): Promise<void> {
