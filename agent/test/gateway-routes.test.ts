@@ -316,7 +316,7 @@ test("proofs for authorities come before everything, also for names below a wild
     { hostname: "*.example.com", rules: [to("b")] },
   ];
   const message = await gateway.apply({ full: true, hosts, challenges });
-  assert.match(message, /app\.example\.com: no HTTPS for want of certificate none-yet: it has not come/);
+  assert.match(message, /app\.example\.com: HTTPS is off: certificate none-yet: it has not arrived/);
   const answer = await gateway.ask(HOST, path);
   assert.deepEqual([answer.status, answer.body], [200, "token-1.proof"]);
   const other = await gateway.ask("new.example.com", "/.well-known/acme-challenge/token-2");

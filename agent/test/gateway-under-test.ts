@@ -136,7 +136,7 @@ export class GatewayUnderTest {
   /** Resolves once Envoy has it, and gives what the node has to say of it. */
   async apply(update: Update): Promise<string> {
     const version = this.take(update);
-    await until(`version ${version} is in force`, () => this.gateway.status()?.version === version);
+    await until(`version ${version} is applied`, () => this.gateway.status()?.version === version);
     return this.gateway.status()?.message ?? "";
   }
 

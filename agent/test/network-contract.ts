@@ -114,7 +114,7 @@ function testPorts(check: Check): void {
     assert.deepEqual(
       a?.map(({ hostPort: _, ...request }) => request),
       both,
-      "in the order wanted",
+      "in the requested order",
     );
     const tcp = [...(a ?? []), ...(b ?? [])].filter((it) => it.protocol === "TCP").map((it) => it.hostPort);
     assert.equal(new Set(tcp).size, 2);

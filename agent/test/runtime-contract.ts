@@ -267,7 +267,7 @@ export function testRuntime(name: string, open: () => RuntimeUnderTest): void {
     await it.runtime.remove([id], signal);
   });
 
-  check("an exec ends when it is given up, and when its container does", async (it, signal) => {
+  check("an exec ends when it is cancelled, and when its container ends", async (it, signal) => {
     const { id } = await it.runtime.run(it.spec(it.programs.sleep), signal);
     const giveUp = new AbortController();
     const given = it.runtime.exec(id, { command: it.execs.sleep, stdin: false, tty: false }, giveUp.signal);

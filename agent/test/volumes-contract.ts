@@ -145,7 +145,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     assert.deepEqual(await next.binds("a", "web", [mount("scratch")], signal), binds);
   });
 
-  check("a claim that nobody declared is waited for, and not made", async (volumes) => {
+  check("a pod waits for an undeclared claim, which is not created", async (volumes) => {
     const undeclared = aPod("a", { data: claim("db", { undeclared: true }) });
     await assert.rejects(volumes.prepare(undeclared, signal), failsWith("SOURCE_MISSING", true));
     assert.deepEqual(await shapeOfClaims(volumes), []);
@@ -153,7 +153,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     assert.deepEqual(await shapeOfClaims(volumes), [["db", undefined, "a"]]);
   });
 
-  check("claims outlive their pods, know who has them, and go only when nobody does", async (volumes) => {
+  check("claims outlive their pods, name their users, and are removed only when they have none", async (volumes) => {
     const capacityBytes = 8 * 1024 * 1024;
     await volumes.prepare(aPod("a", { data: claim("db", { capacityBytes }) }), signal);
     await volumes.prepare(aPod("b", { data: claim("db", { readOnly: true }), more: claim("logs") }), signal);

@@ -62,7 +62,7 @@ export class EchoSocket {
       await new Promise<void>((resolve) => {
         this.#listen = resolve;
       });
-    if (this.#heard !== text) throw new Error(`heard "${this.#heard}", ${this.ended ?? "open"}`);
+    if (this.#heard !== text) throw new Error(`received "${this.#heard}", ${this.ended ?? "open"}`);
   }
 
   close(): void {

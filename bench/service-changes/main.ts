@@ -79,7 +79,7 @@ async function measure(sizes: Sizes): Promise<Result> {
     await kernels.start(coordinator, await joinToken(coordinator), sizes.kernels, inForce);
     await waitFor(() => whole >= sizes.kernels, { what: "hosts have all rules", limitMs });
     const result: Record<string, number> = {
-      "agents with rules: start → all in force (ms)": performance.now() - startedMs,
+      "agents with rules: start → all applied (ms)": performance.now() - startedMs,
     };
     for (const [what, atOnce, rounds] of [
       ["one change", 1, sizes.rounds],
@@ -136,9 +136,9 @@ function told(what: string, rounds: readonly Round[]): Result {
   const inForce = rounds.flatMap(({ inForceMs }) => inForceMs);
   const result: Record<string, number> = {};
   for (const [name, values] of [
-    ["an agent is told", received],
-    ["the last agent is told", last],
-    ["rules in force", inForce],
+    ["an agent receives it", received],
+    ["the last agent receives it", last],
+    ["rules applied", inForce],
   ] as const) {
     if (values.length === 0) continue;
     for (const share of [0.5, 0.99])

@@ -41,7 +41,7 @@ async function main(): Promise<void> {
 }
 
 function explainLoss(error: NodeJS.ErrnoException): CliError {
-  if (error.code === "EPIPE") return new CliError("OUTPUT_CLOSED", "nobody reads the output");
+  if (error.code === "EPIPE") return new CliError("OUTPUT_CLOSED", "the reader of the output has closed it");
   return new CliError("OUTPUT_LOST", `the output can't be written: ${error.message}`);
 }
 

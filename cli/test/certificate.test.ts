@@ -95,7 +95,7 @@ test("certificate describe of a hostname that nobody knows", async () => {
 
 test("certificate renew asks for another one", async () => {
   const { stdout } = await forage("certificate renew bad.example.test");
-  assert.match(stdout, /certificate\/bad\.example\.test is asked for again/);
+  assert.match(stdout, /certificate\/bad\.example\.test is being renewed/);
   assert.deepEqual(fake.requests("renewCertificate"), [{ hostname: "bad.example.test" }]);
 });
 

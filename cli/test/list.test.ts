@@ -159,7 +159,7 @@ describe("get", () => {
       "web-1  1/1    Running                  0  2d5h  n1    -",
       "web-2  0/1    CrashLoopBackOff         7  2d5h  n1    exited with code 3: no such table; starts again 20 s after its end",
       "web-3  0/0    Unplaced                 0  2d5h  -     0/2 nodes: 2 insufficient cpu",
-      "web-4  1/1    NodeLost                 0  2d5h  n2    node n2 has not been heard of",
+      "web-4  1/1    NodeLost                 0  2d5h  n2    node n2 is unreachable",
       "web-5  1/1    Stopping                 0  2d5h  n1    Preempted by default/db-1",
       "web-6  0/0    Pending                  0  2d5h  n1    -",
       "",
@@ -230,13 +230,13 @@ describe("get", () => {
     fake.answers.listNodes = () => ({
       nodes: [
         aNode(),
-        aNode({ name: "n2", ready: false, unschedulable: true, message: "not heard of for 12s" }),
+        aNode({ name: "n2", ready: false, unschedulable: true, message: "no heartbeat for 12s" }),
       ],
     });
     const expected = [
       "NODE  STATUS                  PODS  CPU          MEMORY  ADDRESS    AGE  WHY",
       "n1    Ready                      3  1500m/3800m  0/15Gi  10.0.0.5  1d1h  -",
-      "n2    NotReady,Unschedulable     3  1500m/3800m  0/15Gi  10.0.0.5  1d1h  not heard of for 12s",
+      "n2    NotReady,Unschedulable     3  1500m/3800m  0/15Gi  10.0.0.5  1d1h  no heartbeat for 12s",
       "",
     ];
     for (const line of ["get nodes", "node ls"])

@@ -66,7 +66,7 @@ test("a route is described with its conditions, hostnames and gateways", async (
       },
     ],
     gateways: [
-      { node: "g1", ready: true, inForce: false, message: "the newest routes are not in force yet" },
+      { node: "g1", ready: true, inForce: false, message: "the newest routes are not applied yet" },
     ],
   };
   fake.answers.listPods = () => ({ pods: [] });
@@ -76,7 +76,7 @@ test("a route is described with its conditions, hostnames and gateways", async (
   assert.match(stdout, /^ *Programmed +no +Pending +0 of 1 gateways serve it$/m);
   assert.match(stdout, /^ *app\.org +Terminate +secret\/shop\/app +2027-01-15\S+ +2\/3$/m);
   assert.match(stdout, /^Gateway "default"/m);
-  assert.match(stdout, /^ *g1 +yes +no +the newest routes are not in force yet$/m);
+  assert.match(stdout, /^ *g1 +yes +no +the newest routes are not applied yet$/m);
   fake.answers.listResources = () => ({ resources: [aRoute("front", { gateways: [] })] });
   assert.match((await forage("describe route/front")).stdout, /no node is gateway "default"/);
 });

@@ -34,7 +34,7 @@ export function authorityTimeProblem(certPem: string, nowMs: number): string | u
   const { validFromDate, validToDate } = new X509Certificate(certPem);
   const now = new Date(nowMs).toISOString();
   if (nowMs < validFromDate.getTime())
-    return `the cluster's CA is valid only from ${validFromDate.toISOString()} on, and the clock says ${now}: nothing that checks it connects until then. Set the clock if it is behind. If the CA was made while the clock was ahead, wait until then, or start anew with an empty data directory and join the nodes again`;
+    return `the cluster's CA is valid only from ${validFromDate.toISOString()} on, and the clock says ${now}: clients that verify it can't connect until then. Set the clock if it is behind. If the CA was made while the clock was ahead, wait until then, or start again with an empty data directory and join the nodes again`;
   if (nowMs > validToDate.getTime())
     return `the cluster's CA was valid until ${validToDate.toISOString()}, and the clock says ${now}: set the clock if it is ahead`;
   return undefined;

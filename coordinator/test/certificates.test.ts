@@ -97,7 +97,7 @@ test("who may only see doesn't renew, and what no route asks for can't be renewe
   assert.deepEqual((await viewer.listCertificates({ hostname: "" })).certificates, []);
   await assert.rejects(world.operator().renewCertificate({ hostname: host }), {
     code: status.NOT_FOUND,
-    details: /no route asks/,
+    details: /no route needs/,
   });
 });
 

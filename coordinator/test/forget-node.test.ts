@@ -36,7 +36,7 @@ test("a lost node is forgotten with its pods, and refused when it returns", limi
   assert.equal(error.code, status.UNAUTHENTICATED);
   assert.match(
     error.details,
-    /its node was forgotten or has joined anew since; to join again put what `forage token create/,
+    /its node was removed or has joined again since; to join again put what `forage token create/,
   );
 });
 

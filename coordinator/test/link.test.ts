@@ -108,7 +108,7 @@ test("a stream begins with hello, and says it once", limit, async (t) => {
   };
   agent.say({ $case: "hello", value });
   await until("it is ended", () => agent.ended !== undefined);
-  assertEnded(agent, status.INVALID_ARGUMENT, /hello is said once/);
+  assertEnded(agent, status.INVALID_ARGUMENT, /hello may be sent only once/);
 });
 
 test("a node that falls silent is believed in for a while, and no longer", limit, async (t) => {

@@ -42,7 +42,7 @@ test("a route goes to the gateway's node, and is programmed once it is in force 
   );
   gateway.tellGateway();
   await until("it is programmed", async () => (await why(world, "front")).healthy);
-  assert.equal((await why(world, "front")).summary, "route/front is in force on g1");
+  assert.equal((await why(world, "front")).summary, "route/front is applied on g1");
   const { route } = await resource(world, "front");
   assert.deepEqual(route?.gateways, [{ node: "g1", ready: true, inForce: true, message: "" }]);
   const { nodes } = await world.operator().listNodes({});

@@ -51,7 +51,7 @@ export async function waitForNode(
   forage: ForageCommand,
   signal: AbortSignal,
 ): Promise<void> {
-  let last = "the coordinator has not heard of it";
+  let last = "the coordinator has received nothing from it";
   const failIfRestarting = restartWatch(instance, "agent");
   await waitFor(
     async () => {

@@ -172,10 +172,10 @@ function wantedOf(view: GatewayView, former: ReadonlyMap<string, GatewayCertific
     if (!endsTls(host)) continue;
     const { certificate } = host;
     const usable = certificates.has(certificate);
-    const why = bad.get(certificate) ?? (usable ? undefined : "it has not come");
+    const why = bad.get(certificate) ?? (usable ? undefined : "it has not arrived");
     if (why === undefined) continue;
-    const effect = usable ? "the former goes on, for" : "no HTTPS for want of";
-    problems.push({ hostname: name, message: `${effect} certificate ${certificate}: ${why}` });
+    const effect = usable ? "the previous certificate stays in use" : "HTTPS is off";
+    problems.push({ hostname: name, message: `${effect}: certificate ${certificate}: ${why}` });
   }
   return { hosts, certificates, problems };
 }

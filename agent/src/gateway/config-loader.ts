@@ -151,7 +151,7 @@ export class ConfigLoader {
       if (now !== undefined && now.rejected > rejected)
         return { kind: "refused", subscription: name, reason: await reason() };
       if (clock.monotonicMs() > deadlineMs)
-        throw new Error(`Envoy has not looked at its new ${name} for ${ANSWER_MAX_MS / 1000} s`);
+        throw new Error(`Envoy has not read its new ${name} for ${ANSWER_MAX_MS / 1000} s`);
       await pause(clock, waitMs, new AbortController().signal);
     }
   }

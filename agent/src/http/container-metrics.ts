@@ -32,7 +32,7 @@ const FIGURES: readonly {
   },
   {
     name: "forage_container_oom_kills_total",
-    help: "Processes of a running container that were ended for want of memory.",
+    help: "Processes of a running container that the kernel ended because memory ran out.",
     of: ({ oomKills }) => oomKills,
   },
 ];

@@ -112,7 +112,7 @@ async function loadPods(
       const sealed = isRecordOf(RecordKind.sealedPod, bytes);
       const payload = decodeRecord(sealed ? RecordKind.sealedPod : RecordKind.pod, bytes);
       const pod = PodAssignment.decode(sealed ? key.unseal(uid, payload) : payload);
-      if (pod.uid !== uid) throw new Error(`it tells of pod ${pod.uid}`);
+      if (pod.uid !== uid) throw new Error(`the record holds pod ${pod.uid}`);
       desired.set(uid, pod);
       if (!sealed) plain.push(uid);
     } catch (error) {

@@ -89,7 +89,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
           options.gateway.take(message.value);
           break;
         case "welcome":
-          throw new LinkError("PROTOCOL", "the coordinator said welcome twice");
+          throw new LinkError("PROTOCOL", "the coordinator sent a second welcome");
         default:
           message satisfies never;
       }

@@ -112,7 +112,7 @@ export class SessionServer {
       case "copy":
         return serveCopy(session, kind.value, host.copy);
       case undefined:
-        throw new Error("the session asks for nothing");
+        throw new Error("the session request is empty");
       default:
         return kind satisfies never;
     }

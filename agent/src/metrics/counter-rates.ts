@@ -28,7 +28,7 @@ export function metricValues(
   const sums = new Map<string, number>();
   for (const name of names) {
     const value = found.get(name);
-    if (value === undefined) problems.push(`the pod tells nothing of ${name}`);
+    if (value === undefined) problems.push(`the pod does not report ${name}`);
     else if (value.kind === "unusable") problems.push(`${name} ${value.why}`);
     else if (value.kind === "gauge") values[name] = value.sum;
     else {

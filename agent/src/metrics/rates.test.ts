@@ -41,7 +41,7 @@ test("metrics: gauges as they are, counters by what they grow in a second", () =
     ] as const);
   const first = metricValues(names, found(100), undefined, 1_000);
   assert.deepEqual(first.values, { queue: 7 });
-  assert.equal(first.problem, "the pod tells nothing of gone; odd is a summary");
+  assert.equal(first.problem, "the pod does not report gone; odd is a summary");
   const second = metricValues(names, found(400), first.counters, 16_000);
   assert.deepEqual(second.values, { queue: 7, requests_total: 20 });
   const again = metricValues(names, found(30), second.counters, 31_000);

@@ -62,5 +62,5 @@ export class CallLimit {
 const WAITING_MAX = 10_000;
 
 function aborted(): RuntimeError {
-  return new RuntimeError("ABORTED", "given up while waiting for a turn", { retryable: true });
+  return new RuntimeError("ABORTED", "cancelled while it waited for its turn", { retryable: true });
 }

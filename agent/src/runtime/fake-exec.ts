@@ -80,5 +80,5 @@ export function playExec(
 const KILLED = 137;
 
 function aborted(): RuntimeError {
-  return new RuntimeError("ABORTED", "exec: given up", { retryable: true });
+  return new RuntimeError("ABORTED", "exec: cancelled", { retryable: true });
 }

@@ -57,7 +57,7 @@ export class RootDiskWatch {
     try {
       const path = await runtime.ownLayer(containerId, signal);
       if (this.#followed.get(containerId) !== entry) return;
-      if (path === undefined) throw new Error("where it writes can't be told");
+      if (path === undefined) throw new Error("the path of its writable layer is unknown");
       entry.path = path;
       const tell = (usedBytes: number) =>
         exceeded({ ...root, usedBytes, message: describe(root, usedBytes) });

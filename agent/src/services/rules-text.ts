@@ -128,7 +128,7 @@ function baseChains(options: RulesOptions): string {
   const refuseAll = `    ${ip} daddr @virtual_ips meta l4proto tcp reject with tcp reset
     ${ip} daddr @virtual_ips reject
 `;
-  return `  # From other hosts and from pods; before host ports are translated.
+  return `  # Traffic from other hosts and from pods, before host ports are translated.
   chain arriving {
     type nat hook prerouting priority dstnat - 5; policy accept;
 ${look}  }

@@ -16,7 +16,7 @@ const list = defineCommand({
   name: "ls",
   summary: "List the certificates that the coordinator gets by itself",
   details:
-    "Those are for routes that terminate TLS and name no secret. Who makes them is a setting of the coordinator.",
+    "These certificates are for routes that terminate TLS and name no secret. The coordinator's setting certificates.issuer chooses the issuer.",
   run: async (invocation) => {
     const context = contextOf(invocation);
     const { certificates, issuer } = await withCoordinator(context, (coordinator) =>
@@ -30,7 +30,7 @@ const list = defineCommand({
       none:
         issuer === ""
           ? "the cluster has no issuer of certificates: see certificates.issuer in the coordinator's configuration"
-          : "no route asks for a certificate",
+          : "no route needs a certificate",
     });
     return EXIT.ok;
   },
@@ -63,9 +63,9 @@ const describe = defineCommand({
 
 const renew = defineCommand({
   name: "renew",
-  summary: "Have another certificate made now, before its time or after a failure that is mended",
-  details: `The one there is serves until the other has come. Waits that the authority has asked for are kept, as its limits are
-what keeps other hostnames from getting theirs.`,
+  summary: "Renew a certificate now, before its time or after the cause of a failure is removed",
+  details: `The present certificate serves until the new one is issued. The command respects waiting times that the authority has set,
+because its limits apply to all hostnames together.`,
   operands: [hostname],
   run: async (invocation) => {
     const context = contextOf(invocation);
@@ -77,7 +77,7 @@ what keeps other hostnames from getting theirs.`,
       context,
       () => RenewCertificateResponse.toJSON(response),
       () =>
-        `certificate/${name} is asked for again; to see how it goes: forage certificate describe ${name}\n`,
+        `certificate/${name} is being renewed; to follow it: forage certificate describe ${name}\n`,
     );
     return EXIT.ok;
   },
@@ -102,6 +102,6 @@ const authority = defineCommand({
 
 export const certificate = groupCommands(
   "certificate",
-  "Look at certificates that the coordinator gets for routes",
+  "Show and renew the certificates of routes",
   [list, describe, renew, authority],
 );

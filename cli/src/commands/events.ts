@@ -29,7 +29,7 @@ interface Query {
 export const events = defineCommand({
   name: "events",
   summary: "Show what was decided and what happened, and why",
-  details: `Oldest first. What happened again within minutes counts up. The coordinator keeps the last 10,000 events or so.
+  details: `The oldest event comes first. An event that happens again within minutes increases its count. The coordinator keeps about 10,000 events.
 With --watch and -o json there is one JSON object a line.`,
   flags: {
     "all-namespaces": { kind: "switch", short: "A", help: "of all namespaces and of nodes" },

@@ -14,7 +14,7 @@ const ownCodes: readonly CliErrorCode[] = ["INTERRUPTED", "TIMED_OUT", "OUTPUT_C
 export const exec = defineCommand({
   name: "exec",
   summary: "Run a command in a container",
-  details: `The exit code is the command's own; 125 means that it could not be run or its end was not heard of.`,
+  details: `The exit code is the command's own; 125 means that the command could not be run, or that its connection broke before it ended.`,
   operands: [
     { name: "POD", required: true, help: "a pod by name or the beginning of its uid" },
     { name: "CMD", required: true, repeated: true, afterDashes: true, help: "the command and its arguments" },

@@ -140,9 +140,9 @@ const amounts = {
 
 const quotaSet = defineCommand({
   name: "set",
-  summary: "Limit what a namespace may ask for",
-  details: `Changes the limits that are given; "none" removes one. A limit that is set applies to every caller; the defaults (1000 pods,
-1000 objects, 64Mi) to tokens limited to namespaces only. What is there already stays.`,
+  summary: "Limit the resources of a namespace",
+  details: `Changes the limits that are given; "none" removes one. A limit that is set applies to every caller. The defaults (1000 pods,
+1000 objects, 64Mi) apply only to tokens that are limited to namespaces. Existing pods and objects stay.`,
   operands: [name],
   flags: {
     ...amounts,

@@ -12,10 +12,10 @@ const reconnectMs = 1_000;
 
 export const nodeDrain = defineCommand({
   name: "drain",
-  summary: "Give a node no more pods, and have those that it has leave it",
-  details: `Pods leave as their workloads can spare them: no more are missing than the annotation forage.dev/disruption-budget or
-max_unavailable allows; where that is none, another is made elsewhere first. Pods that can run nowhere else stay and are told. Pods of jobs
-may finish. The drain goes on without this command; \`forage node uncordon NODE\` calls it off. With --timeout it gives up then (exit code 4).`,
+  summary: "Keep new pods off a node, and move its pods to other nodes",
+  details: `Pods stop as far as their workloads' annotation forage.dev/disruption-budget or max_unavailable allows; where that allows none,
+a replacement starts on another node first. Pods that fit no other node stay, and the command lists them. Pods of jobs run to their end.
+The drain continues without this command; \`forage node uncordon NODE\` cancels it. After --timeout the command stops waiting (exit code 4).`,
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
     wait: { kind: "switch", short: "w", help: "tell what is left and why, until the drain is over" },
@@ -24,7 +24,7 @@ may finish. The drain goes on without this command; \`forage node uncordon NODE\
       kind: "switch",
       help: "stop pods that can run nowhere else, too: those with claims and those that ask for the node by name",
     },
-    "uncordon-on-return": { kind: "switch", help: "give the node pods again once it has booted anew" },
+    "uncordon-on-return": { kind: "switch", help: "uncordon the node after its next reboot" },
   },
   run: async (invocation) => {
     const { flags, operands } = invocation;

@@ -7,8 +7,8 @@ import { EXIT } from "../exit-code.ts";
 export const nodeForget = defineCommand({
   name: "forget",
   summary: "Remove a node that won't come back",
-  details: `Its certificates count no longer and the records of its pods go, so that others take their place. A host that turns up
-again is refused until it joins with a new token, and stops then what it still runs. The data of claims on it is given up, which takes --force.`,
+  details: `Revokes the node's certificates and removes the records of its pods, so that replacements start on other nodes. A host that returns
+is refused until it joins with a new token, and then stops the pods that it still runs. Claims on the node are lost, which takes --force.`,
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
     force: { kind: "switch", help: "though it is connected, or claims lie on it whose data is lost then" },

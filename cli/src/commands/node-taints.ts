@@ -50,8 +50,8 @@ export const nodeUntaint: Command = defineCommand({
 
 export const nodeLabel: Command = defineCommand({
   name: "label",
-  summary: "Set labels of a node, and take them off",
-  details: `Labels that are set here come before those that the node says of itself. KEY- takes one off: what the node says is in force again.
+  summary: "Set and remove labels of a node",
+  details: `A label that is set here overrides the one that the node reports. KEY- removes it, and the reported value applies again.
 forage.dev/gateway=NAME makes the node serve the gateway NAME. A node can't set labels of forage.dev and kubernetes.io itself.`,
   operands: [
     node,

@@ -138,7 +138,7 @@ export function deleteObjectCommand(kind: ObjectKind): Command {
   return defineCommand({
     name: "delete",
     summary: `Remove ${many}`,
-    details: "What a resource names, or a pod has, is not removed.",
+    details: "An object that a resource or a pod refers to is not removed.",
     operands: [{ name: "NAME", required: true, repeated: true, help: "which" }],
     run: async (invocation) => {
       const context = contextOf(invocation);

@@ -21,12 +21,12 @@ const commands: Readonly<Record<string, Load>> = {
   describe: async () => (await import("./describe.ts")).describe,
   events: async () => (await import("./events.ts")).events,
   why: async () => (await import("./why.ts")).why,
-  job: group("job", "Look at jobs, and run those of cron jobs", async () => [
+  job: group("job", "Show jobs, and run cron jobs now", async () => [
     (await import("./job-ls.ts")).jobLs,
     (await import("./job-run.ts")).jobRun,
   ]),
-  route: group("route", "Look at routes", async () => [(await import("./route-ls.ts")).routeLs]),
-  rollout: group("rollout", "Look at rollouts, hold them and go back", async () => {
+  route: group("route", "Show routes", async () => [(await import("./route-ls.ts")).routeLs]),
+  rollout: group("rollout", "Show, pause, resume and undo rollouts", async () => {
     const updates = await import("./rollout-update.ts");
     return [
       (await import("./rollout-status.ts")).rolloutStatus,
@@ -48,7 +48,7 @@ const commands: Readonly<Record<string, Load>> = {
   registry: async () => (await import("./registry.ts")).registry,
   claim: async () => (await import("./claim.ts")).claim,
   "priority-class": async () => (await import("./priority-class.ts")).priorityClass,
-  node: group("node", "Look at nodes, and say what they may run", async () => {
+  node: group("node", "Show nodes, and manage their labels, taints and pods", async () => {
     const taints = await import("./node-taints.ts");
     return [
       (await import("./node-ls.ts")).nodeLs,

@@ -9,9 +9,9 @@ import type { Column } from "../output/table.ts";
 export const rebalance = defineCommand({
   name: "rebalance",
   summary: "Move pods to better places, a few at a time",
-  details: `Another pod is made first, and the one that it replaces stops once it is ready, as when a node is drained. The scheduler
-chooses the place anew when its time comes. Left alone are pods that can run nowhere else, Recreate workloads, and those whose replicas
-aren't all ready. When this command ends early no more moves begin.`,
+  details: `Each move starts the replacement first and stops the old pod once it is ready, as a drain does. The scheduler chooses the node again
+when a move begins. Pods that fit no other node, Recreate workloads, and workloads whose replicas are not all ready stay as they are.
+If this command ends early, no further move begins.`,
   flags: {
     "dry-run": { kind: "switch", help: "only tell what would be moved, and what that gains" },
     goal: {

@@ -8,8 +8,7 @@ import { manifestFlag } from "./apply.ts";
 export const validate = defineCommand({
   name: "validate",
   summary: "Check manifests without sending anything",
-  details: `Finds what is wrong with their form: unknown fields, wrong types, contradictions. What can only be judged
-against the cluster, the coordinator checks on apply.`,
+  details: `Finds unknown fields, wrong types and contradictions. The coordinator checks on apply what depends on the state of the cluster.`,
   flags: { file: manifestFlag },
   run: async (invocation) => {
     const context = contextOf(invocation);

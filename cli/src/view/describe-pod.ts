@@ -30,7 +30,7 @@ export function describePod(
       ["Why", podTrouble(pod)],
       [
         "Node",
-        pod.nodeLost ? `${pod.node} (not heard of; what follows is the last that is known)` : pod.node,
+        pod.nodeLost ? `${pod.node} (unreachable; the rest is its last known state)` : pod.node,
       ],
       ["Pod IP", allAddresses(status?.podIp ?? "", status?.podIps)],
       ["Host ports", hostPorts(pod)],

@@ -62,7 +62,7 @@ export function podState(pod: Pod): string {
 /** Why it isn't ready; empty when there is nothing to say. */
 export function podTrouble(pod: Pod): string {
   if (pod.unschedulable !== "") return pod.unschedulable;
-  if (pod.nodeLost) return `node ${pod.node} has not been heard of`;
+  if (pod.nodeLost) return `node ${pod.node} is unreachable`;
   if (pod.stopping) return pod.stopReason;
   if (pod.status === undefined || pod.status.ready) return "";
   // What keeps one from being ready that runs, its pod's own message tells; init containers that are done are no trouble.

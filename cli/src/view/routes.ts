@@ -60,7 +60,7 @@ export function describeRoute(route: RouteState | undefined, paint: Paint): stri
       value: ({ certificateExpiresAt: at }) => (at === undefined ? "" : dateTime(at)),
       whenFilled: true,
     },
-    { title: "MATCHES IN FORCE", value: ({ matches, matchesInForce }) => `${matchesInForce}/${matches}` },
+    { title: "APPLIED MATCHES", value: ({ matches, matchesInForce }) => `${matchesInForce}/${matches}` },
   ];
   const gateways: Column<RouteState["gateways"][number]>[] = [
     { title: "NODE", value: ({ node }) => node },

@@ -138,5 +138,5 @@ test("a certificate that no route requests any more is kept and shown as such", 
     ...{ hostname: "a.test", holding: held, wanted: false, running: false, refusal: undefined },
     ...{ pause, issuerName: "ACME", nowMs },
   });
-  assert.deepEqual([view.state, view.message], ["unused", "no route asks for it any more"]);
+  assert.deepEqual([view.state, view.message], ["unused", "no route needs it any more"]);
 });

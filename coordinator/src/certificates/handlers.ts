@@ -60,7 +60,7 @@ function assertRenewable(hostname: string, certificates: CertificateController, 
   if (!certificates.wanted.has(hostname))
     throw new CoordinatorError(
       "NOT_FOUND",
-      `no route asks for a certificate for "${hostname}": \`forage certificate ls\` lists those that do`,
+      `no route needs a certificate for "${hostname}": \`forage certificate ls\` lists those that do`,
     );
   const refusal = certificates.issuer.refusalOf(hostname);
   if (refusal !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", refusal);

@@ -44,7 +44,7 @@ function stateOf({ holding, wanted, running, refusal, pause, nowMs }: Shown): {
   const endsMs = holding?.certificate?.notAfterMs;
   const message = trouble?.message ?? "";
   if (endsMs !== undefined && endsMs <= nowMs) return { state: "expired", message };
-  if (endsMs !== undefined && !wanted) return { state: "unused", message: "no route asks for it any more" };
+  if (endsMs !== undefined && !wanted) return { state: "unused", message: "no route needs it any more" };
   // One that comes is served in place of one that ends soon: that the next is made is no state of its own.
   if (endsMs !== undefined) return { state: "ready", message };
   if (!wanted) return { state: "unused", message: holding?.error ?? "" };

@@ -20,7 +20,7 @@ export function watchStore(options: {
     cancel = clock.schedule(intervalMs, () => {
       const health = store.health();
       if (health.status === "read-only" && health.reason === "io-error") {
-        onBroken(new CoordinatorError("INTERNAL", `the store has to be opened anew: ${health.message}`));
+        onBroken(new CoordinatorError("INTERNAL", `the store must be opened again: ${health.message}`));
       } else later();
     });
   };

@@ -29,7 +29,7 @@ const podCases: readonly (readonly [
   ["a pod that has no node yet", undefined, { node: "" }, []],
   ["a pod that gets a node", { node: "" }, { node: "n1" }, ["Normal Scheduled: placed on node n1"]],
   ["nothing new", { status: { ready: true } }, { status: { ready: true } }, []],
-  ["a pod that stops", {}, { stopping: true }, ["Normal Stopping: stops: it is no longer wanted"]],
+  ["a pod that stops", {}, { stopping: true }, ["Normal Stopping: stops: its workload no longer needs it"]],
   ["a pod that is gone", { stopping: true }, undefined, ["Normal Stopped: nothing of it is left on node n1"]],
   ["a pod that was never anywhere", { stopping: true, node: "" }, undefined, []],
   ["a pod whose node was forgotten", {}, undefined, ["Warning Lost: went with node n1"]],
@@ -278,7 +278,7 @@ describe("nodes", () => {
       "a host that started anew",
       withReport({ bootId: "a" }),
       withReport({ bootId: "b" }),
-      ["Warning Rebooted: its host has started anew"],
+      ["Warning Rebooted: its host has rebooted"],
     ],
     [
       "another agent",
@@ -314,14 +314,14 @@ test("resources that come, change and go", () => {
   assert.deepEqual(told(undefined, web), ["Normal Created: created in rollout r-1"]);
   assert.deepEqual(told(web, web), []);
   assert.deepEqual(told(web, changed), ["Normal Changed: changed in rollout r-2"]);
-  assert.deepEqual(told(changed, going), ["Normal Deleting: is to be deleted"]);
+  assert.deepEqual(told(changed, going), ["Normal Deleting: deletion requested"]);
   assert.deepEqual(told(going, undefined), ["Normal Deleted: deleted; nothing of it is left"]);
   const by = (entry: typeof web, fields: object) => ({ ...entry, record: { ...entry.record, ...fields } });
   assert.deepEqual(told(undefined, by(web, { changedBy: "deploy bot" })), [
     "Normal Created: created by deploy bot in rollout r-1",
   ]);
   assert.deepEqual(told(changed, by(going, { deletedBy: "anna", changedBy: "deploy bot" })), [
-    "Normal Deleting: is to be deleted by anna",
+    "Normal Deleting: deletion requested by anna",
   ]);
   const run = by(web, { owner: { kind: "cron_job", name: "nightly" }, rolloutId: "" });
   const [made] = eventsOf({ kind: "resource", before: undefined, after: run });

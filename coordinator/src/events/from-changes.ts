@@ -44,7 +44,7 @@ function resourceEvents(before: ResourceEntry | undefined, after: ResourceEntry 
   if (after === undefined) return told("Deleted", "deleted; nothing of it is left");
   if (before === undefined) return told("Created", `created${by}${inRollout}`);
   if (after.record.deleting && !before.record.deleting)
-    return told("Deleting", `is to be deleted${byWhom(deletedBy)}`);
+    return told("Deleting", `deletion requested${byWhom(deletedBy)}`);
   if (before.record.specHash !== after.record.specHash || before.record.rolloutId !== rolloutId)
     return told("Changed", `changed${by}${inRollout}`);
   // Compares the applied workload. A rollback changes the effective one, and the applied one stays.

@@ -35,7 +35,7 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
   const earlier = before.report;
   if (earlier === undefined || report === undefined) return events;
   if (earlier.bootId !== "" && earlier.bootId !== report.bootId)
-    tell("Warning", "Rebooted", "its host has started anew");
+    tell("Warning", "Rebooted", "its host has rebooted");
   if (earlier.agentVersion !== "" && earlier.agentVersion !== report.agentVersion)
     tell("Normal", "AgentChanged", `agent ${earlier.agentVersion} → ${report.agentVersion}`);
   return events;

@@ -52,7 +52,7 @@ function placement(before: PodEntry | undefined, { record }: PodEntry): Containe
   if (record.node !== "" && (earlier?.node ?? "") === "")
     events.push(normal("Scheduled", `placed on node ${record.node}`));
   if (record.stoppingSince !== undefined && earlier !== undefined && earlier.stoppingSince === undefined) {
-    const why = record.stopReason === "" ? "it is no longer wanted" : record.stopReason;
+    const why = record.stopReason === "" ? "its workload no longer needs it" : record.stopReason;
     const preempted = why.startsWith("Preempted by ");
     const tainted = why.startsWith("its node has the taint ");
     events.push({

@@ -280,7 +280,7 @@ export class EventStore implements EventRecorder, EventLog {
     const nowMs = this.#options.clock.nowMs();
     for (const { object, dropped } of this.#rates.recovered(this.#options.clock.monotonicMs())) {
       const [namespace, kind, name] = JSON.parse(object) as [string, string, string];
-      const message = `${dropped} events of this ${kind} were dropped: it told more than ${burstPerObject} at once, or one every ${refillMs / 1000} s`;
+      const message = `${dropped} events of this ${kind} were dropped: the limit is ${burstPerObject} at once and then one every ${refillMs / 1000} s`;
       this.#addWarning({ namespace, kind, name }, message, nowMs);
     }
     const lost = this.#droppedByBacklog - this.#backlogTold;

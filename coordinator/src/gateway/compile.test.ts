@@ -132,7 +132,7 @@ test("of two that match the same the one with the higher priority wins, then the
     const title = `route ${first.namespace}/first`;
     assert.equal(
       troubleText(conditions(compiled, second)),
-      `Conflicted: nothing of it is in force: other routes come first; MatchShadowed: rules[0] (everything) of * is answered by ${title}, which ${why}`,
+      `Conflicted: none of its matches applies: other routes take precedence; MatchShadowed: rules[0] (everything) of * is answered by ${title}, which ${why}`,
     );
   }
 });
@@ -233,7 +233,7 @@ test("of two routes with different TLS for a name the first one wins, and the ot
     "TLSConflict: a.org has the certificate of route shop/first, which is older",
   );
   assert.equal(trouble({ certificateRef: "one" }, { certificateRef: "one" }), "");
-  const lost = "Conflicted: nothing of it is in force: other routes come first; ";
+  const lost = "Conflicted: none of its matches applies: other routes take precedence; ";
   assert.equal(
     trouble({ certificateRef: "one" }, handOn),
     `${lost}TLSConflict: encrypted connections to a.org are opened for route shop/first, which is older`,

@@ -70,7 +70,7 @@ function accepted({ route, hostnames }: RouteFindings, nodes: readonly GatewayNo
     return {
       ...refused,
       reason: "Conflicted",
-      message: "nothing of it is in force: other routes come first",
+      message: "none of its matches applies: other routes take precedence",
     };
   return { type: "Accepted", status: true, reason: "Accepted", message: "" };
 }
@@ -80,7 +80,7 @@ function programmed(nodes: readonly GatewayNodeView[]): Condition {
   const reached = nodes.filter(({ ready, inForce }) => ready && inForce);
   const lacking = nodes.filter(({ ready, inForce }) => !(ready && inForce));
   if (nodes.length === 0)
-    return { type, status: false, reason: "GatewayNotFound", message: "nobody serves it" };
+    return { type, status: false, reason: "GatewayNotFound", message: "no node serves this gateway" };
   const rest = listed(lacking.map(({ node, message }) => `${node}: ${message}`));
   if (lacking.length === 0) return { type, status: true, reason: "Programmed", message: "" };
   const counts = `${reached.length} of ${nodes.length} gateways serve it as it is now`;

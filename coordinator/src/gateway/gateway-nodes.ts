@@ -22,8 +22,8 @@ export interface GatewayNode {
 export function gatewayNode({ name, health }: NodeEntry, report: GatewayReport | undefined): GatewayNode {
   const { version = 0, proxyVersion = "", problems = new Map<string, string>() } = report ?? {};
   const base = { node: name, heard: health.ready, version, proxyVersion, problems };
-  if (!health.ready) return { ...base, ready: false, message: health.message || "can't be heard" };
-  if (report === undefined) return { ...base, ready: false, message: "its proxy has not been heard of yet" };
+  if (!health.ready) return { ...base, ready: false, message: health.message || "the node is unreachable" };
+  if (report === undefined) return { ...base, ready: false, message: "its proxy has not reported yet" };
   if (report.ready) return { ...base, ready: true, message: report.message };
   return { ...base, ready: false, message: report.message || "its proxy takes no requests yet" };
 }
@@ -37,7 +37,7 @@ export function viewOfNode(
   const { node, ready, version, problems, message } = gateway;
   if (!ready) return { node, ready, inForce: false, message };
   if (version < needed)
-    return { node, ready, inForce: false, message: message || "the newest routes are not in force yet" };
+    return { node, ready, inForce: false, message: message || "the newest routes are not applied yet" };
   const wrong = ["", ...hostnames].flatMap((hostname) => {
     const problem = problems.get(hostname);
     if (problem === undefined) return [];

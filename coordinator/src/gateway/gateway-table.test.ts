@@ -171,7 +171,7 @@ test("a route is programmed once all its gateways have applied it", () => {
       version,
       problems: refused === "" ? [] : [{ hostname: refused, message: "Envoy refused it" }],
     });
-  assert.match(programmed().message, /0 of 1 gateways .*; g1: its proxy has not been heard of yet/);
+  assert.match(programmed().message, /0 of 1 gateways .*; g1: its proxy has not reported yet/);
   // A version from before the coordinator's restart.
   say(gateway.told.version + 1n);
   assert.deepEqual([programmed().status, programmed().reason], [false, "Pending"]);
@@ -184,7 +184,7 @@ test("a route is programmed once all its gateways have applied it", () => {
   assert.equal(programmed().status, true, "it has not changed");
   assert.deepEqual([table.nodeState("g1")?.upToDate, table.nodeState("g1")?.proxyVersion], [false, "1.40.0"]);
   fed.put({ resources: [routeEntry({ name: "a", spec: { hostnames: ["a.org"], rules: [on("/new")] } })] });
-  assert.match(programmed().message, /the newest routes are not in force yet/);
+  assert.match(programmed().message, /the newest routes are not applied yet/);
   say(first);
   assert.equal(programmed().status, false);
   say(gateway.told.version);

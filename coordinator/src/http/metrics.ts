@@ -124,7 +124,7 @@ function eventMetrics(events: MetricsSources["events"], registers: Registry[]): 
   });
   new Counter({
     name: "forage_events_dropped_total",
-    help: "Events that were dropped: because an object told too many, or because the store took none.",
+    help: "Events that were dropped because an object exceeded its rate, or because the store accepted no writes.",
     labelNames: ["why"],
     registers,
     collect() {

@@ -267,7 +267,7 @@ function take(
       options.gateway.take(message.value);
       return;
     case "hello":
-      throw new CoordinatorError("INVALID", "hello is said once");
+      throw new CoordinatorError("INVALID", "hello may be sent only once");
     case undefined:
       return;
     default:

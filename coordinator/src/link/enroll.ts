@@ -232,6 +232,6 @@ const refusals: Readonly<Record<JoinRefusal, string>> = {
 };
 
 function nameTaken(id: NodeId): CoordinatorError {
-  const message = `node ${id} has joined before: choose another name, or let it join anew with \`forage token create --node ${id}\``;
+  const message = `node ${id} has joined before: choose another name, or let it join again with \`forage token create --node ${id}\``;
   return new CoordinatorError("ALREADY_EXISTS", message);
 }

@@ -79,7 +79,7 @@ test("a node is ready at once after its first losses; a flapping node has to be 
     assert.equal(health().ready, false);
     assert.match(
       health().message,
-      new RegExp(`was lost \\d times in 10 minutes and has to be heard of for ${waitMs / 1000} s`),
+      new RegExp(`was lost \\d times in 10 minutes and becomes ready after ${waitMs / 1000} s of heartbeats`),
     );
     beat(waitMs - 1);
     assert.equal(health().ready, false, `${waitMs}`);

@@ -184,7 +184,7 @@ export class NodeLiveness {
     if (waitMs === 0) this.#believe(node, belief);
     if (waitMs === 0 || belief.onProbation) return;
     belief.onProbation = true;
-    const why = `it was lost ${belief.losses.length} times in ${lossWindowMs / 60_000} minutes and has to be heard of for ${waitMs / 1000} s`;
+    const why = `it was lost ${belief.losses.length} times in ${lossWindowMs / 60_000} minutes and becomes ready after ${waitMs / 1000} s of heartbeats`;
     this.#set(node, false, why);
     belief.cancel = clock.schedule(waitMs, () => {
       const silentMs = clock.monotonicMs() - belief.heardMs;

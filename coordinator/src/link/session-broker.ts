@@ -82,7 +82,7 @@ export class SessionBroker {
       throw new CoordinatorError("INVALID", "the first frame must be the session's id");
     const waiting = this.#waiting.get(frame.value);
     if (waiting === undefined || context.caller.kind !== "node" || waiting.node !== context.caller.nodeId) {
-      throw new CoordinatorError("NOT_FOUND", "nobody waits for this session");
+      throw new CoordinatorError("NOT_FOUND", "no client waits for this session");
     }
     this.#waiting.delete(frame.value);
     waiting.cancelTimeout();

@@ -84,7 +84,7 @@ test("a caller without credentials is anonymous, and a certificate's fault is re
   assert.ok(caller.kind === "anonymous");
   assert.match(
     caller.problem ?? "",
-    /its node was forgotten or has joined anew since; to join again put what/,
+    /its node was removed or has joined again since; to join again put what/,
   );
   const machine = { kind: "authenticated", identity: { kind: "server" } } as unknown as Peer;
   assert.equal(identify(new Metadata(), machine, options()).kind, "anonymous");

@@ -32,7 +32,7 @@ export function identify(metadata: Metadata, peer: Peer, options: IdentifyOption
 }
 
 const revoked =
-  "the client certificate is not accepted: its node was forgotten or has joined anew since; to join again put what `forage token create --node NODE` prints into the agent's token file";
+  "the client certificate is not accepted: its node was removed or has joined again since; to join again put what `forage token create --node NODE` prints into the agent's token file";
 
 function identifyToken(header: string, { findToken, nowMs, onUse }: IdentifyOptions): Caller {
   const parsed = parseApiToken(bearerToken(header) ?? "");

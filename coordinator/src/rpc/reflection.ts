@@ -74,7 +74,7 @@ function lookUp(
     case undefined:
       return failure(
         status.INVALID_ARGUMENT,
-        "the request asks for nothing: set one field of message_request",
+        "the request is empty: set one field of message_request",
       );
     default:
       return asked satisfies never;

@@ -9,7 +9,7 @@ export function tieOf({ record, refs }: PodEntry): string | undefined {
   const selected = hostnameLabels.some((label) => nodeSelector?.[label] === record.node);
   const terms = affinity?.nodeAffinity?.required?.terms ?? [];
   const demanded = terms.length > 0 && terms.every((term) => namesOnly(term, record.node));
-  return selected || demanded ? `it asks for ${record.node} by name` : undefined;
+  return selected || demanded ? `it selects ${record.node} by name` : undefined;
 }
 
 const hostnameLabels = ["kubernetes.io/hostname", "hostname"];

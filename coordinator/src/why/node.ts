@@ -22,16 +22,16 @@ export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Expla
     const since =
       health.lastSeenMs === undefined
         ? ""
-        : `; last heard ${Math.round((nowMs - health.lastSeenMs) / 1000)} s ago`;
+        : `; last heartbeat ${Math.round((nowMs - health.lastSeenMs) / 1000)} s ago`;
     const left =
       pods === 0
         ? ""
-        : ` Its ${pods} pods are replaced elsewhere once their time of toleration is over; \`forage node forget ${name}\` gives it up for good.`;
-    const advice = `look at the host and at systemctl status forage-agent on it.${left}`;
-    causes.push(cause("NodeLost", `${health.message || "it has not been heard of"}${since}`, advice));
+        : ` Its ${pods} pods are replaced elsewhere once their time of toleration is over; \`forage node forget ${name}\` removes it for good.`;
+    const advice = `check the host, and run systemctl status forage-agent on it.${left}`;
+    causes.push(cause("NodeLost", `${health.message || "it has sent no heartbeat since the coordinator started"}${since}`, advice));
   }
   for (const { message } of nodeProblems(report?.report))
-    causes.push(cause("NodeProblem", message, "it takes no new pods until that is over; look at the host"));
+    causes.push(cause("NodeProblem", message, "it accepts no new pods until this problem ends; check the host"));
   if (drainWaits !== undefined) {
     const message =
       drainWaits.length === 0

@@ -33,10 +33,10 @@ const wholeAdvice: Readonly<Record<string, string>> = {
   InvalidSpec: "correct the manifest and apply it again",
   InvalidAssignment: "correct the manifest and apply it again",
   JournalNotWritten: "free space on the node's disk below the agent's dataDir; the pod then begins by itself",
-  RuntimeUnavailable: "look at containerd on the node: systemctl status containerd",
-  NetworkSetupFailed: "look at the agent's log on the node: journalctl -u forage-agent",
-  RemoveFailed: "look at the agent's log on the node: journalctl -u forage-agent",
-  StopFailed: "look at the agent's log on the node: journalctl -u forage-agent",
+  RuntimeUnavailable: "check containerd on the node: systemctl status containerd",
+  NetworkSetupFailed: "read the agent's log on the node: journalctl -u forage-agent",
+  RemoveFailed: "read the agent's log on the node: journalctl -u forage-agent",
+  StopFailed: "read the agent's log on the node: journalctl -u forage-agent",
 };
 
 /** Pure: why a pod waits, restarts, isn't ready or stops. */
@@ -67,7 +67,7 @@ export function podCauses(input: PodInput): Cause[] {
   if (record.node === "") return [unschedulable(input)];
   if (lost.length > 0) return lost;
   if (status === undefined)
-    return [cause("Starting", `node ${record.node} has it, and has said nothing of it yet`)];
+    return [cause("Starting", `node ${record.node} has received it and has not reported its state yet`)];
   if (status.ready || status.phase === PodPhase.SUCCEEDED) return [];
   const whole = wholeReasons.has(status.reason)
     ? [cause(status.reason, status.message, wholeAdvice[status.reason] ?? "")]
@@ -92,7 +92,7 @@ function restarts({ pod, nowMs }: PodInput): Cause[] {
 function stopping({ pod: { record }, nowMs }: PodInput): Cause {
   const sinceMs = toEpochMs(record.stoppingSince) ?? nowMs;
   const seconds = Math.max(0, Math.round((nowMs - sinceMs) / 1000));
-  const why = record.stopReason === "" ? "it is no longer wanted" : record.stopReason;
+  const why = record.stopReason === "" ? "its workload no longer needs it" : record.stopReason;
   return cause("Stopping", `it has been stopping for ${seconds} s: ${why}`);
 }
 
@@ -106,7 +106,7 @@ function unschedulable({ unschedulable: why, rejections, nearest }: PodInput): C
 function nodeLost({ pod: { record }, node }: PodInput): Cause {
   if (node === undefined)
     return cause("NodeForgotten", `its node ${record.node} was forgotten; another pod takes its place`);
-  const message = `its node ${record.node} is not ready: ${node.health.message || "it has not been heard of"}`;
+  const message = `its node ${record.node} is not ready: ${node.health.message || "it has sent no heartbeat since the coordinator started"}`;
   return cause("NodeLost", message, `forage why node/${record.node}`);
 }
 

@@ -10,7 +10,7 @@ export function explainRoute(name: string, namespace: string, status: RouteStatu
   const [first] = causes;
   const summary =
     first === undefined
-      ? `${title} is in force on ${status.nodes.map(({ node }) => node).join(", ")}`
+      ? `${title} is applied on ${status.nodes.map(({ node }) => node).join(", ")}`
       : `${title}: ${first.message}`;
   return { summary, healthy: first === undefined, causes };
 }

@@ -51,7 +51,7 @@ describe("pods", () => {
       "one whose node has said nothing",
       {},
       {},
-      ["Starting: node n1 has it, and has said nothing of it yet"],
+      ["Starting: node n1 has received it and has not reported its state yet"],
       /is not ready/,
     ],
     [
@@ -73,7 +73,7 @@ describe("pods", () => {
       { stopping: true },
       { node: aNode({ ready: false }) },
       [
-        /^Stopping: it has been stopping for \d+ s: it is no longer wanted$/,
+        /^Stopping: it has been stopping for \d+ s: its workload no longer needs it$/,
         "NodeLost: its node n1 is not ready: gone → forage why node/n1",
       ] as never,
       /is stopping/,
@@ -152,7 +152,7 @@ describe("pods", () => {
       "a network that can't be set up",
       { status: { reason: "NetworkSetupFailed", message: "no CNI plugin" } },
       {},
-      ["NetworkSetupFailed: no CNI plugin → look at the agent's log on the node: journalctl -u forage-agent"],
+      ["NetworkSetupFailed: no CNI plugin → read the agent's log on the node: journalctl -u forage-agent"],
       /./,
     ],
     [
@@ -341,7 +341,7 @@ describe("nodes", () => {
     [
       "one that is lost",
       { node: { ...gone, health: { ...gone.health, lastSeenMs: nowMs - 30_000 } }, pods: 2 },
-      [/^NodeLost: gone; last heard 30 s ago → .*Its 2 pods/],
+      [/^NodeLost: gone; last heartbeat 30 s ago → .*Its 2 pods/],
       false,
     ],
     [

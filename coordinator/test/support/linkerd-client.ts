@@ -88,7 +88,7 @@ export class LinkerdStream {
 
   async #read(): Promise<Line> {
     const { done, value } = await this.#lines.next();
-    assert.ok(!done, "the client ended without telling how");
+    assert.ok(!done, "the client ended without a result");
     return JSON.parse(value) as Line;
   }
 }

@@ -20,7 +20,7 @@ export class ReplayedClient {
         assert.ok(!first, "a leading Remove is ignored by proxies");
         for (const addr of update.value.addrs) {
           assert.ok(this.#addresses.delete(textOf(addr)), "only what is known is removed");
-          assert.ok(!wanted.includes(textOf(addr)), "what is still wanted is never removed");
+          assert.ok(!wanted.includes(textOf(addr)), "an expected address is never removed");
         }
         return;
       case "noEndpoints":

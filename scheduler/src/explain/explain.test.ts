@@ -55,7 +55,7 @@ test("names every kind of reason", () => {
     c: "no label zone to spread by",
   });
   assert.equal(why({ podAntiAffinity: anti }).a, "anti-affinity by hostname (1 in a)");
-  assert.equal(why({ podAffinity: anti }).c, "no pod that the affinity asks for");
+  assert.equal(why({ podAffinity: anti }).c, "no pod that matches the affinity");
   assert.equal(
     why({ nodeSelector: { disk: "ssd" } }).a,
     "node selector disk=ssd doesn't match (no label disk)",

@@ -118,7 +118,7 @@ export class Rejecter {
       return helped(spec, "PodTopologySpread", `too many replicas by ${key}`, shown);
     }
     if (live.affinity.length > 0 && !hasPartners(live, node)) {
-      return never(spec, "InterPodAffinity", "no pod that the affinity asks for");
+      return never(spec, "InterPodAffinity", "no pod that matches the affinity");
     }
     const own = live.podClass.rules.antiAffinity.length;
     for (const [index, counter] of live.repelling.entries()) {

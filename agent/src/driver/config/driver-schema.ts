@@ -111,7 +111,7 @@ export const DRIVER_SCHEMA: readonly Option[] = [
     kind: "block",
     name: "volumes",
     repeated: false,
-    doc: "What tasks may mount.",
+    doc: "Limits on the volumes of tasks.",
     options: [
       {
         kind: "attribute",
@@ -126,7 +126,7 @@ export const DRIVER_SCHEMA: readonly Option[] = [
     kind: "block",
     name: "gc",
     repeated: false,
-    doc: "What the driver removes.",
+    doc: "Controls which leftovers the driver removes.",
     options: [
       {
         kind: "attribute",

@@ -111,7 +111,7 @@ test("a user reads what matters, not the wrapping", () => {
 
 test("no fatal line: the last line that was written, bounded", () => {
   assert.equal(classifyError("other", "a\nb\n").message, "b");
-  assert.equal(classifyError("other", "").message, "nerdctl failed and said nothing");
+  assert.equal(classifyError("other", "").message, "nerdctl failed without a message");
   assert.ok(classifyError("other", "x".repeat(5_000)).message.length < 1_100);
 });
 

@@ -72,7 +72,7 @@ const MESSAGE_MAX_LENGTH = 1_000;
 /** Classifies the error of a failed nerdctl. Its standard error may be cut off at the front. */
 export function classifyError(call: NerdctlCall, stderr: string): RuntimeError {
   const said =
-    findFatal(stderr)?.message ?? (stderr.trim().split("\n").at(-1) || "nerdctl failed and said nothing");
+    findFatal(stderr)?.message ?? (stderr.trim().split("\n").at(-1) || "nerdctl failed without a message");
   for (const [pattern, code, retryable] of RULES[call]) {
     if (pattern.test(said)) return new RuntimeError(code, readable(said), { retryable });
   }

@@ -96,7 +96,7 @@ async function follow(
   signal.removeEventListener("abort", giveUp);
   if (given !== undefined) {
     await given;
-    throw new RuntimeError("ABORTED", "exec: given up", { retryable: true });
+    throw new RuntimeError("ABORTED", "exec: cancelled", { retryable: true });
   }
   const verdict = execOutcomeOf(exitCode, lastWords);
   if (verdict.complaint !== undefined) output.push("stderr", Buffer.from(verdict.complaint));

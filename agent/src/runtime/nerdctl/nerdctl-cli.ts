@@ -123,7 +123,7 @@ export class NerdctlCli {
   async #call(args: readonly string[], options: CallOptions): Promise<CallResult> {
     const { signal, kind = "other", timeoutMs = this.#options.callTimeoutMs } = options;
     if (signal.aborted)
-      throw new RuntimeError("ABORTED", `nerdctl ${args[0]}: given up`, { retryable: true });
+      throw new RuntimeError("ABORTED", `nerdctl ${args[0]}: cancelled`, { retryable: true });
     const child = execa(this.#options.path, this.argv(args, options.dataRoot), {
       ...SPAWN_OPTIONS,
       env: { ...this.env, ...SHORT_CALL_ENV, ...options.env },
@@ -137,7 +137,7 @@ export class NerdctlCli {
     if (result === "stuck" || result.timedOut) {
       throw new RuntimeError("TIMEOUT", `${what}: no end after ${timeoutMs} ms`, { retryable: true });
     }
-    if (result.isCanceled) throw new RuntimeError("ABORTED", `${what}: given up`, { retryable: true });
+    if (result.isCanceled) throw new RuntimeError("ABORTED", `${what}: cancelled`, { retryable: true });
     if (result.isMaxBuffer)
       throw new RuntimeError("UNKNOWN", `${what}: too much output`, { retryable: true });
     if (result.exitCode === 0) return { stdout: result.stdout, stderr: result.stderr };

@@ -23,7 +23,7 @@ const STDERR_MAX_LENGTH = 64 * 1024;
 export async function pullImage(options: PullOptions, reference: string, signal: AbortSignal): Promise<void> {
   const { cli, clock, stallMs, env = {}, onProgress } = options;
   if (signal.aborted)
-    throw new RuntimeError("ABORTED", `pull of ${reference}: given up`, { retryable: true });
+    throw new RuntimeError("ABORTED", `pull of ${reference}: cancelled`, { retryable: true });
   const child = cli.spawn(["pull", "--", reference], { env });
   const progress = new PullProgress();
   let outcome: "stalled" | "aborted" | undefined;
@@ -55,7 +55,7 @@ export async function pullImage(options: PullOptions, reference: string, signal:
   signal.removeEventListener("abort", abort);
   if (result?.exitCode === 0) return;
   if (outcome === "aborted")
-    throw new RuntimeError("ABORTED", `pull of ${reference}: given up`, { retryable: true });
+    throw new RuntimeError("ABORTED", `pull of ${reference}: cancelled`, { retryable: true });
   if (outcome === "stalled")
     throw new RuntimeError("TIMEOUT", `pull of ${reference}: no progress for ${stallMs} ms`, {
       retryable: true,

@@ -82,5 +82,5 @@ function keyOf(reference: string, credentials: readonly RegistryLogin[]): string
 }
 
 function aborted(reference: string): RuntimeError {
-  return new RuntimeError("ABORTED", `pull of ${reference}: given up`, { retryable: true });
+  return new RuntimeError("ABORTED", `pull of ${reference}: cancelled`, { retryable: true });
 }

@@ -69,7 +69,7 @@ export async function runCronJob(
       ...about,
       type: "Normal",
       reason: "CronRunStarted",
-      message: `${name}: it was asked for`,
+      message: `${name}: started on request`,
     });
   }
   return { job: { namespace, kind: "job", name } };

@@ -26,7 +26,7 @@ export function validateApply(request: ApplyResourcesRequest): void {
   validateLabels(labels, root.at("labels"));
   const field = root.at("resources");
   if (resources.length === 0 && Object.keys(labels).length === 0)
-    field.invalid("must not be empty, unless labels tell which resources are to be removed");
+    field.invalid("must not be empty, unless labels select the resources to remove");
   if (resources.length > maxResources)
     field.invalid(`must be at most ${maxResources}, are ${resources.length}`);
   else checkSize(request, field);

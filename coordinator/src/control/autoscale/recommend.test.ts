@@ -80,7 +80,7 @@ describe("limits", () => {
   test("max_replicas", () => {
     const result = new Looks(3, { maxReplicas: 5 }).look([wanting(7)]);
     assert.equal(result.replicas, 5);
-    assert.match(result.reason, /3 → 5: .*; 7 are wanted, max_replicas is 5$/);
+    assert.match(result.reason, /3 → 5: .*; 7 replicas are needed, but max_replicas is 5$/);
     assert.deepEqual(conditionOf(result, "ScalingLimited"), [true, "TooManyReplicas"]);
   });
 
@@ -120,7 +120,7 @@ describe("scale_down_stabilization", () => {
     const result = new Looks(8).look([wanting(2)]);
     assert.equal(result.replicas, 8);
     assert.deepEqual(conditionOf(result, "AbleToScale"), [true, "ScaleDownStabilized"]);
-    assert.match(result.reason, /; 2 would do now, but within the last 300 s 8 were wanted$/);
+    assert.match(result.reason, /; 2 replicas are enough now, but within the last 300 s 8 were needed$/);
   });
 
   test("0: shrinks at once", () => {

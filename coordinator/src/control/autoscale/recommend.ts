@@ -84,7 +84,7 @@ function largest(metrics: readonly MetricResult[], current: number): Wish {
 
 function ableToScale(wanted: number, steady: number, { stabilizationMs }: Autoscaling): ScaleCondition {
   if (steady === wanted) return condition("AbleToScale", true, "Ready", "");
-  const message = `${wanted} would do now, but within the last ${stabilizationMs / 1000} s ${steady} were wanted`;
+  const message = `${wanted} replicas are enough now, but within the last ${stabilizationMs / 1000} s ${steady} were needed`;
   return condition("AbleToScale", true, "ScaleDownStabilized", message);
 }
 
@@ -97,13 +97,13 @@ function withinLimits(
   const growth = Math.max(current, start + leastGrowth, start * 2);
   const limit = (reason: string, message: string) => condition("ScalingLimited", true, reason, message);
   if (allowed > growth) {
-    const message = `${allowed} are wanted, but within 15 s ${start} can become no more than ${growth}`;
+    const message = `${allowed} replicas are needed, but ${start} may grow to at most ${growth} within 15 s`;
     return { replicas: growth, limited: limit("ScaleUpLimit", message) };
   }
   if (allowed < steady)
     return {
       replicas: allowed,
-      limited: limit("TooManyReplicas", `${steady} are wanted, max_replicas is ${policy.maxReplicas}`),
+      limited: limit("TooManyReplicas", `${steady} replicas are needed, but max_replicas is ${policy.maxReplicas}`),
     };
   if (allowed > steady)
     return {

@@ -135,7 +135,7 @@ export class DrainController {
   }
 
   #uncordon(node: NodeEntry): Promise<undefined> {
-    this.#tell(node.name, "Normal", "DrainOver", "has booted anew and takes pods again");
+    this.#tell(node.name, "Normal", "DrainOver", "has rebooted and accepts pods again");
     return this.#rewrite(node, { drain: undefined, unschedulable: false });
   }
 

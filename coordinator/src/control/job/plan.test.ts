@@ -149,7 +149,7 @@ for (const [what, config, run, pods, expected] of [
     {},
     undefined,
     [pod("a", { run: "earlier" })],
-    ["stop-pod a its job was changed and begins anew"],
+    ["stop-pod a its job was changed and starts again"],
   ],
   ["also those that stop already", {}, undefined, [pod("a", { run: "earlier", stopping: true })], []],
   [

@@ -125,7 +125,7 @@ function removal(input: JobInput): JobStep[] {
 function stopOthers(left: readonly PodEntry[], job: Job): JobStep[] {
   return left
     .filter(({ record }) => record.job?.run !== job.run && record.stoppingSince === undefined)
-    .map((pod) => ({ type: "stop-pod", pod, why: "its job was changed and begins anew" }));
+    .map((pod) => ({ type: "stop-pod", pod, why: "its job was changed and starts again" }));
 }
 
 /** Begins a run after the pods of the previous one have ended, as far as their nodes are reachable. */

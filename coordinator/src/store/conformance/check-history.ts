@@ -38,7 +38,7 @@ function replay(calls: readonly Recorded[]): Model {
     const [taker, ...others] = (byRevision.get(revision) ?? []).sort(
       (a, b) => effects(model, b.call) - effects(model, a.call),
     );
-    assert.ok(taker !== undefined, `nobody took revision ${revision}`);
+    assert.ok(taker !== undefined, `no client received revision ${revision}`);
     assert.ok(
       revision > taker.atLeast,
       `revision ${revision} was given out, though ${taker.atLeast} was known`,

@@ -76,7 +76,7 @@ export class ByteReader {
 
   #take(size: number): number {
     const at = this.#at;
-    if (size > this.rest) throw new RangeError(`${size} bytes wanted at ${at}, ${this.rest} left`);
+    if (size > this.rest) throw new RangeError(`${size} bytes requested at ${at}, ${this.rest} left`);
     this.#at = at + size;
     return at;
   }

@@ -12,7 +12,7 @@ export const Advice = {
   refused:
     "Its files are as they were found. Restore a backup into an empty directory, or salvage what is left, which names what is lost",
   serving:
-    "What is served comes from memory and is sound: make a backup now and restore it into an empty directory",
+    "The coordinator serves intact state from memory: make a backup now and restore it into an empty directory",
 };
 
 /** Enough to see what happened, short enough for a log line. */

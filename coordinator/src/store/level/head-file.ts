@@ -113,7 +113,7 @@ function readSlots(file: string, mode: "strict" | "lenient" = "strict"): Slot | 
     .filter((slot) => slot !== undefined)
     .sort((a, b) => b.sequence - a.sequence);
   if (slots[0] === undefined && mode === "strict") {
-    throw corrupt(["the HEAD file is damaged: it can't be told whether the end of the log is missing"]);
+    throw corrupt(["the HEAD file is damaged: whether the end of the log is missing is unknown"]);
   }
   return slots[0];
 }

@@ -196,7 +196,7 @@ async function readSound(
   if (!inspection.empty) {
     throw corrupt([
       ...inspection.problems,
-      "the HEAD file is missing: it can't be told whether the end of the log is",
+      "the HEAD file is missing: whether the end of the log is missing too is unknown",
     ]);
   }
   if (create === "refuse") throw new StoreError("MISSING", `there is no store in ${dir}`);
