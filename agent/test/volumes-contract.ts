@@ -153,30 +153,36 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     assert.deepEqual(await shapeOfClaims(volumes), [["db", undefined, "a"]]);
   });
 
-  check("claims outlive their pods, name their users, and are removed only when they have none", async (volumes) => {
-    const capacityBytes = 8 * 1024 * 1024;
-    await volumes.prepare(aPod("a", { data: claim("db", { capacityBytes }) }), signal);
-    await volumes.prepare(aPod("b", { data: claim("db", { readOnly: true }), more: claim("logs") }), signal);
-    const [bind] = await volumes.binds("b", "web", [mount("data")], signal);
-    assert.equal(bind?.readOnly, true);
-    await volumes.prepare(aPod("a", { data: claim("db", { capacityBytes }) }), signal);
-    assert.deepEqual(await shapeOfClaims(volumes), [
-      ["db", capacityBytes, "a b"],
-      ["logs", undefined, "b"],
-    ]);
-    await assert.rejects(volumes.removeClaim("shop", "db", signal), failsWith("IN_USE", true));
-    await volumes.release("a", signal);
-    await assert.rejects(volumes.removeClaim("shop", "db", signal), failsWith("IN_USE", true));
-    await volumes.release("b", signal);
-    assert.deepEqual(await shapeOfClaims(volumes), [
-      ["db", capacityBytes, ""],
-      ["logs", undefined, ""],
-    ]);
-    await volumes.removeClaim("shop", "db", signal);
-    await volumes.removeClaim("shop", "db", signal);
-    await volumes.removeClaim("nowhere", "db", signal);
-    assert.deepEqual(await shapeOfClaims(volumes), [["logs", undefined, ""]]);
-  });
+  check(
+    "claims outlive their pods, name their users, and are removed only when they have none",
+    async (volumes) => {
+      const capacityBytes = 8 * 1024 * 1024;
+      await volumes.prepare(aPod("a", { data: claim("db", { capacityBytes }) }), signal);
+      await volumes.prepare(
+        aPod("b", { data: claim("db", { readOnly: true }), more: claim("logs") }),
+        signal,
+      );
+      const [bind] = await volumes.binds("b", "web", [mount("data")], signal);
+      assert.equal(bind?.readOnly, true);
+      await volumes.prepare(aPod("a", { data: claim("db", { capacityBytes }) }), signal);
+      assert.deepEqual(await shapeOfClaims(volumes), [
+        ["db", capacityBytes, "a b"],
+        ["logs", undefined, "b"],
+      ]);
+      await assert.rejects(volumes.removeClaim("shop", "db", signal), failsWith("IN_USE", true));
+      await volumes.release("a", signal);
+      await assert.rejects(volumes.removeClaim("shop", "db", signal), failsWith("IN_USE", true));
+      await volumes.release("b", signal);
+      assert.deepEqual(await shapeOfClaims(volumes), [
+        ["db", capacityBytes, ""],
+        ["logs", undefined, ""],
+      ]);
+      await volumes.removeClaim("shop", "db", signal);
+      await volumes.removeClaim("shop", "db", signal);
+      await volumes.removeClaim("nowhere", "db", signal);
+      assert.deepEqual(await shapeOfClaims(volumes), [["logs", undefined, ""]]);
+    },
+  );
 
   check("a new agent keeps known pods and releases the others", async (volumes, host) => {
     for (const uid of ["a", "b"]) {

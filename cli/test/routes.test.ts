@@ -65,9 +65,7 @@ test("a route is described with its conditions, hostnames and gateways", async (
         matchesInForce: 2,
       },
     ],
-    gateways: [
-      { node: "g1", ready: true, inForce: false, message: "the newest routes are not applied yet" },
-    ],
+    gateways: [{ node: "g1", ready: true, inForce: false, message: "the newest routes are not applied yet" }],
   };
   fake.answers.listPods = () => ({ pods: [] });
   fake.answers.listResources = () => ({ resources: [aRoute("front", route)] });

@@ -45,7 +45,9 @@ export const scrape: Scrape = ({ address, port, path, scheme }, signal) =>
       if (statusCode !== 200) return fail(new Error(`HTTP ${statusCode}`));
       if (![undefined, "identity"].includes(headers["content-encoding"]))
         return fail(
-          new Error(`the answer is packed (${headers["content-encoding"]}) although the request allows no encoding`),
+          new Error(
+            `the answer is packed (${headers["content-encoding"]}) although the request allows no encoding`,
+          ),
         );
       readAll(response).then(resolve, (error: unknown) =>
         fail(signal.aborted ? new Error("no complete answer in time") : error),

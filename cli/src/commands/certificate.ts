@@ -76,8 +76,7 @@ because its limits apply to all hostnames together.`,
     printOne(
       context,
       () => RenewCertificateResponse.toJSON(response),
-      () =>
-        `certificate/${name} is being renewed; to follow it: forage certificate describe ${name}\n`,
+      () => `certificate/${name} is being renewed; to follow it: forage certificate describe ${name}\n`,
     );
     return EXIT.ok;
   },
@@ -100,8 +99,9 @@ const authority = defineCommand({
   },
 });
 
-export const certificate = groupCommands(
-  "certificate",
-  "Show and renew the certificates of routes",
-  [list, describe, renew, authority],
-);
+export const certificate = groupCommands("certificate", "Show and renew the certificates of routes", [
+  list,
+  describe,
+  renew,
+  authority,
+]);

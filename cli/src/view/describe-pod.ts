@@ -28,10 +28,7 @@ export function describePod(
       ["Workload", `${pod.workloadKind}/${pod.workloadName}`],
       ["Status", podState(pod)],
       ["Why", podTrouble(pod)],
-      [
-        "Node",
-        pod.nodeLost ? `${pod.node} (unreachable; the rest is its last known state)` : pod.node,
-      ],
+      ["Node", pod.nodeLost ? `${pod.node} (unreachable; the rest is its last known state)` : pod.node],
       ["Pod IP", allAddresses(status?.podIp ?? "", status?.podIps)],
       ["Host ports", hostPorts(pod)],
       ["Labels", labelText(pod.labels)],

@@ -175,7 +175,9 @@ export class CertificateController implements CertificateSource {
       nowMs,
     });
     for (const hostname of stop)
-      this.#running.get(hostname)?.abort.abort(new Error(`no route needs a certificate for ${hostname} any more`));
+      this.#running
+        .get(hostname)
+        ?.abort.abort(new Error(`no route needs a certificate for ${hostname} any more`));
     for (const attempt of start) this.#begin(attempt);
     if (start.length > 0) this.#changed();
     await eachInTurn(forget, async (hostname) => {

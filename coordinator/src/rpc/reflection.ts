@@ -72,10 +72,7 @@ function lookUp(
       };
     }
     case undefined:
-      return failure(
-        status.INVALID_ARGUMENT,
-        "the request is empty: set one field of message_request",
-      );
+      return failure(status.INVALID_ARGUMENT, "the request is empty: set one field of message_request");
     default:
       return asked satisfies never;
   }

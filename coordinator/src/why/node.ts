@@ -28,10 +28,18 @@ export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Expla
         ? ""
         : ` Its ${pods} pods are replaced elsewhere once their time of toleration is over; \`forage node forget ${name}\` removes it for good.`;
     const advice = `check the host, and run systemctl status forage-agent on it.${left}`;
-    causes.push(cause("NodeLost", `${health.message || "it has sent no heartbeat since the coordinator started"}${since}`, advice));
+    causes.push(
+      cause(
+        "NodeLost",
+        `${health.message || "it has sent no heartbeat since the coordinator started"}${since}`,
+        advice,
+      ),
+    );
   }
   for (const { message } of nodeProblems(report?.report))
-    causes.push(cause("NodeProblem", message, "it accepts no new pods until this problem ends; check the host"));
+    causes.push(
+      cause("NodeProblem", message, "it accepts no new pods until this problem ends; check the host"),
+    );
   if (drainWaits !== undefined) {
     const message =
       drainWaits.length === 0

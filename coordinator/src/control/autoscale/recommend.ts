@@ -103,7 +103,10 @@ function withinLimits(
   if (allowed < steady)
     return {
       replicas: allowed,
-      limited: limit("TooManyReplicas", `${steady} replicas are needed, but max_replicas is ${policy.maxReplicas}`),
+      limited: limit(
+        "TooManyReplicas",
+        `${steady} replicas are needed, but max_replicas is ${policy.maxReplicas}`,
+      ),
     };
   if (allowed > steady)
     return {

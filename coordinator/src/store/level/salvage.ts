@@ -83,8 +83,7 @@ async function salvageOwned(disk: Disk, files: StoreFiles): Promise<SalvageRepor
     };
   }
   const id = meta?.id ?? head?.store;
-  if (id === undefined)
-    throw new StoreError("CORRUPT", "the id of this store is unknown: restore a backup");
+  if (id === undefined) throw new StoreError("CORRUPT", "the id of this store is unknown: restore a backup");
   const revision = Math.max(lastRevision(inspection), head?.revision ?? 0) + RESTORE_REVISION_GAP;
   const epoch = (meta?.epoch ?? 1) + 1;
   const making = makingDir(files);
