@@ -17,7 +17,7 @@ test("devices count beside what the host has, but never instead of it", () => {
   assert.deepEqual([allocatable["example.com/gpu"], allocatable.cpu], ["1", "4"]);
 });
 
-test("runtime classes and SELinux are told", () => {
+test("reports runtime classes and SELinux", () => {
   const { reporter } = aReporter({
     features: { seLinux: true, runtimeClasses: { kata: "/k", gvisor: "/g" } },
   });
@@ -41,7 +41,7 @@ test("a journal that can't be written shows as disk pressure until it can", () =
   assert.equal(pressure()?.status, false);
 });
 
-test("claims are told as soon as they change in more than their use", async () => {
+test("reports claims at once when more than their use changes", async () => {
   let claims: readonly ClaimState[] | Error = [];
   const { reporter, changes } = aReporter({
     claims: async () => {

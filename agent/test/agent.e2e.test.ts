@@ -29,7 +29,7 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     await host?.close();
   }, LIMIT);
 
-  test("runs what is assigned and tells where it answers", LIMIT, async () => {
+  test("runs the assigned pods and reports their addresses", LIMIT, async () => {
     const httpd = [
       "sh",
       "-c",
@@ -49,7 +49,7 @@ describe("the agent on a real containerd", { concurrency: false }, () => {
     assert.equal((await agent.runningIds()).length, 3);
   });
 
-  test("a killed container runs again at once, with its end told", LIMIT, async (t) => {
+  test("a killed container restarts at once, and its end is reported", LIMIT, async (t) => {
     const before = statusOf("plain");
     const pid = await pidOf("plain");
     const beganMs = performance.now();

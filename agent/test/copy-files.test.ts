@@ -57,7 +57,7 @@ test("files are read and written as the container's user, in its groups, and now
   assert.deepEqual([refused.code, /may not do this/.test(refused.stderr)], [1, true]);
 });
 
-test("the user of a process, as the kernel tells it", () => {
+test("reads the user of a process from the kernel", () => {
   const status = "Name:\tx\nUid:\t7\t8\t9\t10\nGid:\t1\t2\t3\t4\nFDSize:\t64\nGroups:\t20 30 \nNStgid:\t1\n";
   assert.deepEqual(userOf(status), ["7", "1", "20,30"]);
   assert.deepEqual(userOf("Uid:\t0\t0\nGid:\t0\t0\nGroups:\t\n"), ["0", "0", ""]);

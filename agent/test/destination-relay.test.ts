@@ -60,7 +60,7 @@ test(
   },
 );
 
-test("a profile that nobody can tell sends connections on to where they were going", limit, async (t) => {
+test("without a known profile, connections continue to their original address", limit, async (t) => {
   const { coordinator, lookUp, pass } = await started(t, { manual: true });
   coordinator.stop();
   const profile = lookUp("getProfile", "10.96.0.1:80");

@@ -233,7 +233,7 @@ test("rewrites of host and path change what the backend sees, and nothing else",
   assert.equal(await seenOf(whole, "/a/b?c=d"), `${HOST} /new\\0?c=d`);
 });
 
-test("a mirror gets a copy, and its answer is nobody's", async (t) => {
+test("a mirror gets a copy, and its answer is discarded", async (t) => {
   const { gateway, a, b, rules } = await setUp(t);
   const mirror = { filter: { $case: "requestMirror" as const, value: { service: "b", port: 80 } } };
   await rules(to("a", { filters: [mirror] }));
@@ -267,7 +267,7 @@ test("backends share by weight; one without pods fails for its share alone", asy
   assert.deepEqual([...seen].sort(), ["503", "a"]);
 });
 
-test("nobody to answer: 503 without backends or pods, 504 after the time-out", async (t) => {
+test("without an answer: 503 without backends or pods, 504 after the time-out", async (t) => {
   const { gateway, rules, from } = await setUp(t);
   await rules({ route: "shop/r" });
   assert.equal(await from("/"), "503");
@@ -279,7 +279,7 @@ test("nobody to answer: 503 without backends or pods, 504 after the time-out", a
   assert.equal(await from("/"), "504");
 });
 
-test("a dead endpoint among living ones costs nobody a request", async (t) => {
+test("a dead endpoint among living ones fails no request", async (t) => {
   const { gateway, a, rules, from } = await setUp(t);
   const gone = await startBackend(t, "gone");
   const { port } = gone;

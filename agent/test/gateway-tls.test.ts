@@ -136,7 +136,7 @@ test("HTTP/2 is spoken to who can, over TLS and without", async (t) => {
   socket.destroy();
 });
 
-test("another certificate in place of the former is shown to new clients, and nobody is cut off", async (t) => {
+test("new clients get the replaced certificate, and existing connections stay", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -168,7 +168,7 @@ test("another certificate in place of the former is shown to new clients, and no
   session.destroy();
 });
 
-test("a certificate that is none leaves the former in force, and is told of", async (t) => {
+test("an invalid certificate is reported, and the previous one stays in use", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -213,7 +213,7 @@ async function saidBy(port: number, servername: string): Promise<string> {
   return said;
 }
 
-test("passthrough hands the stream on unopened, by the name that the client asks for", async (t) => {
+test("passthrough forwards the stream undecrypted, by the client's server name", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const ca = await anAuthority();
   const one = await startTlsBackend(t, "one", ca);

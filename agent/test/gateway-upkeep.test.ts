@@ -65,7 +65,7 @@ test("hosts with certificates come and go, and connections of others stay", asyn
   socket.close();
 });
 
-test("endpoints come and go under load without a failed request, and nothing but their file changes", async (t) => {
+test("endpoints come and go under load without a failed request, and only their file changes", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const [a, b] = [await startBackend(t, "a"), await startBackend(t, "b")];
   gateway.serve(service("s", [a.port]));
@@ -187,7 +187,7 @@ test("a node that is no gateway any more lets requests end, then stops the proxy
   });
 });
 
-test("what Envoy refuses is told with its host, which stays as it was, and all others go on", async (t) => {
+test("a rejected configuration is reported with its host, which stays as it was, and other hosts change", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const [a, b] = [await startBackend(t, "a"), await startBackend(t, "b")];
   gateway.serve(service("a", [a.port]), service("b", [b.port]));
@@ -246,7 +246,7 @@ test("what Envoy refuses is told with its host, which stays as it was, and all o
   );
 });
 
-test("a port that is taken is told of, and used once it is free", async (t) => {
+test("a port in use is reported, and used once it is free", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   const a = await startBackend(t, "a");
   gateway.serve(service("a", [a.port]));
@@ -261,7 +261,7 @@ test("a port that is taken is told of, and used once it is free", async (t) => {
   assert.equal((await gateway.ask(HOST, "/")).status, 200);
 });
 
-test("its files are for nobody else", async (t) => {
+test("its files are readable only by their owner", async (t) => {
   const gateway = await GatewayUnderTest.start(t);
   await gateway.hosts({ hostname: HOST, rules: [to("a")] });
   for (const [name] of await filesOf(gateway)) {

@@ -12,7 +12,7 @@ import { expectedAt } from "./journal-load.ts";
 const KILLS = 50;
 const WRITER = join(import.meta.dirname, "journal-writer.ts");
 
-test(`${KILLS} kills while writing lose nothing acknowledged and leave nothing half`, async (t) => {
+test(`${KILLS} kills during writes lose no acknowledged record and leave no partial one`, async (t) => {
   const dir = await mkdtemp(join(tmpdir(), "forage-journal-kill-"));
   t.after(() => rm(dir, { recursive: true, force: true }));
   let cutOff = 0;

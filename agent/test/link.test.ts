@@ -14,7 +14,7 @@ import { aStatus, LinkUnderTest } from "./link-under-test.ts";
 import { SimClock } from "./sim/sim-clock.ts";
 import { until } from "./until.ts";
 
-test("joins with a token, takes its assignments to disk and tells how its pods are", async (t) => {
+test("joins with a token, stores its assignments and reports its pods", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -54,7 +54,7 @@ test("the key is for its owner only, and outlives the process", async (t) => {
   assert.deepEqual([again.identity.authorityPem, next.authorityPem], [authorityPem, authorityPem]);
 });
 
-test("a coordinator with another authority never hears the secret", async (t) => {
+test("the secret is never sent to a coordinator with another authority", async (t) => {
   const good = await startCoordinator(t);
   const evil = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, evil, good.mintToken());
@@ -234,7 +234,7 @@ test("renews its certificate over the old one and goes over to it without a gap"
   await until("the new stream works", () => agent.pods.has("p1"));
 });
 
-test("an expired certificate leaves the pods alone and asks for a fresh token", async (t) => {
+test("an expired certificate leaves the pods alone and requires a fresh token", async (t) => {
   const coordinator = await startCoordinator(t);
   coordinator.assign(anAssignment({ uid: "p1" }));
   const first = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
@@ -360,7 +360,7 @@ test("pods are measured as the coordinator asks, for as long as it is there", as
   assert.equal(agent.asked[1], undefined);
 });
 
-test("what a gateway serves is handed on, and how it does is told, anew on each connection", async (t) => {
+test("passes a gateway's hosts on, and reports its state on each connection", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);
@@ -379,7 +379,7 @@ test("what a gateway serves is handed on, and how it does is told, anew on each 
   assert.deepEqual([coordinator.gateway, again.gateway], [[status], [status]]);
 });
 
-test("claims to be removed are handed on, and their removal is told", async (t) => {
+test("passes claims to remove on, and reports their removal", async (t) => {
   const coordinator = await startCoordinator(t);
   const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
   await until("connected", () => agent.link.state.kind === "connected" && coordinator.connections === 1);

@@ -112,7 +112,7 @@ test("a reader stops by itself when both streams have ended", async (t) => {
   await client.end(logFile);
 });
 
-test("nobody reads: begin fails and leaves nothing", async (t) => {
+test("without a reader, begin fails and leaves no files", async (t) => {
   const { dir, logFile, client } = given(t);
   await assert.rejects(client.begin(logFile), /forage-logs can't be reached/);
   assert.deepEqual(readdirSync(dir), []);
@@ -168,7 +168,7 @@ test("pipes that are none are not read", async (t) => {
   assert.equal(reader.size, 0);
 });
 
-test("a full disk holds up nobody: what is lost is counted and told of", async (t) => {
+test("a full disk blocks no container: lost lines are counted and reported", async (t) => {
   const base = mkdtempSync(join(tmpdir(), "forage-reader-"));
   await run("mount", ["-t", "tmpfs", "-o", "size=256k", "tmpfs", base]);
   const { logFile, client, start, texts } = given(t, base);

@@ -144,41 +144,37 @@ test("both streams apart and together, with times, since, tail and the run befor
   assert.deepEqual(readdirSync(join(agent.dataDir, "log-streams")), ["reader.sock"]);
 });
 
-test(
-  "reader and agent are killed and come back: nothing is lost, and nobody waits for them",
-  LIMIT,
-  async () => {
-    const uid = "writes";
-    const script = `seq 1 1000; ${wait("a")}; seq 1001 2000; seq 1 100 >&2; touch /tmp/away; ${wait("b")}; seq 2001 3000; ${wait("c")}`;
-    coordinator.assign(aPod(uid, script));
-    await agent.untilReady(uid);
-    await agent.until("the first thousand", async () => (await logs(uid)) === lines(1, 1000));
-    const ids = await agent.runningIds();
-    await killReader();
-    await agent.kill();
-    const { pid } = (await agent.containers()).find((it) => it.running) ?? { pid: 0 };
-    await letGo(uid, "a");
-    await agent.until("it has written", () => existsSync(`/proc/${pid}/root/tmp/away`));
-    coordinator.statuses.clear();
-    await startReader();
-    await agent.start();
-    await agent.untilReady(uid);
-    await agent.until("all", async () => (await logs(uid, { stream: "stdout" })) === lines(1, 2000));
-    assert.equal(await logs(uid, { stream: "stderr" }), lines(1, 100));
-    assert.deepEqual(await agent.runningIds(), ids, "the container goes on");
-    // With only the agent away, it is read on.
-    await agent.kill();
-    await letGo(uid, "b");
-    const log = join(agent.dataDir, "pods", uid, "main", "1.log");
-    await agent.until("3000", () => readFileSync(log, "utf8").endsWith(" stdout F 3000\n"));
-    coordinator.statuses.clear();
-    await agent.start();
-    await agent.untilReady(uid);
-    assert.equal(await logs(uid, { stream: "stdout" }), lines(1, 3000));
-    coordinator.stop(uid);
-    await agent.until("removed", () => !coordinator.statuses.has(uid));
-  },
-);
+test("kills of the reader and the agent lose no line and block no container", LIMIT, async () => {
+  const uid = "writes";
+  const script = `seq 1 1000; ${wait("a")}; seq 1001 2000; seq 1 100 >&2; touch /tmp/away; ${wait("b")}; seq 2001 3000; ${wait("c")}`;
+  coordinator.assign(aPod(uid, script));
+  await agent.untilReady(uid);
+  await agent.until("the first thousand", async () => (await logs(uid)) === lines(1, 1000));
+  const ids = await agent.runningIds();
+  await killReader();
+  await agent.kill();
+  const { pid } = (await agent.containers()).find((it) => it.running) ?? { pid: 0 };
+  await letGo(uid, "a");
+  await agent.until("it has written", () => existsSync(`/proc/${pid}/root/tmp/away`));
+  coordinator.statuses.clear();
+  await startReader();
+  await agent.start();
+  await agent.untilReady(uid);
+  await agent.until("all", async () => (await logs(uid, { stream: "stdout" })) === lines(1, 2000));
+  assert.equal(await logs(uid, { stream: "stderr" }), lines(1, 100));
+  assert.deepEqual(await agent.runningIds(), ids, "the container goes on");
+  // With only the agent away, it is read on.
+  await agent.kill();
+  await letGo(uid, "b");
+  const log = join(agent.dataDir, "pods", uid, "main", "1.log");
+  await agent.until("3000", () => readFileSync(log, "utf8").endsWith(" stdout F 3000\n"));
+  coordinator.statuses.clear();
+  await agent.start();
+  await agent.untilReady(uid);
+  assert.equal(await logs(uid, { stream: "stdout" }), lines(1, 3000));
+  coordinator.stop(uid);
+  await agent.until("removed", () => !coordinator.statuses.has(uid));
+});
 
 test(
   "a follower gets all lines of a stream while the log is rotated, and the log stays small",
@@ -217,30 +213,26 @@ test(
   },
 );
 
-test(
-  "without a reader a container starts all the same, with one log; and so where nobody asked",
-  LIMIT,
-  async () => {
-    await killReader();
-    rmSync(join(agent.dataDir, "log-streams", "reader.sock"));
-    const script = "echo out; echo err >&2; exec sleep 100000";
-    coordinator.assign(
-      aPod("alone", script),
-      aPod("together", script, {}, "combined"),
-      aPod("tty", script, { tty: true }),
+test("without a reader or without the annotation, a container starts with one log", LIMIT, async () => {
+  await killReader();
+  rmSync(join(agent.dataDir, "log-streams", "reader.sock"));
+  const script = "echo out; echo err >&2; exec sleep 100000";
+  coordinator.assign(
+    aPod("alone", script),
+    aPod("together", script, {}, "combined"),
+    aPod("tty", script, { tty: true }),
+  );
+  await agent.untilReady("alone", "together", "tty");
+  for (const uid of ["alone", "together", "tty"]) {
+    await agent.until(`${uid}'s lines`, async () =>
+      ["err\nout\n", "out\nerr\n"].includes((await logs(uid)).replaceAll("\r", "")),
     );
-    await agent.untilReady("alone", "together", "tty");
-    for (const uid of ["alone", "together", "tty"]) {
-      await agent.until(`${uid}'s lines`, async () =>
-        ["err\nout\n", "out\nerr\n"].includes((await logs(uid)).replaceAll("\r", "")),
-      );
-      assert.match(
-        await logs(uid, { stream: "stderr" }),
-        /error: .*annotation forage\.dev\/log-streams: separate/,
-      );
-    }
-    assert.match(agent.log(), /forage-logs can't be reached.*log-streams-combined/);
-    await startReader();
-    assert.deepEqual(readdirSync(join(agent.dataDir, "log-streams")), ["reader.sock"]);
-  },
-);
+    assert.match(
+      await logs(uid, { stream: "stderr" }),
+      /error: .*annotation forage\.dev\/log-streams: separate/,
+    );
+  }
+  assert.match(agent.log(), /forage-logs can't be reached.*log-streams-combined/);
+  await startReader();
+  assert.deepEqual(readdirSync(join(agent.dataDir, "log-streams")), ["reader.sock"]);
+});

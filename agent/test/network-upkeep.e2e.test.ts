@@ -175,7 +175,7 @@ test("a pod network that the host already reaches otherwise is refused", { skip 
   }
 });
 
-test("missing plugins are told", { skip }, async (t) => {
+test("missing plugins are reported", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++, { cniDirectory: "/nonexistent" });
   await assert.rejects(host.open().start([], signal), /\/nonexistent\/bridge is missing/);
 });
@@ -192,7 +192,7 @@ test("pods may listen on low ports and ping without privilege", { skip }, async 
   assert.equal((await read("ping_group_range")).replaceAll(/\s+/g, " "), "0 2147483647");
 });
 
-test("a firewall that drops what pods forward is told of", { skip }, async (t) => {
+test("a firewall that drops forwarded packets of pods is reported", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++);
   await runCommand("nft", ["-f", "-"], {
     input: "table ip strict {\n chain f {\n type filter hook forward priority 0; policy drop;\n }\n}\n",

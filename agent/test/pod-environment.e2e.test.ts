@@ -69,7 +69,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
     await inside("plain", "sh", "-c", "echo 192.0.2.1 added >> /etc/hosts");
   });
 
-  test("only its own DNS servers, where it wants no others", LIMIT, async () => {
+  test("only its own DNS servers with dns_policy None", LIMIT, async () => {
     const podConfig = PodConfig.fromPartial({
       dnsPolicy: "None",
       dnsConfig: {
@@ -139,7 +139,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
     }
   });
 
-  test("the host's network, name and ports, if it asks for them", LIMIT, async () => {
+  test("the host's network, name and ports with host_network", LIMIT, async () => {
     const podConfig = PodConfig.fromPartial({ hostNetwork: true });
     const port = 25_990;
     const httpd = ["sh", "-c", `echo hello > /tmp/index.html && exec httpd -f -p ${port} -h /tmp`];
@@ -266,7 +266,7 @@ describe("what containers find on a real host", { concurrency: false }, () => {
     assert.match(messagesOf("nobody"), /the token of service account builder doesn't exist/);
   });
 
-  test("claims of its namespace, which the node tells of, and removes only when told", LIMIT, async () => {
+  test("claims of its namespace, which the node reports, and removes only on request", LIMIT, async () => {
     const volumes = [
       Volume.fromPartial({ name: "data", source: { $case: "pvc", value: { claimName: "db" } } }),
     ];

@@ -111,7 +111,7 @@ test("whatever is started around the moment of listening is in the list or among
   await runtime.remove(started, signal);
 });
 
-test("the event helper is killed: the events end with UNAVAILABLE, and can be had anew", async (t) => {
+test("after a kill of the event helper, the events end with UNAVAILABLE and can be opened again", async (t) => {
   const { signal } = t;
   const it = await openNerdctl();
   t.after(() => it.close());

@@ -92,7 +92,7 @@ exec ${it.host.nerdctlPath} "$@"
   await runtime.close();
 });
 
-test("nobody's errors tell a login", async ({ signal }) => {
+test("no error contains a login", async ({ signal }) => {
   const image = `${registry.address}/forage/missing:1`;
   const error: unknown = await it.runtime.pull(image, signal, { credentials: [login()] }).catch((it) => it);
   assert.ok(error instanceof Error);

@@ -43,7 +43,9 @@ test("a registry that is down", async ({ signal }) => {
   await rejectsWith("REGISTRY_UNAVAILABLE", it.runtime.pull(`${gone.address}/a:1`, signal));
 });
 
-test("no progress at all: given up after the stall limit, and its nerdctl is gone", async ({ signal }) => {
+test("a pull without progress is cancelled after the stall limit, and its nerdctl ends", async ({
+  signal,
+}) => {
   registry.mood = { kind: "silent" };
   const begun = performance.now();
   await rejectsWith("TIMEOUT", it.runtime.pull(image("silent"), signal));
@@ -51,7 +53,7 @@ test("no progress at all: given up after the stall limit, and its nerdctl is gon
   assert.deepEqual(pulling(), []);
 });
 
-test("slow but steady is let go on; when it stops it is given up", async ({ signal }) => {
+test("a slow, steady pull continues; a pull that stalls is cancelled", async ({ signal }) => {
   let pieces = 0;
   registry.mood = {
     kind: "drip",
@@ -67,7 +69,7 @@ test("slow but steady is let go on; when it stops it is given up", async ({ sign
   assert.equal(await it.runtime.hasImage(image("drip"), signal), false);
 });
 
-test("callers share one pull; it ends when the last gives up", async ({ signal }) => {
+test("callers share one pull; it ends when the last caller cancels", async ({ signal }) => {
   registry.mood = { kind: "silent" };
   const before = registry.requests.length;
   const callers = [new AbortController(), new AbortController(), new AbortController()];

@@ -153,7 +153,7 @@ test("binds: read-only or not, over files too, never making a source", async ({ 
   assert.equal(existsSync(join(dir, "missing")), false);
 });
 
-test("limits are in force, and running out of memory is told", async ({ signal }) => {
+test("limits are enforced, and an OOM kill is reported", async ({ signal }) => {
   const limits = { memoryLimitBytes: 16 * 1024 * 1024, cpuLimitMilli: 250, cpuShares: 77 };
   const { id } = await it.runtime.run(it.spec(["sleep", "9"], limits), signal);
   const { pid } = (await it.runtime.inspect(id, signal)) ?? {};

@@ -65,7 +65,7 @@ test("stdin stays open for a user who is not root, and with an OCI runtime of on
   await rejectsWith("START_FAILED", it.runtime.run(shim, signal));
 });
 
-test("another OCI runtime is used where it is named, and missing ones are told of", async ({ signal }) => {
+test("a named OCI runtime is used, and a missing one is reported", async ({ signal }) => {
   const ociRuntime = join(it.host.dir, "runc-copy");
   copyFileSync((await run("sh", ["-c", "command -v runc"])).stdout.trim(), ociRuntime);
   const { id } = await it.runtime.run(it.spec(["sleep", "1000"], { ociRuntime }), signal);

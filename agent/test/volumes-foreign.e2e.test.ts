@@ -190,7 +190,7 @@ test(
   },
 );
 
-test("nfs: what the server or the program says is told", options, async (t) => {
+test("nfs: the message of the server or of mount is reported", options, async (t) => {
   const { volumes } = await withNfs(t, "echo 'mount.nfs: access denied by server' >&2; exit 32");
   const denied = /^volume share: nfs nas\.example:\/export: mount\.nfs: access denied by server$/;
   await assert.rejects(volumes.prepare(nfsPod("a"), signal), failsWith("UNAVAILABLE", denied));
@@ -204,7 +204,7 @@ test("nfs: what the server or the program says is told", options, async (t) => {
   await assert.rejects((await host.start()).prepare(nfsPod("a"), signal), failsWith("HOST_FAILED", missing));
 });
 
-test("nfs: a mount that hangs can be given up", options, async (t) => {
+test("nfs: a mount that hangs can be cancelled", options, async (t) => {
   const { host, volumes } = await withNfs(t, "exec sleep 1000");
   const abort = new AbortController();
   const preparing = volumes.prepare(nfsPod("a"), abort.signal);

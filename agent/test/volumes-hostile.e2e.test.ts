@@ -245,7 +245,7 @@ test("fs_group: everything becomes the group's, new files too, and links stay li
   assert.equal(statSync(join(volume, "d/new")).gid, GROUP);
 });
 
-test("fs_group: OnRootMismatch looks at the root only, Always at everything", options, async (t) => {
+test("fs_group: OnRootMismatch checks only the root, Always checks every file", options, async (t) => {
   const { volume } = await aScene(t, false);
   await giveToGroup(volume, { gid: GROUP, changePolicy: "OnRootMismatch" }, signal);
   writeFileSync(join(volume, "late"), "", { mode: 0o600 });

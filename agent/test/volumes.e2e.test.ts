@@ -132,7 +132,7 @@ test("what a limit covers takes no room before it is used, and gives it back", o
   await until("the room is given back", () => used() < 10 * MIB);
 });
 
-test("memory is a tmpfs of the size that was asked for", options, async (t) => {
+test("memory is a tmpfs of the requested size", options, async (t) => {
   const { host, volumes } = await onHost(t);
   await volumes.prepare(aPod("a", { cache: { ...MEMORY, sizeLimitBytes: 2 * MIB }, all: MEMORY }), signal);
   const path = await sourceOf(volumes, "a", "cache");
@@ -190,35 +190,39 @@ test(
   },
 );
 
-test("a scratch volume that a crash destroyed begins anew; a claim waits for a human", options, async (t) => {
-  const { host, volumes } = await onHost(t);
-  const claim: VolumeSource = {
-    type: "claim",
-    namespace: "shop",
-    claim: "db",
-    capacityBytes: 8 * MIB,
-    readOnly: false,
-  };
-  const scratch = aPod("a", { scratch: { ...DISK, sizeLimitBytes: 8 * MIB } });
-  const database = aPod("b", { data: claim });
-  await volumes.prepare(scratch, signal);
-  await volumes.prepare(database, signal);
-  await host.reboot();
-  const images = ["disk/a/scratch.img", "claims/shop/db/data.img"].map((it) => join(host.dataDir, it));
-  for (const image of images) {
-    const size = statSync(image).size;
-    truncateSync(image, 0);
-    truncateSync(image, size);
-  }
-  const next = await host.start(["a", "b"]);
-  await next.prepare(scratch, signal);
-  assert.deepEqual(readdirSync(await sourceOf(next, "a", "scratch")), []);
-  assert.match(host.warnings.join(), /scratch-volume-made-anew/);
-  await assert.rejects(
-    next.prepare(database, signal),
-    failsWith("DAMAGED", /volume data: claim shop\/db: .*e2fsck by hand/),
-  );
-});
+test(
+  "a scratch volume that a crash destroyed is made again; a claim waits for the operator",
+  options,
+  async (t) => {
+    const { host, volumes } = await onHost(t);
+    const claim: VolumeSource = {
+      type: "claim",
+      namespace: "shop",
+      claim: "db",
+      capacityBytes: 8 * MIB,
+      readOnly: false,
+    };
+    const scratch = aPod("a", { scratch: { ...DISK, sizeLimitBytes: 8 * MIB } });
+    const database = aPod("b", { data: claim });
+    await volumes.prepare(scratch, signal);
+    await volumes.prepare(database, signal);
+    await host.reboot();
+    const images = ["disk/a/scratch.img", "claims/shop/db/data.img"].map((it) => join(host.dataDir, it));
+    for (const image of images) {
+      const size = statSync(image).size;
+      truncateSync(image, 0);
+      truncateSync(image, size);
+    }
+    const next = await host.start(["a", "b"]);
+    await next.prepare(scratch, signal);
+    assert.deepEqual(readdirSync(await sourceOf(next, "a", "scratch")), []);
+    assert.match(host.warnings.join(), /scratch-volume-made-anew/);
+    await assert.rejects(
+      next.prepare(database, signal),
+      failsWith("DAMAGED", /volume data: claim shop\/db: .*e2fsck by hand/),
+    );
+  },
+);
 
 test("secrets are on tmpfs only, with their modes, readable by the pod's group", options, async (t) => {
   const { host, volumes } = await onHost(t);
@@ -361,7 +365,7 @@ test("a claim whose record can't be read is not taken for new", options, async (
   writeFileSync(join(host.dataDir, "claims/shop/db/claim.json"), '{"format":1}');
 });
 
-test("without loop devices limits are measured, and what is too much is told", options, async (t) => {
+test("without loop devices limits are measured, and an exceeded limit is reported", options, async (t) => {
   const clock = new SimClock();
   const host = await VolumeHost.setUp(t, parent, { useImages: false });
   const volumes = await host.start([], clock);

@@ -61,7 +61,7 @@ describe("resources that the manifests no longer name", () => {
     assert.deepEqual([...fake.requests("applyResources"), ...fake.requests("apply")], []);
   });
 
-  test("are not asked about where nothing is to be removed", async () => {
+  test("are not asked about when no resource would be removed", async () => {
     fake.answers = { ...fake.answers, listResources: () => ({ resources: others.slice(0, 1) }) };
     const { exitCode, stderr } = await onTerminal("");
     assert.deepEqual([exitCode, stderr.includes("Remove")], [0, false]);

@@ -157,7 +157,7 @@ describe("apply", () => {
     ]);
   });
 
-  test("several bundles; what was started before an error is told", async () => {
+  test("names the bundles that were started before an error", async () => {
     const two =
       "namespace: a\nresources: [{name: a, service: {}}]\n---\nnamespace: b\nresources: [{name: b, service: {}}]\n";
     fake.answers = rollout([anEvent(SUCCEEDED)], aRollout([{}]));
@@ -230,7 +230,7 @@ describe("apply", () => {
     );
   });
 
-  test("an answer that was lost is asked for again, with the same apply id", async () => {
+  test("after a lost answer, the apply is sent again with the same apply id", async () => {
     let sent = 0;
     fake.answers = {
       ...rollout([anEvent(SUCCEEDED)], aRollout([{}])),

@@ -56,7 +56,7 @@ beforeEach(() => {
   };
 });
 
-test("certificate ls tells when certificates end and why there is none", async () => {
+test("certificate ls shows when certificates end and why one is missing", async () => {
   const { stdout } = await forage("certificate ls");
   assert.match(stdout, /app\.example\.test +ready +80d +50d +-\n/);
   assert.match(stdout, /^bad\.example\.test +failed +- +- +dns: no such name/m);
@@ -72,7 +72,7 @@ test("certificate ls without an issuer says where to set one", async () => {
   assert.match(stdout + stderr, /no issuer of certificates: see certificates\.issuer/);
 });
 
-test("certificate describe tells the chain, and the attempts that failed", async () => {
+test("certificate describe shows the chain and the failed attempts", async () => {
   fake.answers.listCertificates = () => ({ certificates: [ready], issuer: ready.issuer });
   const { stdout } = await forage("certificate describe app.example.test");
   assert.match(stdout, /State: +ready/);
@@ -86,14 +86,14 @@ test("certificate describe tells the chain, and the attempts that failed", async
   assert.doesNotMatch(failed, /Chain/);
 });
 
-test("certificate describe of a hostname that nobody knows", async () => {
+test("certificate describe of an unknown hostname", async () => {
   fake.answers.listCertificates = () => ({ certificates: [], issuer: "x" });
   const { stderr, exitCode } = await forage("certificate describe none.test");
   assert.equal(exitCode, 1);
   assert.match(stderr, /there is no certificate for "none\.test"/);
 });
 
-test("certificate renew asks for another one", async () => {
+test("certificate renew requests another certificate", async () => {
   const { stdout } = await forage("certificate renew bad.example.test");
   assert.match(stdout, /certificate\/bad\.example\.test is being renewed/);
   assert.deepEqual(fake.requests("renewCertificate"), [{ hostname: "bad.example.test" }]);

@@ -52,7 +52,7 @@ describe("events", () => {
     assert.ok(ageSeconds >= 600 && ageSeconds < 720, `${ageSeconds} s ago`);
   });
 
-  test("nodes belong to no namespace, and with -A everything is asked for", async () => {
+  test("nodes belong to no namespace, and -A requests all events", async () => {
     fake.answers.listEvents = () => ({ events: [anEvent({ namespace: "shop" })], sequence: 0n });
     await forage("events --for node/n1 -n shop");
     await forage("events --for certificate/*.example.org -n shop");

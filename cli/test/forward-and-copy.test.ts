@@ -54,7 +54,7 @@ async function talk(port: number, text: string): Promise<string> {
 }
 
 describe("port-forward", limit, () => {
-  test("each side's end is told by itself", async () => {
+  test("the end of each side is passed on separately", async () => {
     const starts: unknown[] = [];
     fake.answers.portForward = (call) => {
       let heard = "";
@@ -76,7 +76,7 @@ describe("port-forward", limit, () => {
     assert.deepEqual(starts[0], { namespace: "shop", pod: "web-1", port: 80 });
   });
 
-  test("a refusal is told, resets the connection, and leaves the others alone", async () => {
+  test("a refusal is reported, resets the connection, and leaves the others alone", async () => {
     fake.answers.portForward = (call) =>
       void call.emit("error", grpcError(status.FAILED_PRECONDITION, "connection refused: nothing listens"));
     const { stderr } = await forwarding("web-1 :80", async ([port = 0]) => {
@@ -160,7 +160,7 @@ describe("cp", limit, () => {
     assert.deepEqual(readdirSync(join(dir, "linked")), []);
   });
 
-  test("into: the stream holds what is there; remarks and failures of the other side are told", async () => {
+  test("into: the stream holds the existing files; warnings and failures of the other side are shown", async () => {
     const names: string[] = [];
     fake.answers.copy = (call) => {
       const chunks = new PassThrough();

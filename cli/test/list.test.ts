@@ -329,7 +329,7 @@ describe("describe", () => {
     ]);
   });
 
-  test("what is not there, and what is not said clearly", async () => {
+  test("missing and ambiguous names are errors", async () => {
     fake.answers.listResources = () => ({ resources: [aResource({ name: "shop" })] });
     assert.match(
       (await forage("describe cs/shpo")).stderr,

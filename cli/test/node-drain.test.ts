@@ -17,7 +17,7 @@ beforeEach(() => {
   fake.answers = { drainNode: () => ({ node: aNode({ name: "n1", unschedulable: true }) }) };
 });
 
-test("node drain asks for it and says how to follow it", async () => {
+test("node drain starts a drain and prints how to follow it", async () => {
   const { stdout, exitCode } = await forage(
     "node drain n1 --force --include-claims --uncordon-on-return --timeout 90s",
   );
@@ -28,7 +28,7 @@ test("node drain asks for it and says how to follow it", async () => {
   ]);
 });
 
-test("node drain --wait tells what is new, and what stays", async () => {
+test("node drain --wait prints what changes and which pods stay", async () => {
   const waiting = (...names: string[]) =>
     names.map((name) => ({ namespace: "shop", name, why: "waits for its turn" }));
   const staying = [{ namespace: "shop", name: "db-1", why: 'its claim "data" lies on n1' }];
@@ -60,14 +60,14 @@ test("a drain that gave up ends with the code of a time that is over", async () 
   assert.equal(exitCode, 4);
 });
 
-test("node forget tells what went with the node", async () => {
+test("node remove prints what was removed with the node", async () => {
   fake.answers.forgetNode = () => ({ pods: 2, claims: ["shop/data"] });
   const { stdout } = await forage("node forget n1 --force");
   assert.equal(stdout, "node/n1 is forgotten, with 2 pods\nclaim shop/data is empty now\n");
   assert.deepEqual(fake.requests("forgetNode"), [{ name: "n1", force: true }]);
 });
 
-test("rebalance tells each move; --dry-run the plan", async () => {
+test("rebalance prints each move, and with --dry-run the plan", async () => {
   const move = { namespace: "shop", pod: "web-1", from: "n1", to: "n2", state: "planned", message: "" };
   fake.answers.rebalance = (call) => {
     call.write({ summary: "1 move to spread replicas evenly", moves: [move], changed: undefined });

@@ -18,7 +18,7 @@ before(() => coordinator.start());
 after(() => coordinator.close());
 
 describe("objects", { timeout: 120_000 }, () => {
-  test("a secret: from files, standard input and lines; its values only where they are asked for", async () => {
+  test("a secret: from files, standard input and lines; its values only with --show-values", async () => {
     const key = file("tls.key", "first\nsecond\n");
     const env = file("env", "# comment\n\nUSER=anna\nPASS=a=b c\n");
     const set = await forage(

@@ -81,7 +81,7 @@ test("steps by rounds, fields that change, and how it ends; the exit code says t
   assert.equal(request?.bundle.resources.length, 1);
 });
 
-test("nothing to change is told and is 0", async () => {
+test("a plan without changes says so and exits with 0", async () => {
   fake.answers.plan = () =>
     PlanResponse.fromPartial({ changes: false, resources: [about("service", "web", "unchanged")] });
   const { stdout, exitCode } = await forage("plan", "-f", file);
@@ -89,7 +89,7 @@ test("nothing to change is told and is 0", async () => {
   assert.equal(exitCode, 0);
 });
 
-test("what is refused is told by its place in the manifest, and is 255", async () => {
+test("a refusal names the place in the manifest and exits with 255", async () => {
   fake.answers.plan = () => {
     const field = "resources[0].container_service.container.image";
     throw grpcError(status.INVALID_ARGUMENT, "invalid", [{ field, description: "must have a tag" }]);

@@ -178,7 +178,7 @@ function startPty(line: string): { pty: IPty; output: () => string; ended: Promi
 }
 
 describe("on a terminal", limit, () => {
-  test("exec -it: keys go through raw, the size and its changes are told, the terminal comes back as it was", async () => {
+  test("exec -it passes keys raw, reports the size and its changes, and restores the terminal", async () => {
     const frames: ExecRequest["frame"][] = [];
     fake.answers.exec = (call) =>
       call.on("data", ({ frame }: ExecRequest) => {

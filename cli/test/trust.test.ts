@@ -88,7 +88,7 @@ describe("whom the command talks to", () => {
     }
   });
 
-  test("a name that nobody knows", async () => {
+  test("an unknown name", async () => {
     const { stderr } = await runCommand(["get"], { env: { ...fake.env, FORAGE_SERVER: "nowhere.invalid" } });
     assert.match(stderr, /^forage: the name in nowhere\.invalid:7600 is unknown/);
   });

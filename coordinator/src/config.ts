@@ -131,10 +131,10 @@ export const CONFIG_SCHEMA = z.strictObject({
     .prefault({}),
   /** How often agents send a heartbeat. */
   heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),
-  /** When nodes are given up, and when their pods are. */
+  /** When nodes count as unreachable, and when their pods are evicted. */
   nodes: z
     .strictObject({
-      /** A node of which nothing is heard for so long is unreachable. Default: three heartbeats, 7.5 at the least. */
+      /** A node without heartbeats for this time is unreachable. Default: three heartbeats, at least 7.5. */
       unreachableSeconds: z.number().min(1).max(3_600).optional(),
       /** No node counts as unreachable for so long after a start of the coordinator. */
       startGraceSeconds: z.number().min(0).max(3_600).default(15),
@@ -155,7 +155,7 @@ export const CONFIG_SCHEMA = z.strictObject({
       graceDays: z.number().min(0).max(3_650).default(90),
     })
     .prefault({}),
-  /** Moves pods to better places by itself. Without it: only when `forage rebalance` asks for it. */
+  /** Moves pods to better nodes automatically. Without it, pods move only on `forage rebalance`. */
   rebalance: z
     .strictObject({
       /** Time between two looks. */

@@ -7,7 +7,7 @@ import { authorityTimeProblem } from "./identity.ts";
 const nowMs = 1_800_000_000_000;
 const hourMs = 3_600_000;
 
-test("an authority that was made while the clock was ahead is told with what to do, as is one that has expired", async () => {
+test("an authority that is not yet valid or has expired is reported with the remedy", async () => {
   const { certPem } = await CertificateAuthority.create("test", { nowMs: () => nowMs, randomBytes });
   assert.equal(authorityTimeProblem(certPem, nowMs), undefined);
   assert.equal(authorityTimeProblem(certPem, nowMs - 60_000), undefined, "certificates are backdated");

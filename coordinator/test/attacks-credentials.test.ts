@@ -66,7 +66,7 @@ for (const [what, end, problem] of [
     await assert.rejects(world.operator(token).listPods(inShop), { code: status.UNAUTHENTICATED });
   });
 
-test("a token lives for 90 days unless something else is asked for", limit, async (t) => {
+test("a token lives for 90 days by default", limit, async (t) => {
   const world = await startWorld(t);
   const before = world.clock.nowMs();
   const normal = await world.operator().createApiToken({ ...asked, role: "viewer" });

@@ -78,7 +78,7 @@ test("a metric that is pushed decides until it runs out; then nothing changes", 
   assert.equal((await web(world)).replicas, 2, "what was decided is kept");
 });
 
-test("what pods tell themselves is asked for by name, where their annotations say", limit, async (t) => {
+test("reads pods' own metrics by name, at the place that their annotations name", limit, async (t) => {
   const world = await startWorld(t, {}, often);
   const agent = await HollowAgent.start(world);
   const customMetrics = [{ name: "http_requests_total", targetType: "AverageValue", targetValue: "100" }];

@@ -59,7 +59,7 @@ test("reports an authority that is down at first, and retries by itself", async 
   assert.equal(world.controller.pause, undefined);
 });
 
-test("an authority whose root nobody knows is named as such", async (t) => {
+test("an authority with an unknown root is reported as such", async (t) => {
   const { pebble, gateway } = await start(t);
   const world = await startCertificateWorld(t, gateway, settingsOf(pebble, await anotherRoot(t)));
   world.controller.want(new Set([host]));
@@ -100,7 +100,7 @@ test("the authority isn't asked to look before the gateways answer", async (t) =
   assert.deepEqual(new Set(world.asked), new Set([`/.well-known/acme-challenge/${challenge?.token}`]));
 });
 
-test("after a restart nothing is asked for anew, and the account is the same", async (t) => {
+test("after a restart no certificate is ordered again, and the account is the same", async (t) => {
   const { world, pebble } = await start(t);
   world.controller.want(new Set([host]));
   const { chainPem } = await world.issued(host);
@@ -138,7 +138,7 @@ test("short-lived certificates are renewed in time, with another key", async (t)
   );
 });
 
-test("a wildcard is refused with why, and the authority never hears of it", async (t) => {
+test("a wildcard is refused with the reason, without a request to the authority", async (t) => {
   const { world, pebble } = await start(t);
   world.controller.want(new Set(["*.example.test"]));
   const message = await world.pending("*.example.test", "Refused");

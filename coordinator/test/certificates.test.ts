@@ -90,7 +90,7 @@ test("without an issuer the route says what to set, and nothing can be renewed",
   await assert.rejects(world.operator().getCertificateAuthority({}), refused);
 });
 
-test("who may only see doesn't renew, and what no route asks for can't be renewed", async (t) => {
+test("rejects a renewal by a viewer, and of a hostname that no route needs", async (t) => {
   const world = await startWorld(t, {}, { certificates: { issuer: "self-signed" } });
   const viewer = world.operator(await world.token("viewer"));
   await assert.rejects(viewer.renewCertificate({ hostname: host }), { code: status.PERMISSION_DENIED });

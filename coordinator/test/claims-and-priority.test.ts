@@ -150,7 +150,7 @@ test("an important pod takes the place of less important ones, which stop gracef
   assert.deepEqual(left, ["low", "vip"]);
 });
 
-test("a class that never preempts waits, and a pod without a class stops nobody", limit, async (t) => {
+test("a class that never preempts waits, and a pod without a class preempts none", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world, { cpu: "1" });
   await put(world, "polite", { $case: "priorityClass", value: { value: 1_000, neverPreempts: true } }, "");

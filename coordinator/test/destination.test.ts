@@ -15,32 +15,36 @@ const limit = { timeout: 120_000 };
 const web = "web.shop.svc.cluster.local:80";
 
 for (const listener of ["TLS", "plain text"] as const) {
-  test(`over ${listener} a stream tells what there is at once, and then each change`, limit, async (t) => {
-    const world = await startWorld(t);
-    const found = listener === "TLS" ? lookUp(world, web) : lookUpPlain(world, web);
-    await found.until(() => found.exists === false);
-    await apply(world, [aService("web", "web")]);
-    await found.until(() => found.exists === true && found.endpoints.size === 0);
-    const agent = await HollowAgent.start(world);
-    await apply(world, [aService("web", "web"), aContainerService("web")]);
-    await found.until(() => found.endpoints.size === 2);
-    assert.ok([...found.endpoints.keys()].every((address) => address.startsWith("127.0.0.1:2")));
+  test(
+    `over ${listener} a stream sends the present state at once, and then each change`,
+    limit,
+    async (t) => {
+      const world = await startWorld(t);
+      const found = listener === "TLS" ? lookUp(world, web) : lookUpPlain(world, web);
+      await found.until(() => found.exists === false);
+      await apply(world, [aService("web", "web")]);
+      await found.until(() => found.exists === true && found.endpoints.size === 0);
+      const agent = await HollowAgent.start(world);
+      await apply(world, [aService("web", "web"), aContainerService("web")]);
+      await found.until(() => found.endpoints.size === 2);
+      assert.ok([...found.endpoints.keys()].every((address) => address.startsWith("127.0.0.1:2")));
 
-    const [first, second] = [...agent.assignments.values()];
-    assert.ok(first && second);
-    agent.report(notReady(agent, first));
-    await found.until(() => found.pods().join() === second.name);
-    agent.report(notReady(agent, second));
-    await found.until(() => found.exists === true && found.endpoints.size === 0);
-    agent.report(agent.running(first));
-    await found.until(() => found.pods().join() === first.name);
+      const [first, second] = [...agent.assignments.values()];
+      assert.ok(first && second);
+      agent.report(notReady(agent, first));
+      await found.until(() => found.pods().join() === second.name);
+      agent.report(notReady(agent, second));
+      await found.until(() => found.exists === true && found.endpoints.size === 0);
+      agent.report(agent.running(first));
+      await found.until(() => found.pods().join() === first.name);
 
-    const late = lookUp(world, web);
-    await late.until(() => late.endpoints.size === 1);
-    assert.deepEqual(late.updates, ["add"], "the first message of a late stream holds everything");
-    await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
-    await found.until(() => found.exists === false);
-  });
+      const late = lookUp(world, web);
+      await late.until(() => late.endpoints.size === 1);
+      assert.deepEqual(late.updates, ["add"], "the first message of a late stream holds everything");
+      await world.operator().delete({ namespace: "shop", resources: [], labels: {}, all: true });
+      await found.until(() => found.exists === false);
+    },
+  );
 }
 
 test("a pod that stops is taken out, and the one that comes for it put in", limit, async (t) => {

@@ -59,7 +59,7 @@ test("a drain never takes more pods than a budget allows, whatever is on the nod
   assert.equal(other.assignments.size, 8);
 });
 
-test("what can run nowhere else stays and is told, unless it is included", limit, async (t) => {
+test("pods that fit no other node stay and are listed, unless they are included", limit, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
   await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
@@ -125,26 +125,22 @@ test("a drain goes on after a restart of the coordinator, and ends with an uncor
   assert.equal((await fleet.node("n1")).drain, undefined);
 });
 
-test(
-  "a drain that is called off leaves the pods where they are, and no more than are wanted",
-  limit,
-  async (t) => {
-    const fleet = await Fleet.start(t, ["n1"]);
-    await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
-    await drain(fleet, "n1", { timeoutSeconds: 3600 });
-    await until("one waits for another", async () => (await fleet.pods()).length > 2);
-    await fleet.cordon("n1", false);
-    await until("all is as before", async () => {
-      const pods = await fleet.allPods();
-      return pods.length === 2 && pods.every((pod) => pod.draining === "" && pod.status?.ready);
-    });
-    await assert.rejects(collected(fleet.operator.watchDrain({ name: "n1" })), {
-      code: status.FAILED_PRECONDITION,
-    });
-  },
-);
+test("a cancelled drain leaves the pods where they are, without extra replicas", limit, async (t) => {
+  const fleet = await Fleet.start(t, ["n1"]);
+  await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
+  await drain(fleet, "n1", { timeoutSeconds: 3600 });
+  await until("one waits for another", async () => (await fleet.pods()).length > 2);
+  await fleet.cordon("n1", false);
+  await until("all is as before", async () => {
+    const pods = await fleet.allPods();
+    return pods.length === 2 && pods.every((pod) => pod.draining === "" && pod.status?.ready);
+  });
+  await assert.rejects(collected(fleet.operator.watchDrain({ name: "n1" })), {
+    code: status.FAILED_PRECONDITION,
+  });
+});
 
-test("a drain whose time is over gives up and says what was left", limit, async (t) => {
+test("a drain that times out ends and lists the remaining pods", limit, async (t) => {
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
   await drain(fleet, "n1", { timeoutSeconds: 1 });

@@ -9,7 +9,7 @@ import { startWorld, type World } from "./support/world.ts";
 
 const limit = { timeout: 120_000 };
 
-test("what happens to a deployment is told, of its pods too, in order", limit, async (t) => {
+test("reports events of a deployment and its pods in order", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await applyWeb(world);
@@ -40,7 +40,7 @@ test("a pod that no node takes says why", limit, async (t) => {
   assert.match(event?.message ?? "", /insufficient cpu/);
 });
 
-test("crashes are told with their exit code and last words, and counted", limit, async (t) => {
+test("reports crashes with exit code, last lines and count", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await applyWeb(world);
@@ -66,7 +66,7 @@ test("crashes are told with their exit code and last words, and counted", limit,
   assert.equal(event?.message, "container main exited with code 3 (Error); last lines: out of beans");
 });
 
-test("a stream tells what comes, and goes on where it was broken", limit, async (t) => {
+test("a stream sends new events, and resumes where it broke", limit, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   const first = watch(world, {});
@@ -98,7 +98,7 @@ test("callers see their namespaces only, and nodes only those who see all", limi
   await assert.rejects(shop.listEvents({ ...everything, limit: 10_001 }), { code: 3 });
 });
 
-test("the newest come when there are more than asked for", limit, async (t) => {
+test("returns the newest events when there are more than requested", limit, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world);
   await applyWeb(world);

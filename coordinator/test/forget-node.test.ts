@@ -40,7 +40,7 @@ test("a lost node is forgotten with its pods, and refused when it returns", limi
   );
 });
 
-test("claims on a node hold it back, and begin anew elsewhere by force", limit, async (t) => {
+test("claims on a node block its removal; with force they start empty elsewhere", limit, async (t) => {
   const fleet = await Fleet.start(t, ["n1"], quickLosses);
   const object = { namespace: "shop", name: "data", spec: { $case: "claim", value: {} } };
   await fleet.operator.putObject(PutObjectRequest.fromPartial({ namespace: "shop", object } as object));
@@ -61,7 +61,7 @@ test("claims on a node hold it back, and begin anew elsewhere by force", limit, 
   );
 });
 
-test("a node that is connected is forgotten by force, and told so at once", limit, async (t) => {
+test("a connected node is removed only with force, and its session ends at once", limit, async (t) => {
   const fleet = await Fleet.start(t, ["n1", "n2"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 2 } }));
   await fleet.operator.forgetNode({ name: "n1", force: true });

@@ -136,7 +136,7 @@ for (const [what, who, method, path, body, status, message] of [
   });
 }
 
-test("over a network it asks for TLS, and with TLS it serves", limit, async (t) => {
+test("over a network it requires TLS, and serves with TLS", limit, async (t) => {
   const address = Object.values(networkInterfaces())
     .flat()
     .find((it) => it !== undefined && !it.internal && it.family === "IPv4")?.address;

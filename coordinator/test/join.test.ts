@@ -67,7 +67,7 @@ test("a wrong secret, an unknown token and an expired one are refused", limit, a
   assert.deepEqual((await world.operator().listNodes({})).nodes, []);
 });
 
-test("a token for one node is for no other, and lets that one join anew", limit, async (t) => {
+test("a token for one node works for no other, and lets that node join again", limit, async (t) => {
   const world = await startWorld(t);
   const first = await HollowAgent.start(world, { name: "n1" });
   const token = await tokenFor(world, "n1");
@@ -148,7 +148,7 @@ test("a node that was forgotten or revoked is cut off and not let in again", lim
 });
 
 test(
-  "the token it joined with doesn't bring back a node that was revoked, forgotten or joined anew",
+  "a used token does not bring back a node that was revoked, removed or has joined again",
   limit,
   async (t) => {
     const world = await startWorld(t);

@@ -12,7 +12,7 @@ const limit = { timeout: 120_000 };
 /** So that time can be skipped without every stream counting as silent. */
 const calm = { heartbeatIntervalSeconds: 60 };
 
-test("a node isn't believed what it says of another node's pods", limit, async (t) => {
+test("ignores a node's reports about another node's pods", limit, async (t) => {
   const world = await startWorld(t);
   const honest = await HollowAgent.start(world, { name: "n1" });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
@@ -111,7 +111,7 @@ test("a stream begins with hello, and says it once", limit, async (t) => {
   assertEnded(agent, status.INVALID_ARGUMENT, /hello may be sent only once/);
 });
 
-test("a node that falls silent is believed in for a while, and no longer", limit, async (t) => {
+test("a silent node stays ready for the grace period, and no longer", limit, async (t) => {
   const tolerant = {
     startGraceSeconds: 0,
     unreachableTolerationSeconds: 3_600,

@@ -53,7 +53,7 @@ for (const listener of ["TLS", "plain text"] as const) {
   );
 
   test(
-    `over ${listener}, Linkerd's own bindings read profiles as a proxy asks for them`,
+    `over ${listener}, Linkerd's own bindings read profiles as a proxy requests them`,
     limit,
     async (t) => {
       const world = await startWorld(t);
@@ -117,7 +117,7 @@ for (const listener of ["TLS", "plain text"] as const) {
     assert.deepEqual(profile.profileRef, { resource: ref });
   });
 
-  test(`over ${listener}, Linkerd's own bindings are told what they got wrong`, limit, async (t) => {
+  test(`over ${listener}, Linkerd's own bindings get the reason for a refusal`, limit, async (t) => {
     const world = await startWorld(t);
     const ask = await asking(t, world, listener);
     for (const method of ["get", "getProfile"] as const) {

@@ -52,7 +52,7 @@ test(
 );
 
 test(
-  "nodes that may not, or are in another network, announce nothing, and it is said when none can",
+  "excluded nodes and nodes of other networks announce no address; reports when no node can",
   limit,
   async (t) => {
     const { world, agents } = await aFleet(t, ["192.0.2.50/32"], 1);

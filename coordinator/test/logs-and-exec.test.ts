@@ -204,7 +204,7 @@ for (const exitCode of [0, 1, 127, 255]) {
   });
 }
 
-test("exec asks for a start with a command, and for nothing that can't be", limit, async (t) => {
+test("exec rejects a session without a command, and impossible requests", limit, async (t) => {
   const { world, pod } = await setUp(t);
   const invalid = { code: status.INVALID_ARGUMENT };
   const early = world.operator().exec();
@@ -218,7 +218,7 @@ test("exec asks for a start with a command, and for nothing that can't be", limi
   await assert.rejects(collected(startExec(world, "nope", { command: ["x"] })), { code: status.NOT_FOUND });
 });
 
-test("another node can't serve a session that it was not asked for", limit, async (t) => {
+test("a node can't serve another node's session", limit, async (t) => {
   const { world, agent, pod } = await setUp(t);
   const other = await HollowAgent.start(world, { name: "n2" });
   const call = world.operator().logs({ namespace: "shop", pod, container: "", options });

@@ -96,7 +96,7 @@ test("pods with claims, pinned ones and those that tolerate it stay on a lost no
   await until("its time is waited for", () => world.clock.pending((delayMs) => delayMs > 3_500_000));
 });
 
-test("when most nodes are lost at once nothing is replaced, until enough are back", limit, async (t) => {
+test("when most nodes are lost at once, no pod is replaced until enough nodes are back", limit, async (t) => {
   const { world, agents } = await aFleet(t, ["n1", "n2", "n3", "n4"]);
   await apply(world, "a1", aContainerService("web", { scaling: { replicas: 8 } }));
   const before = (await podsOf(world)).map(({ uid }) => uid).sort();

@@ -91,7 +91,7 @@ test(
   },
 );
 
-test("volumes and the annotation keep pods as they are, and they hear of the change", limit, async (t) => {
+test("volumes and the annotation keep pods as they are, and deliver the change to them", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   await putSecret(world, "db", { password: "one" });
@@ -111,42 +111,48 @@ test("volumes and the annotation keep pods as they are, and they hear of the cha
   );
 });
 
-test("values are told to those who may, on demand, and lie nowhere in plain text", limit, async (t) => {
-  const world = await startWorld(t);
-  await putSecret(world, "db", { password: canary });
-  const ref = { namespace: "shop", kind: "secret", name: "db" };
-  const viewer = world.operator(await world.token("viewer"));
-  const { object } = await viewer.getObject(ref);
-  assert.deepEqual(object?.spec, {
-    $case: "secret",
-    value: { data: {}, sizes: { password: canary.length } },
-  });
-  await assert.rejects(viewer.revealObject(ref), { code: status.PERMISSION_DENIED });
-  await assert.rejects(viewer.putObject(putRequest("x", secretSpec({}))), { code: status.PERMISSION_DENIED });
-  const other = world.operator(await world.token("editor", ["other"]));
-  await assert.rejects(other.revealObject(ref), { code: status.PERMISSION_DENIED });
-  const revealed = await world.operator(await world.token("editor", ["shop"])).revealObject(ref);
-  assert.equal(
-    revealed.object?.spec?.$case === "secret" && String(revealed.object.spec.value.data.password),
-    canary,
-  );
+test(
+  "returns values only to permitted callers on demand, and stores none in plain text",
+  limit,
+  async (t) => {
+    const world = await startWorld(t);
+    await putSecret(world, "db", { password: canary });
+    const ref = { namespace: "shop", kind: "secret", name: "db" };
+    const viewer = world.operator(await world.token("viewer"));
+    const { object } = await viewer.getObject(ref);
+    assert.deepEqual(object?.spec, {
+      $case: "secret",
+      value: { data: {}, sizes: { password: canary.length } },
+    });
+    await assert.rejects(viewer.revealObject(ref), { code: status.PERMISSION_DENIED });
+    await assert.rejects(viewer.putObject(putRequest("x", secretSpec({}))), {
+      code: status.PERMISSION_DENIED,
+    });
+    const other = world.operator(await world.token("editor", ["other"]));
+    await assert.rejects(other.revealObject(ref), { code: status.PERMISSION_DENIED });
+    const revealed = await world.operator(await world.token("editor", ["shop"])).revealObject(ref);
+    assert.equal(
+      revealed.object?.spec?.$case === "secret" && String(revealed.object.spec.value.data.password),
+      canary,
+    );
 
-  await put(
-    world,
-    putRequest("hub", {
-      $case: "registryCredential",
-      value: { server: "docker.io", username: "u", password: canary },
-    }),
-  );
-  const { objects } = await world.operator().listObjects({ namespace: "shop", kind: "", labels: {} });
-  assert.equal(objects.length, 2);
-  assert.doesNotMatch(
-    JSON.stringify(objects.map((it) => ObjectMessage.toJSON(it))),
-    new RegExp(`${canary}|${Buffer.from(canary).toString("base64")}`),
-  );
-  const { records } = await world.store.range("");
-  for (const { key, value } of records) assert.equal(Buffer.from(value).includes(canary), false, key);
-});
+    await put(
+      world,
+      putRequest("hub", {
+        $case: "registryCredential",
+        value: { server: "docker.io", username: "u", password: canary },
+      }),
+    );
+    const { objects } = await world.operator().listObjects({ namespace: "shop", kind: "", labels: {} });
+    assert.equal(objects.length, 2);
+    assert.doesNotMatch(
+      JSON.stringify(objects.map((it) => ObjectMessage.toJSON(it))),
+      new RegExp(`${canary}|${Buffer.from(canary).toString("base64")}`),
+    );
+    const { records } = await world.store.range("");
+    for (const { key, value } of records) assert.equal(Buffer.from(value).includes(canary), false, key);
+  },
+);
 
 test("an object is stored as a whole, once, and only where nothing is wrong with it", limit, async (t) => {
   const world = await startWorld(t);

@@ -32,7 +32,7 @@ test("a first deployment: pods with their nodes, and nothing is changed by plann
   assert.deepEqual(await everything(world), before);
 });
 
-test("nothing to do is nothing planned", limit, async (t) => {
+test("an unchanged bundle has an empty plan", limit, async (t) => {
   const world = await deployed(t);
   const plan = await planOf(world, [aContainerService("web")]);
   assert.equal(plan.changes, false);
@@ -42,7 +42,7 @@ test("nothing to do is nothing planned", limit, async (t) => {
   );
 });
 
-test("a change is told field by field, with the whole rolling update", limit, async (t) => {
+test("a change is shown field by field, with the whole rolling update", limit, async (t) => {
   const world = await deployed(t);
   const changed = aContainerService("web", { scaling: { replicas: 3 } });
   const [web] = (await planOf(world, [withImage(changed, "registry.example/team/app:v2")])).resources;
@@ -59,7 +59,7 @@ test("a change is told field by field, with the whole rolling update", limit, as
   assert.ok(new Set(web?.steps.map(({ round }) => round)).size > 1, "in more than one round");
 });
 
-test("what no node takes is told with the reason, and how it ends", limit, async (t) => {
+test("an unschedulable pod is shown with the reason and the rollout's end", limit, async (t) => {
   const world = await startWorld(t);
   await HollowAgent.start(world, { cpu: "150m" });
   await nodesReady(world, 1);

@@ -60,7 +60,7 @@ test("an image that doesn't exist rolls back before any pod has stopped", limit,
   assert.equal(stopping(agent), 0);
 });
 
-test("with a surge, nobody is asked: the new pod's own pull comes first", limit, async (t) => {
+test("with a surge, no node prefetches: the new pod's own pull comes first", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   agent.pull = () => assert.fail("asked");

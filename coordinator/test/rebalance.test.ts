@@ -10,7 +10,7 @@ const limit = { timeout: 120_000 };
 const request = { goal: "", maxMoves: 0, maxInFlight: 0, dryRun: false };
 
 test(
-  "pods are spread over a node that came later, and never fewer are ready than are wanted",
+  "pods spread to a node that joined later, and ready replicas never fall below the desired number",
   limit,
   async (t) => {
     const fleet = await Fleet.start(t, ["n1"]);

@@ -86,7 +86,7 @@ test("a version that crashes is rolled back, with its exit code and last lines",
   assert.match(listed.resources[0]?.message ?? "", /^rolled back to revision 1: .*exited with code 3/);
 });
 
-test("a version that was rolled back is tried anew when it is applied again", limit, async (t) => {
+test("a version that was rolled back is tried again when it is applied again", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   await watchToEnd(world, await apply(world, "a2", "app:bad"));
@@ -115,7 +115,7 @@ test("a rollback goes on after a restart of the coordinator, and ends as it woul
   assert.deepEqual(await imagesOf(world), ["app:v1", "app:v1"]);
 });
 
-test("a registry that is down is waited for, and said so", limit, async (t) => {
+test("waits for a registry that is down, and reports it", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await start(world);
   const run = agent.behaviour;

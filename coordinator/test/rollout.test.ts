@@ -10,7 +10,7 @@ const limit = { timeout: 120_000 };
 /** For pods that have to wait for their node to come, however long that takes here. */
 const patient = { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 };
 
-test("an applied bundle runs, and every watcher hears the same end", limit, async (t) => {
+test("an applied bundle runs, and every watcher gets the same final state", limit, async (t) => {
   const world = await startWorld(t);
   const agent = await HollowAgent.start(world);
   const request = aRequest("a1", [aContainerService("web"), aService("web", "web")]);
@@ -68,7 +68,7 @@ test("an image that doesn't exist fails the rollout", limit, async (t) => {
   assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /FAILED .*app:v1: not found/);
 });
 
-test("watchers hear how far the pull of an image is", limit, async (t) => {
+test("watchers get the progress of an image pull", limit, async (t) => {
   const world = await startWorld(t, {}, { rollout: patient });
   const steps = [1, 2].map((layers) => `fetching app:v1: ${layers} of 3 layers, ${20 * layers} of 80 MiB`);
   const pulling = (pod: PodAssignment) => waitingPod(pod, "ImagePull", steps[0] ?? "");
@@ -153,20 +153,16 @@ test("resources that carry the labels and left the bundle are removed; others st
   assert.equal(agent.assignments.size, 4);
 });
 
-test(
-  "a coordinator that starts anew finishes the rollout and remembers the finished ones",
-  limit,
-  async (t) => {
-    const world = await startWorld(t, {}, { rollout: patient });
-    const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
-    await world.restart();
-    const agent = await HollowAgent.start(world);
-    assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
-    agent.close();
-    await world.restart();
-    assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 2/2 ready"]);
-  },
-);
+test("a restarted coordinator finishes the rollout and keeps the finished ones", limit, async (t) => {
+  const world = await startWorld(t, {}, { rollout: patient });
+  const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  await world.restart();
+  const agent = await HollowAgent.start(world);
+  assert.match((await watchToEnd(world, rolloutId)).at(-1) ?? "", /SUCCEEDED/);
+  agent.close();
+  await world.restart();
+  assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 2/2 ready"]);
+});
 
 test("an apply that keeps others removes nothing", limit, async (t) => {
   const world = await startWorld(t);

@@ -19,7 +19,7 @@ import { startWorld, type World } from "./support/world.ts";
 const limit = { timeout: 120_000 };
 const gatewayLabel = "forage.dev/gateway";
 
-test("a route goes to the gateway's node, and is programmed once it is in force there", limit, async (t) => {
+test("a route goes to the gateway's node, and is programmed once it is applied there", limit, async (t) => {
   const world = await startWorld(t);
   const [gateway, other] = [
     await HollowAgent.start(world, { name: "g1", tokenLabels: { [gatewayLabel]: "" } }),

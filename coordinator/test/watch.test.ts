@@ -10,37 +10,33 @@ import { startWorld } from "./support/world.ts";
 const limit = { timeout: 120_000 };
 const patient = { rollout: { progressDeadlineSeconds: 60, placementDeadlineSeconds: 60, stableSeconds: 0 } };
 
-test(
-  "a watcher first hears of every resource, then of each change, and the stream ends",
-  limit,
-  async (t) => {
-    const world = await startWorld(t, {}, patient);
-    const { rolloutId } = await world
-      .forage()
-      .applyResources(
-        aRequest("a1", [aContainerService("web"), aService("web", "web"), aContainerService("api")]),
-      );
-    const stream = world.forage().watchRollout({ rolloutId });
-    const events = stream[Symbol.asyncIterator]();
-    const first = [];
-    for (let count = 0; count < 3; count++) first.push((await events.next()).value);
-    assert.deepEqual(
-      first.map((event) => `${event?.resourceKind}/${event?.resourceName}`),
-      ["container_service/web", "service/web", "container_service/api"],
+test("a watcher first gets every resource, then each change, and the stream ends", limit, async (t) => {
+  const world = await startWorld(t, {}, patient);
+  const { rolloutId } = await world
+    .forage()
+    .applyResources(
+      aRequest("a1", [aContainerService("web"), aService("web", "web"), aContainerService("api")]),
     );
-    assert.equal(first[0]?.status, RolloutStatus.PENDING);
-    await HollowAgent.start(world);
-    const rest = [];
-    for (let next = await events.next(); !next.done; next = await events.next())
-      rest.push(describeEvent(next.value));
-    assert.ok(rest.includes("container_service/web SUCCEEDED 2/2 ready"), rest.join("\n"));
-    assert.ok(rest.includes("service/web SUCCEEDED 2 endpoints ready"), rest.join("\n"));
-    assert.ok(!rest.some((line) => /service\/web SUCCEEDED [01] endpoint/.test(line)), rest.join("\n"));
-    assert.ok(rest.includes("container_service/api SUCCEEDED 2/2 ready"), rest.join("\n"));
-  },
-);
+  const stream = world.forage().watchRollout({ rolloutId });
+  const events = stream[Symbol.asyncIterator]();
+  const first = [];
+  for (let count = 0; count < 3; count++) first.push((await events.next()).value);
+  assert.deepEqual(
+    first.map((event) => `${event?.resourceKind}/${event?.resourceName}`),
+    ["container_service/web", "service/web", "container_service/api"],
+  );
+  assert.equal(first[0]?.status, RolloutStatus.PENDING);
+  await HollowAgent.start(world);
+  const rest = [];
+  for (let next = await events.next(); !next.done; next = await events.next())
+    rest.push(describeEvent(next.value));
+  assert.ok(rest.includes("container_service/web SUCCEEDED 2/2 ready"), rest.join("\n"));
+  assert.ok(rest.includes("service/web SUCCEEDED 2 endpoints ready"), rest.join("\n"));
+  assert.ok(!rest.some((line) => /service\/web SUCCEEDED [01] endpoint/.test(line)), rest.join("\n"));
+  assert.ok(rest.includes("container_service/api SUCCEEDED 2/2 ready"), rest.join("\n"));
+});
 
-test("watchers who come at any time hear the same end", limit, async (t) => {
+test("watchers that connect at any time get the same final state", limit, async (t) => {
   const world = await startWorld(t, {}, patient);
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
   const early = watchToEnd(world, rolloutId);
@@ -55,7 +51,7 @@ test("watchers who come at any time hear the same end", limit, async (t) => {
   for (const lines of ends) assert.equal(lines.at(-1), late[0]);
 });
 
-test("a watcher that stalls gets the newest state, and holds nobody up", limit, async (t) => {
+test("a watcher that stalls gets the newest state, and delays no other", limit, async (t) => {
   const world = await startWorld(t, {}, patient);
   const agent = await HollowAgent.start(world, { behaviour: () => undefined });
   const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));

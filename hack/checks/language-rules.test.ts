@@ -9,11 +9,11 @@ import { readTexts, type TextKind } from "./scan-texts.ts";
  * or another one. The aim is 3 % of doc comments and nothing else.
  */
 const MAX_MARKED: Readonly<Record<TextKind, number>> = {
-  "doc-comment": 193,
+  "doc-comment": 190,
   comment: 37,
-  string: 7,
-  "test-title": 147,
-  docs: 115,
+  string: 6,
+  "test-title": 0,
+  docs: 87,
 };
 
 const marksOf = (text: string) =>

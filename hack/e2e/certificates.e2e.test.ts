@@ -110,7 +110,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
     assert.equal(client.serial, before.serial, "the connection that was open is the one from before");
   });
 
-  test("it outlives a kill -9 of the coordinator, and nothing is asked for anew", limit, async () => {
+  test("it survives a kill -9 of the coordinator, without a new order", limit, async () => {
     const before = await served();
     const orders = ordersOf(pebble);
     await system.coordinator.kill();

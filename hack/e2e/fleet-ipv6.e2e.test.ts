@@ -94,7 +94,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     await lab.onlyAnswers(outside, n1.address, nodePort, told(webs.slice(0, 2)));
   });
 
-  test("what nobody serves is refused by either", limit, async () => {
+  test("a service without endpoints is refused by both families", limit, async () => {
     const { ip, ip6 } = await lab.addresses("nobody");
     for (const place of [...clients, onNode(n1), onNode(n3)])
       for (const address of [ip, ip6]) await lab.answers(place, address, 80, /^ECONNREFUSED$/);
@@ -112,7 +112,7 @@ describe("a fleet whose hosts and pods have both families", { concurrency: false
     assert.deepEqual(distinct(await ask(outside, "udp", n1.address6, nodePort, { times: 48 })), names);
   });
 
-  test("an agent that starts anew goes on with what there is", limit, async () => {
+  test("a restarted agent continues with the existing rules", limit, async () => {
     const { ip6 } = await lab.addresses("web");
     const [client = outside] = clients;
     await n1.agent.kill();

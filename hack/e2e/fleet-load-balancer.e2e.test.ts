@@ -55,7 +55,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
     for (const client of clients) await lab.answers(client, empty[0] ?? "", 80, /^ECONNREFUSED$/);
   });
 
-  test("one that asks for an address gets that, and no other may ask for it", limit, async () => {
+  test("a requested address is assigned, and refused to other services", limit, async () => {
     const taken = [...ips, ...((await announced("empty")).loadBalancerIps ?? [])];
     const pool = ["200", "201", "202"].map((end) => ips[0]?.replace(/\d+$/, end) ?? "");
     const wish = pool.find((ip) => !taken.includes(ip)) ?? "";
@@ -128,7 +128,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   );
 
   test(
-    "without the coordinator addresses stay, also when the agent starts anew and after what amounts to a reboot",
+    "without the coordinator addresses stay, also after a restart of the agent and a simulated reboot",
     limit,
     async () => {
       const node = await announcer("web");

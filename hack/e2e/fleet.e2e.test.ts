@@ -128,7 +128,7 @@ describe("a fleet of two nodes with networks of their own", { concurrency: false
     },
   );
 
-  test("a node is drained without a moment with fewer pods than wanted", limit, async (t) => {
+  test("a drain never leaves fewer ready pods than the desired number", limit, async (t) => {
     let fewest = 2;
     let watching = true;
     const watch = (async () => {

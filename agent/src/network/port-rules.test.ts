@@ -30,7 +30,7 @@ test("a delta deletes before it adds, and leaves alone what stays", () => {
   assert.equal(deltaText(shape, to, to), "");
 });
 
-test("UDP ports that came, went or moved are told", () => {
+test("reports UDP ports that are added, removed or moved", () => {
   const from = new Map([
     ["udp . 1", "a . 1"],
     ["udp . 2", "a . 1"],

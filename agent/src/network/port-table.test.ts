@@ -59,7 +59,7 @@ test("no change means no transaction", async () => {
   assert.equal(kernel.transactions.length, 2);
 });
 
-test("when the kernel refuses a change, the whole table is made anew", async () => {
+test("when the kernel refuses a change, the whole table is replaced", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   table.preset("a", "10.64.0.2", web(20_000));
@@ -70,7 +70,7 @@ test("when the kernel refuses a change, the whole table is made anew", async () 
   assert.deepEqual(kernel.problems, ["host-port-table-differs"]);
 });
 
-test("when the kernel refuses that too, the caller is told, and the next change makes all anew", async () => {
+test("when the kernel refuses the replacement too, the call fails and the next change replaces the table", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   await table.replace();
@@ -80,7 +80,7 @@ test("when the kernel refuses that too, the caller is told, and the next change 
   assert.match(kernel.transactions.at(-1) ?? "", /^add table.*tcp \. 20000 : .*tcp \. 20001 : /s);
 });
 
-test("a replacement asked for during a change is not lost", async () => {
+test("a replacement that is requested during a change is not lost", async () => {
   const kernel = new FakeKernel();
   const table = kernel.table();
   await table.replace();

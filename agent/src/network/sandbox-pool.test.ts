@@ -97,7 +97,7 @@ test("a pool that starts full is refilled after sandboxes are taken", async () =
   assert.equal(pool.spareCount, 1);
 });
 
-test("a failure is told, and tried again later", async () => {
+test("a failure is reported, and retried later", async () => {
   const scene = aPool(2);
   scene.failNext = true;
   scene.pool.start([]);

@@ -6,7 +6,7 @@ import type { BackgroundStep } from "./step.ts";
 const HOOK: BackgroundStep = { kind: "postStart", container: "main", id: "c1" };
 const STOP: BackgroundStep = { kind: "stopContainer", container: "main", id: "c1", graceMs: 1 };
 
-test("an errand is under way until it has ended, and what came of it is told", async () => {
+test("a background step runs until it ends, and its result is reported", async () => {
   const backgroundSteps = new BackgroundSteps();
   const work = Promise.withResolvers<object>();
   const told: unknown[] = [];

@@ -35,7 +35,7 @@ test("a call that fails gives its place back", async () => {
   assert.equal(await limit.run(never, async () => 1), 1);
 });
 
-test("whoever gives up while waiting leaves the line", async () => {
+test("a call that is cancelled while it waits leaves the queue", async () => {
   const limit = new CallLimit(1);
   const release = await limit.enter(never);
   const giveUp = new AbortController();

@@ -20,7 +20,7 @@ for (const user of ["1", "1000", "1000:0", "65534:nogroup"]) {
   });
 }
 
-test("the image's user is only asked for where it matters", () => {
+test("reads the image's user only where a rule depends on it", () => {
   const nonRoot = { ...PLAIN, runAsNonRoot: true };
   assert.equal(needsImageUser({}), false);
   assert.equal(needsImageUser({ user: { supplementalGroups: [1] }, security: PLAIN }), false);

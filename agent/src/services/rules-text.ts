@@ -140,7 +140,7 @@ ${look}  }
     type nat hook postrouting priority srcnat - 5; policy accept;
     meta mark & ${MASQUERADE_MARK} == ${MASQUERADE_MARK} ${ip} daddr != ${podCidr} masquerade
   }
-  # What still has a virtual IP here belongs to no service, or to one that nobody serves.
+  # A virtual IP that is left here belongs to no service, or to a service without endpoints.
 ${ip === "ip6" ? refuseUnrouted(refuseAll) : ""}  chain refuse_forwarded {
     type filter hook forward priority filter - 5; policy accept;
 ${refuseAll}${refuseBalanced}  }

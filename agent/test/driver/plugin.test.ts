@@ -211,7 +211,7 @@ const EMPTY_TASK = {
   ...{ networkIsolationSpec: undefined, dns: undefined, msgpackDriverConfig: Buffer.alloc(0) },
 };
 
-test("answers the calls of newer versions of Nomad, and tells them that logs are not collected", async (t) => {
+test("answers the calls of newer versions of Nomad, and reports that it collects no logs", async (t) => {
   const client = await launch(t);
   await client.setConfig({ disable_log_collection: true });
   const raw = (name: string): Promise<Buffer> =>
@@ -265,7 +265,7 @@ test("ignores Ctrl-C, and survives the end of the Nomad that started it, to whic
   assert.equal(await client.exited(), 0);
 });
 
-test("puts the socket where the host asks for, open to the host's group", async (t) => {
+test("creates the socket at the host's path, open to the host's group", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "forage-plugin-"));
   t.after(() => rmSync(dir, { recursive: true }));
   const client = await launch(t, { env: { PLUGIN_UNIX_SOCKET_DIR: dir, PLUGIN_UNIX_SOCKET_GROUP: "12345" } });

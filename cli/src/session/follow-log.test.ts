@@ -50,7 +50,7 @@ test("a stream that ends while its container runs is opened again, and goes on w
   assert.deepEqual(asked, [2, 10_000]);
 });
 
-test("a restarted container is followed from its first line on, where that is asked for", async () => {
+test("a restarted container is followed from its first line, if restarts are followed", async () => {
   const rounds = [
     { says: "a\n", afterwards: aPod("c2") },
     { says: "b\n", afterwards: undefined },

@@ -12,7 +12,7 @@ function shown(before: string, again: readonly string[]): string {
   return all + text(overlap.flush());
 }
 
-test("nothing twice and nothing left out, however the log comes the second time", () => {
+test("shows each line once, whichever part of the log the second stream repeats", () => {
   const log = Array.from({ length: 50 }, (_, i) => `line ${i}\n`).join("");
   const before = log.slice(0, 200);
   for (let size = 1; size <= log.length; size += 13) {
@@ -27,7 +27,7 @@ test("a log that no longer has what was shown is shown whole", () => {
   assert.equal(shown("old\n", ["new 1\n", "new 2\n"]), "old\nnew 1\nnew 2\n");
 });
 
-test("where nothing was shown nothing is held back", () => {
+test("without shown lines, the second stream is shown completely", () => {
   const overlap = new Overlap();
   overlap.restart();
   assert.equal(text(overlap.take(Buffer.from("a\n"))), "a\n");

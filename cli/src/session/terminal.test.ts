@@ -27,7 +27,7 @@ test("left alone when only output is drawn on it", () => {
   assert.deepEqual(modes, []);
 });
 
-test("tells its size, and its changes until it is closed", () => {
+test("reports its size, and its changes until it is closed", () => {
   const { terminal, stdout } = aTerminal(false);
   const sizes: unknown[] = [];
   assert.deepEqual(terminal.size(), { columns: 80, rows: 24 });

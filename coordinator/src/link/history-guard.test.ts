@@ -88,7 +88,7 @@ test("after a restore on purpose agents take what comes", async (t) => {
   assert.equal(second.guard.refusal, undefined);
 });
 
-test("orderly starts and restarts are no roll-back, nor are agents that know nothing or less", async (t) => {
+test("accepts orderly restarts, and agents with older state or none, as no rollback", async (t) => {
   const { begin } = await aDirectory(t);
   const seen = [{ lineage: "", revision: 0n }];
   for (let start = 0; start < 3; start++) {

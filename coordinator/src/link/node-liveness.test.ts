@@ -58,7 +58,7 @@ test("a process that was paused reads what arrived meanwhile before it decides",
   assert.equal(health().ready, false);
 });
 
-test("a node is ready at once after its first losses; a flapping node has to be heard of for a while", () => {
+test("a node is ready at once after its first losses; a flapping node needs heartbeats for a while", () => {
   const { clock, liveness, health } = start();
   const lose = (): void => clock.advance(limits.unreachableMs);
   const beat = (ms: number): void => {

@@ -87,7 +87,7 @@ test("a token whose end is brought forward, and a wall clock set forward, are no
   assert.deepEqual(lapsed, ["a: the token has expired", "b: the token has expired"]);
 });
 
-test("an ended stream gets no callback and leaves nothing behind", () => {
+test("an ended stream gets no callback and leaves no entry", () => {
   const { clock, fed, put, lapsed, open } = scene();
   put("a", HOUR_MS);
   const [first, second] = [open("a", "1"), open("a", "2")];

@@ -89,7 +89,7 @@ test("a second opening is refused, and leaves the lock in place for other proces
   await again.close();
 });
 
-test("its files are for nobody else", async (t) => {
+test("its files are readable only by their owner", async (t) => {
   const dir = join(tempDir(t), "store");
   const store = await open(dir);
   assert.equal(statSync(dir).mode & 0o777, 0o700);

@@ -109,7 +109,7 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
   });
 
   test(
-    "lifecycle.post_start: a container whose hook fails is killed and started anew, and it says why",
+    "lifecycle.post_start: a container whose hook fails is killed and restarted, and its status names the reason",
     limit,
     async () => {
       const pod = await lab.until("failing", "was killed", (it) => {

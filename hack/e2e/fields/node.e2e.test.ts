@@ -64,7 +64,7 @@ describe("what pods get of a node: images, disk and room", { concurrency: false 
   }
 
   test(
-    "image_pull_secrets: denied without the registry's login, runs as soon as there is one, which nobody tells",
+    "image_pull_secrets: the pull is denied without a login, and succeeds as soon as one exists, without a signal",
     limit,
     async () => {
       const image = `${registry.address}/${repository}`;

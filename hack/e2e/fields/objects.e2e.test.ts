@@ -160,7 +160,7 @@ describe("secrets, config maps, claims and identities in pods on a real host", {
     await trouble("claim-missing", /claim .*none.*doesn't exist/);
   });
 
-  test("service_account_name: a signed token in a file, which tells whose it is", limit, async () => {
+  test("service_account_name: a signed token in a file, which names the service account", limit, async () => {
     const [token = "", namespace] = (await lab.output("account")).split("\n");
     assert.equal(namespace, "e2e");
     const claims = JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());

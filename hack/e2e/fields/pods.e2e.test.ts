@@ -192,7 +192,7 @@ describe("whole pods on a real host", { concurrency: false }, () => {
     assert.equal(pod.status?.hostPorts?.[0]?.hostPort, freePort);
   });
 
-  test("host_network: a port that is taken on the host is told", limit, async () => {
+  test("host_network: a port that is taken on the host is reported", limit, async () => {
     const pod = await lab.until("host-taken", "has failed or waits", (it) => {
       const container = containerOf(it);
       return container?.lastTermination !== undefined || (it.status?.message ?? "") !== "";

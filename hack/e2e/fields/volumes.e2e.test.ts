@@ -127,7 +127,7 @@ describe("volumes on a real host", { concurrency: false }, () => {
     assert.equal(readFileSync(`${dir}/made/file`, "utf8"), "into\n");
   });
 
-  test("volumes.host_path: what isn't there or is something else is told", limit, async () => {
+  test("volumes.host_path: a missing path or one of another type is reported", limit, async () => {
     assert.match(await trouble("no-directory"), /missing/);
     assert.match(await trouble("not-a-file"), /there.*(file|directory)/i);
     assert.match(await trouble("not-a-block-device"), /\/dev\/null.*block/i);

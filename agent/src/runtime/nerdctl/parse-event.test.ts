@@ -39,7 +39,7 @@ for (const [what, line, expected] of [
   ["an out of memory", aLine("/tasks/oom", { container_id: "c1" }), { type: "oom", containerId: "c1" }],
   ["a removal", aLine("/containers/delete", { id: "c1" }), { type: "removed", containerId: "c1" }],
 ] as const) {
-  test(`tells of ${what}`, () => assert.deepEqual(parseEvent(line, "ns"), expected));
+  test(`reads ${what}`, () => assert.deepEqual(parseEvent(line, "ns"), expected));
 }
 
 for (const [what, line] of [
