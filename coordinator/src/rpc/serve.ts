@@ -1,6 +1,7 @@
 import type { PeeredCall } from "@forage/identity/tls-server";
 import type {
   handleBidiStreamingCall,
+  handleClientStreamingCall,
   handleServerStreamingCall,
   handleUnaryCall,
   Metadata,
@@ -34,7 +35,9 @@ export type Handler<D> = D extends {
       responseDeserialize: (bytes: Buffer) => infer Response;
     }
     ? RequestStream extends true
-      ? (requests: AsyncIterable<Request>, context: CallContext) => AsyncIterable<Response>
+      ? ResponseStream extends true
+        ? (requests: AsyncIterable<Request>, context: CallContext) => AsyncIterable<Response>
+        : (requests: AsyncIterable<Request>, context: CallContext) => Promise<Response>
       : ResponseStream extends true
         ?
             | ((request: Request, context: CallContext) => AsyncIterable<Response>)
@@ -76,6 +79,7 @@ export function serve<S extends ServiceDefinition>(
     if ("push" in handler) implementation[name] = pushing(method, handler, options);
     else if (method.responseStream)
       implementation[name] = streaming(method, handler as StreamHandler, options);
+    else if (method.requestStream) implementation[name] = receiving(method, handler as UnaryHandler, options);
     else implementation[name] = unary(method, handler as UnaryHandler, options);
   }
   const served = options.unknownFields?.checked(definition) ?? definition;
@@ -99,6 +103,41 @@ function unary(method: Method, handler: UnaryHandler, options: ServeOptions): Un
         callback(null, response);
       },
       (error: unknown) => callback(fail(error, done)),
+    );
+  };
+  return handle;
+}
+
+/** Serves a method with a stream of requests and one response. */
+function receiving(method: Method, handler: UnaryHandler, options: ServeOptions): UntypedHandleCall {
+  const handle: handleClientStreamingCall<unknown, unknown> = (call, callback) => {
+    const done = begin(method.path, options);
+    const gone = new AbortController();
+    const leave = (): void => gone.abort();
+    call.on("cancelled", leave);
+    call.on("error", leave);
+    const signal = AbortSignal.any([gone.signal, options.stopping]);
+    let over = false;
+    const finish = (error: unknown, response?: unknown): void => {
+      if (over) return;
+      over = true;
+      if (error === undefined) done(0);
+      callback(error === undefined ? null : fail(error, done), response);
+    };
+    const requests = known(requestsOf(call, signal), options);
+    identifyAndRun(call, method.path, requests, signal, options, async (context) => {
+      const unwatch = options.tokens?.watch(context.caller, (error) => {
+        finish(error);
+        leave();
+      });
+      try {
+        return await handler(requests, context);
+      } finally {
+        unwatch?.();
+      }
+    }).then(
+      (response) => finish(undefined, response),
+      (error: unknown) => finish(error),
     );
   };
   return handle;

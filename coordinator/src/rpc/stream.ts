@@ -1,11 +1,11 @@
-import type { ServerDuplexStream } from "@grpc/grpc-js";
+import type { ServerDuplexStream, ServerReadableStream } from "@grpc/grpc-js";
 
 /** Requests read ahead of the handler; beyond it the client is held back by flow control. */
 const maxBuffered = 16;
 
 /** The request stream as an iterable that ends with the client's half-close, its cancellation or the signal. */
 export async function* requestsOf<T>(
-  call: ServerDuplexStream<T, unknown>,
+  call: ServerDuplexStream<T, unknown> | ServerReadableStream<T, unknown>,
   signal: AbortSignal,
 ): AsyncGenerator<T> {
   const buffered: T[] = [];

@@ -1,0 +1,336 @@
+import { constants } from "node:fs";
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  opendir,
+  readdir,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  unlink,
+} from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { CoordinatorError } from "../../errors.ts";
+import { assertNotAborted, assertOffset, notFound, storeClosed } from "./content-errors.ts";
+import type {
+  ContentStore,
+  Digest,
+  ListedObject,
+  PutOptions,
+  ReadOptions,
+  StoredObject,
+} from "./content-store.ts";
+import { codeOf, fromSystemError } from "./directory-errors.ts";
+import { fileName, parseFileName } from "./directory-file-name.ts";
+import { assertObjectName, assertObjectPrefix } from "./object-name.ts";
+import { verifiedChunks } from "./verified-chunks.ts";
+
+export interface DirectoryContentStoreOptions {
+  readonly name: string;
+  /** Made if it is missing. Nothing else may lie in it. */
+  readonly dir: string;
+  readonly randomName: (length: number) => string;
+  /** Bytes that ordinary files may still take on the directory's file system. */
+  readonly freeBytes: () => Promise<number>;
+  /** Free space that archives never take: the coordinator's own store may lie on the same file system. */
+  readonly reserveBytes: number;
+}
+
+/** One read of a file. Larger ones don't read faster, and several transfers hold one each. */
+const CHUNK_BYTES = 256 * 1024;
+/** Free space is read this often while a file grows, so that uploads can't take much of the reserve between two reads. */
+const SPACE_CHECK_BYTES = 16 * 1024 * 1024;
+/** An object that is replaced between the lookup and the opening of its file is looked up again. */
+const MAX_OPEN_ATTEMPTS = 3;
+/** Hidden, so that no object's path can lead there. */
+const UPLOADS = ".uploads";
+
+/**
+ * Holds each archive in one file, `OBJECT@SIZE@SHA256`: one rename publishes content, size and digest together. A file becomes
+ * visible only after it, and then its directory, are on disk.
+ */
+export class DirectoryContentStore implements ContentStore {
+  readonly name: string;
+  readonly #options: DirectoryContentStoreOptions;
+  readonly #closing = new AbortController();
+  readonly #puts = new Set<Promise<unknown>>();
+  #last: Promise<void> = Promise.resolve();
+
+  private constructor(options: DirectoryContentStoreOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** Removes uploads that a former process left unfinished. */
+  static async open(options: DirectoryContentStoreOptions): Promise<DirectoryContentStore> {
+    const uploads = join(options.dir, UPLOADS);
+    try {
+      await rm(uploads, { recursive: true, force: true });
+      await mkdir(uploads, { recursive: true, mode: 0o700 });
+    } catch (cause) {
+      throw fromSystemError(cause, `the content directory ${options.dir} can't be opened`);
+    }
+    return new DirectoryContentStore(options);
+  }
+
+  async put(object: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredObject> {
+    this.#assertOpen();
+    assertObjectName(object);
+    const work = this.#put(object, chunks, options);
+    this.#puts.add(work);
+    try {
+      return await work;
+    } catch (cause) {
+      throw fromSystemError(cause, `object ${object} can't be stored`);
+    } finally {
+      this.#puts.delete(work);
+    }
+  }
+
+  async *read(object: string, { offsetBytes, signal }: ReadOptions): AsyncGenerator<Uint8Array> {
+    this.#assertOpen();
+    assertObjectName(object);
+    const { stored, handle } = await this.#open(object);
+    try {
+      assertOffset(object, offsetBytes, stored.sizeBytes);
+      let at = offsetBytes;
+      while (at < stored.sizeBytes) {
+        assertNotAborted(signal);
+        this.#assertOpen();
+        const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, stored.sizeBytes - at));
+        const { bytesRead } = await handle.read(buffer, 0, buffer.length, at).catch((cause: unknown) => {
+          throw fromSystemError(cause, `object ${object} can't be read`);
+        });
+        if (bytesRead === 0)
+          throw new CoordinatorError(
+            "INTERNAL",
+            `object ${object} is damaged: its file has ${at} bytes and must have ${stored.sizeBytes}`,
+          );
+        at += bytesRead;
+        yield buffer.subarray(0, bytesRead);
+      }
+    } finally {
+      await handle.close();
+    }
+  }
+
+  async stat(object: string): Promise<StoredObject | undefined> {
+    this.#assertOpen();
+    assertObjectName(object);
+    return this.#newest(object);
+  }
+
+  async *list(prefix: string): AsyncGenerator<ListedObject> {
+    this.#assertOpen();
+    assertObjectPrefix(prefix);
+    yield* this.#listDirectory(prefix.split("/").slice(0, -1));
+  }
+
+  async delete(object: string): Promise<void> {
+    this.#assertOpen();
+    assertObjectName(object);
+    try {
+      await this.#exclusively(() => this.#remove(object));
+    } catch (cause) {
+      throw fromSystemError(cause, `object ${object} can't be deleted`);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(storeClosed());
+    await Promise.allSettled(this.#puts);
+  }
+
+  async #put(object: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredObject> {
+    const signal = AbortSignal.any([options.signal, this.#closing.signal]);
+    const verified = verifiedChunks(chunks, { ...options, signal });
+    const temporary = join(this.#options.dir, UPLOADS, this.#options.randomName(20));
+    const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
+    const handle = await open(temporary, flags, 0o600);
+    try {
+      try {
+        await this.#write(handle, verified);
+        await handle.sync();
+      } finally {
+        await handle.close();
+      }
+      return await this.#exclusively(() => this.#publish(object, temporary, verified.digest));
+    } catch (error) {
+      await unlinkIfThere(temporary);
+      throw error;
+    }
+  }
+
+  async #publish(object: string, temporary: string, digest: Digest): Promise<StoredObject> {
+    const dir = await this.#makeDirectories(object.split("/").slice(0, -1));
+    const former = await this.#filesOf(object);
+    const file = fileName(object, digest);
+    await rename(temporary, join(dir, file));
+    await syncDirectory(dir);
+    for (const old of former) if (old !== file) await unlinkIfThere(join(dir, old));
+    return { object, ...digest, storedMs: (await stat(join(dir, file))).mtimeMs };
+  }
+
+  async #remove(object: string): Promise<void> {
+    const dir = this.#directoryOf(object);
+    const files = await this.#filesOf(object);
+    for (const file of files) await unlinkIfThere(join(dir, file));
+    if (files.length > 0) await syncDirectory(dir);
+    await this.#removeEmpty(object.split("/").slice(0, -1));
+  }
+
+  /** Directories are made and removed by one at a time, so that none is removed before its first file is published. */
+  #exclusively<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(run);
+    this.#last = result.then(
+      () => {},
+      () => {},
+    );
+    return result;
+  }
+
+  async #write(handle: FileHandle, chunks: AsyncIterable<Uint8Array>): Promise<void> {
+    let untilCheck = 0;
+    for await (const chunk of chunks) {
+      if (untilCheck <= 0) {
+        await this.#assertSpace();
+        untilCheck = SPACE_CHECK_BYTES;
+      }
+      untilCheck -= chunk.byteLength;
+      for (let at = 0; at < chunk.byteLength; )
+        at += (await handle.write(chunk, at, chunk.byteLength - at)).bytesWritten;
+    }
+  }
+
+  async #assertSpace(): Promise<void> {
+    const { dir, reserveBytes, freeBytes } = this.#options;
+    const free = await freeBytes();
+    if (free >= reserveBytes + SPACE_CHECK_BYTES) return;
+    throw new CoordinatorError(
+      "RESOURCE_EXHAUSTED",
+      `the content store has no space: ${free} bytes are free at ${dir}, and ${reserveBytes} stay in reserve; free some space there`,
+    );
+  }
+
+  async #open(object: string): Promise<{ readonly stored: StoredObject; readonly handle: FileHandle }> {
+    for (let attempt = 0; attempt < MAX_OPEN_ATTEMPTS; attempt++) {
+      const stored = await this.#newest(object);
+      if (stored === undefined) break;
+      const path = join(this.#directoryOf(object), fileName(object, stored));
+      try {
+        return { stored, handle: await open(path, constants.O_RDONLY | constants.O_NOFOLLOW) };
+      } catch (cause) {
+        // It was replaced or deleted meanwhile.
+        if (!isMissing(cause)) throw fromSystemError(cause, `object ${object} can't be read`);
+      }
+    }
+    throw notFound(object);
+  }
+
+  /** A crash between the rename and the removal of the former file leaves two; the newer one counts. */
+  async #newest(object: string): Promise<StoredObject | undefined> {
+    const dir = this.#directoryOf(object);
+    try {
+      let newest: StoredObject | undefined;
+      for (const file of await this.#filesOf(object)) {
+        const parsed = parseFileName(file);
+        const found = await statIfThere(join(dir, file));
+        if (parsed === undefined || found === undefined) continue;
+        if (newest !== undefined && newest.storedMs >= found.mtimeMs) continue;
+        newest = { object, sizeBytes: parsed.sizeBytes, sha256: parsed.sha256, storedMs: found.mtimeMs };
+      }
+      return newest;
+    } catch (cause) {
+      throw fromSystemError(cause, `object ${object} can't be read`);
+    }
+  }
+
+  async #filesOf(object: string): Promise<string[]> {
+    const last = object.slice(object.lastIndexOf("/") + 1);
+    const names = await readdir(this.#directoryOf(object)).catch((error: unknown) => {
+      if (isMissing(error)) return [];
+      throw error;
+    });
+    return names.filter((name) => parseFileName(name)?.segment === last);
+  }
+
+  async *#listDirectory(segments: readonly string[]): AsyncGenerator<ListedObject> {
+    const dir = join(this.#options.dir, ...segments);
+    const entries = await opendir(dir).catch((cause: unknown) => {
+      if (isMissing(cause)) return [];
+      throw fromSystemError(cause, `the content directory ${dir} can't be listed`);
+    });
+    for await (const entry of entries) {
+      this.#assertOpen();
+      if (entry.name.startsWith(".")) continue;
+      if (entry.isDirectory()) yield* this.#listDirectory([...segments, entry.name]);
+      const parsed = entry.isFile() ? parseFileName(entry.name) : undefined;
+      if (parsed === undefined) continue;
+      const found = await statIfThere(join(dir, entry.name));
+      if (found === undefined) continue;
+      const object = [...segments, parsed.segment].join("/");
+      yield { object, sizeBytes: parsed.sizeBytes, storedMs: found.mtimeMs };
+    }
+  }
+
+  /** Each new directory's entry is durable before a file is published in it. */
+  async #makeDirectories(segments: readonly string[]): Promise<string> {
+    let dir = this.#options.dir;
+    for (const segment of segments) {
+      const parent = dir;
+      dir = join(parent, segment);
+      const made = await mkdir(dir, { recursive: true, mode: 0o700 });
+      if (made !== undefined) await syncDirectory(parent);
+    }
+    return dir;
+  }
+
+  async #removeEmpty(segments: readonly string[]): Promise<void> {
+    for (let depth = segments.length; depth > 0; depth--) {
+      const dir = join(this.#options.dir, ...segments.slice(0, depth));
+      try {
+        // `rmdir` refuses a directory that still holds something.
+        await rmdir(dir);
+      } catch (error) {
+        if (codeOf(error) === "ENOTEMPTY") return;
+        if (!isMissing(error)) throw error;
+      }
+    }
+  }
+
+  #directoryOf(object: string): string {
+    return dirname(join(this.#options.dir, object));
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw storeClosed();
+  }
+}
+
+async function syncDirectory(dir: string): Promise<void> {
+  const handle = await open(dir, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function unlinkIfThere(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+  });
+}
+
+function statIfThere(path: string) {
+  return stat(path).catch((error: unknown) => {
+    if (isMissing(error)) return undefined;
+    throw error;
+  });
+}
+
+function isMissing(error: unknown): boolean {
+  return codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR";
+}

@@ -1,0 +1,18 @@
+import type { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
+
+/** The orders that the coordinator has for the nodes at present. They decide which objects a node may write and read. */
+export interface OrderSource {
+  /** The order of one workspace, if its pod is assigned to the node; else undefined. */
+  orderOf(node: string, instanceId: string): WorkspaceOrder | undefined;
+}
+
+/** Reports whether the order lets that transfer write the object. */
+export function mayUpload(order: WorkspaceOrder, transferId: string, object: string): boolean {
+  return order.transfers.some((transfer) => transfer.id === transferId && transfer.object === object);
+}
+
+/** Reports whether the order names the object as content to restore. */
+export function mayDownload(order: WorkspaceOrder, object: string): boolean {
+  if (order.restore?.object === object) return true;
+  return Object.values(order.archives).some((archive) => archive.object === object);
+}

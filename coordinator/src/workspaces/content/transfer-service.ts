@@ -1,0 +1,141 @@
+import type {
+  Archive,
+  DownloadRequest,
+  DownloadResponse,
+  UploadRequest,
+  UploadResponse,
+  UploadStart,
+  WorkspaceOrder,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+import { CoordinatorError } from "../../errors.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
+import type { CallContext } from "../../rpc/caller.ts";
+import type { Clock } from "../../time/clock.ts";
+import { assertNotAborted } from "./content-errors.ts";
+import type { ContentStore, StoredObject } from "./content-store.ts";
+import { IdleWatch } from "./idle-watch.ts";
+import { mayDownload, mayUpload, type OrderSource } from "./order-source.ts";
+import { DEFAULT_TRANSFER_LIMITS, type TransferLimits, TransferSlots } from "./transfer-slots.ts";
+import { digestOf, matches, UploadParts } from "./upload-parts.ts";
+
+export interface TransferServiceOptions {
+  readonly store: ContentStore;
+  readonly orders: OrderSource;
+  readonly clock: Clock;
+  readonly limits?: Partial<TransferLimits>;
+}
+
+/** gRPC messages of this size keep the overhead of a message small and the memory of a slow reader bounded. */
+const MESSAGE_BYTES = 256 * 1024;
+
+/** The Upload and Download RPCs of WorkspaceNodeService. A node reaches only objects that an order of its own names. */
+export class TransferService {
+  readonly #options: TransferServiceOptions;
+  readonly #limits: TransferLimits;
+  readonly #slots: TransferSlots;
+  /** The upload in progress of each object: a newer one of the same object supersedes it. */
+  readonly #uploads = new Map<string, AbortController>();
+
+  constructor(options: TransferServiceOptions) {
+    this.#options = options;
+    this.#limits = { ...DEFAULT_TRANSFER_LIMITS, ...options.limits };
+    this.#slots = new TransferSlots(this.#limits);
+  }
+
+  /** Transfers in progress. */
+  get open(): number {
+    return this.#slots.open;
+  }
+
+  async upload(requests: AsyncIterable<UploadRequest>, context: CallContext): Promise<UploadResponse> {
+    const node = nodeOf(context);
+    const release = this.#slots.take(node);
+    const idle = new IdleWatch(this.#options.clock, this.#limits.idleMs);
+    const parts = new UploadParts(requests, idle);
+    try {
+      const start = await parts.start(AbortSignal.any([context.signal, idle.signal]));
+      const order = this.#orderOf(node, start.instanceId);
+      if (!mayUpload(order, start.transferId, start.object))
+        throw new CoordinatorError(
+          "PERMISSION_DENIED",
+          `no order of workspace ${start.instanceId} asks node ${node} to store ${start.object} by transfer ${start.transferId}`,
+        );
+      const stored = await this.#options.store.stat(start.object);
+      if (stored !== undefined && matches(digestOf(start), stored))
+        return { archive: archiveOf(stored), existed: true };
+      return await this.#store(start, parts, [context.signal, idle.signal]);
+    } finally {
+      idle.progressed();
+      release();
+    }
+  }
+
+  async *download(request: DownloadRequest, context: CallContext): AsyncGenerator<DownloadResponse> {
+    const node = nodeOf(context);
+    const { instanceId, object } = request;
+    const offsetBytes = Number(request.offsetBytes);
+    const order = this.#orderOf(node, instanceId);
+    if (!mayDownload(order, object))
+      throw new CoordinatorError(
+        "PERMISSION_DENIED",
+        `no order of workspace ${instanceId} lets node ${node} read ${object}`,
+      );
+    const release = this.#slots.take(node);
+    const idle = new IdleWatch(this.#options.clock, this.#limits.idleMs);
+    // A peer that stopped reading keeps this generator suspended: its slot is free for others meanwhile.
+    idle.signal.addEventListener("abort", release, { once: true });
+    const signal = AbortSignal.any([context.signal, idle.signal]);
+    try {
+      for await (const chunk of this.#options.store.read(object, { offsetBytes, signal })) {
+        const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+        for (let at = 0; at < bytes.byteLength; at += MESSAGE_BYTES) {
+          idle.waiting();
+          yield { data: bytes.subarray(at, at + MESSAGE_BYTES) };
+          idle.progressed();
+          assertNotAborted(signal);
+        }
+      }
+    } finally {
+      idle.progressed();
+      idle.signal.removeEventListener("abort", release);
+      release();
+    }
+  }
+
+  async #store(
+    start: UploadStart,
+    parts: UploadParts,
+    signals: readonly AbortSignal[],
+  ): Promise<UploadResponse> {
+    const superseded = new AbortController();
+    this.#uploads
+      .get(start.object)
+      ?.abort(new CoordinatorError("ABORTED", `another upload of ${start.object} has begun`));
+    this.#uploads.set(start.object, superseded);
+    try {
+      const stored = await this.#options.store.put(start.object, parts.data(), {
+        maxBytes: this.#limits.maxArchiveBytes,
+        verify: (actual) => parts.verify(start, actual),
+        signal: AbortSignal.any([...signals, superseded.signal]),
+      });
+      return { archive: archiveOf(stored), existed: false };
+    } finally {
+      if (this.#uploads.get(start.object) === superseded) this.#uploads.delete(start.object);
+    }
+  }
+
+  #orderOf(node: string, instanceId: string): WorkspaceOrder {
+    const order = this.#options.orders.orderOf(node, instanceId);
+    if (order !== undefined) return order;
+    throw new CoordinatorError("NOT_FOUND", `node ${node} has no order for workspace ${instanceId}`);
+  }
+}
+
+function nodeOf({ caller, method }: CallContext): string {
+  if (caller.kind === "node") return caller.nodeId;
+  throw new CoordinatorError("PERMISSION_DENIED", `${method} is for nodes with a certificate only`);
+}
+
+function archiveOf({ object, sizeBytes, sha256, storedMs }: StoredObject): Archive {
+  return { object, sizeBytes: BigInt(sizeBytes), sha256, createdAt: toTimestamp(storedMs) };
+}
