@@ -1,0 +1,55 @@
+import assert from "node:assert/strict";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { test } from "node:test";
+
+const root = join(import.meta.dirname, "..", "..");
+const pages = [...globSync("*.md", { cwd: root }), ...globSync("docs/**/*.md", { cwd: root })].sort();
+const read = (page: string) => readFileSync(join(root, page), "utf8");
+
+test("every link of a page leads to a file of the repository, and to a heading of it", () => {
+  const broken = pages.flatMap((page) =>
+    [...withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = ""]) => {
+      if (/^[a-z]+:/.test(link)) return [];
+      const [path = "", anchor] = link.split("#");
+      const target = path === "" ? page : relative(root, join(root, dirname(page), path));
+      if (!existsSync(join(root, target))) return [`${page}: ${link}: the file doesn't exist`];
+      if (anchor === undefined || !target.endsWith(".md")) return [];
+      return anchorsOf(read(target)).has(anchor) ? [] : [`${page}: ${link}: the heading doesn't exist`];
+    }),
+  );
+  assert.deepEqual(broken, []);
+});
+
+test("every decision has a context, a decision and consequences, and is in the index", () => {
+  const index = read("docs/decisions/README.md");
+  const decisions = pages.filter((page) => /^docs\/decisions\/(?!README)/.test(page));
+  for (const page of decisions) {
+    const text = read(page);
+    const headings = [...text.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading);
+    const [title = ""] = text.split("\n");
+    assert.deepEqual(headings.slice(0, 3), ["Context", "Decision", "Consequences"], page);
+    assert.match(text, /^Status: (?:accepted|replaced by \[.*\]\(.*\))\.$/m, page);
+    assert.ok(
+      index.includes(`- [${title.slice(2)}](${page.split("/").at(-1)})`),
+      `${page} is not in the index`,
+    );
+  }
+});
+
+function withoutCode(text: string): string {
+  return text.replaceAll(/^```[\s\S]*?^```|`[^`\n]*`/gm, (code) => code.replaceAll(/[^\n]/g, " "));
+}
+
+/** Returns the anchors that renderers such as GitHub's make of a page's headings. */
+function anchorsOf(text: string): ReadonlySet<string> {
+  const headings = [...text.replaceAll(/^```[\s\S]*?^```/gm, "").matchAll(/^#+ (.*)$/gm)];
+  return new Set(
+    headings.map(([, heading = ""]) =>
+      heading
+        .toLowerCase()
+        .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
