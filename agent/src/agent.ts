@@ -29,7 +29,7 @@ import type { PodNetwork } from "./network/network.ts";
 import type { NetworkFiles } from "./network/network-files.ts";
 import { NodeReporter } from "./node-reporter.ts";
 import { type OpenedParts, openParts } from "./open-parts.ts";
-import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-off.ts";
+import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-offs.ts";
 import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
 import { recordedPods } from "./recorded-pods.ts";

@@ -1,3 +1,4 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import type { Clock } from "./clock.ts";
 import { pause } from "./clock.ts";
 import type { PodVolumes } from "./volumes/volumes.ts";
@@ -16,8 +17,7 @@ export interface ClaimRemoverOptions {
 }
 
 // Mostly because the last pod that had it is only just ending.
-const RETRY_BASE_MS = 1_000;
-const RETRY_CAP_MS = 60_000;
+const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
 
 /**
  * Deletes claims with their data at the coordinator's order. It keeps no state, because the order comes again after each connect.
@@ -43,7 +43,7 @@ export class ClaimRemover {
     for (let failures = 0; !signal.aborted; ) {
       failures = (await this.#removeAll(signal)) ? 0 : failures + 1;
       if (failures > 0) {
-        const delayMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(failures - 1, 10));
+        const delayMs = backOffMs(failures, RETRY);
         await pause(this.#options.clock, delayMs, signal);
       } else await this.#somethingWanted(signal);
     }

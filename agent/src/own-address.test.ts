@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
+import { parsePodCidr6 } from "./network/pod-cidr.ts";
 import { ownAddresses } from "./own-address.ts";
 
 const podCidr6 = parsePodCidr6("fd64::/64");

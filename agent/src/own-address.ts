@@ -1,7 +1,6 @@
 import { createSocket } from "node:dgram";
 import { lookup } from "node:dns/promises";
-import { familyOf, type IpFamily } from "./network/ip-family.ts";
-import { contains6, type Ipv6Cidr } from "./network/ipv6-cidr.ts";
+import { type Cidr, containsIp, familyOf, type IpFamily } from "@forage/common/ip";
 
 // Any address will do for the choice of a way out; nothing is sent.
 const SOME_PORT = 9;
@@ -15,7 +14,7 @@ export interface OwnAddressOptions {
   readonly advertised: string | undefined;
   readonly advertised6: string | undefined;
   /** Of pods; undefined: they have no IPv6, and the host's own is not looked for. */
-  readonly podCidr6: Ipv6Cidr | undefined;
+  readonly podCidr6: Cidr | undefined;
 }
 
 /** Where others reach this host: one address for each family, the one that it goes by first. Sends nothing. */
@@ -30,16 +29,16 @@ export async function ownAddresses(options: OwnAddressOptions): Promise<readonly
   return second === undefined || first.includes(":") ? [first] : [first, second];
 }
 
-async function found6(coordinator: string, podCidr6: Ipv6Cidr): Promise<string | undefined> {
+async function found6(coordinator: string, podCidr6: Cidr): Promise<string | undefined> {
   const towards = reachable6(await addressTowards(coordinator, 6), podCidr6);
   return towards ?? reachable6(await addressTowards(ANYWHERE, 6), podCidr6);
 }
 
 /** Only one that means something to other hosts. */
-function reachable6(address: string | undefined, podCidr6: Ipv6Cidr | undefined): string | undefined {
+function reachable6(address: string | undefined, podCidr6: Cidr | undefined): string | undefined {
   if (address === undefined || /^(fe[89ab]|::1?$)/.test(address)) return undefined;
   // The kernel takes that of the pods' bridge where the link that leads there has none but its own.
-  return podCidr6 !== undefined && contains6(podCidr6, address) ? undefined : address;
+  return podCidr6 !== undefined && containsIp(podCidr6, address) ? undefined : address;
 }
 
 async function addressTowards(host: string, family: IpFamily): Promise<string | undefined> {

@@ -1,5 +1,6 @@
 import type { networkInterfaces } from "node:os";
 import { join } from "node:path";
+import { familyOf, type IpFamily } from "@forage/common/ip";
 import type { ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "./clock.ts";
 import type { NoteDamage } from "./damage-reports.ts";
@@ -12,9 +13,7 @@ import { connectedNetworks, linksOf } from "./load-balancer/connected-networks.t
 import { HeldAddressesFile } from "./load-balancer/held-addresses-file.ts";
 import { LoadBalancer } from "./load-balancer/load-balancer.ts";
 import { instanceNames } from "./network/instance-names.ts";
-import { familyOf, type IpFamily } from "./network/ip-family.ts";
-import { parsePodCidr } from "./network/ipv4-cidr.ts";
-import { parsePodCidr6 } from "./network/ipv6-cidr.ts";
+import { parsePodCidr, parsePodCidr6 } from "./network/pod-cidr.ts";
 import type { RunCommand } from "./network/run-command.ts";
 import { remembered } from "./remembered.ts";
 import { KnownServices } from "./services/known-services.ts";

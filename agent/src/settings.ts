@@ -1,10 +1,10 @@
 import { isIP } from "node:net";
+import { normalIp } from "@forage/common/ip";
 import { nodeId } from "@forage/identity";
 import { parseQuantity, wholeUnitsOf } from "@forage/scheduler";
 import type { DevicePool } from "./devices/devices.ts";
 import { parsePool } from "./devices/parse-pool.ts";
-import { parsePodCidr } from "./network/ipv4-cidr.ts";
-import { normalIpv6, parsePodCidr6 } from "./network/ipv6-cidr.ts";
+import { parsePodCidr, parsePodCidr6 } from "./network/pod-cidr.ts";
 import type { PortRange } from "./network/port-allocator.ts";
 import { type PodAccessSettings, readOpenPorts } from "./pod-access-settings.ts";
 import { matching, oneOf, onOrOff, wholeNumber } from "./setting-readers.ts";
@@ -297,12 +297,12 @@ function listenAddress(value: unknown): HostPort | undefined {
 
 function address(value: unknown): string {
   if (typeof value === "string" && isIP(value) === 4) return value;
-  if (typeof value === "string" && isReachable6(value)) return normalIpv6(value);
+  if (typeof value === "string" && isReachable6(value)) return normalIp(value);
   throw new Error("an IPv4 address, or an IPv6 address on a host that has no other");
 }
 
 function address6(value: unknown): string {
-  if (typeof value === "string" && isReachable6(value)) return normalIpv6(value);
+  if (typeof value === "string" && isReachable6(value)) return normalIp(value);
   throw new Error("an IPv6 address by which other hosts reach this one, not one of a link");
 }
 

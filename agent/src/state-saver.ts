@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal/journal.ts";
 import type { PodMemory } from "./pods/pod.ts";
@@ -64,7 +65,7 @@ export class StateSaver {
     if (this.#closed) return;
     this.#options.onError(error);
     remember();
-    this.#tellHealth(error instanceof Error ? error.message : String(error));
+    this.#tellHealth(messageOf(error));
     this.#cancel ??= this.#options.clock.after(AGAIN_MS, () => this.#again());
   }
 

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { NoteDamage } from "./damage-reports.ts";
 import type { StatusOutbox } from "./link/status-outbox.ts";
 import type { NodeReporter } from "./node-reporter.ts";
@@ -97,8 +98,4 @@ function changesHost(step: Step): boolean {
     default:
       return step satisfies never;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { IpFamily } from "@forage/common/ip";
+import { FAMILY_WORDS } from "../src/network/family-words.ts";
 import { instanceNames } from "../src/network/instance-names.ts";
-import { FAMILY_WORDS, type IpFamily } from "../src/network/ip-family.ts";
 import { runCommand } from "../src/network/run-command.ts";
 import { ask } from "./ask.ts";
 import { askFrom } from "./host-under-test.ts";

@@ -1,4 +1,5 @@
 import type { Writable } from "node:stream";
+import { messageOf } from "@forage/common/message-of";
 import type { Command } from "./command/definition.ts";
 import { type ParsedLine, parseLine } from "./command/parse.ts";
 import { renderUsage } from "./command/usage.ts";
@@ -55,7 +56,7 @@ function report(error: unknown, { stderr, env }: World): ExitCode {
       stderr.write(`forage: ${plainText(error.message, { lines: true })}\n`);
     return error.exitCode;
   }
-  const text = error instanceof Error ? error.message : String(error);
+  const text = messageOf(error);
   stderr.write(`forage: internal error: ${plainText(text)}; FORAGE_DEBUG=1 shows where\n`);
   if (env.FORAGE_DEBUG === "1" && error instanceof Error) stderr.write(`${error.stack}\n`);
   return EXIT.failed;

@@ -1,3 +1,4 @@
+import { normalIp } from "@forage/common/ip";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
 import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
@@ -21,7 +22,6 @@ import { ObjectFaults } from "./faults/object-faults.ts";
 import { noCertificateSource } from "./gateway/certificate-source.ts";
 import { troubleText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
-import { normalIp } from "./ip/ip-address.ts";
 import { parseIpRange } from "./ip/ip-range.ts";
 import { Assignments } from "./link/assignments.ts";
 import { HistoryGuard } from "./link/history-guard.ts";

@@ -1,4 +1,7 @@
+import { messageOf } from "@forage/common/message-of";
+
 /**
+import { messageOf } from "@forage/common/message-of";
  * Describes why the program ends, for the person who started it: the messages of the error and of its causes. The stack
  * is for developers, and is added where the log level asks for details.
  */
@@ -19,7 +22,3 @@ export function failureText(error: unknown, logLevel: string | undefined): strin
 
 /** More causes than this are a cycle, or of no use to a reader. */
 const MAX_CAUSES = 5;
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message || error.name : String(error);
-}

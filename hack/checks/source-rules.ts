@@ -15,7 +15,15 @@ export interface SourceFile {
 }
 
 /** The folders whose code runs in Forage's programs. */
-const PROGRAM_FOLDERS = ["identity", "archive", "coordinator", "agent", "cli", "scheduler"] as const;
+const PROGRAM_FOLDERS = [
+  "common",
+  "identity",
+  "archive",
+  "coordinator",
+  "agent",
+  "cli",
+  "scheduler",
+] as const;
 
 /** Reads the sources of Forage's programs, without tests and generated code. */
 export function readProgramSources(root: string): readonly SourceFile[] {

@@ -4,14 +4,15 @@ import type { ImportedName, Module, Sources } from "./read-sources.ts";
 /** The folders that each folder's sources may import. Tests may use hack's test support as well. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   proto: [],
+  common: [],
   scheduler: [],
-  identity: ["proto"],
+  identity: ["common", "proto"],
   archive: [],
-  coordinator: ["identity", "scheduler", "proto"],
-  agent: ["archive", "identity", "scheduler", "proto"],
-  cli: ["archive", "identity", "scheduler", "proto"],
-  hack: ["proto", "identity"],
-  bench: ["proto", "scheduler", "identity", "archive", "coordinator", "agent", "cli", "hack"],
+  coordinator: ["common", "identity", "scheduler", "proto"],
+  agent: ["archive", "common", "identity", "scheduler", "proto"],
+  cli: ["archive", "common", "identity", "scheduler", "proto"],
+  hack: ["common", "proto", "identity"],
+  bench: ["common", "proto", "scheduler", "identity", "archive", "coordinator", "agent", "cli", "hack"],
 };
 
 /** One readable line for each import that points where it must not. */

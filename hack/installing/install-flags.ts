@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { messageOf } from "../../common/src/message-of.ts";
 import { parseAddress } from "../instance/flags.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import { PARTS, type Part } from "./install-files.ts";
@@ -58,7 +59,7 @@ function parse<T>(work: () => T): T {
   try {
     return work();
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     throw new SetupError("BAD_USAGE", message, "sudo hack/install --help", { cause: error });
   }
 }

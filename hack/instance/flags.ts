@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { messageOf } from "../../common/src/message-of.ts";
 import { SetupError } from "../lib/setup-error.ts";
 
 /** The given flags. Undefined ones keep their last value, or take their default. */
@@ -80,7 +81,7 @@ function refuseUnknown<T>(parse: () => T, help: string): T {
   try {
     return parse();
   } catch (error) {
-    throw new SetupError("BAD_USAGE", error instanceof Error ? error.message : String(error), help, {
+    throw new SetupError("BAD_USAGE", messageOf(error), help, {
       cause: error,
     });
   }

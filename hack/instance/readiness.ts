@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { messageOf } from "../../common/src/message-of.ts";
 import { SetupError } from "../lib/setup-error.ts";
 import { waitFor } from "../lib/wait-for.ts";
 import { askForage, type ForageCommand } from "./forage-command.ts";
@@ -82,7 +83,7 @@ async function ask(url: string, signal: AbortSignal): Promise<string> {
     return response.ok ? "" : await response.text();
   } catch (error) {
     signal.throwIfAborted();
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

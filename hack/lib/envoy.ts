@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { messageOf } from "../../common/src/message-of.ts";
 import { cacheDir } from "./cache-dir.ts";
 import { run } from "./run.ts";
 import { SetupError } from "./setup-error.ts";
@@ -58,7 +59,7 @@ async function install(work: string, signal: AbortSignal | undefined): Promise<v
       ...(signal && { signal }),
     });
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new SetupError(
       "DOWNLOAD_FAILED",
       `Envoy ${VERSION} could not be had: ${why}`,

@@ -1,4 +1,5 @@
 import { createPublicKey } from "node:crypto";
+import { messageOf } from "@forage/common/message-of";
 import { IdentityError } from "./error.ts";
 import { Pkcs10CertificateRequest } from "./x509.ts";
 
@@ -20,7 +21,7 @@ export async function publicKeyOfCsr(csr: string | Uint8Array): Promise<Uint8Arr
     if (!(await request.verify())) throw new Error("its signature doesn't match its key");
     return spki;
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new IdentityError("CSR_INVALID", `the signing request was refused: ${reason}`, { cause });
   }
 }

@@ -1,3 +1,4 @@
+import { backOffMs } from "@forage/common/back-off";
 import { type ServiceError, status } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
 import type { KnownAnswer } from "./known-answer.ts";
@@ -114,7 +115,7 @@ export class Lookup<S> {
   /** Until then readers keep what they have, and new ones get the last known state. */
   #retry(): void {
     const { clock, random } = this.#options;
-    const delayMs = Math.min(RETRY_CAP_MS, RETRY_BASE_MS * 2 ** Math.min(this.#failures, 10));
+    const delayMs = backOffMs(this.#failures + 1, { baseMs: RETRY_BASE_MS, capMs: RETRY_CAP_MS });
     this.#failures += 1;
     this.#cancelRetry = clock.after(delayMs * (0.5 + random() / 2), () => this.#open());
   }

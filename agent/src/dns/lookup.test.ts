@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import type { IpFamily } from "@forage/common/ip";
 import { ServiceState } from "@forage/proto/forage/agent/v1/agent";
-import type { IpFamily } from "../network/ip-family.ts";
 import { lookUp } from "./lookup.ts";
 
 const ports = [

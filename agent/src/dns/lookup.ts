@@ -1,7 +1,7 @@
 import { isIP } from "node:net";
+import { familyOf, formatIp, type IpFamily, parseIp } from "@forage/common/ip";
 import type { ServiceEndpoint, ServiceState, ServiceStatePort } from "@forage/proto/forage/agent/v1/agent";
-import { familyOf, type IpFamily, isOfFamily } from "../network/ip-family.ts";
-import { normalIpv6 } from "../network/ipv6-cidr.ts";
+import { isOfFamily } from "../network/family-words.ts";
 import type { ServicesView } from "../services/known-services.ts";
 import { addressesIn, isWithinReach, type Viewpoint } from "../services/port-rules.ts";
 
@@ -189,7 +189,8 @@ function reversedAddress(name: string): string | undefined {
   const digits = name.slice(0, -".ip6.arpa".length).split(".").reverse();
   const groups = Array.from({ length: 8 }, (_, index) => digits.slice(index * 4, index * 4 + 4).join(""));
   const isWhole = digits.length === 32 && digits.every((digit) => /^[0-9a-f]$/.test(digit));
-  return isWhole ? normalIpv6(groups.join(":")) : "";
+  const ip = isWhole ? parseIp(groups.join(":")) : undefined;
+  return ip === undefined ? "" : formatIp(ip);
 }
 
 function hasNamespace({ services }: ServicesView, namespace: string): boolean {

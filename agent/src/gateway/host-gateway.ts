@@ -1,6 +1,8 @@
 import { chmod, mkdir } from "node:fs/promises";
 import { dirname } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { messageOf } from "@forage/common/message-of";
 import type { GatewayHostProblem, GatewayStatus, GatewayUpdate } from "@forage/proto/forage/agent/v1/agent";
 import { type Clock, pause } from "../clock.ts";
 import type { KnownServices } from "../services/known-services.ts";
@@ -34,8 +36,7 @@ export interface HostGatewayParts {
 const LOOK_EVERY_MS = 500;
 const ACCESS_LOG_BYTES_MAX = 64 * 1024 * 1024;
 /** A port that is taken, a proxy that doesn't start. */
-const AGAIN_MS = 1_000;
-const AGAIN_CAP_MS = 30_000;
+const RETRY: BackOff = { baseMs: 1_000, capMs: 30_000 };
 const LIVE_WITHIN_MS = 60_000;
 const LIVE_LOOK_MS = 20;
 const DRAIN_MAX_MS = 10_000;
@@ -233,7 +234,7 @@ export class HostGateway implements Gateway {
 
   #failed(error: unknown): void {
     const { onEvent } = this.#parts;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     this.#viewChanged = true;
     this.#againLater();
     onEvent("gateway-not-served", { err: error });
@@ -241,7 +242,7 @@ export class HostGateway implements Gateway {
   }
 
   #againLater(): void {
-    const waitMs = Math.min(AGAIN_CAP_MS, AGAIN_MS * 2 ** Math.min(10, this.#failures));
+    const waitMs = backOffMs(this.#failures + 1, RETRY);
     this.#failures++;
     this.#againAtMs = this.#parts.clock.monotonicMs() + waitMs;
   }

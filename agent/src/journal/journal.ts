@@ -1,5 +1,6 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { asideOf, writeFilesDurably } from "./durable-files.ts";
 import { JournalError } from "./journal-error.ts";
@@ -331,8 +332,4 @@ function encodePod(pod: PodAssignment): Uint8Array {
 
 function writeFailed(cause: unknown): never {
   throw new JournalError("WRITE_FAILED", `the journal could not be written: ${messageOf(cause)}`, { cause });
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
 import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
 import { ASIDE_SUFFIX, listSettled, makePrivateDirectory, setAside } from "./durable-files.ts";
 import {
@@ -164,5 +165,5 @@ async function setAsideIfThere(dir: string, name: string): Promise<string> {
 }
 
 function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { channelCredentials } from "@forage/identity/credentials";
 import { AgentServiceClient, EnrollmentServiceClient } from "@forage/proto/forage/agent/v1/agent";
 import { Client, type ClientOptions, type ServiceError, status } from "@grpc/grpc-js";
@@ -69,8 +70,4 @@ export function toLinkError(error: unknown): LinkError {
 
 function target({ host, port }: CoordinatorAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { backOffMs } from "@forage/common/back-off";
 import { NODE_RENEW_AT, renewAtMs, renewalState } from "@forage/identity/renewal";
 import type { ClaimRef, Hello, SessionRequest, Welcome } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
@@ -109,7 +110,7 @@ export class CoordinatorLink {
         this.#become({ kind: "failed", code: failure.code, message: failure.message });
       }
       failures += 1;
-      await pause(clock, random() * Math.min(capMs, RECONNECT_BASE_MS * 2 ** Math.min(failures, 20)), signal);
+      await pause(clock, random() * backOffMs(failures + 1, { baseMs: RECONNECT_BASE_MS, capMs }), signal);
     }
   }
 

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { messageOf } from "@forage/common/message-of";
 import { IdentityError } from "@forage/identity";
 import { createKeyAndCsr } from "@forage/identity/csr";
 import { type JoinToken, parseJoinToken } from "@forage/identity/join-token";
@@ -68,7 +69,7 @@ async function assertMayJoin({ mayJoin }: EnrollOptions, { pin }: JoinToken): Pr
   try {
     await mayJoin?.(pin);
   } catch (cause) {
-    throw new LinkError("REFUSED", cause instanceof Error ? cause.message : String(cause), { cause });
+    throw new LinkError("REFUSED", messageOf(cause), { cause });
   }
 }
 

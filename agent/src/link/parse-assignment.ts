@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { PodAssignment, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { ContainerPort } from "@forage/proto/forest/v1/forage";
 import type { HostFeatures } from "../host-features.ts";
@@ -35,7 +36,7 @@ export function parseAssignment(assignment: PodAssignment, host: HostFeatures, a
   try {
     return mountIdentity({ ...base, ...parseTemplate(assignment, template, host) }, authorityPem);
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = messageOf(error);
     // Stopping needs the names of what may run, even if no more of it is understood.
     return { ...base, containers: [], problem };
   }

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { Container, ContainerPort, EnvVar, PodConfig } from "@forage/proto/forest/v1/forage";
 import type { HostFeatures } from "../host-features.ts";
 import { isPodField } from "../pods/act/pod-field.ts";
@@ -28,7 +29,7 @@ export function parseContainer(container: Container, setting: ContainerSetting):
   try {
     return readContainer(container, setting);
   } catch (cause) {
-    const message = cause instanceof Error ? cause.message : String(cause);
+    const message = messageOf(cause);
     throw new Error(`container ${name}: ${message}`, { cause });
   }
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { AgentServiceClient, SessionEnd, SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import type { FoundContainer } from "../pods/find-container.ts";
 import { FrameWriter } from "../sessions/frame-writer.ts";
@@ -123,5 +124,5 @@ export class SessionServer {
 function reasonOf(signal: AbortSignal, error: unknown): string {
   const { reason } = signal;
   if (signal.aborted && reason instanceof Error && reason.name !== "AbortError") return reason.message;
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

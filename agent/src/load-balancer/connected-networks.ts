@@ -1,7 +1,6 @@
 import type { networkInterfaces } from "node:os";
+import { ADDRESS_BITS, containsIp, parseCidr } from "@forage/common/ip";
 import type { Link } from "../network/host-links.ts";
-import { contains, parseIpv4Cidr } from "../network/ipv4-cidr.ts";
-import { contains6, parseIpv6Cidr } from "../network/ipv6-cidr.ts";
 
 /** A subnet in which the host has an address. */
 export interface ConnectedNetwork {
@@ -47,12 +46,14 @@ export function linksOf(interfaces: ReturnType<typeof networkInterfaces>): Addre
 
 /** Single addresses, as those that we announce, are no network. */
 function networkOf(name: string, text: string): ConnectedNetwork | undefined {
-  const v4 = parseIpv4Cidr(text);
-  if (v4 !== undefined) {
-    if (v4.prefix === 32 || v4.text.startsWith("169.254.")) return undefined;
-    return { interface: name, cidr: v4.text, prefix: v4.prefix, has: (address) => contains(v4, address) };
-  }
-  const v6 = parseIpv6Cidr(text);
-  if (v6 === undefined || v6.prefix === 128 || /^fe[89ab]/.test(v6.text)) return undefined;
-  return { interface: name, cidr: v6.text, prefix: v6.prefix, has: (address) => contains6(v6, address) };
+  const cidr = parseCidr(text);
+  if (cidr === undefined || cidr.prefix === ADDRESS_BITS[cidr.family]) return undefined;
+  const isOfLink = cidr.family === 4 ? cidr.text.startsWith("169.254.") : /^fe[89ab]/.test(cidr.text);
+  if (isOfLink) return undefined;
+  return {
+    interface: name,
+    cidr: cidr.text,
+    prefix: cidr.prefix,
+    has: (address) => containsIp(cidr, address),
+  };
 }

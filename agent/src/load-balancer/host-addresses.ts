@@ -1,4 +1,4 @@
-import { familyOf } from "../network/ip-family.ts";
+import { familyOf } from "@forage/common/ip";
 import { CommandFailed, type RunCommand } from "../network/run-command.ts";
 import type { HeldAddress } from "./plan-addresses.ts";
 

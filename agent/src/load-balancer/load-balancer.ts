@@ -1,6 +1,8 @@
+import type { IpFamily } from "@forage/common/ip";
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
+import { isOfFamily } from "../network/family-words.ts";
 import { type Link, listLinks } from "../network/host-links.ts";
-import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "../services/known-services.ts";
 import { interfaceFor } from "./connected-networks.ts";
@@ -243,5 +245,5 @@ export class LoadBalancer {
 }
 
 function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

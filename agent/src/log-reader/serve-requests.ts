@@ -1,5 +1,6 @@
 import { chmodSync, rmSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { messageOf } from "@forage/common/message-of";
 import type { ReaderAnswer, ReaderRequest } from "../logs/stream-places.ts";
 
 export interface RequestServerOptions {
@@ -50,7 +51,7 @@ function tryAnswer(line: string, answer: RequestServerOptions["answer"]): Reader
     answer({ kind, logFile });
     return {};
   } catch (error) {
-    return { error: error instanceof Error ? error.message : String(error) };
+    return { error: messageOf(error) };
   }
 }
 

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type {
   PodMetrics,
   PodMetricsRequest,
@@ -169,8 +170,4 @@ interface ScrapeResult {
   readonly problem: string;
   /** Undefined: as before. */
   readonly counters?: CounterReading;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,6 @@
+import type { IpFamily } from "@forage/common/ip";
+import { FAMILY_WORDS } from "./family-words.ts";
 import type { InstanceNames } from "./instance-names.ts";
-import { FAMILY_WORDS, type IpFamily } from "./ip-family.ts";
 
 /** A port of the host that pods reach. */
 export interface OpenPort {

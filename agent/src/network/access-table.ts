@@ -1,5 +1,6 @@
+import type { IpFamily } from "@forage/common/ip";
 import { type AccessTableShape, accessTableText } from "./access-rules.ts";
-import { FAMILY_WORDS, type IpFamily } from "./ip-family.ts";
+import { FAMILY_WORDS } from "./family-words.ts";
 import { hasIpv6 } from "./kernel-sysctls.ts";
 import type { RunCommand } from "./run-command.ts";
 

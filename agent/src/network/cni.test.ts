@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Cni } from "./cni.ts";
 import { instanceNames } from "./instance-names.ts";
-import { parsePodCidr } from "./ipv4-cidr.ts";
-import { parsePodCidr6 } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
+import { parsePodCidr, parsePodCidr6 } from "./pod-cidr.ts";
 import { CommandFailed, type CommandOptions, type RunCommand } from "./run-command.ts";
 
 const RESULT = JSON.stringify({

@@ -2,9 +2,8 @@ import { access } from "node:fs/promises";
 import { isIPv4, isIPv6 } from "node:net";
 import { join } from "node:path";
 import type { InstanceNames } from "./instance-names.ts";
-import type { Ipv4Cidr } from "./ipv4-cidr.ts";
-import type { Ipv6Cidr } from "./ipv6-cidr.ts";
 import { NetworkError } from "./network.ts";
+import type { PodCidr } from "./pod-cidr.ts";
 import { CommandFailed, type RunCommand } from "./run-command.ts";
 
 /** The name of the pod's end of its link. */
@@ -13,9 +12,9 @@ const CNI_VERSION = "1.0.0";
 
 export interface CniOptions {
   readonly names: InstanceNames;
-  readonly podCidr: Ipv4Cidr;
+  readonly podCidr: PodCidr;
   /** Undefined: pods have no IPv6. */
-  readonly podCidr6: Ipv6Cidr | undefined;
+  readonly podCidr6: PodCidr | undefined;
   /** Directory of the plugins. */
   readonly pluginDir: string;
   /** Where host-local keeps its leases. */

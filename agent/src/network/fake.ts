@@ -1,4 +1,3 @@
-import { parsePodCidr } from "./ipv4-cidr.ts";
 import {
   type FoundPod,
   isHostNetwork,
@@ -9,6 +8,7 @@ import {
   type PortMapping,
   type PortRequest,
 } from "./network.ts";
+import { parsePodCidr } from "./pod-cidr.ts";
 import { PortAllocator, type PortRange } from "./port-allocator.ts";
 
 const FAKE_POD_CIDR = "10.64.0.0/16";
@@ -29,7 +29,7 @@ export class FakeNetworkHost {
 
   makeSandbox(podUid: string): PodSandbox {
     this.#made++;
-    const { first } = parsePodCidr(FAKE_POD_CIDR);
+    const first = Number(parsePodCidr(FAKE_POD_CIDR).first);
     const value = first + 1 + this.#made;
     const address = [24, 16, 8, 0].map((shift) => Math.floor(value / 2 ** shift) % 256).join(".");
     return { podUid, namespacePath: `/run/netns/forage-fake-${this.#made}`, address };

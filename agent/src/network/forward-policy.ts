@@ -1,4 +1,5 @@
-import { FAMILY_WORDS, type IpFamily } from "./ip-family.ts";
+import type { IpFamily } from "@forage/common/ip";
+import { FAMILY_WORDS } from "./family-words.ts";
 import type { RunCommand } from "./run-command.ts";
 
 /**

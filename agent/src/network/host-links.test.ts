@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { assertNoOverlap, type Link, type Route, uplinkMtu } from "./host-links.ts";
-import { parsePodCidr } from "./ipv4-cidr.ts";
+import { parsePodCidr } from "./pod-cidr.ts";
 
 const pods = parsePodCidr("10.64.0.0/16");
 

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import { writeFile } from "node:fs/promises";
-import { familyOf, type IpFamily } from "./ip-family.ts";
-import { type Ipv4Cidr, overlaps, parseIpv4Cidr } from "./ipv4-cidr.ts";
-import { type Ipv6Cidr, overlaps6, parseIpv6Cidr } from "./ipv6-cidr.ts";
+import { type Cidr, familyOf, type IpFamily, overlaps, parseCidr } from "@forage/common/ip";
 import { NetworkError } from "./network.ts";
+import type { PodCidr } from "./pod-cidr.ts";
 import type { RunCommand } from "./run-command.ts";
 
 /** An interface as in the output of `ip -json address show`. */
@@ -45,7 +44,7 @@ export async function listRoutes(run: RunCommand, family: IpFamily = 4): Promise
 export async function ensureBridge(
   run: RunCommand,
   bridge: string,
-  podCidrs: readonly (Ipv4Cidr | Ipv6Cidr)[],
+  podCidrs: readonly PodCidr[],
   links: readonly Link[],
 ): Promise<void> {
   const present = links.find((link) => link.ifname === bridge);
@@ -69,11 +68,7 @@ export async function ensureBridge(
 }
 
 /** Rejects a pod network that would take addresses away from a network the host is in already. */
-export function assertNoOverlap(
-  bridge: string,
-  podCidr: Ipv4Cidr | Ipv6Cidr,
-  routes: readonly Route[],
-): void {
+export function assertNoOverlap(bridge: string, podCidr: PodCidr, routes: readonly Route[]): void {
   for (const route of routes) {
     const other = overlapping(podCidr, route.dst);
     if (other === undefined || route.dev === bridge) continue;
@@ -88,12 +83,9 @@ export function assertNoOverlap(
   }
 }
 
-function overlapping(podCidr: Ipv4Cidr | Ipv6Cidr, route: string): Ipv4Cidr | Ipv6Cidr | undefined {
-  const four = parseIpv4Cidr(route);
-  const six = parseIpv6Cidr(route);
-  if (typeof podCidr.first === "number")
-    return four && overlaps(podCidr as Ipv4Cidr, four) ? four : undefined;
-  return six && overlaps6(podCidr as Ipv6Cidr, six) ? six : undefined;
+function overlapping(podCidr: PodCidr, route: string): Cidr | undefined {
+  const cidr = parseCidr(route);
+  return cidr !== undefined && overlaps(podCidr, cidr) ? cidr : undefined;
 }
 
 /** The MTU of the link that the default route uses, where it is below what pods have by default. */

@@ -1,5 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { containsIp, familyOf } from "@forage/common/ip";
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
 import type { NoteDamage } from "../damage-reports.ts";
 import type { PodAccess } from "./access-rules.ts";
@@ -8,9 +10,6 @@ import { assertPlugin, Cni } from "./cni.ts";
 import { tablesDroppingForwards } from "./forward-policy.ts";
 import { assertNoOverlap, ensureBridge, listLinks, listRoutes, uplinkMtu } from "./host-links.ts";
 import { type InstanceNames, instanceNames } from "./instance-names.ts";
-import { familyOf } from "./ip-family.ts";
-import { type Ipv4Cidr, parsePodCidr } from "./ipv4-cidr.ts";
-import { contains6, type Ipv6Cidr, parsePodCidr6 } from "./ipv6-cidr.ts";
 import {
   hasIpv6,
   IP_FORWARD,
@@ -32,6 +31,7 @@ import {
   type PortRequest,
 } from "./network.ts";
 import { namespacePath } from "./network-namespaces.ts";
+import { type PodCidr, parsePodCidr, parsePodCidr6 } from "./pod-cidr.ts";
 import { PortAllocator, type PortProbe, type PortRange } from "./port-allocator.ts";
 import { forgetConnections } from "./port-table.ts";
 import { PortTables } from "./port-tables.ts";
@@ -87,8 +87,8 @@ export class HostNetwork implements PodNetwork {
   readonly #options: HostNetworkOptions;
   readonly #parts: HostNetworkParts;
   readonly #names: InstanceNames;
-  readonly #podCidr: Ipv4Cidr;
-  readonly #podCidr6: Ipv6Cidr | undefined;
+  readonly #podCidr: PodCidr;
+  readonly #podCidr6: PodCidr | undefined;
   readonly #records: SandboxRecords;
   readonly #ports: PortAllocator;
   readonly #table: PortTables;
@@ -122,7 +122,7 @@ export class HostNetwork implements PodNetwork {
     return this.#podCidr.gateway;
   }
 
-  get #podCidrs(): readonly (Ipv4Cidr | Ipv6Cidr)[] {
+  get #podCidrs(): readonly PodCidr[] {
     return this.#podCidr6 === undefined ? [this.#podCidr] : [this.#podCidr, this.#podCidr6];
   }
 
@@ -289,7 +289,7 @@ export class HostNetwork implements PodNetwork {
 
   /** Without an IPv6 address of another network than now, which leads nowhere any more: pods go on with the other one. */
   #asReachable({ address6, ...rest }: SandboxRecord): SandboxRecord {
-    const isOurs = address6 !== undefined && this.#podCidr6 && contains6(this.#podCidr6, address6);
+    const isOurs = address6 !== undefined && this.#podCidr6 && containsIp(this.#podCidr6, address6);
     return isOurs ? { ...rest, address6 } : rest;
   }
 
@@ -383,7 +383,7 @@ export class HostNetwork implements PodNetwork {
   }
 
   #warn(event: string, error: unknown): void {
-    this.#parts.log.warn({ error: error instanceof Error ? error.message : String(error) }, event);
+    this.#parts.log.warn({ error: messageOf(error) }, event);
   }
 }
 

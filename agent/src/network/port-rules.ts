@@ -1,5 +1,6 @@
+import { familyOf } from "@forage/common/ip";
+import { FAMILY_WORDS } from "./family-words.ts";
 import type { InstanceNames } from "./instance-names.ts";
-import { FAMILY_WORDS, familyOf } from "./ip-family.ts";
 import type { PortMapping } from "./network.ts";
 
 /** There is one table for each family of addresses, that of the pods in it. */

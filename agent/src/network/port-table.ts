@@ -1,4 +1,5 @@
-import { FAMILY_WORDS, familyOf, type IpFamily } from "./ip-family.ts";
+import { familyOf, type IpFamily } from "@forage/common/ip";
+import { FAMILY_WORDS } from "./family-words.ts";
 import type { PortMapping } from "./network.ts";
 import {
   changedUdpPorts,

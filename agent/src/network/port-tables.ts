@@ -1,4 +1,4 @@
-import { familyOf } from "./ip-family.ts";
+import { familyOf } from "@forage/common/ip";
 import { addressesOf, type PodSandbox, type PortMapping } from "./network.ts";
 import { PortTable, type PortTableParts } from "./port-table.ts";
 

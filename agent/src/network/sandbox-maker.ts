@@ -1,12 +1,13 @@
 import { randomBytes } from "node:crypto";
+import { containsIp } from "@forage/common/ip";
 import type { NoteDamage } from "../damage-reports.ts";
 import { type Cni, POD_INTERFACE } from "./cni.ts";
 import { listLinks } from "./host-links.ts";
 import type { InstanceNames } from "./instance-names.ts";
-import { contains, type Ipv4Cidr } from "./ipv4-cidr.ts";
 import type { LeaseDirectory } from "./lease-directory.ts";
 import { addressesOf } from "./network.ts";
 import { addNamespace, deleteNamespace, isNamespace, listNamespaces } from "./network-namespaces.ts";
+import type { PodCidr } from "./pod-cidr.ts";
 import type { RunCommand } from "./run-command.ts";
 import type { SandboxRecord, SandboxRecords } from "./sandbox-records.ts";
 
@@ -15,7 +16,7 @@ const PARALLEL_CALLS = 4;
 
 export interface SandboxMakerParts {
   readonly names: InstanceNames;
-  readonly podCidr: Ipv4Cidr;
+  readonly podCidr: PodCidr;
   readonly cni: Cni;
   readonly leases: LeaseDirectory;
   readonly records: SandboxRecords;
@@ -68,7 +69,7 @@ export class SandboxMaker {
     const intact: SandboxRecord[] = [];
     for (const record of candidates) {
       const { namespace, address, hostInterface } = record;
-      if (!contains(podCidr, address) || !linked.has(hostInterface)) continue;
+      if (!containsIp(podCidr, address) || !linked.has(hostInterface)) continue;
       if ((await isNamespace(namespace)) && (await this.#holdsLeases(record))) intact.push(record);
     }
     return intact;

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 
 /** A namespace that is wired. Without a pod it is a spare one, never used so far. */
 export interface SandboxRecord {
@@ -59,7 +60,7 @@ export class SandboxRecords {
       try {
         records.push(await this.#read(name));
       } catch (error) {
-        damaged.set(name, error instanceof Error ? error.message : String(error));
+        damaged.set(name, messageOf(error));
       }
     }
     return { records, damaged };

@@ -1,4 +1,4 @@
-import { type BackOffLimits, backOffMs } from "./back-off.ts";
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import {
   type ContainerMemory,
   memoryOf,
@@ -18,7 +18,7 @@ const STOP_REASONS: readonly StopReason[] = [
   "PostStartHookError",
 ];
 
-export interface RestartLimits extends BackOffLimits {
+export interface RestartLimits extends BackOff {
   /** A container that ran this long starts over with its back-off. */
   readonly goodRunMs: number;
 }

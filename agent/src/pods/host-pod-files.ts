@@ -1,6 +1,7 @@
 import { mkdir, open, readdir, rm, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { getSystemErrorMap } from "node:util";
+import { messageOf } from "@forage/common/message-of";
 import type { LogRotator } from "../logs/log-rotator.ts";
 import { LogTimes } from "../logs/log-times.ts";
 import { defaultLogLimit, planLogLimit, type StoredLog } from "../logs/plan-log-limit.ts";
@@ -198,7 +199,7 @@ async function assertRoom(dir: string): Promise<void> {
 function describe(error: unknown): string {
   const errno = error instanceof Error && "errno" in error ? Number(error.errno) : Number.NaN;
   const [, text] = getSystemErrorMap().get(errno) ?? [];
-  return text ?? (error instanceof Error ? error.message : String(error));
+  return text ?? messageOf(error);
 }
 
 function safe(name: string): string {

@@ -1,7 +1,8 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
 import { fullForm, registryName, registryOf } from "../runtime/image-reference.ts";
 import { type ContainerRuntime, type PullState, RuntimeError } from "../runtime/runtime.ts";
-import { type BackOffLimits, backOffMs } from "./back-off.ts";
 import { describePull } from "./describe-pull.ts";
 import { type ImageAccess, OPEN_TO_ALL } from "./image-access.ts";
 import type { ImageFailure, ImageState, Pod, PullPolicy } from "./pod.ts";
@@ -9,7 +10,7 @@ import type { ImageFailure, ImageState, Pod, PullPolicy } from "./pod.ts";
 export interface ImageStoreOptions {
   readonly runtime: Pick<ContainerRuntime, "hasImage" | "pull">;
   readonly clock: Clock;
-  readonly backOff: BackOffLimits;
+  readonly backOff: BackOff;
   readonly signal: AbortSignal;
   /**
    * Called when the state of the image has changed: a pull has begun or progressed, or a fetch has ended, with or without
@@ -106,7 +107,7 @@ export class ImageStore {
       delete entry.failure;
     } catch (cause) {
       entry.failures += 1;
-      const message = cause instanceof Error ? cause.message : String(cause);
+      const message = messageOf(cause);
       const waitMs = backOffMs(entry.failures, backOff);
       entry.failure = {
         reason: reasonOf(cause),

@@ -1,3 +1,5 @@
+import type { BackOff } from "@forage/common/back-off";
+import type { Semaphore } from "@forage/common/semaphore";
 import type { Clock } from "../clock.ts";
 import type { PodDevices } from "../devices/devices.ts";
 import type { HookParts } from "../hooks/run-hook.ts";
@@ -6,14 +8,12 @@ import type { NetworkFiles } from "../network/network-files.ts";
 import type { ProbeRunner } from "../probes/probe-runner.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { PodVolumes } from "../volumes/volumes.ts";
-import type { BackOffLimits } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import type { PodStatus } from "./decide/pod-status.ts";
 import type { ImageStore } from "./image-store.ts";
 import type { PodMemory } from "./pod.ts";
 import type { PodFiles } from "./pod-files.ts";
 import type { RuntimeObserver } from "./runtime-observer.ts";
-import type { Semaphore } from "./semaphore.ts";
 import type { Step } from "./step.ts";
 
 /** The dependencies that all pods of a host share. */
@@ -35,7 +35,7 @@ export interface PodDependencies {
   readonly startGate: Semaphore;
   readonly stopGate: Semaphore;
   readonly restartLimits: RestartLimits;
-  readonly faultBackOff: BackOffLimits;
+  readonly faultBackOff: BackOff;
   readonly events: PodEvents;
 }
 

@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
+import { backOffMs } from "@forage/common/back-off";
+import { messageOf } from "@forage/common/message-of";
 import { DeviceError } from "../devices/devices.ts";
 import { RuntimeError } from "../runtime/runtime.ts";
 import { runStep } from "./act/run-step.ts";
-import { backOffMs } from "./back-off.ts";
 import { BackgroundSteps } from "./background-steps.ts";
 import { effectivePolicy } from "./decide/container-steps.ts";
 import { nextStep } from "./decide/next-step.ts";
@@ -246,7 +247,7 @@ export class PodLoop {
     if (signal.aborted || (goalSignal.aborted && !(error instanceof RuntimeError))) return;
     const key = stepKey(step);
     const failures = (this.#faults.get(key)?.failures ?? 0) + 1;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     const blocked = error instanceof StartBlockedError ? error : undefined;
     const forDevices = blocked?.cause instanceof DeviceError;
     const waitMs = forDevices && this.#devicesFreed ? 0 : backOffMs(failures, faultBackOff);

@@ -1,3 +1,5 @@
+import type { BackOff } from "@forage/common/back-off";
+import { Semaphore } from "@forage/common/semaphore";
 import type { Clock } from "../clock.ts";
 import { pause } from "../clock.ts";
 import type { PodDevices } from "../devices/devices.ts";
@@ -10,7 +12,6 @@ import { type ContainerRuntime, HOST_NETWORK } from "../runtime/runtime.ts";
 import type { PodVolumes } from "../volumes/volumes.ts";
 import { hostSandbox } from "./act/run-step.ts";
 import { afterRecovery } from "./after-recovery.ts";
-import type { BackOffLimits } from "./back-off.ts";
 import type { RestartLimits } from "./container-memory.ts";
 import type { PodStatus } from "./decide/pod-status.ts";
 import type { PodView } from "./decide/pod-view.ts";
@@ -27,7 +28,6 @@ import type { PodFiles } from "./pod-files.ts";
 import { PodLoop } from "./pod-loop.ts";
 import { retryUntilDone } from "./retry-until-done.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
-import { Semaphore } from "./semaphore.ts";
 
 export interface SupervisorOptions {
   readonly instance: string;
@@ -54,8 +54,8 @@ export interface SupervisorLimits {
   readonly startsAtOnce: number;
   readonly removalsAtOnce: number;
   readonly restart: RestartLimits;
-  readonly image: BackOffLimits;
-  readonly fault: BackOffLimits;
+  readonly image: BackOff;
+  readonly fault: BackOff;
   readonly repairIntervalMs: number;
   /** The longest time for running steps after the agent was ordered to stop. */
   readonly closeMs: number;

@@ -1,5 +1,5 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import { type Clock, pause } from "../clock.ts";
-import { type BackOffLimits, backOffMs } from "./back-off.ts";
 
 export interface RetryOptions {
   readonly clock: Clock;
@@ -8,7 +8,7 @@ export interface RetryOptions {
   readonly outcome: (error: unknown) => void;
 }
 
-const BACK_OFF: BackOffLimits = { baseMs: 500, capMs: 10_000 };
+const BACK_OFF: BackOff = { baseMs: 500, capMs: 10_000 };
 
 /** Repeats the work until it succeeds or the signal aborts. */
 export async function retryUntilDone(

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { failure, type ProbeAnswer, success } from "./probe-answer.ts";
 import type { TimeLimit } from "./time-limit.ts";
 
@@ -40,7 +41,7 @@ export async function runCommandProbe(
     return judge(`exit code ${result.exitCode}`, result.output);
   } catch (error) {
     if (timedOut) return failure(`no end within ${timeoutMs} ms`);
-    return { outcome: "unknown", message: error instanceof Error ? error.message : String(error) };
+    return { outcome: "unknown", message: messageOf(error) };
   } finally {
     cancel();
     signal.removeEventListener("abort", stop);

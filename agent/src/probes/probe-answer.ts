@@ -1,4 +1,5 @@
 /** The result of one probe. */
+import { messageOf } from "@forage/common/message-of";
 export interface ProbeAnswer {
   /** `unknown`: the probe itself could not be made; it counts neither way. */
   readonly outcome: "success" | "failure" | "unknown";
@@ -28,7 +29,7 @@ export function failure(message: string, output = ""): ProbeAnswer {
 
 /** For what could not be tried at all, or threw. */
 export function failureOf(error: unknown): ProbeAnswer {
-  return failure(error instanceof Error ? error.message : String(error));
+  return failure(messageOf(error));
 }
 
 function detailOf(output: string): { readonly detail?: string } {

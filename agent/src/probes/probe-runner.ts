@@ -1,5 +1,5 @@
+import { Semaphore } from "@forage/common/semaphore";
 import type { Clock } from "../clock.ts";
-import { Semaphore } from "../pods/semaphore.ts";
 import type { ProbeAnswer } from "./probe-answer.ts";
 import {
   advance,
@@ -167,7 +167,7 @@ export class ProbeRunner {
     const { signal } = watch.abort;
     const gate = spec.handler.type === "exec" ? this.#execGate : this.#networkGate;
     try {
-      const answer = await gate.pass(signal, () =>
+      const answer = await gate.run(signal, () =>
         run(spec.handler, watch.container.target, spec.timeoutMs, signal),
       );
       if (!signal.aborted) this.#learn(watch, kind, answer);

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import { type ServiceState, ServiceUpdate } from "@forage/proto/forage/agent/v1/agent";
 import type { Clock } from "../clock.ts";
 import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
@@ -54,7 +55,7 @@ export class KnownServices implements ServicesView {
       return new KnownServices(options, decode(await readFile(path)));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ENOENT") return new KnownServices(options, undefined);
-      options.onDamage?.(path, error instanceof Error ? error.message : String(error));
+      options.onDamage?.(path, messageOf(error));
       return new KnownServices(options, undefined, true);
     }
   }

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
+import type { IpFamily } from "@forage/common/ip";
 import type { ServiceEndpoint, ServiceState, ServiceStatePort } from "@forage/proto/forage/agent/v1/agent";
-import { type IpFamily, isOfFamily } from "../network/ip-family.ts";
+import { isOfFamily } from "../network/family-words.ts";
 
 /** The host for which rules are computed. */
 export interface Viewpoint {

@@ -1,4 +1,5 @@
-import { FAMILY_WORDS, type FamilyWords, familyOf } from "../network/ip-family.ts";
+import { familyOf } from "@forage/common/ip";
+import { FAMILY_WORDS, type FamilyWords } from "../network/family-words.ts";
 import type { EndpointRule, ServicePortRules } from "./port-rules.ts";
 
 /** The inputs of one agent's rules for services, for one family of addresses: that of the pods' CIDR. */

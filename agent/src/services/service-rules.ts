@@ -1,7 +1,6 @@
+import { familyOf, type IpFamily, parseCidr } from "@forage/common/ip";
 import type { ServiceState } from "@forage/proto/forage/agent/v1/agent";
-import { FAMILY_WORDS, familyOf, type IpFamily, isOfFamily } from "../network/ip-family.ts";
-import { parseIpv4Cidr } from "../network/ipv4-cidr.ts";
-import { parseIpv6Cidr } from "../network/ipv6-cidr.ts";
+import { FAMILY_WORDS, isOfFamily } from "../network/family-words.ts";
 import { forgetConnections } from "../network/port-table.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ServicesView } from "./known-services.ts";
@@ -188,8 +187,7 @@ export class ServiceRules {
 
   #options(): RulesOptions {
     const { table, podCidr } = this.#parts;
-    const parse = this.#family === 4 ? parseIpv4Cidr : parseIpv6Cidr;
-    const virtualIpRanges = this.#ranges.filter((range) => parse(range) !== undefined);
+    const virtualIpRanges = this.#ranges.filter((range) => parseCidr(range)?.family === this.#family);
     return { table, podCidr, virtualIpRanges, balancerIps: this.#balancerIps };
   }
 

@@ -3,8 +3,8 @@ import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { KeyedMutex } from "@forage/common/keyed-mutex";
 import { ClaimStore } from "./claim-store.ts";
-import { KeyedMutex } from "./keyed-mutex.ts";
 import { Mounts } from "./mounts.ts";
 import { ChildRunner } from "./run-child.ts";
 

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, rm, rmdir, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { KeyedMutex } from "@forage/common/keyed-mutex";
 import { syncDirectory } from "../journal/durable-files.ts";
-import type { KeyedMutex } from "./keyed-mutex.ts";
 import {
   type LimitedDirectoryParts,
   makeLimitedDirectory,
@@ -162,7 +162,7 @@ export class ClaimStore {
   }
 
   #inTurn<Result>(namespace: string, name: string, work: (home: string) => Promise<Result>): Promise<Result> {
-    return this.#parts.mutex.take(`claim ${namespace}/${name}`, () => work(this.#home(namespace, name)));
+    return this.#parts.mutex.run(`claim ${namespace}/${name}`, () => work(this.#home(namespace, name)));
   }
 }
 

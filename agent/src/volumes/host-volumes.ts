@@ -1,10 +1,11 @@
 import { chmod, mkdir, readdir } from "node:fs/promises";
+import { KeyedMutex } from "@forage/common/keyed-mutex";
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
 import { planBinds } from "./bind-plan.ts";
 import { checkClaimName, checkMounts, checkPod, checkPodUid } from "./check-spec.ts";
 import { ClaimStore } from "./claim-store.ts";
 import { DiskUseWatch, measureUse } from "./disk-use-watch.ts";
-import { KeyedMutex } from "./keyed-mutex.ts";
 import { exists, imagesTrial } from "./limited-directory.ts";
 import { detachLoopDevicesOf } from "./loop-devices.ts";
 import { readMountTable, visibleFrom } from "./mount-table.ts";
@@ -186,7 +187,7 @@ export class HostVolumes implements PodVolumes {
   async #mountMemory({ volumes }: PodVolumeSpec, signal: AbortSignal): Promise<void> {
     if (!volumes.some(({ source }) => source.type === "files" && source.secret)) return;
     const target = this.#layout.memory;
-    await this.#mutex.take("memory", async () => {
+    await this.#mutex.run("memory", async () => {
       if (await this.#dependencies.mounts.isMounted(target)) return;
       await makeMountPoint(target, "directory");
       const options = [`size=${MEMORY_BYTES_MAX}`, "mode=0700", "nodev", "nosuid"];
@@ -202,13 +203,13 @@ export class HostVolumes implements PodVolumes {
 
   async #inTurn<Result>(podUid: string, work: () => Promise<Result>): Promise<Result> {
     checkPodUid(podUid);
-    return this.#mutex.take(`pod ${podUid}`, () => work().catch(toVolumeError));
+    return this.#mutex.run(`pod ${podUid}`, () => work().catch(toVolumeError));
   }
 }
 
 function toVolumeError(error: unknown): never {
   if (error instanceof VolumeError) throw error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   if (error instanceof Error && error.name === "AbortError")
     throw new VolumeError("ABORTED", message, { cause: error });
   const code = codeOf(error) === "ENOSPC" ? "NO_ROOM" : "HOST_FAILED";

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { channelCredentials, withBearer } from "@forage/identity/credentials";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
@@ -43,7 +44,7 @@ export class Coordinator {
         "grpc.max_receive_message_length": maxResponseBytes,
       });
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       throw new CliError("CONFIG", `the CA file ${endpoint.caFile} can't be used: ${reason}`, {
         cause: error,
       });

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { type LogOptions, PodPhase } from "@forage/proto/forage/agent/v1/agent";
 import type { Pod } from "@forage/proto/forage/operator/v1/operator";
 import { type Coordinator, operator } from "../client/coordinator.ts";
@@ -162,7 +163,7 @@ function follow(
     restarts,
     show,
     onLost: (error) => {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = messageOf(error);
       world.stderr.write(`${plainText(`${name}: the log broke off: ${reason}; trying again`)}\n`);
     },
     signal,

@@ -1,4 +1,5 @@
 import type { Socket } from "node:net";
+import { messageOf } from "@forage/common/message-of";
 import { status } from "@grpc/grpc-js";
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import { CallError, explain } from "../client/explain.ts";
@@ -166,7 +167,7 @@ class PortForward {
   }
 
   #say(what: unknown): void {
-    const text = what instanceof Error ? what.message : String(what);
+    const text = messageOf(what);
     this.#context.world.stderr.write(`forage: ${plainText(text)}\n`);
   }
 }

@@ -1,8 +1,4 @@
-/** How long to wait after attempts that failed. */
-export interface BackOff {
-  readonly baseMs: number;
-  readonly capMs: number;
-}
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 
 /**
  * For a hostname: 2, 4, 8 … minutes. Public authorities allow five failed validations of a name an hour; a sixth attempt comes
@@ -21,7 +17,5 @@ const jitter = 0.25;
  * `askedMs`.
  */
 export function waitMs(backOff: BackOff, failures: number, random: number, askedMs = 0): number {
-  // 2 ** 40 of any base is above every cap, and Infinity would be no time.
-  const doubled = backOff.baseMs * 2 ** Math.min(Math.max(failures - 1, 0), 40);
-  return Math.round(Math.max(Math.min(doubled, backOff.capMs), askedMs) * (1 + jitter * random));
+  return Math.round(Math.max(backOffMs(failures, backOff), askedMs) * (1 + jitter * random));
 }

@@ -1,3 +1,4 @@
+import type { BackOff } from "@forage/common/back-off";
 import type { GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
 import { Loop } from "../control/loop.ts";
@@ -5,7 +6,7 @@ import { ObjectFaults } from "../faults/object-faults.ts";
 import type { CertificateSource, SourcedCertificate } from "../gateway/certificate-source.ts";
 import type { EventRecorder } from "../model/event.ts";
 import type { Clock } from "../time/clock.ts";
-import { type BackOff, hostnameBackOff, issuerBackOff } from "./back-off.ts";
+import { hostnameBackOff, issuerBackOff } from "./back-off.ts";
 import { certificateFor } from "./certificate-for.ts";
 import { type CertificateState, emptyCertificateState, type Pause } from "./certificate-state.ts";
 import type { CertificateStore } from "./certificate-store.ts";

@@ -1,9 +1,9 @@
+import type { BackOff } from "@forage/common/back-off";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../model/event.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
-import type { BackOff } from "./back-off.ts";
 import { CertificateStore } from "./certificate-store.ts";
 import { CertificateController } from "./controller.ts";
 import type { OpenedIssuer } from "./open-issuer.ts";

@@ -1,5 +1,6 @@
+import type { BackOff } from "@forage/common/back-off";
 import { renewAtMs } from "@forage/identity/renewal";
-import { type BackOff, waitMs } from "./back-off.ts";
+import { waitMs } from "./back-off.ts";
 import type { CertificateState, Pause } from "./certificate-state.ts";
 import type { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";

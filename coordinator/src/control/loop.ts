@@ -1,3 +1,4 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import type { Logger } from "pino";
 import type { Clock } from "../time/clock.ts";
 
@@ -14,8 +15,7 @@ export interface LoopOptions {
 }
 
 /** First pause after a failure; doubles up to the second. Long enough to not spin, short enough to not be noticed. */
-const retryBaseMs = 200;
-const retryCapMs = 30_000;
+const RETRY: BackOff = { baseMs: 200, capMs: 30_000 };
 
 /**
  * A level-triggered loop over keys: waking a key any number of times makes it run once more, one key at a time.
@@ -84,7 +84,7 @@ export class Loop {
         { loop: this.#options.name, key, failures, err: error },
         "step failed; will retry",
       );
-      return Math.min(retryCapMs, retryBaseMs * 2 ** (failures - 1));
+      return backOffMs(failures, RETRY);
     }
   }
 

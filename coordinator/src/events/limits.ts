@@ -1,3 +1,4 @@
+import type { BackOff } from "@forage/common/back-off";
 /** Limits of the event log. */
 export interface EventLimits {
   /** Events kept; the oldest go first. */
@@ -28,8 +29,7 @@ export const maxPerWrite = 60;
 /** The number of events that may wait for the store: a minute's worth in a large fleet. Any more are dropped and counted. */
 export const maxWaiting = 2_000;
 /** Pauses after a write that failed; they double. */
-export const retryBaseMs = 500;
-export const retryCapMs = 30_000;
+export const RETRY: BackOff = { baseMs: 500, capMs: 30_000 };
 
 /** Messages hold last lines of output; more is in the logs. */
 export const maxMessageLength = 2_000;

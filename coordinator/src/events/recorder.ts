@@ -1,3 +1,4 @@
+import { backOffMs } from "@forage/common/back-off";
 import { EventRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
@@ -18,9 +19,8 @@ import {
   maxPerWrite,
   maxWaiting,
   maxWatchers,
+  RETRY,
   refillMs,
-  retryBaseMs,
-  retryCapMs,
 } from "./limits.ts";
 import { ObjectRates } from "./rate.ts";
 import { Retention, readable } from "./retention.ts";
@@ -183,7 +183,7 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   #wakeAgain(): void {
-    if (this.#failures > 0) this.#wake(Math.min(retryCapMs, retryBaseMs * 2 ** (this.#failures - 1)));
+    if (this.#failures > 0) this.#wake(backOffMs(this.#failures, RETRY));
     else if (this.#waiting.size > 0) this.#wake(this.#waiting.size >= maxPerWrite ? 0 : flushMs);
     else if (this.#rates.waiting) this.#wake(refillMs);
   }

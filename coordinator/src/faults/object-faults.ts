@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../model/event.ts";
 
@@ -82,8 +83,4 @@ export class ObjectFaults {
 
 function keyOf({ kind, namespace, name }: FaultSubject): string {
   return `${kind} ${namespace}/${name}`;
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,4 @@
-import { addressBits, formatIp, type IpFamily, parseIp } from "./ip-address.ts";
+import { ADDRESS_BITS, formatIp, type IpFamily, parseIp } from "@forage/common/ip";
 
 /** Addresses that can be given away, all of one family. */
 export interface IpRange {
@@ -49,7 +49,7 @@ function boundsOfCidr(text: string): Bounds | undefined {
   const ip = parseIp(address);
   if (ip === undefined || rest.length > 0) return undefined;
   const { family } = ip;
-  const bits = addressBits[family];
+  const bits = ADDRESS_BITS[family];
   const prefix = prefixText === undefined ? bits : Number(prefixText);
   if (!/^\d{1,3}$/.test(prefixText ?? "0") || prefix > bits) return undefined;
   const size = 1n << BigInt(bits - prefix);

@@ -1,3 +1,4 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import type { Logger } from "pino";
 import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toEpochMs } from "../model/timestamp.ts";
@@ -56,8 +57,7 @@ interface Belief {
 const lossWindowMs = 600_000;
 /** So many losses count as accidents. After the next one a node that returns is on probation first. */
 const freeLosses = 2;
-const probationBaseMs = 10_000;
-const probationCapMs = 60_000;
+const PROBATION: BackOff = { baseMs: 10_000, capMs: 60_000 };
 /**
  * A node becomes unreachable only after a second check. If the whole process was paused, the messages that arrived meanwhile are
  * read between the two.
@@ -321,5 +321,5 @@ function deadlineMs({ heardMs, allowanceMs, graceUntilMs }: Belief): number {
 /** Returns the probation of a node with this many losses within the window. */
 function probationMs(losses: number): number {
   if (losses <= freeLosses) return 0;
-  return Math.min(probationCapMs, probationBaseMs * 2 ** (losses - freeLosses - 1));
+  return backOffMs(losses - freeLosses, PROBATION);
 }

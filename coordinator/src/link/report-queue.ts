@@ -1,3 +1,5 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { messageOf } from "@forage/common/message-of";
 import type { ClaimRef, Hello, NodeReport, PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type { Logger } from "pino";
 import type { EventRecorder } from "../model/event.ts";
@@ -24,8 +26,7 @@ export interface ReportQueueOptions {
 }
 
 /** First pause after a failed write; doubles up to the second. A full disk is soon noticed to have room again. */
-const retryBaseMs = 250;
-const retryCapMs = 5_000;
+const RETRY: BackOff = { baseMs: 250, capMs: 5_000 };
 
 /**
  * Stores one agent's reports separately from reading them. However slow or full the disk is, the stream is read and its
@@ -103,7 +104,7 @@ export class ReportQueue {
       if (!(error instanceof StoreError)) throw error;
       this.#noteFailure(error);
       if (!error.retryable) await this.#writeOneByOne();
-      await this.#pause(Math.min(retryCapMs, retryBaseMs * 2 ** Math.min(this.#failures - 1, 10)), signal);
+      await this.#pause(backOffMs(this.#failures, RETRY), signal);
       this.#wake.raise();
     }
   }
@@ -165,7 +166,7 @@ export class ReportQueue {
       if (state.podByUid(uid) === undefined) this.#statuses.delete(uid);
     if (this.#failures > 1) return;
     log.warn({ event: "reports-not-written", node, err: error }, "the node's reports could not be written");
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     const message = `what the node reports can't be stored: ${why}; its newest state is kept in memory and stored once that is possible`;
     events.record({ ...this.#of(), type: "Warning", reason: "ReportsNotStored", message });
   }

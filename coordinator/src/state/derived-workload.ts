@@ -1,10 +1,10 @@
+import { messageOf } from "@forage/common/message-of";
 import type {
   ResourceRecord,
   RevisionRecord,
   ScaleRecord,
   WorkloadStatusRecord,
 } from "@forage/proto/forage/store/v1/store";
-import { messageOf } from "../faults/object-faults.ts";
 import { effectiveWorkload } from "../model/effective-workload.ts";
 import { revisionKey, scaleKey, workloadStatusKey } from "../model/keys.ts";
 import { workloadOf } from "../model/workload.ts";

@@ -1,4 +1,4 @@
-import { messageOf } from "../faults/object-faults.ts";
+import { messageOf } from "@forage/common/message-of";
 import type { EventInput } from "../model/event.ts";
 import { prefixes } from "../model/keys.ts";
 

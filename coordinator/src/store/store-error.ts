@@ -1,4 +1,6 @@
 /** Stable codes and whether the same call may succeed later without the caller changing anything. */
+import { messageOf } from "@forage/common/message-of";
+
 const RETRYABLE = {
   /** The call breaks a rule of the port; the message names it. */
   INVALID_ARGUMENT: false,
@@ -49,7 +51,7 @@ export class StoreError extends Error {
   /** Anything else that was thrown while using the disk. */
   static from(error: unknown): StoreError {
     if (error instanceof StoreError) return error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return new StoreError("IO_ERROR", message, { cause: error });
   }
 

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { TestContext } from "node:test";
+import type { BackOff } from "@forage/common/back-off";
 import { pino } from "pino";
-import type { BackOff } from "../../src/certificates/back-off.ts";
 import type { CertificateController } from "../../src/certificates/controller.ts";
 import { openCertificates } from "../../src/certificates/open-certificates.ts";
 import { openIssuer } from "../../src/certificates/open-issuer.ts";

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import type { Option } from "./option.ts";
 
 /** Text that appears in errors is cut at this length. */
@@ -133,7 +134,7 @@ export class Section {
     try {
       return parse(text);
     } catch (error) {
-      this.problem(name, error instanceof Error ? error.message : String(error));
+      this.problem(name, messageOf(error));
       return undefined;
     }
   }

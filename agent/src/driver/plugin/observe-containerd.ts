@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../../clock.ts";
 import { NerdctlCli } from "../../runtime/nerdctl/nerdctl-cli.ts";
 import { readVersion } from "../../runtime/nerdctl/read-version.ts";
@@ -40,7 +41,7 @@ export function containerdObserver(options: DriverOptions, clock: Clock): Contai
       try {
         return { type: "ready", ...(await readVersion(cli, signal)) };
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
+        const reason = messageOf(error);
         return { type: "failing", reason: `containerd at ${address} does not answer: ${reason}` };
       }
     },

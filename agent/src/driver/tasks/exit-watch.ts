@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { type Clock, pause } from "../../clock.ts";
 import { type ContainerRuntime, RuntimeError, type RuntimeEvent } from "../../runtime/runtime.ts";
 import type { DriverLog } from "./driver-log.ts";
@@ -143,8 +144,4 @@ export class ExitWatch {
 
 function exitOf(exitCode: number, atMs: number, oomKilled: boolean): TaskExit {
   return { exitCode, signal: signalOf(exitCode), oomKilled, atMs };
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { NetworkError } from "../../network/network.ts";
 import { RuntimeError } from "../../runtime/runtime.ts";
 import { DriverError, type DriverErrorCode } from "../driver-error.ts";
@@ -14,7 +15,7 @@ export function toDriverError(error: unknown): DriverError {
   if (error instanceof DriverError) return error;
   if (error instanceof RuntimeError || error instanceof NetworkError)
     return new DriverError(codeOf(error), error.message, { cause: error });
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return new DriverError("INTERNAL", message, { cause: error });
 }
 

@@ -53,7 +53,7 @@ export async function runStep(
     case "stopContainer":
       return stopContainer(dependencies, context, step);
     case "removeContainers":
-      await dependencies.stopGate.pass(signal, () => dependencies.runtime.remove(step.ids, signal));
+      await dependencies.stopGate.run(signal, () => dependencies.runtime.remove(step.ids, signal));
       dependencies.observer.noteRemoved(step.ids);
       return {};
     case "cleanUp":

@@ -35,7 +35,7 @@ export async function startContainer(
   const bothSignals = AbortSignal.any([signal, goalSignal]);
   const binds = await bindVolumes(dependencies, view, spec, bothSignals);
   try {
-    const id = await dependencies.startGate.pass(bothSignals, () =>
+    const id = await dependencies.startGate.run(bothSignals, () =>
       runContainer(dependencies, view, { spec, attempt, binds }, signal),
     );
     const nowMs = dependencies.clock.nowMs();

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
+import { messageOf } from "@forage/common/message-of";
 import { checkNonRoot, needsImageUser } from "../check-security.ts";
 import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 import { type DataRoot, type DataRoots, isBusy, isContainerId, readId } from "./data-roots.ts";
@@ -184,7 +185,7 @@ async function makeLogFile(path: string): Promise<void> {
   try {
     await (await open(path, "a", 0o600)).close();
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new RuntimeError("START_FAILED", `log file can't be opened: ${why}`, { retryable: true, cause });
   }
 }

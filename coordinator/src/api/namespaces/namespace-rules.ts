@@ -1,3 +1,4 @@
+import { KeyedMutex } from "@forage/common/keyed-mutex";
 import type { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import type { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
@@ -10,7 +11,6 @@ import { Field } from "../validate/field.ts";
 import { Findings } from "../validate/findings.ts";
 import { checkHostnames } from "./check-hostnames.ts";
 import { checkPolicy } from "./check-policy.ts";
-import { KeyedMutex } from "./keyed-mutex.ts";
 import { podOf } from "./pod-parts.ts";
 import { type EffectivePolicy, isNamespaced, policyFor } from "./policy.ts";
 import { checkApplyQuota, DEFAULT_LIMITS, exceeded, type Limits, limitAmount } from "./quota.ts";

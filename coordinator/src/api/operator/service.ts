@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { nodeId } from "@forage/identity";
 import { DEFAULT_JOIN_TTL_MS, mintJoinToken } from "@forage/identity/join-token";
 import type { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
@@ -8,7 +9,6 @@ import type { AutoscaleController } from "../../control/autoscale/controller.ts"
 import type { UnschedulablePods } from "../../control/placement/unschedulable-pods.ts";
 import { CoordinatorError } from "../../errors.ts";
 import type { EventLog } from "../../events/event-log.ts";
-import { messageOf } from "../../faults/object-faults.ts";
 import type { SessionBroker } from "../../link/session-broker.ts";
 import type { MetricsCollector } from "../../metrics/metrics-collector.ts";
 import { encodeJsonRecord } from "../../model/codec.ts";

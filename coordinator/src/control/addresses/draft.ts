@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
+import { familyOf } from "@forage/common/ip";
 import type { ServiceAddressRecord, ServiceNodePort } from "@forage/proto/forage/store/v1/store";
 import type { ServicePort } from "@forage/proto/forest/v1/forage";
-import { familyOf } from "../../ip/ip-address.ts";
 import type { IpRange } from "../../ip/ip-range.ts";
 import type { Announcer } from "./announcer.ts";
 import { loadBalancerIpsFor } from "./load-balancer-ips.ts";

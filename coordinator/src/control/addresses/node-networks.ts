@@ -1,4 +1,4 @@
-import { addressBits, type IpFamily, parseIp } from "../../ip/ip-address.ts";
+import { ADDRESS_BITS, type IpFamily, parseIp } from "@forage/common/ip";
 
 /** A node that may answer for addresses of load balancers on the networks it is in. */
 export interface AnnouncingNode {
@@ -97,7 +97,7 @@ export function parseNetwork(cidr: string): Network | undefined {
   const [address = "", prefixText = "", ...rest] = cidr.split("/");
   const ip = parseIp(address);
   if (ip === undefined || rest.length > 0 || !/^\d{1,3}$/.test(prefixText)) return undefined;
-  const bits = addressBits[ip.family];
+  const bits = ADDRESS_BITS[ip.family];
   const shift = BigInt(Math.max(0, bits - Number(prefixText)));
   const network = ip.value >> shift;
   const isOf = (family: IpFamily, value: bigint): boolean =>

@@ -1,4 +1,4 @@
-import { formatIp, parseIp } from "../../ip/ip-address.ts";
+import { formatIp, parseIp } from "@forage/common/ip";
 import { loadBalancerIpAnnotation } from "../../service-network/service-state.ts";
 
 /** Returns the addresses in a service's annotation, in the kernel's notation. Invalid ones are left out. */

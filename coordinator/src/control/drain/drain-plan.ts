@@ -1,5 +1,5 @@
+import { messageOf } from "@forage/common/message-of";
 import type { DrainRecord } from "@forage/proto/forage/store/v1/store";
-import { messageOf } from "../../faults/object-faults.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import { tieOf } from "../../state/tied-pod.ts";

@@ -1,3 +1,5 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
+import { messageOf } from "@forage/common/message-of";
 import type { Fleet } from "@forage/scheduler";
 import type { ObjectFaults } from "../../faults/object-faults.ts";
 import { podSpecOf } from "../../model/pod-spec.ts";
@@ -27,8 +29,7 @@ interface Failed {
 }
 
 /** A pod whose handling failed is tried again after the first, doubling up to the second. */
-const RETRY_MIN_MS = 1_000;
-const RETRY_MAX_MS = 300_000;
+const RETRY: BackOff = { baseMs: 1_000, capMs: 300_000 };
 
 /**
  * Decides which pods wait for a node, and with which demands: it reads the pod, its claims and what is known of its workload, and keeps
@@ -92,14 +93,10 @@ export class Intake {
     const { queue, unschedulable, faults, clock } = this.#options;
     const { uid } = pod.record;
     const failures = (this.#failed.get(uid)?.failures ?? 0) + 1;
-    const backOffMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(20, failures - 1));
-    this.#failed.set(uid, { pod, failures, retryAtMs: clock.monotonicMs() + backOffMs });
+    this.#failed.set(uid, { pod, failures, retryAtMs: clock.monotonicMs() + backOffMs(failures, RETRY) });
     queue.delete(uid);
     faults.report(subjectOf(pod), error);
-    unschedulable.set(
-      pod,
-      `it can't be scheduled: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    unschedulable.set(pod, `it can't be scheduled: ${messageOf(error)}`);
   }
 
   /** Milliseconds until a pod that failed is tried again. */

@@ -1,3 +1,4 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
 import type { Fleet, Miss, PodSpec } from "@forage/scheduler";
 import type { PodEntry } from "../../state/entries.ts";
 
@@ -35,8 +36,7 @@ export interface WaitQueueOptions {
 }
 
 /** A group whose search was in vain waits this long before the next one, doubling up to the second. Room that surely fits never waits. */
-const BACK_OFF_MIN_MS = 100;
-const BACK_OFF_MAX_MS = 10_000;
+const BACK_OFF: BackOff = { baseMs: 100, capMs: 10_000 };
 /** As kube-scheduler does: should a hint ever be missing, a pod waits no longer than this. */
 const FLUSH_MS = 300_000;
 /** A summary may be this old; explaining asks every node. */
@@ -129,8 +129,7 @@ export class WaitQueue {
     group.miss = this.#options.fleet.miss(spec);
     group.hopeful = false;
     group.failures++;
-    const backOffMs = Math.min(BACK_OFF_MAX_MS, BACK_OFF_MIN_MS * 2 ** Math.min(20, group.failures - 1));
-    group.retryAtMs = this.#options.monotonicMs() + backOffMs;
+    group.retryAtMs = this.#options.monotonicMs() + backOffMs(group.failures, BACK_OFF);
   }
 
   /** The pod holds a place on a node until others have left it. */

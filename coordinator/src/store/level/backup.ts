@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { open, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import type { Version } from "../core/timeline.ts";
 import type { Revision, StoredRecord } from "../store.ts";
 import { StoreError } from "../store-error.ts";
@@ -98,7 +99,7 @@ export async function readBackup(
     if (!(await reader.atEnd())) throw new Error("something follows after its end");
     return { info: { ...header, sha256 }, records };
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
+    const reason = messageOf(cause);
     throw new StoreError("CORRUPT", `the backup ${file} is damaged: ${reason}`, { cause });
   } finally {
     await handle.close();

@@ -1,3 +1,4 @@
+import { messageOf } from "@forage/common/message-of";
 import { ClassicLevel } from "classic-level";
 import { Level } from "level";
 import { StoreError } from "../store-error.ts";
@@ -60,7 +61,7 @@ export async function* readDatabase(
 
 export function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-  return cause instanceof Error ? cause.message : String(cause);
+  return messageOf(cause);
 }
 
 function toReadError(cause: unknown): StoreError {

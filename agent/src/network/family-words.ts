@@ -1,6 +1,5 @@
 import { isIPv4, isIPv6 } from "node:net";
-
-export type IpFamily = 4 | 6;
+import type { IpFamily } from "@forage/common/ip";
 
 /** The words of nftables and conntrack for a family. */
 export interface FamilyWords {
@@ -18,9 +17,4 @@ export const FAMILY_WORDS: Readonly<Record<IpFamily, FamilyWords>> = {
 
 export function isOfFamily(address: string, family: IpFamily): boolean {
   return family === 4 ? isIPv4(address) : isIPv6(address) && !address.includes("%");
-}
-
-/** Returns the family of a CIDR or an address. */
-export function familyOf(text: string): IpFamily {
-  return text.includes(":") ? 6 : 4;
 }

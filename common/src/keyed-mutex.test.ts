@@ -7,7 +7,7 @@ test("work of one key waits for what came before, also if that failed; other key
   const log: string[] = [];
   const opened: (() => void)[] = [];
   const gated = (name: string, key: string, fails = false) =>
-    mutex.take(key, async () => {
+    mutex.run(key, async () => {
       log.push(`${name} begins`);
       await new Promise<void>((resolve) => opened.push(resolve));
       log.push(`${name} ends`);
@@ -41,13 +41,13 @@ test("work of one key waits for what came before, also if that failed; other key
 test("a call during other work waits for all calls before it", async () => {
   const mutex = new KeyedMutex();
   const gates = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const first = mutex.take("a", () => gates[0]?.promise ?? Promise.resolve());
-  const second = mutex.take("a", () => gates[1]?.promise ?? Promise.resolve());
+  const first = mutex.run("a", () => gates[0]?.promise ?? Promise.resolve());
+  const second = mutex.run("a", () => gates[1]?.promise ?? Promise.resolve());
   gates[0]?.resolve();
   await first;
   await new Promise((resolve) => setImmediate(resolve));
   let begun = false;
-  const third = mutex.take("a", async () => {
+  const third = mutex.run("a", async () => {
     begun = true;
   });
   await new Promise((resolve) => setImmediate(resolve));

@@ -1,10 +1,13 @@
-/** Lets work of one key run one at a time, in the order it came; different keys don't wait for each other. */
+/**
+ * Runs tasks of one key one after the other, in the order of the calls, and tasks of different keys side by side. The number of waiting
+ * tasks is bounded by the callers.
+ */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>();
 
-  take<Result>(key: string, work: () => Promise<Result>): Promise<Result> {
+  run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
     const before = this.#last.get(key) ?? Promise.resolve();
-    const mine = before.then(work);
+    const mine = before.then(task);
     const settled = mine.then(
       () => undefined,
       () => undefined,
@@ -16,7 +19,7 @@ export class KeyedMutex {
     return mine;
   }
 
-  /** Resolves once nothing is under way that had begun by now. */
+  /** Resolves when all tasks that were given before the call have ended. */
   async idle(): Promise<void> {
     await Promise.all(this.#last.values());
   }

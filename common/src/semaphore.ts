@@ -1,4 +1,4 @@
-/** Lets a bounded number through at a time, first come first served. */
+/** Runs a bounded number of tasks at a time, in the order of the calls. */
 export class Semaphore {
   #free: number;
   readonly #waiting = new Set<() => void>();
@@ -7,13 +7,13 @@ export class Semaphore {
     this.#free = limit;
   }
 
-  /** Runs `work` once there is room. Rejects with the signal's reason if that aborts while it still waits. */
-  async pass<Result>(signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
+  /** Runs `task` once there is room. Rejects with the signal's reason if that aborts while it still waits. */
+  async run<Result>(signal: AbortSignal, task: () => Promise<Result>): Promise<Result> {
     signal.throwIfAborted();
     if (this.#free > 0) this.#free -= 1;
     else await this.#turn(signal);
     try {
-      return await work();
+      return await task();
     } finally {
       this.#leave();
     }
