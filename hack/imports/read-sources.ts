@@ -28,6 +28,7 @@ export const FOLDERS = [
   "scheduler",
   "identity",
   "archive",
+  "common",
   "coordinator",
   "agent",
   "cli",
