@@ -112,6 +112,7 @@ export class Agent {
   /** Resolves once what is on the host has been taken over; that may take as long as containerd is away. */
   readonly ready: Promise<void>;
   readonly pods = (): ReturnType<PodSupervisor["statuses"]> => this.#supervisor.statuses();
+  readonly retryStart = (podUid: string): void => this.#supervisor.retryStart(podUid);
 
   private constructor(parts: AgentParts, opened: OpenedParts) {
     const { journal, capacity, imageRecords, tokens, identity } = opened;
@@ -146,8 +147,7 @@ export class Agent {
     this.#supervisor = this.#makeSupervisor();
     this.#prefetcher = new ImagePrefetcher({ clock, images: this.#supervisor.imageStore });
     this.#diskUpkeep = new DiskMaintenance({
-      ...{ clock, runtime, log, limits: parts.config.images },
-      records: imageRecords,
+      ...{ clock, runtime, log, limits: parts.config.images, records: imageRecords },
       supervisor: this.#supervisor,
       prefetchStatus: () => this.#prefetcher.wanted(),
     });

@@ -35,6 +35,7 @@ import { HostServiceNetwork } from "./service-network.ts";
 import { COPY_FILES, copyFiles } from "./sessions/copy-files.ts";
 import type { AgentLog } from "./supervisor-events.ts";
 import { HostVolumes } from "./volumes/host-volumes.ts";
+import type { OpenedWorkspaces } from "./workspaces/open-workspaces.ts";
 
 const VERSION = "0.1.0";
 /** The same for all agents of the host, whatever their data directories are. */
@@ -60,8 +61,10 @@ async function main(): Promise<void> {
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log, damageReports.note);
   const runtime = makeRuntime(config, log);
+  const workspaces = await openNodeWorkspaces(config, { log, damageReports });
+  const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
   const agent = await Agent.start({
-    config,
+    config: withWorkspacesLabel(config),
     version: VERSION,
     clock: systemClock,
     random: Math.random,
@@ -83,7 +86,7 @@ async function main(): Promise<void> {
       noteDamage: damageReports.note,
     }),
     makeVolumes: (events) =>
-      new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events }),
+      new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events, providers }),
     probe: probeOver(systemClock),
     hostReader,
     features: await readHostFeatures(config),
@@ -93,10 +96,11 @@ async function main(): Promise<void> {
     mayJoin: (authority) => claim.joins(authority),
     ownCommand: [process.execPath, process.argv[1] ?? ""],
   });
+  workspaces?.start(agent);
   const relay = openDestination(config, agent, log);
   const nomad = await openNomadDriver(config, log);
   const close = async (): Promise<void> => {
-    await Promise.all([relay?.close(), nomad?.close(), agent.close()]);
+    await Promise.all([relay?.close(), nomad?.close(), workspaces?.close(), agent.close()]);
     await claim.close();
   };
   stopOnSignal({ close }, log);
@@ -148,6 +152,29 @@ async function openNomadDriver(config: Config, log: AgentLog): Promise<DriverSoc
     clock: systemClock,
     log: (level, event, fields = {}) => log[level]({ ...fields }, event),
   });
+}
+
+/** Its code is loaded only where it is configured. */
+async function openNodeWorkspaces(
+  { dataDir, coordinator, workspaces }: Config,
+  { log, damageReports }: { readonly log: AgentLog; readonly damageReports: DamageReports },
+): Promise<OpenedWorkspaces | undefined> {
+  if (!workspaces.enabled) return undefined;
+  const { openWorkspaces } = await import("./workspaces/open-workspaces.ts");
+  return await openWorkspaces({
+    ...{ dataDir, coordinator, log },
+    identity: new IdentityFiles(join(dataDir, "identity")),
+    key: await loadJournalKey({ dir: dataDir, file: journalKeyFile(), noteDamage: damageReports.note }),
+    noteDamage: damageReports.note,
+    clock: systemClock,
+    random: Math.random,
+  });
+}
+
+/** The label by which the coordinator finds nodes that hold the content of workspaces. */
+function withWorkspacesLabel(config: Config): Config {
+  if (!config.workspaces.enabled) return config;
+  return { ...config, labels: { ...config.labels, "forage.dev/workspaces": "true" } };
 }
 
 function openDestination(config: Config, agent: Agent, log: AgentLog) {

@@ -66,6 +66,8 @@ export interface Settings {
   /** Where addresses of load balancers are announced, of whatever network they are; undefined: where their network is. */
   readonly loadBalancer: { readonly interface: string | undefined };
   readonly gateway: GatewaySettings;
+  /** Whether this host holds the content of workspaces. */
+  readonly workspaces: { readonly enabled: boolean };
   readonly logLevel: LogLevel;
 }
 
@@ -160,6 +162,7 @@ export const SETTINGS: readonly Setting[] = [
   { path: "gateway.connectionsMax", shape: "N", read: wholeNumber(10, 1_000_000) },
   { path: "gateway.memoryLimit", shape: "QUANTITY", read: byteQuantity },
   { path: "gateway.trustedProxies", shape: "N", read: wholeNumber(0, 10) },
+  { path: "workspaces.enabled", shape: "on|off", read: onOrOff },
   { path: "logLevel", shape: LEVELS.join("|"), read: oneOf(LEVELS) },
 ];
 
@@ -261,6 +264,7 @@ function withDefaults(read: ReadonlyMap<string, unknown>, hostName: string): Set
       memoryLimitBytes: get("gateway.memoryLimit", 1024 ** 3),
       trustedProxies: get("gateway.trustedProxies", 0),
     },
+    workspaces: { enabled: get("workspaces.enabled", false) },
     logLevel: get<LogLevel>("logLevel", "info"),
   };
 }

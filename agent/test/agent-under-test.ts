@@ -67,6 +67,7 @@ export class AgentUnderTest {
       hostPortRange: "25000-25999",
       advertiseAddress: "127.0.0.1",
       preparedSandboxes: 4,
+      workspaces: { enabled: false },
       logLevel: "debug",
       ...settings,
     });

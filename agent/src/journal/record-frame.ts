@@ -1,7 +1,15 @@
 import { crc32 } from "node:zlib";
 
 /** The kinds of journal file. The numbers are on disk, so never reuse one. */
-export const RecordKind = { index: 1, pod: 2, state: 3, sealedPod: 4, services: 5 } as const;
+export const RecordKind = {
+  index: 1,
+  pod: 2,
+  state: 3,
+  sealedPod: 4,
+  services: 5,
+  workspaceOrder: 6,
+  workspaceState: 7,
+} as const;
 export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
 
 const MAGIC = 0x46524a4c; // "FRJL"

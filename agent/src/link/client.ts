@@ -1,6 +1,7 @@
 import { messageOf } from "@forage/common/message-of";
 import { channelCredentials } from "@forage/identity/credentials";
 import { AgentServiceClient, EnrollmentServiceClient } from "@forage/proto/forage/agent/v1/agent";
+import { WorkspaceNodeServiceClient } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { Client, type ClientOptions, type ServiceError, status } from "@grpc/grpc-js";
 import { LinkError } from "./link-error.ts";
 import type { NodeIdentity } from "./node-identity.ts";
@@ -33,6 +34,15 @@ export function openAgentClient(address: CoordinatorAddress, identity: NodeIdent
   const { pair, caPem } = identity;
   const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
   return new AgentServiceClient(target(address), credentials, CHANNEL_OPTIONS);
+}
+
+/** A channel for workspaces alone: archives must not share a window with the node's own stream. */
+export function openWorkspaceClient(
+  address: CoordinatorAddress,
+  { pair, caPem }: NodeIdentity,
+): WorkspaceNodeServiceClient {
+  const credentials = channelCredentials({ caPem, certPem: pair.chainPem, keyPem: pair.keyPem });
+  return new WorkspaceNodeServiceClient(target(address), credentials, CHANNEL_OPTIONS);
 }
 
 /** A channel for Destination alone: thousands of streams must not share a window with the node's own. */

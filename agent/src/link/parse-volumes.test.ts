@@ -165,3 +165,30 @@ function parse(volumes: readonly Parameters<typeof Volume.fromPartial>[0][]) {
   });
   return parseVolumes(assignment, parseObjects(assignment), undefined);
 }
+
+test("reads volumes that a part of the agent provides, and their mounts", () => {
+  const volumes = parseVolumes(
+    PodAssignment.fromPartial({
+      uid: "a",
+      template: { providedVolumes: [{ name: "work", provider: "workspace", id: "w-1" }] },
+    }),
+    parseObjects(PodAssignment.fromPartial({})),
+    undefined,
+  );
+  assert.deepEqual(volumes.volumes, [
+    { name: "work", source: { type: "provided", provider: "workspace", id: "w-1" } },
+  ]);
+});
+
+test("rejects provided volumes whose id could be another path", () => {
+  for (const id of ["", "../a", "a/b", ".a", "a".repeat(200)]) {
+    const assignment = PodAssignment.fromPartial({
+      uid: "a",
+      template: { providedVolumes: [{ name: "work", provider: "workspace", id }] },
+    });
+    assert.throws(
+      () => parseVolumes(assignment, parseObjects(PodAssignment.fromPartial({})), undefined),
+      /not possible/,
+    );
+  }
+});

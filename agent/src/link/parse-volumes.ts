@@ -25,9 +25,13 @@ export function parseVolumes(
   objects: PodObjects,
   fsGroup: PodVolumeSpec["fsGroup"],
 ): PodVolumeSpec {
-  const volumes = (assignment.template?.volumes ?? []).map(
+  const described = (assignment.template?.volumes ?? []).map(
     (volume): Volume => ({ name: volume.name, source: sourceOf(volume, assignment, objects) }),
   );
+  const provided = (assignment.template?.providedVolumes ?? []).map(
+    ({ name, provider, id }): Volume => ({ name, source: { type: "provided", provider, id } }),
+  );
+  const volumes = [...described, ...provided];
   const spec = { uid: assignment.uid, volumes, ...(fsGroup && { fsGroup }) };
   checkPod(spec);
   return spec;

@@ -215,6 +215,12 @@ export class PodSupervisor {
     this.#loops.get(podUid)?.evict(message);
   }
 
+  /** Ends the wait of a pod whose start was blocked. Unknown uids are fine. */
+  retryStart(podUid: string): void {
+    const loop = this.#loops.get(podUid);
+    loop?.assign(loop.pod, loop.goal);
+  }
+
   statuses(): readonly PodStatus[] {
     return [...this.#loops.values()].map((loop) => loop.status());
   }

@@ -12,6 +12,8 @@ const POD_UID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
 const VOLUME_NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 const OBJECT_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/;
 const FILE_KEY = /^[A-Za-z0-9._-]{1,253}$/;
+const PROVIDER = /^[a-z]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const PROVIDED_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 // A name or address; it stands first in an argument, so no dash may lead.
 const SERVER = /^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$|^\[[0-9a-fA-F:.]{2,45}\]$/;
 
@@ -71,6 +73,11 @@ function checkVolume({ name, source }: Volume): void {
       checkAbsolute(`${at}: nfs`, source.path);
       if (SERVER.test(source.server)) return;
       throw invalid(`${at}: nfs: ${JSON.stringify(source.server)} can't be a server`);
+    case "provided":
+      if (PROVIDER.test(source.provider) && PROVIDED_ID.test(source.id)) return;
+      throw invalid(
+        `${at}: provider ${JSON.stringify(source.provider)} with id ${JSON.stringify(source.id)} is not possible`,
+      );
     default:
       source satisfies never;
   }

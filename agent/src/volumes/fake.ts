@@ -133,6 +133,8 @@ function pathOf(podUid: string, name: string, source: VolumeSource): string {
       return source.path;
     case "claim":
       return `/fake/claims/${source.namespace}/${source.claim}`;
+    case "provided":
+      return `/fake/provided/${source.provider}/${source.id}`;
     default:
       return `/fake/${podUid}/volume/${name}`;
   }

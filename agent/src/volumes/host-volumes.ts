@@ -23,6 +23,7 @@ import {
   VolumeError,
   type VolumeEvents,
   type VolumeMount,
+  type VolumeProvider,
 } from "./volumes.ts";
 
 // All secrets of a host together, old and new side by side while they change.
@@ -37,6 +38,8 @@ export interface HostVolumesParts {
   /** Off: limits are measured instead of enforced, as on hosts that have no loop devices to give. On by default. */
   readonly useImages?: boolean;
   readonly mountNfsProgram?: string;
+  /** Default: none. */
+  readonly providers?: ReadonlyMap<string, VolumeProvider>;
 }
 
 /**
@@ -49,7 +52,7 @@ export class HostVolumes implements PodVolumes {
   readonly #prepared = new Map<string, ReadonlyMap<string, ReadyVolume>>();
 
   constructor(parts: HostVolumesParts) {
-    const { directory, clock, events, useImages = true, mountNfsProgram = MOUNT_NFS } = parts;
+    const { directory, clock, events, useImages = true, mountNfsProgram = MOUNT_NFS, providers } = parts;
     const layout = new VolumeLayout(directory);
     const children = new ChildRunner();
     const mounts = new Mounts(children);
@@ -66,6 +69,7 @@ export class HostVolumes implements PodVolumes {
       layout,
       events,
       mountProgram: mountNfsProgram,
+      providers: providers ?? new Map(),
       diskUse: new DiskUseWatch({
         clock,
         measure: (path, signal) => measureUse(path, children, signal),

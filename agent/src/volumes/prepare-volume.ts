@@ -17,6 +17,7 @@ import {
   type Volume,
   VolumeError,
   type VolumeEvents,
+  type VolumeProvider,
   type VolumeSource,
 } from "./volumes.ts";
 
@@ -26,6 +27,8 @@ export interface VolumeDependencies extends LimitedDirectoryParts {
   readonly claims: ClaimStore;
   readonly diskUse: DiskUseWatch;
   readonly mountProgram: string;
+  /** By the name that volumes give. */
+  readonly providers: ReadonlyMap<string, VolumeProvider>;
 }
 
 export interface ReadyVolume {
@@ -60,6 +63,8 @@ export async function prepareVolume(
         await checkNfs(source, path, dependencies, signal);
         return { path, readOnly: source.readOnly };
       }
+      case "provided":
+        return { path: await prepareProvided(dependencies, pod, source), readOnly: false };
       default:
         return source satisfies never;
     }
@@ -173,6 +178,21 @@ async function prepareClaim(
   }
   if (!readOnly) await give(held.path, pod, signal);
   return { path: held.path, readOnly };
+}
+
+async function prepareProvided(
+  { providers }: VolumeDependencies,
+  { uid }: PodVolumeSpec,
+  { provider, id }: VolumeSource & { readonly type: "provided" },
+): Promise<string> {
+  const found = providers.get(provider);
+  if (found === undefined) {
+    throw new VolumeError(
+      "SOURCE_MISSING",
+      `this node's agent has no provider ${JSON.stringify(provider)}; enable it in the agent's configuration`,
+    );
+  }
+  return await found.prepare(id, uid);
 }
 
 async function give(path: string, { fsGroup }: PodVolumeSpec, signal: AbortSignal): Promise<void> {

@@ -63,7 +63,18 @@ export type VolumeSource =
       readonly undeclared?: true;
     }
   | { readonly type: "hostPath"; readonly path: string; readonly pathType: HostPathType }
-  | { readonly type: "nfs"; readonly server: string; readonly path: string; readonly readOnly: boolean };
+  | { readonly type: "nfs"; readonly server: string; readonly path: string; readonly readOnly: boolean }
+  /** A directory of a {@link VolumeProvider}. */
+  | { readonly type: "provided"; readonly provider: string; readonly id: string };
+
+/** A part of the agent that fills directories and keeps them after their pods have gone. */
+export interface VolumeProvider {
+  /**
+   * Returns the canonical path of a directory that is ready for the pod. Returns or rejects at once: UNAVAILABLE with the reason
+   * while the directory is not ready, INVALID if it never will be.
+   */
+  prepare(id: string, podUid: string): Promise<string>;
+}
 
 /** A secret, a config map, or anything else that the caller has as bytes. */
 export interface FilesSource {

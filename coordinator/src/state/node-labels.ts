@@ -22,6 +22,7 @@ const reportable: ReadonlySet<string> = new Set([
   "failure-domain.beta.kubernetes.io/region",
   reachabilityLabel,
   "forage.dev/exclude-from-load-balancers",
+  "forage.dev/workspaces",
 ]);
 /** Keys that stand for the node's identity. `hostname` is a short form that the scheduler understands. */
 const identity: ReadonlySet<string> = new Set([hostnameLabel, "hostname"]);

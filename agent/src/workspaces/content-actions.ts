@@ -1,0 +1,44 @@
+import type { GitStatus } from "@forage/proto/content-service-api/initializer";
+import type {
+  Archive,
+  ContentSource,
+  TransferOrder,
+  WorkspaceOrder,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+
+/** Receives a sentence about the progress of an initialization. Never a credential. */
+export type NoteProgress = (message: string) => void;
+
+export interface Initialized {
+  readonly source: ContentSource;
+  /** Describes deviations from the order, such as a submodule that could not be fetched. */
+  readonly message: string;
+}
+
+/**
+ * The operations on the content of workspaces of a host. Every call may be repeated after a crash. All reject with a
+ * WorkspaceError.
+ */
+export interface ContentActions {
+  /** Makes the content complete. Returns at once with an unspecified source if it is complete already. */
+  initialize(order: WorkspaceOrder, note: NoteProgress, signal: AbortSignal): Promise<Initialized>;
+  /** Makes content that is complete usable again after a restart of the host. */
+  open(order: WorkspaceOrder, signal: AbortSignal): Promise<void>;
+  /** Makes an archive and stores it. `progress` receives the bytes sent. */
+  transfer(
+    order: WorkspaceOrder,
+    transfer: TransferOrder,
+    progress: (bytesDone: number) => void,
+    signal: AbortSignal,
+  ): Promise<Archive>;
+  /** Returns undefined if the content is not a working copy. */
+  readGitStatus(order: WorkspaceOrder, signal: AbortSignal): Promise<GitStatus | undefined>;
+  /** Deletes archives on this host that belong to none of the transfers. */
+  keepArchives(id: string, transferIds: readonly string[]): Promise<void>;
+  /** Deletes everything that the host keeps of the workspace. */
+  dispose(id: string, signal: AbortSignal): Promise<void>;
+  /** Returns where complete content is, as a canonical path. */
+  contentPath(id: string): string;
+  /** Returns the disk use of the content. */
+  usedBytes(id: string, signal: AbortSignal): Promise<number>;
+}

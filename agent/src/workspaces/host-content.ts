@@ -1,0 +1,163 @@
+import { chown, mkdir, readdir, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { GitStatus } from "@forage/proto/content-service-api/initializer";
+import {
+  type Archive,
+  ContentSource,
+  type TransferOrder,
+  type WorkspaceOrder,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+import { syncDirectory } from "../journal/durable-files.ts";
+import { measureUse } from "../volumes/disk-use-watch.ts";
+import { removeTree } from "../volumes/mounts.ts";
+import type { ChildRunner } from "../volumes/run-child.ts";
+import { WORKSPACE_GID, WORKSPACE_UID } from "./confined.ts";
+import type { ContentActions, Initialized, NoteProgress } from "./content-actions.ts";
+import { type ConnectContent, downloadArchive } from "./content-client.ts";
+import { type InitializerTools, runInitializer } from "./initialize/run-initializer.ts";
+import { storeArchive } from "./store-archive.ts";
+import { unpackArchive } from "./tar.ts";
+import { WorkspaceError } from "./workspace-error.ts";
+import type { WorkspaceLayout } from "./workspace-layout.ts";
+import { exists, type WorkspaceRecords } from "./workspace-records.ts";
+
+export interface HostContentParts {
+  readonly layout: WorkspaceLayout;
+  readonly records: Pick<WorkspaceRecords, "discard">;
+  readonly children: ChildRunner;
+  readonly connect: ConnectContent;
+  readonly tools: InitializerTools;
+}
+
+// Writes back everything that an initializer has written.
+const SYNC_MS = 600_000;
+
+/** The content of workspaces in directories of this host. */
+export class HostContent implements ContentActions {
+  readonly #parts: HostContentParts;
+
+  constructor(parts: HostContentParts) {
+    this.#parts = parts;
+  }
+
+  contentPath(id: string): string {
+    return this.#parts.layout.content(id);
+  }
+
+  async initialize(order: WorkspaceOrder, note: NoteProgress, signal: AbortSignal): Promise<Initialized> {
+    const { layout } = this.#parts;
+    const id = order.instanceId;
+    try {
+      await this.#openVolume(order, signal);
+      if (await exists(layout.content(id))) return { source: ContentSource.UNSPECIFIED, message: "" };
+      const directory = layout.unfinished(id);
+      await this.#clear(directory, signal);
+      await mkdir(directory, { mode: 0o755 });
+      await chown(directory, WORKSPACE_UID, WORKSPACE_GID);
+      const filled = await this.#fill(order, directory, note, signal);
+      await this.#complete(id, signal);
+      return filled;
+    } catch (error) {
+      signal.throwIfAborted();
+      throw WorkspaceError.from(error);
+    }
+  }
+
+  async open(order: WorkspaceOrder, signal: AbortSignal): Promise<void> {
+    await this.#openVolume(order, signal);
+    const path = this.contentPath(order.instanceId);
+    if (!(await exists(path))) throw new WorkspaceError("HOST_FAILED", `the content is missing: ${path}`);
+  }
+
+  async transfer(
+    order: WorkspaceOrder,
+    transfer: TransferOrder,
+    progress: (bytesDone: number) => void,
+    signal: AbortSignal,
+  ): Promise<Archive> {
+    const { layout, connect } = this.#parts;
+    const id = order.instanceId;
+    try {
+      await this.#openVolume(order, signal);
+      const content = layout.content(id);
+      if (!(await exists(content)))
+        throw new WorkspaceError("INVALID", "there is no complete content to make an archive of");
+      const directory = layout.archives(id);
+      const name = layout.archiveName(transfer.id);
+      return await storeArchive({ content, directory, name, instanceId: id, transfer }, connect, {
+        signal,
+        progress,
+      });
+    } catch (error) {
+      signal.throwIfAborted();
+      throw WorkspaceError.from(error);
+    }
+  }
+
+  async readGitStatus(_order: WorkspaceOrder, _signal: AbortSignal): Promise<GitStatus | undefined> {
+    return undefined;
+  }
+
+  async keepArchives(id: string, transferIds: readonly string[]): Promise<void> {
+    const { layout } = this.#parts;
+    const directory = layout.archives(id);
+    const kept = transferIds.map((transferId) => layout.archiveName(transferId));
+    const names = await readdir(directory).catch(() => []);
+    for (const name of names) {
+      if (!kept.some((it) => name.startsWith(it))) await rm(join(directory, name), { force: true });
+    }
+  }
+
+  async dispose(id: string, signal: AbortSignal): Promise<void> {
+    const { records, layout, children } = this.#parts;
+    try {
+      await records.discard(id);
+      if (await exists(layout.discarded)) await removeTree(layout.discarded, children, signal);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw WorkspaceError.from(error);
+    }
+  }
+
+  usedBytes(id: string, signal: AbortSignal): Promise<number> {
+    return measureUse(this.#parts.layout.volume(id), this.#parts.children, signal);
+  }
+
+  async #openVolume({ instanceId }: WorkspaceOrder, _signal: AbortSignal): Promise<void> {
+    await mkdir(this.#parts.layout.volume(instanceId), { recursive: true, mode: 0o700 });
+  }
+
+  async #fill(
+    order: WorkspaceOrder,
+    directory: string,
+    note: NoteProgress,
+    signal: AbortSignal,
+  ): Promise<Initialized> {
+    const { restore, instanceId } = order;
+    if (restore === undefined) return runInitializer(this.#parts.tools, { directory, order, note, signal });
+    const total = toMebibytes(Number(restore.sizeBytes));
+    note(`restoring the backup (${total})`);
+    const progress = (bytes: number) => note(`restoring the backup (${toMebibytes(bytes)} of ${total})`);
+    const chunks = downloadArchive(this.#parts.connect, instanceId, restore, { signal, progress });
+    await unpackArchive(chunks, directory, signal);
+    return { source: ContentSource.BACKUP, message: "" };
+  }
+
+  /** The content gets its name only when every file is on disk, so that a crash leaves none that is half of it. */
+  async #complete(id: string, signal: AbortSignal): Promise<void> {
+    const { layout, children } = this.#parts;
+    const unfinished = layout.unfinished(id);
+    await children.must("sync", ["--file-system", "--", unfinished], { signal, timeoutMs: SYNC_MS });
+    await rename(unfinished, layout.content(id));
+    await syncDirectory(layout.volume(id));
+  }
+
+  async #clear(directory: string, signal: AbortSignal): Promise<void> {
+    if (!(await exists(directory))) return;
+    await removeTree(directory, this.#parts.children, signal);
+  }
+}
+
+function toMebibytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1024 / 1024)} MiB`;
+}

@@ -1,0 +1,90 @@
+import { mkdir, realpath } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../clock.ts";
+import type { NoteDamage } from "../damage-reports.ts";
+import type { JournalKey } from "../journal/journal-key.ts";
+import { type CoordinatorAddress, openWorkspaceClient } from "../link/client.ts";
+import type { IdentityFiles } from "../link/node-identity.ts";
+import type { PodStatus } from "../pods/decide/pod-status.ts";
+import { ChildRunner } from "../volumes/run-child.ts";
+import type { VolumeProvider } from "../volumes/volumes.ts";
+import { HostContent } from "./host-content.ts";
+import { SyncClient } from "./sync-client.ts";
+import { WorkspaceLayout } from "./workspace-layout.ts";
+import { WorkspaceRecords } from "./workspace-records.ts";
+import { Workspaces } from "./workspaces.ts";
+
+export interface OpenWorkspacesOptions {
+  readonly dataDir: string;
+  readonly coordinator: CoordinatorAddress;
+  readonly identity: Pick<IdentityFiles, "load">;
+  readonly key: JournalKey;
+  readonly noteDamage: NoteDamage;
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+}
+
+/** The pods of this host, once they are known. */
+export interface HostPods {
+  readonly ready: Promise<void>;
+  pods(): readonly PodStatus[];
+  retryStart(podUid: string): void;
+}
+
+export interface OpenedWorkspaces {
+  readonly provider: VolumeProvider;
+  start(host: HostPods): void;
+  close(): Promise<void>;
+}
+
+/** The node's part of workspaces. Reads what is on disk; the work begins with `start`. */
+export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<OpenedWorkspaces> {
+  const { dataDir, coordinator, identity, clock, random, log } = options;
+  const directory = join(dataDir, "workspaces");
+  await mkdir(directory, { recursive: true, mode: 0o700 });
+  const layout = new WorkspaceLayout(await realpath(directory));
+  const records = new WorkspaceRecords({ layout, key: options.key, noteDamage: options.noteDamage });
+  const connect = async () => {
+    const own = await identity.load();
+    if (own === undefined) throw new Error("this host has not joined a cluster");
+    return openWorkspaceClient(coordinator, own);
+  };
+  const children = new ChildRunner();
+  const actions = new HostContent({ layout, records, children, connect, tools: { proxyUrl: "" } });
+  const workspaces = await Workspaces.open({ clock, random, records, actions, log });
+  const sync = new SyncClient({
+    ...{ clock, random, connect, log },
+    ids: () => workspaces.ids,
+    reportOf: (id) => workspaces.reportOf(id),
+    apply: (response) => workspaces.apply(response),
+  });
+  workspaces.onChange((id) => sync.changed(id));
+  const closing = new AbortController();
+  let running: Promise<void> | undefined;
+  return {
+    provider: workspaces,
+    start: (host) => {
+      running = host.ready.then(async () => {
+        if (closing.signal.aborted) return;
+        workspaces.start({
+          active: (podUid) => isActive(host.pods().find(({ uid }) => uid === podUid)),
+          retryStart: (podUid) => host.retryStart(podUid),
+        });
+        await sync.run(closing.signal);
+      });
+    },
+    close: async () => {
+      closing.abort();
+      await Promise.all([workspaces.close(), running]);
+    },
+  };
+}
+
+/** A pod that is over has no process that could still write. */
+function isActive(status: PodStatus | undefined): boolean {
+  if (status === undefined || status.phase === "REMOVED") return false;
+  const isOver = status.phase === "SUCCEEDED" || status.phase === "FAILED";
+  return !isOver || status.containers.some(({ state }) => state.kind === "running");
+}

@@ -1,0 +1,124 @@
+import { messageOf } from "@forage/common/message-of";
+import type {
+  SyncRequest,
+  SyncResponse,
+  WorkspaceNodeServiceClient,
+  WorkspaceReport,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+import { type ClientDuplexStream, status } from "@grpc/grpc-js";
+import { type Clock, pause } from "../clock.ts";
+import { isServiceError } from "../link/client.ts";
+
+export interface SyncClientParts {
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Opens a channel with the certificate that is on disk now. Rejects before the host has joined. */
+  readonly connect: () => Promise<WorkspaceNodeServiceClient>;
+  readonly ids: () => readonly string[];
+  readonly reportOf: (id: string) => WorkspaceReport | undefined;
+  /** Takes the orders. Resolves when they are on disk. */
+  readonly apply: (response: SyncResponse) => Promise<void>;
+  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+}
+
+// Full jitter: a fleet that lost its coordinator must not come back in one instant.
+const RECONNECT_BASE_MS = 500;
+const RECONNECT_CAP_MS = 10_000;
+// A coordinator without workspaces is asked rarely.
+const UNSUPPORTED_WAIT_MS = 60_000;
+
+/** Keeps the stream for workspaces open. Reports carry state, so only the newest of each workspace is sent. */
+export class SyncClient {
+  readonly #parts: SyncClientParts;
+  readonly #dirty = new Set<string>();
+  #pump: () => void = () => undefined;
+  #problem: string | undefined;
+
+  constructor(parts: SyncClientParts) {
+    this.#parts = parts;
+  }
+
+  /** Sends the workspace's report soon. */
+  changed(id: string): void {
+    this.#dirty.add(id);
+    this.#pump();
+  }
+
+  /** Until the signal aborts. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock, random } = this.#parts;
+    for (let failures = 0; !signal.aborted; ) {
+      let waitMs: number | undefined;
+      try {
+        await this.#session(signal, () => {
+          failures = 0;
+        });
+      } catch (error) {
+        if (signal.aborted) return;
+        const unsupported = isServiceError(error) && error.code === status.UNIMPLEMENTED;
+        if (unsupported) waitMs = UNSUPPORTED_WAIT_MS * (0.5 + random());
+        this.#note(messageOf(error));
+      }
+      failures += 1;
+      const jittered = random() * Math.min(RECONNECT_CAP_MS, RECONNECT_BASE_MS * 2 ** Math.min(failures, 20));
+      await pause(clock, waitMs ?? jittered, signal);
+    }
+  }
+
+  async #session(signal: AbortSignal, received: () => void): Promise<void> {
+    const client = await this.#parts.connect();
+    const call = client.sync();
+    const cancel = () => call.cancel();
+    signal.addEventListener("abort", cancel, { once: true });
+    try {
+      if (signal.aborted) return;
+      this.#send(call);
+      for await (const response of call as AsyncIterable<SyncResponse>) {
+        received();
+        this.#note(undefined);
+        await this.#parts.apply(response);
+      }
+      throw new Error("the coordinator ended the stream for workspaces");
+    } finally {
+      this.#pump = () => undefined;
+      signal.removeEventListener("abort", cancel);
+      call.on("error", () => undefined);
+      call.cancel();
+      client.close();
+    }
+  }
+
+  /** Sends everything first, then what changes. A slow stream holds back further reports instead of queueing them. */
+  #send(call: ClientDuplexStream<SyncRequest, SyncResponse>): void {
+    const { ids, reportOf } = this.#parts;
+    let writable = true;
+    let scheduled = false;
+    const write = (full: boolean, of: readonly string[]) => {
+      for (const id of of) this.#dirty.delete(id);
+      writable = call.write({ full, workspaces: of.flatMap((id) => reportOf(id) ?? []) });
+    };
+    call.on("drain", () => {
+      writable = true;
+      this.#pump();
+    });
+    write(true, ids());
+    this.#pump = () => {
+      if (!writable || scheduled || this.#dirty.size === 0) return;
+      scheduled = true;
+      // Changes of one turn of the event loop share a message.
+      queueMicrotask(() => {
+        scheduled = false;
+        if (writable && !call.destroyed) write(false, [...this.#dirty]);
+      });
+    };
+    this.#pump();
+  }
+
+  #note(problem: string | undefined): void {
+    if (problem === this.#problem) return;
+    this.#problem = problem;
+    if (problem === undefined) this.#parts.log.info({}, "workspace-sync-connected");
+    else this.#parts.log.warn({ reason: problem }, "workspace-sync-failed");
+  }
+}

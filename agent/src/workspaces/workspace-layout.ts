@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+import { join } from "node:path";
+import { WorkspaceError } from "./workspace-error.ts";
+
+/** Instance ids become names of directories. */
+const INSTANCE_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+// Enough to tell the transfers of one workspace apart, and a safe file name whatever the id holds.
+const TRANSFER_NAME_DIGITS = 32;
+
+/** The paths of workspaces. Everything of one workspace lies in one directory, which is deleted with it. */
+export class WorkspaceLayout {
+  readonly root: string;
+
+  constructor(root: string) {
+    this.root = root;
+  }
+
+  /** Directories that are being deleted. No instance id begins with a dot. */
+  get discarded(): string {
+    return join(this.root, ".discarded");
+  }
+
+  home(id: string): string {
+    assertInstanceId(id);
+    return join(this.root, id);
+  }
+
+  order(id: string): string {
+    return join(this.home(id), "order");
+  }
+
+  state(id: string): string {
+    return join(this.home(id), "state");
+  }
+
+  /** The file system that holds the content: a directory, or the mount point of an image. */
+  volume(id: string): string {
+    return join(this.home(id), "volume");
+  }
+
+  /** The complete content. It gets this name in one step, so it exists only once it is complete. */
+  content(id: string): string {
+    return join(this.volume(id), "content");
+  }
+
+  /** Content that an initializer is filling. */
+  unfinished(id: string): string {
+    return join(this.volume(id), "unfinished");
+  }
+
+  archives(id: string): string {
+    return join(this.home(id), "archives");
+  }
+
+  /** The prefix of a transfer's files. */
+  archiveName(transferId: string): string {
+    return createHash("sha256").update(transferId).digest("hex").slice(0, TRANSFER_NAME_DIGITS);
+  }
+}
+
+export function isInstanceId(id: string): boolean {
+  return INSTANCE_ID.test(id);
+}
+
+function assertInstanceId(id: string): void {
+  if (!isInstanceId(id))
+    throw new WorkspaceError("INVALID", `${JSON.stringify(id)} can't be a workspace's instance id`);
+}

@@ -1,0 +1,129 @@
+import { randomUUID } from "node:crypto";
+import { lstat, mkdir, readdir, readFile, rename } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
+import { ContentStage, WorkspaceOrder, WorkspaceReport } from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { NoteDamage } from "../damage-reports.ts";
+import { setAside, syncDirectory, writeFilesDurably } from "../journal/durable-files.ts";
+import { type JournalKey, WrongKeyError } from "../journal/journal-key.ts";
+import { decodeRecord, encodeRecord, RecordKind } from "../journal/record-frame.ts";
+import { isInstanceId, type WorkspaceLayout } from "./workspace-layout.ts";
+
+/** A workspace as it is on disk. */
+export interface WorkspaceRecord {
+  readonly order: WorkspaceOrder;
+  readonly report: WorkspaceReport;
+}
+
+export interface WorkspaceRecordsParts {
+  readonly layout: WorkspaceLayout;
+  /** Orders hold credentials, so they are encrypted as pods are. */
+  readonly key: JournalKey;
+  readonly noteDamage: NoteDamage;
+}
+
+const ORDER_REMEDY = "its content is kept, and the coordinator sends the order again";
+const STATE_REMEDY =
+  "whether the content is complete is read from the disk; archives that were stored are stored again";
+
+/** The agent's durable memory of workspaces. A record is on disk once the promise resolves. */
+export class WorkspaceRecords {
+  readonly #parts: WorkspaceRecordsParts;
+
+  constructor(parts: WorkspaceRecordsParts) {
+    this.#parts = parts;
+  }
+
+  /** Reads all workspaces. Those whose order can't be read are left out; their directories stay. */
+  async load(): Promise<ReadonlyMap<string, WorkspaceRecord>> {
+    const { layout } = this.#parts;
+    await mkdir(layout.root, { recursive: true, mode: 0o700 });
+    const found = new Map<string, WorkspaceRecord>();
+    for (const id of await readdir(layout.root)) {
+      if (!isInstanceId(id)) continue;
+      const order = await this.#readOrder(id);
+      if (order !== undefined) found.set(id, { order, report: await this.readReport(id) });
+    }
+    return found;
+  }
+
+  async saveOrder(order: WorkspaceOrder): Promise<void> {
+    const { layout, key } = this.#parts;
+    const id = order.instanceId;
+    await mkdir(layout.home(id), { recursive: true, mode: 0o700 });
+    const bytes = encodeRecord(
+      RecordKind.workspaceOrder,
+      key.seal(boundTo(id), WorkspaceOrder.encode(order).finish()),
+    );
+    await writeFilesDurably(layout.home(id), [{ name: "order", bytes }]);
+    await syncDirectory(layout.root);
+  }
+
+  async saveReport(report: WorkspaceReport): Promise<void> {
+    const { layout } = this.#parts;
+    const bytes = encodeRecord(RecordKind.workspaceState, WorkspaceReport.encode(report).finish());
+    await writeFilesDurably(layout.home(report.instanceId), [{ name: "state", bytes }]);
+  }
+
+  /** Returns the recorded report, or what the directory shows if there is none. */
+  async readReport(id: string): Promise<WorkspaceReport> {
+    const path = this.#parts.layout.state(id);
+    try {
+      return WorkspaceReport.decode(decodeRecord(RecordKind.workspaceState, await readFile(path)));
+    } catch (error) {
+      if (!isMissing(error)) await this.#damaged(path, error, STATE_REMEDY);
+    }
+    const stage = (await exists(this.#parts.layout.content(id)))
+      ? ContentStage.READY
+      : ContentStage.INITIALIZING;
+    return WorkspaceReport.fromPartial({ instanceId: id, stage });
+  }
+
+  /** Moves the workspace's directory out of the way in one step. Does nothing if there is none. */
+  async discard(id: string): Promise<void> {
+    const { layout } = this.#parts;
+    const home = layout.home(id);
+    if (!(await exists(home))) return;
+    await mkdir(layout.discarded, { recursive: true, mode: 0o700 });
+    await rename(home, join(layout.discarded, `${id}.${randomUUID()}`));
+    await syncDirectory(layout.root);
+  }
+
+  async #readOrder(id: string): Promise<WorkspaceOrder | undefined> {
+    const { layout, key } = this.#parts;
+    const path = layout.order(id);
+    try {
+      const sealed = decodeRecord(RecordKind.workspaceOrder, await readFile(path));
+      const order = WorkspaceOrder.decode(key.unseal(boundTo(id), sealed));
+      if (order.instanceId !== id) throw new Error(`it is the order of workspace ${order.instanceId}`);
+      return order;
+    } catch (error) {
+      if (!isMissing(error)) await this.#damaged(path, error, ORDER_REMEDY);
+      return undefined;
+    }
+  }
+
+  async #damaged(path: string, error: unknown, remedy: string): Promise<void> {
+    // With the right key the file can be read again.
+    if (!(error instanceof WrongKeyError)) await setAside(dirname(path), basename(path));
+    this.#parts.noteDamage(path, messageOf(error), remedy);
+  }
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    (error: unknown) => {
+      if (isMissing(error)) return false;
+      throw error;
+    },
+  );
+}
+
+function boundTo(id: string): string {
+  return `workspace ${id}`;
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");
+}

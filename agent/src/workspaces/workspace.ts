@@ -1,0 +1,297 @@
+import { type BackOff, backOffMs } from "@forage/common/back-off";
+import type { Semaphore } from "@forage/common/semaphore";
+import {
+  ContentStage,
+  type TransferOrder,
+  TransferReport,
+  TransferState,
+  type WorkspaceOrder,
+  type WorkspaceReport,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+import { type Clock, pause } from "../clock.ts";
+import type { ContentActions } from "./content-actions.ts";
+import { isWanted, nextWork, transferOf, type Work, workKey } from "./next-work.ts";
+import { WorkspaceError } from "./workspace-error.ts";
+import type { WorkspaceRecord, WorkspaceRecords } from "./workspace-records.ts";
+
+export interface WorkspaceParts {
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly records: Pick<WorkspaceRecords, "saveOrder" | "saveReport">;
+  readonly actions: ContentActions;
+  readonly initializeGate: Semaphore;
+  readonly transferGate: Semaphore;
+  /** Whether a container of the pod may still write. */
+  readonly podActive: (podUid: string) => boolean;
+  readonly changed: (report: WorkspaceReport) => void;
+  /** The content became usable for the pod. */
+  readonly contentReady: (podUid: string) => void;
+  readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
+}
+
+// A store or a Git server is often back within seconds. The cap is short because people wait for their workspaces.
+const BACK_OFF: BackOff = { baseMs: 1_000, capMs: 60_000 };
+// How soon the end of a pod's containers is noticed.
+const POD_POLL_MS = 1_000;
+// Progress is for people. More frequent reports cost more than they are worth.
+const PROGRESS_INTERVAL_MS = 1_000;
+// A damaged archive is read again in case the damage arose on the way.
+const DAMAGE_TRIES_MAX = 3;
+const MESSAGE_LENGTH_MAX = 1_000;
+
+/** One workspace on this host: brings its content to the state that the order requires. One loop, one piece of work at a time. */
+export class Workspace {
+  readonly #parts: WorkspaceParts;
+  #order: WorkspaceOrder;
+  #report: WorkspaceReport;
+  #failures = new Map<string, number>();
+  #notBeforeMs = new Map<string, number>();
+  #current: { readonly work: Work; readonly abort: AbortController } | undefined;
+  #wake: AbortController = new AbortController();
+  #opened = false;
+  #gitStatusRead = false;
+  #progressAtMs = 0;
+  #forgotten = false;
+
+  constructor(parts: WorkspaceParts, record: WorkspaceRecord) {
+    this.#parts = parts;
+    this.#order = record.order;
+    this.#report = { ...record.report, orderVersion: record.order.version };
+  }
+
+  get order(): WorkspaceOrder {
+    return this.#order;
+  }
+
+  get report(): WorkspaceReport {
+    return this.#report;
+  }
+
+  /** Whether containers may use the content now. */
+  get isReady(): boolean {
+    return this.#opened && this.#report.stage === ContentStage.READY && !this.#order.dispose;
+  }
+
+  /** Takes a newer order, which is on disk already. */
+  assign(order: WorkspaceOrder): void {
+    this.#order = order;
+    const wanted = new Set(order.transfers.map(({ id }) => id));
+    const transfers = this.#report.transfers.filter(({ id }) => wanted.has(id));
+    this.#publish({ orderVersion: order.version, transfers });
+    if (this.#current !== undefined && !isWanted(this.#current.work, order)) this.#current.abort.abort();
+    // A changed order may name what was missing.
+    this.#notBeforeMs.clear();
+    this.wake();
+  }
+
+  /** Ends `run`. */
+  forget(): void {
+    this.#forgotten = true;
+    this.wake();
+  }
+
+  wake(): void {
+    this.#wake.abort();
+  }
+
+  /** Until the signal aborts or the workspace is forgotten. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !this.#forgotten) {
+      this.#wake = new AbortController();
+      if (await this.#open(signal)) await this.#step(signal);
+    }
+  }
+
+  /** Content that was complete before a restart of the agent is made usable first. */
+  async #open(signal: AbortSignal): Promise<boolean> {
+    const { stage } = this.#report;
+    if (this.#opened || this.#order.dispose || stage !== ContentStage.READY) return true;
+    try {
+      await this.#parts.actions.open(this.#order, signal);
+      this.#opened = true;
+      this.#failures.delete("open");
+      this.#parts.contentReady(this.#order.podUid);
+      return true;
+    } catch (error) {
+      if (!signal.aborted) await this.#sleep(this.#failed("open", WorkspaceError.from(error)), signal);
+      return false;
+    }
+  }
+
+  async #step(signal: AbortSignal): Promise<void> {
+    const { clock, podActive } = this.#parts;
+    const monotonicMs = clock.monotonicMs();
+    const decision = nextWork({
+      order: this.#order,
+      report: this.#report,
+      podActive: podActive(this.#order.podUid),
+      gitStatusRead: this.#gitStatusRead,
+      notBeforeMs: this.#notBeforeMs,
+      monotonicMs,
+    });
+    if (decision.type === "work") return this.#do(decision.work, signal);
+    const untilMs = decision.untilMs === undefined ? undefined : decision.untilMs - monotonicMs;
+    await this.#sleep(decision.forPod ? Math.min(POD_POLL_MS, untilMs ?? POD_POLL_MS) : untilMs, signal);
+  }
+
+  async #do(work: Work, signal: AbortSignal): Promise<void> {
+    const abort = new AbortController();
+    this.#current = { work, abort };
+    try {
+      await this.#perform(work, AbortSignal.any([signal, abort.signal]));
+      this.#failures.delete(workKey(work));
+      this.#notBeforeMs.delete(workKey(work));
+    } catch (error) {
+      if (signal.aborted || abort.signal.aborted) return;
+      await this.#workFailed(work, WorkspaceError.from(error)).catch((err: unknown) =>
+        this.#parts.log.warn({ workspace: this.#order.instanceId, err }, "workspace-state-not-written"),
+      );
+    } finally {
+      this.#current = undefined;
+    }
+  }
+
+  async #perform(work: Work, signal: AbortSignal): Promise<void> {
+    const { actions, initializeGate, transferGate, log } = this.#parts;
+    const order = this.#order;
+    const { instanceId } = order;
+    switch (work.type) {
+      case "initialize": {
+        const note = (message: string) => this.#publish({ message });
+        const { source, message } = await initializeGate.run(signal, () =>
+          actions.initialize(order, note, signal),
+        );
+        await this.#save({ stage: ContentStage.READY, source, message });
+        log.info({ workspace: instanceId, source }, "workspace-content-ready");
+        this.#opened = true;
+        this.#parts.contentReady(order.podUid);
+        return;
+      }
+      case "transfer":
+        await transferGate.run(signal, () => this.#transfer(order, work.transfer, signal));
+        return;
+      case "read-git-status": {
+        const gitStatus = await actions.readGitStatus(order, signal);
+        this.#gitStatusRead = true;
+        if (gitStatus !== undefined) await this.#save({ gitStatus });
+        return;
+      }
+      case "dispose":
+        await actions.dispose(instanceId, signal);
+        this.#publish({ stage: ContentStage.DISPOSED, message: "", transfers: [] });
+        log.info({ workspace: instanceId }, "workspace-disposed");
+        return;
+      default:
+        return work satisfies never;
+    }
+  }
+
+  async #transfer(order: WorkspaceOrder, transfer: TransferOrder, signal: AbortSignal): Promise<void> {
+    const { actions, clock, log } = this.#parts;
+    const { id } = transfer;
+    const tries = (transferOf(this.#report, id)?.tries ?? 0) + 1;
+    await this.#saveTransfer({ id, state: TransferState.RUNNING, tries });
+    const progress = (bytesDone: number) => {
+      const nowMs = clock.monotonicMs();
+      if (nowMs - this.#progressAtMs < PROGRESS_INTERVAL_MS) return;
+      this.#progressAtMs = nowMs;
+      this.#publish({ transfers: this.#withTransfer({ id, bytesDone: BigInt(bytesDone) }) });
+    };
+    const archive = await actions.transfer(order, transfer, progress, signal);
+    const bytesDone = archive.sizeBytes;
+    await this.#saveTransfer({
+      ...{ id, state: TransferState.DONE, archive, bytesDone, tries, message: "" },
+    });
+    log.info(
+      { workspace: order.instanceId, transfer: id, object: archive.object, tries },
+      "workspace-archive-stored",
+    );
+    await actions.keepArchives(
+      order.instanceId,
+      this.#order.transfers.map((it) => it.id).filter((it) => it !== id),
+    );
+  }
+
+  async #workFailed(work: Work, error: WorkspaceError): Promise<void> {
+    const key = workKey(work);
+    const waitMs = this.#failed(key, error);
+    this.#notBeforeMs.set(key, this.#parts.clock.monotonicMs() + waitMs);
+    const message = error.message.slice(0, MESSAGE_LENGTH_MAX);
+    switch (work.type) {
+      case "initialize": {
+        const final = this.#isFinal(key, error);
+        if (final) await this.#save({ stage: ContentStage.FAILED, message });
+        else
+          this.#publish({
+            message: `${message}; the next attempt follows in ${Math.ceil(waitMs / 1_000)} s`,
+          });
+        return;
+      }
+      case "transfer": {
+        const state = error.code === "INVALID" ? "FAILED" : "RETRYING";
+        await this.#saveTransfer({ id: work.transfer.id, state: TransferState[state], message });
+        return;
+      }
+      case "read-git-status":
+        // A status is worth less than a timely backup.
+        this.#gitStatusRead = true;
+        return;
+      case "dispose":
+        this.#publish({ message: `deleting the content failed: ${message}` });
+        return;
+      default:
+        return work satisfies never;
+    }
+  }
+
+  #isFinal(key: string, error: WorkspaceError): boolean {
+    if (error.code === "DAMAGED") return (this.#failures.get(key) ?? 0) >= DAMAGE_TRIES_MAX;
+    if (!error.retryable) return true;
+    const seconds = this.#order.initializeDeadline?.seconds;
+    return seconds !== undefined && this.#parts.clock.nowMs() > Number(seconds) * 1_000;
+  }
+
+  /** Counts the failure and returns the time to wait before the next attempt. */
+  #failed(key: string, error: WorkspaceError): number {
+    const { log, random } = this.#parts;
+    const failures = (this.#failures.get(key) ?? 0) + 1;
+    this.#failures.set(key, failures);
+    const { code, message } = error;
+    log.warn(
+      { workspace: this.#order.instanceId, work: key, failures, code, reason: message },
+      "workspace-work-failed",
+    );
+    // Jitter keeps the workspaces of a fleet from coming back at one instant.
+    return backOffMs(failures, BACK_OFF) * (0.5 + random() / 2);
+  }
+
+  #withTransfer(change: Partial<TransferReport> & { readonly id: string }): TransferReport[] {
+    const before = transferOf(this.#report, change.id) ?? TransferReport.fromPartial({});
+    const others = this.#report.transfers.filter(({ id }) => id !== change.id);
+    return [...others, { ...before, ...change }];
+  }
+
+  #saveTransfer(change: Partial<TransferReport> & { readonly id: string }): Promise<void> {
+    return this.#save({ transfers: this.#withTransfer(change) });
+  }
+
+  /** The change counts once it is on disk, and is published only then. */
+  async #save(change: Partial<WorkspaceReport>): Promise<void> {
+    await this.#parts.records.saveReport({ ...this.#report, ...change });
+    this.#publish(change);
+  }
+
+  #publish(change: Partial<WorkspaceReport>): void {
+    this.#report = { ...this.#report, ...change };
+    this.#parts.changed(this.#report);
+  }
+
+  async #sleep(delayMs: number | undefined, signal: AbortSignal): Promise<void> {
+    const either = AbortSignal.any([signal, this.#wake.signal]);
+    await pause(this.#parts.clock, delayMs ?? LONG_MS, either);
+  }
+}
+
+// A wait without a reason ends by `wake`. The limit only bounds the effect of a missed one.
+const LONG_MS = 60_000;

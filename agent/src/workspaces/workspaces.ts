@@ -1,0 +1,167 @@
+import { Semaphore } from "@forage/common/semaphore";
+import {
+  ContentStage,
+  type SyncResponse,
+  type WorkspaceOrder,
+  type WorkspaceReport,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { Clock } from "../clock.ts";
+import { VolumeError, type VolumeProvider } from "../volumes/volumes.ts";
+import type { ContentActions } from "./content-actions.ts";
+import { Workspace, type WorkspaceParts } from "./workspace.ts";
+import { isInstanceId } from "./workspace-layout.ts";
+import type { WorkspaceRecords } from "./workspace-records.ts";
+
+export interface WorkspacesParts {
+  readonly clock: Clock;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly records: WorkspaceRecords;
+  readonly actions: ContentActions;
+  readonly log: WorkspaceParts["log"];
+}
+
+/** The pods of this host, as far as workspaces depend on them. */
+export interface WorkspacePods {
+  /** Whether a container of the pod may still write. */
+  active(podUid: string): boolean;
+  /** Ends the wait of a pod for its volumes. */
+  retryStart(podUid: string): void;
+}
+
+// Each transfer keeps a core and the disk busy. More at a time would only finish later, and disturb running pods.
+const TRANSFERS_AT_ONCE = 5;
+// Initializers wait for the network most of the time.
+const INITIALIZATIONS_AT_ONCE = 8;
+/** More workspaces than a node has pods. The limit protects the disk from a faulty coordinator. */
+const WORKSPACES_MAX = 2_000;
+
+/** All workspaces of this host. Also the provider of their volumes. */
+export class Workspaces implements VolumeProvider {
+  readonly #parts: WorkspacesParts;
+  readonly #workspaces = new Map<string, Workspace>();
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  readonly #initializeGate = new Semaphore(INITIALIZATIONS_AT_ONCE);
+  readonly #transferGate = new Semaphore(TRANSFERS_AT_ONCE);
+  /** Pods whose volume was requested before the content was ready. */
+  readonly #waiting = new Set<string>();
+  #pods: WorkspacePods | undefined;
+  #changed: (id: string) => void = () => undefined;
+
+  private constructor(parts: WorkspacesParts) {
+    this.#parts = parts;
+  }
+
+  /** Reads what is on disk. Nothing is done before `start`. */
+  static async open(parts: WorkspacesParts): Promise<Workspaces> {
+    const workspaces = new Workspaces(parts);
+    for (const [id, record] of await parts.records.load()) {
+      workspaces.#workspaces.set(id, new Workspace(workspaces.#workspaceParts(), record));
+    }
+    return workspaces;
+  }
+
+  /** Begins the work. `pods` knows all pods of the host from now on. */
+  start(pods: WorkspacePods): void {
+    this.#pods = pods;
+    for (const workspace of this.#workspaces.values()) this.#run(workspace);
+  }
+
+  /** Sets the receiver of changes. It receives an instance id. */
+  onChange(changed: (id: string) => void): void {
+    this.#changed = changed;
+  }
+
+  get ids(): readonly string[] {
+    return [...this.#workspaces.keys()];
+  }
+
+  reportOf(id: string): WorkspaceReport | undefined {
+    return this.#workspaces.get(id)?.report;
+  }
+
+  /** Takes the coordinator's orders. They are on disk when this resolves. */
+  async apply({ orders, removals }: SyncResponse): Promise<void> {
+    for (const order of orders) await this.#assign(order);
+    for (const id of removals) this.#forget(id);
+  }
+
+  async prepare(id: string, podUid: string): Promise<string> {
+    const workspace = this.#workspaces.get(id);
+    const { stage, message } = workspace?.report ?? {};
+    if (workspace?.isReady && workspace.order.podUid === podUid) return this.#parts.actions.contentPath(id);
+    this.#waiting.add(podUid);
+    if (workspace === undefined)
+      throw new VolumeError("UNAVAILABLE", `workspace ${id}: the coordinator has not sent its content yet`);
+    if (workspace.order.podUid !== podUid)
+      throw new VolumeError("UNAVAILABLE", `workspace ${id} belongs to another pod`);
+    if (stage === ContentStage.FAILED)
+      throw new VolumeError("UNAVAILABLE", `workspace ${id}: the content failed: ${message}`);
+    throw new VolumeError(
+      "UNAVAILABLE",
+      `workspace ${id}: the content is not ready${message ? `: ${message}` : ""}`,
+    );
+  }
+
+  /** Stops all work. It continues with the next start of the agent. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#running);
+  }
+
+  async #assign(order: WorkspaceOrder): Promise<void> {
+    const { records, log } = this.#parts;
+    const id = order.instanceId;
+    if (!isInstanceId(id)) return log.warn({ workspace: id }, "workspace-id-refused");
+    const known = this.#workspaces.get(id);
+    if (known === undefined && this.#workspaces.size >= WORKSPACES_MAX)
+      return log.warn({ workspace: id, limit: WORKSPACES_MAX }, "too-many-workspaces");
+    const report = known?.report ?? (await records.readReport(id));
+    const isDisposed = report.stage === ContentStage.DISPOSED;
+    // A directory without a record is still to be deleted.
+    if (!isDisposed) await records.saveOrder(order);
+    if (known !== undefined) return known.assign(order);
+    const workspace = new Workspace(this.#workspaceParts(), { order, report });
+    this.#workspaces.set(id, workspace);
+    this.#run(workspace);
+    this.#changed(id);
+  }
+
+  /** Content that was not disposed of stays on the disk. */
+  #forget(id: string): void {
+    const workspace = this.#workspaces.get(id);
+    if (workspace === undefined) return;
+    if (workspace.report.stage !== ContentStage.DISPOSED) {
+      this.#parts.log.warn({ workspace: id }, "workspace-content-kept-without-record");
+      return;
+    }
+    workspace.forget();
+    this.#workspaces.delete(id);
+  }
+
+  #run(workspace: Workspace): void {
+    if (this.#pods === undefined) return;
+    const running = workspace
+      .run(this.#closing.signal)
+      .catch((err: unknown) =>
+        this.#parts.log.warn({ workspace: workspace.order.instanceId, err }, "workspace-stopped"),
+      )
+      .finally(() => this.#running.delete(running));
+    this.#running.add(running);
+  }
+
+  #workspaceParts(): WorkspaceParts {
+    const { clock, random, records, actions, log } = this.#parts;
+    return {
+      ...{ clock, random, records, actions, log },
+      initializeGate: this.#initializeGate,
+      transferGate: this.#transferGate,
+      podActive: (podUid) => this.#pods?.active(podUid) ?? true,
+      changed: ({ instanceId }) => this.#changed(instanceId),
+      contentReady: (podUid) => {
+        if (this.#waiting.delete(podUid)) this.#pods?.retryStart(podUid);
+      },
+    };
+  }
+}

@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { mkdir, realpath } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestContext } from "node:test";
+import { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { systemClock } from "../src/clock.ts";
+import { JournalKey } from "../src/journal/journal-key.ts";
+import { ChildRunner } from "../src/volumes/run-child.ts";
+import { HostContent } from "../src/workspaces/host-content.ts";
+import { SyncClient } from "../src/workspaces/sync-client.ts";
+import { WorkspaceLayout } from "../src/workspaces/workspace-layout.ts";
+import { WorkspaceRecords } from "../src/workspaces/workspace-records.ts";
+import { Workspaces } from "../src/workspaces/workspaces.ts";
+import { WorkspaceStore } from "./workspace-store.ts";
+
+/** Content is changed by root only. */
+export const whyNoWorkspaces = process.getuid?.() === 0 ? undefined : "needs root";
+
+/** A node's part of workspaces with a coordinator in the same process. */
+export class WorkspaceHost {
+  readonly store = new WorkspaceStore();
+  readonly layout: WorkspaceLayout;
+  readonly logged: { event: string; fields: object }[] = [];
+  readonly activePods = new Set<string>();
+  readonly retried: string[] = [];
+  readonly damage: string[] = [];
+  readonly #key = new JournalKey(randomBytes(32), "test");
+  #running: { workspaces: Workspaces; closing: AbortController; sync: Promise<void> } | undefined;
+
+  private constructor(directory: string) {
+    this.layout = new WorkspaceLayout(directory);
+  }
+
+  static async setUp(t: TestContext): Promise<WorkspaceHost> {
+    const root = await realpath(mkdtempSync(join(tmpdir(), "forage-workspaces-")));
+    const directory = join(root, "workspaces");
+    await mkdir(directory, { mode: 0o700 });
+    const host = new WorkspaceHost(directory);
+    await host.store.start();
+    t.after(async () => {
+      await host.stop();
+      host.store.close();
+      rmSync(root, { recursive: true, force: true });
+    });
+    return host;
+  }
+
+  /** Starts the agent's part. The one before is stopped. */
+  async start(): Promise<Workspaces> {
+    await this.stop();
+    const { layout, store } = this;
+    const note = (fields: object, event: string) => void this.logged.push({ event, fields });
+    const log = { info: note, warn: note };
+    const noteDamage = (path: string) => void this.damage.push(path);
+    const records = new WorkspaceRecords({ layout, key: this.#key, noteDamage });
+    const actions = new HostContent({
+      ...{ layout, records, connect: store.connect },
+      children: new ChildRunner(),
+      tools: { proxyUrl: "" },
+    });
+    // No jitter, and short waits: tests wait for conditions.
+    const [clock, random] = [systemClock, () => 0.01];
+    const workspaces = await Workspaces.open({ clock, random, records, actions, log });
+    const sync = new SyncClient({
+      ...{ clock, random, log, connect: store.connect },
+      ids: () => workspaces.ids,
+      reportOf: (id) => workspaces.reportOf(id),
+      apply: (response) => workspaces.apply(response),
+    });
+    workspaces.onChange((id) => sync.changed(id));
+    workspaces.start({
+      active: (podUid) => this.activePods.has(podUid),
+      retryStart: (podUid) => void this.retried.push(podUid),
+    });
+    const closing = new AbortController();
+    this.#running = { workspaces, closing, sync: sync.run(closing.signal) };
+    return workspaces;
+  }
+
+  async stop(): Promise<void> {
+    this.#running?.closing.abort();
+    await this.#running?.workspaces.close();
+    await this.#running?.sync;
+    this.#running = undefined;
+  }
+}
+
+export function anOrder(
+  id: string,
+  change: Parameters<typeof WorkspaceOrder.fromPartial>[0] = {},
+): WorkspaceOrder {
+  return WorkspaceOrder.fromPartial({
+    ...{ instanceId: id, podUid: `pod-${id}`, owner: "ada", metaId: `meta-${id}` },
+    initializer: { spec: { $case: "empty", value: {} } },
+    ...change,
+  });
+}

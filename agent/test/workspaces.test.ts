@@ -1,0 +1,131 @@
+import assert from "node:assert/strict";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  ContentSource,
+  ContentStage,
+  TransferKind,
+  TransferState,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+import { VolumeError } from "../src/volumes/volumes.ts";
+import { until } from "./until.ts";
+import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
+import { archiveOf } from "./workspace-store.ts";
+
+const options = { skip: whyNoWorkspaces ?? false, timeout: 60_000 };
+const FINAL = { id: "final-1", kind: TransferKind.FINAL_BACKUP, object: "ada/meta-a/a-1.tar.zst" };
+
+async function readyHost(t: Parameters<typeof WorkspaceHost.setUp>[0], order = anOrder("a")) {
+  const host = await WorkspaceHost.setUp(t);
+  host.store.order(order);
+  const workspaces = await host.start();
+  await until("the content is ready", () => host.store.reports.get("a")?.stage === ContentStage.READY);
+  return { host, workspaces, content: host.layout.content("a") };
+}
+
+test("gives a pod its volume once the content is ready, and not before", options, async (t) => {
+  const host = await WorkspaceHost.setUp(t);
+  const workspaces = await host.start();
+  await assert.rejects(workspaces.prepare("a", "pod-a"), (error) => {
+    assert.ok(error instanceof VolumeError && error.code === "UNAVAILABLE");
+    return true;
+  });
+
+  host.store.order(anOrder("a"));
+  await until("the pod is started again", () => host.retried.includes("pod-a"));
+
+  assert.equal(await workspaces.prepare("a", "pod-a"), host.layout.content("a"));
+  await assert.rejects(workspaces.prepare("a", "pod-other"), /another pod/);
+});
+
+test("reports the source of empty content", options, async (t) => {
+  const { host } = await readyHost(t);
+  assert.equal(host.store.reports.get("a")?.source, ContentSource.EMPTY);
+});
+
+test("keeps orders encrypted", options, async (t) => {
+  const order = anOrder("a", {
+    initializer: { spec: { $case: "git", value: { remoteUri: "https://a:s3cr3t@127.0.0.1:1/x.git" } } },
+  });
+  const host = await WorkspaceHost.setUp(t);
+  host.store.order(order);
+  await host.start();
+  await until("the order is on disk", () => existsSync(host.layout.order("a")));
+  assert.equal(readFileSync(host.layout.order("a")).includes("s3cr3t"), false);
+});
+
+test("keeps complete content over a restart and doesn't initialize it again", options, async (t) => {
+  const { host, content } = await readyHost(t);
+  writeFileSync(join(content, "work"), "mine");
+
+  const workspaces = await host.start();
+  await until("the volume is given", () =>
+    workspaces.prepare("a", "pod-a").then(
+      () => true,
+      () => false,
+    ),
+  );
+
+  assert.equal(readFileSync(join(content, "work"), "utf8"), "mine");
+});
+
+test("stores the final backup after the pod has ended, then disposes of the content", options, async (t) => {
+  const { host, content } = await readyHost(t);
+  await mkdir(join(content, "src"));
+  writeFileSync(join(content, "src", "main.ts"), "export {};");
+  host.activePods.add("pod-a");
+  host.store.change("a", { transfers: [FINAL] });
+  await until("the order is known", () => host.store.reports.get("a")?.orderVersion === 2n);
+  assert.equal(host.store.uploads.length, 0);
+
+  host.activePods.delete("pod-a");
+  await until(
+    "the backup is stored",
+    () => host.store.transfer("a", "final-1")?.state === TransferState.DONE,
+  );
+  const bytes = host.store.archives.get(FINAL.object) ?? assert.fail();
+  assert.deepEqual(host.store.transfer("a", "final-1")?.archive, archiveOf(FINAL.object, bytes));
+  assert.ok(existsSync(content));
+
+  host.store.change("a", { dispose: true });
+  await until("it is disposed of", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
+  assert.deepEqual(
+    readdirSync(host.layout.root).filter((name) => !name.startsWith(".")),
+    [],
+  );
+});
+
+test("restores a backup before any initializer", options, async (t) => {
+  const { host, content } = await readyHost(t);
+  writeFileSync(join(content, "work"), "mine");
+  host.store.change("a", { transfers: [FINAL] });
+  await until(
+    "the backup is stored",
+    () => host.store.transfer("a", "final-1")?.state === TransferState.DONE,
+  );
+
+  const restore = host.store.transfer("a", "final-1")?.archive;
+  host.store.order(anOrder("b", { restore }));
+  await until("the content is ready", () => host.store.reports.get("b")?.stage === ContentStage.READY);
+
+  assert.equal(host.store.reports.get("b")?.source, ContentSource.BACKUP);
+  assert.equal(readFileSync(join(host.layout.content("b"), "work"), "utf8"), "mine");
+});
+
+test("answers an order to dispose of an unknown workspace", options, async (t) => {
+  const host = await WorkspaceHost.setUp(t);
+  host.store.order(anOrder("gone", { dispose: true }));
+  await host.start();
+  await until("it is disposed of", () => host.store.reports.get("gone")?.stage === ContentStage.DISPOSED);
+});
+
+test("keeps content whose record is gone but that was not disposed of", options, async (t) => {
+  const { host, content } = await readyHost(t);
+  host.store.remove("a");
+  await until("it is noticed", () =>
+    host.logged.some(({ event }) => event === "workspace-content-kept-without-record"),
+  );
+  assert.ok(existsSync(content));
+});
