@@ -20,7 +20,8 @@ export interface ClaimRemoverOptions {
 const RETRY: BackOff = { baseMs: 1_000, capMs: 60_000 };
 
 /**
- * Deletes claims with their data at the coordinator's order. It keeps no state, because the order comes again after each connect.
+ * Deletes claims with their data at the coordinator's request. It keeps no state, because the coordinator repeats the request
+ * after each connect.
  */
 export class ClaimRemover {
   readonly #options: ClaimRemoverOptions;

@@ -17,9 +17,9 @@ export interface RebootOptions {
 }
 
 /**
- * True if the host was booted since the states were written. They then say so on disk before anything is started:
- * namespaces and processes of the last boot are gone, and a crash half-way must not take the new ones for the old.
- * A note that can't be read says nothing: then the kernel and containerd show what is left of each pod.
+ * Returns true if the host has rebooted since the states were written. The states then record this on disk before any container
+ * starts, because namespaces and processes of the last boot are gone, and after a crash half-way new ones must not count as old.
+ * If the note can't be read, the kernel and containerd show what is left of each pod.
  */
 export async function resetAfterReboot(options: RebootOptions): Promise<boolean> {
   const { journal, bootId, bootIdFile, nowMs, noteDamage } = options;

@@ -7,8 +7,8 @@ import { LoadBalancer } from "../src/load-balancer/load-balancer.ts";
 import { runCommand } from "../src/network/run-command.ts";
 
 /**
- * `balancer DIR JSON`: announces addresses in its network namespace, as an agent does. Its argument, and each line of its input,
- * is the state: `{ ips, alone, heard, started }`. It prints its events, one a line.
+ * `balancer DIR JSON`: announces addresses in its network namespace, as an agent does. The state is its argument and each line of
+ * its input: `{ ips, alone, heard, started }`. It prints its events, one a line.
  */
 const [dir = "", first = "{}"] = argv.slice(2);
 const services = new Map<string, ServiceState>();

@@ -21,7 +21,7 @@ test("logs stay bounded while there is no agent, and their newest lines are kept
   await writer.write(CHUNK);
   const guard = await startGuard(t, dataDir);
   let most = 0;
-  // 250 MB, slower than the guard's checks, so that the test does not depend on the scheduling of processes.
+  // Writes 250 MB, slower than the guard's checks, to be independent of process scheduling.
   for (let written = 0; written < 250 * MIB; written += CHUNK.length) {
     await writer.write(CHUNK);
     most = Math.max(most, await bytesOnDisk(dir));

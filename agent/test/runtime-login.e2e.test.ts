@@ -72,7 +72,7 @@ test("a login is in no argument, no environment, no file with a name, and leaves
   const image = await published("forage/quiet:1");
   const spy = join(it.host.dir, "spy");
   const seen = join(it.host.dir, "seen");
-  // What nerdctl's caller could see of it: arguments, variables, and every file below the agent's own directory.
+  // Collects what nerdctl's caller can see of a login: arguments, variables, and every file below the agent's own directory.
   const script = `#!/bin/sh
 { printf '%s\\n' "$@"; env; ls -laR ${it.options.stateDir}; grep -rs . ${it.options.stateDir}; } >>${seen}
 exec ${it.host.nerdctlPath} "$@"

@@ -11,8 +11,8 @@ import { withTimeLimit } from "./time-limit.ts";
 import type { World } from "./world.ts";
 
 /**
- * Runs one command line, and returns when its output has been read. Never throws: failures go to standard error and into the exit code.
- * What the command has left open may keep the process alive: the caller exits.
+ * Runs one command line, and returns when its output has been read. Never throws: failures go to standard error and into the exit
+ * code. Resources that the command has left open can keep the process alive, so the caller exits.
  */
 export async function run(root: Command, argv: readonly string[], world: World): Promise<ExitCode> {
   try {

@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { describe, test } from "node:test";
 import { runCommand } from "./run-command.ts";
 
-/** What bash offers after this line. */
+/** Returns bash's completions of this line. */
 async function offers(line: string): Promise<string[]> {
   const { stdout: script } = await runCommand(["completion", "bash"]);
   const words = line

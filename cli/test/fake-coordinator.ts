@@ -27,7 +27,7 @@ type Methods = Operator & Forest;
 type RequestOf<M> = M extends { requestDeserialize: (bytes: Buffer) => infer R } ? R : never;
 type ResponseOf<M> = M extends { responseDeserialize: (bytes: Buffer) => infer R } ? R : never;
 
-/** What a test lets the coordinator do; calls without an answer give UNIMPLEMENTED. */
+/** The coordinator's answers in a test. Calls without an answer fail with UNIMPLEMENTED. */
 export type Answers = {
   -readonly [Name in keyof Methods]?: Methods[Name] extends { requestStream: true }
     ? (call: ServerDuplexStream<RequestOf<Methods[Name]>, ResponseOf<Methods[Name]>>) => void
@@ -175,7 +175,7 @@ export class FakeCoordinator {
   }
 }
 
-/** What a handler throws, or emits, for the call to fail; with violations as google.rpc.BadRequest. */
+/** Returns an error that a handler throws or emits to fail the call, with the violations as google.rpc.BadRequest. */
 export function grpcError(
   code: status,
   details: string,

@@ -19,7 +19,7 @@ after(() => fake.close());
 
 interface Hint {
   readonly place: string;
-  /** What stands for an expression of the source is between angle brackets. */
+  /** The line. Expressions of the source are replaced by text between angle brackets. */
   readonly line: string;
 }
 
@@ -91,7 +91,7 @@ describe("commands that messages and help name", () => {
     });
 });
 
-/** What the command's own checks object to, before it asks the coordinator. */
+/** Returns what the command's own checks reject before it calls the coordinator. */
 async function problemOf([, ...argv]: readonly string[]): Promise<string | undefined> {
   try {
     const { command } = parseLine(program, argv);

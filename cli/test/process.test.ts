@@ -164,7 +164,7 @@ describe("a process", limit, () => {
   });
 });
 
-/** What a shell would leave the terminal as, told by stty in the same terminal once the command has ended. */
+/** Returns the terminal's settings after the command, as stty prints them in the same terminal. */
 function startPty(line: string): { pty: IPty; output: () => string; ended: Promise<void> } {
   const command = `trap : INT; "$NODE" "$MAIN" ${line}; echo "exit=$?"; stty -a | tr -s ' ;' '\\n\\n' | grep -xE -- '-?(echo|icanon|isig)' | tr '\\n' ' '`;
   const env = { ...environment(), NODE: process.execPath, MAIN: main };

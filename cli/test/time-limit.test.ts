@@ -13,7 +13,7 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { hello } from "./rollout.ts";
 import { runCommand } from "./run-command.ts";
 
-/** What each command is called with; `undefined` for those that ask no coordinator. */
+/** The arguments of each command; `undefined` for commands that call no coordinator. */
 const LINES: Readonly<Record<string, string | undefined>> = {
   "forage apply": "-f MANIFEST",
   "forage validate": undefined,

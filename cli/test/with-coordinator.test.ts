@@ -6,7 +6,7 @@ import { RealCoordinator } from "./real-coordinator.ts";
 import { hello } from "./rollout.ts";
 import { type Result, type RunOptions, runCommand } from "./run-command.ts";
 
-/** What the fake coordinator only imitates: the real one's answers, word by word where the command depends on them. */
+/** Tests against the real coordinator, whose answers the fake one only imitates. The command depends on the wording of some. */
 const coordinator = new RealCoordinator();
 const forage = (line: string, options: RunOptions = {}): Promise<Result> =>
   runCommand(line.split(" "), { ...options, env: { ...coordinator.env, ...options.env } });

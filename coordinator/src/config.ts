@@ -69,7 +69,7 @@ export const CONFIG_SCHEMA = z.strictObject({
   adminTokenFile: z.string().startsWith("/").optional(),
   /** Keys that encrypt secrets, the first of them new ones. Default: made at the first start below `dataDir`. */
   secretKeyFile: z.string().startsWith("/").optional(),
-  /** Who pods' identity tokens say that they come from, and for whom they are. Default: the cluster's id. */
+  /** The issuer and the audience of pods' identity tokens. Default: the cluster's id. */
   identityIssuer: z.string().min(1).max(1_000).optional(),
   /** How nodes are scored: pack fills them up; kube-most and kube-least score as kube-scheduler's MostAllocated and LeastAllocated. */
   profile: z.enum(["pack", "kube-most", "kube-least"]).default("pack"),
@@ -100,10 +100,10 @@ export const CONFIG_SCHEMA = z.strictObject({
       loadBalancerIps: z.array(ipRange).max(100).default([]),
     })
     .prefault({}),
-  /** Who makes certificates for routes that terminate TLS and name no secret. */
+  /** The issuer of certificates for routes that terminate TLS and name no secret. */
   certificates: z
     .strictObject({
-      /** Who signs: none, a development authority of the cluster, or an ACME authority. */
+      /** The kind of issuer: off, a development authority of the cluster, or an ACME authority. */
       issuer: z.enum(["off", "self-signed", "acme"]).default("off"),
       /** The ACME authority (RFC 8555), for the issuer acme. */
       acme: acmeSettings.optional(),
@@ -146,7 +146,7 @@ export const CONFIG_SCHEMA = z.strictObject({
       notReadyTolerationSeconds: z.number().min(0).max(86_400).default(300),
     })
     .prefault({}),
-  /** What nodes identify with. */
+  /** The certificates that nodes identify with. */
   nodeCertificates: z
     .strictObject({
       /** Agents renew after a third of it. */
@@ -162,7 +162,7 @@ export const CONFIG_SCHEMA = z.strictObject({
       intervalSeconds: z.number().min(10).max(86_400),
       /** Pods that are moved each time, at most. */
       maxMoves: z.number().int().min(1).max(20).default(1),
-      /** What moves are for: spread replicas over nodes, or empty nodes. */
+      /** The goal of moves: spread replicas over nodes, or empty nodes. */
       goal: z.enum(["spread", "pack"]).default("spread"),
     })
     .optional(),
@@ -172,7 +172,7 @@ export const CONFIG_SCHEMA = z.strictObject({
 
 export type Config = z.infer<typeof CONFIG_SCHEMA>;
 
-/** What the command line asks for. */
+/** The command line's flags. */
 export interface CommandLine {
   readonly config: Config;
   /** Words that are not flags: a task in place of serving. */
@@ -209,7 +209,7 @@ export function readCommandLine(
   return { config: settle(values, environment), words: positionals, epoch, newStore };
 }
 
-/** The help text that the command line asks for; undefined where it asks for none. */
+/** Returns the help text if the command line requests it, otherwise undefined. */
 export function readHelp(argv: readonly string[]): string | undefined {
   const { values, positionals } = readFlags(argv);
   return values.help === true ? helpText(positionals[0]) : undefined;
@@ -263,7 +263,7 @@ function checked(config: Config, file: string): Config {
   return config;
 }
 
-/** What is for outside must not be what leads nowhere there. */
+/** Rejects address ranges for outside clients that are not reachable from outside. */
 function checkRanges({ virtualIps, virtualIps6, loadBalancerIps }: Config["services"], file: string): void {
   for (const text of loadBalancerIps) {
     const pool = parseIpRange(text);

@@ -1,9 +1,8 @@
 import { messageOf } from "@forage/common/message-of";
 
 /**
-import { messageOf } from "@forage/common/message-of";
- * Describes why the program ends, for the person who started it: the messages of the error and of its causes. The stack
- * is for developers, and is added where the log level asks for details.
+ * Describes why the program ends, for the person who started it: the messages of the error and of its causes. The stack is for
+ * developers, and is added at log levels with details.
  */
 export function failureText(error: unknown, logLevel: string | undefined): string {
   if (!(error instanceof Error)) return String(error);

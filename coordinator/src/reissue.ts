@@ -10,8 +10,8 @@ const RENEW_MS = 15 * 24 * 3600 * 1000;
 const CLOCK_SET_MS = 60_000;
 
 /**
- * Reports whether the server certificate has to be issued again: it is half through its life, or the wall clock was set since, so that the
- * certificate may not be valid yet, or end early.
+ * Reports whether the server certificate has to be issued again: half of its life is over, or the wall clock was set since. After
+ * a change of the clock the certificate may not be valid yet, or may end early.
  */
 export function isReissueDue(issued: Moment, now: Moment): boolean {
   const passedMs = now.monotonicMs - issued.monotonicMs;

@@ -66,7 +66,7 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
   });
 }
 
-/** What is served where, for the test that every method has its line in the access table. */
+/** The served methods, for the test that every method has a line in the access table. */
 export const servedDefinitions: readonly ServiceDefinition[] = [
   ForageServiceService,
   OperatorServiceService,

@@ -60,7 +60,7 @@ for (const [what, end, problem] of [
       assert.match(result, problem);
       assert.ok(result.startsWith(`${status.UNAUTHENTICATED} `), result);
     }
-    // Only the record's change or the timer for the expiry can be so early: the other look at tokens comes after 10 s.
+    // Only the record's change or the timer for the expiry can be this early, because tokens are otherwise checked every 10 s.
     // `token-watch.test.ts` shows that no time passes by the clock.
     assert.ok(tookMs < 5_000, `${tookMs} ms`);
     await assert.rejects(world.operator(token).listPods(inShop), { code: status.UNAUTHENTICATED });

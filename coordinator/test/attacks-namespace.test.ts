@@ -33,7 +33,7 @@ function withVolume(source: object, mount: object = {}) {
 
 const hostPath = (path: string) => withVolume({ $case: "hostPath", value: { path } });
 
-/** What would make a pod root on its host, and the field that is refused. */
+/** Settings that would make a pod root on its host, each with the field that is refused. */
 const escapes: readonly (readonly [string, object, string])[] = [
   ["a privileged container", withContext({ privileged: true }), "container.security_context.privileged"],
   ["the host's network", { podConfig: { hostNetwork: true } }, "pod_config.host_network"],

@@ -8,7 +8,7 @@ import { startWorld, type World } from "./support/world.ts";
 
 const limit = { timeout: 120_000 };
 const often = { autoscaling: { intervalSeconds: 1 } };
-/** Told by an agent of a pod that has long been ready. */
+/** Returns the usage of a pod that has been ready for long, as an agent reports it. */
 const usage = (cores: number) => ({
   cpuNanoCores: BigInt(Math.round(cores * 1e9)),
   windowMs: 1_000n,
@@ -33,7 +33,7 @@ test("cpu: pods are measured on their nodes, and replicas follow, up and down", 
     agent.metricsRequests.map(({ usage: asked, scrape }) => [asked, scrape]),
     [[true, undefined]],
   );
-  // Each pod asks for 100m: three of them take what one does at 150 %.
+  // Each pod requests 100m: three of them use what one uses at 150 %.
   agent.measure = () => usage(0.15 / agent.metricsRequests.length);
   await until("there are three", async () => (await web(world)).readyReplicas === 3);
   await until("they are measured, all of them", () => agent.metricsRequests.length === 3);

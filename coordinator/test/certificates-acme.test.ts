@@ -194,7 +194,7 @@ async function fileOf(t: TestContext, text: string): Promise<string> {
   return join(dir, "file");
 }
 
-/** PEM file of an authority that nobody has heard of. */
+/** Returns the PEM file of an unknown authority. */
 async function anotherRoot(t: TestContext): Promise<string> {
   const { certPem } = await CertificateAuthority.create("other", { nowMs: Date.now, randomBytes });
   return fileOf(t, certPem);

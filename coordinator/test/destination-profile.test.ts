@@ -69,7 +69,7 @@ for (const listener of ["TLS", "plain text"] as const) {
         DestinationProfile.fromPartial({}),
         "the service has no such port",
       );
-      // The service stays and gives its address back, which stays on record so that nobody else gets it at once.
+      // The service stays and releases its address, which stays on record, so no other service gets it at once.
       await apply(world, {}, "Headless");
       for (const stream of [asked, elsewhere, ask(80)]) {
         let last = await stream.next();

@@ -18,7 +18,7 @@ test("a drained node's only replica is stopped once another is ready elsewhere",
   const fleet = await Fleet.start(t, ["n1"]);
   await fleet.apply(aContainerService("web", { scaling: { replicas: 1 } }));
   const other = await fleet.join("n2");
-  // Its new pods take until they are told.
+  // The node's new pods become ready when the test releases them.
   const ready = holdBack(other);
   const { node } = await drain(fleet, "n1");
   assert.equal(node?.unschedulable, true);

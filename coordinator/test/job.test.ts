@@ -73,7 +73,7 @@ test("a job that keeps failing is tried again with growing pauses, until its lim
   await until("the next waits", () => world.clock.pending((ms) => ms > 8_000 && ms <= 10_000));
   assert.equal(agent.assignments.size, 1);
   world.clock.skip(10_000);
-  // For so long it has not been heard of.
+  // The node has been unreachable for this time.
   agent.again();
   const [last] = (await watchToEnd(world, rolloutId)).slice(-1);
   assert.match(

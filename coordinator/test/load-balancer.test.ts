@@ -68,7 +68,7 @@ test(
     await until("no node can", async () => /no node announces 192\.0\.2\.50/.test(await message("web")));
     await change({ removeLabels: [excluded] });
     assert.equal((await announced(world, "web")).announcedBy, "n1");
-    // It has no target, which is said as before.
+    // The load balancer has no target, and the message is the same as before.
     assert.match(await message("web"), /^TargetNotFound: [^;]*$/);
     await apply(world, balancer("late"));
     await until("it has no address", async () =>

@@ -59,7 +59,7 @@ test("a pod that is replaced last keeps the version it was made with", limit, as
   );
   const kept = assigned(agent).filter(({ uid }) => old.includes(uid));
   assert.ok(kept.length > 0);
-  // The agent starts anew and is told everything again.
+  // The agent starts again and receives everything again.
   const again = agent.again();
   await until("it has the old pods", () => kept.every(({ uid }) => again.assignments.has(uid)));
   for (const { uid } of kept) assert.equal(valueIn(again.assignments.get(uid), "password"), "one");

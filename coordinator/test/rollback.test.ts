@@ -14,7 +14,7 @@ import { startWorld, type World } from "./support/world.ts";
 const limit = { timeout: 180_000 };
 const service = { namespace: "shop", kind: "container_service", name: "web" };
 
-/** Pods of the image do as told, all others run. */
+/** Applies the behaviour to pods of the image. All others run. */
 function behaving(agent: () => HollowAgent, image: string, behaviour: Behaviour): Behaviour {
   return (pod) => (imageOf(pod) === image ? behaviour(pod) : agent().running(pod));
 }

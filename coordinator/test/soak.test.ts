@@ -176,7 +176,7 @@ class Fleet {
     }
   }
 
-  /** Follows a rollout, and gives up after a while. */
+  /** Follows a rollout, and stops after a time limit. */
   async #watch(rolloutId: string): Promise<void> {
     const gone = new AbortController();
     this.#time.after(5 * 60_000, () => gone.abort());

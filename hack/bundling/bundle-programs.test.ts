@@ -72,7 +72,7 @@ test("a program that is kept compiled runs from its code cache, and from its sou
   assert.equal(loadCompiled(base).fromCache, true);
   assert.deepEqual((await bundlePrograms(options)).unchanged, ["one"]);
 
-  // Of the same length, which is all that node itself compares.
+  // The other source has the same length, and Node compares only the length.
   const stale = readFileSync(`${base}.cache`);
   await build("other");
   assert.equal(loadCompiled(base).fromCache, true);

@@ -50,7 +50,7 @@ const COMPILE = {
 };
 const LOADER = join(import.meta.dirname, "start-compiled.ts");
 
-/** What a bundle was made of: each input with its size and time of change. */
+/** The inputs of a bundle, each with its size and modification time. */
 type Inputs = Readonly<Record<string, string>>;
 
 // Bundled CommonJS packages ask for node's own modules with require, which a module doesn't have.

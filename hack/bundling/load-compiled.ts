@@ -7,7 +7,7 @@ const HEAD = "(function(require,module,exports){/*";
 
 export interface CompiledProgram {
   readonly script: Script;
-  /** Of this source, to be kept beside the code cache. */
+  /** The id of this source, stored beside the code cache. */
   readonly id: string;
   /** Whether node took the code from the cache instead of compiling the source. */
   readonly fromCache: boolean;

@@ -39,8 +39,10 @@ const RULES: readonly Rule[] = [
 
 /** Returns the first mark of each rule that a text has. */
 export function findMarks(text: Text): readonly Mark[] {
+  // Names in code are not words.
+  const prose = text.text.replaceAll(/`[^`]*`/g, "`…`");
   return RULES.flatMap(({ name, pattern }) => {
-    const found = pattern.exec(text.text);
+    const found = pattern.exec(prose);
     return found ? [{ text, rule: name, match: found[0] }] : [];
   });
 }

@@ -46,7 +46,7 @@ describe("certificates of an authority, by ACME through a real gateway", { concu
     const ports = (await freeAddresses(2)).map((address) => Number(address.split(":")[1]));
     [httpPort = 0, httpsPort = 0] = ports;
     pebble = await startPebble({ httpPort });
-    // Nobody answers there.
+    // No server answers at this address.
     await pebble.resolve(lost, "127.0.0.9");
     const { directory, caFile } = pebble;
     system = await startSystem(host, {

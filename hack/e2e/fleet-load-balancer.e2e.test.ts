@@ -24,7 +24,7 @@ describe("load balancers on the nodes' network", { concurrency: false }, () => {
   let ips: readonly string[];
 
   before(async () => {
-    // Nobody takes the place of pods whose node is away for a while.
+    // Pods on a node that is away for a while are not replaced.
     const nodes = { unreachableTolerationSeconds: 3_600 };
     fleet = await startFleet(2, { nodes }, { dualStack: true, balancers: true });
     lab = new FleetLab(fleet, fleet.podGateway);

@@ -28,7 +28,7 @@ describe("services over the hosts of a fleet", { concurrency: false }, () => {
   let client2: Place;
 
   before(async () => {
-    // Nobody takes the place of pods whose node is away for a while.
+    // Pods on a node that is away for a while are not replaced.
     fleet = await startFleet(2, { nodes: { unreachableTolerationSeconds: 3_600 } });
     const [first, second] = fleet.nodes;
     assert.ok(first && second);

@@ -8,9 +8,9 @@ const limit = { timeout: 180_000 };
 const limitMs = 90_000;
 const hostname = "kubernetes.io/hostname";
 
-/** Tells its own name to everyone who asks on port 8080. */
+/** Serves its own name to every client on port 8080. */
 const app = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
-/** busybox's wget, linked statically, falls over names: this asks for a page with nc. `get HOST PORT`. */
+/** `get HOST PORT` requests a page with nc, because busybox's statically linked wget fails to resolve names. */
 const get = `get() { printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 $1 $2 | tail -n 1; }; `;
 
 interface PodJson {
@@ -187,7 +187,7 @@ function seconds(sinceMs: number): string {
   return ((performance.now() - sinceMs) / 1000).toFixed(1);
 }
 
-/** What is at `/`, or what went wrong. */
+/** Returns the page at `/`, or the error. */
 function page(host: string, port: number): Promise<string> {
   return new Promise((resolve) => {
     let text = "";

@@ -9,8 +9,8 @@ import { type System, startSystem, waitForReady } from "../system/system.ts";
 const limit = { timeout: 180_000 };
 const limitMs = 60_000;
 
-/** Tells its own name to everyone who asks on port 8080. */
-/** busybox's wget, linked statically, falls over names: this asks for a page with nc. `get HOST PORT`. */
+/** Serves its own name to every client on port 8080. */
+/** `get HOST PORT` requests a page with nc, because busybox's statically linked wget fails to resolve names. */
 const get = `get() { printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 $1 $2 | tail -n 1; }; `;
 const app = "mkdir -p /tmp/www && echo $POD > /tmp/www/index.html && exec httpd -f -p 8080 -h /tmp/www";
 

@@ -23,7 +23,7 @@ export interface Instance {
   /** Undefined: this node is no gateway. */
   readonly gateway?: InstanceGateway;
   readonly cniBinDir: string;
-  /** The deployed part of the example, so that a second run need not deploy it. */
+  /** The deployed part of the example, which a second run does not deploy again. */
   readonly example?: string;
 }
 

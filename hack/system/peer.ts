@@ -5,12 +5,12 @@ import { connect, isIPv6 } from "node:net";
 import { argv, stdout } from "node:process";
 
 /*
- * One end of a conversation, for running in the network namespace of a pod or a host:
- *   ask tcp|udp ADDRESS PORT TIMES [OWN_PORT]   what was answered, as a JSON list
- *   dns SERVER TYPE NAME                        the records, or the error's code, as JSON
- *   load ADDRESS PORT CLIENTS                   until SIGTERM; then a `LoadResult`
- *   endpoints ADDRESS PORT PATH                 how many Destination tells of first, or the status' code, as JSON
- *   answer NAME PORT                            tells its name to all who ask by UDP
+ * A client or server for tests. It runs in the network namespace of a pod or a host:
+ *   ask tcp|udp ADDRESS PORT TIMES [OWN_PORT]   prints the answers, as a JSON list
+ *   dns SERVER TYPE NAME                        prints the records, or the error's code, as JSON
+ *   load ADDRESS PORT CLIENTS                   runs until SIGTERM, then prints a `LoadResult`
+ *   endpoints ADDRESS PORT PATH                 prints the number of Destination's first endpoints, or the status' code, as JSON
+ *   answer NAME PORT                            answers each UDP datagram with its name
  */
 
 /** Of requests that went on until they were ended. */

@@ -30,7 +30,7 @@ export interface LoadBalancerOptions {
 
 /** A few times in a lease. */
 const RENEW_MS = 5_000;
-/** Announcements are repeated: broadcasts get lost, and a node that hasn't heard of the change yet may answer in between. */
+/** Repeats announcements, because broadcasts get lost, and a node that has not yet received the change may answer in between. */
 const ANNOUNCE_AGAIN_MS = [250, 1_000, 2_000, 4_000, 8_000, 16_000, 28_000];
 /** After giving way this node waits for up to so long before it asks whether the address is free again. */
 const YIELD_MS = 15_000;

@@ -6,9 +6,9 @@ const maxAddresses = 8;
 const halfOpen = ["-p", "tcp", "--state", "SYN_SENT"] as const;
 
 /**
- * Returns conntrack's options for the connections to forget after a change of rules, so that their next packet takes the new
- * rules. Otherwise UDP clients that never pause would keep reaching a pod that no longer serves, and TCP clients would keep
- * retrying a pod that doesn't answer. `from` may leave out rules that are the same in `wanted`. Pure.
+ * Returns conntrack's options for the connections to forget after a change of rules. Their next packet then takes the new rules.
+ * Otherwise UDP clients that never pause would keep reaching a pod that no longer serves, and TCP clients would keep retrying a
+ * pod that does not answer. `from` may leave out rules that are the same in `wanted`. Pure.
  */
 export function staleConnections(from: RulesById, wanted: RulesById): string[][] {
   const lost = [...from.values()].map((before) => ({ before, endpoints: lostEndpoints(before, wanted) }));

@@ -142,7 +142,7 @@ export interface VolumeEvents {
 }
 
 export interface VolumeExcess {
-  /** Undefined for a claim, which outlives its pods, so that evicting them would not help. */
+  /** Undefined for a claim: it outlives its pods, and evicting them would free no space. */
   readonly podUid?: string;
   readonly volume: string;
   readonly usedBytes: number;

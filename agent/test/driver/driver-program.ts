@@ -7,8 +7,8 @@ import { addDriverService } from "../../src/driver/driver-service.ts";
 import { openTaskDriver } from "../../src/driver/tasks/open-task-driver.ts";
 
 /**
- * The driver's tasks on a unix socket, as a program of its own that a test can kill. A task's configuration is JSON here, so that the
- * tests of tasks do not depend on Nomad's encoding: `driver-program.ts SOCKET OPTIONS_FILE BOOT_ID_FILE`.
+ * Serves the driver's tasks on a unix socket, as a separate program that a test can kill. A task's configuration is JSON here,
+ * which keeps the tests of tasks independent of Nomad's encoding: `driver-program.ts SOCKET OPTIONS_FILE BOOT_ID_FILE`.
  */
 const [socket = "", optionsFile = "", bootIdFile = ""] = process.argv.slice(2);
 const options: DriverOptions = JSON.parse(readFileSync(optionsFile, "utf8"));

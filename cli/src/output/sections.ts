@@ -10,7 +10,7 @@ export function renderEntries(entries: readonly Entry[], paint: Paint, indent = 
   return filled.map(([title, value]) => renderEntry(title, value, width, paint, indent)).join("");
 }
 
-/** `Pods:` and what belongs to it, or nothing if there is nothing. */
+/** Returns `Pods:` and its body, or an empty text if the body is empty. */
 export function renderSection(title: string, body: string, paint: Paint): string {
   if (body === "") return "";
   return `\n${paint("strong", `${title}:`)}\n${body

@@ -25,7 +25,7 @@ function anEvent(value: RolloutStatus): RolloutEvent {
 
 const soon: typeof pause = (_, signal) => pause(1, signal);
 
-/** Each stream gives its statuses and ends, or fails; each GetRollout says what the last event said. */
+/** Follows a rollout. Each stream sends its statuses and ends, or fails. Each GetRollout returns the state of the last event. */
 function follow(
   streams: readonly Step[],
   { clockMs = () => 0, wait = soon }: { clockMs?: () => number; wait?: typeof pause } = {},

@@ -21,14 +21,14 @@ export interface FollowOptions {
 }
 
 const firstPauseMs = 250;
-/** Soon enough to seem immediate after a restart, seldom enough to burden nobody. */
+/** Short enough to seem immediate after a restart, and long enough to cause little load. */
 const longestPauseMs = 5_000;
 /** An upgrade of the coordinator's host takes minutes; after that someone should look. */
 const longestSilenceMs = 10 * 60_000;
 
 /**
- * Reports every change until the rollout has ended, and returns its final state. A stream that breaks, or that a
- * coordinator ends because it stops, is opened again: the state is told anew then, nothing is missed.
+ * Reports every change until the rollout has ended, and returns its final state. Opens a stream again that breaks or that a
+ * stopping coordinator ends; the new stream starts with the complete state.
  */
 export async function followRollout(rolloutId: string, options: FollowOptions): Promise<GetRolloutResponse> {
   const { coordinator, signal, nowMs, wait = pause } = options;

@@ -23,7 +23,7 @@ function aState(name: string, status: RolloutStatus, message = ""): ResourceStat
   return { kind: "service", name, status, message };
 }
 
-/** What a terminal shows after all that was written to it: only what Redraw uses is understood. */
+/** Returns what a terminal shows after this output. Understands only the sequences that Redraw uses. */
 function screen(written: string): string[] {
   const lines: string[] = [""];
   let row = 0;

@@ -10,7 +10,7 @@ export interface Progress {
   /** The same key again replaces what was shown for it. */
   state(rolloutId: string, state: ResourceState): void;
   note(text: string): void;
-  /** Leaves the last picture where it is, and tells in full what it had no room for. */
+  /** Keeps the last picture, and prints in full what it had no room for. */
   close(failed: readonly ResourceState[]): void;
 }
 
@@ -39,7 +39,7 @@ class WrittenProgress implements Progress {
   state(rolloutId: string, state: ResourceState): void {
     const key = `${rolloutId} ${state.kind}/${state.name}`;
     const text = describeState(state, this.#paint);
-    // After a reconnection everything is told again.
+    // After a reconnection the stream sends every status again.
     if (this.#last.get(key) === text) return;
     this.#last.set(key, text);
     this.#stream.write(`${text}\n`);

@@ -24,7 +24,7 @@ export class Redraw {
     const columns = (this.#stream.columns || fallbackColumns) - 1;
     const up = this.#drawn > 0 ? `\u001b[${this.#drawn}A` : "";
     const text = lines.map((line, index) => `\u001b[2K${decorate(cut(line, columns), index)}\n`).join("");
-    // What the last picture had more of is cleared.
+    // Clears the lines that only the previous picture had.
     this.#stream.write(`${up}\r${text}\u001b[0J`);
     this.#drawn = lines.length;
   }

@@ -7,7 +7,7 @@ export type CopyCall = ClientDuplexStream<CopyRequest, CopyResponse>;
 export interface CopyOptions {
   readonly start: CopyStart;
   readonly signal: AbortSignal;
-  /** What the other side left out: whole lines. */
+  /** Receives the remarks of the other side about files that it has left out, in whole lines. */
   readonly remark: (lines: string) => void;
 }
 
@@ -42,7 +42,7 @@ export async function copyInto(
         over.abort();
       }
     })();
-    // Heard of below, after the sending has stopped.
+    // The code below reads the result, after sending has stopped.
     answered.catch(() => {});
     for await (const chunk of sendTree(place, send)) {
       for (let at = 0; at < chunk.length && !over.signal.aborted; at += maxFrameBytes)
@@ -57,7 +57,7 @@ export async function copyInto(
 async function during(call: CopyCall, options: CopyOptions, run: () => Promise<void>): Promise<void> {
   const cancel = (): void => call.cancel();
   options.signal.addEventListener("abort", cancel, { once: true });
-  // Told again by those who read; without a listener it would end the process.
+  // Readers of the call get this error too. Without a listener it would end the process.
   call.on("error", () => {});
   try {
     call.write({ frame: { $case: "start", value: options.start } });

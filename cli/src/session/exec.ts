@@ -27,7 +27,7 @@ export async function runExec(call: ExecCall, options: ExecOptions): Promise<num
   const terminal = tty ? new Terminal(world, { raw: stdin }) : undefined;
   const cancel = (): void => call.cancel();
   signal.addEventListener("abort", cancel, { once: true });
-  // Told again by the loop below; without a listener it would end the process.
+  // The loop below gets this error too. Without a listener it would end the process.
   call.on("error", () => {});
   try {
     const size = terminal?.size();

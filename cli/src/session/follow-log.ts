@@ -14,15 +14,15 @@ export interface FollowLogOptions {
   /** Whether to go on with the container's next run. */
   readonly restarts: boolean;
   readonly show: (data: Uint8Array) => Promise<void>;
-  /** The way to the log broke; said once until it is found again. */
+  /** Called once when the stream breaks, until it is open again. */
   readonly onLost: (error: unknown) => void;
   readonly signal: AbortSignal;
 }
 
 const lookAgainMs = 1_000;
-/** What was written while the way was broken lies within these, unless it was very much. */
+/** Lines to read again after a broken stream. They contain what was written meanwhile, unless that was a large amount. */
 const resumeLines = 10_000;
-/** A log that has been read anew for so long without what was shown last has it no longer. */
+/** If the last shown lines have not appeared for this time in a log that is read again, the log no longer contains them. */
 const resumeQuietMs = 2_000;
 
 /**
@@ -55,7 +55,7 @@ export async function followLog(options: FollowLogOptions): Promise<void> {
     const run = await nextRun(options, id);
     if (run === undefined) return;
     overlap.restart();
-    // What a new run has written is new from its first line on.
+    // All lines of a new run are new.
     const anew = run.containerId !== id;
     log = { ...options.log, since: undefined, tailLines: anew || !shown ? undefined : resumeLines };
     if (!anew && !shown) log = options.log;
@@ -87,7 +87,7 @@ function runOf(pod: Pod | undefined, container: string): ContainerStatus | undef
   return container === "" ? containers.at(-1) : containers.find(({ name }) => name === container);
 }
 
-/** Calls once when nothing has been heard for a while after something was. */
+/** Calls its callback once after data has arrived and then paused. */
 class Quiet {
   readonly #run: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;

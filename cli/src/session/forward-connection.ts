@@ -13,8 +13,9 @@ export type ForwardCall = ClientDuplexStream<PortForwardRequest, PortForwardResp
 const maxFrameBytes = 32 * 1024;
 
 /**
- * Joins a connection to this machine with one to a pod's port: each side's end is told to the other, each side is read only as fast as
- * the other takes it. Resolves when both have ended or the local side has gone; rejects when the pod's side fails, after resetting ours.
+ * Joins a local connection with a connection to a pod's port. Passes the end of each side on, and reads each side only as fast as
+ * the other accepts data. Resolves when both have ended or the local side has gone. Rejects when the pod's side fails, after it
+ * has reset the local one.
  */
 export async function forwardConnection(
   socket: Socket,
@@ -34,7 +35,7 @@ export async function forwardConnection(
     leave();
   });
   signal.addEventListener("abort", leave, { once: true });
-  // Told again by the loop below; without a listener it would end the process.
+  // The loop below gets this error too. Without a listener it would end the process.
   call.on("error", end);
   call.write({ frame: { $case: "start", value: start } });
   void sendAll(socket, call, over.signal);
@@ -46,7 +47,7 @@ export async function forwardConnection(
     }
     socket.end();
   } catch (error) {
-    // What came so far is not all: the client must not take it for the whole.
+    // The data is incomplete, and the client must not mistake it for the whole.
     socket.resetAndDestroy();
     if (!gone && !signal.aborted) throw error;
   } finally {
@@ -67,7 +68,7 @@ async function sendAll(socket: Socket, call: ForwardCall, over: AbortSignal): Pr
     }
     if (!over.aborted) call.write({ frame: { $case: "closed", value: true } });
   } catch {
-    // The local side broke, which its own listener tells.
+    // The local side broke. Its own listener reports the error.
   }
 }
 

@@ -22,7 +22,7 @@ export class Lines {
     return Buffer.concat(whole);
   }
 
-  /** What is left without a line feed, with one. */
+  /** Returns the rest without a line feed, with a line feed added. */
   end(): Uint8Array {
     if (this.#pendingBytes === 0) return new Uint8Array();
     const rest = Buffer.concat([...this.#pending, Buffer.of(lineFeed)]);

@@ -5,7 +5,7 @@ import { CliError } from "../errors.ts";
 const maxConnections = 100;
 
 export interface PortListener {
-  /** The one that was found when 0 was asked for. */
+  /** The chosen port if 0 was requested. */
   readonly port: number;
   close(): void;
 }
@@ -22,7 +22,7 @@ export async function listen(
     server.once("error", (error: NodeJS.ErrnoException) => reject(explain(error, address, port)));
     server.listen({ host: address, port }, resolve);
   });
-  // Taking a connection can fail for want of descriptors; those that are open go on.
+  // Accepting a connection can fail for lack of file descriptors. Open connections continue.
   server.on("error", () => {});
   return { port: (server.address() as AddressInfo).port, close: () => server.close() };
 }

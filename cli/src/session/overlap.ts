@@ -4,21 +4,21 @@ const rememberedBytes = 16 * 1024;
 const heldMaxBytes = 2 * 1024 * 1024;
 
 /**
- * Goes on with a log that is read anew from some point before: holds back what comes until it finds what was shown last, and shows
- * what is behind it. So nothing is shown twice and nothing is left out, as long as the log still has it.
+ * Resumes a log that is read again from an earlier point. Holds data back until it finds the last shown bytes, and shows what
+ * follows them. So each byte is shown once, as long as the log still has these bytes.
  */
 export class Overlap {
   #shown: Buffer = Buffer.alloc(0);
   #held: Buffer[] | undefined;
   #heldBytes = 0;
 
-  /** The log is read anew from here on. */
+  /** Starts to search: the log is read again from here on. */
   restart(): void {
     this.#held = this.#shown.length === 0 ? undefined : [];
     this.#heldBytes = 0;
   }
 
-  /** What of this is to be shown now. */
+  /** Returns the part of the data to show now. */
   take(data: Uint8Array): Uint8Array {
     if (this.#held === undefined) return this.#show(data);
     this.#held.push(Buffer.from(data));
@@ -32,7 +32,7 @@ export class Overlap {
     return this.#heldBytes > heldMaxBytes ? this.flush() : new Uint8Array();
   }
 
-  /** What was shown last is not there any more: all that was held back is new. */
+  /** Returns all data that was held back, because the log no longer contains the last shown bytes. */
   flush(): Uint8Array {
     const held = this.#held ?? [];
     this.#held = undefined;

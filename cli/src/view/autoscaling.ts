@@ -4,7 +4,7 @@ import { renderEntries } from "../output/sections.ts";
 import { type Column, renderTable } from "../output/table.ts";
 import { age, dateTime } from "./timestamp.ts";
 
-/** What the autoscaler makes of a workload; empty: it has none. */
+/** Returns the autoscaler's status of a workload. Empty without an autoscaler. */
 export function describeAutoscaling(
   status: AutoscalingStatus | undefined,
   nowMs: number,

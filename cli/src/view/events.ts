@@ -37,7 +37,7 @@ export function eventLine(event: Event, withNamespace: boolean, paint: Paint): s
   return `${dateTime(event.lastAt)}  ${style === undefined ? word : paint(style, word)}  ${text}\n`;
 }
 
-/** For what is described: the last of what was said of it. */
+/** Returns the newest events of the described object. */
 export function eventTable(events: readonly Event[], nowMs: number, paint: Paint): string {
   if (events.length === 0) return "";
   return renderTable(eventColumns({ nowMs, withNamespace: false }), events, { wide: false, paint });

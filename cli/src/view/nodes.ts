@@ -41,7 +41,7 @@ export function certificateLeft(ends: Node["certificateEnds"], nowMs: number): s
   return leftMs >= DAY_MS ? `${Math.floor(leftMs / DAY_MS)}d` : formatAge(leftMs);
 }
 
-/** Unreachable is one of which nothing is heard, NotReady one that says so itself. */
+/** Returns the states of a node. Unreachable means that no heartbeats arrive; NotReady means that the node reports so itself. */
 export function nodeState({ ready, unreachable, unschedulable, drain }: Node): string {
   const health = ready ? "Ready" : unreachable ? "Unreachable" : "NotReady";
   const words = { draining: "Draining", drained: "Drained", failed: "Unschedulable" };

@@ -1,4 +1,4 @@
-/** What pods refer to by name: the kinds of OperatorService's objects, as the wire calls them. */
+/** The kinds of OperatorService's objects, by their names on the wire. Pods refer to such objects by name. */
 export const OBJECT_KINDS = [
   "secret",
   "config_map",

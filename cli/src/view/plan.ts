@@ -7,7 +7,7 @@ import type {
 import type { Paint, Style } from "../output/paint.ts";
 import { plainText } from "../output/plain-text.ts";
 
-/** Rounds that go the same way are told once. */
+/** Prints equal rounds once. */
 interface Rounds {
   readonly first: number;
   readonly last: number;
@@ -21,7 +21,7 @@ const marks: Readonly<Record<string, readonly [string, Style | undefined]>> = {
   unchanged: ["=", undefined],
 };
 
-/** What an apply would do with one resource: the fields that change, then its steps, round by round. */
+/** Describes what an apply would do with one resource: the fields that change, then its steps, round by round. */
 export function describePlanned(resource: PlannedResource, paint: Paint): string {
   const { kind, name, action, changes, steps, notes } = resource;
   const [mark, style] = marks[action] ?? ["?", undefined];

@@ -65,7 +65,7 @@ export function podTrouble(pod: Pod): string {
   if (pod.nodeLost) return `node ${pod.node} is unreachable`;
   if (pod.stopping) return pod.stopReason;
   if (pod.status === undefined || pod.status.ready) return "";
-  // What keeps one from being ready that runs, its pod's own message tells; init containers that are done are no trouble.
+  // The pod's own message says why a running container is not ready. Completed init containers are no failure.
   const ended = pod.status.containers.filter(
     ({ init, ready, state }) => !(init && ready) && state?.$case !== "running",
   );

@@ -1,6 +1,8 @@
 const units: readonly string[] = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
-/** For people: `23449891Ki` is `22.4Gi`. Whatever isn't a whole number of binary units stays as it is. */
+/**
+ * Shortens a quantity for people: `23449891Ki` becomes `22.4Gi`. Leaves text that is no whole number of binary units as it is.
+ */
 export function shortQuantity(text: string): string {
   const [, digits, unit = ""] = /^(\d+)(Ki|Mi|Gi|Ti|Pi)?$/.exec(text) ?? [];
   // Plain numbers are counts (pods, cores) unless they are as large as only bytes can be.

@@ -25,7 +25,7 @@ export function routeColumns(nowMs: number, withNamespace: boolean): Column<Reso
   ];
 }
 
-/** `InForce`, or one word for the first thing that is not as the route asks for. Empty: it is no route. */
+/** Returns `InForce`, or one word for the first requirement of the route that is not met. Empty if the resource is no route. */
 export function routeWord({ route }: Pick<Resource, "route">): string {
   return route === undefined ? "" : (wrongOf(route)[0]?.reason ?? "InForce");
 }

@@ -66,7 +66,7 @@ export function createPod(pod: NewPod, nowMs: number): StoreWrite {
   };
 }
 
-/** Marks the pod as stopping. Its record is removed when its node reports that nothing of it is left. */
+/** Marks the pod as stopping. Its record is removed when its node reports that the pod is gone. */
 export function stopPod(pod: PodEntry, why: string, nowMs: number): StoreWrite {
   return rewritePod(pod, { ...pod.record, stoppingSince: toTimestamp(nowMs), stopReason: why });
 }

@@ -30,7 +30,7 @@ const maxProblems = 1_000;
 /** Tracks the gateway configuration that one session of a node has received, and the node's reports. */
 export class GatewayReader {
   readonly #options: GatewayReaderOptions;
-  /** The log that was sent last. Undefined if the node was told that it is no gateway. */
+  /** The log that was sent last. Undefined if the node has received an empty gateway state. */
   #log: GatewayLog | undefined;
   #told: number | undefined;
   #toldNone = false;

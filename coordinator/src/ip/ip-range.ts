@@ -4,7 +4,7 @@ import { ADDRESS_BITS, formatIp, type IpFamily, parseIp } from "@forage/common/i
 export interface IpRange {
   readonly text: string;
   readonly family: IpFamily;
-  /** Of a larger range only so many are given away. */
+  /** The number of addresses to assign. At most a fixed number of a larger range is used. */
   readonly size: number;
   /** From 0 up to `size`; as the kernel writes it. */
   at(index: number): string;

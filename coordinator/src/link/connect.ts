@@ -181,7 +181,10 @@ async function* send(
   }
 }
 
-/** Serves a node while the store is out of date. The node keeps its assignment, and is only asked for sessions such as logs. */
+/**
+ * Serves a node while the store is out of date. The node keeps its assignment, and receives only requests for sessions such as
+ * logs.
+ */
 async function* sendRequests(
   session: Session,
   signal: AbortSignal,

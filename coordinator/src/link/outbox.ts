@@ -54,7 +54,7 @@ export class Outbox {
     }
   }
 
-  /** What changed since, in parts; nothing if nothing did. */
+  /** Returns the changes since the last message, in parts. Empty without changes. */
   *delta({ pods, claimRemovals }: Wanted, revision: bigint): Generator<AssignmentDelta> {
     const { assignments } = this.#options;
     const changed = pods.filter((pod) => this.#pods.get(pod.record.uid) !== assignments.fingerprint(pod));

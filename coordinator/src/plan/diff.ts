@@ -4,7 +4,7 @@ import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
 import { setValueOf } from "../api/validate/set-value.ts";
 import type { Labels } from "../model/labels.ts";
 
-/** Longer values don't help readers, who look at the manifest instead. */
+/** Longer values are cut, because readers find them in the manifest. */
 const maxValueLength = 200;
 const resourceType = "forest.v1.ForageResource";
 

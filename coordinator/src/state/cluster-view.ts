@@ -212,7 +212,7 @@ export class ClusterView {
     this.#advance(revision, changes);
   }
 
-  /** What is known of a record stays as it was if the new one can't be read. */
+  /** Keeps the last known state of a record if the new one can't be read. */
   apply(events: readonly WatchEvent[], revision: number): void {
     const changes: Change[] = [];
     for (const event of events) this.#applyReadable(event, changes, true);

@@ -20,8 +20,8 @@ interface View {
 }
 
 /**
- * What the record and what was decided about it make of the resource's pods. A resource whose workload can't be derived has none: its
- * `fault` keeps reconcilers from taking that for a decision.
+ * Derives the workload of a resource's pods from its record and the decisions about it. A resource whose workload can't be
+ * derived has none: its `fault` keeps reconcilers from treating that as a decision.
  */
 export function derivedWorkload(
   record: ResourceRecord,

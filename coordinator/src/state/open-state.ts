@@ -3,7 +3,7 @@ import type { EventRecorder } from "../model/event.ts";
 import { ClusterView } from "./cluster-view.ts";
 import { unreadableRecord } from "./unreadable.ts";
 
-/** What follows the view handles errors object by object; one that escapes must not keep the view from the others. */
+/** Subscribers handle errors object by object. An error that one of them throws must not keep the view from the others. */
 export function openState(log: Logger, events: EventRecorder): ClusterView {
   return new ClusterView({
     onListenerError: (err) => log.error({ event: "view-listener-failed", err }, "view-listener-failed"),

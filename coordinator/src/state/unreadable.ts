@@ -3,9 +3,9 @@ import type { EventInput } from "../model/event.ts";
 import { prefixes } from "../model/keys.ts";
 
 /**
- * Records that the view can do without: agents report statuses again, rollouts are history, and an unreadable token admits nobody.
- * Without any other record the coordinator would decide wrongly: it would take a pod, a node, a policy or a scale for deleted, and end
- * healthy containers or give away addresses. So it doesn't start without those.
+ * Records that the view can do without: agents report statuses again, rollouts are history, and an unreadable token admits no
+ * client. Without any other record the coordinator would decide wrongly: it would treat a pod, a node, a policy or a scale as
+ * deleted, and end healthy containers or reassign addresses. So it does not start without those.
  */
 const DISPENSABLE: readonly string[] = [
   prefixes.statuses,
@@ -18,7 +18,7 @@ export function isDispensable(key: string): boolean {
   return DISPENSABLE.some((prefix) => key.startsWith(prefix));
 }
 
-/** Tells operators of a record that the view left out. */
+/** Returns the event for a record that the view left out. */
 export function unreadableRecord(key: string, error: unknown): EventInput {
   return {
     ...{ namespace: "", kind: "coordinator", name: "coordinator" },

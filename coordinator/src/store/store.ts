@@ -21,10 +21,9 @@ export interface Store {
   range(prefix: string, options?: RangeOptions): Promise<RangeResult>;
 
   /**
-   * Does all ops if every compare holds, else none. Ops run in order and at most one may touch a key (deletes may
-   * overlap). At most 128 compares, 128 ops and 1.5 MiB together.
-   *
-   * IO_ERROR means the outcome is unknown. OVERLOADED and NO_SPACE mean that nothing was done.
+   * Does all ops if every compare holds, else none. Ops run in order, and at most one may touch a key (deletes may overlap). At
+   * most 128 compares, 128 ops and 1.5 MiB together.
+   * IO_ERROR means that the outcome is unknown. OVERLOADED and NO_SPACE mean that no op was done.
    */
   txn(compares: readonly Compare[], ops: readonly Op[]): Promise<TxnResult>;
 

@@ -207,7 +207,7 @@ async function refusal(dir: string): Promise<StoreError> {
   return store;
 }
 
-/** 1 if it was refused. A flip in bytes that nobody needs any more is harmless. */
+/** Returns 1 if the store was refused. A flip in unused bytes is harmless. */
 async function checkRefusedOrWhole(dir: string, contents: Contents): Promise<number> {
   const store = await openSample(dir).catch((error: unknown) => error);
   if (store instanceof StoreError) {
@@ -224,7 +224,7 @@ async function checkRefusedOrWhole(dir: string, contents: Contents): Promise<num
   return 0;
 }
 
-/** What was not damaged is still there; and if the report says that nothing is lost, the history goes on. */
+/** Checks that undamaged data is still there, and that the history continues if the report says that no data is lost. */
 async function checkSalvage(
   dir: string,
   { contents, lineage }: { readonly contents: Contents; readonly lineage: string },

@@ -19,7 +19,7 @@ export class CrashDisk implements Disk {
   steps = 0;
   /** Whether the step at which something happens was reached. */
   disturbed = false;
-  /** What the last step was, for the message of a failed test. */
+  /** The last step, for the message of a failed test. */
   last = "";
 
   constructor(disturbance: Disturbance = {}) {

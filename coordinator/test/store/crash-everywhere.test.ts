@@ -24,7 +24,7 @@ interface Scenario {
   readonly prepare: (dir: string) => void;
   /** There was a store: an opening that finds none must not make one. */
   readonly create?: "refuse";
-  /** What is run first and disturbed at each of its steps. */
+  /** Runs first, and is disturbed at each of its steps. */
   readonly run: (world: World, disk: Disk) => Promise<void>;
 }
 
@@ -105,7 +105,7 @@ async function openAndWrite(world: World, disk: Disk): Promise<void> {
   }
 }
 
-/** What an operator does: starts it; where that is refused for damage, does what the message says; starts it again. */
+/** Does what an operator does: starts the store, follows the message if the start is refused for damage, and starts it again. */
 async function recover(world: World, disk: Disk): Promise<void> {
   try {
     await openAndWrite(world, disk);

@@ -30,7 +30,7 @@ async function write(writer: number): Promise<void> {
   let modRevision = last?.modRevision ?? 0;
   for (;;) {
     sequence++;
-    // A size that differs from time to time, so that one half alone would not fit over the other.
+    // The size varies, so a half of one value never fits over another.
     const value = Buffer.from(String(sequence).padEnd(8 + ((sequence * 131) % 2000)));
     const { succeeded, revision } = await store.txn(
       [{ kind: "modRevision", key: left, revision: modRevision }],

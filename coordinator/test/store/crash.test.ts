@@ -27,7 +27,7 @@ interface Acknowledged {
   readonly revision: number;
 }
 
-/** What each writer was last told is durable. */
+/** The last write that each writer knows to be durable. */
 type Ledger = Map<number, Acknowledged>;
 
 test(`${KILLS} kills during writes: nothing acknowledged is lost, nothing is torn`, {
@@ -48,7 +48,7 @@ test(`${KILLS} kills during writes: nothing acknowledged is lost, nothing is tor
 interface LaneResult {
   readonly kills: number;
   readonly acknowledged: number;
-  /** Written, though its writer was killed before it heard of it. */
+  /** The number of writes that were stored although their writer was killed before their acknowledgement. */
   readonly unacknowledged: number;
   readonly revision: number;
 }
@@ -109,7 +109,7 @@ async function runAndKill(dir: string, writers: number, ledger: Ledger, random: 
   return acknowledged;
 }
 
-/** Every writer's keys are what it was last acknowledged, or what it had asked for next. Returns how many are next. */
+/** Checks that the keys of every writer hold its last acknowledged write or the next one. Returns the number of next ones. */
 async function check(store: Store, writers: number, ledger: Ledger): Promise<number> {
   let ahead = 0;
   for (let writer = 0; writer < writers; writer++) {

@@ -139,5 +139,5 @@ export function flipLiveRecords(dir: string): void {
   }
 }
 
-/** What sample values consist of, mostly. */
+/** The main content of sample values. */
 const FILLING = ".".repeat(64);

@@ -136,7 +136,7 @@ test("what is written in one turn shares a sync", async (t) => {
   await store.close();
 });
 
-/** What a writer says that is started in a network namespace of its own; killed if it starts writing. */
+/** Returns the message of a writer that starts in a network namespace of its own. Kills the writer if it starts writing. */
 async function complaintApart(dir: string): Promise<string> {
   const run = promisify(execFile)("unshare", ["--net", process.execPath, WRITER, dir, "1"], {
     timeout: 60_000,

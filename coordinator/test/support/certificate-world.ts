@@ -22,7 +22,7 @@ export interface CertificateWorld {
   readonly log: readonly string[];
   /** Everything that was ever answered to the authority, by path. */
   readonly asked: readonly string[];
-  /** What the gateway does with challenges from now on. */
+  /** Sets the gateway's behaviour with challenges. */
   answer(how: "rightly" | "wrongly" | "never"): void;
   issued(hostname: string, other?: IssuedCertificate): Promise<IssuedCertificate>;
   pending(hostname: string, reason: string): Promise<string>;

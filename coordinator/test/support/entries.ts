@@ -24,10 +24,10 @@ export interface PodFields {
   readonly labels?: Readonly<Record<string, string>>;
   readonly stopping?: boolean;
   readonly revision?: number;
-  /** Undefined: its node has said nothing. */
+  /** Undefined: its node has reported no status. */
   readonly status?: Parameters<typeof PodStatus.fromPartial>[0];
   readonly observedAtMs?: number;
-  /** Of its template. */
+  /** Annotations of the template. */
   readonly annotations?: Readonly<Record<string, string>>;
   readonly job?: Parameters<typeof PodRecord.fromPartial>[0]["job"];
 }

@@ -1,6 +1,6 @@
 import type { Sink } from "../../src/rpc/push.ts";
 
-/** A transport that takes a message only when it is told to. */
+/** A transport that takes a message only when the test releases it. */
 export class HeldSink implements Sink<Buffer> {
   readonly messages: Buffer[] = [];
   failure: unknown;

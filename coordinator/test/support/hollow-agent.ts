@@ -28,7 +28,7 @@ import { type Calls, callsOf } from "./calls.ts";
 import { ToldGateway } from "./gateway/told-gateway.ts";
 import type { World } from "./world.ts";
 
-/** What a hollow agent says of a pod that it was given; undefined: nothing. */
+/** Returns the status that a hollow agent reports for an assigned pod; undefined: none. */
 export type Behaviour = (pod: PodAssignment) => PodStatus | undefined;
 
 export interface HollowAgentOptions {
@@ -40,11 +40,11 @@ export interface HollowAgentOptions {
   readonly address?: string;
   /** Default: they are sent. */
   readonly heartbeats?: boolean;
-  /** What it reports of itself. */
+  /** The labels that the agent reports. */
   readonly labels?: Readonly<Record<string, string>>;
-  /** What its join token gives it. */
+  /** The labels of its join token. */
   readonly tokenLabels?: Readonly<Record<string, string>>;
-  /** What it says to have seen last. */
+  /** The last state of the coordinator that it reports to have seen. */
   readonly seen?: { readonly lineage: string; readonly assignmentRevision: bigint };
   /** Where it can announce addresses of load balancers. */
   readonly networks?: readonly string[];
@@ -60,26 +60,26 @@ export class HollowAgent {
   readonly name: string;
   readonly assignments = new Map<string, PodAssignment>();
   readonly sessions: SessionRequest[] = [];
-  /** What it was told of services, by `namespace/name`. */
+  /** The services that it has received, by `namespace/name`. */
   readonly services = new Map<string, ServiceState>();
   readonly claimRemovals: ClaimRef[] = [];
   readonly identityTokens: Record<string, IdentityToken>[] = [];
-  /** What it was asked to measure last. */
+  /** The last request for measurements. */
   metricsRequests: readonly PodMetricsRequest[] = [];
-  /** Of each pod that it is asked about, told with every heartbeat; undefined: nothing. */
+  /** Returns the sample of a requested pod, sent with every heartbeat; undefined: none. */
   measure: ((request: PodMetricsRequest) => Parameters<typeof PodMetricsSample.fromPartial>[0]) | undefined;
-  /** What it says of images that it is to pull ahead; undefined: nothing. */
+  /** Returns the reported progress of a requested image pull; undefined: none. */
   pull: (image: ImagePrefetch) => Parameters<typeof ImagePull.fromPartial>[0] | undefined = () => ({
     present: true,
   });
-  /** What it was told as a gateway, and the last of it. */
+  /** The gateway state that it has received. */
   readonly gateway = new ToldGateway();
-  /** Whether it says at once that all it is told is in force. */
+  /** Whether it reports each gateway state as applied at once. */
   takesRoutes = true;
-  /** What it was asked to pull last. */
+  /** The last requested image pulls. */
   prefetches: readonly ImagePrefetch[] = [];
   behaviour: Behaviour;
-  /** What it says of a pod that is to stop. */
+  /** Returns the status of a pod that has to stop. */
   onStopping: Behaviour = removedPod;
   ended: Error | undefined;
   readonly #world: World;
@@ -146,7 +146,7 @@ export class HollowAgent {
     return this.#client;
   }
 
-  /** What clients call, with this node's certificate. */
+  /** Returns the clients' API, called with this node's certificate. */
   forage(): Calls<typeof ForageServiceService> {
     return callsOf(ForageServiceService, this.#client, new Metadata());
   }
@@ -182,7 +182,7 @@ export class HollowAgent {
     this.#client.close();
   }
 
-  /** Says how far the images are that it was asked for. */
+  /** Reports the progress of the requested image pulls. */
   tellPulls(): void {
     const images = this.prefetches.flatMap((asked) => {
       const pull = this.pull(asked);
@@ -191,7 +191,7 @@ export class HollowAgent {
     if (images.length > 0) this.#send({ $case: "imagePulls", value: { images } });
   }
 
-  /** That what it was told is in force. */
+  /** Reports the received gateway state as applied. */
   tellGateway(ready = true, message = ""): void {
     const { version } = this.gateway;
     this.#send({

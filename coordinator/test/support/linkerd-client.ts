@@ -16,7 +16,7 @@ export interface LinkerdRequest {
   readonly tls?: { readonly caFile: string; readonly bearer: string };
 }
 
-/** What is read of an answer, in protobuf's own JSON. */
+/** The parts of an answer that tests read, in protobuf's JSON. */
 export interface LinkerdMessage {
   readonly add?: {
     readonly addrs: readonly {
@@ -52,7 +52,7 @@ export function linkerdClient(): Promise<string> {
   return ensureGoProgram(sources, "client");
 }
 
-/** One stream, asked for by Linkerd's own bindings in a process of its own. */
+/** One stream, opened by Linkerd's own bindings in a separate process. */
 export class LinkerdStream {
   readonly #process: ChildProcess;
   readonly #lines: AsyncIterator<string>;

@@ -7,9 +7,9 @@ import type { ClientReadableStream, StatusObject } from "@grpc/grpc-js";
 export class Lookup {
   /** `address:port pod` of each endpoint. */
   readonly endpoints = new Map<string, string>();
-  /** Undefined until something was said of it. */
+  /** Undefined until an update has said whether the service exists. */
   exists: boolean | undefined;
-  /** What kinds of updates came, in order. */
+  /** The kinds of the received updates, in order. */
   readonly updates: string[] = [];
   readonly #stream: ClientReadableStream<Update>;
   readonly #iterator: AsyncIterator<Update>;

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/time/clock.ts";
 
-/** A clock that stands until it is told to go on. */
+/** A clock that moves only when the test advances it. */
 export class ManualClock implements Clock {
   #nowMs: number;
   #wallJumpMs = 0;

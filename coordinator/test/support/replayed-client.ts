@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Update, WeightedAddr } from "@forage/proto/destination";
 import type { TcpAddress } from "@forage/proto/net";
 
-/** What a proxy makes of updates; it fails on those that a proxy would misunderstand. */
+/** Applies updates as a proxy does. Fails on updates that a proxy would misunderstand. */
 export class ReplayedClient {
   readonly #addresses = new Map<string, WeightedAddr>();
   exists: boolean | undefined;

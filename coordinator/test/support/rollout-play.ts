@@ -23,7 +23,7 @@ export class RolloutPlay {
   status: ContainerServiceStatus | undefined;
   nowMs = 1_000_000;
   upSinceMs = 0;
-  /** Whether the agents' nodes are heard of. */
+  /** The nodes whose agents are unreachable. */
   readonly away = new Set<string>();
   readonly unschedulable = new Map<string, UnschedulablePod>();
   #applied: ResourceEntry = aWorkloadEntry();
@@ -115,7 +115,7 @@ export class RolloutPlay {
     this.pods = this.pods.filter((pod) => pod.record.name !== name);
   }
 
-  /** What there is: `p0 app:v1 ready`. */
+  /** Returns the present pods, such as `p0 app:v1 ready`. */
   picture(): string[] {
     return this.pods.map((pod) => {
       const image = pod.record.template?.container?.image;

@@ -33,7 +33,7 @@ export class SkipClock implements Clock {
     return [...this.#timers].some(({ delayMs }) => matches(delayMs));
   }
 
-  /** Whatever falls due in that time runs now, in order; the rest is nearer by it. */
+  /** Runs timers that are due in this time now, in order, and moves the other timers nearer by it. */
   skip(ms: number): void {
     this.#skippedMs += ms;
     const due = [...this.#timers].filter(({ dueMs }) => dueMs <= this.monotonicMs());

@@ -4,7 +4,7 @@ import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { container } from "./forest/workload-samples.ts";
 import { verdictOnResource } from "./verdict.ts";
 
-/** What is tried, the fields it sets (in ts-proto's form), and the paths within the spec that are invalid then. */
+/** A case: its name, the fields that it sets (in ts-proto's form), and the invalid paths within the spec. */
 export type SpecCase = readonly [what: string, fields: object, invalid: readonly string[]];
 
 const kinds = {

@@ -2,7 +2,7 @@ import type { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest
 import { validateApply } from "../../src/api/validate/apply.ts";
 import { CoordinatorError, type FieldViolation } from "../../src/errors.ts";
 
-/** What validation says of a request. */
+/** The result of validating a request. */
 export interface RolloutUpdate {
   readonly code: "OK" | "INVALID" | "UNIMPLEMENTED";
   readonly message: string;

@@ -44,7 +44,7 @@ export async function aView(
   return { store, state, clock };
 }
 
-/** What writes the entries' records. */
+/** Returns the ops that write the entries' records. */
 export function opsOf({ resources = [], pods = [], nodes = [], rollouts = [] }: Contents): Op[] {
   return [
     ...resources.map((r): Op => put(r.key, encodeRecord(ResourceRecord, r.record))),

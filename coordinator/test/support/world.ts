@@ -34,7 +34,7 @@ export interface World {
   /** Without a token: the admin's; an empty one sends none. */
   forage(token?: string): Calls<typeof ForageServiceService>;
   operator(token?: string): Calls<typeof OperatorServiceService>;
-  /** What agents call, as a client without a node's certificate. */
+  /** Returns the agents' API, for a client without a node's certificate. */
   agents(token?: string): Calls<typeof AgentServiceService>;
   destination(token?: string): Calls<typeof DestinationService>;
   health(token?: string): Calls<typeof HealthService>;

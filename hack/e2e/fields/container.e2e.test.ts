@@ -120,7 +120,7 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
         ?.hostPort ?? 0;
     const answer = await fetch(`http://127.0.0.1:${hostPort(8080, "TCP")}/passwd`);
     assert.match(await answer.text(), /^root:/);
-    // Nobody listens there, which the pod's own network stack counts.
+    // No socket listens there, and the pod's network stack counts the datagrams.
     await knockUntil(hostPort(9090, "UDP"), async () => {
       const { stdout } = await lab.exec("ports", ["cat", "/proc/net/snmp"]);
       const [, , noPorts] = /^Udp: (\d+) (\d+) /m.exec(stdout) ?? [];
@@ -162,7 +162,7 @@ describe("fields of containers on a real host", { concurrency: false }, () => {
 
 async function knockUntil(port: number, heard: () => Promise<boolean>): Promise<void> {
   const socket = createSocket("udp4");
-  // That nobody listens comes back as an error.
+  // A closed port is reported as an error of the socket.
   socket.on("error", () => {});
   const again = setInterval(() => socket.send("knock", port, "127.0.0.1"), 100);
   try {

@@ -127,7 +127,7 @@ describe("hooks and ends of containers on a real host", { concurrency: false }, 
       const beganMs = performance.now();
       await remove("deaf");
       const tookMs = performance.now() - beganMs;
-      // The hook would go on for a day, and the process hears no SIGTERM.
+      // The hook would run for a day, and the process ignores SIGTERM.
       assert.ok(tookMs >= 2000, `${tookMs}`);
     },
   );

@@ -23,7 +23,7 @@ const login = { username: "robot", password: "canary-7d1b90" };
 const users = "robot:$2y$05$Q0hZb2FnZVRlc3RTYWx0UuWkeGdtPbCBciHkOfscxqa5qP7NXUm1.\n";
 const repository = "forage/locked:1";
 
-/** Goes on until the file `go` is in its directory of the host, however often it is told to end. */
+/** Runs until the file `go` is in its directory of the host, and ignores requests to stop. */
 const untilLetGo = (dir: string, name: string, script = ":"): Json => ({
   volumes: [{ name: "v", host_path: { path: join(dir, name), type: "DirectoryOrCreate" } }],
   container: {

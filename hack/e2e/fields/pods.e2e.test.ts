@@ -12,7 +12,7 @@ const note = (text: string, more = ""): Json => ({
   ...log,
   command: ["sh", "-c", `echo ${text} >> /v/log${more}`],
 });
-/** Notes when it starts and when it is told to end. */
+/** Records its start and its request to stop. */
 const noting = (name: string): Json =>
   note(
     `${name} started`,

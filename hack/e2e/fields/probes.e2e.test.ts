@@ -25,7 +25,7 @@ const pod = (probes: Json, script = "true", more: Json = {}): Json => ({
   ...more,
 });
 
-/** On the host's network a pod's probes reach servers of this process, which answer as they are told. */
+/** Probes of a pod on the host's network reach servers of this process. Their answers are set by the test. */
 function services(http: number, https: number, grpc: number): Readonly<Record<string, Json>> {
   const onHost = (probes: Json): Json => pod(probes, "true", { pod_config: { host_network: true } });
   const get = (path: string, more: Json = {}): Json => ({ http_get: { path, port: http, ...more } });
@@ -49,7 +49,7 @@ function services(http: number, https: number, grpc: number): Readonly<Record<st
     patient: pod({
       readiness_probe: { ...quick, failure_threshold: 3, success_threshold: 3, ...exec(counting) },
     }),
-    // Lives until it is told to fail.
+    // The process lives until the test makes it fail.
     alive: pod({ liveness_probe: { ...quick, failure_threshold: 2, ...exec("test ! -e /tmp/sick") } }),
     // Its liveness would fail at once if startup didn't hold it back.
     starting: pod({
@@ -199,7 +199,7 @@ function healthServer(): Http2Server {
   });
 }
 
-/** With a certificate that nobody vouches for. */
+/** Starts a server with a certificate of an unknown authority. */
 async function tlsServer(): Promise<TlsServer> {
   const authority = await CertificateAuthority.create("test", { nowMs: Date.now, randomBytes });
   const { chainPem, keyPem } = await authority.issueServer({ dnsNames: ["localhost"], ipAddresses: [] });

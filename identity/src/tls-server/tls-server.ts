@@ -104,8 +104,8 @@ export type TlsServerStats = {
 };
 
 /**
- * One TLS port for a grpc-js server that takes clients with a certificate and clients without. grpc-js itself either demands
- * a certificate or never sees one; so TLS ends here and the decrypted connections are injected.
+ * Serves a grpc-js server on one TLS port for clients with and without a certificate. grpc-js itself either requires a
+ * certificate or ignores it, so TLS ends here, and the decrypted connections are injected.
  *
  * ```ts
  * const tls = new TlsServer({ material, nowMs: Date.now, isRevoked: (id) => denylist.has(id) });
@@ -113,8 +113,8 @@ export type TlsServerStats = {
  * await tls.listen(server, { host: "0.0.0.0", port: 7600 });
  * ```
  *
- * A client certificate is asked for but not demanded. One that doesn't verify makes an anonymous peer with `certificateProblem`,
- * so that a handler can tell the client why. Sessions are never resumed: each connection's certificate is verified.
+ * A client certificate is requested and optional. One that does not verify makes an anonymous peer with `certificateProblem`,
+ * which lets a handler report the reason. Sessions are never resumed: each connection's certificate is verified.
  */
 export class TlsServer {
   readonly #options: TlsServerOptions;

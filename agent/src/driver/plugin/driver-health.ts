@@ -21,8 +21,8 @@ export const DRIVER_NAME = "forage";
 const HEALTHY = "Healthy";
 
 /**
- * Decides the health that Nomad receives. A dependency that is missing from the start makes the driver undetected, so that Nomad
- * does not show it at all. One that was present and is gone, such as the socket of a stopped containerd, makes it unhealthy.
+ * Decides the health that Nomad receives. A dependency that is missing from the start makes the driver undetected, and Nomad then
+ * hides it. One that was present and is gone, such as the socket of a stopped containerd, makes it unhealthy.
  */
 export function judgeHealth(
   observation: Observation,

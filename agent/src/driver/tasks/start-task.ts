@@ -54,7 +54,7 @@ export async function startTask(
   try {
     await checkStreams(task);
     const image = normalizeImage(options.image);
-    // Held first, so that the image is not removed between the check and the start.
+    // Holding the image first prevents its removal between the check and the start.
     dependencies.images.hold(image, task.id);
     await dependencies.images.ensure(image, options, () => publishPull(dependencies, task, image), signal);
     const network = taskNetwork(task, options);

@@ -37,7 +37,7 @@ export function prefetchStatus(
   return ahead;
 }
 
-/** Reports whether pods on the node may stop. A node that doesn't answer delays nothing. */
+/** Reports whether pods on the node may stop. A node that does not answer causes no delay. */
 export function isThere(images: ImagesOnNode | undefined): boolean {
   return images === undefined || images.type === "present" || images.type === "unanswered";
 }

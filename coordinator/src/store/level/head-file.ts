@@ -25,11 +25,10 @@ const SLOT_BYTES = 512;
 const FIRST_SEQUENCE = 2;
 
 /**
- * The file that says which revision was acknowledged last. LevelDB drops the end of a damaged log without a word, and
- * that looks just like a write which never was acknowledged; this file tells the two apart.
- *
- * It is written (5 µs, no sync) before each acknowledgement, so after a crash of the process it is exact, and synced
- * in the background, so after a crash of the machine it may be behind by what SYNC_DELAY_MS and one sync take.
+ * The file with the last acknowledged revision. LevelDB drops the end of a damaged log silently, which is the same as a write
+ * that was never acknowledged. This file distinguishes the two.
+ * It is written (5 µs, no sync) before each acknowledgement, so it is exact after a crash of the process. It is synced in the
+ * background, so after a crash of the machine it can be behind by SYNC_DELAY_MS and one sync.
  */
 export class HeadFile {
   readonly #disk: Disk;

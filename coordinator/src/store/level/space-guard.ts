@@ -7,7 +7,7 @@ import { type Disk, SYSTEM_DISK, sizeOf } from "./disk.ts";
  */
 export const FREE_SPACE_MIN_BYTES = 64 * 1024 * 1024;
 
-/** Writing resumes only with a quarter more, so that the state does not flicker. */
+/** Writing resumes with a quarter more free space, to avoid flickering. */
 const FREE_SPACE_RESUME = 1.25;
 
 /** Opening writes a table of up to twice LevelDB's write buffer (4 MiB), and must be possible on a full disk. */

@@ -6,7 +6,7 @@ import { workloadSamples } from "./workload-samples.ts";
 
 const samples: SampleTable = { ...workloadSamples, ...podSamples, ...schedulingSamples, ...routeSamples };
 
-/** Of a message by its full name. Throws for one without samples, so that no new message goes untested. */
+/** Returns samples of a message by its full name. Throws for a message without samples, so every new message needs some. */
 export function samplesOf(type: string): MessageSamples {
   const found = samples[type.replace("forest.v1.", "")];
   if (found === undefined) throw new Error(`test/support/forest has no samples of ${type}`);

@@ -58,7 +58,7 @@ const instead: readonly (readonly [RegExp, readonly unknown[]])[] = [
   [/match_fields\.values$/, ["node-1"]],
 ];
 
-/** What a field can't be without, in another message than its own. */
+/** Fields of other messages that a field requires. */
 const needs: readonly (readonly [RegExp, (spec: Draft) => void, string])[] = [
   [
     /volume_mounts/,

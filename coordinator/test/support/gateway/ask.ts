@@ -10,7 +10,10 @@ export interface Asked {
   readonly query?: Readonly<Record<string, string>>;
 }
 
-/** The rule by which a gateway answers that does exactly what it is told: the nearest host, then the first rule that matches. */
+/**
+ * Returns the rule by which a gateway answers that follows its configuration exactly: the nearest host, then the first matching
+ * rule.
+ */
 export function ruleFor(hosts: ReadonlyMap<string, GatewayHost>, asked: Asked): GatewayRule | undefined {
   const host = hosts.get(nearestHost([...hosts.keys()], asked.host) ?? "");
   return host?.rules.find(({ match }) => match === undefined || holds(match, asked));

@@ -5,7 +5,7 @@ import type {
   GatewayUpdate,
 } from "@forage/proto/forage/agent/v1/agent";
 
-/** What a node knows of its gateway by what it was told. */
+/** Holds the gateway state that a node has received. */
 export class ToldGateway {
   /** Undefined: nothing; "": that it is none. */
   gateway: string | undefined;

@@ -28,6 +28,6 @@ export function validateRule(rule: RouteRule, field: Field): void {
 function validateBackend({ service, port, weight }: RouteBackend, field: Field): void {
   field.at("service").check(dnsLabelProblem(service));
   field.at("port").check(portProblem(port));
-  // 0 means no weight: nothing beside weighted backends, and an equal share without any weights.
+  // 0 means no weight: no share beside weighted backends, and an equal share if no backend has a weight.
   field.at("weight").check(rangeProblem(weight, 0, 100) && "must be from 1 to 100");
 }
