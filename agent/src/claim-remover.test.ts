@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { ClaimRemover } from "./claim-remover.ts";
 import { VolumeError } from "./volumes/volumes.ts";
 
 test("removes claims once no pod uses them, and reports each once", async () => {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const inUse = new Map([["shop/db", 3]]);
   const removed: string[] = [];
   const failures: string[] = [];
@@ -28,11 +28,11 @@ test("removes claims once no pod uses them, and reports each once", async () => 
     { namespace: "shop", name: "cache" },
     { namespace: "shop", name: "cache" },
   ]);
-  await clock.advance(60_000);
+  await clock.run(60_000);
   assert.deepEqual(removed, ["cache", "db"]);
   assert.deepEqual(failures, ["db", "db", "db"]);
   remover.remove([{ namespace: "shop", name: "late" }]);
-  await clock.advance(1_000);
+  await clock.run(1_000);
   assert.deepEqual(removed, ["cache", "db", "late"]);
   stopping.abort();
   await running;

@@ -9,7 +9,7 @@ function given() {
   const upkeep = new LogMaintenance({
     clock: {
       ...systemClock,
-      after(_, run) {
+      schedule(_, run) {
         timers.add(run);
         return () => timers.delete(run);
       },

@@ -26,7 +26,7 @@ export class LogMaintenance {
 
   /** The disk is full, or may have been a while ago. */
   suspect(): void {
-    if (!this.#closed) this.#cancel ??= this.#parts.clock.after(LOOK_MS, () => void this.#look());
+    if (!this.#closed) this.#cancel ??= this.#parts.clock.schedule(LOOK_MS, () => void this.#look());
   }
 
   close(): void {

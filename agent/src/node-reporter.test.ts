@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { UsageMeter } from "./capacity/usage-meter.ts";
 import { NodeReporter, type NodeReporterOptions } from "./node-reporter.ts";
 import type { ClaimState } from "./volumes/volumes.ts";
@@ -85,7 +85,7 @@ test("damaged files are a condition of the node, and none if all are well", () =
 });
 
 function aReporter(change: Partial<NodeReporterOptions> = {}) {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const changes = { count: 0 };
   const amounts = { cpu: "4", memory: "1Gi", "ephemeral-storage": "1Gi", pods: "110" };
   const reporter = new NodeReporter({

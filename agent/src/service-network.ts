@@ -241,7 +241,7 @@ export class HostServiceNetwork implements ServiceNetwork {
   #repairLater(): void {
     const { clock, onProblem } = this.#options;
     if (this.#closed) return;
-    this.#cancelRepair = clock.after(REPAIR_INTERVAL_MS, async () => {
+    this.#cancelRepair = clock.schedule(REPAIR_INTERVAL_MS, async () => {
       try {
         for (const rules of this.#rules)
           if (await rules.repair()) onProblem("service-table-put-back", undefined);

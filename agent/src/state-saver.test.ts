@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm, rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { SimClock } from "../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { until } from "../test/until.ts";
 import { Journal } from "./journal/journal.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
@@ -20,7 +20,7 @@ test("a state that can't be written impairs the host until it is written", async
   assert.match(health[0] ?? "", /could not be written/);
   await rmdir(inTheWay);
   await until("it works again", async () => {
-    await clock.advance(1_000);
+    await clock.run(1_000);
     return health.length === 2;
   });
   assert.equal(health[1], undefined);
@@ -38,7 +38,7 @@ test("a record that can't be removed is removed later", async (t) => {
   assert.equal(health.length, 1);
   await rmdir(file);
   await until("it works again", async () => {
-    await clock.advance(1_000);
+    await clock.run(1_000);
     return health.length === 2;
   });
   assert.equal(health[1], undefined);
@@ -52,7 +52,7 @@ async function aSaver(t: TestContext) {
     key: await loadJournalKey({ dir: root }),
     signal: new AbortController().signal,
   });
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const health: (string | undefined)[] = [];
   const saver = new StateSaver({
     ...{ journal, clock, onError: () => undefined },

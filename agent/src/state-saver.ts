@@ -66,7 +66,7 @@ export class StateSaver {
     this.#options.onError(error);
     remember();
     this.#tellHealth(messageOf(error));
-    this.#cancel ??= this.#options.clock.after(AGAIN_MS, () => this.#again());
+    this.#cancel ??= this.#options.clock.schedule(AGAIN_MS, () => this.#again());
   }
 
   /** A success ends the problem only once nothing waits to be written. */

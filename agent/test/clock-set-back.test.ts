@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { aRandomPod, IMAGES } from "./sim/a-random-pod.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
 import { NO_FAULTS } from "./sim/sim-calls.ts";
-import { SimClock } from "./sim/sim-clock.ts";
 import { SimHost } from "./sim/sim-host.ts";
 
 const SIX_HOURS_MS = 6 * 3_600_000;
@@ -14,11 +14,11 @@ const BACK_OFF_MAX_MS = 310_000;
 test("an image that could not be pulled is tried again in time though the clock was set back", async (t) => {
   const { clock, host } = aHost(t);
   host.registryUp = false;
-  await clock.advance(30_000);
+  await clock.run(30_000);
 
-  clock.setWallBy(-SIX_HOURS_MS);
+  clock.jumpWall(-SIX_HOURS_MS);
   host.registryUp = true;
-  await clock.advance(BACK_OFF_MAX_MS);
+  await clock.run(BACK_OFF_MAX_MS);
 
   assert.equal(host.running().length, 1);
 });
@@ -26,19 +26,19 @@ test("an image that could not be pulled is tried again in time though the clock 
 test("a step that failed is tried again in time though the clock was set back", async (t) => {
   const { clock, host } = aHost(t);
   host.calls.faults = { ...NO_FAULTS, callFails: 1 };
-  await clock.advance(30_000);
+  await clock.run(30_000);
   assert.equal(host.running().length, 0);
 
-  clock.setWallBy(-SIX_HOURS_MS);
+  clock.jumpWall(-SIX_HOURS_MS);
   host.calls.faults = { ...NO_FAULTS };
-  await clock.advance(BACK_OFF_MAX_MS);
+  await clock.run(BACK_OFF_MAX_MS);
 
   assert.equal(host.running().length, 1);
 });
 
 /** A host whose agent has just been assigned a pod of one container. */
-function aHost(t: { after(run: () => void): void }): { clock: SimClock; host: SimHost } {
-  const clock = new SimClock();
+function aHost(t: { after(run: () => void): void }): { clock: VirtualClock; host: SimHost } {
+  const clock = new VirtualClock();
   const random = seededRandom(1);
   const host = new SimHost(clock, random);
   for (const image of IMAGES) host.registry.add(image);

@@ -143,7 +143,7 @@ async function started(t: TestContext, setup: Setup = {}) {
   const manual: Clock = {
     nowMs: () => 0,
     monotonicMs: () => 0,
-    after: (delayMs, run) => {
+    schedule: (delayMs, run) => {
       const timer = { delayMs, run };
       timers.add(timer);
       return () => void timers.delete(timer);

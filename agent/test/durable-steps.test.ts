@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { decodePodState, type PodState } from "../src/journal/pod-state.ts";
 import type { Pod } from "../src/pods/pod.ts";
 import { aRandomPod, IMAGES } from "./sim/a-random-pod.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
-import { SimClock } from "./sim/sim-clock.ts";
 import { nameOf } from "./sim/sim-container.ts";
 import { SimHost } from "./sim/sim-host.ts";
 
@@ -20,7 +20,7 @@ test("a container starts only after its sandbox is on disk", async (t) => {
   };
   host.witness = witness({ started });
 
-  await clock.advance(60_000);
+  await clock.run(60_000);
 
   assert.equal(atStart?.sandbox?.namespacePath, host.sandboxes.get("p1"));
 });
@@ -36,7 +36,7 @@ test("an init container is removed only after its end is on disk", async (t) => 
     remove(id);
   };
 
-  await clock.advance(120_000);
+  await clock.run(120_000);
 
   assert.equal(removedBefore, false);
 });
@@ -53,7 +53,7 @@ function witness(change: Partial<NonNullable<SimHost["witness"]>>): NonNullable<
 
 /** An agent that has just been assigned a pod with an init container, and whose disk is slow. */
 function aSlowDisk(t: { after(run: () => void): void }) {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const random = seededRandom(1);
   const host = new SimHost(clock, random);
   for (const image of IMAGES) host.registry.add(image);

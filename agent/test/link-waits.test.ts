@@ -59,7 +59,7 @@ class FastClock implements Clock {
     return systemClock.monotonicMs();
   }
 
-  after(delayMs: number, run: () => void): () => void {
+  schedule(delayMs: number, run: () => void): () => void {
     this.delaysMs.push(delayMs);
     this.open += 1;
     let isOpen = true;
@@ -67,7 +67,7 @@ class FastClock implements Clock {
       if (isOpen) this.open -= 1;
       isOpen = false;
     };
-    const cancel = systemClock.after(delayMs / 100, () => {
+    const cancel = systemClock.schedule(delayMs / 100, () => {
       over();
       run();
     });

@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rmdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { GatewayStatus, GatewayUpdate, PodMetricsRequests } from "@forage/proto/forage/agent/v1/agent";
 import { PodConfig } from "@forage/proto/forest/v1/forage";
@@ -11,7 +12,6 @@ import { IdentityFiles } from "../src/link/node-identity.ts";
 import { anAssignment } from "./an-assignment.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { aStatus, LinkUnderTest } from "./link-under-test.ts";
-import { SimClock } from "./sim/sim-clock.ts";
 import { until } from "./until.ts";
 
 test("joins with a token, stores its assignments and reports its pods", async (t) => {
@@ -130,7 +130,7 @@ test("a disk that can't be written refuses new pods one by one, ends others, and
 
   coordinator.assign(anAssignment({ uid: "new" }));
   await until("it is refused", async () => {
-    await clock.advance(100);
+    await clock.run(100);
     return coordinator.statuses.get("new")?.reason === "JournalNotWritten";
   });
   assert.match(coordinator.statuses.get("new")?.message ?? "", /the journal could not be written: E/);
@@ -140,12 +140,12 @@ test("a disk that can't be written refuses new pods one by one, ends others, and
   await until("a pod that ends is told so", () => agent.pods.get("old")?.stopping === true);
   agent.outbox.put(aStatus("kept", { ready: true }));
   await until("statuses arrive", async () => {
-    await clock.advance(100);
+    await clock.run(100);
     return coordinator.statuses.get("kept")?.ready === true;
   });
   const heartbeats = coordinator.heartbeats;
   await until("heartbeats arrive", async () => {
-    await clock.advance(1_000);
+    await clock.run(1_000);
     return coordinator.heartbeats > heartbeats;
   });
   assert.equal(agent.pods.get("kept")?.stopping, false);
@@ -153,7 +153,7 @@ test("a disk that can't be written refuses new pods one by one, ends others, and
   await rmdir(inTheWay);
   coordinator.assign(anAssignment({ uid: "newer" }));
   await until("both are begun", async () => {
-    await clock.advance(1_000);
+    await clock.run(1_000);
     return agent.pods.has("new") && agent.pods.has("newer");
   });
   assert.deepEqual([...agent.journal.desired().keys()].sort(), ["kept", "new", "newer", "old"]);
@@ -174,7 +174,7 @@ test("a write that failed is tried again by itself", async (t) => {
   await until("it failed", () => agent.journalProblems.at(-1) !== undefined);
   await rmdir(inTheWay);
   await until("it is begun", async () => {
-    await clock.advance(1_000);
+    await clock.run(1_000);
     return agent.pods.has("p1");
   });
 });
@@ -393,8 +393,8 @@ test("passes claims to remove on, and reports their removal", async (t) => {
 });
 
 /** Timers of the test, and the time of certificates that were just made. */
-function aClock(): SimClock {
-  const clock = new SimClock();
-  clock.setWallBy(Date.now() - clock.nowMs());
+function aClock(): VirtualClock {
+  const clock = new VirtualClock();
+  clock.jumpWall(Date.now() - clock.nowMs());
   return clock;
 }

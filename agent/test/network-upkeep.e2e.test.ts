@@ -51,7 +51,7 @@ test("a sandbox that could not be recorded is not lost, and a smaller pool keeps
   await until(async () => (await recorded(host)) === 2);
   await first.close();
 
-  const smaller = host.open({ ...systemClock, after: () => () => undefined }, { poolSize: 1 });
+  const smaller = host.open({ ...systemClock, schedule: () => () => undefined }, { poolSize: 1 });
   t.after(() => smaller.close());
   await smaller.start([], signal);
   assert.equal(await host.usedSandboxes(), 1);
@@ -121,11 +121,11 @@ test("a lease that vanishes while pods run is written again, and no pod is cut o
 test("a ruleset that someone flushed is put back, by the next change or in time", { skip }, async (t) => {
   const host = await HostUnderTest.setUp(t, hosts++);
   const timers: (() => void)[] = [];
-  const after: Clock["after"] = (_, run) => {
+  const schedule: Clock["schedule"] = (_, run) => {
     timers.push(run);
     return () => undefined;
   };
-  const network = host.open({ ...systemClock, after });
+  const network = host.open({ ...systemClock, schedule });
   t.after(() => network.close());
   await network.start([], signal);
   const a = await network.attach("a", signal);
@@ -236,7 +236,7 @@ test("purge removes all of a dead agent's instance, and nothing of another's", {
 
 /** Fires at once what would wait. */
 function hastyClock(): Clock {
-  return { ...systemClock, after: (_, run) => systemClock.after(1, run) };
+  return { ...systemClock, schedule: (_, run) => systemClock.schedule(1, run) };
 }
 
 async function recorded(host: HostUnderTest): Promise<number> {

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { Pod } from "../src/pods/pod.ts";
 import { wantedPorts } from "../src/pods/pod-ports.ts";
 import { aRandomPod, IMAGES, volumesOf } from "./sim/a-random-pod.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "./sim/sim-agent.ts";
 import { NO_FAULTS } from "./sim/sim-calls.ts";
-import { SimClock } from "./sim/sim-clock.ts";
 import { keyOf, podOf } from "./sim/sim-container.ts";
 import { SimHost } from "./sim/sim-host.ts";
 import { type PodFate, SimRules } from "./sim/sim-rules.ts";
@@ -46,7 +46,7 @@ async function simulate(seed: number): Promise<void> {
 class World {
   readonly trace: string[] = [];
   readonly random: () => number;
-  readonly clock = new SimClock();
+  readonly clock = new VirtualClock();
   readonly disk = new SimDisk();
   readonly host: SimHost;
   readonly rules: SimRules;
@@ -77,7 +77,7 @@ class World {
       hookFails: this.random() * 0.3,
     };
     this.#act();
-    await this.clock.advance(this.random() < 0.7 ? this.random() * 3_000 : this.random() * 90_000);
+    await this.clock.run(this.random() < 0.7 ? this.random() * 3_000 : this.random() * 90_000);
     this.#check();
   }
 
@@ -87,7 +87,7 @@ class World {
     for (const uid of this.assigned.keys()) this.#supply(uid, "last");
     for (const uid of this.#evicted) this.agent.supervisor.evict(uid, "too much");
     for (const container of this.host.running()) container.unready = false;
-    await this.clock.advance(QUIET_MS);
+    await this.clock.run(QUIET_MS);
     this.#check();
   }
 
@@ -160,7 +160,7 @@ class World {
     else if (choice < 0.87) this.host.registryUp = !this.host.registryUp;
     else if (choice < 0.93) this.#supply(this.#any([...this.assigned.keys()]), String(this.random()));
     else if (choice < 0.95) this.#evict();
-    else if (choice < 0.97) this.clock.setWallBy((this.random() - 0.5) * CLOCK_JUMP_MAX_MS);
+    else if (choice < 0.97) this.clock.jumpWall((this.random() - 0.5) * CLOCK_JUMP_MAX_MS);
     else this.#serve();
   }
 

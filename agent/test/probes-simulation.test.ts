@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { ProbeAnswer } from "../src/probes/probe-answer.ts";
 import type { ProbeVerdict } from "../src/probes/probe-machine.ts";
 import { ProbeRunner, type WatchedContainer } from "../src/probes/probe-runner.ts";
@@ -11,7 +12,6 @@ import {
   type ProbeSpec,
 } from "../src/probes/probe-spec.ts";
 import { seededRandom } from "./sim/seeded-random.ts";
-import { SimClock } from "./sim/sim-clock.ts";
 
 const SEEDS = 150;
 const RUN_MS = 300_000;
@@ -57,7 +57,7 @@ function chooseProbes(random: Random, eager: boolean): ContainerProbes {
 
 async function simulate(seed: number, eager: boolean): Promise<History> {
   const random = seededRandom(seed);
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const beginMs = clock.nowMs();
   const nowMs = () => clock.nowMs() - beginMs;
   const history: History = { probes: chooseProbes(random, eager), asked: [], verdicts: [] };
@@ -85,14 +85,14 @@ async function simulate(seed: number, eager: boolean): Promise<History> {
     startedAtMs: beginMs,
   };
   history.verdicts.push({ atMs: 0, verdict: runner.watch(container) });
-  await clock.advance(RUN_MS);
+  await clock.run(RUN_MS);
   const last = runner.verdict(container.id);
   assert.ok(last);
   history.verdicts.push({ atMs: RUN_MS, verdict: last });
   const closing = runner.close();
-  await clock.advance(20_000);
+  await clock.run(20_000);
   await closing;
-  assert.equal(clock.timers, 0, "every timer is let go");
+  assert.equal(clock.pending, 0, "every timer is let go");
   return history;
 }
 

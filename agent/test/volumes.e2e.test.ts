@@ -16,11 +16,11 @@ import {
 import { open, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { run } from "../../hack/lib/run.ts";
 import { mountAt, readMountTable } from "../src/volumes/mount-table.ts";
 import { VolumeError, type VolumeErrorCode, type VolumeSource } from "../src/volumes/volumes.ts";
 import { enterOwnMounts, whyNoOwnMounts } from "./own-mounts.ts";
-import { SimClock } from "./sim/sim-clock.ts";
 import { until } from "./until.ts";
 import { aMount, aPod, files, MIB, VolumeHost } from "./volume-host.ts";
 import { testPodVolumes } from "./volumes-contract.ts";
@@ -366,7 +366,7 @@ test("a claim whose record can't be read is not taken for new", options, async (
 });
 
 test("without loop devices limits are measured, and an exceeded limit is reported", options, async (t) => {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const host = await VolumeHost.setUp(t, parent, { useImages: false });
   const volumes = await host.start([], clock);
   const claim: VolumeSource = {
@@ -382,7 +382,7 @@ test("without loop devices limits are measured, and an exceeded limit is reporte
   );
   for (const name of ["scratch", "claim"])
     await writeUpTo(join(await sourceOf(volumes, "a", name), "x"), 3 * MIB);
-  await clock.advance(10_000);
+  await clock.run(10_000);
   await until("both are told", () => host.excesses.length === 2);
   assert.deepEqual(
     host.excesses.map(({ podUid, message }) => [podUid, message]),

@@ -13,7 +13,7 @@ const nodes = 10;
 const endpoints = Number(process.argv[2]);
 
 /** The coordinator's Destination alone: store, view and listener as they are in it, over records that are made up. */
-const clock = systemClock();
+const clock = systemClock;
 const store = createMemoryStore({ clock });
 const state = new ClusterView();
 const running = new AbortController();

@@ -44,7 +44,7 @@ const opsAtOnce = 100;
  * default.
  */
 export async function measureHalfRolled(replicas: number, result: Record<string, number>): Promise<void> {
-  const clock = systemClock();
+  const clock = systemClock;
   const store = createMemoryStore({ clock });
   const nodes = Math.ceil(replicas / 2);
   await writeAll(store, fleetOps(replicas, nodes, clock.nowMs()));

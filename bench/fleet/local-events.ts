@@ -28,7 +28,7 @@ export async function measureLocalEvents(
   waiting: number,
   result: Record<string, number>,
 ): Promise<void> {
-  const store = createMemoryStore({ clock: systemClock() });
+  const store = createMemoryStore({ clock: systemClock });
   for (let index = 0; index < nodes; index++) await putNode(store, `n${index}`);
   globalThis.gc?.();
   const emptyBytes = process.memoryUsage().heapUsed;
@@ -94,7 +94,7 @@ async function putNode(store: Store, name: string): Promise<void> {
 
 export async function openCore(store: Store): Promise<Core> {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  const clock = systemClock();
+  const clock = systemClock;
   return startCore({
     // All agents share this process with the coordinator: what they say may be late.
     config: {

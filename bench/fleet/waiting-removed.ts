@@ -10,7 +10,7 @@ const limitMs = 600_000;
 
 /** Measures the cost of removing one service all of whose pods wait for a node. */
 export async function measureWaitingRemoved(pods: number, result: Record<string, number>): Promise<void> {
-  const store = createMemoryStore({ clock: systemClock() });
+  const store = createMemoryStore({ clock: systemClock });
   const core = await openCore(store);
   try {
     const forage = forageService(core.services.forage);

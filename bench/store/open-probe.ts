@@ -1,7 +1,7 @@
 /** Opens the store in a directory and prints, as JSON, what that took. Run with --expose-gc. */
 import { readFileSync } from "node:fs";
+import { systemClock as clock } from "@forage/common/clock";
 import { openLevelStore } from "../../coordinator/src/store/index.ts";
-import { clock } from "./clock.ts";
 
 export interface OpenCost {
   readonly openMs: number;

@@ -2,8 +2,8 @@ import { execFile } from "node:child_process";
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { systemClock as clock } from "@forage/common/clock";
 import { type LevelStore, openLevelStore } from "../../coordinator/src/store/index.ts";
-import { clock } from "./clock.ts";
 import type { OpenCost } from "./open-probe.ts";
 
 const PROBE = join(import.meta.dirname, "open-probe.ts");

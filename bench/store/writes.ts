@@ -1,7 +1,7 @@
 import { closeSync, fdatasyncSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock as clock } from "@forage/common/clock";
 import { openLevelStore } from "../../coordinator/src/store/index.ts";
-import { clock } from "./clock.ts";
 
 /** Each writer goes round so many keys of its own: the store stays small, history is folded all the time. */
 const KEYS_PER_WRITER = 100;

@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   const { config } = commandLine;
   const task = maintenanceTask(commandLine.words, commandLine);
   if (task !== undefined) {
-    process.stdout.write(`${JSON.stringify(await runMaintenance(task, config.dataDir, systemClock()))}\n`);
+    process.stdout.write(`${JSON.stringify(await runMaintenance(task, config.dataDir, systemClock))}\n`);
     return;
   }
   await serve(commandLine);
@@ -37,7 +37,7 @@ async function main(): Promise<void> {
 async function serve({ config, newStore }: CommandLine): Promise<void> {
   const base = { program: "coordinator" };
   const log = pino({ level: config.logLevel, base }, new LogDestination());
-  const clock = systemClock();
+  const clock = systemClock;
   // Others read the authority's certificate in it; what is secret lies in directories of its own.
   mkdirSync(config.dataDir, { recursive: true, mode: 0o755 });
   const store = await openClusterStore(config.dataDir, newStore, {

@@ -24,8 +24,8 @@ import { poisons } from "./sim/poisons.ts";
 import { imageOf } from "./sim/programs.ts";
 import { namespace } from "./sim/script.ts";
 import { clientContext, makeSecrets } from "./sim/sim-coordinator.ts";
+import { simTime } from "./sim/sim-time.ts";
 import { Trace } from "./sim/trace.ts";
-import { VirtualTime } from "./sim/virtual-time.ts";
 import { World } from "./sim/world.ts";
 import { randomOf } from "./support/random.ts";
 
@@ -47,7 +47,7 @@ for (const [what, opsOn] of Object.entries(poisons)) {
     // Reads of the store take simulated time.
     const [listed] = await Promise.allSettled([
       listEverything(world),
-      world.time.runUntil(world.time.nowMs + 5_000),
+      world.time.runUntil(world.time.nowMs() + 5_000),
     ]);
     assert.equal(listed.status, "fulfilled", listed.status === "rejected" ? listed.reason : "");
     await operate(node.name);
@@ -62,14 +62,14 @@ for (const [what, opsOn] of Object.entries(poisons)) {
 }
 
 function start() {
-  const time = new VirtualTime();
-  const trace = new Trace({ nowMs: () => time.nowMs, keep: 30 });
+  const time = simTime();
+  const trace = new Trace({ nowMs: () => time.nowMs(), keep: 30 });
   const world = new World({ time, random: randomOf(1), trace, secrets });
   const converges = async (when: string): Promise<void> => {
-    const untilMs = time.nowMs + convergenceMs;
-    await time.runUntil(time.nowMs + 2_000, () => world.violation !== undefined);
-    while (world.violation === undefined && lacking(world) !== undefined && time.nowMs < untilMs)
-      await time.runUntil(time.nowMs + 2_000, () => world.violation !== undefined);
+    const untilMs = time.nowMs() + convergenceMs;
+    await time.runUntil(time.nowMs() + 2_000, () => world.violation !== undefined);
+    while (world.violation === undefined && lacking(world) !== undefined && time.nowMs() < untilMs)
+      await time.runUntil(time.nowMs() + 2_000, () => world.violation !== undefined);
     const open = world.violation?.message ?? lacking(world);
     if (open !== undefined) assert.fail(`${when}: ${open}\n${trace.last().join("\n")}`);
   };
@@ -87,12 +87,12 @@ function start() {
         updateNode(UpdateNodeRequest.fromPartial({ name, ...fields }), core.services.operator),
       );
     change({ setTaints: [taint] });
-    await time.runUntil(time.nowMs + 5_000);
+    await time.runUntil(time.nowMs() + 5_000);
     change({ removeTaints: [taint] });
     world.clients.call(name, "drain", ({ core }) =>
       drainNode(DrainNodeRequest.fromPartial({ name }), core.services.operator),
     );
-    await time.runUntil(time.nowMs + 30_000);
+    await time.runUntil(time.nowMs() + 30_000);
     assert.equal(world.rules.state.podsOnNode(name).length, 0, "the drain of the sound pods has ended");
     change({ unschedulable: false });
   };

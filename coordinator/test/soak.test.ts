@@ -19,7 +19,7 @@ import { clockOf } from "./sim/process-clock.ts";
 import { imageOf, type ProgramKind } from "./sim/programs.ts";
 import { clientContext, makeSecrets, SimCoordinator } from "./sim/sim-coordinator.ts";
 import { SimNode } from "./sim/sim-node.ts";
-import { VirtualTime } from "./sim/virtual-time.ts";
+import { simTime } from "./sim/sim-time.ts";
 import { randomOf } from "./support/random.ts";
 import { aRequest } from "./support/requests.ts";
 
@@ -62,7 +62,7 @@ interface Measure {
 
 /** A coordinator with two nodes, and what its users do to it. */
 class Fleet {
-  readonly #time = new VirtualTime();
+  readonly #time = simTime();
   readonly #store: Store;
   readonly #coordinator: SimCoordinator;
   readonly #nodes: readonly SimNode[];
@@ -179,7 +179,7 @@ class Fleet {
   /** Follows a rollout, and stops after a time limit. */
   async #watch(rolloutId: string): Promise<void> {
     const gone = new AbortController();
-    this.#time.after(5 * 60_000, () => gone.abort());
+    this.#time.schedule(5 * 60_000, () => gone.abort());
     const { rollouts } = this.#coordinator.core.control;
     for await (const _ of watchRollout(rolloutId, rollouts, gone.signal));
   }
@@ -196,14 +196,14 @@ class Fleet {
     first?.breakStream();
     if (round % 2 === 0) second?.restartAgent(1_000);
     const gone = new AbortController();
-    this.#time.after(60_000, () => gone.abort());
+    this.#time.schedule(60_000, () => gone.abort());
     const context = clientContext(gone.signal);
     const request = WatchEventsRequest.fromPartial({ namespace: "shop" });
     for await (const _ of watchEvents(request, context, this.#coordinator.core.services.operator));
   }
 
   async #pass(ms: number): Promise<void> {
-    await this.#time.runUntil(this.#time.nowMs + ms);
+    await this.#time.runUntil(this.#time.nowMs() + ms);
   }
 
   #addNode(name: string): SimNode {

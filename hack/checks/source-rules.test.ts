@@ -66,7 +66,6 @@ test("finds a duration that is measured with the wall clock", () => {
 
 /** Files of the agent that may reckon with the wall clock, with the reason. */
 const WALL_CLOCK_SUMS: Readonly<Record<string, string>> = {
-  "agent/src/clock.ts": "makes the clock",
   "agent/src/driver/tasks/sample-stats.ts":
     "how long a container ran before this life of the driver, never below 1 ms",
   "agent/src/http/metrics.ts": "shows how long a certificate is valid",

@@ -27,7 +27,7 @@ class Scene {
   readonly clock: Clock = {
     nowMs: () => 0,
     monotonicMs: () => 0,
-    after: (_, run) => {
+    schedule: (_, run) => {
       this.timers.push(run);
       return () => {
         this.timers = this.timers.filter((it) => it !== run);

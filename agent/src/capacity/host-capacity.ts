@@ -92,7 +92,7 @@ export class HostCapacity {
 
   #lookLater(): void {
     if (this.#closed) return;
-    this.#cancel = this.#clock.after(REFRESH_INTERVAL_MS, async () => {
+    this.#cancel = this.#clock.schedule(REFRESH_INTERVAL_MS, async () => {
       // A value that can't be read keeps its last state until the next measurement.
       await this.refresh().catch(() => undefined);
       this.#lookLater();

@@ -53,12 +53,12 @@ test("resets a call whose request is not complete in time, and no other", limit,
 
 async function served(t: TestContext, options: Partial<CallLimitsOptions>) {
   const timers = new Set<() => void>();
-  const after = (_delayMs: number, run: () => void): (() => void) => {
+  const schedule = (_delayMs: number, run: () => void): (() => void) => {
     timers.add(run);
     return () => timers.delete(run);
   };
   const given = {
-    clock: { after },
+    clock: { schedule },
     maxCalls: 100,
     maxCallsPerAddress: 100,
     firstMessageMs: 5_000,

@@ -9,7 +9,7 @@ import {
 import type { Clock } from "../clock.ts";
 
 export interface CallLimitsOptions {
-  readonly clock: Pick<Clock, "after">;
+  readonly clock: Pick<Clock, "schedule">;
   /** Open calls of all clients of the host. */
   readonly maxCalls: number;
   /** Open calls of one address over all its connections, those that have not sent their request included. */
@@ -79,7 +79,7 @@ export class CallLimits {
       );
     this.#open += 1;
     this.#openOf.set(address, open + 1);
-    const cancel = clock.after(firstMessageMs, () => {
+    const cancel = clock.schedule(firstMessageMs, () => {
       const details = `no complete request arrived within ${firstMessageMs / 1000} s`;
       refuse(call, stream, status.DEADLINE_EXCEEDED, details);
     });

@@ -6,7 +6,7 @@ test("an address belongs to its present pod, to the host on loopback, or to no c
   let monotonicMs = 0;
   let made = 0;
   let pods = [{ namespace: "shop", podIps: ["10.64.0.2", "fd64::2"], phase: "RUNNING" }];
-  const clock = { nowMs: () => 0, monotonicMs: () => monotonicMs, after: () => () => {} };
+  const clock = { nowMs: () => 0, monotonicMs: () => monotonicMs, schedule: () => () => {} };
   const at = clientsAt(() => {
     made += 1;
     return pods;

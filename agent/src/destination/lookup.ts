@@ -61,7 +61,7 @@ export class Lookup<S> {
     this.#options = options;
     this.#open();
     if (options.instead !== undefined)
-      this.#cancelInstead = options.clock.after(INSTEAD_AFTER_MS, () => {
+      this.#cancelInstead = options.clock.schedule(INSTEAD_AFTER_MS, () => {
         this.#state ??= options.instead;
         this.#wake();
       });
@@ -81,7 +81,7 @@ export class Lookup<S> {
     return () => {
       reader.close();
       if (!this.#readers.delete(reader) || this.#readers.size > 0 || this.#closed) return;
-      this.#cancelLinger = this.#options.clock.after(LINGER_MS, () => this.#end());
+      this.#cancelLinger = this.#options.clock.schedule(LINGER_MS, () => this.#end());
     };
   }
 
@@ -117,7 +117,7 @@ export class Lookup<S> {
     const { clock, random } = this.#options;
     const delayMs = backOffMs(this.#failures + 1, { baseMs: RETRY_BASE_MS, capMs: RETRY_CAP_MS });
     this.#failures += 1;
-    this.#cancelRetry = clock.after(delayMs * (0.5 + random() / 2), () => this.#open());
+    this.#cancelRetry = clock.schedule(delayMs * (0.5 + random() / 2), () => this.#open());
   }
 
   #refuse(error: Pick<ServiceError, "code" | "details">): void {

@@ -12,7 +12,7 @@ export interface RelayServerOptions {
   readonly relay: DestinationRelay;
   /** The pod, or the host's process, behind an address; undefined: neither, and it is not served. */
   readonly clientAt: (address: string) => RelayClient | undefined;
-  readonly clock: Pick<Clock, "after">;
+  readonly clock: Pick<Clock, "schedule">;
 }
 
 const MAX_CONNECTIONS = 1_024;

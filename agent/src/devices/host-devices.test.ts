@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { SimClock } from "../../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { DeviceError, noDevices } from "./devices.ts";
 import { HostDevices } from "./host-devices.ts";
 import { parsePool } from "./parse-pool.ts";
@@ -113,14 +113,14 @@ test("devices that appear or vanish change the usable amount, and the change is 
   const host = aHost(t);
   const devices = await host.open();
   assert.deepEqual(devices.amounts(), { capacity: { [GPU]: 3 }, allocatable: { [GPU]: 3 } });
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const stopping = new AbortController();
   let changes = 0;
   const watching = devices.watch(clock, stopping.signal, () => {
     changes += 1;
   });
   host.absent.add("/dev/shared");
-  await clock.advance(120_000);
+  await clock.run(120_000);
   assert.deepEqual(devices.amounts(), { capacity: { [GPU]: 3 }, allocatable: { [GPU]: 1 } });
   assert.equal(changes, 1);
   stopping.abort();

@@ -54,7 +54,7 @@ export class DnsListener {
         this.#problem = `DNS for pods: ${error instanceof Error ? error.message : error}`;
       }
       if (this.#closed) return;
-      this.#cancel = clock.after(againMs, () => {
+      this.#cancel = clock.schedule(againMs, () => {
         this.#listening = this.#listen(Math.min(AGAIN_CAP_MS, againMs * 2));
       });
     }

@@ -141,7 +141,7 @@ export class HostGateway implements Gateway {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     const cancel =
-      this.#parts.known.gateway === "" ? undefined : this.#parts.clock.after(LOOK_EVERY_MS, resolve);
+      this.#parts.known.gateway === "" ? undefined : this.#parts.clock.schedule(LOOK_EVERY_MS, resolve);
     await promise;
     cancel?.();
   }

@@ -103,7 +103,7 @@ export class KnownGateway implements GatewayView {
     this.#begun = update.more ? whole : undefined;
     if (update.more) return;
     this.#set(whole);
-    this.#cancelWrite ??= this.#options.clock.after(WRITE_AFTER_MS, () => this.#write());
+    this.#cancelWrite ??= this.#options.clock.schedule(WRITE_AFTER_MS, () => this.#write());
     for (const listener of this.#listeners) listener();
   }
 

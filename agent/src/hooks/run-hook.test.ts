@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { ProbeAnswer } from "../probes/probe-answer.ts";
 import type { HookAction, HookResult } from "./hook.ts";
 import { POST_START_LIMIT_MS, runPostStart, runPreStop } from "./run-hook.ts";
@@ -18,7 +18,7 @@ async function play(
   answers: readonly ProbeAnswer[],
   hook: "postStart" | "preStop" = "postStart",
 ) {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const abort = new AbortController();
   const limits: number[] = [];
   const run = async (_: unknown, __: unknown, timeoutMs: number): Promise<ProbeAnswer> => {
@@ -37,9 +37,9 @@ async function play(
     result = it;
     tookMs = clock.nowMs() - beganMs;
   });
-  await clock.advance(120_000);
+  await clock.run(120_000);
   await ended;
-  assert.equal(clock.timers, 0);
+  assert.equal(clock.pending, 0);
   return { result, tries: limits.length, limits, tookMs };
 }
 
@@ -96,12 +96,12 @@ test("pre_stop is tried once, within what it is given", async () => {
 });
 
 test("an abort ends it, between tries too", async () => {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const abort = new AbortController();
   const parts = { clock, run: () => Promise.resolve(REFUSED) };
   const running = runPostStart(parts, TCP, TARGET, abort.signal);
-  await clock.advance(100);
+  await clock.run(100);
   abort.abort();
   assert.deepEqual(await running, { outcome: "aborted" });
-  assert.equal(clock.timers, 0);
+  assert.equal(clock.pending, 0);
 });

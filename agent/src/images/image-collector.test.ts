@@ -143,7 +143,7 @@ async function aHost(t: TestContext, images: readonly string[]) {
     ms: 1_000 * DAY_MS,
     nowMs: () => clock.ms,
     monotonicMs: () => clock.ms,
-    after: () => () => {},
+    schedule: () => () => {},
   };
   const runtime = new FakeRuntime({ clock, images });
   const wanted: string[] = [];

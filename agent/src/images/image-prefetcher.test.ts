@@ -102,7 +102,7 @@ function aClock() {
     ms: 0,
     nowMs: () => clock.ms,
     monotonicMs: () => clock.ms,
-    after: (_ms: number, run: () => void) => {
+    schedule: (_ms: number, run: () => void) => {
       timers.add(run);
       return () => void timers.delete(run);
     },

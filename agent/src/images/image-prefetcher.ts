@@ -100,7 +100,7 @@ export class ImagePrefetcher {
       if (state.kind === "unknown" || isDue) images.fetch(wish.asked.image, wish.policy, wish.user);
       else if (state.kind === "failed") retryMs = Math.min(retryMs, state.notBeforeMs - clock.monotonicMs());
     }
-    this.#cancel = Number.isFinite(retryMs) ? clock.after(retryMs, () => this.#look()) : undefined;
+    this.#cancel = Number.isFinite(retryMs) ? clock.schedule(retryMs, () => this.#look()) : undefined;
     if (states.length > 0) this.#tell(states.map(({ wish, state }) => pullOf(wish.asked.id, state)));
   }
 

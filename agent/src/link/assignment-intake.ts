@@ -129,7 +129,7 @@ export class AssignmentIntake {
       if (!pod.stopping && !journal.desired().has(pod.uid)) this.#refuse(pod, "JournalNotWritten", problem);
     }
     if (this.#closed) return;
-    this.#cancelRetry = clock.after(WRITE_AGAIN_MS, () => {
+    this.#cancelRetry = clock.schedule(WRITE_AGAIN_MS, () => {
       const written = this.#work.then(() => this.#write());
       // The journal has gone on by another connection, or is closed.
       this.#work = written.catch(() => {

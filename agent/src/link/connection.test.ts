@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { type AgentServiceClient, Hello, type Welcome } from "@forage/proto/forage/agent/v1/agent";
-import { SimClock } from "../../test/sim/sim-clock.ts";
 import { Connection } from "./connection.ts";
 
 test("closing a connection closes its channel", async () => {
@@ -19,12 +19,12 @@ test("closing a connection closes its channel", async () => {
 
 test("a call that the coordinator accepts and never answers times out after 15 seconds", async () => {
   const client = new FakeClient();
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const refused = assert.rejects(open(client, { clock }), { code: "UNAVAILABLE" });
 
-  await clock.advance(14_000);
+  await clock.run(14_000);
   assert.equal(client.call.isCancelled, false);
-  await clock.advance(1_000);
+  await clock.run(1_000);
 
   assert.equal(client.call.isCancelled, true);
   await refused;
@@ -33,10 +33,10 @@ test("a call that the coordinator accepts and never answers times out after 15 s
 
 test("an answer in time leaves no timer", async () => {
   const client = new FakeClient();
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   client.call.push({ message: { $case: "welcome", value: { clusterId: "c" } as Welcome } });
   await open(client, { clock });
-  assert.equal(clock.timers, 0);
+  assert.equal(clock.pending, 0);
 });
 
 test("a stop before the call gives it up at once", async () => {
@@ -47,7 +47,7 @@ test("a stop before the call gives it up at once", async () => {
 
 function open(
   client: FakeClient,
-  { clock = new SimClock(), signal = new AbortController().signal } = {},
+  { clock = new VirtualClock(), signal = new AbortController().signal } = {},
 ): Promise<Connection> {
   return Connection.open(client as unknown as AgentServiceClient, Hello.fromPartial({}), { clock, signal });
 }

@@ -48,7 +48,7 @@ export class Connection {
   ): Promise<Connection> {
     const call = client.connect();
     const cancel = () => call.cancel();
-    const cancelTimeout = clock.after(WELCOME_TIMEOUT_MS, cancel);
+    const cancelTimeout = clock.schedule(WELCOME_TIMEOUT_MS, cancel);
     signal.addEventListener("abort", cancel, { once: true });
     try {
       if (signal.aborted) cancel();

@@ -208,7 +208,7 @@ class StepClock implements Clock {
     return this.#now;
   }
 
-  after(delayMs: number, run: () => void): () => void {
+  schedule(delayMs: number, run: () => void): () => void {
     const timer = { atMs: this.#now + delayMs, run };
     this.#timers.add(timer);
     return () => this.#timers.delete(timer);

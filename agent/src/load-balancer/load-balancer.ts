@@ -117,7 +117,8 @@ export class LoadBalancer {
       } catch (error) {
         this.#options.onProblem("load-balancer-not-settled", error);
       }
-      if (!this.#closed) this.#cancelRenewal = this.#options.clock.after(RENEW_MS, () => void this.update());
+      if (!this.#closed)
+        this.#cancelRenewal = this.#options.clock.schedule(RENEW_MS, () => void this.update());
     }
   }
 
@@ -202,7 +203,7 @@ export class LoadBalancer {
     if (waitMs !== undefined && !this.#closed)
       this.#announcing.set(
         ip,
-        clock.after(waitMs, () => void this.#announce(held, times + 1)),
+        clock.schedule(waitMs, () => void this.#announce(held, times + 1)),
       );
     await announceAddress(run, held).catch((error) => onProblem("load-balancer-not-told", error));
   }

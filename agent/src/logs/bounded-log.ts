@@ -101,7 +101,7 @@ export class BoundedLog {
     const seen = await this.times.note(() => this.file.look(), sinceMs);
     if (seen === undefined) return undefined;
     this.#lookedAt = { monotonicMs: clock.monotonicMs(), nowMs };
-    if (this.#kept && this.times.dirty) this.#cancelFlush ??= clock.after(FLUSH_MS, () => this.#flush());
+    if (this.#kept && this.times.dirty) this.#cancelFlush ??= clock.schedule(FLUSH_MS, () => this.#flush());
     return seen;
   }
 
@@ -151,7 +151,7 @@ export class BoundedLog {
     this.#armed = this.#kept && delayMs === undefined;
     if (!this.#kept || delayMs === undefined) return;
     this.#stopWatching();
-    this.#cancelLook = this.#parts.clock.after(delayMs, () => this.#watchAndLook());
+    this.#cancelLook = this.#parts.clock.schedule(delayMs, () => this.#watchAndLook());
   }
 
   // In this order: what is written in between is seen by one of them.

@@ -240,7 +240,7 @@ test("a quiet log costs nothing; a written one is checked until it is quiet", as
   const timers = new Set<{ readonly delayMs: number; readonly run: () => void }>();
   const clock: Clock = {
     ...systemClock,
-    after(delayMs, run) {
+    schedule(delayMs, run) {
       const timer = { delayMs, run };
       timers.add(timer);
       return () => timers.delete(timer);

@@ -93,7 +93,7 @@ class Alarm {
   async wait(atMostMs: number): Promise<void> {
     if (!this.#rung) {
       await new Promise<void>((wake) => {
-        const cancel = this.#clock.after(atMostMs, wake);
+        const cancel = this.#clock.schedule(atMostMs, wake);
         this.#wake = () => {
           cancel();
           wake();

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { PodMetricsRequests, type PodMetricsSample } from "@forage/proto/forage/agent/v1/agent";
-import { SimClock } from "../../test/sim/sim-clock.ts";
 import type { ContainerStatus, PodStatus } from "../pods/decide/pod-status.ts";
 import { PodMeter, type SampleSink } from "./pod-meter.ts";
 
 /** A meter over pods whose use a test sets by hand. */
 class Host {
-  readonly clock = new SimClock();
+  readonly clock = new VirtualClock();
   readonly pods = new Map<string, PodStatus>();
   /** By container: CPU time so far. */
   readonly cpuNanos = new Map<string, number>();
@@ -60,16 +60,16 @@ const scrape = { port: 9090, path: "/metrics", scheme: "http", names: ["queue", 
 test("without requests nothing runs", async () => {
   const host = new Host();
   host.run("p1", "a");
-  await host.clock.advance(3_600_000);
-  assert.deepEqual([host.clock.timers, host.reads, host.samples.length], [0, 0, 0]);
+  await host.clock.run(3_600_000);
+  assert.deepEqual([host.clock.pending, host.reads, host.samples.length], [0, 0, 0]);
 });
 
 test("cpu is the mean of the containers together since the last look, memory what they have now", async () => {
   const host = new Host();
   host.run("p1", "a", "b");
-  await host.clock.advance(1_000);
+  await host.clock.run(1_000);
   host.ask(usage);
-  await host.clock.advance(0);
+  await host.clock.run(0);
   assert.deepEqual(
     host.samples.map(({ cpuNanoCores, memoryBytes, runningMs, readyMs }) => [
       cpuNanoCores,
@@ -81,7 +81,7 @@ test("cpu is the mean of the containers together since the last look, memory wha
   );
   host.burn("a", 3);
   host.burn("b", 4.5);
-  await host.clock.advance(15_000);
+  await host.clock.run(15_000);
   const { cpuNanoCores, windowMs } = host.samples.at(-1) ?? {};
   assert.deepEqual([cpuNanoCores, windowMs], [500_000_000n, 15_000n]);
 });
@@ -92,9 +92,9 @@ test("reports a pod that isn't ready as such, and omits a pod that doesn't run",
   host.pods.set("p1", { ...aStatus("p1", host.clock.nowMs(), ["a"]), ready: false });
   host.run("p2", "b");
   host.pods.set("p2", { ...aStatus("p2", host.clock.nowMs(), ["b"]), phase: "PENDING" });
-  await host.clock.advance(1_000);
+  await host.clock.run(1_000);
   host.ask(usage, { podUid: "p2", usage: true }, { podUid: "unknown", usage: true });
-  await host.clock.advance(0);
+  await host.clock.run(0);
   assert.deepEqual(
     host.samples.map(({ podUid, runningMs, readyMs }) => [podUid, runningMs, readyMs]),
     [["p1", 1_000n, 0n]],
@@ -105,9 +105,9 @@ test("a container that can't be read: the pod's use isn't known", async () => {
   const host = new Host();
   host.run("p1", "a", "b");
   host.ask(usage);
-  await host.clock.advance(0);
+  await host.clock.run(0);
   host.cpuNanos.delete("b");
-  await host.clock.advance(15_000);
+  await host.clock.run(15_000);
   const { cpuNanoCores, memoryBytes } = host.samples.at(-1) ?? {};
   assert.deepEqual([cpuNanoCores, memoryBytes], [undefined, undefined]);
 });
@@ -117,12 +117,12 @@ test("scrapes requested metrics from the pod's own address, and reports counters
   host.run("p1", "a");
   host.text = "queue 7\ndone_total 30\nother 1\n";
   host.ask({ podUid: "p1", usage: false, scrape });
-  await host.clock.advance(0);
+  await host.clock.run(0);
   assert.deepEqual(host.scraped, ["http://10.1.0.2:9090/metrics"]);
   assert.equal(host.reads, 0, "its use wasn't asked for");
   assert.deepEqual(host.samples.at(-1)?.values, { queue: 7 });
   host.text = "queue 8\ndone_total 60\n";
-  await host.clock.advance(15_000);
+  await host.clock.run(15_000);
   assert.deepEqual(host.samples.at(-1)?.values, { queue: 8, done_total: 2 });
 });
 
@@ -132,7 +132,7 @@ test("a pod that doesn't answer times out after 5 s, and others are measured", a
   host.run("p2", "b");
   host.text = undefined;
   host.ask({ podUid: "p1", usage: true, scrape }, { podUid: "p2", usage: true });
-  await host.clock.advance(5_000);
+  await host.clock.run(5_000);
   assert.deepEqual(
     host.samples.map(({ podUid, problem }) => [podUid, problem]),
     [
@@ -147,11 +147,11 @@ test("another request replaces the one before, at its own pace, without losing w
   const host = new Host();
   host.run("p1", "a");
   host.ask(usage);
-  await host.clock.advance(0);
+  await host.clock.run(0);
   host.burn("a", 15);
   host.run("p2", "b");
   host.ask(usage, { podUid: "p2", usage: true });
-  await host.clock.advance(15_000);
+  await host.clock.run(15_000);
   assert.deepEqual(
     host.samples.slice(1).map(({ podUid, cpuNanoCores }) => [podUid, cpuNanoCores]),
     [
@@ -166,12 +166,12 @@ test("stops when the requests end, when the connection ends, and when it is clos
   host.run("p1", "a");
   for (const end of [() => host.ask(), () => host.meter.ended(host.sink), () => void host.meter.close()]) {
     host.ask(usage);
-    await host.clock.advance(15_000);
-    assert.equal(host.clock.timers, 1);
+    await host.clock.run(15_000);
+    assert.equal(host.clock.pending, 1);
     end();
     const { reads } = host;
-    await host.clock.advance(60_000);
-    assert.deepEqual([host.clock.timers, host.reads], [0, reads]);
+    await host.clock.run(60_000);
+    assert.deepEqual([host.clock.pending, host.reads], [0, reads]);
   }
   await host.meter.close();
 });
@@ -181,7 +181,7 @@ test("the end of an older connection changes nothing", async () => {
   host.run("p1", "a");
   host.ask(usage);
   host.meter.ended({ send: async () => undefined });
-  await host.clock.advance(15_000);
+  await host.clock.run(15_000);
   assert.equal(host.samples.length, 2);
   await host.meter.close();
 });
@@ -193,10 +193,10 @@ test("while samples can't be sent, no more are taken", async () => {
   host.meter.ask(PodMetricsRequests.fromPartial({ pods: [usage], intervalMs: 1_000 }), {
     send: () => sent.promise,
   });
-  await host.clock.advance(60_000);
+  await host.clock.run(60_000);
   assert.equal(host.reads, 1);
   sent.resolve();
-  await host.clock.advance(1_000);
+  await host.clock.run(1_000);
   assert.equal(host.reads, 2);
   await host.meter.close();
 });
@@ -237,12 +237,12 @@ test("a pod that is requested again later is measured from then on", async () =>
   const host = new Host();
   for (const uid of ["p1", "p2"]) host.run(uid, uid);
   host.ask({ podUid: "p1", usage: true }, { podUid: "p2", usage: true });
-  await host.clock.advance(20_000);
+  await host.clock.run(20_000);
   host.ask({ podUid: "p2", usage: true });
-  await host.clock.advance(60_000);
+  await host.clock.run(60_000);
   host.samples.length = 0;
   host.ask({ podUid: "p1", usage: true }, { podUid: "p2", usage: true });
-  await host.clock.advance(15_000);
+  await host.clock.run(15_000);
   const [first] = host.samples.filter(({ podUid }) => podUid === "p1");
   assert.deepEqual([first?.podUid, first?.cpuNanoCores], ["p1", undefined]);
 });
@@ -252,6 +252,6 @@ test("measures at most 1,000 pods, however many are requested", async () => {
   const uids = Array.from({ length: 1_001 }, (_, index) => `p${index}`);
   for (const uid of uids) host.run(uid, uid);
   host.ask(...uids.map((podUid) => ({ podUid, usage: true })));
-  await host.clock.advance(1_000);
+  await host.clock.run(1_000);
   assert.equal(host.samples.length, 1_000);
 });

@@ -151,7 +151,7 @@ export class PodMeter {
     const { clock, scrape } = this.#options;
     if (address === "") return { values: {}, problem: "the pod has no address yet" };
     const late = new AbortController();
-    const cancel = clock.after(SCRAPE_TIMEOUT_MS, () => late.abort());
+    const cancel = clock.schedule(SCRAPE_TIMEOUT_MS, () => late.abort());
     try {
       const from = { address, port, path, scheme: scheme === "https" ? "https" : "http" } as const;
       const text = await scrape(from, AbortSignal.any([signal, late.signal]));

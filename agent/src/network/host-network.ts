@@ -341,7 +341,7 @@ export class HostNetwork implements PodNetwork {
 
   #repairLater(): void {
     if (this.#closed) return;
-    this.#cancelRepair = this.#parts.clock.after(REPAIR_INTERVAL_MS, async () => {
+    this.#cancelRepair = this.#parts.clock.schedule(REPAIR_INTERVAL_MS, async () => {
       try {
         if (await this.#table.repair())
           this.#parts.log.warn({ table: this.#names.table }, "host-port-table-put-back");

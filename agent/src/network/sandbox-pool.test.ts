@@ -8,7 +8,7 @@ class ManualClock implements Clock {
   timer: { run: () => void; delayMs: number } | undefined;
   nowMs = () => 0;
   monotonicMs = () => 0;
-  after(delayMs: number, run: () => void): () => void {
+  schedule(delayMs: number, run: () => void): () => void {
     const timer = { run, delayMs };
     this.timer = timer;
     return () => {

@@ -57,7 +57,7 @@ export class SandboxPool {
     this.#cancelTimer?.();
     this.#cancelTimer = undefined;
     if (this.#closed) return;
-    this.#cancelTimer = this.#parts.clock.after(delayMs, () => {
+    this.#cancelTimer = this.#parts.clock.schedule(delayMs, () => {
       this.#cancelTimer = undefined;
       // Cleared here and not in the refill: one that finds the pool full ends before it is assigned.
       this.#making ??= this.#refill().finally(() => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { seededRandom } from "../../test/sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
-import { SimClock } from "../../test/sim/sim-clock.ts";
 import { SimHost } from "../../test/sim/sim-host.ts";
 import { DeviceError, noDevices, type PodDevices } from "../devices/devices.ts";
 import type { Pod } from "./pod.ts";
@@ -12,17 +12,17 @@ const GPU = "example.com/gpu";
 test("a pod that waits for a device gets it as soon as another pod gives it back", async () => {
   const { agent, clock, gpu } = aHost();
   agent.assign(aPod("a"));
-  await clock.advance(10_000);
+  await clock.run(10_000);
   assert.equal(gpu.holder, "a");
   agent.assign(aPod("b"));
   // By now the pod retries seldom, and it has just retried.
   for (let looks = 0; retryInMs(agent, clock) < 25_000; looks += 1) {
     assert.ok(looks < 1_000, "the wait never grows");
-    await clock.advance(1_000);
+    await clock.run(1_000);
   }
   const retryAtMs = clock.nowMs() + retryInMs(agent, clock);
   agent.unassign("a");
-  await clock.advance(60_000);
+  await clock.run(60_000);
   assert.equal(agent.statuses.get("b")?.phase, "RUNNING");
   const [, byB = Number.NaN] = gpu.takenAtMs;
   assert.ok(byB < retryAtMs, `taken ${byB - retryAtMs} ms after the wait was over`);
@@ -33,7 +33,7 @@ test("a device that becomes free just as a pod is refused is requested again at 
   gpu.holder = "a";
   gpu.freedMeanwhile = true;
   agent.assign(aPod("b"));
-  await clock.advance(10_000);
+  await clock.run(10_000);
   assert.equal(gpu.holder, "b");
   const [asked = 0, again = 0] = gpu.askedAtMs;
   assert.equal(again, asked);
@@ -42,30 +42,30 @@ test("a device that becomes free just as a pod is refused is requested again at 
 test("a pod that is over gives its device back, though it stays", async () => {
   const { agent, clock, gpu, host } = aHost();
   agent.assign({ ...aPod("a"), restartPolicy: "Never" });
-  await clock.advance(10_000);
+  await clock.run(10_000);
   assert.equal(gpu.holder, "a");
   host.end(host.running()[0]?.id ?? "", 0);
-  await clock.advance(10_000);
+  await clock.run(10_000);
   assert.equal(agent.statuses.get("a")?.phase, "SUCCEEDED");
   assert.equal(gpu.holder, undefined);
   agent.assign(aPod("b"));
-  await clock.advance(60_000);
+  await clock.run(60_000);
   assert.equal(gpu.holder, "b");
 });
 
 test("a container that is to run again keeps its device", async () => {
   const { agent, clock, gpu, host } = aHost();
   agent.assign({ ...aPod("a"), restartPolicy: "OnFailure" });
-  await clock.advance(10_000);
+  await clock.run(10_000);
   host.end(host.running()[0]?.id ?? "", 1);
-  await clock.advance(10_000);
+  await clock.run(10_000);
   assert.equal(agent.statuses.get("a")?.phase, "RUNNING");
   assert.equal(gpu.holder, "a");
   assert.equal(gpu.releases, 0);
 });
 
 function aHost() {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const random = seededRandom(1);
   const host = new SimHost(clock, random);
   host.registry.add("app:1");
@@ -76,7 +76,7 @@ function aHost() {
 }
 
 class OneGpu {
-  readonly #clock: SimClock;
+  readonly #clock: VirtualClock;
   readonly askedAtMs: number[] = [];
   readonly takenAtMs: number[] = [];
   holder: string | undefined;
@@ -84,7 +84,7 @@ class OneGpu {
   freedMeanwhile = false;
   releases = 0;
 
-  constructor(clock: SimClock) {
+  constructor(clock: VirtualClock) {
     this.#clock = clock;
   }
 
@@ -117,7 +117,7 @@ class OneGpu {
   }
 }
 
-function retryInMs(agent: SimAgent, clock: SimClock): number {
+function retryInMs(agent: SimAgent, clock: VirtualClock): number {
   const state = agent.statuses.get("b")?.containers[0]?.state;
   if (state?.kind !== "waiting" || state.reason !== "CreateContainerConfigError") return 0;
   return (state.retryAtMs ?? 0) - clock.nowMs();

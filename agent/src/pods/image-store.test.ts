@@ -185,7 +185,7 @@ function aStore({ local: before = [], failing, denies, slow = false }: StoreOpti
     ms: 1_000,
     nowMs: () => clock.ms,
     monotonicMs: () => clock.ms,
-    after: () => () => undefined,
+    schedule: () => () => undefined,
   };
   const { signal } = new AbortController();
   const store = new ImageStore({

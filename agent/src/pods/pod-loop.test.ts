@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { orphanPod } from "./orphan-pod.ts";
 import type { PodDependencies } from "./pod-dependencies.ts";
 import { PodLoop } from "./pod-loop.ts";
 
 test("a loop that is closed while it reports its pod's end is over", async () => {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   let loop: PodLoop | undefined;
   const dependencies = {
     clock,
@@ -25,6 +25,6 @@ test("a loop that is closed while it reports its pod's end is over", async () =>
   void loop.run(signal, signal).then(() => {
     isOver = true;
   });
-  await clock.advance(1_000);
+  await clock.run(1_000);
   assert.equal(isOver, true);
 });

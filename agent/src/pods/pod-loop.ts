@@ -325,7 +325,7 @@ export class PodLoop {
       const cancel =
         untilMs === undefined
           ? undefined
-          : clock.after(Math.min(WAIT_MAX_MS, Math.max(0, untilMs - clock.monotonicMs())), wake);
+          : clock.schedule(Math.min(WAIT_MAX_MS, Math.max(0, untilMs - clock.monotonicMs())), wake);
     });
   }
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { seededRandom } from "../../test/sim/seeded-random.ts";
 import { SimAgent, SimDisk } from "../../test/sim/sim-agent.ts";
-import { SimClock } from "../../test/sim/sim-clock.ts";
 import { SimHost } from "../../test/sim/sim-host.ts";
 import { decodePodState } from "../journal/pod-state.ts";
 import { POD_UID_LABEL } from "./container-name.ts";
@@ -15,14 +15,14 @@ test("containers go on while the network can't be asked whether their sandboxes 
   Object.assign(host, { sandboxes });
   const agent = start(host, disk);
   agent.assign(aPod("a"));
-  await clock.advance(10_000);
+  await clock.run(10_000);
   const before = host.running().map(({ id }) => id);
   assert.equal(before.length, 1);
 
   sandboxes.isUnreadable = true;
-  await clock.advance(200_000);
+  await clock.run(200_000);
   sandboxes.isUnreadable = false;
-  await clock.advance(200_000);
+  await clock.run(200_000);
 
   assert.deepEqual(
     host.running().map(({ id }) => id),
@@ -35,7 +35,7 @@ test("a pod whose record is damaged runs on until the coordinator says that it i
   assert.equal(host.running().length, 2);
 
   second.supervisor.replace([aPod("b")]);
-  await clock.advance(60_000);
+  await clock.run(60_000);
 
   assert.equal(host.running().length, 1);
   assert.deepEqual([...host.sandboxes.keys()], ["b"]);
@@ -50,7 +50,7 @@ test("nothing is left of a pod whose record is damaged and whose containers are 
   assert.deepEqual([...host.sandboxes.keys()].sort(), ["a", "b"]);
 
   second.supervisor.replace([aPod("b")]);
-  await clock.advance(60_000);
+  await clock.run(60_000);
 
   assert.deepEqual([...host.sandboxes.keys()], ["b"]);
 });
@@ -60,9 +60,9 @@ async function damagedPod(meanwhile: (host: SimHost) => void) {
   const { clock, host, disk } = aHost();
   const first = start(host, disk);
   for (const uid of ["a", "b"]) first.assign(aPod(uid));
-  await clock.advance(10_000);
+  await clock.run(10_000);
   first.kill();
-  await clock.advance(2_000);
+  await clock.run(2_000);
   meanwhile(host);
   const second = new SimAgent(host, disk, seededRandom(2), []);
   const recorded = ["a", "b"].map((uid) => {
@@ -70,7 +70,7 @@ async function damagedPod(meanwhile: (host: SimHost) => void) {
     return uid === "a" ? { uid, damaged: true, memory } : { uid, pod: aPod(uid), memory };
   });
   void second.supervisor.start(recorded);
-  await clock.advance(120_000);
+  await clock.run(120_000);
   return { clock, host, second };
 }
 
@@ -84,7 +84,7 @@ class UnreadableMap extends Map<string, string> {
 }
 
 function aHost() {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const host = new SimHost(clock, seededRandom(1));
   host.registry.add("app:1");
   return { clock, host, disk: new SimDisk() };

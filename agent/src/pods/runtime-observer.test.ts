@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { RuntimeContainer, RuntimeEvent } from "../runtime/runtime.ts";
 import { ATTEMPT_LABEL, CONTAINER_LABEL, POD_UID_LABEL, SPEC_HASH_LABEL } from "./container-name.ts";
 import { RuntimeObserver } from "./runtime-observer.ts";
@@ -118,7 +118,7 @@ test("a kill for memory is not forgotten when the start is noted after it", asyn
 });
 
 test("ends are noticed by lists while the event stream can't be had", async () => {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const stopping = new AbortController();
   const lists: number[] = [];
   const observer = new RuntimeObserver({
@@ -140,7 +140,7 @@ test("ends are noticed by lists while the event stream can't be had", async () =
     onEvents: () => undefined,
   });
   const running = observer.run();
-  await clock.advance(5_000);
+  await clock.run(5_000);
   assert.equal(lists.length, 5, "once a second");
   stopping.abort();
   await running;
@@ -164,7 +164,7 @@ class World {
         list: () => this.#list(),
         events: () => ({ [Symbol.asyncIterator]: stream }),
       },
-      clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, after: () => () => undefined },
+      clock: { nowMs: () => this.nowMs, monotonicMs: () => this.nowMs, schedule: () => () => undefined },
       random: () => 0.5,
       repairIntervalMs: 60_000,
       signal,

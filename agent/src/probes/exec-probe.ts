@@ -29,10 +29,10 @@ export async function runCommandProbe(
   const givenUp = new Promise<void>((resolve) => {
     giveUp = resolve;
   });
-  let cancel = clock.after(timeoutMs, () => {
+  let cancel = clock.schedule(timeoutMs, () => {
     timedOut = true;
     cut.abort();
-    cancel = clock.after(END_MS, giveUp);
+    cancel = clock.schedule(END_MS, giveUp);
   });
   try {
     const result = await Promise.race([exec(command, cut.signal), givenUp]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { ProbeAnswer } from "./probe-answer.ts";
 import type { ProbeVerdict } from "./probe-machine.ts";
 import { ProbeRunner, type WatchedContainer } from "./probe-runner.ts";
@@ -26,7 +26,7 @@ function aProbe(changes: Partial<ProbeSpec> = {}): ProbeSpec {
 
 /** A host whose probes answer with what `answer` says, when it says so. */
 class Host {
-  readonly clock = new SimClock();
+  readonly clock = new VirtualClock();
   readonly changes: { readonly id: string; readonly verdict: ProbeVerdict }[] = [];
   readonly runner: ProbeRunner;
   running = 0;
@@ -61,21 +61,21 @@ test("reports a verdict when it changes, not with every answer", async () => {
   const first = host.runner.watch(host.container("web", { readiness: aProbe() }));
   assert.deepEqual(first, { started: true, ready: false, why: "readiness probe has not answered yet" });
   assert.deepEqual(host.changes, [], "not from within watch");
-  await host.clock.advance(100_000);
+  await host.clock.run(100_000);
   assert.equal(host.changes.length, 3, "no more after the threshold");
   answer = { ...NO, detail: "something else each time" };
-  await host.clock.advance(50_000);
+  await host.clock.run(50_000);
   assert.equal(host.changes.length, 3);
   assert.match(host.runner.verdict("web")?.why ?? "", /something else/);
   answer = YES;
-  await host.clock.advance(50_000);
+  await host.clock.run(50_000);
   assert.deepEqual(host.changes.slice(3), [{ id: "web", verdict: { started: true, ready: true } }]);
   assert.deepEqual(
     host.runner.reports("web").map(({ kind, answer, inARow }) => [kind, answer?.message, inARow]),
     [["readiness", "yes", 1]],
   );
   await host.runner.close();
-  assert.equal(host.clock.timers, 0);
+  assert.equal(host.clock.pending, 0);
 });
 
 test("the container's start counts, not the time it was watched from", async () => {
@@ -86,10 +86,10 @@ test("the container's start counts, not the time it was watched from", async () 
   });
   const startMs = host.clock.nowMs();
   const container = host.container("web", { readiness: aProbe({ initialDelayMs: 5_000 }) });
-  await host.clock.advance(3_000);
+  await host.clock.run(3_000);
   host.runner.watch(container);
   host.runner.watch(container);
-  await host.clock.advance(27_000);
+  await host.clock.run(27_000);
   assert.deepEqual(askedAtMs, [5_000, 15_000, 25_000]);
   await host.runner.close();
 });
@@ -108,11 +108,11 @@ test("at most 32 network probes and 4 commands run at once, and none is lost", a
     for (let index = 0; index < 100; index += 1) {
       host.runner.watch(host.container(`c${index}`, { readiness: aProbe({ handler, periodMs: 60_000 }) }));
     }
-    await host.clock.advance(59_000);
+    await host.clock.run(59_000);
     assert.equal(host.mostRunning, limit);
     assert.equal(answered.size, 100);
     const closing = host.runner.close();
-    await host.clock.advance(1_000);
+    await host.clock.run(1_000);
     await closing;
   }
 });
@@ -125,12 +125,12 @@ test("unwatch cancels running probes, and nothing is reported after it", async (
     return YES;
   });
   host.runner.watch(host.container("web", { readiness: aProbe(), liveness: aProbe() }));
-  await host.clock.advance(1_000);
+  await host.clock.run(1_000);
   assert.equal(signals.length, 2);
   host.runner.unwatch("web");
   host.runner.unwatch("never watched");
   assert.ok(signals.every((it) => it.aborted));
-  await host.clock.advance(60_000);
+  await host.clock.run(60_000);
   assert.equal(signals.length, 2);
   assert.deepEqual(host.changes, []);
   assert.equal(host.runner.verdict("web"), undefined);
@@ -141,9 +141,9 @@ test("a container that waits for nothing has no timer", async () => {
   const host = new Host(() => Promise.resolve(NO));
   assert.deepEqual(host.runner.watch(host.container("web", {})), { started: true, ready: true });
   host.runner.watch(host.container("sick", { liveness: aProbe({ failureThreshold: 1 }) }));
-  await host.clock.advance(30_000);
+  await host.clock.run(30_000);
   assert.equal(host.changes.at(-1)?.verdict.restart, "liveness probe failed: no");
-  assert.equal(host.clock.timers, 0, "a container to be restarted is left alone");
+  assert.equal(host.clock.pending, 0, "a container to be restarted is left alone");
 });
 
 test("close waits for what is under way, and nothing begins after it", async () => {
@@ -154,13 +154,13 @@ test("close waits for what is under way, and nothing begins after it", async () 
     return YES;
   });
   host.runner.watch(host.container("web", { readiness: aProbe() }));
-  await host.clock.advance(100);
+  await host.clock.run(100);
   const closed = host.runner.close();
   host.runner.watch(host.container("late", { readiness: aProbe() }));
-  await host.clock.advance(500);
+  await host.clock.run(500);
   await closed;
   assert.ok(ended);
-  assert.equal(host.clock.timers, 0);
+  assert.equal(host.clock.pending, 0);
 });
 
 test("a container that seems to have started in the future, as the clock was set back, is probed at once", async () => {
@@ -168,6 +168,6 @@ test("a container that seems to have started in the future, as the clock was set
   const readiness = aProbe({ handler: TCP });
   const container = host.container("a", { readiness });
   host.runner.watch({ ...container, startedAtMs: host.clock.nowMs() + 3_600_000 });
-  await host.clock.advance(1_000);
+  await host.clock.run(1_000);
   assert.equal(host.runner.verdict("a")?.ready, true);
 });

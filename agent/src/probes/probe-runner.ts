@@ -130,7 +130,7 @@ export class ProbeRunner {
   #wakeAt(atMs: number): void {
     if (this.#closed || (this.#timer !== undefined && this.#timer.atMs <= atMs)) return;
     this.#timer?.cancel();
-    const cancel = this.#parts.clock.after(Math.max(0, atMs - this.#parts.clock.monotonicMs()), () => {
+    const cancel = this.#parts.clock.schedule(Math.max(0, atMs - this.#parts.clock.monotonicMs()), () => {
       this.#timer = undefined;
       this.#wake();
     });

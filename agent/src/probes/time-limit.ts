@@ -35,7 +35,7 @@ export function within(
       resolve(answer);
     };
     const abort = () => tell(ABORTED);
-    const cancel = clock.after(timeoutMs, () =>
+    const cancel = clock.schedule(timeoutMs, () =>
       tell(attempt?.late?.() ?? failure(`no answer within ${timeoutMs} ms`)),
     );
     signal.addEventListener("abort", abort, { once: true });

@@ -76,7 +76,7 @@ export class FakeFaults {
       };
       if (signal.aborted) return reject(new RuntimeError("ABORTED", "given up", { retryable: true }));
       if (delayMs <= 0) return resolve();
-      const cancel = this.#clock.after(delayMs, () => {
+      const cancel = this.#clock.schedule(delayMs, () => {
         signal.removeEventListener("abort", giveUp);
         resolve();
       });

@@ -67,7 +67,7 @@ test("calls hang until their time-out or their signal", async () => {
   const due: (() => void)[] = [];
   const clock: Clock = {
     ...systemClock,
-    after(_, run) {
+    schedule(_, run) {
       due.push(run);
       return () => {};
     },

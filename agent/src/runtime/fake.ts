@@ -290,7 +290,7 @@ export class FakeRuntime implements ContainerRuntime {
     this.#containers.set(id, { view: { id, name, labels, image, spec, ...state }, program, ended, end });
     this.#tell({ type: "started", containerId: id });
     const { exitCode, afterMs = 0 } = program;
-    if (exitCode !== undefined) this.#clock.after(afterMs, () => this.exit(id, exitCode));
+    if (exitCode !== undefined) this.#clock.schedule(afterMs, () => this.exit(id, exitCode));
     return id;
   }
 

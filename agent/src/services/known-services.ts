@@ -127,7 +127,7 @@ export class KnownServices implements ServicesView {
       if (headChanged || before === undefined || !same(before, service)) changed.add(key);
     }
     if (changed.size === 0 && !headChanged) return;
-    this.#cancelWrite ??= this.#options.clock.after(WRITE_AFTER_MS, () => this.#write());
+    this.#cancelWrite ??= this.#options.clock.schedule(WRITE_AFTER_MS, () => this.#write());
     for (const listener of this.#listeners) listener(changed);
   }
 

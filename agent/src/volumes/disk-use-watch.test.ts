@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { DiskUseWatch } from "./disk-use-watch.ts";
 
 function aWatch(walkMs: number, usedBytes: () => number) {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   const beganMs = clock.nowMs();
   const walks: string[] = [];
   const told: number[] = [];
@@ -31,54 +31,54 @@ test("measures small directories every 10 s, and reports an excess", async () =>
   const { clock, watch, directory, walks, told } = aWatch(1, () => used);
   watch.watch(directory("/a"));
   watch.watch(directory("/a"));
-  await clock.advance(25_000);
+  await clock.run(25_000);
   assert.deepEqual(told, []);
   used = 101;
-  await clock.advance(20_000);
+  await clock.run(20_000);
   assert.deepEqual(walks, ["10 /a", "20.001 /a", "30.002 /a", "40.003 /a"]);
   assert.deepEqual(told, [101, 101]);
   watch.unwatch("/a");
-  assert.equal(clock.timers, 0);
+  assert.equal(clock.pending, 0);
 });
 
 test("looking takes a hundredth of the time at most, five minutes apart at most, one at a time", async () => {
   const slow = aWatch(1_000, () => 0);
   slow.watch.watch(slow.directory("/a"));
   slow.watch.watch(slow.directory("/b"));
-  await slow.clock.advance(220_000);
+  await slow.clock.run(220_000);
   assert.deepEqual(slow.walks, ["10 /a", "11 /b", "111 /a", "112 /b", "212 /a", "213 /b"]);
   const slower = aWatch(60_000, () => 0);
   slower.watch.watch(slower.directory("/a"));
-  await slower.clock.advance(400_000);
+  await slower.clock.run(400_000);
   assert.deepEqual(slower.walks, ["10 /a", "370 /a"]);
 });
 
 test("a failed walk is reported and repeated, and close waits for it", async () => {
   const { clock, watch, directory, walks, errors } = aWatch(5, () => assert.fail("du: no size"));
   watch.watch(directory("/a"));
-  await clock.advance(30_000);
+  await clock.run(30_000);
   assert.equal(errors.length, 2);
   const closing = watch.close();
-  await clock.advance(60_000);
+  await clock.run(60_000);
   await closing;
   assert.equal(walks.length, 2);
-  assert.equal(clock.timers, 0);
+  assert.equal(clock.pending, 0);
 });
 
 test("what lies beside a path that is forgotten is still measured", async () => {
   const { clock, watch, directory, walks } = aWatch(1, () => 0);
   for (const path of ["/pods/a", "/pods/a/vol", "/pods/a2"]) watch.watch(directory(path));
   watch.unwatch("/pods/a");
-  await clock.advance(10_500);
+  await clock.run(10_500);
   assert.deepEqual(walks, ["10 /pods/a2"]);
 });
 
 test("close measures nothing more, also of what is due", async () => {
   const { clock, watch, directory, walks } = aWatch(1_000, () => 0);
   for (const path of ["/a", "/b"]) watch.watch(directory(path));
-  await clock.advance(10_500);
+  await clock.run(10_500);
   const closing = watch.close();
-  await clock.advance(60_000);
+  await clock.run(60_000);
   await closing;
   assert.deepEqual(walks, ["10 /a"]);
 });

@@ -65,7 +65,7 @@ export class DiskUseWatch {
     if (this.#closing.signal.aborted || this.#walking !== undefined || this.#watched.size === 0) return;
     const dueMs = Math.min(...[...this.#watched.values()].map((it) => it.dueMs));
     const { clock } = this.#parts;
-    this.#timer = clock.after(Math.max(0, dueMs - clock.monotonicMs()), () => {
+    this.#timer = clock.schedule(Math.max(0, dueMs - clock.monotonicMs()), () => {
       this.#walking = this.#walkDue().finally(() => {
         this.#walking = undefined;
         this.#schedule();

@@ -1,4 +1,4 @@
-import type { SimClock } from "./sim-clock.ts";
+import type { VirtualClock } from "@forage/common/virtual-clock";
 
 /** Chances in [0, 1] for each call or event. */
 export interface SimFaults {
@@ -41,11 +41,11 @@ const LATE_EFFECT_MAX_MS = 300;
 
 /** Calls that take a while, and fail as the faults have it. */
 export class SimCalls {
-  readonly clock: SimClock;
+  readonly clock: VirtualClock;
   readonly random: () => number;
   faults: SimFaults = { ...NO_FAULTS };
 
-  constructor(clock: SimClock, random: () => number) {
+  constructor(clock: VirtualClock, random: () => number) {
     this.clock = clock;
     this.random = random;
   }
@@ -67,7 +67,7 @@ export class SimCalls {
       if (effectful < 0.4) await doIt().catch(() => undefined);
       await this.clock.sleep(TIME_LIMIT_MS);
       if (effectful > 0.8 && mayBeLate && !line.cut) {
-        this.clock.after(this.random() * LATE_EFFECT_MAX_MS, () => void doIt().catch(() => undefined));
+        this.clock.schedule(this.random() * LATE_EFFECT_MAX_MS, () => void doIt().catch(() => undefined));
       }
       if (line.cut) return never();
       throw fail("TIMEOUT");

@@ -1,8 +1,8 @@
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { PortMapping } from "../../src/network/network.ts";
 import { type ContainerSpec, RuntimeError, type RuntimeEvent } from "../../src/runtime/runtime.ts";
 import { FakeVolumes } from "../../src/volumes/fake.ts";
 import { SimCalls } from "./sim-calls.ts";
-import type { SimClock } from "./sim-clock.ts";
 import type { SimContainer } from "./sim-container.ts";
 
 /** Receives events as they happen. */
@@ -22,7 +22,7 @@ const STOP_MAX_MS = 2_000;
 
 /** A host as the agent finds it: it outlives agents, and does what runtimes and networks do on bad days. */
 export class SimHost {
-  readonly clock: SimClock;
+  readonly clock: VirtualClock;
   readonly calls: SimCalls;
   readonly containers = new Map<string, SimContainer>();
   readonly sandboxes = new Map<string, string>();
@@ -37,7 +37,7 @@ export class SimHost {
   witness: SimWitness | undefined;
   #count = 0;
 
-  constructor(clock: SimClock, random: () => number) {
+  constructor(clock: VirtualClock, random: () => number) {
     this.clock = clock;
     this.calls = new SimCalls(clock, random);
   }
@@ -116,14 +116,15 @@ export class SimHost {
     if (word !== "init" && word !== "job") return;
     const { calls } = this;
     const afterMs = calls.random() * (word === "init" ? INIT_MAX_MS : JOB_MAX_MS);
-    this.clock.after(afterMs, () => this.end(id, calls.chance(calls.faults.programFails) ? 1 : 0));
+    this.clock.schedule(afterMs, () => this.end(id, calls.chance(calls.faults.programFails) ? 1 : 0));
   }
 
   #emit(event: RuntimeEvent): void {
     const { calls, clock } = this;
     for (const listener of this.listeners) {
       if (calls.chance(calls.faults.streamBreaks)) listener(undefined);
-      else if (!calls.chance(calls.faults.eventLost)) clock.after(calls.random() * 30, () => listener(event));
+      else if (!calls.chance(calls.faults.eventLost))
+        clock.schedule(calls.random() * 30, () => listener(event));
     }
   }
 }

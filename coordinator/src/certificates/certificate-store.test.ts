@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { openVault, reseal } from "../objects/open-vault.ts";
 import { createMemoryStore, type Store } from "../store/index.ts";
 import { AccountRecords } from "./acme/account.ts";
@@ -29,7 +29,7 @@ const full: CertificateState = {
 };
 
 async function start() {
-  const store = createMemoryStore({ clock: new ManualClock() });
+  const store = createMemoryStore({ clock: new VirtualClock() });
   const vault = await openVault([old], store);
   return { store, vault, records: new CertificateStore({ store, vault, log }) };
 }

@@ -4,8 +4,8 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { stringify } from "yaml";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { type Config, readConfig } from "../config.ts";
 import { openVault } from "../objects/open-vault.ts";
 import { createMemoryStore } from "../store/index.ts";
@@ -75,7 +75,7 @@ function read(t: TestContext, certificates: object | undefined): Config["certifi
 }
 
 async function opened(t: TestContext, settings: object) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
   const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
   return openIssuer({ settings: read(t, settings), cluster: "test", store, vault, clock, randomBytes });

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { until } from "../../test/support/until.ts";
 import type { EventInput } from "../model/event.ts";
 import { openVault } from "../objects/open-vault.ts";
@@ -19,13 +19,13 @@ const canary = "canary-of-a-private-key";
 class ToldIssuer implements Issuer {
   readonly name = "the told issuer";
   readonly asked: string[] = [];
-  readonly #clock: ManualClock;
+  readonly #clock: VirtualClock;
   readonly #waiting: { hostname: string; settle: (error?: Error) => void; signal: AbortSignal }[] = [];
   readonly id: string;
   readonly atOnce = 2;
   #serial = 0;
 
-  constructor(clock: ManualClock, id = "told") {
+  constructor(clock: VirtualClock, id = "told") {
     this.#clock = clock;
     this.id = id;
   }
@@ -66,7 +66,7 @@ class ToldIssuer implements Issuer {
 }
 
 interface Given {
-  readonly clock: ManualClock;
+  readonly clock: VirtualClock;
   readonly store: Store;
   readonly issuer: ToldIssuer;
   readonly controller: CertificateController;
@@ -76,7 +76,7 @@ interface Given {
 }
 
 async function start(): Promise<Given> {
-  const clock = new ManualClock(1_700_000_000_000);
+  const clock = new VirtualClock({ startMs: 1_700_000_000_000 });
   const store = createMemoryStore({ clock });
   const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
   const open = async (issuerId: string): Promise<Given> => {
@@ -123,7 +123,7 @@ async function kind(controller: CertificateController, hostname: string, wanted:
 }
 
 /** Lets time go by in steps until it holds; what a step sets off has come to its end before the next. */
-async function untilLater(clock: ManualClock, stepMs: number, holds: () => boolean): Promise<void> {
+async function untilLater(clock: VirtualClock, stepMs: number, holds: () => boolean): Promise<void> {
   let turns = 0;
   await until("its time has come", () => {
     if (holds()) return true;

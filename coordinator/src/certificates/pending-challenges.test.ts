@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "../../test/support/manual-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { settled } from "../../test/support/until.ts";
 import { PendingChallenges } from "./pending-challenges.ts";
 
 const challenge = { hostname: "a.test", token: "t1", keyAuthorization: "t1.print" };
 
 function start() {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const changes: number[] = [];
   const board = new PendingChallenges(clock, () => changes.push(board.list().length));
   return { clock, changes, board, abort: new AbortController() };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { until } from "../../test/support/until.ts";
 import { encodeJsonRecord } from "../model/codec.ts";
 import { createMemoryStore } from "../store/index.ts";
@@ -10,7 +10,7 @@ import { sweepExpiredTokens } from "./expired-tokens.ts";
 test("a token that can't be read is reported once, and the other expired tokens are removed", {
   timeout: 20_000,
 }, async (t) => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
   const put = (key: string, value: Uint8Array) => store.txn([], [{ kind: "put", key, value }]);
   const expired = encodeJsonRecord({ expiresAtMs: 1 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { randomOf } from "../../test/support/random.ts";
 import { settled } from "../../test/support/until.ts";
 import { Loop } from "./loop.ts";
@@ -170,7 +170,7 @@ function start(
   work: (key: string, times: number) => Promise<number | undefined> = async () => undefined,
   restMs?: (key: string) => number,
 ) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const ran: string[] = [];
   const loop = new Loop({
     name: "test",

@@ -54,7 +54,7 @@ async function started(t: TestContext) {
     { directory, authorize: false },
     {
       identify: () => ({ kind: "anonymous" }),
-      schedule: systemClock().schedule,
+      schedule: systemClock.schedule,
       log: pino({ level: "silent" }),
       stopping: stopping.signal,
       monotonicMs: () => 0,

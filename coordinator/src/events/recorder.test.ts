@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
 import { anEvent, eventLine, everyEvent } from "../../test/support/events.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { settled, until } from "../../test/support/until.ts";
 import { createMemoryStore, type Store, StoreError } from "../store/index.ts";
 import { coalesceMs, type EventLimits, maxPerWrite, maxWaiting, refillMs } from "./limits.ts";
@@ -253,7 +253,7 @@ test("long messages are cut", async (t) => {
 const emptyStats = { recorded: 0, droppedByRate: 0, droppedByBacklog: 0, kept: 0, bytes: 0 };
 
 async function start(t: TestContext, limits?: EventLimits) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const failing = { on: false };
   const store = failingStore(createMemoryStore({ clock }), failing);
   const log = pino({ level: "silent" });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { ConnectResponse, type GatewayChallenge } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aServiceEntry } from "../../test/support/entries.ts";
 import { aCertificate } from "../../test/support/gateway/a-certificate.ts";
@@ -13,7 +14,6 @@ import {
 import { secretsOf } from "../../test/support/gateway/secrets.ts";
 import { ToldGateway } from "../../test/support/gateway/told-gateway.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { randomOf } from "../../test/support/random.ts";
 import type { EventInput } from "../model/event.ts";
 import type { CertificateSource, SourcedCertificate } from "./certificate-source.ts";
@@ -110,7 +110,7 @@ test("a certificate comes from the route's secret, to gateways that serve it alo
   const [first, second] = [await aCertificate("a.org"), await aCertificate("a.org")];
   const tls = { certificateRef: "a" };
   const { fed, session, status, events, put } = start({
-    clock: new ManualClock(Date.now()),
+    clock: new VirtualClock({ startMs: Date.now() }),
     routes: [{ name: "a", spec: { hostnames: ["a.org"], tls } }],
   });
   const [gateway, edge, none] = [session("g1"), session("edge1"), session("n1")];
@@ -140,7 +140,7 @@ test("a certificate comes from the route's secret, to gateways that serve it alo
 });
 
 test("reports a certificate's fault when it appears", async () => {
-  const clock = new ManualClock(Date.now());
+  const clock = new VirtualClock({ startMs: Date.now() });
   const tls = { certificateRef: "a" };
   const { fed, session, status, put } = start({
     clock,
@@ -323,11 +323,11 @@ class FakeSource implements CertificateSource {
 function start(given: {
   readonly routes?: readonly RouteFields[];
   readonly source?: CertificateSource;
-  readonly clock?: ManualClock;
+  readonly clock?: VirtualClock;
   readonly partBytes?: number;
   readonly defer?: (run: () => void) => void;
 }) {
-  const { routes = [], source = new FakeSource(), clock = new ManualClock(), partBytes } = given;
+  const { routes = [], source = new FakeSource(), clock = new VirtualClock(), partBytes } = given;
   const { defer = (run: () => void) => run() } = given;
   const { vault, put } = secretsOf();
   const label = "forage.dev/gateway";

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
 import type { ResourceRecord } from "@forage/proto/forage/store/v1/store";
 import { aNode, aServiceEntry } from "../../test/support/entries.ts";
 import { aRouteRecord, entryOf } from "../../test/support/gateway/a-route.ts";
 import { secretsOf } from "../../test/support/gateway/secrets.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { poison } from "../../test/support/poison.ts";
 import { noCertificateSource } from "./certificate-source.ts";
 import { GatewayTable } from "./gateway-table.ts";
@@ -31,7 +31,7 @@ for (const [what, harm] of [
       vault: secretsOf().vault,
       source: noCertificateSource(),
       events: { record: ({ kind, name, reason }) => void events.push(`${kind} ${name} ${reason}`) },
-      clock: new ManualClock(),
+      clock: new VirtualClock(),
       defer: (run) => run(),
     });
     const spec = (name: string) => ({ hostnames: [`${name}.org`], rules: [{}] });

@@ -111,7 +111,7 @@ async function aDirectory(t: TestContext) {
   });
   let names = 0;
   const begin = async () => {
-    const store = await openLevelStore({ dir: join(dir, "store"), clock: systemClock() });
+    const store = await openLevelStore({ dir: join(dir, "store"), clock: systemClock });
     const { epoch, lineage } = store;
     const guard = await HistoryGuard.open({
       store,

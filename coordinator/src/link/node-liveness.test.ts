@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
 import { aNode } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { MassLoss } from "../control/eviction/mass-loss.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import type { NodeEntry } from "../state/entries.ts";
@@ -144,7 +144,7 @@ test("the time for which the process was held up is no silence of the nodes", ()
 });
 
 test("losses of most nodes at once don't count against each of them", () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
   const massLoss = new MassLoss({ recoveryMs: 1_000 });
   const liveness = new NodeLiveness({ state, clock, log: pino({ level: "silent" }), limits, massLoss });
@@ -158,7 +158,7 @@ test("losses of most nodes at once don't count against each of them", () => {
 });
 
 test("a node that was only late does not prolong the mass loss that it was counted in", () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" }), aNode({ name: "n2" })] });
   const recoveryMs = 1_000;
   const massLoss = new MassLoss({ recoveryMs });
@@ -185,7 +185,7 @@ class NeverMassLoss extends MassLoss {
 }
 
 function start(...nodes: NodeEntry[]) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const all = nodes.length === 0 ? [aNode({ name: "n1", ready: false })] : nodes;
   const { state } = new HandFedState({ nodes: all });
   const massLoss = new NeverMassLoss({ recoveryMs: 0 });

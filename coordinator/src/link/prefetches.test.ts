@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { ImagePull, type RegistryCredential } from "@forage/proto/forage/agent/v1/agent";
 import { aWorkloadEntry } from "../../test/support/entries.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import type { Workload } from "../model/workload.ts";
 import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import { Prefetches } from "./prefetches.ts";
@@ -101,7 +101,7 @@ test("an agent that reports a pull may take as long as it needs", () => {
 });
 
 function some() {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const logins: RegistryCredential[] = [];
   const prefetches = new Prefetches({ clock, credentialsOf: () => [...logins] });
   const told: string[] = [];

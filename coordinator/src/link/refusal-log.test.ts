@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { RefusalLog } from "./refusal-log.ts";
 
 function started() {
   const lines: Record<string, unknown>[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   return { refusals: new RefusalLog(log, clock), clock, lines };
 }
 

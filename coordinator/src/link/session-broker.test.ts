@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { nodeId } from "@forage/identity";
 import {
   LogOptions,
@@ -7,7 +8,6 @@ import {
   type ServeResponse,
   type SessionRequest,
 } from "@forage/proto/forage/agent/v1/agent";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { collected, settled } from "../../test/support/until.ts";
 import { CoordinatorError } from "../errors.ts";
 import type { CallContext } from "../rpc/caller.ts";
@@ -133,7 +133,7 @@ test("there are at most 1,000 sessions, and each that ends makes room", async ()
 });
 
 function setUp(ask: (node: string) => void = () => {}) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const asked: { readonly node: string; readonly request: SessionRequest }[] = [];
   let names = 0;
   const broker = new SessionBroker({

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { Hello, LogOptions, type SessionRequest } from "@forage/proto/forage/agent/v1/agent";
 import { pino } from "pino";
 import { aNode } from "../../test/support/entries.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { Sessions } from "./sessions.ts";
 
 test("the newest session of a node replaces the older one, whose end changes nothing", (t) => {
@@ -34,7 +34,7 @@ test("no more than 64 log and exec requests wait for an agent that takes none", 
 function start(t: TestContext): Sessions {
   const { state } = new HandFedState({ nodes: [aNode({ name: "n1" })] });
   const log = pino({ level: "silent" });
-  const sessions = new Sessions({ state, clock: new ManualClock(), log, heartbeatIntervalMs: 2_500 });
+  const sessions = new Sessions({ state, clock: new VirtualClock(), log, heartbeatIntervalMs: 2_500 });
   t.after(() => sessions.stop());
   return sessions;
 }

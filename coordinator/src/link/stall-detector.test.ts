@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "../../test/support/manual-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { StallDetector } from "./stall-detector.ts";
 
 const intervalMs = 1_000;
 
 function start() {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const wall = { jumpMs: 0 };
   const held: number[] = [];
   let pulses = 0;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "../../test/support/manual-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { type MetricName, PushedMetrics } from "./pushed-metrics.ts";
 
 const rps = (fields: Partial<MetricName> = {}): MetricName => {
@@ -8,7 +8,7 @@ const rps = (fields: Partial<MetricName> = {}): MetricName => {
 };
 
 test("the newest value counts, for its time to live", () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const pushed = new PushedMetrics(clock);
   pushed.put(rps(), 1, 60);
   clock.advance(30_000);
@@ -22,7 +22,7 @@ test("the newest value counts, for its time to live", () => {
 });
 
 test("values of different things don't meet", () => {
-  const pushed = new PushedMetrics(new ManualClock());
+  const pushed = new PushedMetrics(new VirtualClock());
   const names = [
     rps(),
     rps({ workload: "web" }),
@@ -41,7 +41,7 @@ test("values of different things don't meet", () => {
 });
 
 test("a namespace holds a thousand; what has run out makes room", () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const pushed = new PushedMetrics(clock);
   for (let index = 0; index < 1_000; index++) pushed.put(rps({ name: `m${index}` }), 1, index === 7 ? 1 : 60);
   assert.throws(() => pushed.put(rps(), 1, 60), { code: "RESOURCE_EXHAUSTED" });
@@ -53,7 +53,7 @@ test("a namespace holds a thousand; what has run out makes room", () => {
 });
 
 test("all namespaces together hold twenty thousand", () => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const pushed = new PushedMetrics(clock);
   for (let index = 0; index < 20_000; index++)
     pushed.put(rps({ namespace: `n${index % 100}`, name: `m${index}` }), 1, 60);

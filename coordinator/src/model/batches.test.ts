@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "../../test/support/manual-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { randomOf } from "../../test/support/random.ts";
 import { createMemoryStore } from "../store/index.ts";
 import { batches, type StoreWrite } from "./batches.ts";
@@ -18,7 +18,7 @@ test("every batch goes through, and nothing is left out or moved", async () => {
     });
     const found = batches(writes);
     assert.deepEqual(found.flat(), writes);
-    const store = createMemoryStore({ clock: new ManualClock() });
+    const store = createMemoryStore({ clock: new VirtualClock() });
     for (const batch of found) {
       assert.ok(batch.length > 0);
       const compares = batch.flatMap((write) => write.compares);

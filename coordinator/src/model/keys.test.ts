@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ManualClock } from "../../test/support/manual-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { createMemoryStore } from "../store/index.ts";
 import {
   apiTokenKey,
@@ -23,7 +23,7 @@ test("each kind of record has a prefix of its own, and none begins another", () 
 });
 
 test("the longest names, and apply ids of any text, make keys that the store takes", async () => {
-  const store = createMemoryStore({ clock: new ManualClock() });
+  const store = createMemoryStore({ clock: new VirtualClock() });
   const keys = [
     resourceKey(longest, "container_service", longest),
     podKey(longest, longest),

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { ObjectVersionRecord } from "@forage/proto/forage/store/v1/store";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { objectVersionKey } from "../model/keys.ts";
 import type { ObjectName } from "../model/object-name.ts";
@@ -16,7 +16,7 @@ const db: ObjectName = { namespace: "shop", kind: "secret", name: "db" };
 const content = (text: string) => ({ password: Buffer.from(text), user: Buffer.from("root") });
 
 test("the same content of the same object has the same version; anything else another", async () => {
-  const vault = await openVault([fresh], createMemoryStore({ clock: new ManualClock() }));
+  const vault = await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }));
   const version = vault.versionOf(db, content("a"));
   assert.match(version, /^[0-9a-f]{64}$/);
   assert.equal(vault.versionOf(db, { user: Buffer.from("root"), password: Buffer.from("a") }), version);
@@ -25,13 +25,13 @@ test("the same content of the same object has the same version; anything else an
     vault.versionOf({ ...db, name: "other" }, content("a")),
     vault.versionOf({ ...db, namespace: "other" }, content("a")),
     vault.versionOf({ ...db, kind: "config_map" }, content("a")),
-    (await openVault([fresh], createMemoryStore({ clock: new ManualClock() }))).versionOf(db, content("a")),
+    (await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }))).versionOf(db, content("a")),
   ];
   assert.equal(new Set([version, ...others]).size, 6);
 });
 
 test("a secret's record holds no value in plain text, a config map's does", async () => {
-  const vault = await openVault([fresh], createMemoryStore({ clock: new ManualClock() }));
+  const vault = await openVault([fresh], createMemoryStore({ clock: new VirtualClock() }));
   for (const [kind, isPlain] of [
     ["secret", false],
     ["registry_credential", false],
@@ -45,7 +45,7 @@ test("a secret's record holds no value in plain text, a config map's does", asyn
 });
 
 test("a new first key takes over at a start; then the old one can go, and versions stay the same", async () => {
-  const store = createMemoryStore({ clock: new ManualClock() });
+  const store = createMemoryStore({ clock: new VirtualClock() });
   const before = await openVault([old], store);
   const names = Array.from({ length: 40 }, (_, i) => ({ ...db, name: `s${i}` }));
   for (const name of names) await put(store, before, name);
@@ -61,13 +61,13 @@ test("a new first key takes over at a start; then the old one can go, and versio
 });
 
 test("reports a missing key at the start, by its name", async () => {
-  const store = createMemoryStore({ clock: new ManualClock() });
+  const store = createMemoryStore({ clock: new VirtualClock() });
   await openVault([old], store);
   await assert.rejects(openVault([fresh], store), /key old: put it back into the secret key file/);
 });
 
 test("a record that was moved to another object doesn't open", async () => {
-  const store = createMemoryStore({ clock: new ManualClock() });
+  const store = createMemoryStore({ clock: new VirtualClock() });
   const vault = await openVault([fresh], store);
   const record = vault.record(db, content("a"), "v1", 1);
   assert.throws(() => vault.open({ ...db, name: "other" }, record), /was changed on disk/);

@@ -1,3 +1,4 @@
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
 import { type Control, type ControlOptions, startControl } from "../control/control.ts";
 import type { TakenStep } from "../control/step-sink.ts";
@@ -9,7 +10,6 @@ import { loadClusterView } from "../state/load-view.ts";
 import { createMemoryStore, type Store } from "../store/index.ts";
 import { copyStore } from "./copy.ts";
 import { optimisticStatus } from "./simulated-nodes.ts";
-import { VirtualClock } from "./virtual-clock.ts";
 
 export interface SandboxOptions {
   readonly store: Store;
@@ -57,7 +57,7 @@ export class Sandbox {
   #running: { readonly control: Control; readonly metrics: MetricsCollector } | undefined;
 
   static async open(options: SandboxOptions): Promise<Sandbox> {
-    const clock = new VirtualClock(options.nowMs);
+    const clock = new VirtualClock({ startMs: options.nowMs });
     const store = createMemoryStore({ clock });
     await copyStore(options.store, store, options.turn);
     const state = new ClusterView();

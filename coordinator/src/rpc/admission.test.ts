@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
 import { type AddressInfo, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { Server, ServerCredentials, status } from "@grpc/grpc-js";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { Admission, type AdmissionOptions } from "./admission.ts";
 import type { Caller } from "./caller.ts";
 import { serverOptions } from "./server-options.ts";
@@ -120,7 +120,7 @@ test(
 );
 
 test("calls that ended count no longer and leave no timer, whoever ended them", limit, async (t) => {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const options = { identify: () => user, limits: { maxCalls: 2 }, schedule: clock.schedule };
   const { session, admission } = await served(t, options);
   const [answered, cancelled] = [open(session, apply), open(session, apply)];

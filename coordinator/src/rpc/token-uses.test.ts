@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { pino } from "pino";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { apiTokenKey } from "../model/keys.ts";
 import { createMemoryStore } from "../store/index.ts";
 import { TokenUses } from "./token-uses.ts";
@@ -36,7 +36,7 @@ test("a token that was revoked leaves no use behind", async () => {
 });
 
 async function start(...tokens: string[]) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
   const ops = tokens.map((id) => ({ kind: "put", key: apiTokenKey(id), value: Uint8Array.of(1) }) as const);
   if (ops.length > 0) await store.txn([], ops);

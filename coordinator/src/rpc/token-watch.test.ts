@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { ApiTokenRecord } from "@forage/identity/api-token";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { encodeJsonRecord } from "../model/codec.ts";
 import { apiTokenKey } from "../model/keys.ts";
 import type { Caller } from "./caller.ts";
@@ -11,7 +11,7 @@ import { TokenWatch } from "./token-watch.ts";
 const HOUR_MS = 3_600_000;
 
 function scene() {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const fed = new HandFedState();
   const watch = new TokenWatch({ ...clock, findToken: (id) => fed.state.apiToken(id) });
   fed.state.subscribe((changes) => {

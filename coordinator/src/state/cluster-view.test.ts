@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { PodPhase, PodTemplate } from "@forage/proto/forage/agent/v1/agent";
 import { aNode, aPod, aRollout, aServiceEntry, aWorkloadEntry } from "../../test/support/entries.ts";
-import { ManualClock } from "../../test/support/manual-clock.ts";
 import { type Random, randomOf } from "../../test/support/random.ts";
 import { settled } from "../../test/support/until.ts";
 import { aView, opsOf } from "../../test/support/view.ts";
@@ -21,7 +21,7 @@ const secretA = { $case: "secretRef", value: { secretName: "a", key: "k" } } as 
 test("followed change by change, the view is the same as one that is read at the end", async () => {
   for (let seed = 0; seed < 40; seed++) {
     const random = randomOf(seed);
-    const store = createMemoryStore({ clock: new ManualClock() });
+    const store = createMemoryStore({ clock: new VirtualClock() });
     for (let step = 0; step < random.below(20); step++) await store.txn([], someOps(random));
     const followed = new ClusterView();
     const end = new AbortController();

@@ -1,7 +1,2 @@
-/** Time as the store sees it. Never the wall clock: a jump of it must not end a lease. */
-export interface Clock {
-  /** Milliseconds since any fixed moment; never goes back. */
-  monotonicMs(): number;
-  /** Calls once after the delay; returns how to cancel. */
-  schedule(delayMs: number, run: () => void): () => void;
-}
+/** The store never reads the wall clock: a step of it must not end a lease. */
+export type { MonotonicClock as Clock } from "@forage/common/clock";

@@ -1,3 +1,4 @@
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { ApplyResourcesRequest, RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { watchRollout } from "../../src/api/forage/watch-rollout.ts";
 import { isTerminal } from "../../src/control/rollout/progress.ts";
@@ -5,10 +6,9 @@ import { CoordinatorError } from "../../src/errors.ts";
 import { StoreError } from "../../src/store/index.ts";
 import { clientContext, type SimCoordinator } from "./sim-coordinator.ts";
 import type { Blame } from "./violation.ts";
-import type { VirtualTime } from "./virtual-time.ts";
 
 export interface ClientsOptions {
-  readonly time: VirtualTime;
+  readonly time: VirtualClock;
   /** The coordinator that takes calls now, if any. */
   readonly coordinator: () => SimCoordinator | undefined;
   readonly blame: Blame;
@@ -110,7 +110,7 @@ export class Clients {
       const coordinator = this.#options.coordinator();
       const answered = coordinator !== undefined && (await this.#attempt(what, run, coordinator));
       if (answered) return;
-      await new Promise<void>((resolve) => this.#options.time.after(retryMs, resolve));
+      await new Promise<void>((resolve) => this.#options.time.schedule(retryMs, resolve));
     }
   }
 

@@ -43,7 +43,7 @@ function pause(world: World, forMs: number): void {
   coordinator.gate.hold(random.chance(0.3));
   // Agents whose connection doesn't answer give it up and come back again and again.
   for (const node of nodes) node.losePatience(() => !coordinator.gate.held);
-  time.after(forMs, () => coordinator.gate.release());
+  time.schedule(forMs, () => coordinator.gate.release());
 }
 
 /** Makes 10,000 pods: too many for a history of which a thousand are played. */

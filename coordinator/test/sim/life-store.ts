@@ -1,3 +1,4 @@
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import {
   type Compare,
   type Lease,
@@ -14,7 +15,6 @@ import {
   type WatchBatch,
 } from "../../src/store/index.ts";
 import type { ProcessGate } from "./process-gate.ts";
-import type { VirtualTime } from "./virtual-time.ts";
 
 /** What becomes of one write: done, or the process dies just before or just after. */
 export type Fate = "done" | "die-before" | "die-after";
@@ -22,7 +22,7 @@ export type Fate = "done" | "die-before" | "die-after";
 export interface LifeStoreOptions {
   /** What outlives the process. */
   readonly durable: Store;
-  readonly time: VirtualTime;
+  readonly time: VirtualClock;
   /** Aborted once the process is dead: nothing more comes of it then. */
   readonly life: AbortSignal;
   readonly die: () => void;
@@ -108,15 +108,15 @@ export class LifeStore implements Store {
   /** Stores write in the order in which they were asked to, also after a stall. */
   #writeDelayMs(): number {
     const { time, delayMs } = this.#options;
-    this.#lastWriteMs = Math.max(this.#lastWriteMs, time.nowMs + delayMs());
-    return this.#lastWriteMs - time.nowMs;
+    this.#lastWriteMs = Math.max(this.#lastWriteMs, time.nowMs() + delayMs());
+    return this.#lastWriteMs - time.nowMs();
   }
 
   #pause(forMs = this.#options.delayMs()): Promise<void> {
     const { time, life, gate } = this.#options;
     if (life.aborted) return never();
     return new Promise((resolve) =>
-      time.after(forMs, () =>
+      time.schedule(Math.round(forMs), () =>
         gate.input(() => {
           if (!life.aborted) resolve();
         }),

@@ -1,18 +1,18 @@
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import type { Random } from "../support/random.ts";
-import type { VirtualTime } from "./virtual-time.ts";
 
 export type Direction = "up" | "down";
 
 /** The way between one node and the coordinator: how long it takes, and whether anything gets through. */
 export class Way {
-  readonly #time: VirtualTime;
+  readonly #time: VirtualClock;
   readonly #random: Random;
   readonly #cut = { up: false, down: false };
   readonly #held = { up: new Set<() => void>(), down: new Set<() => void>() };
   /** Of one message; the real time is between half and twice of it. */
   latencyMs = 5;
 
-  constructor(time: VirtualTime, random: Random) {
+  constructor(time: VirtualClock, random: Random) {
     this.#time = time;
     this.#random = random;
   }
@@ -41,7 +41,7 @@ export class Way {
 
   /** Calls once a message that is sent now has arrived. */
   carry(direction: Direction, arrived: () => void): void {
-    this.#time.after(this.delayMs(), () => this.#arrive(direction, arrived));
+    this.#time.schedule(Math.round(this.delayMs()), () => this.#arrive(direction, arrived));
   }
 
   #arrive(direction: Direction, arrived: () => void): void {

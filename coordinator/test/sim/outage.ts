@@ -6,9 +6,9 @@ import { type Outcome, outcomeOf } from "./outcome.ts";
 import { imageOf } from "./programs.ts";
 import { namespace } from "./script.ts";
 import type { Secrets } from "./sim-coordinator.ts";
+import { simTime } from "./sim-time.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
-import { VirtualTime } from "./virtual-time.ts";
 import { World } from "./world.ts";
 
 /** What befalls a fleet at rest. Nothing of it is a node's fault. */
@@ -60,8 +60,8 @@ export async function simulateOutage(options: {
   readonly echo?: (line: string) => void;
 }): Promise<Outcome> {
   const { seed, secrets, echo } = options;
-  const time = new VirtualTime();
-  const trace = new Trace({ nowMs: () => time.nowMs, keep: 60, ...(echo && { echo }) });
+  const time = simTime();
+  const trace = new Trace({ nowMs: () => time.nowMs(), keep: 60, ...(echo && { echo }) });
   const random = randomOf(seed + 7_000_003);
   const outage = options.outage ?? outages[seed % outages.length] ?? "link";
   // With the short one, only what is known of the coordinator's own troubles saves the pods.
@@ -78,12 +78,12 @@ export async function simulateOutage(options: {
 
 async function play(world: World, random: Random, outage: Outage): Promise<void> {
   for (const name of ["web", "api", "worker"]) world.clients.apply(name, request(name, 1 + random.below(4)));
-  const untilMs = world.time.nowMs + restMs;
+  const untilMs = world.time.nowMs() + restMs;
   while (whatIsOpen(world) !== undefined || world.rules.state.pods().length === 0) {
-    if (world.time.nowMs >= untilMs) throw new Violation(`no rest to begin with: ${whatIsOpen(world)}`);
-    await world.time.runUntil(world.time.nowMs + 1_000);
+    if (world.time.nowMs() >= untilMs) throw new Violation(`no rest to begin with: ${whatIsOpen(world)}`);
+    await world.time.runUntil(world.time.nowMs() + 1_000);
   }
-  await world.time.runUntil(world.time.nowMs + random.below(120_000));
+  await world.time.runUntil(world.time.nowMs() + random.below(120_000));
   const uids = world.rules.state.pods().map(({ record }) => record.uid);
   const lengthMs = 5_000 + random.below(random.chance(0.5) ? 55_000 : 595_000);
   world.trace.add("world", `${outage} for ${lengthMs} ms`);
@@ -119,7 +119,7 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
         world.downMs = undefined;
       };
     case "disk-stall":
-      world.stalledUntilMs = world.time.nowMs + lengthMs;
+      world.stalledUntilMs = world.time.nowMs() + lengthMs;
       disturbLinks(world, random, lengthMs);
       return () => {};
     case "disk-full":
@@ -137,7 +137,7 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
       disturbLinks(world, random, lengthMs);
       return () => {};
     case "agent-down-clock-forward":
-      world.time.after(random.below(agentDownMs), () => {
+      world.time.schedule(random.below(agentDownMs), () => {
         coordinator.gate.wallJumpMs += 3_600_000;
       });
       random.pick(nodes).restartAgent(random.below(agentDownMs));
@@ -153,15 +153,15 @@ function begin(world: World, random: Random, outage: Outage, lengthMs: number): 
 /** Statuses have to be written, and agents to come back, while the outage lasts. */
 function disturbLinks({ nodes, time }: World, random: Random, lengthMs: number): void {
   for (const node of nodes) {
-    time.after(random.below(lengthMs), () => node.reportAgain());
-    if (random.chance(0.3)) time.after(random.below(lengthMs), () => node.breakStream());
+    time.schedule(random.below(lengthMs), () => node.reportAgain());
+    if (random.chance(0.3)) time.schedule(random.below(lengthMs), () => node.breakStream());
   }
 }
 
 async function watch(world: World, uids: readonly string[], outage: Outage, lengthMs: number): Promise<void> {
-  const untilMs = world.time.nowMs + lengthMs;
-  while (world.time.nowMs < untilMs) {
-    await world.time.runUntil(Math.min(untilMs, world.time.nowMs + lookMs), () => {
+  const untilMs = world.time.nowMs() + lengthMs;
+  while (world.time.nowMs() < untilMs) {
+    await world.time.runUntil(Math.min(untilMs, world.time.nowMs() + lookMs), () => {
       check(world, uids, outage);
       return world.violation !== undefined;
     });

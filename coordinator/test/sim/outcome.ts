@@ -23,7 +23,7 @@ export async function outcomeOf(options: {
 }): Promise<Outcome> {
   const { seed, world, trace, play, where } = options;
   const { time } = world;
-  const startMs = time.nowMs;
+  const startMs = time.nowMs();
   try {
     await play();
   } catch (error) {
@@ -38,6 +38,6 @@ export async function outcomeOf(options: {
     lastLines: trace.last(),
     digest: trace.digest(),
     writes: world.writes,
-    virtualMs: time.nowMs - startMs,
+    virtualMs: time.nowMs() - startMs,
   };
 }

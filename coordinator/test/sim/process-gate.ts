@@ -1,11 +1,11 @@
-import type { VirtualTime } from "./virtual-time.ts";
+import type { VirtualClock } from "@forage/common/virtual-clock";
 
 /**
  * Lets a simulated process be held up, as SIGSTOP or a paused machine does. What falls due meanwhile waits. Afterwards timers run
  * first and input is read only then, as in Node's event loop.
  */
 export class ProcessGate {
-  readonly #time: VirtualTime;
+  readonly #time: VirtualClock;
   readonly #timers: (() => void)[] = [];
   readonly #input: (() => void)[] = [];
   #heldSinceMs: number | undefined;
@@ -15,7 +15,7 @@ export class ProcessGate {
   /** How much the wall clock was set forward. */
   wallJumpMs = 0;
 
-  constructor(time: VirtualTime) {
+  constructor(time: VirtualClock) {
     this.#time = time;
   }
 
@@ -29,16 +29,16 @@ export class ProcessGate {
 
   /** `suspended`: with its machine, whose monotonic clock then stands still. */
   hold(suspended: boolean): void {
-    this.#heldSinceMs = this.#time.nowMs;
+    this.#heldSinceMs = this.#time.nowMs();
     this.#suspended = suspended;
   }
 
   release(): void {
     if (this.#heldSinceMs === undefined) return;
-    if (this.#suspended) this.#stoppedMs += this.#time.nowMs - this.#heldSinceMs;
+    if (this.#suspended) this.#stoppedMs += this.#time.nowMs() - this.#heldSinceMs;
     this.#heldSinceMs = undefined;
-    for (const run of this.#timers.splice(0)) this.#time.after(0, () => this.timer(run));
-    for (const run of this.#input.splice(0)) this.#time.after(1, () => this.input(run));
+    for (const run of this.#timers.splice(0)) this.#time.schedule(0, () => this.timer(run));
+    for (const run of this.#input.splice(0)) this.#time.schedule(1, () => this.input(run));
   }
 
   timer(run: () => void): void {

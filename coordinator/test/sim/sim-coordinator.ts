@@ -1,4 +1,5 @@
 import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import { nodeId } from "@forage/identity";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { ConnectResponse } from "@forage/proto/forage/agent/v1/agent";
@@ -18,13 +19,12 @@ import { type Fate, LifeStore } from "./life-store.ts";
 import { clockOf } from "./process-clock.ts";
 import { ProcessGate } from "./process-gate.ts";
 import type { Handler } from "./stream.ts";
-import type { VirtualTime } from "./virtual-time.ts";
 
 export interface CoordinatorOptions {
   /** Which life it is, from 1. */
   readonly number: number;
   readonly durable: Store;
-  readonly time: VirtualTime;
+  readonly time: VirtualClock;
   readonly random: Random;
   readonly secrets: Secrets;
   readonly config: CoreOptions["config"];
@@ -165,7 +165,7 @@ export class SimCoordinator {
       randomName: (length) => nameOf(random, length),
       randomBytes: (count) => Uint8Array.from({ length: count }, () => random.below(256)),
       defer: (run) =>
-        time.after(0, () => {
+        time.schedule(0, () => {
           if (life.aborted) return;
           try {
             run();

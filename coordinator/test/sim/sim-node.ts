@@ -1,3 +1,4 @@
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import type {
   ConnectRequest,
   NodeReport,
@@ -10,13 +11,12 @@ import { poisonNamespace } from "./poison-store.ts";
 import type { ProcessGate } from "./process-gate.ts";
 import { type PodHost, SimPod } from "./sim-pod.ts";
 import { type Downward, type Handler, SimStream } from "./stream.ts";
-import type { VirtualTime } from "./virtual-time.ts";
 
 export interface NodeOptions {
   readonly name: string;
   readonly cpu: string;
   readonly labels: Readonly<Record<string, string>>;
-  readonly time: VirtualTime;
+  readonly time: VirtualClock;
   readonly random: Random;
   readonly skewMs: number;
   /** The coordinator that lives now, if one takes calls. */
@@ -166,7 +166,7 @@ export class SimNode {
     if (this.#stalled) return;
     this.#options.note(`its disk takes nothing for ${forMs} ms`);
     this.#stalled = true;
-    this.#options.time.after(forMs, () => this.endStall());
+    this.#options.time.schedule(forMs, () => this.endStall());
   }
 
   endStall(): void {
@@ -229,7 +229,7 @@ export class SimNode {
     this.#heartbeat();
     // Mostly the coordinator hears of it; sometimes only by the heartbeats that don't come.
     const afterMs = random.chance(0.7) ? this.way.delayMs() : random.below(60_000);
-    stream?.leave((notice) => time.after(afterMs, notice));
+    stream?.leave((notice) => time.schedule(Math.round(afterMs), notice));
   }
 
   #take(message: Downward): void {
@@ -303,7 +303,7 @@ export class SimNode {
     const { random, time, skewMs, witness } = this.#options;
     return {
       random,
-      nowMs: () => time.nowMs + skewMs,
+      nowMs: () => time.nowMs() + skewMs,
       after: (delayMs, run) => this.#after(delayMs, run),
       hasImage: (image) => this.#images.has(image),
       gotImage: (image) => this.#images.add(image),
@@ -384,7 +384,7 @@ export class SimNode {
   /** Runs only if the host has been up all the while. */
   #after(delayMs: number, run: () => void): () => void {
     const boot = this.#boot;
-    return this.#options.time.after(delayMs, () => {
+    return this.#options.time.schedule(Math.round(delayMs), () => {
       if (this.#up && this.#boot === boot) run();
     });
   }

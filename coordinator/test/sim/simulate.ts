@@ -6,9 +6,9 @@ import { operate, putRight } from "./operate.ts";
 import { type Outcome, outcomeOf } from "./outcome.ts";
 import { Script } from "./script.ts";
 import type { Secrets } from "./sim-coordinator.ts";
+import { simTime } from "./sim-time.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
-import { VirtualTime } from "./virtual-time.ts";
 import { World } from "./world.ts";
 
 export interface SimulationOptions {
@@ -32,8 +32,8 @@ const quietMs = 120_000;
 /** One history of a fleet, from its seed alone. */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
   const { seed, secrets, fateOf, echo } = options;
-  const time = new VirtualTime();
-  const trace = new Trace({ nowMs: () => time.nowMs, keep: keptLines, ...(echo && { echo }) });
+  const time = simTime();
+  const trace = new Trace({ nowMs: () => time.nowMs(), keep: keptLines, ...(echo && { echo }) });
   const world = new World({ time, random: randomOf(seed), trace, secrets, ...(fateOf && { fateOf }) });
   const script = new Script(randomOf(seed + 1_000_003));
   return outcomeOf({ seed, world, trace, play: () => play(world, script, fateOf === undefined) });
@@ -49,9 +49,9 @@ async function play(world: World, script: Script, withFaults: boolean): Promise<
   world.calm();
   putRight(world, script);
   for (const { bundle, request } of script.mend()) world.clients.apply(bundle, request);
-  const untilMs = world.time.nowMs + calmMs;
+  const untilMs = world.time.nowMs() + calmMs;
   while (whatIsOpen(world) !== undefined) {
-    if (world.time.nowMs >= untilMs)
+    if (world.time.nowMs() >= untilMs)
       throw new Violation(`no rest after ${calmMs / 60_000} min: ${whatIsOpen(world)}`);
     await run(world, lookMs);
   }
@@ -64,6 +64,6 @@ async function play(world: World, script: Script, withFaults: boolean): Promise<
 }
 
 async function run(world: World, ms: number): Promise<void> {
-  await world.time.runUntil(world.time.nowMs + ms, () => world.violation !== undefined);
+  await world.time.runUntil(world.time.nowMs() + ms, () => world.violation !== undefined);
   if (world.violation !== undefined) throw world.violation;
 }

@@ -1,3 +1,4 @@
+import type { VirtualClock } from "@forage/common/virtual-clock";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
 import type { Profile } from "@forage/scheduler";
 import { readConfig } from "../../src/config.ts";
@@ -24,10 +25,9 @@ import { SimNode } from "./sim-node.ts";
 import { StoreRules } from "./store-rules.ts";
 import type { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
-import type { VirtualTime } from "./virtual-time.ts";
 
 export interface WorldOptions {
-  readonly time: VirtualTime;
+  readonly time: VirtualClock;
   readonly random: Random;
   readonly trace: Trace;
   readonly secrets: Secrets;
@@ -39,7 +39,7 @@ export interface WorldOptions {
 
 /** A fleet: one store that lasts, coordinators that come and go, nodes, clients, and rules that all of them must keep. */
 export class World {
-  readonly time: VirtualTime;
+  readonly time: VirtualClock;
   readonly random: Random;
   readonly trace: Trace;
   readonly nodes: SimNode[] = [];
@@ -108,14 +108,14 @@ export class World {
   /** The coordinator's disk answers nothing for so long. */
   stallDisk(forMs: number): void {
     this.trace.add("world", `the disk stalls for ${forMs} ms`);
-    this.stalledUntilMs = this.time.nowMs + forMs;
+    this.stalledUntilMs = this.time.nowMs() + forMs;
   }
 
   /** The coordinator's disk takes no writes for so long. */
   fillDisk(forMs: number): void {
     this.trace.add("world", `the disk is full for ${forMs} ms`);
     this.diskFull = true;
-    this.time.after(forMs, () => {
+    this.time.schedule(forMs, () => {
       this.diskFull = false;
     });
   }
@@ -202,7 +202,7 @@ export class World {
       config: { ...this.#config, profile: this.#profile },
       skewMs: random.below(3_000),
       storeDelayMs: () =>
-        this.storeSlowMs * random.next() + Math.max(0, this.stalledUntilMs - this.time.nowMs),
+        this.storeSlowMs * random.next() + Math.max(0, this.stalledUntilMs - this.time.nowMs()),
       diskFull: () => this.diskFull,
       fate: () => this.#fate(),
       note: (what) => this.trace.add(`c${number}`, what),
@@ -211,7 +211,7 @@ export class World {
         up: (coordinator) => this.clients.resume(coordinator),
         died: () => {
           if (this.#end.signal.aborted) return;
-          this.time.after(this.downMs ?? 200 + this.random.below(6_000), () => {
+          this.time.schedule(this.downMs ?? 200 + this.random.below(6_000), () => {
             if (!this.#end.signal.aborted) this.coordinator = this.#bear();
           });
         },

@@ -3,10 +3,10 @@ import { cpSync, existsSync, mkdtempSync, rmSync, truncateSync, unlinkSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { Random } from "../../src/store/conformance/random.ts";
 import { openLevelStore, restoreLevelStore, StoreError, salvageLevelStore } from "../../src/store/index.ts";
 import type { Disk } from "../../src/store/level/disk.ts";
-import { ManualClock } from "../../src/store/manual-clock.ts";
 import { CrashDisk, type Disturbance } from "./crash-disk.ts";
 import { databaseFiles } from "./damage.ts";
 
@@ -213,7 +213,7 @@ function open(
   return openLevelStore({
     dir,
     create,
-    clock: new ManualClock(),
+    clock: new VirtualClock(),
     freeBytes: async () => 2 ** 40,
     ballastBytes: 512,
     ...(disk && { disk }),

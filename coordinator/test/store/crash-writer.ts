@@ -4,8 +4,8 @@
  */
 import { writeSync } from "node:fs";
 import { flushCompileCache } from "node:module";
+import { systemClock } from "@forage/common/clock";
 import { openLevelStore } from "../../src/store/index.ts";
-import { realClock } from "./real-clock.ts";
 
 const [dir = "", writers = "1"] = process.argv.slice(2);
 
@@ -14,7 +14,7 @@ const HISTORY_REVISIONS = 100;
 
 const store = await openLevelStore({
   dir,
-  clock: realClock,
+  clock: systemClock,
   historyRevisions: HISTORY_REVISIONS,
   ballastBytes: 4096,
 });

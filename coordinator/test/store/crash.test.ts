@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { test } from "node:test";
+import { systemClock } from "@forage/common/clock";
 import { Random } from "../../src/store/conformance/random.ts";
 import { openLevelStore, type Store } from "../../src/store/index.ts";
-import { realClock } from "./real-clock.ts";
 
 const KILLS = 100;
 /** Writers of stores that are killed side by side: while one waits for the disk, another starts. */
@@ -62,7 +62,7 @@ async function lane(writers: number, kills: number, random: Random): Promise<Lan
   try {
     for (let kill = 0; kill < kills; kill++) {
       acknowledged += await runAndKill(dir, writers, ledger, random);
-      const store = await openLevelStore({ dir: join(dir, "store"), clock: realClock, ballastBytes: 4096 });
+      const store = await openLevelStore({ dir: join(dir, "store"), clock: systemClock, ballastBytes: 4096 });
       try {
         assert.ok(store.revision >= revision, `the revision went back from ${revision} to ${store.revision}`);
         revision = store.revision;

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { closeSync, existsSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { systemClock } from "@forage/common/clock";
 import { put, rejectsWith, until } from "../../src/store/conformance/fixture.ts";
 import { openLevelStore, type Store } from "../../src/store/index.ts";
-import { realClock } from "./real-clock.ts";
 
 const MIB = 1024 * 1024;
 const BALLAST_BYTES = 12 * MIB;
@@ -75,7 +75,7 @@ async function checkAll(store: Store, acknowledged: number): Promise<void> {
 function open(freeSpaceMinBytes: number): ReturnType<typeof openLevelStore> {
   return openLevelStore({
     dir: files.store,
-    clock: realClock,
+    clock: systemClock,
     ballastBytes: BALLAST_BYTES,
     freeSpaceMinBytes,
   });

@@ -5,9 +5,9 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { print, put, rejectsWith, take, until } from "../../src/store/conformance/fixture.ts";
 import { type LevelStoreOptions, openLevelStore, type StoreError } from "../../src/store/index.ts";
-import { ManualClock } from "../../src/store/manual-clock.ts";
 import { flipLiveRecords } from "./damage.ts";
 import { contentsOf, makeSample, openSample, tempDir } from "./sample-store.ts";
 
@@ -51,7 +51,7 @@ test("leases live on with all their time, and their ids are not given out again"
   await first.txn([], [{ kind: "put", key: "leader", value: Buffer.from("a"), lease: used.id }]);
   await first.close();
 
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const second = await open(dir, { clock });
   await rejectsWith("LEASE_NOT_FOUND", second.findLease(unused.id));
   const granted = await second.lease(1000);
@@ -146,5 +146,5 @@ async function complaintApart(dir: string): Promise<string> {
 }
 
 function open(dir: string, options: Partial<LevelStoreOptions> = {}): ReturnType<typeof openLevelStore> {
-  return openLevelStore({ dir, clock: new ManualClock(), ballastBytes: 4096, ...options });
+  return openLevelStore({ dir, clock: new VirtualClock(), ballastBytes: 4096, ...options });
 }

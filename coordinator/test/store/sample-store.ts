@@ -3,8 +3,8 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
+import { systemClock } from "@forage/common/clock";
 import { openLevelStore, type Store } from "../../src/store/index.ts";
-import { realClock } from "./real-clock.ts";
 
 /** Keys and values of a store, and its revision. */
 export interface Contents {
@@ -29,7 +29,7 @@ export function openSample(
   dir: string,
   historyRevisions = HISTORY_REVISIONS,
 ): ReturnType<typeof openLevelStore> {
-  return openLevelStore({ dir, clock: realClock, historyRevisions, ballastBytes: 4096 });
+  return openLevelStore({ dir, clock: systemClock, historyRevisions, ballastBytes: 4096 });
 }
 
 /**

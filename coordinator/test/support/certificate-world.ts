@@ -66,7 +66,7 @@ export async function startCertificateWorld(
   gateway: GatewayStandIn,
   settings: Config["certificates"],
 ): Promise<CertificateWorld> {
-  const clock = systemClock();
+  const clock = systemClock;
   const store = createMemoryStore({ clock });
   const vault = await openVault([{ id: "test", bytes: randomBytes(32) }], store);
   const events: EventInput[] = [];

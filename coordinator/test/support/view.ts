@@ -1,4 +1,5 @@
 import type { TestContext } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import {
   NodeRecord,
   NodeStatusRecord,
@@ -14,7 +15,6 @@ import { ClusterView } from "../../src/state/cluster-view.ts";
 import type { NodeEntry, PodEntry, ResourceEntry, RolloutEntry } from "../../src/state/entries.ts";
 import { loadClusterView } from "../../src/state/load-view.ts";
 import { createMemoryStore, type Op, type Store } from "../../src/store/index.ts";
-import { ManualClock } from "./manual-clock.ts";
 
 export interface Contents {
   readonly resources?: readonly ResourceEntry[];
@@ -27,8 +27,8 @@ export interface Contents {
 export async function aView(
   t: TestContext,
   contents: Contents = {},
-): Promise<{ readonly store: Store; readonly state: ClusterView; readonly clock: ManualClock }> {
-  const clock = new ManualClock();
+): Promise<{ readonly store: Store; readonly state: ClusterView; readonly clock: VirtualClock }> {
+  const clock = new VirtualClock({ startMs: 1_000_000 });
   const store = createMemoryStore({ clock });
   for (const op of opsOf(contents)) await store.txn([], [op]);
   const state = new ClusterView();

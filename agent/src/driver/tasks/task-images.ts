@@ -56,7 +56,7 @@ export class TaskImages {
       if (options.gc.image && !this.#closing.signal.aborted)
         this.#removals.set(
           image,
-          clock.after(options.gc.imageDelayMs, () => void this.#remove(image)),
+          clock.schedule(options.gc.imageDelayMs, () => void this.#remove(image)),
         );
     }
   }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { SimClock } from "../../../test/sim/sim-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { PodView } from "../decide/pod-view.ts";
 import type { Pod } from "../pod.ts";
 import type { PodDependencies } from "../pod-dependencies.ts";
@@ -14,7 +14,7 @@ test("the hook before a stop uses up the grace period, all but two seconds", asy
 
 /** Returns the time that is left of 30 s for the stop signal after such a hook. */
 async function graceAfterHook(hookMs: number): Promise<number | undefined> {
-  const clock = new SimClock();
+  const clock = new VirtualClock();
   let graceMs: number | undefined;
   const dependencies = {
     clock,
@@ -43,7 +43,7 @@ async function graceAfterHook(hookMs: number): Promise<number | undefined> {
   const context = { view, signal: new AbortController().signal, remember: async () => undefined };
   const step = { kind: "stopContainer", container: "main", id: "c1", graceMs: 30_000 } as const;
   const stopped = stopContainer(dependencies, context as unknown as StepContext, step);
-  await clock.advance(hookMs);
+  await clock.run(hookMs);
   await stopped;
   return graceMs;
 }

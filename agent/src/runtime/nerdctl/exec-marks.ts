@@ -30,7 +30,7 @@ export async function killMarked(
   ended: () => boolean,
 ): Promise<void> {
   for (const delayMs of LOOK_AGAIN_MS) {
-    await new Promise<void>((resolve) => clock.after(delayMs, resolve));
+    await new Promise<void>((resolve) => clock.schedule(delayMs, resolve));
     const found = await findMarked(cgroup, mark);
     for (const pid of found) kill(pid);
     if (found.length === 0 && ended()) return;

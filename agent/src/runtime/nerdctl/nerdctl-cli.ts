@@ -152,9 +152,9 @@ export class NerdctlCli {
     return new Promise((resolve) => {
       const giveUp = () => {
         cancel();
-        cancel = clock.after(KILL_PATIENCE_MS, () => resolve("stuck"));
+        cancel = clock.schedule(KILL_PATIENCE_MS, () => resolve("stuck"));
       };
-      let cancel = clock.after(timeoutMs + KILL_PATIENCE_MS, () => resolve("stuck"));
+      let cancel = clock.schedule(timeoutMs + KILL_PATIENCE_MS, () => resolve("stuck"));
       signal.addEventListener("abort", giveUp, { once: true });
       const end = () => {
         cancel();

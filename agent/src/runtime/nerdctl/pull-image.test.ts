@@ -15,7 +15,7 @@ test("a pull that does not even end by SIGKILL is left behind", async () => {
   const options = {
     cli: { spawn: () => child } as unknown as PullOptions["cli"],
     // All waits end at once.
-    clock: { ...systemClock, after: (_: number, run: () => void) => systemClock.after(0, run) },
+    clock: { ...systemClock, schedule: (_: number, run: () => void) => systemClock.schedule(0, run) },
     stallMs: 1,
   };
 

@@ -33,11 +33,11 @@ export async function pullImage(options: PullOptions, reference: string, signal:
     outcome ??= why;
     child.kill("SIGKILL");
     // A process that is stuck in the kernel does not even end by SIGKILL.
-    cancelLeaving ??= clock.after(KILL_PATIENCE_MS, () => leaveBehind(undefined));
+    cancelLeaving ??= clock.schedule(KILL_PATIENCE_MS, () => leaveBehind(undefined));
   };
   const abort = () => end("aborted");
   signal.addEventListener("abort", abort, { once: true });
-  const arm = () => clock.after(progress.downloading ? stallMs : UNPACK_STALL_MS, () => end("stalled"));
+  const arm = () => clock.schedule(progress.downloading ? stallMs : UNPACK_STALL_MS, () => end("stalled"));
   let disarm = arm();
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     if (!progress.push(text)) return;

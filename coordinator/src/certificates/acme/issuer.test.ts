@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
-import { ManualClock } from "../../../test/support/manual-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { openVault } from "../../objects/open-vault.ts";
 import { createMemoryStore } from "../../store/index.ts";
 import { IssueError } from "../issue-error.ts";
@@ -19,7 +19,7 @@ type Answers = Readonly<Record<string, Partial<AcmeResponse> | Error>>;
 
 /** Starts an authority that succeeds except where `answers` says otherwise. All orders end at `/order`. */
 async function start(answers: Answers) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const store = createMemoryStore({ clock });
   const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
   const asked: string[] = [];

@@ -3,8 +3,8 @@ import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { test } from "node:test";
 import { createServer, connect as tlsConnect } from "node:tls";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { splitCertificates } from "@forage/identity/pem";
-import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { openVault } from "../../objects/open-vault.ts";
 import { createMemoryStore } from "../../store/index.ts";
 import { createAuthority, signLeaf } from "./authority.ts";
@@ -62,7 +62,7 @@ test("only clients that trust the root connect over TLS, also to the longest hos
 });
 
 test("the authority is made once, stays over restarts, and its key is not in the store in plain text", async () => {
-  const store = createMemoryStore({ clock: new ManualClock() });
+  const store = createMemoryStore({ clock: new VirtualClock() });
   const vault = await openVault([{ id: "k", bytes: randomBytes(32) }], store);
   const keep = () => keepAuthority({ store, vault, cluster: "test", make: () => options });
   const [first, beside] = await Promise.all([keep(), keep()]);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { Fleet, PodSpec } from "@forage/scheduler";
 import { aPod } from "../../../test/support/entries.ts";
-import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { WaitQueue } from "./wait-queue.ts";
 
 test("a group that no node takes is tried again after five minutes, whatever is known of it", () => {
@@ -51,7 +51,7 @@ type Hope = "yes" | "no" | "maybe";
 
 /** One pod that waits in a fleet whose changes give so much hope. */
 function start(now: Hope) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const hope = { now, ignored: [] as (string | undefined)[] };
   const fleet = {
     changes: 0,

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { Clock } from "../clock.ts";
-import { ManualClock } from "../manual-clock.ts";
 import type { Op, Revision, Store, WatchBatch } from "../store.ts";
 import { StoreError, type StoreErrorCode } from "../store-error.ts";
 
@@ -20,7 +20,7 @@ export interface OpenedStore {
 
 export interface Bench {
   readonly store: Store;
-  readonly clock: ManualClock;
+  readonly clock: VirtualClock;
 }
 
 export interface CaseOptions {
@@ -35,7 +35,7 @@ export function storeCase(
   options: CaseOptions = {},
 ): void {
   test(name, { timeout: CASE_LIMIT_MS }, async () => {
-    const clock = new ManualClock();
+    const clock = new VirtualClock();
     const { store, dispose } = await open({ clock, ...options });
     try {
       await run({ store, clock });

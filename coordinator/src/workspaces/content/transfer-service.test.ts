@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import type { NodeId } from "@forage/identity";
 import {
   type UploadRequest,
@@ -10,7 +11,6 @@ import {
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { credentials, makeClientConstructor, Server, ServerCredentials, status } from "@grpc/grpc-js";
 import { pino } from "pino";
-import { ManualClock } from "../../../test/support/manual-clock.ts";
 import { serve } from "../../rpc/serve.ts";
 import type { ContentStore, PutOptions, StoredObject } from "./content-store.ts";
 import { MemoryContentStore } from "./memory-content-store.ts";
@@ -187,7 +187,7 @@ class WatchedStore extends MemoryContentStore implements ContentStore {
 }
 
 async function setUp(t: TestContext, limits: Partial<TransferLimits> = {}) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const store = new WatchedStore({ nowMs: () => 1_000 });
   const order = WorkspaceOrder.fromPartial({
     instanceId: "i1",

@@ -1,0 +1,104 @@
+import type { Clock } from "./clock.ts";
+import { TimerQueue } from "./timer-queue.ts";
+
+export interface VirtualClockOptions {
+  /** The first value of the monotonic clock. Default: 1,000,000. */
+  readonly startMs?: number;
+  /**
+   * The first value of the wall clock. Default: `startMs` if that is given, otherwise far from the monotonic clock, so that code that
+   * mixes the two up fails.
+   */
+  readonly wallMs?: number;
+}
+
+const DEFAULT_START_MS = 1_000_000;
+const DEFAULT_WALL_MS = Date.UTC(2030, 0, 1);
+
+/**
+ * A clock that advances only on demand, for tests, simulations and dry runs. Timers fire in the order of their moments, and timers
+ * of one moment in the order in which they were set.
+ */
+export class VirtualClock implements Clock {
+  #nowMs: number;
+  #wallOffsetMs: number;
+  readonly #timers = new TimerQueue();
+
+  constructor({ startMs, wallMs }: VirtualClockOptions = {}) {
+    this.#nowMs = startMs ?? DEFAULT_START_MS;
+    this.#wallOffsetMs = (wallMs ?? startMs ?? DEFAULT_WALL_MS) - this.#nowMs;
+  }
+
+  // Arrow functions, because callers pass the parts of a clock on one by one.
+  readonly nowMs = (): number => this.#nowMs + this.#wallOffsetMs;
+
+  readonly monotonicMs = (): number => this.#nowMs;
+
+  readonly schedule = (delayMs: number, run: () => void): (() => void) =>
+    this.#timers.add(this.#nowMs + Math.max(0, delayMs), run);
+
+  /** The number of timers that have neither fired nor been cancelled. */
+  get pending(): number {
+    return this.#timers.size;
+  }
+
+  /** Resolves after the delay. */
+  sleep(delayMs: number): Promise<void> {
+    return new Promise((resolve) => this.schedule(delayMs, resolve));
+  }
+
+  /** Lets time pass without firing timers, as a stopped process does. Due timers fire with the next advance. */
+  stall(ms: number): void {
+    this.#nowMs += ms;
+  }
+
+  /** Sets the wall clock. Timers and the monotonic clock are not affected. */
+  jumpWall(ms: number): void {
+    this.#wallOffsetMs += ms;
+  }
+
+  /** Fires all timers that fall due within the time, in order and without a turn of the event loop between them. */
+  advance(ms: number): void {
+    const untilMs = this.#nowMs + ms;
+    while (this.#fireNext(untilMs));
+    this.#nowMs = untilMs;
+  }
+
+  /** Advances like `advance`, and lets all promises settle before the first timer and after each one. */
+  run(ms: number): Promise<void> {
+    return this.runUntil(this.#nowMs + ms);
+  }
+
+  /** Advances to the moment of the monotonic clock, or to the first timer after which `holds` returns true. */
+  async runUntil(untilMs: number, holds: () => boolean = () => false): Promise<void> {
+    await settle();
+    while (this.#fireNext(untilMs)) {
+      await settle();
+      if (holds()) return;
+    }
+    this.#nowMs = Math.max(this.#nowMs, untilMs);
+  }
+
+  /** Advances to the next moment at which timers are due, not beyond `untilMs`, and fires these timers. Returns false if none is. */
+  next(untilMs: number): boolean {
+    const due = this.#timers.takeNextMoment(untilMs);
+    if (due.length === 0) return false;
+    for (const timer of due) {
+      this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+      timer.fire();
+    }
+    return true;
+  }
+
+  #fireNext(untilMs: number): boolean {
+    const timer = this.#timers.takeNext(untilMs);
+    if (timer === undefined) return false;
+    this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+    timer.fire();
+    return true;
+  }
+}
+
+/** Virtual worlds do no real input or output, so one turn of the event loop empties all promise queues. */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
