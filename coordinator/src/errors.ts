@@ -1,7 +1,6 @@
 /** The code of an error. Codes are stable, and `rpc/status.ts` maps each to one gRPC status. */
 export type CoordinatorErrorCode =
   | "INVALID"
-  | "UNIMPLEMENTED"
   | "NOT_FOUND"
   | "ALREADY_EXISTS"
   | "CONFLICT"

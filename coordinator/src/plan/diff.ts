@@ -1,8 +1,8 @@
 import type { FieldChange } from "@forage/proto/forage/operator/v1/operator";
 import type { ForageResource } from "@forage/proto/forest/v1/forage";
 import { type FieldSchema, forestSchema } from "@forage/proto/forest-schema";
-import { setValueOf } from "../api/validate/set-value.ts";
 import type { Labels } from "../model/labels.ts";
+import { setValueOf } from "./set-value.ts";
 
 /** Longer values are cut, because readers find them in the manifest. */
 const maxValueLength = 200;

@@ -9,7 +9,6 @@ import { toServiceError } from "./status.ts";
 
 const codes: Readonly<Record<CoordinatorErrorCode, status>> = {
   INVALID: status.INVALID_ARGUMENT,
-  UNIMPLEMENTED: status.UNIMPLEMENTED,
   NOT_FOUND: status.NOT_FOUND,
   ALREADY_EXISTS: status.ALREADY_EXISTS,
   CONFLICT: status.ABORTED,

@@ -22,7 +22,6 @@ const maxDescriptionLength = 500;
 
 const statusOf: Readonly<Record<CoordinatorErrorCode, status>> = {
   INVALID: status.INVALID_ARGUMENT,
-  UNIMPLEMENTED: status.UNIMPLEMENTED,
   NOT_FOUND: status.NOT_FOUND,
   ALREADY_EXISTS: status.ALREADY_EXISTS,
   CONFLICT: status.ABORTED,

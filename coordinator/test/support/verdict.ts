@@ -4,7 +4,7 @@ import { CoordinatorError, type FieldViolation } from "../../src/errors.ts";
 
 /** The result of validating a request. */
 export interface RolloutUpdate {
-  readonly code: "OK" | "INVALID" | "UNIMPLEMENTED";
+  readonly code: "OK" | "INVALID";
   readonly message: string;
   readonly violations: readonly FieldViolation[];
 }
@@ -15,7 +15,7 @@ export function verdictOn(request: ApplyResourcesRequest): RolloutUpdate {
     return { code: "OK", message: "", violations: [] };
   } catch (error) {
     if (!(error instanceof CoordinatorError)) throw error;
-    if (error.code !== "INVALID" && error.code !== "UNIMPLEMENTED") throw error;
+    if (error.code !== "INVALID") throw error;
     return { code: error.code, message: error.message, violations: error.violations };
   }
 }

@@ -5,7 +5,6 @@ import { validateLabels } from "./labels.ts";
 import { validateResource } from "./resource.ts";
 import { dnsLabelProblem } from "./syntax/names.ts";
 import { controlProblem, lengthProblem } from "./syntax/text.ts";
-import { findUnsupported } from "./unsupported.ts";
 import { checkReplicatedSize } from "./workload/replicated-size.ts";
 
 /** One transaction holds the whole request, the records of removed resources and its bookkeeping. */
@@ -15,7 +14,7 @@ const maxApplyIdBytes = 256;
 /** The store takes 1.5 MiB in one transaction; the rest is for labels, which each record has, and removals. */
 const maxRequestBytes = 1024 * 1024;
 
-/** Throws INVALID with every violation, or UNIMPLEMENTED with every field that this version does not act on. */
+/** Throws INVALID with every violation. Each field of the contract has an effect: the contract is frozen, so there is none that could be ignored. */
 export function validateApply(request: ApplyResourcesRequest): void {
   const findings = new Findings();
   const root = new Field(findings);
@@ -34,7 +33,6 @@ export function validateApply(request: ApplyResourcesRequest): void {
   for (const [index, resource] of resources.slice(0, maxResources).entries()) {
     validateResource(resource, field.item(index));
     checkReplicatedSize(resource, labels, field.item(index));
-    findUnsupported(resource, "forest.v1.ForageResource", field.item(index));
   }
   findings.raise();
 }

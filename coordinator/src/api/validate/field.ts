@@ -37,8 +37,4 @@ export class Field {
   check(problem: string | undefined): void {
     if (problem !== undefined) this.invalid(problem);
   }
-
-  unimplemented(description: string): void {
-    this.#findings.unimplemented(this.path, description);
-  }
 }

@@ -3,7 +3,6 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { forestSchema } from "@forage/proto/forest-schema";
-import { supportOf } from "./supported.ts";
 
 const root = join(import.meta.dirname, "../../../..");
 const service = "forest.v1.ContainerServiceSpec";
@@ -28,7 +27,6 @@ describe("docs/reference/pod-fields.md has a line for each field of a pod, with 
       for (const field of fields) {
         const { meaning = "", tests = [] } = described.get(field) ?? {};
         assert.notEqual(meaning, "", field);
-        assert.equal(supportOf(message, field), "all", `${field} is described and refused`);
         assert.notEqual(tests.length, 0, `${field} names no test`);
         for (const title of tests)
           assert.ok(titles.has(title), `${field} names "${title}", which isn't there`);
