@@ -30,6 +30,7 @@ import { runCommand } from "./network/run-command.ts";
 import { ownAddresses } from "./own-address.ts";
 import { podAccess } from "./pod-access-settings.ts";
 import { probeOver } from "./probes/run-probe.ts";
+import { restoreHelpers } from "./runtime/nerdctl/helper-programs.ts";
 import { NerdctlRuntime } from "./runtime/nerdctl/nerdctl-runtime.ts";
 import { HostServiceNetwork } from "./service-network.ts";
 import { COPY_FILES, copyFiles } from "./sessions/copy-files.ts";
@@ -60,6 +61,9 @@ async function main(): Promise<void> {
   const damageReports = new DamageReports({ dataDir: config.dataDir, log });
   const addresses = await findAddresses(config);
   const services = await openServices(config, addresses, log, damageReports.note);
+  await restoreHelpers(programDir(config), Object.values(config.runtimeClasses), damageReports.note).catch(
+    (err: unknown) => log.warn({ err }, "helper-programs-not-restored"),
+  );
   const runtime = makeRuntime(config, log);
   const workspaces = await openNodeWorkspaces(config, { log, damageReports });
   const providers = new Map(workspaces === undefined ? [] : [["workspace", workspaces.provider]]);
@@ -86,7 +90,10 @@ async function main(): Promise<void> {
       noteDamage: damageReports.note,
     }),
     makeVolumes: (events) =>
-      new HostVolumes({ directory: join(config.dataDir, "volumes"), clock: systemClock, events, providers }),
+      new HostVolumes({
+        ...{ directory: join(config.dataDir, "volumes"), clock: systemClock, events, providers },
+        noteDamage: damageReports.note,
+      }),
     probe: probeOver(systemClock),
     hostReader,
     features: await readHostFeatures(config),
@@ -208,13 +215,17 @@ function credential(directory: string | undefined, name: string): string | undef
   return directory === undefined ? undefined : join(directory, name);
 }
 
+function programDir({ dataDir }: Config): string {
+  return join(dataDir, "programs");
+}
+
 function makeRuntime(config: Config, log: AgentLog): NerdctlRuntime {
   return new NerdctlRuntime({
     nerdctlPath: config.nerdctl,
     address: config.containerd.address,
     namespace: config.containerd.namespace,
     stateDir: join(config.runDir, "nerdctl"),
-    programDir: join(config.dataDir, "programs"),
+    programDir: programDir(config),
     volumeDir: join(config.dataDir, "image-volumes"),
     cniBinDir: config.cniBinDir,
     cniConfigDir: join(config.runDir, "cni"),
@@ -277,6 +288,7 @@ async function openNodeGateway(
     run: runCommand,
     clock: systemClock,
     onEvent: (event, fields) => log.info(fields, event),
+    noteDamage: damageReports.note,
   });
 }
 

@@ -63,6 +63,7 @@ export interface ServiceNetwork {
 /** Other programs reload the whole nftables ruleset at any time, and there is no notification. */
 const REPAIR_INTERVAL_MS = 30_000;
 const DNS_PORT = 53;
+const DAMAGE_REMEDY = "services keep the rules they have until the coordinator sends them again";
 
 const NETWORKS_INTERVAL_MS = 30_000;
 /**
@@ -124,8 +125,7 @@ export class HostServiceNetwork implements ServiceNetwork {
       dir: join(dataDir, "services"),
       clock,
       onError: (error) => onProblem("services-not-kept", error),
-      onDamage: (path, reason) =>
-        noteDamage(path, reason, "services keep the rules they have until the coordinator sends them again"),
+      onDamage: (path, reason) => noteDamage(path, reason, DAMAGE_REMEDY),
     });
     const network = new HostServiceNetwork(options, services);
     network.#balancer = await network.#openBalancer();
@@ -134,7 +134,7 @@ export class HostServiceNetwork implements ServiceNetwork {
   }
 
   /** The known services. */
-  get known(): Pick<KnownServices, "services" | "subscribe"> {
+  get known(): Pick<KnownServices, "services" | "subscribe" | "loaded"> {
     return this.#services;
   }
 
@@ -150,7 +150,20 @@ export class HostServiceNetwork implements ServiceNetwork {
       void updated.then(() => this.#balancer?.update());
     });
     // Rules made from nothing would take those away that the last agent left in the kernel.
-    if (!this.#services.damaged) await this.#startRules();
+    if (await this.#mayMakeRules()) await this.#startRules();
+  }
+
+  /** False if the stored services are lost while the kernel has rules of an earlier agent. */
+  async #mayMakeRules(): Promise<boolean> {
+    const { loaded, path } = this.#services;
+    if (loaded === "damaged") return false;
+    if (loaded === "sound") return true;
+    const found = await Promise.all(this.#rules.map((rules) => rules.hasTable().catch(() => false)));
+    // The coordinator may have sent all services in the meantime.
+    if (this.#started || this.#closed || !found.includes(true)) return !this.#started && !this.#closed;
+    if (this.#services.loaded === "sound") return true;
+    this.#options.noteDamage(path, "it is missing while the kernel has rules for services", DAMAGE_REMEDY);
+    return false;
   }
 
   async #startRules(): Promise<void> {
@@ -210,10 +223,12 @@ export class HostServiceNetwork implements ServiceNetwork {
       run,
       onEvent,
       onProblem,
+      noteDamage,
     } = this.#options;
     return new LoadBalancer({
       ...{ services: this.#services, node, clock, random, run, onEvent, onProblem },
-      held: await HeldAddressesFile.open(join(dataDir, "load-balancer")),
+      servicesLost: () => this.#services.loaded !== "sound",
+      held: await HeldAddressesFile.open(join(dataDir, "load-balancer"), noteDamage),
       interface: balancerInterface,
       families: this.#families(),
     });

@@ -66,7 +66,8 @@ export class VolumeHost {
   /** Opened, with nothing left from before. */
   async start(knownPodUids: readonly string[] = [], clock?: Clock): Promise<HostVolumes> {
     const volumes = this.open(clock);
-    await volumes.recover(new Set(knownPodUids), new AbortController().signal);
+    const pods = { knownUids: new Set(knownPodUids), inUse: [] };
+    await volumes.recover(pods, new AbortController().signal);
     return volumes;
   }
 

@@ -53,7 +53,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     test(`${name}: ${what}`, { timeout: 60_000 }, async (t) => {
       const host = await makeHost(t);
       const volumes = host.open();
-      await volumes.recover(new Set(), signal);
+      await volumes.recover({ knownUids: new Set(), inUse: [] }, signal);
       await run(volumes, host);
     });
 
@@ -139,7 +139,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
     await volumes.prepare(pod, signal);
     const binds = await volumes.binds("a", "web", [mount("scratch")], signal);
     const next = host.open();
-    await next.recover(new Set(["a"]), signal);
+    await next.recover({ knownUids: new Set(["a"]), inUse: [] }, signal);
     await assert.rejects(next.binds("a", "web", [], signal), failsWith("HOST_FAILED", true));
     await next.prepare(pod, signal);
     assert.deepEqual(await next.binds("a", "web", [mount("scratch")], signal), binds);
@@ -189,7 +189,7 @@ export function testPodVolumes(name: string, makeHost: (t: TestContext) => Promi
       await volumes.prepare(aPod(uid, { scratch: SCRATCH, data: claim(`data-${uid}`) }), signal);
     }
     const next = host.open();
-    await next.recover(new Set(["a", "never-seen"]), signal);
+    await next.recover({ knownUids: new Set(["a", "never-seen"]), inUse: [] }, signal);
     assert.deepEqual(await shapeOfClaims(next), [
       ["data-a", undefined, "a"],
       ["data-b", undefined, ""],

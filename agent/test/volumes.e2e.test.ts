@@ -355,14 +355,18 @@ test(
   },
 );
 
-test("a claim whose record can't be read is not taken for new", options, async (t) => {
+test("a claim whose record is damaged keeps its data and its size", options, async (t) => {
   const { host, volumes } = await onHost(t);
-  const pod = aPod("a", { data: { type: "claim", namespace: "shop", claim: "db", readOnly: false } });
+  const claim = { type: "claim", namespace: "shop", claim: "db", readOnly: false } as const;
+  const pod = aPod("a", { data: { ...claim, capacityBytes: 8 * MIB } });
   await volumes.prepare(pod, signal);
+  writeFileSync(join(await sourceOf(volumes, "a", "data"), "precious"), "data");
   await volumes.release("a", signal);
   writeFileSync(join(host.dataDir, "claims/shop/db/claim.json"), "{");
-  await assert.rejects(volumes.prepare(pod, signal), failsWith("DAMAGED", /claim\.json can't be read/));
-  writeFileSync(join(host.dataDir, "claims/shop/db/claim.json"), '{"format":1}');
+  await volumes.prepare(pod, signal);
+  assert.equal(readFileSync(join(await sourceOf(volumes, "a", "data"), "precious"), "utf8"), "data");
+  const [found] = await volumes.claims();
+  assert.equal(found?.capacityBytes, 8 * MIB);
 });
 
 test("without loop devices limits are measured, and an exceeded limit is reported", options, async (t) => {

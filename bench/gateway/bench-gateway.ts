@@ -60,6 +60,7 @@ export class BenchGateway {
       // Envoy comes from the host.
       runtime: {} as ContainerRuntime,
       onEvent: () => undefined,
+      noteDamage: () => undefined,
     });
     gateway.start();
     const { bootstrap } = new Places(join(runDir, "gateway"));

@@ -39,20 +39,21 @@ export class DeviceRecords {
     return { held, damaged };
   }
 
+  /** Returns where the pod's record is, whether or not there is one. */
+  pathOf(podUid: string): string {
+    if (!SAFE_NAME.test(podUid)) throw new Error(`${JSON.stringify(podUid)} can't be a pod's uid`);
+    return join(this.#dir, podUid);
+  }
+
   async write(podUid: string, holdings: readonly Holding[]): Promise<void> {
-    const path = this.#path(podUid);
+    const path = this.pathOf(podUid);
     const json = JSON.stringify(holdings);
     await writeFile(`${path}.tmp`, `${json}\n${checksumOf(json)}`, { mode: 0o600 });
     await rename(`${path}.tmp`, path);
   }
 
   async remove(podUid: string): Promise<void> {
-    await rm(this.#path(podUid), { recursive: true, force: true });
-  }
-
-  #path(podUid: string): string {
-    if (!SAFE_NAME.test(podUid)) throw new Error(`${JSON.stringify(podUid)} can't be a pod's uid`);
-    return join(this.#dir, podUid);
+    await rm(this.pathOf(podUid), { recursive: true, force: true });
   }
 }
 

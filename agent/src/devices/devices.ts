@@ -15,8 +15,11 @@ export type DevicePool = Readonly<Record<string, readonly DeviceUnit[]>>;
  * Devices that the host lends to containers, each unit to one pod at a time. Real one: `HostDevices`; for a host with none `noDevices`.
  */
 export interface PodDevices {
-  /** To be called once, before anything else: what known pods had stays theirs, all else is free. */
-  recover(knownPodUids: ReadonlySet<string>): Promise<void>;
+  /**
+   * To be called once, before anything else: what known pods had stays theirs, all else is free. `usingPodUids` are the pods with
+   * live containers that were started with devices. A missing record of such a pod counts as damaged.
+   */
+  recover(knownPodUids: ReadonlySet<string>, usingPodUids: ReadonlySet<string>): Promise<void>;
   /**
    * All that a container needs, remembered on disk before it is given; the same again at each start, as far as it is still there.
    * Rejects with a {@link DeviceError}. Call it right before each start.

@@ -95,6 +95,17 @@ for (const [how, damage] of [
   });
 }
 
+test("a missing record of a pod with running containers frees no unit until the pod is gone", async (t) => {
+  const host = aHost(t);
+  await (await host.open()).take("a", one);
+  await rm(join(await host.directory, "a"));
+  const next = await host.open(["a"], ["a"]);
+  assert.deepEqual(host.damaged, ["a"]);
+  await assert.rejects(next.take("b", one), /the record of pod a's devices is damaged or missing/);
+  await next.release("a");
+  assert.deepEqual(paths(await next.take("b", one)), ["/dev/a"]);
+});
+
 test("records of unknown pods and unfinished writes are removed, and older ones read", async (t) => {
   const host = aHost(t);
   const directory = await host.directory;
@@ -141,13 +152,13 @@ function aHost(t: TestContext) {
     directory,
     absent,
     damaged,
-    async open(known: readonly string[] = []) {
+    async open(known: readonly string[] = [], using: readonly string[] = []) {
       const isDevice = async (path: string) => !absent.has(path);
       const devices = new HostDevices({
         ...{ pool: POOL, directory: await directory, isDevice },
         noteDamage: (path) => damaged.push(basename(path)),
       });
-      await devices.recover(new Set(known));
+      await devices.recover(new Set(known), new Set(using));
       return devices;
     },
   };

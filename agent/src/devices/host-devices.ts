@@ -32,7 +32,7 @@ export class HostDevices implements PodDevices {
   readonly #isDevice: (path: string) => Promise<boolean>;
   readonly #noteDamage: NoteDamage;
   #held = new Map<string, readonly Holding[]>();
-  /** Pods whose record is damaged: they may have any unit that no other pod has. */
+  /** Pods whose record is damaged or missing: they may have any unit that no other pod has. */
   readonly #unknown = new Set<string>();
   #present: ReadonlySet<DeviceUnit> = new Set();
   #freed: () => void = () => undefined;
@@ -46,7 +46,7 @@ export class HostDevices implements PodDevices {
     this.#isDevice = isDevice;
   }
 
-  recover(knownPodUids: ReadonlySet<string>): Promise<void> {
+  recover(knownPodUids: ReadonlySet<string>, usingPodUids: ReadonlySet<string>): Promise<void> {
     return this.#inTurn(async () => {
       const { held, damaged } = await this.#records.load();
       this.#unknown.clear();
@@ -55,12 +55,11 @@ export class HostDevices implements PodDevices {
           await this.#records.remove(uid);
           continue;
         }
-        this.#unknown.add(uid);
-        this.#noteDamage(
-          path,
-          "its checksum or form is wrong",
-          `no other pod gets devices until pod ${uid} is gone`,
-        );
+        this.#noteUnknown(uid, path, "its checksum or form is wrong");
+      }
+      for (const uid of usingPodUids) {
+        if (held.has(uid) || damaged.has(uid)) continue;
+        this.#noteUnknown(uid, this.#records.pathOf(uid), "it is missing while containers of the pod run");
       }
       for (const uid of held.keys()) {
         if (knownPodUids.has(uid)) continue;
@@ -96,11 +95,16 @@ export class HostDevices implements PodDevices {
     });
   }
 
+  #noteUnknown(podUid: string, path: string, reason: string): void {
+    this.#unknown.add(podUid);
+    this.#noteDamage(path, reason, `no other pod gets devices until pod ${podUid} is gone`);
+  }
+
   #assertKnown(podUid: string): void {
     const other = [...this.#unknown].find((uid) => uid !== podUid);
     if (other === undefined) return;
     throw new DeviceError(
-      `the record of pod ${other}'s devices is damaged, so any unit may be in its hands: devices are given out again once that pod is gone`,
+      `the record of pod ${other}'s devices is damaged or missing, so pod ${other} may use any unit: devices are assigned again once that pod is gone`,
     );
   }
 

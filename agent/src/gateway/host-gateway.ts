@@ -22,7 +22,7 @@ import { makeRoomToWatch } from "./watch-room.ts";
 
 export interface HostGatewayParts {
   readonly known: KnownGateway;
-  readonly services: Pick<KnownServices, "services" | "subscribe">;
+  readonly services: Pick<KnownServices, "services" | "subscribe" | "loaded">;
   /** Undefined: there is none on this host. */
   readonly proxy: ProxyProgram | undefined;
   readonly admin: EnvoyAdmin;
@@ -147,11 +147,15 @@ export class HostGateway implements Gateway {
   }
 
   async #round(signal: AbortSignal): Promise<void> {
-    const { known, proxy, clock } = this.#parts;
+    const { known, services, proxy, clock, bootstrap } = this.#parts;
+    // A lost file must not stop an Envoy that serves: the coordinator sends the configuration again.
+    if (known.loaded !== "sound" && (await ConfigFiles.exist(bootstrap.places))) return;
     if (known.gateway === "") return this.#retire();
     if (proxy === undefined) return this.#tell({ ready: false, message: NO_PROXY });
     if (clock.monotonicMs() < this.#againAtMs) return;
     const runs = await proxy.isRunning();
+    // Without the services, every route of a running Envoy would lose its endpoints.
+    if (runs && this.#config === undefined && services.loaded !== "sound") return;
     if (!runs || this.#config === undefined) await this.#attach(proxy, runs, signal);
     if (signal.aborted) return;
     await this.#update();

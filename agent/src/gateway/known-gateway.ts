@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { messageOf } from "@forage/common/message-of";
 import {
   type GatewayCertificate,
   type GatewayChallenge,
@@ -22,6 +23,9 @@ export interface GatewayView {
   readonly version: bigint;
 }
 
+/** Without a stored configuration, a host that never was a gateway looks like one whose file was removed. */
+export type LoadedGateway = "sound" | "missing" | "damaged";
+
 export interface KnownGatewayOptions {
   /** Made if missing. */
   readonly dir: string;
@@ -29,6 +33,8 @@ export interface KnownGatewayOptions {
   readonly key: Pick<JournalKey, "seal" | "unseal">;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
+  /** The stored configuration can't be read. By default it counts as an error. */
+  readonly onDamage?: (path: string, reason: string) => void;
 }
 
 const FILE = "gateway.sealed";
@@ -50,21 +56,37 @@ export class KnownGateway implements GatewayView {
   #cancelWrite: (() => void) | undefined;
   #writing: Promise<void> = Promise.resolve();
 
-  private constructor(options: KnownGatewayOptions, kept: GatewayUpdate | undefined) {
+  #loaded: LoadedGateway;
+
+  private constructor(options: KnownGatewayOptions, kept: GatewayUpdate | undefined, loaded: LoadedGateway) {
     this.#options = options;
+    this.#loaded = loaded;
     if (kept !== undefined) this.#set(kept);
   }
 
   /** Loads the stored configuration. Unreadable parts are left out, and the coordinator sends them again. */
   static async open(options: KnownGatewayOptions): Promise<KnownGateway> {
+    const path = join(options.dir, FILE);
     try {
       await makePrivateDirectory(options.dir);
-      const bytes = await readFile(join(options.dir, FILE));
-      return new KnownGateway(options, GatewayUpdate.decode(options.key.unseal(BOUND_TO, bytes)));
+      const bytes = await readFile(path);
+      return new KnownGateway(options, GatewayUpdate.decode(options.key.unseal(BOUND_TO, bytes)), "sound");
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ENOENT") options.onError(error);
-      return new KnownGateway(options, undefined);
+      if ((error as NodeJS.ErrnoException).code === "ENOENT")
+        return new KnownGateway(options, undefined, "missing");
+      if (options.onDamage === undefined) options.onError(error);
+      else options.onDamage(path, messageOf(error));
+      return new KnownGateway(options, undefined, "damaged");
     }
+  }
+
+  /** Whether the stored configuration could be read; `sound` as well once the coordinator has sent all of it. */
+  get loaded(): LoadedGateway {
+    return this.#loaded;
+  }
+
+  get path(): string {
+    return join(this.#options.dir, FILE);
   }
 
   get gateway(): string {
@@ -115,6 +137,7 @@ export class KnownGateway implements GatewayView {
 
   #set(update: GatewayUpdate): void {
     if (update.full) {
+      this.#loaded = "sound";
       this.#hosts.clear();
       this.#certificates.clear();
     }

@@ -1,16 +1,18 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
+import type { NoteDamage } from "../damage-reports.ts";
 import type { JournalKey } from "../journal/journal-key.ts";
 import type { RunCommand } from "../network/run-command.ts";
 import type { ContainerRuntime } from "../runtime/runtime.ts";
 import type { KnownServices } from "../services/known-services.ts";
 import type { GatewaySettings } from "../settings.ts";
+import { ConfigFiles } from "./config-files.ts";
 import { Places } from "./envoy/places.ts";
 import { EnvoyAdminSocket } from "./envoy-admin.ts";
 import { EnvoyProxy, type Launcher } from "./envoy-proxy.ts";
 import { HostGateway } from "./host-gateway.ts";
-import { KnownGateway } from "./known-gateway.ts";
+import { KnownGateway, type KnownGatewayOptions } from "./known-gateway.ts";
 import { ContainerLauncher } from "./launch-container.ts";
 import { ProgramLauncher } from "./launch-program.ts";
 
@@ -22,25 +24,26 @@ export interface OpenGatewayOptions {
   readonly nodeName: string;
   readonly instance: string;
   readonly key: JournalKey;
-  readonly services: Pick<KnownServices, "services" | "subscribe">;
+  readonly services: Pick<KnownServices, "services" | "subscribe" | "loaded">;
   readonly run: RunCommand;
   readonly runtime: ContainerRuntime;
   readonly clock: Clock;
   readonly onEvent: (event: string, fields: Readonly<Record<string, unknown>>) => void;
+  readonly noteDamage: NoteDamage;
 }
+
+const DAMAGE_REMEDY = "the gateway keeps the configuration it has until the coordinator sends it again";
 
 /** The default places of Envoy. The first one is for operators' own. */
 const PROGRAMS = ["/usr/lib/forage/envoy", "/usr/bin/envoy", "/usr/local/bin/envoy"];
 
 /** Opens the gateway of a Linux host with its stored configuration. */
 export async function openGateway(options: OpenGatewayOptions): Promise<HostGateway> {
-  const { settings, dataDir, runDir, nodeName: node, instance, clock, onEvent } = options;
+  const { settings, dataDir, runDir, nodeName: node, instance, clock, onEvent, noteDamage } = options;
   const dir = join(dataDir, "gateway");
   const places = new Places(join(runDir, "gateway"));
-  const known = await KnownGateway.open({
-    ...{ dir, key: options.key, clock },
-    onError: (err) => onEvent("gateway-not-kept", { err }),
-  });
+  const onError = (err: unknown): void => onEvent("gateway-not-kept", { err });
+  const known = await openKnownGateway({ dir, places, key: options.key, clock, onError, noteDamage });
   const program = settings.envoy ?? PROGRAMS.find((path) => existsSync(path));
   const launcher = launcherOf(program, [dir, places.dir], options);
   const { bootstrap } = places;
@@ -56,6 +59,21 @@ export async function openGateway(options: OpenGatewayOptions): Promise<HostGate
     },
     bootstrap: { places, node, instance, connectionsMax, memoryLimitBytes },
   });
+}
+
+export interface OpenKnownGatewayOptions extends Omit<KnownGatewayOptions, "onDamage"> {
+  readonly places: Places;
+  readonly noteDamage: NoteDamage;
+}
+
+/** Opens the stored configuration, and notes whether it is damaged or lost. */
+export async function openKnownGateway(options: OpenKnownGatewayOptions): Promise<KnownGateway> {
+  const { places, noteDamage } = options;
+  const onDamage = (path: string, reason: string): void => noteDamage(path, reason, DAMAGE_REMEDY);
+  const known = await KnownGateway.open({ ...options, onDamage });
+  if (known.loaded === "missing" && (await ConfigFiles.exist(places)))
+    noteDamage(known.path, "it is missing while the gateway's files are there", DAMAGE_REMEDY);
+  return known;
 }
 
 /** The host's own goes before an image. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -17,6 +17,21 @@ test("what was written down is there after opening again, and what was removed i
   assert.deepEqual((await HeldAddressesFile.open(dir)).held, [FIRST, SECOND]);
   await file.remove(FIRST);
   assert.deepEqual((await HeldAddressesFile.open(dir)).held, [SECOND]);
-  await writeFile(join(dir, "held-addresses.json"), "[{");
-  assert.deepEqual((await HeldAddressesFile.open(dir)).held, []);
+});
+
+test("notes a damaged file, trusts no address in it, and reads an older agent's", async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), "forage-held-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const path = join(dir, "held-addresses.json");
+  await (await HeldAddressesFile.open(dir)).add([FIRST]);
+  const sound = await readFile(path, "utf8");
+  const damaged: string[] = [];
+  for (const text of ["[{", "", "{}", sound.replace("192.0.2.50", "192.0.2.10")]) {
+    await writeFile(path, text);
+    damaged.length = 0;
+    assert.deepEqual((await HeldAddressesFile.open(dir, (it) => damaged.push(it))).held, [], text);
+    assert.deepEqual(damaged, [path], text);
+  }
+  await writeFile(path, JSON.stringify([SECOND]));
+  assert.deepEqual((await HeldAddressesFile.open(dir)).held, [SECOND]);
 });

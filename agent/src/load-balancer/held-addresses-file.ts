@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
+import type { NoteDamage } from "../damage-reports.ts";
 import { makePrivateDirectory, writeFilesDurably } from "../journal/durable-files.ts";
 import type { HeldAddress } from "./plan-addresses.ts";
 
@@ -24,10 +26,13 @@ export class HeldAddressesFile implements HeldRecords {
   }
 
   /** Opens the file. Unreadable records count as absent. The kernel drops their addresses at the end of the lease. */
-  static async open(dir: string): Promise<HeldAddressesFile> {
+  static async open(dir: string, noteDamage?: NoteDamage): Promise<HeldAddressesFile> {
     await makePrivateDirectory(dir);
-    const text = await readFile(join(dir, FILE), "utf8").catch(() => "[]");
-    return new HeldAddressesFile(dir, parse(text));
+    const path = join(dir, FILE);
+    const text = await readFile(path, "utf8").catch(() => "[]");
+    const held = parse(text);
+    if (held === undefined) noteDamage?.(path, "it can't be parsed", "its addresses end with their leases");
+    return new HeldAddressesFile(dir, held ?? []);
   }
 
   get held(): readonly HeldAddress[] {
@@ -48,26 +53,34 @@ export class HeldAddressesFile implements HeldRecords {
   }
 
   async #write(held: readonly HeldAddress[]): Promise<void> {
-    await writeFilesDurably(this.#dir, [{ name: FILE, bytes: Buffer.from(JSON.stringify(held)) }]);
+    // The agent removes these addresses from the host, so a flipped digit must not name one of the host's own.
+    const records = held.map((it) => ({ ...it, checksum: checksumOf(it) }));
+    await writeFilesDurably(this.#dir, [{ name: FILE, bytes: Buffer.from(JSON.stringify(records)) }]);
     this.#held = held;
   }
 }
 
-function parse(text: string): HeldAddress[] {
+/** Undefined: damaged. Older agents wrote no checksums. */
+function parse(text: string): HeldAddress[] | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return Array.isArray(value)
-      ? value.filter(isHeld).map((it) => ({ ip: it.ip, interface: it.interface }))
-      : [];
+    if (!Array.isArray(value) || !value.every(isHeld)) return undefined;
+    return value.map((it) => ({ ip: it.ip, interface: it.interface }));
   } catch {
-    return [];
+    return undefined;
   }
 }
 
 function isHeld(value: unknown): value is HeldAddress {
   if (typeof value !== "object" || value === null || !("ip" in value) || !("interface" in value))
     return false;
-  return typeof value.ip === "string" && isIP(value.ip) !== 0 && typeof value.interface === "string";
+  const { ip, interface: name } = value;
+  if (typeof ip !== "string" || isIP(ip) === 0 || typeof name !== "string") return false;
+  return !("checksum" in value) || value.checksum === checksumOf({ ip, interface: name });
+}
+
+function checksumOf({ ip, interface: name }: HeldAddress): string {
+  return crc32(`${ip} ${name}`).toString(16).padStart(8, "0");
 }
 
 function same(a: HeldAddress, b: HeldAddress): boolean {

@@ -63,6 +63,21 @@ test("of two cut-off hosts without the address, the first one to find it unused 
   assert.ok(host.has.has("192.0.2.50"), "the coordinator's word counts more");
 });
 
+test("a host whose services are lost keeps the addresses it holds, until it has the services again", async (t) => {
+  const lost = { is: true };
+  const { balancer, host, clock, held } = setUp(t, () => lost.is);
+  await held.add([{ ip: "192.0.2.50", interface: "eth0" }]);
+  host.has.add("192.0.2.50");
+  await balancer.update();
+  await clock.pass(20_000);
+  assert.ok(host.calls.some((call) => call.startsWith("ip address replace 192.0.2.50/32")));
+  assert.ok(host.has.has("192.0.2.50"));
+  lost.is = false;
+  balancer.heard(true);
+  await balancer.start();
+  assert.ok(!host.has.has("192.0.2.50"));
+});
+
 test("a failed probe changes nothing, and is reported", async (t) => {
   const { balancer, host, clock } = setUp(t);
   host.wanted(ips.slice(0, 1));
@@ -122,12 +137,12 @@ test("a removed address is no longer announced, and nothing runs after close", a
   assert.deepEqual(announced(), []);
 });
 
-function setUp(t: TestContext) {
+function setUp(t: TestContext, servicesLost: () => boolean = () => false) {
   const host = new FakeHost();
   const clock = new StepClock();
   const held = new HeldInMemory();
   const balancer = new LoadBalancer({
-    held,
+    ...{ held, servicesLost },
     services: { services: host.services, clusterDomain: "", virtualIpRanges: [] },
     node: "here",
     interface: undefined,

@@ -14,6 +14,8 @@ export interface LoadBalancerOptions {
   /** The records of those of the host's addresses that this agent or an earlier one added. */
   readonly held: HeldRecords;
   readonly services: ServicesView;
+  /** Reports that the services are unknown because their file was lost: the host then keeps the addresses it holds. */
+  readonly servicesLost?: () => boolean;
   /** This host's name. */
   readonly node: string;
   /** Where addresses are announced; undefined: where their networks are. */
@@ -123,7 +125,8 @@ export class LoadBalancer {
   }
 
   #wanted(): WantedAddress[] {
-    const { services, node, families } = this.#options;
+    const { services, servicesLost, held, node, families } = this.#options;
+    if (servicesLost?.()) return held.held.map(({ ip }) => ({ ip, alone: false }));
     const isOurs = (ip: string): boolean => families.some((family) => isOfFamily(ip, family));
     const wanted = new Map<string, WantedAddress>();
     for (const { loadBalancerIps, announcedBy, announcedAlone } of services.services.values()) {

@@ -16,7 +16,7 @@ test("nothing is made of volumes, and nothing taken away, before they are recove
   const early = (error: unknown) => error instanceof VolumeError && error.code === "UNAVAILABLE";
   await assert.rejects(volumes.prepare(pod, signal), early);
   await assert.rejects(volumes.release("p", signal), early);
-  await volumes.recover(new Set(["p"]), signal);
+  await volumes.recover({ knownUids: new Set(["p"]), inUse: [] }, signal);
   isRecovered = true;
   await volumes.prepare(pod, signal);
   assert.deepEqual([...real.pods.keys()], ["p"]);

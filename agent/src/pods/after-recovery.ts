@@ -10,7 +10,7 @@ export function afterRecovery(volumes: PodVolumes, isRecovered: () => boolean): 
     return use();
   };
   return {
-    recover: (known, signal) => volumes.recover(known, signal),
+    recover: (pods, signal) => volumes.recover(pods, signal),
     prepare: (pod, signal) => whenRecovered(() => volumes.prepare(pod, signal)),
     binds: (uid, container, mounts, signal) =>
       whenRecovered(() => volumes.binds(uid, container, mounts, signal)),

@@ -1,7 +1,6 @@
 import type { BackOff } from "@forage/common/back-off";
 import { Semaphore } from "@forage/common/semaphore";
-import type { Clock } from "../clock.ts";
-import { pause } from "../clock.ts";
+import { type Clock, pause } from "../clock.ts";
 import type { PodDevices } from "../devices/devices.ts";
 import type { PodNetwork, PodSandbox } from "../network/network.ts";
 import type { NetworkFiles } from "../network/network-files.ts";
@@ -16,6 +15,7 @@ import type { RestartLimits } from "./container-memory.ts";
 import type { PodStatus } from "./decide/pod-status.ts";
 import type { PodView } from "./decide/pod-view.ts";
 import { type FoundContainer, findContainer } from "./find-container.ts";
+import { type HostUse, hostUseOf } from "./host-use.ts";
 import type { ImageAccess } from "./image-access.ts";
 import { ImageStore } from "./image-store.ts";
 import { knownPods, type RememberedPod } from "./known-pods.ts";
@@ -171,7 +171,8 @@ export class PodSupervisor {
     this.#addOrphans();
     // Containers of unknown pods may still have theirs mounted.
     await this.#recoverVolumes();
-    await this.#retryUntilDone("devices", () => this.#options.devices.recover(this.#knownUids()));
+    const { devices } = this.#options;
+    await this.#retryUntilDone("devices", () => devices.recover(this.#knownUids(), this.#inUse().devices));
     if (this.#closing.signal.aborted) return;
     this.#ready = true;
     for (const loop of this.#loops.values()) this.#run(loop);
@@ -369,18 +370,25 @@ export class PodSupervisor {
   async #recoverVolumes(): Promise<void> {
     const { clock, volumes } = this.#options;
     const recovered = new AbortController();
-    const work = this.#retryUntilDone("volumes", (signal) => volumes.recover(this.#knownUids(), signal)).then(
-      () => {
-        this.#volumesRecovered = !this.#closing.signal.aborted;
-        recovered.abort();
-      },
-    );
+    const work = this.#retryUntilDone("volumes", (signal) =>
+      volumes.recover({ knownUids: this.#knownUids(), inUse: this.#inUse().volumes }, signal),
+    ).then(() => {
+      this.#volumesRecovered = !this.#closing.signal.aborted;
+      recovered.abort();
+    });
     this.#track(work);
     await pause(clock, RECOVER_WAIT_MS, recovered.signal);
   }
 
   #knownUids(): ReadonlySet<string> {
     return new Set([...this.#loops.keys(), ...this.#damaged.keys()]);
+  }
+
+  #inUse(): HostUse {
+    return hostUseOf(
+      [...this.#loops.values()].map(({ pod }) => pod),
+      this.#observer,
+    );
   }
 
   #retryUntilDone(part: HostPart, work: (signal: AbortSignal) => Promise<void>): Promise<void> {

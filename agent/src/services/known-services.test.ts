@@ -75,12 +75,12 @@ test("any damage of the file is noticed, until the coordinator has sent everythi
     await writeFile(path, bytes);
     const damaged = await open(t, dir);
     assert.equal(damaged.services.services.size, 0);
-    assert.equal(damaged.services.damaged, true, `damage ${index}`);
+    assert.equal(damaged.services.loaded, "damaged", `damage ${index}`);
     assert.deepEqual(damaged.damageReports, [path]);
     damaged.take({ upserts: [named("b")] });
-    assert.equal(damaged.services.damaged, true);
+    assert.equal(damaged.services.loaded, "damaged");
     damaged.take({ full: true });
-    assert.equal(damaged.services.damaged, false);
+    assert.equal(damaged.services.loaded, "sound");
   }
 });
 

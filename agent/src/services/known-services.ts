@@ -15,6 +15,9 @@ export interface ServicesView {
   readonly virtualIpRanges: readonly string[];
 }
 
+/** Without stored services, a host that never had any looks like one whose file was removed. */
+export type LoadedServices = "sound" | "missing" | "damaged";
+
 export interface KnownServicesOptions {
   /** Made if missing. */
   readonly dir: string;
@@ -37,11 +40,15 @@ export class KnownServices implements ServicesView {
   #begun: ServiceUpdate | undefined;
   #cancelWrite: (() => void) | undefined;
   #writing: Promise<void> = Promise.resolve();
-  #damaged: boolean;
+  #loaded: LoadedServices;
 
-  private constructor(options: KnownServicesOptions, kept: ServiceUpdate | undefined, damaged = false) {
+  private constructor(
+    options: KnownServicesOptions,
+    kept: ServiceUpdate | undefined,
+    loaded: LoadedServices,
+  ) {
     this.#options = options;
-    this.#damaged = damaged;
+    this.#loaded = loaded;
     if (kept === undefined) return;
     this.#head = headOf(kept);
     for (const service of kept.upserts) this.#services.set(keyOf(service), service);
@@ -52,17 +59,22 @@ export class KnownServices implements ServicesView {
     const path = join(options.dir, FILE);
     try {
       await makePrivateDirectory(options.dir);
-      return new KnownServices(options, decode(await readFile(path)));
+      return new KnownServices(options, decode(await readFile(path)), "sound");
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "ENOENT") return new KnownServices(options, undefined);
+      if ((error as NodeJS.ErrnoException).code === "ENOENT")
+        return new KnownServices(options, undefined, "missing");
       options.onDamage?.(path, messageOf(error));
-      return new KnownServices(options, undefined, true);
+      return new KnownServices(options, undefined, "damaged");
     }
   }
 
-  /** The stored services could not be read, and the coordinator has not sent them since. */
-  get damaged(): boolean {
-    return this.#damaged;
+  /** Whether the stored services could be read; `sound` as well once the coordinator has sent all of them. */
+  get loaded(): LoadedServices {
+    return this.#loaded;
+  }
+
+  get path(): string {
+    return join(this.#options.dir, FILE);
   }
 
   get services(): ReadonlyMap<string, ServiceState> {
@@ -77,7 +89,9 @@ export class KnownServices implements ServicesView {
     return this.#head.virtualIpRanges;
   }
 
-  /** Calls with the keys of services that changed, came or went. Returns how to stop. */
+  /**
+   * Calls with the keys of services that changed, came or went, and once when `loaded` becomes sound. Returns how to stop.
+   */
   subscribe(listener: (changed: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
@@ -110,7 +124,8 @@ export class KnownServices implements ServicesView {
   }
 
   #apply(update: ServiceUpdate): void {
-    this.#damaged &&= !update.full;
+    const isFirst = update.full && this.#loaded !== "sound";
+    if (update.full) this.#loaded = "sound";
     const changed = new Set<string>();
     const head = headOf(update);
     // Names and ranges concern all of them.
@@ -126,7 +141,7 @@ export class KnownServices implements ServicesView {
       this.#services.set(key, service);
       if (headChanged || before === undefined || !same(before, service)) changed.add(key);
     }
-    if (changed.size === 0 && !headChanged) return;
+    if (changed.size === 0 && !headChanged && !isFirst) return;
     this.#cancelWrite ??= this.#options.clock.schedule(WRITE_AFTER_MS, () => this.#write());
     for (const listener of this.#listeners) listener(changed);
   }

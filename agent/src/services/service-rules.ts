@@ -72,12 +72,17 @@ export class ServiceRules {
     await this.#apply();
   }
 
-  /** Puts the table and the routes back if someone removed them; gives whether the table was missing. */
-  async repair(): Promise<boolean> {
+  /** Reports whether the kernel has the table, made by this agent or by an earlier one. */
+  async hasTable(): Promise<boolean> {
     const { run, table } = this.#parts;
     const { ip } = FAMILY_WORDS[this.#family];
     const tables = await run("nft", ["list", "tables", ip]);
-    if (tables.split("\n").includes(`table ${ip} ${table}`)) {
+    return tables.split("\n").includes(`table ${ip} ${table}`);
+  }
+
+  /** Puts the table and the routes back if someone removed them; gives whether the table was missing. */
+  async repair(): Promise<boolean> {
+    if (await this.hasTable()) {
       await this.#setRoutes();
       return false;
     }

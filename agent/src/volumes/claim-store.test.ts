@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -24,7 +24,7 @@ test("what a crash left of a removal goes with the next start, and its namespace
   await mkdir(join(directory, "shop", ".gone-a", "data"), { recursive: true });
   await mkdir(join(directory, "empty"));
   await claims.hold("kept", "a", undefined, "p", signal);
-  await claims.settle(new Set(), signal);
+  await claims.settle(new Set(), new Map(), signal);
   assert.deepEqual(await readdir(directory), ["kept"]);
 });
 
@@ -42,14 +42,52 @@ test("claims can be made while others of their namespace are removed", async (t)
   assert.deepEqual(await readdir(directory), []);
 });
 
-test("a claim whose record can't be read is neither new nor without a limit", async (t) => {
-  const { claims, directory, signal } = await aStore(t);
+test("any damage of a claim's record is noted and repaired, and the data stays", async (t) => {
+  const { claims, directory, damage, signal } = await aStore(t);
+  const { path } = await claims.hold("shop", "a", 1_000_000, "p", signal);
+  await writeFile(join(path, "data"), "precious");
+  const record = join(directory, "shop", "a", "claim.json");
+  const sound = await readFile(record);
+  const damaged = [
+    Buffer.alloc(0),
+    sound.subarray(0, -1),
+    // Every fifth byte, as each repair syncs the disk.
+    ...Array.from(sound, (byte, at) => sound.with(at, byte ^ 1)).filter((_, at) => at % 5 === 0),
+  ];
+  for (const [index, bytes] of [...damaged, undefined].entries()) {
+    if (bytes === undefined) await rm(record);
+    else await writeFile(record, bytes);
+    damage.length = 0;
+    await claims.settle(new Set(["p"]), new Map(), signal);
+    assert.deepEqual(damage, [record], `damage ${index}`);
+    assert.deepEqual((await claims.list())[0]?.users, ["p"]);
+    const { capacityBytes } = await claims.hold("shop", "a", 1_000_000, "p", signal);
+    assert.equal(capacityBytes, 1_000_000);
+    assert.deepEqual(await readFile(record), Buffer.from(sound), `damage ${index}`);
+  }
+  assert.deepEqual(await readdir(path), ["data"]);
+});
+
+test("a claim that a running container uses is marked again, and can't be removed", async (t) => {
+  const { claims, directory, damage, signal } = await aStore(t);
+  await claims.hold("shop", "a", undefined, "p", signal);
+  const mark = join(directory, "shop", "a", "users", "p");
+  await rm(mark);
+  await claims.settle(new Set(["p"]), new Map([["shop/a", ["p"]]]), signal);
+  assert.deepEqual(damage, [mark]);
+  await assert.rejects(claims.remove("shop", "a", signal), { code: "IN_USE" });
+});
+
+test("reads an older agent's record, and refuses a record that it can't interpret", async (t) => {
+  const { claims, directory, damage, signal } = await aStore(t);
   const { path } = await claims.hold("shop", "a", undefined, "p", signal);
   await writeFile(join(path, "data"), "precious");
-  for (const text of ["", "{", '{"format":2}']) {
-    await writeFile(join(directory, "shop", "a", "claim.json"), text);
-    await assert.rejects(claims.hold("shop", "a", 1_000_000, "p", signal), { code: "DAMAGED" });
-  }
+  const record = join(directory, "shop", "a", "claim.json");
+  await writeFile(record, '{"format":1,"capacityBytes":5}');
+  assert.equal((await claims.hold("shop", "a", 7, "p", signal)).capacityBytes, 5);
+  assert.deepEqual(damage, []);
+  await writeFile(record, '{"format":2,"size":7}');
+  await assert.rejects(claims.hold("shop", "a", 1_000_000, "p", signal), { code: "DAMAGED" });
   await rm(join(directory, "shop", "a", "claim.json"));
   await mkdir(join(directory, "shop", "a", "claim.json"));
   await assert.rejects(claims.hold("shop", "a", undefined, "p", signal), { code: "DAMAGED" });
@@ -57,6 +95,7 @@ test("a claim whose record can't be read is neither new nor without a limit", as
 });
 
 async function aStore(t: TestContext) {
+  const damage: string[] = [];
   const directory = await mkdtemp(join(tmpdir(), "forage-claims-"));
   t.after(() => rm(directory, { recursive: true, force: true }));
   const children = new ChildRunner();
@@ -64,6 +103,7 @@ async function aStore(t: TestContext) {
     ...{ directory, children, mounts: new Mounts(children), mutex: new KeyedMutex() },
     imagesWork: async () => false,
     warn: () => undefined,
+    noteDamage: (path) => damage.push(path),
   });
-  return { claims, directory, signal: t.signal };
+  return { claims, directory, damage, signal: t.signal };
 }

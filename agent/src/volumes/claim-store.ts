@@ -1,8 +1,10 @@
-import { mkdir, readdir, readFile, rename, rm, rmdir, statfs, writeFile } from "node:fs/promises";
+import { mkdir, readdir, rename, rm, rmdir, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { KeyedMutex } from "@forage/common/keyed-mutex";
-import { syncDirectory } from "../journal/durable-files.ts";
+import type { NoteDamage } from "../damage-reports.ts";
+import { type ClaimRecord, claimRecordPath, readClaimRecord, writeClaimRecord } from "./claim-record.ts";
 import {
+  exists,
   type LimitedDirectoryParts,
   makeLimitedDirectory,
   type ReadyDirectory,
@@ -12,25 +14,19 @@ import { mountsBelow, readMountTable } from "./mount-table.ts";
 import { codeOf, removeMountPoint, removeTree } from "./mounts.ts";
 import { type ClaimState, VolumeError } from "./volumes.ts";
 
-const RECORD = "claim.json";
 const USERS = "users";
 const DATA = "data";
 const MOUNT = "mnt";
 /** A claim that is being deleted: never half a claim under its own name. No claim's name begins with a dot. */
 const GONE = ".gone-";
-const FORMAT = 1;
 
 export interface ClaimStoreParts extends LimitedDirectoryParts {
   readonly directory: string;
   readonly mutex: KeyedMutex;
+  readonly noteDamage: NoteDamage;
 }
 
 export interface HeldClaim extends ReadyDirectory {
-  readonly capacityBytes?: number;
-}
-
-interface ClaimRecord {
-  readonly format: number;
   readonly capacityBytes?: number;
 }
 
@@ -56,7 +52,7 @@ export class ClaimStore {
     return this.#inTurn(namespace, name, async (home) => {
       // First the mark: what is marked is cleaned up, or at least not deleted. Should the namespace be tidied away just now, it is made again.
       await mkdir(join(home, USERS), { recursive: true, mode: 0o700 });
-      const record = (await readRecord(home)) ?? (await writeRecord(home, capacityBytes));
+      const record = await this.#recordOf(home, capacityBytes);
       await writeFile(join(home, USERS, podUid), "", { mode: 0o600 });
       const ready = await makeLimitedDirectory(
         {
@@ -83,8 +79,15 @@ export class ClaimStore {
     }
   }
 
-  /** Forgets users that are unknown, and finishes what a crash cut off. */
-  async settle(knownPodUids: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  /**
+   * Forgets users that are unknown, marks the claims that running containers use, and finishes what a crash cut off.
+   * @param inUse uids of pods with running containers, by the claim's `<namespace>/<name>`.
+   */
+  async settle(
+    knownPodUids: ReadonlySet<string>,
+    inUse: ReadonlyMap<string, readonly string[]>,
+    signal: AbortSignal,
+  ): Promise<void> {
     for (const namespace of await namesIn(this.#parts.directory)) {
       const gone = (await namesIn(join(this.#parts.directory, namespace))).filter((it) =>
         it.startsWith(GONE),
@@ -96,6 +99,8 @@ export class ClaimStore {
     }
     for (const [namespace, name] of await this.#names()) {
       await this.#inTurn(namespace, name, async (home) => {
+        await this.#markUsed(home, inUse.get(`${namespace}/${name}`) ?? []);
+        await this.#checkRecord(home);
         const unknown = (await usersOf(home)).filter((uid) => !knownPodUids.has(uid));
         await Promise.all(unknown.map((uid) => rm(join(home, USERS, uid), { force: true })));
         await this.#unmountUnused(home, signal);
@@ -107,14 +112,14 @@ export class ClaimStore {
     const table = await readMountTable();
     const states = (await this.#names()).map(async ([namespace, name]) => {
       const home = this.#home(namespace, name);
-      const [record, users] = await Promise.all([readRecord(home), usersOf(home)]);
+      const [capacityBytes, users] = await Promise.all([capacityOf(home), usersOf(home)]);
       const isMounted = mountsBelow(table, join(home, MOUNT)).length > 0;
       const usedBytes = isMounted ? await usedOf(join(home, MOUNT)) : undefined;
       return {
         namespace,
         name,
         users,
-        ...(record?.capacityBytes !== undefined && { capacityBytes: record.capacityBytes }),
+        ...(capacityBytes !== undefined && { capacityBytes }),
         ...(usedBytes !== undefined && { usedBytes }),
       };
     });
@@ -140,6 +145,48 @@ export class ClaimStore {
       if (isThere) await removeTree(gone, this.#parts.children, signal);
       await removeIfEmpty(join(this.#parts.directory, namespace));
     });
+  }
+
+  /**
+   * Returns the claim's record. Replaces a missing or damaged one by a record with the capacity that the pod requests, at most the
+   * size of the claim's image. Leaves the data untouched.
+   */
+  async #recordOf(home: string, capacityBytes: number | undefined): Promise<ClaimRecord> {
+    const found = await readClaimRecord(home);
+    if (found.type === "sound") return found.record;
+    const imageSize = await imageBytes(home);
+    const record = {
+      capacityBytes:
+        imageSize === undefined ? capacityBytes : Math.min(imageSize, capacityBytes ?? imageSize),
+    };
+    await writeClaimRecord(home, record);
+    return record;
+  }
+
+  /** A claim whose use was marked has data only after its record was written. */
+  async #checkRecord(home: string): Promise<void> {
+    const found = await readClaimRecord(home).catch(() => undefined);
+    if (found === undefined || found.type === "sound") return;
+    const hasData = (await exists(join(home, DATA))) || (await exists(join(home, `${DATA}.img`)));
+    if (found.type === "missing" && !hasData) return;
+    const reason = found.type === "missing" ? "it is missing" : found.reason;
+    const remedy = "the next container that uses the claim has it written again; the data is untouched";
+    this.#parts.noteDamage(claimRecordPath(home), reason, remedy);
+  }
+
+  async #markUsed(home: string, podUids: readonly string[]): Promise<void> {
+    const marked = await usersOf(home);
+    for (const uid of podUids) {
+      if (marked.includes(uid)) continue;
+      const mark = join(home, USERS, uid);
+      await mkdir(join(home, USERS), { recursive: true, mode: 0o700 });
+      await writeFile(mark, "", { mode: 0o600 });
+      this.#parts.noteDamage(
+        mark,
+        "it is missing",
+        "it is written again, since a running container uses the claim",
+      );
+    }
   }
 
   async #unmountUnused(home: string, signal: AbortSignal): Promise<void> {
@@ -187,33 +234,16 @@ async function usedOf(path: string): Promise<number> {
   return (blocks - bfree) * bsize;
 }
 
-async function readRecord(home: string): Promise<ClaimRecord | undefined> {
-  const read = await readJson(join(home, RECORD));
-  if (read === undefined) return undefined;
-  if (typeof read !== "object" || read === null || !("format" in read) || read.format !== FORMAT) {
-    throw new VolumeError("DAMAGED", `${join(home, RECORD)} can't be read`);
-  }
-  const capacityBytes = "capacityBytes" in read ? Number(read.capacityBytes) : undefined;
-  return { format: FORMAT, ...(capacityBytes !== undefined && { capacityBytes }) };
+/** Undefined: no limit, or unknown because the record is damaged and the claim has no image. */
+async function capacityOf(home: string): Promise<number | undefined> {
+  const found = await readClaimRecord(home).catch(() => undefined);
+  return found?.type === "sound" ? found.record.capacityBytes : await imageBytes(home);
 }
 
-async function writeRecord(home: string, capacityBytes: number | undefined): Promise<ClaimRecord> {
-  const record: ClaimRecord = { format: FORMAT, ...(capacityBytes !== undefined && { capacityBytes }) };
-  const path = join(home, RECORD);
-  await writeFile(`${path}.new`, JSON.stringify(record), { mode: 0o600, flush: true });
-  await rename(`${path}.new`, path);
-  await syncDirectory(home);
-  return record;
-}
-
-/** Undefined only if there is no such file: a claim that can't be read must not be taken for new. */
-async function readJson(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, "utf8"));
-  } catch (cause) {
-    if (codeOf(cause) === "ENOENT") return undefined;
-    throw new VolumeError("DAMAGED", `${path} can't be read`, { cause });
-  }
+/** Returns the size of the claim's image, which is a little more than its capacity; undefined: it has none. */
+async function imageBytes(home: string): Promise<number | undefined> {
+  const found = await stat(join(home, `${DATA}.img`)).catch(() => undefined);
+  return found?.size;
 }
 
 /** Returns an empty list only if the directory doesn't exist. A claim that can't be read must not count as unused. */

@@ -3,6 +3,7 @@ import { checkClaimName, checkMounts, checkPod, checkPodUid, undeclaredClaim } f
 import { planFiles } from "./plan-files.ts";
 import {
   type ClaimState,
+  type PodsToRecover,
   type PodVolumeSpec,
   type PodVolumes,
   type VolumeBind,
@@ -33,8 +34,8 @@ export class FakeVolumes implements PodVolumes {
     this.#prepared = new Set();
   }
 
-  async recover(known: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
-    for (const uid of [...this.pods.keys()]) if (!known.has(uid)) await this.release(uid, signal);
+  async recover({ knownUids }: PodsToRecover, signal: AbortSignal): Promise<void> {
+    for (const uid of [...this.pods.keys()]) if (!knownUids.has(uid)) await this.release(uid, signal);
   }
 
   async prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void> {

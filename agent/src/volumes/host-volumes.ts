@@ -2,6 +2,7 @@ import { chmod, mkdir, readdir } from "node:fs/promises";
 import { KeyedMutex } from "@forage/common/keyed-mutex";
 import { messageOf } from "@forage/common/message-of";
 import type { Clock } from "../clock.ts";
+import type { NoteDamage } from "../damage-reports.ts";
 import { planBinds } from "./bind-plan.ts";
 import { checkClaimName, checkMounts, checkPod, checkPodUid } from "./check-spec.ts";
 import { ClaimStore } from "./claim-store.ts";
@@ -17,6 +18,7 @@ import { pinSubPath } from "./sub-path.ts";
 import { VolumeLayout } from "./volume-layout.ts";
 import {
   type ClaimState,
+  type PodsToRecover,
   type PodVolumeSpec,
   type PodVolumes,
   type VolumeBind,
@@ -35,6 +37,8 @@ export interface HostVolumesParts {
   readonly directory: string;
   readonly clock: Clock;
   readonly events: VolumeEvents;
+  /** By default, damaged records are only logged. */
+  readonly noteDamage?: NoteDamage;
   /** Off: limits are measured instead of enforced, as on hosts that have no loop devices to give. On by default. */
   readonly useImages?: boolean;
   readonly mountNfsProgram?: string;
@@ -53,6 +57,8 @@ export class HostVolumes implements PodVolumes {
 
   constructor(parts: HostVolumesParts) {
     const { directory, clock, events, useImages = true, mountNfsProgram = MOUNT_NFS, providers } = parts;
+    const logDamage: NoteDamage = (path, reason, remedy) =>
+      events.warn("volume-record-damaged", { path, reason, remedy });
     const layout = new VolumeLayout(directory);
     const children = new ChildRunner();
     const mounts = new Mounts(children);
@@ -75,14 +81,17 @@ export class HostVolumes implements PodVolumes {
         measure: (path, signal) => measureUse(path, children, signal),
         onError,
       }),
-      claims: new ClaimStore({ ...base, directory: layout.claims, mutex: this.#mutex }),
+      claims: new ClaimStore({
+        ...{ ...base, directory: layout.claims, mutex: this.#mutex },
+        noteDamage: parts.noteDamage ?? logDamage,
+      }),
     };
   }
 
-  async recover(knownPodUids: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+  async recover({ knownUids, inUse }: PodsToRecover, signal: AbortSignal): Promise<void> {
     await this.#openLayout(signal);
     const found = await Promise.all(this.#layout.homes.map((home) => readdir(home)));
-    const unknown = new Set(found.flat().filter((uid) => !knownPodUids.has(uid)));
+    const unknown = new Set(found.flat().filter((uid) => !knownUids.has(uid)));
     for (const uid of unknown) {
       await this.release(uid, signal).catch((err) => {
         if (signal.aborted) throw err;
@@ -90,7 +99,7 @@ export class HostVolumes implements PodVolumes {
         this.#dependencies.events.warn("volumes-not-removed", { podUid: uid, err });
       });
     }
-    await this.#dependencies.claims.settle(knownPodUids, signal);
+    await this.#dependencies.claims.settle(knownUids, claimUsersOf(inUse), signal);
   }
 
   prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void> {
@@ -209,6 +218,19 @@ export class HostVolumes implements PodVolumes {
     checkPodUid(podUid);
     return this.#mutex.run(`pod ${podUid}`, () => work().catch(toVolumeError));
   }
+}
+
+/** Returns the uids of pods by the claim that they use, `<namespace>/<name>`. */
+function claimUsersOf(pods: readonly PodVolumeSpec[]): ReadonlyMap<string, readonly string[]> {
+  const users = new Map<string, string[]>();
+  for (const { uid, volumes } of pods) {
+    for (const { source } of volumes) {
+      if (source.type !== "claim") continue;
+      const key = `${source.namespace}/${source.claim}`;
+      users.set(key, [...(users.get(key) ?? []), uid]);
+    }
+  }
+  return users;
 }
 
 function toVolumeError(error: unknown): never {

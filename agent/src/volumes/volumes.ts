@@ -7,7 +7,7 @@ export interface PodVolumes {
    * To be called once, before anything else: removes what belongs to none of the known pods (also what a crash left half made)
    * and takes the rest over as it is. Never touches what containers of known pods have mounted.
    */
-  recover(knownPodUids: ReadonlySet<string>, signal: AbortSignal): Promise<void>;
+  recover(pods: PodsToRecover, signal: AbortSignal): Promise<void>;
   /** Makes all volumes of the pod ready. Cheap if they are: call it before each start of a container. */
   prepare(pod: PodVolumeSpec, signal: AbortSignal): Promise<void>;
   /**
@@ -30,6 +30,12 @@ export interface PodVolumes {
   removeClaim(namespace: string, name: string, signal: AbortSignal): Promise<void>;
   /** Leaves all volumes as they are. */
   close(): Promise<void>;
+}
+
+export interface PodsToRecover {
+  readonly knownUids: ReadonlySet<string>;
+  /** The volumes of known pods with live containers. Lost records of their use are restored from these. */
+  readonly inUse: readonly PodVolumeSpec[];
 }
 
 export interface PodVolumeSpec {

@@ -7,7 +7,7 @@ export function simVolumes(host: SimHost, line: SimLine): PodVolumes {
   const { volumes } = host;
   const call = <Result>(effect: () => Promise<Result>) => host.calls.make(line, { effect, fail: failure });
   return {
-    recover: (known, signal) => call(() => volumes.recover(known, signal)),
+    recover: (pods, signal) => call(() => volumes.recover(pods, signal)),
     prepare: (pod, signal) => call(() => volumes.prepare(pod, signal)),
     binds: (uid, container, mounts, signal) => call(() => volumes.binds(uid, container, mounts, signal)),
     update: (pod, signal) => call(() => volumes.update(pod, signal)),

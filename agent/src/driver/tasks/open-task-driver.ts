@@ -7,6 +7,7 @@ import type { Clock } from "../../clock.ts";
 import { DEFAULT_HOST_PORTS, HostNetwork } from "../../network/host-network.ts";
 import { probePort } from "../../network/probe-port.ts";
 import { runCommand } from "../../network/run-command.ts";
+import { restoreHelpers } from "../../runtime/nerdctl/helper-programs.ts";
 import { NerdctlRuntime } from "../../runtime/nerdctl/nerdctl-runtime.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
 import type { TaskDriver } from "../driver-service.ts";
@@ -60,6 +61,10 @@ export async function openTaskDriver(context: TaskDriverContext): Promise<TaskDr
   };
   // Read before a start of this driver adds its own.
   const interrupted = await readdir(dependencies.startsDir).catch(() => []);
+  const noteDamage = (path: string, reason: string) => log("warn", "data-file-damaged", { path, reason });
+  await restoreHelpers(join(options.dataDir, "programs"), [], noteDamage).catch((error: unknown) =>
+    log("warn", "helper-programs-not-restored", { error: String(error) }),
+  );
   // Published ports of tasks that run are put back before anything else changes the table.
   await networks
     .takeOver()

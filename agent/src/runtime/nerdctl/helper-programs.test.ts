@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createHash } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
-import { linkRuntime, needsOwnRuntime, prepareHelpers } from "./helper-programs.ts";
+import { linkRuntime, needsOwnRuntime, prepareHelpers, restoreHelpers } from "./helper-programs.ts";
 
 function given(t: TestContext) {
   const dir = mkdtempSync(join(tmpdir(), "forage-helpers-"));
@@ -70,4 +71,42 @@ test("each kind has a program of its own, made once, and a shim can't be called 
   );
   assert.equal(needsOwnRuntime({ tty: true, stdin: true, streamPipes }), false);
   assert.equal(needsOwnRuntime({ streamPipes }), true);
+});
+
+test("restores missing and damaged programs, which running containers were started through", async (t) => {
+  const { programs, ociRuntime, streamPipes } = given(t);
+  await prepareHelpers(programs, { ociRuntime, streamPipes });
+  await prepareHelpers(programs, { ociRuntime, stdin: true });
+  await prepareHelpers(programs, { streamPipes, stdin: true });
+  await prepareHelpers(programs, { tty: true });
+  const names = readdirSync(programs);
+  assert.equal(names.length, 4);
+  const sound = new Map(names.map((name) => [name, readFileSync(join(programs, name), "utf8")]));
+  const damaged: string[] = [];
+  const note = (path: string) => damaged.push(basename(path));
+  for (const [name, text] of sound) {
+    for (const content of [text.replace("exec", "exed"), "", undefined]) {
+      const path = join(programs, name);
+      if (content === undefined) rmSync(path);
+      else writeFileSync(path, content);
+      damaged.length = 0;
+      await restoreHelpers(programs, [ociRuntime], note);
+      assert.equal(readFileSync(path, "utf8"), text);
+      assert.equal(statSync(path).mode & 0o777, 0o700);
+      assert.deepEqual(damaged, content === undefined ? [] : [name]);
+    }
+  }
+});
+
+test("notes a damaged program of an earlier version, and leaves sound ones and other files alone", async (t) => {
+  const { programs } = given(t);
+  mkdirSync(programs);
+  const sound = createHash("sha256").update("older").digest("hex").slice(0, 12);
+  writeFileSync(join(programs, `stdin-${sound}`), "older");
+  writeFileSync(join(programs, "streams-0123456789ab"), "damaged");
+  writeFileSync(join(programs, "note.txt"), "an operator's");
+  const damaged: string[] = [];
+  await restoreHelpers(programs, [], (path) => damaged.push(basename(path)));
+  assert.deepEqual(damaged, ["streams-0123456789ab"]);
+  assert.equal(readFileSync(join(programs, `stdin-${sound}`), "utf8"), "older");
 });

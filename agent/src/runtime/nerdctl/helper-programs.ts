@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { chmod, mkdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readdir, readFile, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type ContainerSpec, RuntimeError } from "../runtime.ts";
 
@@ -32,16 +32,63 @@ export async function prepareHelpers(dir: string, spec: Streams): Promise<Helper
   const { tty = false, stdin = false, streamPipes, ociRuntime } = spec;
   const terminalLogger = join(dir, "terminal-logger");
   const apart = streamPipes !== undefined;
-  const program = runtimeProgram(ociRuntime ?? "runc", { stdin, apart });
-  const kind = apart ? "streams" : "stdin";
-  const digest = createHash("sha256").update(program).digest("hex").slice(0, 12);
-  const ownRuntime = join(dir, `${kind}-${digest}`);
+  const { name, text } = runtimeProgram(ociRuntime ?? "runc", { stdin, apart });
+  const ownRuntime = join(dir, name);
   if (tty) await writeProgram(dir, terminalLogger, TERMINAL_LOGGER);
   else if (needsOwnRuntime(spec)) {
     if (ociRuntime !== undefined && !ociRuntime.startsWith("/")) throw refusal(ociRuntime, apart);
-    await writeProgram(dir, ownRuntime, program);
+    await writeProgram(dir, ownRuntime, text);
   }
   return { terminalLogger, ownRuntime };
+}
+
+const VARIANTS = [
+  { stdin: true, apart: false },
+  { stdin: false, apart: true },
+  { stdin: true, apart: true },
+] as const;
+
+/**
+ * Writes missing and damaged programs again. Running containers were started through them, and containerd calls them to stop a
+ * container and to run a command in it. A program of an earlier version is recognised as damaged by the digest in its name, but
+ * its text is not known any more.
+ * @param ociRuntimes programs like runc that containers may have been started with.
+ */
+export async function restoreHelpers(
+  dir: string,
+  ociRuntimes: readonly string[],
+  noteDamage: (path: string, reason: string, remedy: string) => void,
+): Promise<void> {
+  const known = new Map([["terminal-logger", TERMINAL_LOGGER]]);
+  for (const ociRuntime of new Set(["runc", ...ociRuntimes]))
+    for (const variant of VARIANTS) {
+      const { name, text } = runtimeProgram(ociRuntime, variant);
+      known.set(name, text);
+    }
+  const present = await readdir(dir).catch(() => []);
+  for (const name of present) {
+    const path = join(dir, name);
+    const text = await readFile(path, "utf8").catch(() => "");
+    if (known.has(name) ? text !== known.get(name) : isDamaged(name, text))
+      noteDamage(
+        path,
+        "it is not what the agent wrote",
+        known.has(name) ? "it is written again" : LOST_REMEDY,
+      );
+  }
+  for (const [name, text] of known) await writeProgram(dir, join(dir, name), text);
+}
+
+const LOST_REMEDY =
+  "containers that an earlier version of the agent started through it can't be stopped or entered until they end by themselves";
+
+function isDamaged(name: string, text: string): boolean {
+  const [, digest] = /^(?:streams|stdin)-([0-9a-f]{12})$/.exec(name) ?? [];
+  return digest !== undefined && digest !== digestOf(text);
+}
+
+function digestOf(program: string): string {
+  return createHash("sha256").update(program).digest("hex").slice(0, 12);
 }
 
 function refusal(ociRuntime: string, apart: boolean): RuntimeError {
@@ -69,8 +116,14 @@ const OPEN_STDIN =
 // Opens both ends again: as long as it runs, its output stays in the pipe and writing never fails, even without a reader.
 const OPEN_STREAMS = `exec 1<>"\${0%/*}/stdout" 2<>"\${0%/*}/stderr" || exit 1`;
 
-function runtimeProgram(ociRuntime: string, { stdin, apart }: { stdin: boolean; apart: boolean }): string {
-  return `#!/bin/sh
+interface Program {
+  /** Names the content, so that a program that containers were started through never changes. */
+  readonly name: string;
+  readonly text: string;
+}
+
+function runtimeProgram(ociRuntime: string, { stdin, apart }: { stdin: boolean; apart: boolean }): Program {
+  const text = `#!/bin/sh
 for word; do
   if [ "$word" = create ]; then
 ${stdin ? `    ${OPEN_STDIN}\n` : ""}${apart ? `    ${OPEN_STREAMS}\n` : ""}    break
@@ -78,6 +131,7 @@ ${stdin ? `    ${OPEN_STDIN}\n` : ""}${apart ? `    ${OPEN_STREAMS}\n` : ""}    
 done
 exec '${ociRuntime.replaceAll("'", "'\\''")}' "$@"
 `;
+  return { name: `${apart ? "streams" : "stdin"}-${digestOf(text)}`, text };
 }
 
 async function writeProgram(dir: string, path: string, text: string): Promise<void> {
