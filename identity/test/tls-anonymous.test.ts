@@ -70,4 +70,28 @@ describe("TlsServer and connections without a certificate", { timeout: 60_000 },
     kept.close();
     await until(() => tls.stats().users === 0, "a connection that closes gives its place back");
   });
+
+  it("cuts a connection with too many calls without credentials, and paces its address", async () => {
+    let nowMs = 0;
+    const { client, tls, events } = await start({
+      limits: { maxAnonymousStreams: 1 },
+      monotonicMs: () => nowMs,
+    });
+    const [abusive, node] = [client(), client(await aNode(ca))];
+    const open = node.talk();
+    open.say();
+    await until(() => open.echoes === 1, "another connection is open");
+    const calls = [abusive.talk(), abusive.talk()];
+    for (const call of calls) call.say();
+    await until(() => events.some(({ kind }) => kind === "cut"), "the connection is cut");
+    abusive.close();
+    const next = client().talk();
+    next.say();
+    await until(() => tls.stats().waiting === 1, "the next connection of the address waits");
+    open.say();
+    await until(() => open.echoes === 2, "open connections of the address go on");
+    nowMs += 125;
+    await until(() => next.echoes === 1, "the next connection starts in its turn");
+    assert.equal(tls.stats().waiting, 0);
+  });
 });

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
+import { Offenders, SessionGuard } from "@forage/identity/session-guard";
 import { DestinationService, type GetDestination } from "@forage/proto/destination";
 import { Server, ServerCredentials, type ServerWritableStream, status } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
@@ -12,7 +13,7 @@ export interface RelayServerOptions {
   readonly relay: DestinationRelay;
   /** The pod, or the host's process, behind an address; undefined: neither, and it is not served. */
   readonly clientAt: (address: string) => RelayClient | undefined;
-  readonly clock: Pick<Clock, "schedule">;
+  readonly clock: Pick<Clock, "schedule" | "monotonicMs">;
 }
 
 const MAX_CONNECTIONS = 1_024;
@@ -61,10 +62,15 @@ export class RelayServer {
       serveLookup(method, call, relay, clientAt);
     this.#grpc.addService(SERVICE, { get: serve("get"), getProfile: serve("getProfile") });
     const injector = this.#grpc.createConnectionInjector(ServerCredentials.createInsecure());
+    const offenders = new Offenders();
+    const { monotonicMs } = clock;
+    new SessionGuard(this.#grpc, { offenders, monotonicMs });
     this.#net = createServer({ noDelay: true }, (socket) => {
       socket.on("error", () => undefined);
       const address = socket.remoteAddress ?? "";
-      if (clientAt(address) === undefined || !this.#enter(socket, address)) socket.destroy();
+      // A pod has an address of its own, so the connections of an address that was cut are simply closed until one may start.
+      const mayStart = clientAt(address) !== undefined && offenders.tryStart(address, monotonicMs());
+      if (!mayStart || !this.#enter(socket, address)) socket.destroy();
       else injector.injectConnection(socket);
     });
     this.#net.maxConnections = MAX_CONNECTIONS;

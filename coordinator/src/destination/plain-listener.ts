@@ -1,4 +1,5 @@
-import { type AddressInfo, createServer, type Server as NetServer } from "node:net";
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from "node:net";
+import { Offenders, PacedStarts, SessionGuard } from "@forage/identity/session-guard";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
 import type { HostPort } from "../config.ts";
 import { Admission } from "../rpc/admission.ts";
@@ -49,9 +50,22 @@ export async function startPlainDestination(
   const server = new Server(serverOptions(PROVEN_STREAMS, [admission.interceptor]));
   serve(server, SharedDestinationService, destinationService(options), { ...serving, identify });
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const net = createServer({ noDelay: true }, (socket) => {
-    socket.on("error", () => {});
+  const { monotonicMs, log } = serving;
+  const offenders = new Offenders();
+  new SessionGuard(server, {
+    offenders,
+    monotonicMs,
+    onOffence: (remoteAddress, reason) => log.debug({ event: "connection-cut", remoteAddress, reason }),
+  });
+  const start = (socket: Socket): void => {
     injector.injectConnection(socket);
+    // It is paused, so that a connection that waits keeps nothing in memory.
+    socket.read(0);
+  };
+  const starts = new PacedStarts({ offenders, monotonicMs, schedule, start });
+  const net = createServer({ noDelay: true, pauseOnConnect: true }, (socket) => {
+    socket.on("error", () => {});
+    starts.add(socket);
   });
   net.maxConnections = MAX_CONNECTIONS;
   const address = await listening(net, listen);
@@ -59,6 +73,7 @@ export async function startPlainDestination(
     address,
     close: async (graceMs) => {
       net.close();
+      starts.close();
       injector.destroy();
       await shutDown(server, graceMs);
     },

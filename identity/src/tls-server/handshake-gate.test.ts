@@ -32,6 +32,17 @@ describe("HandshakeGate", () => {
     assert.deepEqual(gate.next(), ["x3"]);
   });
 
+  it("keeps connections whose address may not start yet, and starts others", () => {
+    const gate = aGate(4);
+    gate.add("x", "10.0.0.1");
+    gate.add("y", "10.0.0.2");
+    assert.deepEqual(
+      gate.next((address) => address !== "10.0.0.1"),
+      ["y"],
+    );
+    assert.deepEqual(gate.next(), ["x"]);
+  });
+
   it("counts an IPv6 /64 as one address", () => {
     const gate = aGate(4, 1);
     gate.add("a", "2001:db8:0:1::1");

@@ -1,4 +1,4 @@
-import { addressGroup } from "./address-group.ts";
+import { addressGroup } from "../address-group.ts";
 
 /** Limits of `HandshakeGate`; see `DEFAULT_TLS_LIMITS` for the reasons of the numbers. */
 export type HandshakeLimits = {
@@ -44,15 +44,18 @@ export class HandshakeGate<T> {
     return true;
   }
 
-  /** Takes the connections that may start now. Each holds a place until `remove`. */
-  next(): readonly T[] {
+  /**
+   * Takes the connections that may start now. Each holds a place until `remove`. `mayStart` is asked last, for each connection
+   * that there is a place for.
+   */
+  next(mayStart: (address: string) => boolean = () => true): readonly T[] {
     if (this.#running.size >= this.#limits.maxHandshakes) return [];
     const started: T[] = [];
     const kept: Waiting<T>[] = [];
     for (const entry of this.#waiting) {
       const ofAddress = this.#perAddress.get(entry.address) ?? 0;
       const free = this.#running.size < this.#limits.maxHandshakes;
-      if (!free || ofAddress >= this.#limits.maxHandshakesPerAddress) {
+      if (!free || ofAddress >= this.#limits.maxHandshakesPerAddress || !mayStart(entry.address)) {
         kept.push(entry);
         continue;
       }

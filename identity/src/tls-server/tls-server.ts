@@ -7,60 +7,21 @@ import {
 } from "node:net";
 import { createServer as createTlsServer, type Server as RawTlsServer, type TLSSocket } from "node:tls";
 import { type ConnectionInjector, type Server as GrpcServer, ServerCredentials } from "@grpc/grpc-js";
+import { addressGroup } from "../address-group.ts";
 import { IdentityError } from "../error.ts";
 import type { PeerIdentity } from "../peer-identity.ts";
-import { addressGroup } from "./address-group.ts";
+import { type Offence, Offenders, RETRY_START_MS, SessionGuard } from "../session-guard/session-guard.ts";
 import { AnonymousShare } from "./anonymous-share.ts";
 import { HandshakeGate } from "./handshake-gate.ts";
 import { authoritiesOf, secureContextOptions, type TlsMaterial } from "./material.ts";
 import { type Connection, type Peer, type PeeredCall, Peers } from "./peers.ts";
+import { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 
-export { addressGroup } from "./address-group.ts";
+export { addressGroup } from "../address-group.ts";
 export { AnonymousShare } from "./anonymous-share.ts";
 export type { TlsMaterial } from "./material.ts";
 export type { AnonymousPeer, AuthenticatedPeer, CertificateProblem, Peer, PeeredCall } from "./peers.ts";
-
-export type TlsLimits = {
-  readonly maxConnections: number;
-  readonly maxUsers: number;
-  readonly maxAnonymous: number;
-  readonly maxAnonymousPerAddress: number;
-  readonly anonymousMs: number;
-  readonly maxHandshakes: number;
-  readonly maxHandshakesPerAddress: number;
-  readonly maxWaiting: number;
-  readonly maxWaitingPerAddress: number;
-  readonly placeMs: number;
-  readonly handshakeMs: number;
-  readonly waitMs: number;
-};
-
-export const DEFAULT_TLS_LIMITS: TlsLimits = {
-  /** About 90 KiB each: 1.4 GiB when all are taken. */
-  maxConnections: 16_384,
-  /** People and scripts with tokens. The other half is a reserve for nodes. */
-  maxUsers: 8_192,
-  /** Connections on which no call has shown accepted credentials yet; those beyond replace the oldest. */
-  maxAnonymous: 2_048,
-  /** An eighth, so that no single address replaces the connections of others. */
-  maxAnonymousPerAddress: 256,
-  /** The first call of a client follows the handshake at once, and a join takes a second. */
-  anonymousMs: 30_000,
-  /** At 3–4 ms of CPU each, one turn takes 0.1 s; when thousands reconnect at once, more would only make all of them late. */
-  maxHandshakes: 32,
-  /** Half, so that one address (which may be a whole site behind NAT) never keeps everybody else out. */
-  maxHandshakesPerAddress: 16,
-  /** Every connection there may be can wait at once. */
-  maxWaiting: 16_384,
-  /** A site of thousands of hosts behind one address reconnects together; one address never fills the queue. */
-  maxWaitingPerAddress: 8_192,
-  /** A handshake that is slow for the network's sake gives its place back after this; it may still finish. */
-  placeMs: 1_000,
-  /** Four round trips of a bad satellite link, with room. */
-  handshakeMs: 10_000,
-  /** grpc clients give up connecting after 20 s; serving them later is work for nothing. */
-  waitMs: 15_000,
-};
+export { DEFAULT_TLS_LIMITS, type TlsLimits } from "./tls-limits.ts";
 
 /** The interval of checks for expiry and revocation. A connection outlives its certificate by at most half a second. */
 const SWEEP_MS = 500;
@@ -69,6 +30,8 @@ const SWEEP_MS = 500;
 type RefusalReason = "CONNECTIONS" | "ANONYMOUS" | "USERS" | "WAITING" | "PROTOCOL";
 
 export type TlsServerEvent =
+  /** Closed for abuse; new connections of its address then start at a limited rate. */
+  | { readonly kind: "cut"; readonly remoteAddress: string; readonly reason: Offence }
   | {
       readonly kind: "refused";
       readonly remoteAddress: string;
@@ -88,6 +51,8 @@ export type TlsServerOptions = {
   /** How long after its end a client's certificate still gives `AnonymousPeer.expired`. Default: not at all. */
   readonly expiredGraceMs?: number;
   readonly limits?: Partial<TlsLimits>;
+  /** Default: `performance.now`. */
+  readonly monotonicMs?: () => number;
   /** For logs and metrics; must not throw. */
   readonly onEvent?: (event: TlsServerEvent) => void;
 };
@@ -130,6 +95,10 @@ export class TlsServer {
   #authorities: readonly X509Certificate[];
   readonly #net: NetServer;
   #injector: ConnectionInjector | undefined;
+  readonly #offenders = new Offenders();
+  readonly #monotonicMs: () => number;
+  #guard: SessionGuard | undefined;
+  #retry: NodeJS.Timeout | undefined;
   #sweep: NodeJS.Timeout | undefined;
   #closing = false;
 
@@ -137,6 +106,7 @@ export class TlsServer {
   constructor(options: TlsServerOptions) {
     this.#options = options;
     this.#limits = { ...DEFAULT_TLS_LIMITS, ...options.limits };
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
     this.#peers = new Peers({
       isRevoked: options.isRevoked ?? (() => false),
       nowMs: options.nowMs,
@@ -167,6 +137,12 @@ export class TlsServer {
     if (this.#injector !== undefined)
       throw new IdentityError("INVALID_ARGUMENT", "this server listens already");
     this.#injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+    this.#guard = new SessionGuard(server, {
+      offenders: this.#offenders,
+      monotonicMs: this.#monotonicMs,
+      maxUnprovenStreams: this.#limits.maxAnonymousStreams,
+      onOffence: (remoteAddress, reason) => this.#options.onEvent?.({ kind: "cut", remoteAddress, reason }),
+    });
     await new Promise<void>((resolve, reject) => {
       this.#net.once("error", (cause) =>
         reject(
@@ -188,8 +164,12 @@ export class TlsServer {
     return this.#peers.of(call);
   }
 
-  /** Call once a call has shown a valid token: its connection then no longer counts as anonymous, and has no short life. */
+  /**
+   * Call once a call has shown accepted credentials: its connection then has no limit of calls, no longer counts as anonymous,
+   * and has no short life.
+   */
   prove(call: Pick<PeeredCall, "getPeer">): void {
+    this.#guard?.prove(call);
     const connection = this.#peers.anonymousConnection(call);
     if (connection === undefined || !this.#anonymous.remove(connection, groupOf(connection))) return;
     if (this.#users.size >= this.#limits.maxUsers) {
@@ -241,6 +221,7 @@ export class TlsServer {
     if (this.#closing) return;
     this.#closing = true;
     clearInterval(this.#sweep);
+    clearTimeout(this.#retry);
     const closed = new Promise<void>((resolve) => this.#net.close(() => resolve()));
     for (const socket of this.#pending.values()) socket.destroy();
     this.#injector?.destroy();
@@ -285,12 +266,18 @@ export class TlsServer {
   }
 
   #startNext(): void {
-    for (const socket of this.#gate.next()) {
+    const nowMs = this.#monotonicMs();
+    for (const socket of this.#gate.next((address) => this.#offenders.tryStart(address, nowMs))) {
       clearTimeout(this.#waits.get(socket));
       const timer = setTimeout(() => this.#release(socket), this.#limits.placeMs);
       socket.once("close", () => clearTimeout(timer));
       this.#tls.emit("connection", socket);
     }
+    if (this.#gate.waiting === 0 || this.#closing) return;
+    this.#retry ??= setTimeout(() => {
+      this.#retry = undefined;
+      this.#startNext();
+    }, RETRY_START_MS).unref();
   }
 
   #release(socket: Socket): void {
@@ -323,6 +310,8 @@ export class TlsServer {
     const connection = this.#peers.add(socket);
     if (connection.peer.kind === "anonymous") this.#admitAnonymous(connection);
     this.#injector?.injectConnection(socket);
+    if (connection.peer.kind === "authenticated")
+      this.#guard?.prove({ getPeer: () => connection.peer.remoteAddress });
   }
 
   #admitAnonymous(connection: Connection): void {

@@ -1,0 +1,36 @@
+import type { EventEmitter } from "node:events";
+import type { ServerHttp2Session, ServerHttp2Stream } from "node:http2";
+import type { Server as GrpcServer } from "@grpc/grpc-js";
+
+/** The HTTP/2 server below a grpc-js server: it emits `session` and `stream`. */
+export type SessionSource = Pick<EventEmitter, "on" | "listeners" | "removeAllListeners">;
+
+export type StreamListener = (stream: ServerHttp2Stream, ...rest: readonly unknown[]) => void;
+
+/**
+ * Returns the HTTP/2 server that grpc-js made for its last connection injector. grpc-js declares it private, and offers no other
+ * way to see connections, or streams whose path no service has.
+ */
+export function sessionSourceOf(server: GrpcServer): SessionSource {
+  const servers: unknown = Reflect.get(server, "http2Servers");
+  const last: unknown = servers instanceof Map ? [...servers.keys()].at(-1) : undefined;
+  if (isSource(last) && last.listenerCount("stream") > 0) return last;
+  throw new TypeError("grpc-js no longer keeps its HTTP/2 servers as keys of `http2Servers`");
+}
+
+/** Puts a check before the listeners of new streams: a stream for which it returns false reaches none of them. */
+export function checkStreams(source: SessionSource, mayStart: (stream: ServerHttp2Stream) => boolean): void {
+  const listeners = source.listeners("stream") as StreamListener[];
+  source.removeAllListeners("stream");
+  source.on("stream", (stream: ServerHttp2Stream, ...rest: readonly unknown[]) => {
+    if (mayStart(stream)) for (const listener of listeners) listener(stream, ...rest);
+  });
+}
+
+export function onSession(source: SessionSource, opened: (session: ServerHttp2Session) => void): void {
+  source.on("session", opened);
+}
+
+function isSource(value: unknown): value is SessionSource & Pick<EventEmitter, "listenerCount"> {
+  return typeof value === "object" && value !== null && "listenerCount" in value && "on" in value;
+}

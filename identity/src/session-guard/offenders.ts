@@ -1,0 +1,57 @@
+import { addressGroup } from "../address-group.ts";
+
+/** How long an address is paced after its last offence: an attack that pauses briefly is not a new one. */
+const PACED_MS = 60_000;
+/**
+ * Between two connections of a paced address. A TLS handshake and what a new connection may do before it is cut take 10 ms of
+ * CPU, so an address under attack takes a tenth of a core at most; and hosts behind the same address still connect.
+ */
+const START_INTERVAL_MS = 125;
+/** About 100 bytes each. Beyond it the address with the oldest offence is forgotten. */
+const MAX_ADDRESSES = 10_000;
+
+interface Offender {
+  lastMs: number;
+  nextStartMs: number;
+}
+
+/**
+ * Addresses whose connections were cut for abuse. Their next connections start at a limited rate, so that reconnecting at once
+ * gains nothing. Open connections of the same address are not affected. Times are monotonic.
+ */
+export class Offenders {
+  /** Ordered by the last offence, oldest first. */
+  readonly #byAddress = new Map<string, Offender>();
+
+  get size(): number {
+    return this.#byAddress.size;
+  }
+
+  offend(remoteAddress: string, nowMs: number): void {
+    const address = addressGroup(remoteAddress);
+    const nextStartMs = this.#byAddress.get(address)?.nextStartMs ?? nowMs + START_INTERVAL_MS;
+    this.#byAddress.delete(address);
+    this.#byAddress.set(address, { lastMs: nowMs, nextStartMs });
+    for (const [oldest, { lastMs }] of this.#byAddress) {
+      if (lastMs + PACED_MS > nowMs && this.#byAddress.size <= MAX_ADDRESSES) break;
+      this.#byAddress.delete(oldest);
+    }
+  }
+
+  isPaced(remoteAddress: string, nowMs: number): boolean {
+    const offender = this.#byAddress.get(addressGroup(remoteAddress));
+    return offender !== undefined && offender.lastMs + PACED_MS > nowMs;
+  }
+
+  /** Reports whether a connection of the address may start now, and counts it if so. */
+  tryStart(remoteAddress: string, nowMs: number): boolean {
+    const offender = this.#byAddress.get(addressGroup(remoteAddress));
+    if (offender === undefined || offender.lastMs + PACED_MS <= nowMs) return true;
+    if (nowMs < offender.nextStartMs) return false;
+    offender.nextStartMs = nowMs + START_INTERVAL_MS;
+    return true;
+  }
+}
+
+/** How long to wait before `tryStart` is asked again for connections that it held back. */
+export const RETRY_START_MS = START_INTERVAL_MS;

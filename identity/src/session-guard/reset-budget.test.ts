@@ -1,0 +1,22 @@
+import assert from "node:assert/strict";
+import { describe, it } from "node:test";
+import { ResetBudget } from "./reset-budget.ts";
+
+describe("ResetBudget", () => {
+  it("is used up by a burst beyond its size", () => {
+    const budget = new ResetBudget(10, 0);
+    for (let i = 0; i < 10; i++) assert.equal(budget.spend(0), true);
+    assert.equal(budget.spend(0), false);
+  });
+
+  it("takes 33 resets a second for any time", () => {
+    const budget = new ResetBudget(10, 0);
+    for (let i = 1; i <= 10_000; i++) assert.equal(budget.spend((i * 1000) / 33), true);
+  });
+
+  it("never saves up more than its size", () => {
+    const budget = new ResetBudget(10, 0);
+    for (let i = 0; i < 10; i++) assert.equal(budget.spend(3_600_000), true);
+    assert.equal(budget.spend(3_600_000), false);
+  });
+});

@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, connect as connectTcp, createServer, type Socket } from "node:net";
+import { describe, it, type TestContext } from "node:test";
+import { Server, ServerCredentials } from "@grpc/grpc-js";
+import { Offenders, SessionGuard, type SessionGuardOptions } from "./session-guard.ts";
+
+const ENHANCE_YOUR_CALM = 11;
+const path = "/test.Guarded/Call";
+
+describe("SessionGuard", { timeout: 60_000 }, () => {
+  it("cuts a connection that resets its streams at once, and no further stream reaches a handler", async (t) => {
+    const { connect, calls, offences, guard } = await served(t);
+    const peer = await connect();
+    // All in one write, so that most of them wait in one packet when the connection is cut.
+    peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, path), reset(1 + 2 * i)]));
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    await peer.closed;
+    assert.ok(calls.length <= 256 + 32, `${calls.length} calls reached the handler`);
+    assert.deepEqual(offences, ["RESETS"]);
+    assert.equal(guard.size, 0);
+  });
+
+  it("counts streams whose path no service has", async (t) => {
+    const { connect, offences } = await served(t);
+    const peer = await connect();
+    peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, "/no/Method"), reset(1 + 2 * i)]));
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.deepEqual(offences, ["RESETS"]);
+  });
+
+  it("gives the next connection of the same address a smaller budget", async (t) => {
+    const { connect, calls, offenders } = await served(t);
+    offenders.offend("127.0.0.1", 0);
+    const peer = await connect();
+    peer.send(Array.from({ length: 2_000 }, (_, i) => [headers(1 + 2 * i, path), reset(1 + 2 * i)]));
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.ok(calls.length <= 32 + 32, `${calls.length} calls reached the handler`);
+  });
+
+  it("keeps a connection that resets streams which have lived for a while", async (t) => {
+    let nowMs = 0;
+    const { connect, calls, offences } = await served(t, { monotonicMs: () => nowMs });
+    const peer = await connect();
+    for (let round = 0; round < 10; round++) {
+      const ids = Array.from({ length: 100 }, (_, i) => 1 + 2 * (100 * round + i));
+      peer.send(ids.map((id) => [headers(id, path)]));
+      await until(() => calls.length === 100 * (round + 1));
+      nowMs += 250;
+      const before = closedOf(calls);
+      peer.send(ids.map((id) => [reset(id)]));
+      await until(() => closedOf(calls) === before + 100);
+    }
+    assert.deepEqual(offences, []);
+  });
+
+  it("cuts a connection that opens too many streams before it is proven", async (t) => {
+    const { connect, offences } = await served(t, { maxUnprovenStreams: 5 });
+    const peer = await connect();
+    peer.send(Array.from({ length: 6 }, (_, i) => [headers(1 + 2 * i, path)]));
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.deepEqual(offences, ["UNPROVEN"]);
+  });
+
+  it("has no limit of streams for a proven connection", async (t) => {
+    const { connect, calls, guard, offences } = await served(t, { maxUnprovenStreams: 5 });
+    const peer = await connect();
+    peer.send([[headers(1, path)]]);
+    await until(() => calls.length === 1);
+    guard.prove({ getPeer: () => peer.name() });
+    peer.send(Array.from({ length: 20 }, (_, i) => [headers(3 + 2 * i, path)]));
+    await until(() => calls.length === 21);
+    assert.deepEqual(offences, []);
+  });
+});
+
+interface Call {
+  cancelled: boolean;
+}
+
+function closedOf(calls: readonly Call[]): number {
+  return calls.filter(({ cancelled }) => cancelled).length;
+}
+
+async function served(t: TestContext, options: Partial<SessionGuardOptions> = {}) {
+  const server = new Server({ "grpc.max_concurrent_streams": 10_000 });
+  const calls: Call[] = [];
+  const raw = (bytes: Buffer): Buffer => bytes;
+  const method = {
+    path,
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: raw,
+    requestDeserialize: raw,
+    responseSerialize: raw,
+    responseDeserialize: raw,
+  } as const;
+  server.addService(
+    { method },
+    {
+      method: (call: { on(event: string, run: () => void): void }) => {
+        const entry = { cancelled: false };
+        calls.push(entry);
+        call.on("error", () => {});
+        call.on("cancelled", () => {
+          entry.cancelled = true;
+        });
+      },
+    },
+  );
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const offenders = new Offenders();
+  const offences: string[] = [];
+  const guard = new SessionGuard(server, {
+    offenders,
+    monotonicMs: () => 0,
+    onOffence: (_address, offence) => offences.push(offence),
+    ...options,
+  });
+  const net = createServer((socket) => {
+    socket.on("error", () => {});
+    injector.injectConnection(socket);
+  });
+  await new Promise<void>((resolve) => net.listen(0, "127.0.0.1", resolve));
+  t.after(() => {
+    net.close();
+    server.forceShutdown();
+  });
+  const connect = async (): Promise<RawPeer> => {
+    const socket = connectTcp((net.address() as AddressInfo).port, "127.0.0.1");
+    t.after(() => socket.destroy());
+    await once(socket, "connect");
+    return new RawPeer(socket);
+  };
+  return { connect, calls, guard, offences, offenders };
+}
+
+/** A client that writes frames as it likes. */
+class RawPeer {
+  readonly #socket: Socket;
+  readonly closed: Promise<unknown>;
+  /** The error code of the server's first GOAWAY. */
+  readonly goAway: Promise<number>;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on("error", () => {});
+    this.closed = new Promise((resolve) => socket.once("close", resolve));
+    this.goAway = new Promise((resolve) => {
+      let pending: Buffer = Buffer.alloc(0);
+      socket.on("data", (chunk: Buffer) => {
+        pending = Buffer.concat([pending, chunk]);
+        while (pending.length >= 9 && pending.length >= 9 + pending.readUIntBE(0, 3)) {
+          const end = 9 + pending.readUIntBE(0, 3);
+          if (pending[3] === 7) resolve(pending.readUInt32BE(13));
+          pending = pending.subarray(end);
+        }
+      });
+    });
+    this.send([[Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0, Buffer.alloc(0))]]);
+  }
+
+  /** As the server names it. */
+  name(): string {
+    return `${this.#socket.localAddress}:${this.#socket.localPort}`;
+  }
+
+  send(frames: readonly (readonly Buffer[])[]): void {
+    this.#socket.write(Buffer.concat(frames.flat()));
+  }
+}
+
+function headers(id: number, to: string): Buffer {
+  const fields = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": to,
+    ":authority": "test",
+    "content-type": "application/grpc",
+  };
+  const literal = (text: string): Buffer => Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
+  const block = Object.entries(fields).map(([name, value]) =>
+    Buffer.concat([Buffer.from([0]), literal(name), literal(value)]),
+  );
+  return frame(1, 4, id, Buffer.concat(block));
+}
+
+function reset(id: number): Buffer {
+  return frame(3, 0, id, Buffer.from([0, 0, 0, 8]));
+}
+
+function frame(type: number, flags: number, id: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head[3] = type;
+  head[4] = flags;
+  head.writeUInt32BE(id, 5);
+  return Buffer.concat([head, payload]);
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  const deadlineMs = performance.now() + 20_000;
+  while (!condition()) {
+    assert.ok(performance.now() < deadlineMs, "the condition did not come true within 20 s");
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}

@@ -1,0 +1,138 @@
+import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { Server as GrpcServer } from "@grpc/grpc-js";
+import { checkStreams, onSession, sessionSourceOf } from "./grpc-sessions.ts";
+import type { Offenders } from "./offenders.ts";
+import { PACED_RESET_BURST, QUICK_RESET_MS, RESET_BURST, ResetBudget } from "./reset-budget.ts";
+
+export { Offenders, RETRY_START_MS } from "./offenders.ts";
+export { PacedStarts } from "./paced-starts.ts";
+
+/** `RESETS`: too many streams opened and reset at once. `UNPROVEN`: too many streams without accepted credentials. */
+export type Offence = "RESETS" | "UNPROVEN";
+
+export type SessionGuardOptions = {
+  readonly offenders: Offenders;
+  readonly monotonicMs: () => number;
+  /** Streams that a connection may open before `prove` is called for it. Default: no limit. */
+  readonly maxUnprovenStreams?: number;
+  /** For logs and metrics; must not throw. */
+  readonly onOffence?: (remoteAddress: string, offence: Offence) => void;
+};
+
+type Guarded = {
+  readonly session: ServerHttp2Session;
+  readonly address: string;
+  readonly resets: ResetBudget;
+  /** Streams that are open and younger than `QUICK_RESET_MS`, and some others, each with the time of its start. */
+  readonly recent: Map<ServerHttp2Stream, number>;
+  /** The size of `recent` at which it is swept. */
+  sweepAt: number;
+  isProven: boolean;
+  opened: number;
+};
+
+/** A sweep costs less than the streams that it counts. */
+const MIN_SWEEP = 32;
+
+/**
+ * Cuts connections of a grpc-js server that cost far more than they are worth, before grpc-js sees their streams: the peer gets
+ * GOAWAY with ENHANCE_YOUR_CALM, and its address is paced. Streams that arrived in the same packet reach no handler.
+ */
+export class SessionGuard {
+  readonly #options: SessionGuardOptions;
+  readonly #sessions = new WeakMap<object, Guarded>();
+  readonly #byPeer = new Map<string, Guarded>();
+
+  /** Call after `server.createConnectionInjector`. */
+  constructor(server: GrpcServer, options: SessionGuardOptions) {
+    this.#options = options;
+    const source = sessionSourceOf(server);
+    onSession(source, (session) => this.#enter(session));
+    checkStreams(source, (stream) => this.#mayStart(stream));
+  }
+
+  /** Connections that are open. */
+  get size(): number {
+    return this.#byPeer.size;
+  }
+
+  /** Lifts the limit of unproven connections from the one on which the call is made. */
+  prove(call: { getPeer(): string }): void {
+    const guarded = this.#byPeer.get(call.getPeer());
+    if (guarded !== undefined) guarded.isProven = true;
+  }
+
+  #enter(session: ServerHttp2Session): void {
+    const { remoteAddress = "", remotePort } = session.socket;
+    const { offenders, monotonicMs } = this.#options;
+    const nowMs = monotonicMs();
+    const burst = offenders.isPaced(remoteAddress, nowMs) ? PACED_RESET_BURST : RESET_BURST;
+    const guarded = {
+      session,
+      address: remoteAddress,
+      resets: new ResetBudget(burst, nowMs),
+      recent: new Map<ServerHttp2Stream, number>(),
+      sweepAt: MIN_SWEEP,
+      isProven: this.#options.maxUnprovenStreams === undefined,
+      opened: 0,
+    };
+    const peer = `${remoteAddress}:${remotePort}`;
+    this.#sessions.set(session, guarded);
+    this.#byPeer.set(peer, guarded);
+    session.once("close", () => {
+      if (this.#byPeer.get(peer) === guarded) this.#byPeer.delete(peer);
+    });
+  }
+
+  #mayStart(stream: ServerHttp2Stream): boolean {
+    const { session } = stream;
+    const guarded = session === undefined ? undefined : this.#sessions.get(session);
+    if (guarded === undefined || session === undefined || session.destroyed) {
+      // It has no listener yet, and without one an error of the stream would end the process.
+      stream.on("error", () => {});
+      return false;
+    }
+    guarded.opened += 1;
+    const { maxUnprovenStreams = Number.POSITIVE_INFINITY, monotonicMs } = this.#options;
+    if (!guarded.isProven && guarded.opened > maxUnprovenStreams) this.#cut(guarded, "UNPROVEN");
+    else if (guarded.recent.size >= guarded.sweepAt) this.#sweep(guarded);
+    if (session.destroyed) {
+      stream.on("error", () => {});
+      return false;
+    }
+    guarded.recent.set(stream, monotonicMs());
+    stream.once("close", () => this.#count(guarded, stream));
+    return true;
+  }
+
+  /**
+   * Counts the streams that the peer has reset. Their own `close` events come only when the whole packet has been processed, by
+   * which time a thousand streams may have reached their handlers.
+   */
+  #sweep(guarded: Guarded): void {
+    const nowMs = this.#options.monotonicMs();
+    for (const [stream, openedMs] of guarded.recent) {
+      if (stream.closed) this.#count(guarded, stream);
+      else if (nowMs - openedMs >= QUICK_RESET_MS) guarded.recent.delete(stream);
+    }
+    guarded.sweepAt = Math.max(MIN_SWEEP, 2 * guarded.recent.size);
+  }
+
+  #count(guarded: Guarded, stream: ServerHttp2Stream): void {
+    const openedMs = guarded.recent.get(stream);
+    if (openedMs === undefined) return;
+    guarded.recent.delete(stream);
+    // Our own resets carry NO_ERROR, and so do streams that ended.
+    if (stream.rstCode === constants.NGHTTP2_NO_ERROR || guarded.session.destroyed) return;
+    const nowMs = this.#options.monotonicMs();
+    if (nowMs - openedMs < QUICK_RESET_MS && !guarded.resets.spend(nowMs)) this.#cut(guarded, "RESETS");
+  }
+
+  #cut({ session, address }: Guarded, offence: Offence): void {
+    const { offenders, monotonicMs, onOffence } = this.#options;
+    offenders.offend(address, monotonicMs());
+    onOffence?.(address, offence);
+    session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    session.destroy();
+  }
+}
