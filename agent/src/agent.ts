@@ -63,7 +63,7 @@ export interface AgentParts {
   readonly probe: RunProbe;
   readonly hostReader: HostReader;
   readonly features: HostFeatures;
-  /** Where others reach this host: one for each family, the one that it goes by first. */
+  /** The addresses at which others reach this host: one for each family, the preferred one first. */
   readonly addresses: readonly string[];
   readonly log: AgentLog;
   readonly damageReports: DamageReports;

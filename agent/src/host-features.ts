@@ -13,7 +13,7 @@ export interface HostFeatures {
   readonly sctp: boolean;
   /** OCI runtimes by the name of their runtime class. */
   readonly runtimeClasses: Readonly<Record<string, string>>;
-  /** Where seccomp profiles are that a pod doesn't name by an absolute path. */
+  /** The directory of seccomp profiles that pods name by a relative path. */
   readonly seccompDir: string;
 }
 

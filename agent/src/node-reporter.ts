@@ -177,7 +177,7 @@ function encodeClaim({ namespace, name, capacityBytes = 0, usedBytes = 0, users 
   };
 }
 
-/** How much is used changes all the time. */
+/** Returns the state without the used bytes, which change all the time. */
 function essence({ usedBytes: _, ...rest }: ClaimState): Omit<ClaimState, "usedBytes"> {
   return rest;
 }

@@ -8,16 +8,18 @@ const SOME_PORT = 9;
 const ANYWHERE = "2001:db8::1";
 
 export interface OwnAddressOptions {
-  /** Where the coordinator is: what the host talks to it from is most likely how others reach it. */
+  /**
+   * The coordinator's address. The address from which the host reaches it is most likely the one at which others reach the host.
+   */
   readonly coordinator: string;
   /** The operator's word; undefined: found out. */
   readonly advertised: string | undefined;
   readonly advertised6: string | undefined;
-  /** Of pods; undefined: they have no IPv6, and the host's own is not looked for. */
+  /** The IPv6 range of pods. Undefined: pods have no IPv6, and the host's own address is not determined. */
   readonly podCidr6: Cidr | undefined;
 }
 
-/** Where others reach this host: one address for each family, the one that it goes by first. Sends nothing. */
+/** Returns the addresses at which others reach this host: one for each family, the preferred one first. Sends no packet. */
 export async function ownAddresses(options: OwnAddressOptions): Promise<readonly [string, ...string[]]> {
   const { coordinator, advertised, advertised6, podCidr6 } = options;
   const first =

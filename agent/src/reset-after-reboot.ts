@@ -10,7 +10,7 @@ export interface RebootOptions {
   readonly journal: Journal;
   /** Changes with every boot of the host. */
   readonly bootId: string;
-  /** Where the boot is noted that the journal's states are about. */
+  /** The file with the boot id to which the journal's states belong. */
   readonly bootIdFile: string;
   readonly nowMs: number;
   readonly noteDamage: NoteDamage;

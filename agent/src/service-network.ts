@@ -24,7 +24,7 @@ export interface ServiceNetworkOptions {
   readonly dataDir: string;
   readonly instance: string;
   readonly podCidr: string;
-  /** Of IPv6; undefined: pods have none. */
+  /** The IPv6 range of pods; undefined: pods have no IPv6. */
   readonly podCidr6: string | undefined;
   readonly nodeName: string;
   /** Families of addresses by which this host and others reach each other. */
@@ -38,7 +38,10 @@ export interface ServiceNetworkOptions {
   readonly random: () => number;
   readonly clock: Clock;
   readonly run: RunCommand;
-  /** Where addresses of load balancers are announced, whatever their network; undefined: where their network is. */
+  /**
+   * The interface on which addresses of load balancers are announced, whatever their network; undefined: the interface of their
+   * network.
+   */
   readonly balancerInterface: string | undefined;
   readonly hostInterfaces: typeof networkInterfaces;
   readonly onEvent: (event: string, fields: object) => void;
@@ -87,7 +90,7 @@ export async function watchNetworks(
   }
 }
 
-/** That of a Linux host. */
+/** The service network of a Linux host. */
 export class HostServiceNetwork implements ServiceNetwork {
   readonly #options: ServiceNetworkOptions;
   readonly #services: KnownServices;

@@ -26,7 +26,7 @@ export interface Settings {
   /** Names what the agent makes in the kernel and in containerd. */
   readonly instance: string;
   readonly podCidr: string;
-  /** Of IPv6; undefined: pods have none, and there are no rules for it. */
+  /** The IPv6 range of pods. Undefined: pods have no IPv6, and there are no rules for it. */
   readonly podCidr6: string | undefined;
   readonly containerd: { readonly address: string; readonly namespace: string };
   readonly nerdctl: string;
@@ -34,7 +34,7 @@ export interface Settings {
   /** Undefined: no HTTP. */
   readonly http: { readonly listen: HostPort | undefined };
   readonly hostPortRange: PortRange;
-  /** Where others reach this host's pods; undefined: found out. */
+  /** The address at which others reach this host's pods; undefined: determined automatically. */
   readonly advertiseAddress: string | undefined;
   /** The same by IPv6, beside one of IPv4. */
   readonly advertiseAddress6: string | undefined;
@@ -50,7 +50,10 @@ export interface Settings {
   readonly clusterDomain: string;
   /** Whether the agent answers pods' DNS questions on the pods' bridge; else they ask the host's name servers. */
   readonly dns: boolean;
-  /** Where Linkerd's Destination is served to this host's proxies, on the pods' bridge and on loopback; undefined: nowhere. */
+  /**
+   * The ports on which Linkerd's Destination is served to this host's proxies, on the pods' bridge and on loopback; undefined:
+   * not at all.
+   */
   readonly destination: { readonly port: number | undefined };
   /** Unix socket where Nomad's Driver service is served; undefined: nowhere. */
   readonly nomad: { readonly socket: string | undefined };
@@ -59,11 +62,17 @@ export interface Settings {
   /** Sandboxes made ahead. */
   readonly preparedSandboxes: number;
   readonly restart: { readonly backOffBaseSeconds: number; readonly backOffCapSeconds: number };
-  /** When images that nothing uses are removed: after so many days (0: never), or from `highPercent` of the disk down to `lowPercent`. */
+  /**
+   * The limits for unused images: they are removed after so many days (0: never), or from `highPercent` of the disk down to
+   * `lowPercent`.
+   */
   readonly images: { readonly unusedDays: number; readonly highPercent: number; readonly lowPercent: number };
   /** `nodeLimitBytes` undefined: a share of the disk. `streams`: of pods that don't say. */
   readonly logs: { readonly nodeLimitBytes: number | undefined; readonly streams: LogStreams };
-  /** Where addresses of load balancers are announced, of whatever network they are; undefined: where their network is. */
+  /**
+   * The interface on which addresses of load balancers are announced, whatever their network; undefined: the interface of their
+   * network.
+   */
   readonly loadBalancer: { readonly interface: string | undefined };
   readonly gateway: GatewaySettings;
   /** Whether this host holds the content of workspaces. */
@@ -71,7 +80,7 @@ export interface Settings {
   readonly logLevel: LogLevel;
 }
 
-/** Of nodes that are gateways. */
+/** Settings of nodes that are gateways. */
 export interface GatewaySettings {
   /** Envoy's program; undefined: looked for. */
   readonly envoy: string | undefined;
@@ -81,7 +90,7 @@ export interface GatewaySettings {
   readonly address: string | undefined;
   readonly httpPort: number;
   readonly httpsPort: number;
-  /** Of clients, at a time. */
+  /** The largest number of clients' connections at a time. */
   readonly connectionsMax: number;
   readonly memoryLimitBytes: number;
   /** The number of trusted proxies in front of the gateway. The client's address is taken from their headers. */

@@ -8,7 +8,7 @@ export interface StateSaverOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly onError: (error: unknown) => void;
-  /** Why some pod's state is not on disk; undefined: all are. Called when that changes. */
+  /** Called with the reason why a pod's state is not on disk; undefined if all are. Called on changes. */
   readonly onHealth?: (problem: string | undefined) => void;
 }
 

@@ -21,7 +21,7 @@ export interface SupervisorListeners {
   readonly stepped: (step: Step, tookMs: number, failed: boolean) => void;
   readonly changed: (podUid: string) => void;
   readonly noteDamage: NoteDamage;
-  /** Where the state of a pod is kept. */
+  /** Returns the path of a pod's state. */
   readonly stateFile: (podUid: string) => string;
 }
 

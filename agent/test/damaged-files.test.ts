@@ -6,7 +6,7 @@ import { HostOfFakes, SERVICE_IP } from "./host-of-fakes.ts";
 
 const LIMIT = { timeout: 60_000 };
 
-/** How a file is damaged; no file of the agent has a byte that does not matter at its middle. */
+/** The ways to damage a file. Every file of the agent has a relevant byte in its middle. */
 const DAMAGES: Readonly<Record<string, (path: string) => Promise<void>>> = {
   flipped: async (path) => {
     const bytes = await readFile(path);

@@ -12,7 +12,7 @@ interface Scene {
   readonly b: Backend;
   /** The rules of one host, first to last. */
   rules(...rules: readonly Rule[]): Promise<void>;
-  /** Which backend answers, or the status if none does. */
+  /** Returns the backend that answers, or the status without one. */
   from(path: string, options?: Parameters<GatewayUnderTest["ask"]>[2]): Promise<string>;
 }
 

@@ -134,7 +134,7 @@ export class LanHost {
     await runCommand("ip", ["link", "set", this.#port, yes ? "up" : "down"]);
   }
 
-  /** For how many seconds the kernel keeps the address; undefined: the host doesn't have it. */
+  /** Returns the seconds for which the kernel keeps the address; undefined: the host does not have it. */
   async leaseOf(ip: string): Promise<number | undefined> {
     const [link] = JSON.parse(await this.ip("-json", "address", "show", "dev", "eth0")) as {
       addr_info: Present[];

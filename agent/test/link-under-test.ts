@@ -29,7 +29,7 @@ export class LinkUnderTest {
   readonly states: LinkState[] = [];
   /** The received requests for metrics. Undefined: the requests ended. */
   readonly asked: (PodMetricsRequests | undefined)[] = [];
-  /** Why assignments could not be written, one entry a write. */
+  /** The reasons why assignments could not be written, one entry a write. */
   readonly journalProblems: (string | undefined)[] = [];
   readonly gateway = new NoGateway();
   mayJoin: (authority: string) => Promise<void> = async () => {};

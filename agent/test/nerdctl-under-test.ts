@@ -14,7 +14,7 @@ export interface NerdctlUnderTest {
   readonly host: TestHost;
   readonly runtime: NerdctlRuntime;
   readonly options: NerdctlRuntimeOptions;
-  /** Where `spec` lets containers log: `<name>.log`. */
+  /** The directory of containers' logs, `<name>.log`, if they are made by `spec`. */
   readonly logDir: string;
   spec(command: readonly string[], change?: Partial<ContainerSpec>): ContainerSpec;
   /** Pushes a busybox image to the registry and returns its reference there. */

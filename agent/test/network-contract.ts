@@ -20,7 +20,7 @@ export interface NetworkHost {
   reboot(): Promise<void>;
   /** Breaks a sandbox behind the network's back. */
   destroy(sandbox: PodSandbox): Promise<void>;
-  /** How many namespaces pods have, and how many addresses are taken; prepared ones left out. */
+  /** Returns the number of pods' sandboxes and of used addresses, without prepared ones. */
   usedSandboxes(): Promise<number>;
   /** `tcp 21000` to `10.0.0.2 80`, as the rules now are. */
   published(): Promise<ReadonlyMap<string, string>>;

@@ -9,7 +9,7 @@ const INSIDE = "FORAGE_TEST_MOUNTS";
 const PREFIX = "forage-vt-";
 const TOOLS = ["/usr/sbin/mkfs.ext4", "/usr/sbin/losetup", "/usr/bin/unshare", "/dev/loop-control"];
 
-/** Why tests of real mounts can't run here; undefined if they can. */
+/** Returns the reason why tests of real mounts can't run here; undefined if they can. */
 export function whyNoOwnMounts(): string | undefined {
   if (getuid?.() !== 0) return "needs root";
   const missing = TOOLS.find((path) => !existsSync(path));

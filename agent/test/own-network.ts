@@ -6,7 +6,7 @@ const INSIDE = "FORAGE_TEST_NETWORK";
 const PREFIX = "fgt-";
 const TOOLS = ["/usr/sbin/nft", "/usr/sbin/conntrack", "/usr/lib/cni/bridge"];
 
-/** Why tests of real networking can't run here; undefined if they can. */
+/** Returns the reason why tests of real networking can't run here; undefined if they can. */
 export function whyNoOwnNetwork(): string | undefined {
   if (getuid?.() !== 0) return "needs root";
   const missing = TOOLS.find((path) => !existsSync(path));

@@ -1,7 +1,10 @@
 import { type NodeId, nodeId } from "@forage/identity";
 import type { Peer } from "@forage/identity/tls-server";
 
-/** Which node may renew over a connection: also one whose certificate begins later, because a clock was ahead. */
+/**
+ * Returns the node that may renew over a connection. A certificate that begins later counts too, because a clock may have been
+ * ahead.
+ */
 export function renewingNode(peer: Peer | undefined): NodeId | undefined {
   if (peer?.kind === "authenticated") return peer.identity.kind === "node" ? peer.identity.nodeId : undefined;
   return peer?.certificateProblem === "CERT_NOT_YET_VALID" ? nodeId("node-1") : undefined;

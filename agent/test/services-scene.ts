@@ -31,7 +31,7 @@ export interface Places {
   readonly range: string;
   readonly virtualIp: string;
   readonly otherVirtualIp: string;
-  /** Of no service. */
+  /** A virtual IP of no service. */
   readonly unusedVirtualIp: string;
   readonly host: string;
   readonly outside: string;

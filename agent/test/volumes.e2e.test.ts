@@ -40,7 +40,7 @@ async function onHost(t: TestContext, change: Parameters<typeof VolumeHost.setUp
   return { host, volumes: await host.start() };
 }
 
-/** Where the pod's volume is on the host. */
+/** Returns the path of the pod's volume on the host. */
 async function sourceOf(
   volumes: Awaited<ReturnType<VolumeHost["start"]>>,
   uid: string,

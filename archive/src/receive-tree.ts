@@ -6,7 +6,7 @@ import { readTar, type TarEntry } from "./read-tar.ts";
 import type { TarHeader } from "./tar-header.ts";
 
 export interface ReceiveOptions {
-  /** Where the file or directory goes, and what it is called there. Undefined: what it is called in the archive. */
+  /** The directory that receives the file or directory, and its name there. Undefined: its name in the archive. */
   readonly into: Directory;
   readonly name?: string | undefined;
   /** Makes names that can't be predicted. Use at least 8 letters or digits. */
@@ -192,7 +192,7 @@ async function writeFile(
   }
 }
 
-/** Where there are only zeros nothing is written: the file has a hole there, as it probably had. */
+/** Writes data and leaves a hole where there are only zeros, as the original file probably had. */
 async function writeSparse(
   file: FileHandle,
   content: AsyncIterable<Buffer>,

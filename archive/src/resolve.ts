@@ -2,7 +2,7 @@ import type { Stats } from "node:fs";
 import { ArchiveError } from "./archive-error.ts";
 import type { Directory } from "./directory.ts";
 
-/** Where a path leads. The directory is the caller's to close. */
+/** The end of a path. The caller closes the directory. */
 export interface Place {
   readonly directory: Directory;
   /** The name of the entry in `directory`. Undefined if the path leads to the root itself. */

@@ -43,7 +43,7 @@ class Sender {
     this.#options = options;
   }
 
-  /** Why an entry is not copied. */
+  /** Returns the reason why an entry is not copied. */
   problem(stats: Stats): string | undefined {
     if (stats.isFile() || stats.isDirectory() || stats.isSymbolicLink()) return undefined;
     const kind = stats.isFIFO() ? "pipe" : stats.isSocket() ? "socket" : "device";

@@ -42,7 +42,10 @@ export function requestsFor(pods: number): ApplyResourcesRequest[] {
   return requests;
 }
 
-/** That many services of one pod that no node can take, each of another size: the scheduler can treat no two of them alike. */
+/**
+ * Returns requests for this many services of one pod that no node can take. Their sizes differ, so the scheduler can treat no two
+ * of them alike.
+ */
 export function requestsForWaiting(pods: number): ApplyResourcesRequest[] {
   const requests: ApplyResourcesRequest[] = [];
   for (let from = 0; from < pods; from += servicesPerRequest) {

@@ -11,7 +11,7 @@ export interface CoordinatorProcess {
   readonly address: string;
   readonly caPem: string;
   readonly token: string;
-  /** Of Destination in plain text. */
+  /** The port of Destination in plain text. */
   readonly destinationPort: number;
   close(): Promise<void>;
 }

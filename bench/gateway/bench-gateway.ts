@@ -23,7 +23,7 @@ export class BenchGateway {
   readonly #gateway: HostGateway;
   readonly #services: KnownServices;
   readonly #close: () => Promise<void>;
-  /** Of Envoy's configuration; its process is known by it. */
+  /** The file of Envoy's configuration. Its process is identified by it. */
   readonly bootstrap: string;
   #version = 0n;
 

@@ -8,10 +8,10 @@ export class Round {
   readonly receivedMs: number[] = [];
   /** The times of the agents with rules in a kernel. */
   readonly inForceMs: number[] = [];
-  /** That one agent was sent. */
+  /** The bytes that one agent was sent. */
   bytes = 0;
   readonly #startMs: number;
-  /** How many endpoints these services are to have. */
+  /** The number of endpoints that these services should have. */
   readonly #wanted: ReadonlyMap<string, number>;
   /** The changes that each agent hasn't received yet. */
   readonly #lacking: Map<string, Set<string>>;

@@ -2,7 +2,7 @@ import { CliError } from "./errors.ts";
 
 /** Node fires longer timers at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
-/** How long a command may take to end by itself after its signal is aborted: to close its session and its files. */
+/** The time that a command has to end by itself after its signal is aborted: to close its session and its files. */
 const END_GRACE_MS = 500;
 
 /**

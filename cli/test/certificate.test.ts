@@ -9,7 +9,7 @@ let fake: FakeCoordinator;
 const forage = (line: string): Promise<Result> => runCommand(line.split(" "), { env: fake.env });
 
 const day = 24 * 3_600;
-/** Of app.example.test; made for this test, its key thrown away. */
+/** A certificate for app.example.test. It was made for this test, and its key is destroyed. */
 const pem = `-----BEGIN CERTIFICATE-----
 MIIB7zCCAZWgAwIBAgIQYfhxznRTUTMNF+B3my0R1DAKBggqhkjOPQQDAjBCMQ8w
 DQYDVQQKEwZGb3JhZ2UxLzAtBgNVBAMTJkZvcmFnZSBkZXZlbG9wbWVudCBDQSBv

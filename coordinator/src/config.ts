@@ -30,9 +30,9 @@ const ipRange = z
 const acmeSettings = z.strictObject({
   /** Its directory, such as https://acme-v02.api.letsencrypt.org/directory. */
   directory: z.url({ protocol: /^https$/, error: "must be an https URL" }),
-  /** Where the authority writes to when something is wrong. */
+  /** The mail address for the authority's warnings. */
   email: z.email({ error: "must be a mail address" }).optional(),
-  /** That the operator has read and agrees to the authority's terms of service. */
+  /** Confirms that the operator has read and accepts the authority's terms of service. */
   termsAgreed: z.boolean().default(false),
   /** PEM with the roots for the directory's own TLS, in place of the public ones. */
   caFile: z.string().startsWith("/").optional(),
@@ -65,22 +65,22 @@ export const CONFIG_SCHEMA = z.strictObject({
   cluster: z.string().default("forage"),
   /** The domain below which services have their names. */
   clusterDomain: z.string().default("cluster.local"),
-  /** At the first start a token for everything is made and written there. */
+  /** The file to which the first start writes an administrator's token. */
   adminTokenFile: z.string().startsWith("/").optional(),
-  /** Keys that encrypt secrets, the first of them new ones. Default: made at the first start below `dataDir`. */
+  /** The keys that encrypt secrets. The first one encrypts new secrets. Default: made at the first start below `dataDir`. */
   secretKeyFile: z.string().startsWith("/").optional(),
   /** The issuer and the audience of pods' identity tokens. Default: the cluster's id. */
   identityIssuer: z.string().min(1).max(1_000).optional(),
-  /** How nodes are scored: pack fills them up; kube-most and kube-least score as kube-scheduler's MostAllocated and LeastAllocated. */
+  /** The node score: pack fills nodes up; kube-most and kube-least work as MostAllocated and LeastAllocated of kube-scheduler. */
   profile: z.enum(["pack", "kube-most", "kube-least"]).default("pack"),
-  /** How long rollouts wait. */
+  /** Time limits of rollouts. */
   rollout: z
     .strictObject({
-      /** A rollout without progress for so long has failed. */
+      /** A rollout without progress for this time has failed. */
       progressDeadlineSeconds: z.number().positive().max(86_400).default(600),
-      /** A rollout whose pods find no node for so long has failed. */
+      /** A rollout whose pods are unschedulable for this time has failed. */
       placementDeadlineSeconds: z.number().positive().max(86_400).default(20),
-      /** A pod counts as available once it has been ready for so long. */
+      /** A pod counts as available once it has been ready for this time. */
       stableSeconds: z.number().min(0).max(3_600).default(1),
     })
     .prefault({}),
@@ -109,12 +109,12 @@ export const CONFIG_SCHEMA = z.strictObject({
       acme: acmeSettings.optional(),
     })
     .prefault({}),
-  /** How much is kept of what was decided and what happened. */
+  /** Limits of stored events. */
   events: z
     .strictObject({
-      /** Events that are kept; the oldest go first. */
+      /** The largest number of events; the oldest are removed first. */
       maxCount: z.number().int().min(100).max(1_000_000).default(defaultEventLimits.maxCount),
-      /** Size of all kept events together, in MiB. */
+      /** The largest total size of events, in MiB. */
       maxMegabytes: z
         .number()
         .min(1)
@@ -122,45 +122,45 @@ export const CONFIG_SCHEMA = z.strictObject({
         .default(defaultEventLimits.maxBytes / 1024 / 1024),
     })
     .prefault({}),
-  /** How workloads are scaled by their load. */
+  /** Settings of autoscaling. */
   autoscaling: z
     .strictObject({
-      /** How often pods of autoscaled workloads are measured, and their number is decided. */
+      /** The interval at which pods of autoscaled workloads are measured and their number is decided. */
       intervalSeconds: z.number().min(1).max(300).default(15),
     })
     .prefault({}),
-  /** How often agents send a heartbeat. */
+  /** The interval between agents' heartbeats. */
   heartbeatIntervalSeconds: z.number().min(0.1).max(60).default(2.5),
-  /** When nodes count as unreachable, and when their pods are evicted. */
+  /** The limits for unreachable nodes and the eviction of their pods. */
   nodes: z
     .strictObject({
       /** A node without heartbeats for this time is unreachable. Default: three heartbeats, at least 7.5. */
       unreachableSeconds: z.number().min(1).max(3_600).optional(),
-      /** No node counts as unreachable for so long after a start of the coordinator. */
+      /** The time after a start of the coordinator in which no node counts as unreachable. */
       startGraceSeconds: z.number().min(0).max(3_600).default(15),
-      /** How long pods without a toleration of their own tolerate that their node is unreachable. */
+      /** The time for which pods without an own toleration tolerate an unreachable node. */
       unreachableTolerationSeconds: z.number().min(0).max(86_400).default(30),
-      /** After most nodes were lost at once, no pod is replaced for so long after the last node came back. */
+      /** The time after the return of the last node in which no pod is replaced, after most nodes were lost at once. */
       recoveryGraceSeconds: z.number().min(0).max(3_600).default(30),
-      /** The same for a node that says itself that it can't run pods. */
+      /** The same for a node that reports that it can't run pods. */
       notReadyTolerationSeconds: z.number().min(0).max(86_400).default(300),
     })
     .prefault({}),
   /** The certificates that nodes identify with. */
   nodeCertificates: z
     .strictObject({
-      /** Agents renew after a third of it. */
+      /** The validity of a node's certificate. Agents renew after a third of it. */
       lifetimeDays: z.number().min(0.01).max(3_650).default(30),
-      /** How long after its end a certificate may still be renewed, unless its node was removed or revoked. */
+      /** The time after its end for which a certificate may still be renewed, unless its node was removed or revoked. */
       graceDays: z.number().min(0).max(3_650).default(90),
     })
     .prefault({}),
   /** Moves pods to better nodes automatically. Without it, pods move only on `forage rebalance`. */
   rebalance: z
     .strictObject({
-      /** Time between two looks. */
+      /** Time between two evaluations. */
       intervalSeconds: z.number().min(10).max(86_400),
-      /** Pods that are moved each time, at most. */
+      /** The largest number of pods to move each time. */
       maxMoves: z.number().int().min(1).max(20).default(1),
       /** The goal of moves: spread replicas over nodes, or empty nodes. */
       goal: z.enum(["spread", "pack"]).default("spread"),

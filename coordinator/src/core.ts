@@ -66,13 +66,13 @@ export interface CoreOptions {
   readonly authority: CertificateAuthority;
   readonly vault: Vault;
   readonly issuer: IdentityIssuer;
-  /** Of certificates for hostnames whose routes name no secret. Undefined: there is none. */
+  /** The issuer of certificates for hostnames whose routes name no secret. Undefined: there is none. */
   readonly certificateIssuer?: OpenedIssuer | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** No pods and runs are made, and none placed, before it resolves: a workload that is too much for the coordinator can be deleted. */
   readonly started?: Promise<void> | undefined;
-  /** That many lowercase letters and digits. */
+  /** Returns this many random lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly randomBytes: (count: number) => Uint8Array;
   /** Runs it soon, after what is being done now. */
@@ -82,7 +82,7 @@ export interface CoreOptions {
 
 /** Figures about heartbeats, for metrics. */
 export interface LivenessStats {
-  /** How often the process was held up, since it started. */
+  /** Returns the number of stalls of the process since it started. */
   readonly holdUps: () => number;
   /** Whether endpoints on lost nodes are kept, because most nodes were lost at once. */
   readonly massLoss: () => boolean;
@@ -97,7 +97,7 @@ export interface Core {
   /** The services for calls. */
   readonly services: ServicesOptions;
   readonly liveness: LivenessStats;
-  /** Why nothing is decided; undefined: all is as it should be. */
+  /** Returns the reason why the controllers decide nothing; undefined if they work. */
   readonly refusal: () => string | undefined;
   /** Stops judging nodes by their heartbeats, because their streams are about to end. */
   stopSessions(): void;

@@ -48,7 +48,7 @@ The damaged files are kept beside it. The coordinator must be stopped. Prefer re
 ${SETTINGS}`,
 };
 
-/** How to call the program, or one of its tasks. */
+/** Returns the usage of the program, or of one of its tasks. */
 export function helpText(task: string | undefined): string {
   return isTask(task) ? TASKS[task] : SERVE;
 }

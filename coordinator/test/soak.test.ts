@@ -52,7 +52,7 @@ test("thirty days of work leave the heap, listeners, timers and records where th
 });
 
 interface Measure {
-  /** How many records there are, by their prefix. */
+  /** The number of records by their prefix. */
   readonly records: Readonly<Record<string, number>>;
   /** For the end of the coordinator's life. */
   readonly listeners: number;

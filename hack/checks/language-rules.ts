@@ -1,4 +1,4 @@
-import type { Text } from "./scan-texts.ts";
+import type { Text, TextKind } from "./scan-texts.ts";
 
 /** A mark of unclear English in a text. */
 export interface Mark {
@@ -12,6 +12,8 @@ export interface Mark {
 interface Rule {
   readonly name: string;
   readonly pattern: RegExp;
+  /** The kinds of texts that the rule applies to. Default: all. */
+  readonly kinds?: readonly TextKind[];
 }
 
 /**
@@ -20,6 +22,13 @@ interface Rule {
  */
 const RULES: readonly Rule[] = [
   { name: "headless clause", pattern: /(?:^|[.:] )(?:What|Who|Whoever|Whose|Whatever|Whom)\b(?![^.]*\?)/ },
+  {
+    // Doc comments begin with a noun or a verb: "The time of …", "Returns …". "Whether" describes a boolean.
+    name: "headless doc comment",
+    pattern:
+      /^(?:(?:(?:How|Where|Which|Why|That|Than|Of)\b|(?:Since|Until|From) when\b|(?:By|In|With|From|To|For|As) (?:how|what|which|whom)\b)|When [^,]*$)/,
+    kinds: ["doc-comment"],
+  },
   {
     name: "genitive fragment",
     pattern: /(?:^|[.] )Of (?:the|a|an|all|each|one|those|what|its|this|these|which)\b/,
@@ -41,7 +50,8 @@ const RULES: readonly Rule[] = [
 export function findMarks(text: Text): readonly Mark[] {
   // Names in code are not words.
   const prose = text.text.replaceAll(/`[^`]*`/g, "`…`");
-  return RULES.flatMap(({ name, pattern }) => {
+  return RULES.flatMap(({ name, pattern, kinds }) => {
+    if (kinds !== undefined && !kinds.includes(text.kind)) return [];
     const found = pattern.exec(prose);
     return found ? [{ text, rule: name, match: found[0] }] : [];
   });

@@ -9,7 +9,7 @@ export type TextKind = "doc-comment" | "comment" | "string" | "test-title" | "do
 export interface Text {
   /** Relative to the root. */
   readonly path: string;
-  /** Where the text begins, from 1. */
+  /** The line at which the text begins, from 1. */
   readonly line: number;
   readonly kind: TextKind;
   /** Without comment marks and quotes; its lines are joined with spaces. */

@@ -13,7 +13,7 @@ export interface Instance {
   readonly agentHttp: string;
   /** First and last port on the host that pods' ports get. */
   readonly hostPortRange: string;
-  /** Where pods' addresses come from. */
+  /** The range of pods' addresses. */
   readonly podCidr: string;
   readonly nodeName: string;
   /** Address by which this host's pods are reached. */
@@ -27,7 +27,7 @@ export interface Instance {
   readonly example?: string;
 }
 
-/** Where routes are served, on loopback. */
+/** The addresses at which routes are served, on loopback. */
 export interface InstanceGateway {
   /** Envoy's program. */
   readonly envoy: string;
@@ -35,7 +35,7 @@ export interface InstanceGateway {
   readonly httpsPort: number;
 }
 
-/** Where things lie below an instance's data directory. */
+/** Returns the paths below an instance's data directory. */
 export function instancePaths(dataDir: string) {
   return {
     record: join(dataDir, "instance.json"),

@@ -18,7 +18,7 @@ export interface ProgramSpec {
 export interface ProgramRecord {
   readonly spec: ProgramSpec;
   readonly identity: ProcessIdentity;
-  /** How often it ended and was started again. */
+  /** The number of restarts after an end. */
   readonly restarts: number;
 }
 
@@ -41,7 +41,7 @@ export function forgetProgram(dir: string, name: string): void {
   rmSync(recordPath(dir, name), { force: true });
 }
 
-/** Which programs are to run, in the order of their start. */
+/** Writes which programs to run, in the order of their start. */
 export function writePlan(dir: string, plan: readonly ProgramSpec[]): void {
   mkdirSync(dir, { recursive: true, mode: 0o700 });
   writeJson(planPath(dir), plan);

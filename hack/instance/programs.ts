@@ -12,7 +12,7 @@ import {
 } from "./program.ts";
 
 export interface ProgramsOptions {
-  /** Where plan and records are kept. */
+  /** The directory of plan and records. */
   readonly dir: string;
   /** The supervisor's program and the node that runs it. */
   readonly supervisor: { readonly node: string; readonly script: string };

@@ -6,7 +6,7 @@ import { boundLog } from "./bounded-log.ts";
 import { type ProgramSpec, readProgramRecord, readRunning, writeProgramRecord } from "./program.ts";
 
 export interface SupervisorOptions {
-  /** Where the programs' records are kept. */
+  /** The directory of the programs' records. */
   readonly dir: string;
   readonly plan: readonly ProgramSpec[];
   readonly signal: AbortSignal;

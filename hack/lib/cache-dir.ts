@@ -1,4 +1,4 @@
-/** Where downloads, builds and images are kept between runs; removing it costs only time. */
+/** Returns the directory for downloads, builds and images between runs. Removing it costs only time. */
 export function cacheDir(): string {
   return process.env.FORAGE_CACHE || "/var/cache/forage";
 }

@@ -7,7 +7,7 @@ import { endProcess, identify, isAlive, type ProcessIdentity } from "./process-i
 import { SetupError } from "./setup-error.ts";
 import { waitFor } from "./wait-for.ts";
 
-/** Where one containerd keeps what; all its own. */
+/** The directories of one containerd; it shares none. */
 export interface ContainerdPlaces {
   /** Images and snapshots. */
   readonly rootDir: string;

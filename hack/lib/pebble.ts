@@ -28,11 +28,11 @@ export interface Pebble {
 }
 
 export interface PebbleOptions {
-  /** Where it finds the answers to its challenges. */
+  /** The port at which pebble expects the answers to its challenges. */
   readonly httpPort: number;
   /** The validity of its certificates. Default: five years. */
   readonly validitySeconds?: number;
-  /** How many of a hundred good nonces it refuses all the same. Default: 5. */
+  /** The percentage of good nonces that pebble rejects anyway. Default: 5. */
   readonly rejectedNonces?: number;
   /** Keys of accounts that it knows beforehand, base64url by their ids; with them it takes no others. */
   readonly externalKeys?: Readonly<Record<string, string>>;

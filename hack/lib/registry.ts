@@ -11,7 +11,7 @@ import { waitFor } from "./wait-for.ts";
 export interface Registry {
   /** `127.0.0.1:PORT`, the first part of its images' names. */
   readonly address: string;
-  /** Where it keeps its blobs. */
+  /** The directory of its blobs. */
   readonly dir: string;
   /** Uploads an OCI archive as `repository:tag` and returns the full reference and the manifest's digest. */
   pushImage(archivePath: string, repositoryAndTag: string): Promise<{ reference: string; digest: string }>;

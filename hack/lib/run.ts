@@ -7,7 +7,7 @@ export interface RunOptions {
   readonly input?: string;
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
-  /** Of standard output and standard error; default utf8. Take latin1 for bytes. */
+  /** The encoding of standard output and standard error; default utf8. latin1 preserves bytes. */
   readonly encoding?: "utf8" | "latin1";
   /** Do not throw on a non-zero exit code. */
   readonly allowFailure?: boolean;

@@ -25,7 +25,7 @@ export interface Fleet {
 
 export interface FleetNode {
   readonly name: string;
-  /** Where the other nodes and this machine reach it by IPv4; empty where it has none. */
+  /** The IPv4 address at which the other nodes and this machine reach it; empty without one. */
   readonly address: string;
   /** The same by IPv6; empty in a fleet that has none. */
   readonly address6: string;
@@ -49,7 +49,7 @@ export interface FleetOptions {
   readonly balancers?: boolean;
 }
 
-/** Where each node's agent serves Destination. */
+/** The port on which each node's agent serves Destination. */
 export const DESTINATION_PORT = 8086;
 
 export async function startFleet(

@@ -13,9 +13,9 @@ import { argv, stdout } from "node:process";
  *   answer NAME PORT                            answers each UDP datagram with its name
  */
 
-/** Of requests that went on until they were ended. */
+/** The result of requests until SIGTERM. */
 export interface LoadResult {
-  /** How often each answer came. */
+  /** The number of each answer. */
   readonly answers: Readonly<Record<string, number>>;
   readonly answered: number;
   readonly failed: number;

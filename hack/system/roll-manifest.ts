@@ -11,7 +11,7 @@ export interface RollManifest {
   readonly updateStrategy?: object;
   readonly hostNetwork?: boolean;
   readonly port?: number;
-  /** For how long it goes on serving when it is to stop. */
+  /** The time for which it continues to serve after the request to stop. */
   readonly drainSeconds?: number;
 }
 

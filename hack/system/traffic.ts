@@ -10,11 +10,11 @@ import type { System } from "./system.ts";
 
 /** Requests that go on until they are ended, each to an endpoint that was just looked up. */
 export interface Traffic {
-  /** How often each answer came. */
+  /** The number of each answer. */
   readonly answers: ReadonlyMap<string, number>;
   /** Requests that got no answer, in words. */
   readonly failures: readonly string[];
-  /** Of requests that were answered. */
+  /** The number of answered requests. */
   readonly count: number;
   end(): Promise<void>;
 }

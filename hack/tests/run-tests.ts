@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 export interface TestGroup {
   /** Relative to the root. */
   readonly files: readonly string[];
-  /** How many of the files at a time. */
+  /** The number of files that run at a time. */
   readonly concurrency: number;
 }
 

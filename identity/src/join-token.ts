@@ -18,7 +18,7 @@ export type JoinTokenRecord = {
   readonly secretHash: string;
   readonly expiresAtMs: number;
   readonly maxUses: number;
-  /** When set, only a node of this name may join with it. */
+  /** If set, only a node of this name may join with it. */
   readonly nodeName?: NodeId;
   /** Labels that the node gets and can't take off itself. */
   readonly labels: Readonly<Record<string, string>>;

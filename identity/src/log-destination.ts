@@ -3,7 +3,7 @@ import { writeSync } from "node:fs";
 /** Writes bytes to the log's file descriptor; returns how many were written. Throws as `writeSync` does. */
 export type WriteLog = (bytes: Buffer) => number;
 
-/** How often a write to a full pipe is tried again, a millisecond apart, before its line is dropped. */
+/** The number of retries of a write to a full pipe, a millisecond apart, before its line is dropped. */
 const MAX_PIPE_RETRIES = 50;
 
 /**

@@ -11,7 +11,7 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 export type ProbeResult = {
   /** The pinned root, to be trusted for the next connection, where the host name is checked and the secret may be sent. */
   readonly rootPem: string;
-  /** Which of the pins it was. */
+  /** The pin that matched. */
   readonly pin: string;
 };
 

@@ -8,8 +8,8 @@ const JITTER = 0.1;
 export type Validity = { readonly notBeforeMs: number; readonly notAfterMs: number };
 
 /**
- * When to renew: at the part `at` of the life, up to a tenth of that earlier or later. `random` is one draw from [0, 1), made once per
- * certificate, so that asking again gives the same moment.
+ * Returns the time of renewal: at the part `at` of the life, up to a tenth of it earlier or later. `random` is one draw from [0,
+ * 1), made once per certificate, so repeated calls return the same time.
  */
 export function renewAtMs({ notBeforeMs, notAfterMs }: Validity, random: number, at = RENEW_AT): number {
   const factor = at * (1 + JITTER * (2 * random - 1));

@@ -79,7 +79,7 @@ function writeSource(name: string, field: string): Promise<void> {
   return writeFile(join(proto, "forest/forest/v1", name), `${head}message Only {\n  ${field}\n}\n`);
 }
 
-/** When each output was last written. */
+/** Returns the modification times of the outputs. */
 async function stamps(): Promise<Record<string, number>> {
   const gen = join(proto, "gen");
   const entries = await readdir(gen, { recursive: true, withFileTypes: true });

@@ -21,7 +21,7 @@ export function compareWire(pinned: readonly string[], current: readonly string[
   };
 }
 
-/** Why the change can't be accepted; empty when it can. */
+/** Returns the reason why the change is rejected. Empty if it is accepted. */
 export function objections({ removed, added }: WireChange, allow: { breaking: boolean }): string[] {
   const frozen = FROZEN_PACKAGES.filter((name) => [...removed, ...added].some((line) => isOf(name, line)));
   return [

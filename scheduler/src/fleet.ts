@@ -62,7 +62,7 @@ export class Fleet {
     return node === undefined ? [] : this.#state.removeNode(node);
   }
 
-  /** How many nodes there are. */
+  /** The number of nodes. */
   get size(): number {
     return this.#state.nodes.count;
   }
@@ -183,7 +183,7 @@ export class Fleet {
     return { totals: byName, chosen: chosen < 0 ? undefined : this.#state.nodes.name(chosen) };
   }
 
-  /** Why the pod is not placed: every node and its reason. */
+  /** Explains why the pod is not placed: every node and its reason. */
   explain(pod: PodSpec): Explanation {
     const podClass = this.#state.classOf(pod);
     const explanation = explain(this.#state, this.#placer.live(podClass), podKey(pod));
@@ -220,7 +220,10 @@ export class Fleet {
     return { all: choices.map((choice) => this.#named(choice)), best: names.sort() };
   }
 
-  /** Which pods of a workload (of one revision of it) to stop so that the rest stay spread: always from the fullest domain. */
+  /**
+   * Returns the pods of a workload (or of one revision of it) to stop for an even spread of the rest. Always takes them from the
+   * fullest domain.
+   */
   pickVictims(workload: string, count: number, revision?: string): PodKey[] {
     return pickVictims(this.#state, workload, count, revision).map((pod) => this.#state.pods.key(pod));
   }

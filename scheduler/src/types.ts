@@ -158,7 +158,7 @@ export type FilterName =
   | "PodTopologySpread"
   | "InterPodAffinity";
 
-/** Why one node can't take a pod. */
+/** The reason why one node can't take a pod. */
 export interface NodeRejection {
   readonly node: string;
   readonly filter: FilterName;
@@ -170,7 +170,7 @@ export interface NodeRejection {
   readonly resolvable: boolean;
 }
 
-/** Why a pod is not placed (or what would hinder it, when some nodes can take it). */
+/** The reasons why a pod is not placed, or the obstacles if some nodes can take it. */
 export interface Explanation {
   readonly pod: PodKey;
   readonly nodes: number;

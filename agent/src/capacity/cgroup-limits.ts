@@ -94,7 +94,7 @@ function positive(value: string | undefined): number | undefined {
   return number > 0 ? number : undefined;
 }
 
-/** How many there are in a list such as `0-3,8`. */
+/** Returns the number of entries of a list such as `0-3,8`. */
 function countCpus(list: string): number {
   return list.split(",").reduce((count, range) => {
     const [first, last = first] = range.split("-");

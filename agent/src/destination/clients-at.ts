@@ -4,7 +4,7 @@ import type { RelayClient } from "./relay.ts";
 export interface PodAddresses {
   readonly namespace: string;
   readonly podIps: readonly string[];
-  /** Of pods that have removed their network already, no address counts. */
+  /** The pod's phase. Addresses of pods that have already removed their network don't count. */
   readonly phase: string;
 }
 

@@ -17,10 +17,10 @@ interface Endpoints {
   readonly exists: boolean;
 }
 
-/** Of `Get`: endpoints, merged from additions and removals. */
+/** The state of a `Get` stream: endpoints, merged from additions and removals. */
 export const ENDPOINTS: KnownAnswer<Endpoints> = { next: nextEndpoints, between: updatesBetween };
 
-/** Of `GetProfile`: each message replaces the last. */
+/** The state of a `GetProfile` stream: each message replaces the last. */
 export const PROFILE: KnownAnswer<Buffer> = {
   next: (_state, message) => message,
   between: (from, to) => (from?.equals(to) === true ? [] : [to]),

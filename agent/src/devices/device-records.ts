@@ -12,7 +12,8 @@ export interface LoadedRecords {
 }
 
 /**
- * Which pod has which units: `<dir>/<pod uid>`, JSON. It is there to survive the agent; containers don't survive the host, so nothing is synced.
+ * Stores which device units each pod has, as JSON in `<dir>/<pod uid>`. The records survive the agent. Containers don't survive
+ * the host, so the files are not synced.
  */
 export class DeviceRecords {
   readonly #dir: string;

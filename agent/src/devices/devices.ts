@@ -29,7 +29,7 @@ export interface PodDevices {
   release(podUid: string): Promise<void>;
   /** Calls when there may be units for those that found too few: some were released, or have come back. One listener. */
   onFreed(listener: () => void): void;
-  /** How many units there are, and how many of them can be used. */
+  /** Returns the number of units, and the number of usable ones. */
   amounts(): DeviceAmounts;
   /** Looks now and then what is there, until the signal aborts; `onChange`: the amounts differ. */
   watch(clock: Clock, signal: AbortSignal, onChange: () => void): Promise<void>;
@@ -39,7 +39,7 @@ export interface DeviceRequest {
   readonly container: string;
   /** Init containers are over before others begin, so these may have the same units. */
   readonly init: boolean;
-  /** How many units of each resource; see `PodContainer.extended`. */
+  /** The number of units of each resource; see `PodContainer.extended`. */
   readonly wanted: Readonly<Record<string, number>>;
 }
 

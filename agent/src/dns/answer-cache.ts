@@ -11,7 +11,7 @@ interface Kept {
   readonly bytes: Buffer;
   readonly atMs: number;
   readonly goodMs: number;
-  /** Where its times to live are. */
+  /** The offsets of its times to live. */
   readonly offsets: readonly number[];
 }
 

@@ -31,7 +31,7 @@ export interface LookupDependencies {
   readonly viewpoint: Viewpoint;
   /** The families of which this host's pods have addresses. Other addresses are omitted, because pods could not reach them. */
   readonly families: readonly IpFamily[];
-  /** Where pods of this host reach Destination: `destination.forage.<domain>`. */
+  /** The addresses of Destination for pods of this host: `destination.forage.<domain>`. */
   readonly destination?: readonly string[];
 }
 

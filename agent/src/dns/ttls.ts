@@ -4,7 +4,7 @@ const OPT = 41;
 const NAME_ERROR = 3;
 
 export interface Ttls {
-  /** For how long the whole answer is good. */
+  /** The time for which the whole answer is valid. */
   readonly seconds: number;
   readonly offsets: readonly number[];
 }

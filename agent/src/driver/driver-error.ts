@@ -1,4 +1,4 @@
-/** Why a call of the driver failed. */
+/** The reason why a call of the driver failed. */
 export type DriverErrorCode =
   /** The driver does not know the task's id. */
   | "TASK_NOT_FOUND"

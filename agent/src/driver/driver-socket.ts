@@ -16,7 +16,7 @@ import { openTaskDriver } from "./tasks/open-task-driver.ts";
 export interface DriverSocketOptions {
   /** Absolute path of the socket. */
   readonly path: string;
-  /** Where the driver finds containerd and keeps its state; the plugin's defaults apply to all else. */
+  /** The addresses and directories of the driver; the plugin's defaults apply to all other options. */
   readonly places: Pick<DriverOptions, "containerdAddress" | "nerdctl" | "cniBinDir" | "dataDir" | "runDir">;
   readonly version: string;
   readonly clock: Clock;

@@ -28,8 +28,8 @@ interface Wanted {
 const TRIES_MAX = 64;
 
 /**
- * Which hosts Envoy has, and in which form. When it refuses a configuration, the hosts at fault are found by halves and stay as
- * they were before, while all others go on.
+ * Tracks the hosts that Envoy has applied, and their configuration. When Envoy rejects a configuration, it finds the hosts at
+ * fault by bisection. They keep their previous configuration, and all others change.
  */
 export class ConfigApplier {
   readonly #loader: ConfigLoader;

@@ -6,7 +6,7 @@ export type Subscription = "listeners" | "clusters" | "http" | "https";
 export interface SubscriptionState {
   /** The version of the applied file. Empty if there is none, or while Envoy still prepares it. */
   readonly version: string;
-  /** How often a content was refused since Envoy started. */
+  /** The number of contents that Envoy has rejected since it started. */
   readonly rejected: number;
 }
 

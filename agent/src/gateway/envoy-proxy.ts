@@ -2,7 +2,7 @@ import { open, readdir, readFile, readlink, stat, truncate } from "node:fs/promi
 import { type Clock, pause } from "../clock.ts";
 import type { ProxyProgram } from "./proxy-program.ts";
 
-/** How Envoy's process is started; it must neither end with the agent nor be restarted by anyone else. */
+/** Starts Envoy's process. The process must not end with the agent, and no other program may restart it. */
 export interface Launcher {
   /** For messages: the program's path, or the image. */
   readonly name: string;
@@ -15,7 +15,7 @@ export interface Launcher {
 export interface EnvoyProxyOptions {
   readonly launcher: Launcher;
   readonly bootstrap: string;
-  /** Where its own messages go. */
+  /** The file of Envoy's own messages. */
   readonly log: string;
   readonly clock: Clock;
 }

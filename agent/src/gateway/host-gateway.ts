@@ -32,7 +32,7 @@ export interface HostGatewayParts {
   readonly onEvent: (event: string, fields: Readonly<Record<string, unknown>>) => void;
 }
 
-/** How soon the death of a proxy is seen that another agent started. */
+/** The delay until the agent notices the death of a proxy that an earlier agent started. */
 const LOOK_EVERY_MS = 500;
 const ACCESS_LOG_BYTES_MAX = 64 * 1024 * 1024;
 /** A port that is taken, a proxy that doesn't start. */

@@ -4,7 +4,7 @@ import type { GatewayCertificate, GatewayHost } from "@forage/proto/forage/agent
 const HOSTNAME = /^(\*|(\*\.)?[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*)$/;
 const HOSTNAME_LENGTH_MAX = 253;
 
-/** Why this host can't be served at all; undefined: nothing is known against it. */
+/** Returns the reason why this host can't be served at all; undefined without one. */
 export function problemOfHost({ hostname }: GatewayHost): string | undefined {
   return hostname.length <= HOSTNAME_LENGTH_MAX && HOSTNAME.test(hostname)
     ? undefined

@@ -4,8 +4,8 @@
 export const GRACE_LEAST_MS = 2_000;
 
 /**
- * How long the container has between stop signal and SIGKILL: the grace period counts from the start of its pre_stop hook.
- * Times are one clock's; one that was set back in between takes nothing away.
+ * Returns the time between stop signal and SIGKILL. The grace period counts from the start of the container's pre_stop hook. All
+ * times are of one clock; a clock that was set back in between does not shorten the result.
  */
 export function remainingGraceMs(graceMs: number, stoppingSinceMs: number, nowMs: number): number {
   const usedMs = Math.max(0, nowMs - stoppingSinceMs);

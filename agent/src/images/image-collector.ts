@@ -11,7 +11,7 @@ export interface ImageCollectorOptions {
   readonly limits: CollectionLimits;
   /** As all pods that are assigned to this host name them, whatever state they are in. */
   readonly wanted: () => readonly string[];
-  /** How full the file system of a directory is, in percent of what can be used. */
+  /** Returns the use of a directory's file system, in percent of the usable space. */
   readonly usedPercent: (directory: string) => Promise<number>;
   readonly events: ImageCollectorEvents;
 }

@@ -9,7 +9,7 @@ export interface JournalIndex {
   /** Raised by an operator who put the coordinator back to older data on purpose. */
   readonly epoch: bigint;
   readonly revision: bigint;
-  /** Which history of the coordinator's data the revision belongs to, as the coordinator named it. Absent: unknown. */
+  /** The lineage of the coordinator's data that the revision belongs to, as the coordinator named it. Absent if unknown. */
   readonly lineage?: string | undefined;
   /** Grows with each commit; part of pod files' names, so that no file in use is ever overwritten. */
   readonly generation: number;

@@ -16,7 +16,7 @@ const CIPHER = "aes-256-gcm";
 export class JournalKey {
   readonly #key: Buffer;
   readonly #id: Buffer;
-  /** Where it comes from, for messages. */
+  /** The origin of the key, for messages. */
   readonly source: string;
 
   constructor(key: Buffer, source: string) {

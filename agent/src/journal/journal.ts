@@ -164,7 +164,7 @@ export class Journal {
     return this.#states;
   }
 
-  /** Where the state of a pod is on disk. */
+  /** Returns the path of a pod's state on disk. */
   stateFile(uid: string): string {
     return join(this.#dir, STATES_DIRECTORY, stateFileName(uid));
   }
@@ -296,7 +296,7 @@ function assertAcceptable(index: JournalIndex, snapshot: Snapshot & { epoch: big
   }
 }
 
-/** Why a pod can't be kept in the journal; undefined: it can. */
+/** Returns the reason why a pod can't be stored in the journal; undefined if it can. */
 export function recordProblem(pod: PodAssignment): string | undefined {
   try {
     assertUid(pod.uid);

@@ -13,9 +13,9 @@ export interface PodState {
   readonly removed?: boolean;
   readonly startedAtMs?: number;
   readonly readyAtMs?: number;
-  /** Which containers have run in the present namespace, after the init containers. */
+  /** The role of the containers that have started in the present sandbox, after the init containers. */
   readonly begun?: "sidecars" | "main";
-  /** Why the host ended it for good. */
+  /** The reason why the host ended the pod for good. */
   readonly failure?: ReasonState;
 }
 
@@ -37,7 +37,7 @@ export interface ContainerState {
   /** Number of the newest start; part of the container's name, so never used twice. */
   readonly attempt: number;
   readonly restartCount: number;
-  /** When the next start is due, and the delay that led to it, while backing off. */
+  /** The time of the next start and the delay that led to it, while backing off. */
   readonly retryAtMs?: number;
   readonly backoffMs?: number;
   /** "started" from a start until its end was recorded, then "ended"; absent before the first. */
@@ -49,7 +49,7 @@ export interface ContainerState {
   readonly lastTermination?: TerminationState;
   /** Those before it, newest first. */
   readonly earlierTerminations?: readonly TerminationState[];
-  /** How far the hook of the present run has come. */
+  /** The progress of the hook in the present run. */
   readonly postStart?: "begun" | "done";
   /** The last verdicts of the probes of the present run. */
   readonly health?: { readonly started: boolean; readonly ready: boolean };

@@ -15,7 +15,7 @@ export interface IntakeOptions {
   readonly pods: AssignedPods;
   readonly reader: AssignmentReader;
   readonly outbox: StatusOutbox;
-  /** Why assignments can't be written to disk now; undefined: the last write succeeded. */
+  /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly onHealth: (problem: string | undefined) => void;
   /** A change is on disk and the pods know of it. */
   readonly onTaken: () => void;

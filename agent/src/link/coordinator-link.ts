@@ -44,7 +44,7 @@ export interface LinkOptions {
   readonly gateway: Gateway;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
-  /** Why assignments can't be written to disk now; undefined: the last write succeeded. */
+  /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly assignmentsHealth: (problem: string | undefined) => void;
   readonly events: LinkEvents;
 }

@@ -1,7 +1,7 @@
 import type { Pod, PodContainer } from "../pods/pod.ts";
 import type { FilesSource, Volume } from "../volumes/volumes.ts";
 
-/** Where every container of a pod with a service account finds `token`, `namespace` and `ca.crt`. */
+/** The directory with `token`, `namespace` and `ca.crt` in every container of a pod with a service account. */
 export const IDENTITY_PATH = "/var/run/secrets/forage.dev/serviceaccount";
 
 const VOLUME = "forage-identity";

@@ -1,6 +1,6 @@
 import type { LinkErrorCode } from "./link-error.ts";
 
-/** How the agent stands with the coordinator. */
+/** The state of the agent's connection to the coordinator. */
 export interface LinkState {
   readonly kind: "joining" | "connecting" | "connected" | "failed";
   readonly sinceMs: number;

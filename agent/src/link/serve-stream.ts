@@ -35,7 +35,7 @@ export interface StreamOptions {
   readonly prefetcher: Pick<ImagePrefetcher, "ask" | "ended">;
   readonly removeClaims: (claims: readonly ClaimRef[]) => void;
   readonly openSession: (request: SessionRequest, connection: Connection) => void;
-  /** Why assignments can't be written to disk now; undefined: the last write succeeded. */
+  /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly assignmentsHealth: (problem: string | undefined) => void;
 }
 

@@ -13,7 +13,7 @@ import type { Session } from "../sessions/session.ts";
 export interface SessionHost {
   /** Without a name: the main container. Undefined if there is no such pod or container. */
   find(podUid: string, container: string): FoundContainer | undefined;
-  /** Where the pod is in the network, in a word that changes when that does; undefined while it is nowhere. */
+  /** Returns a text that identifies the pod's present network and changes with it; undefined while it has none. */
   networkOf(podUid: string): string | undefined;
   readonly readLog: ReadLog;
   readonly exec: RunExec;

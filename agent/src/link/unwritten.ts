@@ -42,7 +42,7 @@ export function addDelta(held: Unwritten, delta: AssignmentDelta, lineage: strin
   return { clusterId: held.clusterId, revision: delta.revision, lineage, pods, removals };
 }
 
-/** Which of the pods on record the change takes away. */
+/** Returns the stored pods that the change removes. */
 export function removedBy(
   { clusterId, pods, removals }: Unwritten,
   recorded: { keys(): Iterable<string> },

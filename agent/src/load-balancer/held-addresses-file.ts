@@ -15,7 +15,10 @@ export interface HeldRecords {
   remove(held: HeldAddress): Promise<void>;
 }
 
-/** Which of the host's addresses are ours: written down before the host gets one, so that none is ever left behind. */
+/**
+ * Stores which of the host's addresses the agent has added. It is written before the host gets an address, so the agent can
+ * always remove it.
+ */
 export class HeldAddressesFile implements HeldRecords {
   readonly #dir: string;
   #held: readonly HeldAddress[];

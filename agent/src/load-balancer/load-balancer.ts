@@ -18,7 +18,7 @@ export interface LoadBalancerOptions {
   readonly servicesLost?: () => boolean;
   /** This host's name. */
   readonly node: string;
-  /** Where addresses are announced; undefined: where their networks are. */
+  /** The interface on which addresses are announced; undefined: the interface of their network. */
   readonly interface: string | undefined;
   /** Those of which the host leads services' clients to pods. */
   readonly families: readonly IpFamily[];

@@ -35,7 +35,7 @@ export class BoundedLog {
   readonly file: LogFile;
   readonly times: LogTimes;
   readers = 0;
-  /** How many of the readers read up to the present end and stop there. Their text must not have a gap. */
+  /** The number of readers that stop at the present end. Their text must not have a gap. */
   #completeReads = 0;
   readonly #parts: BoundedLogParts;
   #kept = false;

@@ -6,7 +6,10 @@ const STEP_BYTES = 64 * 1024;
 const FRONT_MAX_BYTES = 64 * 1024;
 const LINE_BREAK = 0x0a;
 
-/** Where the last `count` lines of one stream or both begin: a position for each stream. An unfinished line counts as one. */
+/**
+ * Returns the positions at which the last `count` lines of one stream or both begin, one for each stream. An unfinished line
+ * counts as one.
+ */
 export async function findLastEntries(
   file: LogFile,
   count: number,

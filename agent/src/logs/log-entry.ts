@@ -6,7 +6,7 @@ export const LOG_STREAMS: readonly LogStream[] = ["stdout", "stderr"];
 /** A line of one stream, or a piece of one. */
 export interface LogEntry {
   readonly stream: LogStream;
-  /** When it was read, RFC 3339 in UTC with milliseconds. Empty: not known. */
+  /** The time at which it was read, RFC 3339 in UTC with milliseconds. Empty: not known. */
   readonly stamp: string;
   /** Whether a line break follows. */
   readonly whole: boolean;

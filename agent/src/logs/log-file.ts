@@ -9,7 +9,7 @@ import { findStart, removeLog, type TrimMode, trimHead } from "./trim-head.ts";
 export interface LogBounds {
   /** The oldest byte there is. */
   readonly begin: number;
-  /** Where the file itself begins; what is older was rotated out of it. */
+  /** The position at which the file begins. Older data was rotated out of it. */
   readonly start: number;
   readonly end: number;
 }

@@ -120,7 +120,9 @@ function isCopier(words: readonly string[]): boolean {
   return words[0] === COPIER;
 }
 
-/** Where a process is put beside one that has this `/proc/PID/cgroup`: version 2, or systemd's own hierarchy. */
+/**
+ * Returns the file that adds a process to the cgroup of one with this `/proc/PID/cgroup`: version 2, or systemd's own hierarchy.
+ */
 function cgroupFile(text: string): string {
   const [, unified] = /^0::(\/.*)$/m.exec(text) ?? [];
   const [, named] = /^\d+:name=systemd:(\/.*)$/m.exec(text) ?? [];

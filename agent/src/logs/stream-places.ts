@@ -24,7 +24,7 @@ export async function hasStreams(logFile: string): Promise<boolean> {
   }
 }
 
-/** Where agent and reader meet: a link for each log that is being read, and the reader's socket. */
+/** The meeting point of agent and reader: a link for each log that is being read, and the reader's socket. */
 export function readerSocket(dir: string): string {
   return join(dir, "reader.sock");
 }

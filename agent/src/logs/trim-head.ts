@@ -3,10 +3,11 @@ import { execa } from "execa";
 import { streamsDir } from "./stream-places.ts";
 
 /**
- * How the head of a file that someone else appends to is taken away:
- * `collapse` (ext4, xfs): the kernel removes it in one step under the writers' lock: nothing is lost, offsets move down.
- * `punch` (also tmpfs, btrfs, zfs): its blocks are freed, nothing is lost, but the file's size goes on growing.
- * `truncate` (anything else): the file is emptied after its last byte was copied; what is written in between, some 50 µs, is lost.
+ * The way to remove the head of a file to which another process appends:
+ * `collapse` (ext4, xfs): the kernel removes it in one step under the writers' lock. No data is lost, and offsets decrease.
+ * `punch` (also tmpfs, btrfs, zfs): its blocks are freed. No data is lost, and the file's size continues to grow.
+ * `truncate` (anything else): the file is emptied after its last byte was copied. Data that is written in between, about 50 µs,
+ * is lost.
  */
 export type TrimMode = "collapse" | "punch" | "truncate";
 
@@ -63,7 +64,7 @@ export async function trimHead(
   return undefined;
 }
 
-/** Where the data begins in a file whose head may be a hole: in blocks of zeros no log has anything. */
+/** Returns the position at which the data begins in a file whose head may be a hole. No log contains blocks of zeros. */
 export async function findStart(path: string): Promise<number> {
   await using file = await open(path, "r");
   const { size, blocks } = await file.stat();

@@ -20,7 +20,10 @@ export function writeTimeOf(writeTimes: readonly WriteTime[], position: number):
   return writeTimes[low];
 }
 
-/** Where what came at `sinceMs` or later begins: all before is older for certain. Undefined: nothing is that new. */
+/**
+ * Returns the position from which on data may have arrived at `sinceMs` or later. All data before it is certainly older.
+ * Undefined: no data is that new.
+ */
 export function positionSince(
   writeTimes: readonly WriteTime[],
   sinceMs: number,

@@ -8,7 +8,7 @@ export interface CounterReading {
 
 export interface MetricValues {
   readonly values: Readonly<Record<string, number>>;
-  /** Why others have none; empty: all have one, or will have with the next reading. */
+  /** The reason for missing values. Empty if all have one, or will have one with the next reading. */
   readonly problem: string;
   readonly counters: CounterReading;
 }

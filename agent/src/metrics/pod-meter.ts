@@ -21,7 +21,7 @@ export interface PodMeterOptions {
   readonly scrape: Scrape;
 }
 
-/** Where samples go; one that is slow makes the next round later. */
+/** Receives samples. A slow receiver delays the next round. */
 export interface SampleSink {
   send(message: { readonly $case: "podMetrics"; readonly value: PodMetrics }): Promise<void>;
 }

@@ -34,8 +34,8 @@ export interface AccessTableShape {
 }
 
 /**
- * Where clouds answer: AWS, Google, Azure, OpenStack, Oracle, DigitalOcean and Hetzner share the first; then AWS' credentials for tasks and
- * pods, Azure's host agent, Alibaba, Oracle's older one.
+ * The addresses of clouds' metadata services: AWS, Google, Azure, OpenStack, Oracle, DigitalOcean and Hetzner share the first;
+ * then AWS' credentials for tasks and pods, Azure's host agent, Alibaba, Oracle's older one.
  */
 const METADATA_ADDRESSES: Readonly<Record<IpFamily, readonly string[]>> = {
   4: [

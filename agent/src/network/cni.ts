@@ -17,7 +17,7 @@ export interface CniOptions {
   readonly podCidr6: PodCidr | undefined;
   /** Directory of the plugins. */
   readonly pluginDir: string;
-  /** Where host-local keeps its leases. */
+  /** The directory of host-local's leases. */
   readonly leaseDir: string;
   /** The MTU of the link that pods' traffic leaves by. Undefined: the kernel's default. */
   readonly mtu?: number;

@@ -3,7 +3,7 @@ import type { IpFamily } from "@forage/common/ip";
 
 /** The words of nftables and conntrack for a family. */
 export interface FamilyWords {
-  /** Of tables, and of matches on addresses. */
+  /** The family of tables, and of matches on addresses. */
   readonly ip: "ip" | "ip6";
   readonly addressType: "ipv4_addr" | "ipv6_addr";
   readonly loopback: string;

@@ -57,7 +57,7 @@ export interface HostNetworkOptions {
   /** The directory of this network alone. Created if missing. It must be on this host's disk, not shared. */
   readonly dataDir: string;
   readonly podCidr: string;
-  /** Of IPv6; pods then have an address of each. */
+  /** The IPv6 range of pods. If set, pods have an address of each family. */
   readonly podCidr6?: string | undefined;
   readonly hostPorts: PortRange;
   /** Undefined: pods reach everything, and there are no rules. */

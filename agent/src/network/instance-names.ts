@@ -2,9 +2,9 @@
 export interface InstanceNames {
   /** At most 15 bytes, the kernel's limit for interfaces. */
   readonly bridge: string;
-  /** Of host ports. */
+  /** The table of host ports. */
   readonly table: string;
-  /** Of services: apart, because each is replaced as a whole when someone else has changed it. */
+  /** The table of services. It is separate, because each table is replaced completely when another program has changed it. */
   readonly servicesTable: string;
   /** The table with the limits of what pods can reach on the host and beyond. */
   readonly accessTable: string;

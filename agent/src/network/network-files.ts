@@ -39,10 +39,10 @@ export interface FileBind {
 }
 
 export interface HostNetworkFilesOptions {
-  /** Where pods have directories of their own, by uid. */
+  /** The parent of the pods' directories, which are named by uid. */
   readonly podsDir: string;
   readonly cluster: ClusterDns;
-  /** Where the host's own files are; `/etc` by default. */
+  /** The directory of the host's own files; `/etc` by default. */
   readonly etc?: string;
   /** Read where all name servers of `/etc/resolv.conf` are on the loopback: the host runs systemd-resolved. */
   readonly resolvedConf?: string;

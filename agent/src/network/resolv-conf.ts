@@ -8,7 +8,7 @@ export interface ResolvConf {
   readonly options: readonly string[];
 }
 
-/** How the names of services are found. */
+/** The DNS settings for names of services. */
 export interface ClusterDns {
   /** `cluster.local`. */
   readonly domain: string;

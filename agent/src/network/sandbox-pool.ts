@@ -8,7 +8,7 @@ const RETRY_MS = 30_000;
 export interface SandboxPoolParts {
   readonly size: number;
   readonly clock: Clock;
-  /** Where the pool's sandboxes come from. */
+  /** Makes a sandbox for the pool. */
   readonly make: () => Promise<SandboxRecord>;
   readonly onError: (error: unknown) => void;
 }

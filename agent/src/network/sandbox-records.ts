@@ -6,7 +6,7 @@ import { messageOf } from "@forage/common/message-of";
 export interface SandboxRecord {
   readonly namespace: string;
   readonly address: string;
-  /** Where pods have IPv6. */
+  /** The IPv6 address, if pods have IPv6. */
   readonly address6?: string;
   /** The host's end of its link. */
   readonly hostInterface: string;
@@ -23,8 +23,8 @@ export interface LoadedRecords {
 const TEMPORARY_SUFFIX = ".tmp";
 
 /**
- * Which pod has which namespace, one small file per namespace. It is there to survive the agent; the namespaces
- * don't survive the host, so nothing is synced.
+ * Stores which sandbox each pod has, one small file per sandbox. The records survive the agent. Sandboxes don't survive the host,
+ * so the files are not synced.
  */
 export class SandboxRecords {
   readonly #dir: string;

@@ -1,6 +1,6 @@
 import type { PullState } from "../runtime/runtime.ts";
 
-/** How far a pull is, for people: `3 of 5 layers, 12 of 80 MiB`. Sizes are of the layers that have begun. */
+/** Describes a pull's progress for people: `3 of 5 layers, 12 of 80 MiB`. Sizes are those of the layers that have begun. */
 export function describePull({ layersDone, layers, bytesDone, bytesTotal }: PullState): string {
   if (layers === 0) return "asking the registry";
   if (layersDone === layers) return `unpacking ${layers} ${layers === 1 ? "layer" : "layers"}`;

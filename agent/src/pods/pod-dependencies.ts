@@ -42,12 +42,12 @@ export interface PodDependencies {
 /** The facts about their host that pods can refer to. */
 export interface HostFacts {
   readonly nodeName: string;
-  /** Where others reach this host. */
+  /** The addresses at which others reach this host. */
   /** One for each family by which others reach it; it goes by the first. */
   readonly addresses: readonly string[];
   /** Quantities by resource name. */
   readonly allocatable: () => Readonly<Record<string, string>>;
-  /** Why pods that have never run here can't start now: the disk is fuller than the reserve allows. */
+  /** Returns the reason why pods that have never run here can't start now: the free disk space is below the reserve. */
   readonly diskPressure?: () => string | undefined;
   /** Whether containers keep stdout and stderr apart whose pods don't say. */
   readonly separateStreams?: boolean;

@@ -258,7 +258,7 @@ export class PodSupervisor {
     return loop && findContainer(loop, container, this.#observer);
   }
 
-  /** Where the pod's ports are; undefined while it has no network. */
+  /** Returns the pod's sandbox with its ports; undefined while it has no network. */
   sandboxOf(podUid: string): PodSandbox | undefined {
     return this.#loops.get(podUid)?.memory.sandbox;
   }

@@ -32,7 +32,7 @@ export interface Pod {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly serviceAccount?: string;
-  /** Why it can't run on this agent at all; `containers` is empty then. */
+  /** The reason why this agent can't run the pod at all; `containers` is then empty. */
   readonly problem?: string;
 }
 
@@ -118,11 +118,11 @@ export interface PodMemory {
   readonly startedAtMs?: number;
   readonly readyAtMs?: number;
   /**
-   * How far it has come in its present namespace: init containers don't run again once others have begun, and the main one waits
-   * for sidecars only until it has begun itself.
+   * The progress in the present sandbox. Init containers don't run again once others have started, and the main container waits
+   * for sidecars only before its first start.
    */
   readonly begun?: "sidecars" | "main";
-  /** Why the host ended it for good. */
+  /** The reason why the host ended the pod for good. */
   readonly failure?: { readonly reason: PodFailure; readonly message: string };
   /** Nothing of the pod is left on the host. */
   readonly removed: boolean;
@@ -158,7 +158,7 @@ export interface StopMemory {
   readonly cause?: StopCause;
 }
 
-/** Why a container that runs is ended, to be started again as its policy says. */
+/** The reason why a running container is ended, to be restarted by its policy. */
 export interface StopCause {
   readonly reason: StopReason;
   readonly message: string;
@@ -191,7 +191,7 @@ export interface ObservedContainer {
   readonly attempt: number;
   readonly specHash: string;
   readonly state: RuntimeContainer["state"];
-  /** Since when the runtime has not known its state; monotonic clock. */
+  /** The time since which the runtime has not known its state; monotonic clock. */
   readonly unknownSinceMs?: number;
   readonly startedAtMs?: number;
   readonly finishedAtMs?: number;

@@ -27,7 +27,7 @@ export function failure(message: string, output = ""): ProbeAnswer {
   return { outcome: "failure", message, ...detailOf(output) };
 }
 
-/** For what could not be tried at all, or threw. */
+/** Returns the answer of a probe that could not run. */
 export function failureOf(error: unknown): ProbeAnswer {
   return failure(messageOf(error));
 }

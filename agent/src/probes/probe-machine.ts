@@ -51,14 +51,14 @@ export interface ProbeVerdict {
   readonly ready: boolean;
   /** The reason to kill the container. Its restart policy decides what follows. */
   readonly restart?: string;
-  /** Why it is not ready or about to be restarted, or which probe began to fail. */
+  /** The reason why the container is not ready or about to be restarted, or the probe that began to fail. */
   readonly why?: string;
 }
 
 export interface ProbeDecision extends ProbeVerdict {
   /** To be launched now. */
   readonly due: readonly ProbeKind[];
-  /** When to decide again if nothing happens; undefined: not before an event. */
+  /** The time of the next decision if no event occurs before; undefined: only after an event. */
   readonly nextProbeAtMs?: number;
 }
 

@@ -45,7 +45,7 @@ export interface ProbeReport {
   readonly spec: ProbeSpec;
   /** The newest answer; undefined: none yet. */
   readonly answer?: ProbeAnswer;
-  /** How often in a row. */
+  /** The number of equal results in a row. */
   readonly inARow: number;
 }
 

@@ -6,7 +6,7 @@ import type { ProbeAnswer } from "./probe-answer.ts";
 import type { ProbeHandler } from "./probe-spec.ts";
 import { connectTcp } from "./tcp-probe.ts";
 
-/** Where a container is reached. */
+/** The target of a container's probes. */
 export interface ProbeTarget {
   /** The pod's; reachable from the host. */
   readonly address: string;

@@ -27,7 +27,7 @@ export interface FakeProgram {
   readonly afterMs?: number;
   /** Takes no notice of the stop signal: only SIGKILL ends it. */
   readonly ignoresStop?: boolean;
-  /** How long it takes to end after the stop signal. */
+  /** The time that it takes to end after the stop signal. */
   readonly stopMs?: number;
   /** It can't be started: what the runtime says. */
   readonly startError?: string;

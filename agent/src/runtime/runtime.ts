@@ -105,7 +105,7 @@ export interface ContainerSpec {
   readonly memoryLimitBytes?: number;
   /** From the cpu request, cgroup v1 scale (2..262144). */
   readonly cpuShares?: number;
-  /** Where stdout and stderr go; the directory exists. */
+  /** The file of stdout and stderr; its directory exists. */
   readonly logFile: string;
   /** FIFOs that take their places instead, which someone reads; the log then only has the runtime's own words. Not with `tty`. */
   readonly streamPipes?: { readonly stdout: string; readonly stderr: string };
@@ -192,7 +192,7 @@ export interface ContainerSecurity {
 export interface HostDevice {
   readonly hostPath: string;
   readonly containerPath: string;
-  /** Of "r", "w" and "m". */
+  /** Letters of "r", "w" and "m". */
   readonly permissions: string;
 }
 

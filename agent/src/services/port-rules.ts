@@ -11,19 +11,19 @@ export interface Viewpoint {
   readonly reach: readonly IpFamily[];
 }
 
-/** How the host leads clients of one port of a service to its pods, by one family of addresses. */
+/** The rules for one port of a service and one address family: the path of clients to its pods. */
 export interface ServicePortRules {
   readonly family: IpFamily;
   /** Letters and digits; the same for the same namespace, name, port and protocol. */
   readonly id: string;
   readonly protocol: "tcp" | "udp" | "sctp";
-  /** Where clients ask: `10.96.0.5 . tcp . 80`. */
+  /** The addresses that clients use: `10.96.0.5 . tcp . 80`. */
   readonly addresses: readonly string[];
   /** `tcp . 30080`; undefined: not open on the hosts. */
   readonly nodePort: string | undefined;
   /** Never empty. */
   readonly endpoints: readonly EndpointRule[];
-  /** How long a client stays with its pod; 0: for one connection. */
+  /** The time for which a client stays with its pod; 0: for one connection. */
   readonly affinitySeconds: number;
 }
 
@@ -89,7 +89,7 @@ export function isWithinReach(
   return node === viewpoint.node || (!local && viewpoint.reach.includes(family));
 }
 
-/** Where a pod is reached by a family of addresses; what isn't of that family is no way. */
+/** Returns the addresses at which a pod is reached by one address family. Leaves out other families. */
 export function addressesIn(
   { podIp, hostIp, podIpv6, hostIpv6 }: ServiceEndpoint,
   family: IpFamily,

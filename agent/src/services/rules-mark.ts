@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { ServicePortRules } from "./port-rules.ts";
 import { deltaText, fullText, type RulesById, type RulesOptions } from "./rules-text.ts";
 
-/** Of 128 bits. */
+/** Marks have 128 bits. */
 const modulus = 1n << 128n;
 const hexDigits = 32;
 

@@ -168,7 +168,10 @@ export class ServiceRules {
     }
   }
 
-  /** Which client stays with which pod is known to the kernel only: it outlives agents that find all as it should be. */
+  /**
+   * Reports whether the kernel has these rules. Only the kernel knows which client stays with which pod, and a table that is left
+   * alone keeps this across restarts of the agent.
+   */
   async #isThere(wanted: RulesById): Promise<boolean> {
     if (!this.#mayBeThere) return false;
     this.#mayBeThere = false;

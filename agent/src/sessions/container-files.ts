@@ -11,7 +11,7 @@ import type { Copy } from "./serve-copy.ts";
 
 export interface ContainerFilesOptions {
   readonly inspect: (id: string, signal: AbortSignal) => Promise<RuntimeContainer | undefined>;
-  /** How the agent's own program is started. */
+  /** The command that starts the agent's own program. */
   readonly ownCommand: readonly string[];
 }
 

@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import { HOST_NETWORK } from "../runtime/runtime.ts";
 
-/** Where a pod's ports are. */
+/** The addresses of a pod's ports. */
 export interface PodReach {
   readonly address: string;
   /** Path of its network namespace, or {@link HOST_NETWORK}. */

@@ -4,7 +4,7 @@ import { canUseImages, type DiskImageParts, type ImageKind, makeImage, mountImag
 export interface LimitedDirectory {
   /** `<home>.img` if the limit is enforced by a file system of its own, else the directory itself. */
   readonly home: string;
-  /** Where the image is mounted. */
+  /** The mount point of the image. */
   readonly mountPoint: string;
   readonly kind: ImageKind;
   /** Undefined: as much as the disk holds. */

@@ -10,8 +10,8 @@ export interface PlannedFile {
 const DEFAULT_MODE = 0o644;
 
 /**
- * Which files a secret or config map becomes. Pure.
- * @returns undefined if it doesn't exist and needn't.
+ * Returns the files that a secret or config map becomes. Pure.
+ * @returns undefined if it does not exist and is optional.
  * @throws VolumeError SOURCE_MISSING, INVALID.
  */
 export function planFiles(source: FilesSource): readonly PlannedFile[] | undefined {

@@ -63,7 +63,7 @@ export class VolumeLayout {
     return join(this.podMemory(podUid), volume);
   }
 
-  /** Where a container's n-th mount is pinned. Neither part holds the dot that parts them. */
+  /** Returns the path at which a container's n-th mount is pinned. Neither part contains the dot between them. */
   pin(podUid: string, container: string, index: number): string {
     return join(this.podMounts(podUid), "pin", `${container}.${index}`);
   }

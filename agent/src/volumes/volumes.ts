@@ -91,7 +91,7 @@ export interface FilesSource {
   readonly title: string;
   /** By key; undefined: it doesn't exist (yet). */
   readonly contents?: ReadonlyMap<string, Uint8Array>;
-  /** Which keys become which files; empty: all, by their own names. */
+  /** The keys that become files, with their paths. Empty: all keys, by their own names. */
   readonly items: readonly { readonly key: string; readonly path: string; readonly mode: number }[];
   /** Mode bits; 0 stands for 0644, and for the default in items. */
   readonly defaultMode: number;

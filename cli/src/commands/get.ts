@@ -188,7 +188,7 @@ function nothing(what: string, namespace: string): string {
   return namespace === "" ? `no ${what} in any namespace` : `no ${what} in namespace "${namespace}"`;
 }
 
-/** For what the coordinator lists without looking at labels. */
+/** Filters objects that the coordinator lists without a label selector. */
 function hasLabels(labels: Readonly<Record<string, string>>, { equal, matches }: Selector): boolean {
   return Object.entries(equal).every(([key, value]) => labels[key] === value) && matches(labels);
 }

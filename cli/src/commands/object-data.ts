@@ -4,7 +4,7 @@ import type { FlagValues } from "../command/flag.ts";
 import { CliError } from "../errors.ts";
 import type { World } from "../world.ts";
 
-/** Where values come from that must not stand in a command line, where others of the machine can read them. */
+/** Flags for values that come from a file. A value in the command line could be read by other users of the machine. */
 export const fileFlags = {
   "from-file": {
     kind: "list",

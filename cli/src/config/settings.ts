@@ -4,14 +4,14 @@ import type { World } from "../world.ts";
 import { readConfigFile } from "./config-file.ts";
 import { checkToken, readTokenFile } from "./token.ts";
 
-/** Where the coordinator is and how it is trusted and asked. */
+/** The address of the coordinator, its authority and the credentials. */
 export interface Endpoint {
   /** `host:port`. */
   readonly server: string;
   readonly caFile: string;
   readonly caPem: string;
   readonly token: string;
-  /** Where the token comes from, for messages. */
+  /** The origin of the token, for messages. */
   readonly tokenSource: string;
 }
 

@@ -20,12 +20,12 @@ export interface Bundle {
   readonly request: ApplyResourcesRequest;
   /** The document that gives namespace, labels and apply id; undefined if none does. */
   readonly header: Origin | undefined;
-  /** Of `request.resources`, in their order. */
+  /** The origins of `request.resources`, in their order. */
   readonly resources: readonly Origin[];
 }
 
 export interface BundleOptions {
-  /** Where resources go whose manifest names no namespace. */
+  /** The namespace of resources whose manifest names none. */
   readonly namespace: string;
   /** A namespace that manifests must not contradict. */
   readonly flagNamespace: string | undefined;

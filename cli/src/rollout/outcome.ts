@@ -1,7 +1,7 @@
 import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import { EXIT, type ExitCode } from "../exit-code.ts";
 
-/** How one resource of a rollout stands; `reason` is known only from GetRollout. */
+/** The state of one resource of a rollout. `reason` is known only from GetRollout. */
 export interface ResourceState {
   readonly kind: string;
   readonly name: string;
@@ -9,7 +9,7 @@ export interface ResourceState {
   readonly message: string;
   readonly action?: string;
   readonly reason?: string;
-  /** How it stands now, where its rollout has ended. */
+  /** The present state, if its rollout has ended. */
   readonly now?: string;
 }
 

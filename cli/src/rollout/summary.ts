@@ -7,7 +7,7 @@ import { isFinal, isOver, outcomeOf } from "./outcome.ts";
 /** Below this, tenths of seconds are worth showing. */
 const preciseBelowMs = 10_000;
 
-/** How a rollout stands, in a line: `rollout r-1 done: 2 resources in 3.2s`. */
+/** Returns a rollout's state in a line: `rollout r-1 done: 2 resources in 3.2s`. */
 export function summarize(rollout: GetRolloutResponse, tookMs?: number): string {
   const { rolloutId, resources } = rollout;
   const count = resources.length === 1 ? "1 resource" : `${resources.length} resources`;

@@ -73,7 +73,7 @@ function nodePortsText({ nodePorts }: Resource): string {
   return nodePorts.map(({ port, protocol, nodePort }) => `${nodePort} → ${port}/${protocol}`).join(", ");
 }
 
-/** How the rollout stands, and what it says of this resource. */
+/** Returns the rollout's state, and its message about this resource. */
 function rolloutText(rollout: GetRolloutResponse, kind: string, name: string, nowMs: number): string {
   const own = rollout.resources.find((resource) => resource.kind === kind && resource.name === name);
   const message =

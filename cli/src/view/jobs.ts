@@ -10,7 +10,7 @@ import { renderEntries } from "../output/sections.ts";
 import type { Column } from "../output/table.ts";
 import { age, dateTime, toMs, type WireTime } from "./timestamp.ts";
 
-/** Of resources of the kind job. */
+/** Returns the columns of resources of the kind job. */
 export function jobColumns(nowMs: number, withNamespace: boolean): Column<Resource>[] {
   const namespace: Column<Resource> = { title: "NAMESPACE", value: (resource) => resource.namespace };
   return [
@@ -27,7 +27,7 @@ export function jobColumns(nowMs: number, withNamespace: boolean): Column<Resour
   ];
 }
 
-/** Of resources of the kind cron_job. */
+/** Returns the columns of resources of the kind cron_job. */
 export function cronJobColumns(nowMs: number, withNamespace: boolean): Column<Resource>[] {
   const namespace: Column<Resource> = { title: "NAMESPACE", value: (resource) => resource.namespace };
   return [
@@ -68,7 +68,7 @@ export function jobStyle({ job, deleting }: Resource): Style {
   return !deleting && job?.condition === "Failed" ? "bad" : "busy";
 }
 
-/** How a job went; empty: the resource isn't one. */
+/** Returns the state of a job. Empty if the resource is no job. */
 export function describeJob(resource: Resource, nowMs: number, paint: Paint): string {
   const { job } = resource;
   if (job === undefined) return "";
@@ -91,7 +91,7 @@ export function describeJob(resource: Resource, nowMs: number, paint: Paint): st
   );
 }
 
-/** How a cron job stands; empty: the resource isn't one. */
+/** Returns the state of a cron job. Empty if the resource is no cron job. */
 export function describeCronJob(cron: CronJobState | undefined, paint: Paint): string {
   if (cron === undefined) return "";
   return renderEntries(

@@ -33,7 +33,7 @@ export function nodeColumns(nowMs: number): Column<Node>[] {
   ];
 }
 
-/** How long the node's certificate is valid: `29d`, `5h3m`, `expired`. */
+/** Returns the remaining validity of the node's certificate: `29d`, `5h3m`, `expired`. */
 export function certificateLeft(ends: Node["certificateEnds"], nowMs: number): string {
   if (ends === undefined) return "";
   const leftMs = toMs(ends) - nowMs;
@@ -49,7 +49,7 @@ export function nodeState({ ready, unreachable, unschedulable, drain }: Node): s
   return unschedulable ? `${health},${drained}` : health;
 }
 
-/** Why it isn't ready and for how long, or why it could not be drained. */
+/** Returns the reason why a node is not ready and the duration, or the reason why it could not be drained. */
 export function nodeTrouble({ ready, message, notReadySince, drain }: Node, nowMs: number): string {
   if (ready) return drain?.state === "failed" ? `not drained: ${drain.message}` : "";
   return notReadySince === undefined ? message : `${message} (for ${age(notReadySince, nowMs)})`;

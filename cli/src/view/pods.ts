@@ -59,7 +59,7 @@ export function podState(pod: Pod): string {
   return phaseName(pod.status.phase);
 }
 
-/** Why it isn't ready; empty when there is nothing to say. */
+/** Returns the reason why a pod is not ready. Empty without one. */
 export function podTrouble(pod: Pod): string {
   if (pod.unschedulable !== "") return pod.unschedulable;
   if (pod.nodeLost) return `node ${pod.node} is unreachable`;

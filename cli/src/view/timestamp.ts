@@ -15,7 +15,7 @@ export function toWireTime(epochMs: number): WireTime {
   return { seconds: BigInt(seconds), nanos: Math.floor((epochMs - seconds * 1000) * 1_000_000) };
 }
 
-/** How long ago; empty if it never was. */
+/** Returns the age of a time. Empty without a time. */
 export function age(time: WireTime | undefined, nowMs: number): string {
   return time === undefined ? "" : formatAge(nowMs - toMs(time));
 }

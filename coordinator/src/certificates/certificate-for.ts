@@ -61,7 +61,7 @@ export function failureCauseOf(
   return undefined;
 }
 
-/** That nothing is asked of the issuer matters to those alone who need something of it. */
+/** Reports whether the hostname needs a new certificate. A pause of the issuer concerns only such hostnames. */
 function isNeeded(holding: CertificateState | undefined, nowMs: number): boolean {
   if (holding?.certificate === undefined || holding.renewalAskedAtMs !== undefined) return true;
   return (holding.renewAtMs ?? 0) <= nowMs;

@@ -21,7 +21,7 @@ export interface CertificateState {
   readonly renewalAskedAtMs?: number | undefined;
 }
 
-/** Why nothing is asked of an issuer at present. */
+/** The reason why no request is sent to the issuer at present. */
 export interface Pause {
   readonly failures: number;
   readonly error: string;

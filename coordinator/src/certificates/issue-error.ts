@@ -11,12 +11,12 @@ export type Blame = "hostname" | "issuer" | "rate";
 
 export interface IssueErrorOptions {
   readonly blame: Blame;
-  /** How long the authority asks to be left alone. */
+  /** The time for which the authority requests no further attempts. */
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
 
-/** Why an attempt failed, in the authority's own words where there are any. Never holds a key. */
+/** The reason why an attempt failed, in the authority's words if there are any. Never contains a key. */
 export class IssueError extends Error {
   override readonly name = "IssueError";
   readonly blame: Blame;

@@ -8,7 +8,7 @@ export interface NewCertificate {
   readonly notAfterMs: number;
 }
 
-/** Where certificates are made. It is asked again only by the plan, never by itself. */
+/** Issues certificates. Only the plan repeats a request; the issuer never does. */
 export interface Issuer {
   /** Certificates of another issuer are replaced by this one's. */
   readonly id: string;

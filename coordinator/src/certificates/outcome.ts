@@ -7,7 +7,7 @@ import type { NewCertificate } from "./issuer.ts";
 
 /** No authority is obeyed for longer than that: it may be a slip of its own. */
 const maxAskedMs = 7 * 24 * 3_600_000;
-/** How long the issuer is left alone when it has had too much of one hostname. */
+/** The pause for the issuer after too many requests for one hostname. */
 const ratePauseMs = 60_000;
 const maxRatePauseMs = 600_000;
 

@@ -25,7 +25,7 @@ export interface Plan {
   readonly stop: readonly string[];
   /** The states that have no use any more. */
   readonly forget: readonly string[];
-  /** When there may be something to do though nothing has changed; undefined: never. */
+  /** The time at which an attempt may become due without another change; undefined: never. */
   readonly nextMs: number | undefined;
 }
 

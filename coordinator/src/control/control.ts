@@ -39,9 +39,9 @@ export interface ControlOptions {
   readonly randomName: (length: number) => string;
   readonly profile: Profile;
   readonly limits: ProgressLimits;
-  /** How long pods stay on nodes that are lost or broken. */
+  /** The time for which pods stay on nodes that are lost or broken. */
   readonly tolerations?: DefaultTolerations;
-  /** How much of the fleet is lost. Default: nothing is. */
+  /** Tracks the share of lost nodes. Default: no node is lost. */
   readonly massLoss?: MassLoss;
   /** Notices that the process was held up, before nodes are judged by their silence. */
   readonly checkHoldUp?: () => void;
@@ -56,13 +56,13 @@ export interface ControlOptions {
   /** The ranges that services' addresses come from. */
   readonly addresses: AddressRanges;
   readonly readyEndpoints: (namespace: string, service: string) => number;
-  /** Why the service can have no endpoints; empty: nothing is wrong with it. */
+  /** Returns the reason why the service can have no endpoints. Empty without one. */
   readonly serviceFailure?: (namespace: string, service: string) => ServiceFailure | undefined;
   /** Receives the steps of workloads. Default: the log. */
   readonly steps?: StepSink;
   /** Whether cron jobs start runs. Default: true. */
   readonly startRuns?: boolean;
-  /** Why a namespace's policy does not allow the resource's pods. Default: it does. */
+  /** Returns the reason why a namespace's policy rejects the resource's pods. Default: it accepts them. */
   readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
   /** Returns the fault of a route or of a service's inline route. Empty if there is none. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
@@ -73,7 +73,7 @@ export interface Control {
   readonly rollouts: RolloutController;
   readonly rebalancing: RebalanceController;
   readonly autoscale: AutoscaleController;
-  /** Why the pod, which has no node, has none. */
+  /** Returns the reason why the pod has no node. */
   readonly explainPlacement: (pod: PodEntry) => Explanation | undefined;
   close(): Promise<void>;
 }

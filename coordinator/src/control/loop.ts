@@ -10,7 +10,7 @@ export interface LoopOptions {
   readonly log: Logger;
   /** Nothing is reconciled before it resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
-  /** How long a key rests after a run before it runs again, so that one whose run takes long doesn't run for every event. Default: not at all. */
+  /** Returns the pause of a key between two runs, so that an expensive one does not run for every event. Default: none. */
   readonly restMs?: (key: string) => number;
 }
 

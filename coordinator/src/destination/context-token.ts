@@ -1,4 +1,4 @@
-/** Where a proxy says that it runs; empty what it doesn't say. Nothing that is secret depends on it. */
+/** The place at which a proxy claims to run; empty fields are unknown. No secret depends on it. */
 export interface ProxyContext {
   readonly namespace: string;
   readonly node: string;

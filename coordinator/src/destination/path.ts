@@ -11,7 +11,7 @@ export interface ServicePath {
   readonly port: number;
 }
 
-/** Where a connection was about to go. */
+/** The original destination of a connection. */
 export interface AddressPath {
   readonly kind: "address";
   readonly ip: string;

@@ -7,7 +7,7 @@ import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import { serves } from "../state/serves.ts";
 
-/** Why a service, or one of its ports, can have no endpoints, however well its target's pods are. */
+/** The reason why a service, or one of its ports, can have no endpoints, independently of its target's pods. */
 export interface ServiceFailure {
   readonly reason: "TargetNotFound" | "PortNotFound";
   readonly message: string;

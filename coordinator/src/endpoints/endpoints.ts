@@ -9,7 +9,7 @@ import { addressOfNode, zoneOfNode } from "./change-keys.ts";
 import { opaqueByPod } from "./pod-opaque.ts";
 import { isReady } from "./readiness.ts";
 
-/** Where one ready pod answers for one port of a service: the host's address and a port of the host. */
+/** The address of one ready pod for one port of a service: the host's address and a port of the host. */
 export interface Endpoint {
   readonly address: string;
   readonly port: number;

@@ -16,7 +16,7 @@ export function sameness(event: EventInput | EventRecord): string {
 
 interface Recent {
   readonly written: Written;
-  /** When it was last repeated, on the monotonic clock. */
+  /** The time of its last repetition, on the monotonic clock. */
   readonly atMs: number;
 }
 

@@ -64,7 +64,7 @@ function placement(before: PodEntry | undefined, { record }: PodEntry): Containe
   return events;
 }
 
-/** By what its node says. */
+/** Returns the events that follow from the node's report. */
 function told(before: PodEntry | undefined, after: PodEntry): ContainerEvent[] {
   const { status } = after;
   const earlier = before?.record.uid === after.record.uid ? before.status : undefined;

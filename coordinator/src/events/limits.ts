@@ -3,7 +3,7 @@ import type { BackOff } from "@forage/common/back-off";
 export interface EventLimits {
   /** Events kept; the oldest go first. */
   readonly maxCount: number;
-  /** Of their records together. */
+  /** The total size of their records. */
   readonly maxBytes: number;
 }
 

@@ -3,7 +3,7 @@ import { toEpochMs } from "../model/timestamp.ts";
 import { Signal } from "../state/signal.ts";
 import type { EventLog } from "./event-log.ts";
 
-/** Which events; empty fields let all through. */
+/** Selects events. Empty fields select all. */
 export interface EventQuery {
   readonly namespace: string;
   /** With a name: also what a workload's pods did. */

@@ -1,12 +1,12 @@
 import { burstPerObject, maxRated, refillMs } from "./limits.ts";
 
 interface Bucket {
-  /** When it would be full, by the clock: what is missing is the time until then. */
+  /** The time at which the bucket would be full. */
   fullAtMs: number;
   dropped: number;
 }
 
-/** How often each object may tell something: a bucket each, of which all but the busy ones are forgotten. */
+/** Limits the events of each object by a bucket each. Full buckets are forgotten. */
 export class ObjectRates<K> {
   /** Those that are not full, longest silent first. */
   readonly #buckets = new Map<K, Bucket>();

@@ -11,7 +11,7 @@ const maxRemovedAtOnce = 100;
 /** Removes a little more than necessary, so that a full log costs an extra write only now and then. */
 const slack = 0.05;
 
-/** How much is kept, and the removal of the oldest. */
+/** Limits the number of stored events, and removes the oldest. */
 export class Retention {
   readonly #store: Store;
   readonly #limits: EventLimits;

@@ -29,7 +29,7 @@ export interface DeltaLogOptions<V> {
 interface Known<V> {
   readonly value: V;
   readonly bytes: Uint8Array;
-  /** With which it became as it is. */
+  /** The version of the last change. */
   readonly version: number;
 }
 
@@ -68,7 +68,7 @@ export class DeltaLog<V> {
     return this.#known.keys();
   }
 
-  /** With which version it became as it is; undefined: it isn't there. */
+  /** Returns the version of the key's last change; undefined: it does not exist. */
   versionOf(key: string): number | undefined {
     return this.#known.get(key)?.version;
   }

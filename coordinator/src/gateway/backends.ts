@@ -2,7 +2,7 @@ import type { GatewayBackend } from "@forage/proto/forage/agent/v1/agent";
 import type { RouteFilter, RouteRule, ServicePort } from "@forage/proto/forest/v1/forage";
 import type { Route } from "./route.ts";
 
-/** Why something that a route names can't be had. */
+/** The reason why an object that a route names is unavailable. */
 export interface RefProblem {
   readonly reason: "BackendNotFound" | "UnsupportedProtocol";
   readonly message: string;

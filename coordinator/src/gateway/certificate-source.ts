@@ -6,9 +6,9 @@ export interface IssuedCertificate {
   /** The certificate followed by its issuers, PEM. */
   readonly chainPem: string;
   readonly keyPem: string;
-  /** When it ends, since the epoch. */
+  /** The end of its validity, since the epoch. */
   readonly expiresMs?: number;
-  /** Why it will not be replaced in time as things stand, in a sentence for the route's conditions. */
+  /** The reason why the certificate will not be replaced in time, in a sentence for the route's conditions. */
   readonly warning?: string;
 }
 

@@ -4,7 +4,7 @@ import { type Entry, maxHostBytes, type OwnRules, type Shadowed } from "./ordere
 import { type Route, routeKey, routeTitle, whyFirst } from "./route.ts";
 import type { CertificateProblem, HostTls, TlsDecision } from "./tls.ts";
 
-/** How a route fares under one of its hostnames. */
+/** The findings about a route under one of its hostnames. */
 export interface HostnameFindings {
   readonly hostname: string;
   /** The TLS mode of the name, whichever route set it. */

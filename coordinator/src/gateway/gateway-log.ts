@@ -35,7 +35,7 @@ export class GatewayLog {
     return this.#log.after(told);
   }
 
-  /** With which version the name's rules, or the certificate, became as they are. */
+  /** Returns the version in which the name's rules, or the certificate, last changed. */
   versionOf(kind: "host" | "certificate", name: string): number {
     return this.#log.versionOf(`${kind}/${name}`) ?? this.#log.version;
   }
@@ -80,7 +80,7 @@ export class GatewayLog {
   }
 }
 
-/** That a node is no gateway. */
+/** Returns the message that a node is no gateway. */
 export function noGateway(): Buffer {
   return encodeUpdate(GatewayUpdate.fromPartial({ full: true }));
 }

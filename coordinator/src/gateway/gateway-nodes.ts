@@ -2,7 +2,7 @@ import type { NodeEntry } from "../state/entries.ts";
 import type { GatewayNodeView } from "./conditions.ts";
 import type { GatewayReport } from "./gateway-reader.ts";
 
-/** How a node does as a gateway. */
+/** The state of a node as a gateway. */
 export interface GatewayNode {
   readonly node: string;
   /** It is connected. */
@@ -14,7 +14,7 @@ export interface GatewayNode {
   readonly proxyVersion: string;
   /** The faults by hostname, or "" for all: parts that are not applied although the version is. */
   readonly problems: ReadonlyMap<string, string>;
-  /** Why it isn't ready, or what the node says. */
+  /** The reason why it is not ready, or the node's message. */
   readonly message: string;
 }
 

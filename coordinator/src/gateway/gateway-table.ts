@@ -33,7 +33,7 @@ export interface GatewayTableOptions {
   readonly log?: Logger;
 }
 
-/** How a route is served. */
+/** The state of a route on the gateways. */
 export interface RouteStatus {
   readonly gateway: string;
   readonly hostnames: readonly HostnameFindings[];

@@ -19,7 +19,10 @@ interface Parsed {
   readonly result: ParsedCertificate | CertificateProblem;
 }
 
-/** Where routes' certificates come from: a secret of the route's namespace, or the cluster's issuer. Each is parsed once. */
+/**
+ * Finds the certificates of routes: a secret of the route's namespace, or a certificate of the cluster's issuer. Each is parsed
+ * once.
+ */
 export class RouteCertificates {
   readonly #options: RouteCertificatesOptions;
   readonly #parsed = new Map<string, Parsed>();
@@ -34,7 +37,7 @@ export class RouteCertificates {
     this.#nextMs = undefined;
   }
 
-  /** When an answer changes by time alone, as of what was asked since `begin`. */
+  /** The next time at which an answer since `begin` changes without an event. */
   get nextMs(): number | undefined {
     return this.#nextMs;
   }

@@ -75,7 +75,7 @@ export function compareRoutes(a: Route, b: Route): number {
   return compareText(a.namespace, b.namespace) || compareText(a.name, b.name) || compareText(a.kind, b.kind);
 }
 
-/** By what the first comes before the second. */
+/** Explains why the first route takes precedence over the second. */
 export function whyFirst(first: Route, second: Route): string {
   if (first.priority !== second.priority) return "has the higher priority";
   return first.createdMs !== second.createdMs ? "is older" : "comes first by name";

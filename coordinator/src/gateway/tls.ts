@@ -23,7 +23,7 @@ export interface CertificateProblem {
 
 export type ReadyCertificate = Extract<CertificateState, { kind: "ready" }>;
 
-/** How encrypted connections of a hostname are dealt with. */
+/** The handling of a hostname's encrypted connections. */
 export type HostTls =
   | { readonly mode: "none" }
   | { readonly mode: "Passthrough"; readonly route: Route; readonly backends: readonly GatewayBackend[] }

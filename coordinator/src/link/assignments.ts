@@ -161,7 +161,7 @@ export class Assignments {
 
 interface Budget {
   bytes: number;
-  /** For whom. */
+  /** The service account that it is for. */
   readonly about: string;
 }
 

@@ -40,7 +40,7 @@ export interface ConnectOptions {
   readonly heartbeatIntervalMs: number;
 }
 
-/** With what one stream has of its own. */
+/** The options, and the state of one stream. */
 interface SessionOptions extends ConnectOptions {
   readonly gateway: GatewayReader;
 }

@@ -33,7 +33,7 @@ export interface EnrollOptions {
   readonly refusals: RefusalLog;
   readonly authority: CertificateAuthority;
   readonly clusterId: string;
-  /** Of nodes' certificates. */
+  /** The lifetime of nodes' certificates. */
   readonly lifetimeMs: number;
 }
 

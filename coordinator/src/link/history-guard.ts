@@ -71,7 +71,7 @@ export class HistoryGuard {
     this.lineage = last === undefined ? options.lineage : `${options.lineage}/${last.id}`;
   }
 
-  /** Why nothing is decided; undefined: the store is the one that the agents know. */
+  /** The reason why the controllers decide nothing; undefined: the store is the one that the agents know. */
   get refusal(): string | undefined {
     return this.#refusal;
   }

@@ -7,7 +7,7 @@ import { defaultLivenessLimits, type LivenessLimits } from "./node-liveness.ts";
 export interface NodeLimits {
   readonly liveness: LivenessLimits;
   readonly tolerations: DefaultTolerations;
-  /** How long nodes get to come back after a mass loss before those that stay away are treated as lost. */
+  /** The time that nodes have to return after a mass loss, before those that stay away are treated as lost. */
   readonly recoveryMs: number;
 }
 

@@ -42,13 +42,13 @@ interface Belief {
   /** By the monotonic clock: it counts as ready until then at least. */
   graceUntilMs: number;
   believed: boolean;
-  /** Since when it is lost, by the monotonic clock. */
+  /** The time of its loss, by the monotonic clock. */
   lostMs: number;
   /** Its heartbeats arrive again, and it becomes ready if that lasts. */
   onProbation: boolean;
-  /** The reason for which heartbeats may be missing. */
+  /** The reason why heartbeats may be missing. */
   why: string;
-  /** When it was lost, within the window. */
+  /** The times of its losses within the window. */
   losses: number[];
   cancel: () => void;
 }
@@ -307,7 +307,10 @@ export class NodeLiveness {
     state.setNodeHealth(node, health, notify);
   }
 
-  /** Of nodes that served when the mass loss began, or may have: what was lost before this process started is not known. */
+  /**
+   * Reports whether the node keeps its endpoints: it served when the mass loss began, or may have served. Losses before the start
+   * of this process are unknown.
+   */
   #keepsEndpoints(before: NodeHealth | undefined, lostBeforeStart: boolean): boolean {
     if (!this.#massLoss.isActive(this.#options.clock.monotonicMs())) return false;
     return lostBeforeStart || before?.ready === true || before?.kept === true;

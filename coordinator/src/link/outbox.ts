@@ -90,7 +90,7 @@ export class Outbox {
     return Object.keys(due).length === 0 ? undefined : due;
   }
 
-  /** When `dueTokens` will have something; undefined: never. */
+  /** Returns the time at which `dueTokens` will return a token; undefined: never. */
   nextTokenMs(): number | undefined {
     const times = [...this.#refreshAtMs.values()];
     return times.length === 0 ? undefined : Math.min(...times);

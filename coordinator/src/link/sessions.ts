@@ -44,7 +44,7 @@ const missedHeartbeats = 3;
 /** Log and exec requests waiting for one agent. */
 const maxRequests = 64;
 
-/** Which nodes are connected. */
+/** Tracks the connected nodes. */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #live = new Map<string, Session>();
@@ -70,7 +70,7 @@ export class Sessions {
     });
   }
 
-  /** How often the process was held up. */
+  /** The number of stalls of the process. */
   get holdUps(): number {
     return this.#holdUpCount;
   }

@@ -2,7 +2,7 @@ import type { Clock } from "../time/clock.ts";
 
 export interface StallDetectorOptions {
   readonly clock: Clock;
-  /** How often the process proves to itself that it runs. */
+  /** The interval at which the process checks that it runs. */
   readonly intervalMs: number;
   /** Called once for each hold-up, before anything else is judged, with how long the process did not run. */
   readonly onHoldUp: (heldMs: number) => void;

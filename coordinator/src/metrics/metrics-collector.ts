@@ -48,7 +48,7 @@ export class MetricsCollector {
     this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
   }
 
-  /** How often agents measure. */
+  /** The interval at which agents measure. */
   get intervalMs(): number {
     return this.#options.intervalMs;
   }

@@ -3,7 +3,7 @@ import type { Clock } from "../time/clock.ts";
 
 /** An agent's last sample of one pod. */
 export interface PodSample {
-  /** When it came, by the clock that never goes back. */
+  /** The time of its arrival, by the monotonic clock. */
   readonly atMs: number;
   /** Mean over the window; undefined: not known. */
   readonly cpuCores: number | undefined;
@@ -12,9 +12,9 @@ export interface PodSample {
   readonly memoryBytes: number | undefined;
   /** Custom metrics by name. */
   readonly values: ReadonlyMap<string, number>;
-  /** Why values are missing; empty: nothing is known to be wrong. */
+  /** The reason for missing values. Empty without a known one. */
   readonly problem: string;
-  /** For how long it had run and had been ready; 0: it wasn't. */
+  /** The times for which the pod had run and had been ready; 0: it was not. */
   readonly runningMs: number;
   readonly readyMs: number;
 }

@@ -5,7 +5,7 @@ import { NANO_PER_UNIT, parseQuantity } from "@forage/scheduler";
 /** The metrics that agents measure. Custom metrics of these names come from agents, too. */
 export const measuredResources = ["cpu", "memory"] as const;
 
-/** How a workload's number of replicas follows what is measured. */
+/** The policy by which a workload's number of replicas follows its metrics. */
 export interface Autoscaling {
   /** At least 1. */
   readonly minReplicas: number;
@@ -28,7 +28,7 @@ export interface MetricTarget {
   readonly text: string;
 }
 
-/** Where a pod's own metrics are had, from its annotations. */
+/** The place of a pod's own metrics, from its annotations. */
 export interface ScrapeTarget {
   readonly port: number;
   readonly path: string;

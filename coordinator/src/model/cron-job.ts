@@ -13,7 +13,7 @@ export interface CronJob {
   readonly scheduleId: string;
   readonly concurrency: "Allow" | "Forbid" | "Replace";
   readonly suspended: boolean;
-  /** How late a run may start; undefined: however late. */
+  /** The largest delay of a run's start; undefined: unlimited. */
   readonly startingDeadlineMs: number | undefined;
   readonly keptSucceeded: number;
   readonly keptFailed: number;

@@ -1,4 +1,4 @@
-/** Of pod_config, for what the contract has no field. */
+/** Annotations of pod_config for settings that the contract has no field for. */
 export const jobAnnotations = {
   /** "web, job/migrate": no pods are made before these are healthy or complete. */
   dependsOn: "forage.dev/depends-on",

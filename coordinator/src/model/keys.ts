@@ -1,6 +1,6 @@
 import type { ObjectName } from "./object-name.ts";
 
-/** Where each record lies in the store. Names are checked before they get here and never hold a slash. */
+/** The prefixes of records in the store. Names are validated before and never contain a slash. */
 export const prefixes = {
   resources: "resources/",
   /** Sorts before `pods/`, so that a view that is filled in the order of keys has templates before the pods that refer to them. */
@@ -29,7 +29,7 @@ export const prefixes = {
 export const clusterKey = "cluster";
 /** Every start of a coordinator on this store. */
 export const historyKey = "history";
-/** That the store was rolled back, and in which epoch that was noticed. */
+/** The key of the record that the store was rolled back, with the epoch in which this was detected. */
 export const rollbackKey = "rolled-back";
 /** The encrypted key that versions of secrets are hashed with. */
 export const versionKeyKey = "version-key";
@@ -129,7 +129,7 @@ export function certificateKey(hostname: string): string {
 
 /** The key of the development authority. The encryption of the authority's private key is bound to it. */
 export const signingAuthorityKey = `${prefixes.certificateIssuers}self-signed`;
-/** How long nothing is asked of the issuer. */
+/** The key of the time for which no request is sent to the issuer. */
 export const issuerPauseKey = `${prefixes.certificateIssuers}pause`;
 /** Followed by a hash of the directory's URL. Also what the account key's encryption is bound to. */
 export const acmeAccountPrefix = `${prefixes.certificateIssuers}acme/`;

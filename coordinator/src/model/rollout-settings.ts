@@ -23,9 +23,9 @@ export interface RolloutSettings {
   readonly deadlineMs: number | undefined;
   /** Whether a version that fails is replaced by the last good one. */
   readonly rollback: boolean;
-  /** How many new pods there are until someone promotes them: a number or a percentage; undefined: all at once. */
+  /** The number or percentage of new pods until an operator promotes them; undefined: all at once. */
   readonly canary: string | undefined;
-  /** How many pods drains may leave missing: a number or a percentage; undefined: as many as updates. */
+  /** The number or percentage of pods that drains may leave missing; undefined: as many as updates. */
   readonly disruptionBudget: string | undefined;
 }
 

@@ -11,7 +11,7 @@ const maxKeys = 16;
 export interface KeyFileOptions {
   /** The path from the configuration. */
   readonly path?: string | undefined;
-  /** Where systemd puts what `LoadCredential=` names. */
+  /** The directory of systemd's credentials (`LoadCredential=`). */
   readonly credentialsDirectory?: string | undefined;
   /** Made when it isn't there and nothing else is given. */
   readonly defaultPath: string;

@@ -33,7 +33,7 @@ export async function openVault(keys: readonly SecretKey[], store: Store): Promi
   return succeeded ? new Vault(ring, versionKey) : openVault(keys, store);
 }
 
-/** That it doesn't open means that the file isn't this store's: a setting to mend, not a fault of ours. */
+/** Opens the key for versions. A failure means that the key file belongs to another store, which the operator has to correct. */
 function openVersionKey(ring: KeyRing, sealed: Sealed): Uint8Array {
   try {
     return ring.open(sealed, versionKeyKey);

@@ -36,7 +36,7 @@ interface Outcome {
   readonly namespace: string;
   /** The copy's state after the steps. */
   readonly state: ClusterView;
-  /** When the apply would be made. */
+  /** The time of the planned apply. */
   readonly nowMs: number;
 }
 

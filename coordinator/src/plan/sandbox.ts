@@ -34,7 +34,7 @@ export interface SandboxOptions {
 
 /** Turns without anything new after which everything counts as done: steps hand over to one another within one. */
 const quietTurns = 3;
-/** How often things are measured for autoscaling doesn't matter where nothing is measured. */
+/** The interval of measurements. It has no effect, because a plan measures nothing. */
 const metricsIntervalMs = 15_000;
 
 /**

@@ -1,6 +1,6 @@
 import type { CallContext } from "./caller.ts";
 
-/** Where the messages of a pushed stream go. */
+/** Receives the messages of a pushed stream. */
 export interface Sink<R> {
   /** Calls back once the transport has taken the message. A sender that waits for that before the next piles nothing up. */
   send(message: R, taken: () => void): void;

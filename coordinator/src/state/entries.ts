@@ -26,7 +26,10 @@ export interface ResourceEntry {
   readonly workload: Workload | undefined;
   /** The workload as it was applied. */
   readonly wanted: Workload | undefined;
-  /** Why its workload can't be derived from the record. Nothing may be decided about its pods then. Undefined: it can. */
+  /**
+   * The reason why the workload can't be derived from the record. Its pods then stay as they are. Undefined: it can be
+   * derived.
+   */
   readonly fault?: string;
 }
 
@@ -40,9 +43,12 @@ export interface PodEntry {
   readonly refs: readonly PodRef[];
   /** The last status from its node. Undefined until the first one arrives. */
   readonly status: PodStatus | undefined;
-  /** When the status last changed, by the coordinator's clock. */
+  /** The time of the last change of the status, by the coordinator's clock. */
   readonly observedAtMs: number | undefined;
-  /** Since when it has been ready without a break, by the same clock; undefined: it isn't, or since `observedAtMs`. */
+  /**
+   * The time since which it has been ready without a break, by the same clock; undefined: it is not ready, or since
+   * `observedAtMs`.
+   */
   readonly readySinceMs?: number | undefined;
 }
 
@@ -61,11 +67,11 @@ export interface NodeEntry {
 export interface NodeHealth {
   /** Heartbeats arrive, or arrived within the grace period. */
   readonly ready: boolean;
-  /** Why it isn't ready. */
+  /** The reason why it is not ready. */
   readonly message: string;
   /** It isn't ready, but most nodes are lost at once: endpoints on it stay as last known. */
   readonly kept?: boolean;
-  /** When `ready` became what it is, since the epoch. Absent: it has not connected since it joined. */
+  /** The time of the last change of `ready`, since the epoch. Absent: the node has not connected since it joined. */
   readonly sinceMs?: number;
   /** Undefined: not since this coordinator started. */
   readonly lastSeenMs: number | undefined;

@@ -6,7 +6,7 @@ import { runRefsOf } from "../model/run-refs.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { PodEntry, ResourceEntry } from "./entries.ts";
 
-/** By what entries of the view are found, beside their keys. */
+/** The groups by which entries of the view are found, beside their keys. */
 
 export function resourceGroups({ record, workload, wanted }: ResourceEntry): string[] {
   const found = [...[wanted, workload].flatMap((it) => it?.refs ?? []), ...runRefsOf(record)];
@@ -41,7 +41,7 @@ export function podGroups({ record, workloadKey: workload, refs }: PodEntry): st
   return groups;
 }
 
-/** Of pods whose template is kept under the key. */
+/** Returns the group of pods whose template is stored under the key. */
 export function templateGroup(key: string): string {
   return `template:${key}`;
 }

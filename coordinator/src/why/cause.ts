@@ -1,4 +1,4 @@
-/** Why something is as it is. */
+/** A cause of an object's state. */
 export interface Cause {
   /** One word in CamelCase. */
   readonly reason: string;

@@ -80,7 +80,7 @@ function waiting(
 
 type Time = { readonly seconds: bigint; readonly nanos: number } | undefined;
 
-/** How it ended, with its last lines, and where to read more. */
+/** Describes the end of a container, with its last lines and the command for more. */
 function ended(
   reason: string,
   { name }: ContainerStatus,

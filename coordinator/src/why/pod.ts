@@ -9,7 +9,7 @@ export interface PodInput {
   readonly pod: PodEntry;
   /** Undefined: it has none, or it was forgotten. */
   readonly node: NodeEntry | undefined;
-  /** Why no node takes it, while none does. */
+  /** The reason why no node accepts the pod, while it is unschedulable. */
   readonly unschedulable: string | undefined;
   /** Each node with what keeps the pod off it, and the least that would help. */
   readonly rejections: readonly string[];

@@ -18,7 +18,7 @@ export interface RolloutFacts {
   readonly paused: boolean;
   readonly canary: boolean;
   readonly waitsForPromotion: boolean;
-  /** Why older pods have yet to give way. */
+  /** The reason why older pods have to stay for now. */
   readonly prefetchStatus: string;
   readonly rolledBackTo: number;
 }
@@ -160,7 +160,7 @@ function grouped(pods: readonly PodCauses[]): Cause[] {
 interface Group {
   readonly first: Cause;
   readonly names: string[];
-  /** Where the pods are, if it matters. */
+  /** The nodes of the pods, if they matter. */
   readonly nodes: string[];
 }
 

@@ -27,7 +27,7 @@ import { type Contents, contentsOf, fingerprint, makeSample, openSample } from "
 interface Case {
   readonly damage: Damage;
   readonly message: RegExp;
-  /** How many keys may be missing, or as they were earlier, after salvage. */
+  /** The number of keys that may be missing or outdated after salvage. */
   readonly lost: number;
 }
 

@@ -1,7 +1,7 @@
 import type { Database } from "../../src/store/level/database.ts";
 import { type Disk, SYSTEM_DISK } from "../../src/store/level/disk.ts";
 
-/** How a run is disturbed at one of its steps. Steps are counted from 1. */
+/** A disturbance of a run at one of its steps. Steps are counted from 1. */
 export interface Disturbance {
   /** The process ends: this step and all after it do nothing. A write is cut in half. */
   readonly crashAt?: number;

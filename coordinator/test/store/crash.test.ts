@@ -15,7 +15,7 @@ const KILLS = 100;
 const LANES = [1, 16, 1, 16];
 const WRITER = new URL("crash-writer.ts", import.meta.url).pathname;
 
-/** How long a writer may go on; enough for hundreds of batches. */
+/** The lifetime of a writer; enough for hundreds of batches. */
 const LIFE_MS_MAX = 150;
 
 /** One in so many is killed at any moment after its start, so also while it opens the store. */

@@ -118,7 +118,7 @@ export function aNode(
     readonly name?: string;
     readonly ready?: boolean;
     readonly address?: string;
-    /** Where it has more than one. */
+    /** The addresses of a node with more than one. */
     readonly addresses?: readonly string[];
     readonly labels?: Readonly<Record<string, string>>;
   } = {},

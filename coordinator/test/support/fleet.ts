@@ -139,7 +139,7 @@ export class Fleet {
     };
   }
 
-  /** Of events of the cluster and its nodes. */
+  /** Returns the reasons of events of the cluster and its nodes. */
   async reasons(): Promise<string[]> {
     const request = { namespace: "", filter: undefined, after: 0n, limit: 0 };
     return (await this.#operator.listEvents(request)).events.map(({ reason }) => reason);

@@ -46,7 +46,7 @@ export interface HollowAgentOptions {
   readonly tokenLabels?: Readonly<Record<string, string>>;
   /** The last state of the coordinator that it reports to have seen. */
   readonly seen?: { readonly lineage: string; readonly assignmentRevision: bigint };
-  /** Where it can announce addresses of load balancers. */
+  /** The networks in which it can announce addresses of load balancers. */
   readonly networks?: readonly string[];
 }
 
@@ -165,7 +165,7 @@ export class HollowAgent {
     this.#send(message);
   }
 
-  /** That it runs and is ready, with a host port that no other pod of this agent has. */
+  /** Returns the status of a pod that runs and is ready, with a host port that no other pod of this agent has. */
   running(pod: PodAssignment): PodStatus {
     const hostPort = this.#ports.get(pod.uid) ?? 20_000 + this.#ports.size;
     this.#ports.set(pod.uid, hostPort);

@@ -23,7 +23,7 @@ export class AnonymousShare<T> {
     return this.#size;
   }
 
-  /** How many addresses have connections. */
+  /** The number of addresses with connections. */
   get addresses(): number {
     return this.#byAddress.size;
   }

@@ -58,7 +58,7 @@ export class Peers {
     readonly isRevoked: (identity: PeerIdentity) => boolean;
     readonly nowMs: () => number;
     readonly cluster?: string | undefined;
-    /** How long after its end a certificate may still be renewed. Default: not at all. */
+    /** The time after its end for which a certificate may still be renewed. Default: none. */
     readonly expiredGraceMs?: number | undefined;
     /** Reports whether one of our authorities issued the certificate. */
     readonly isIssued?: (certificate: X509Certificate) => boolean;

@@ -48,7 +48,7 @@ export type TlsServerOptions = {
   readonly cluster?: string;
   /** The denylist: asked at the handshake, by `peerOf`, and twice a second for open connections. Must be quick. */
   readonly isRevoked?: (identity: PeerIdentity) => boolean;
-  /** How long after its end a client's certificate still gives `AnonymousPeer.expired`. Default: not at all. */
+  /** The time after its end for which a client's certificate still gives `AnonymousPeer.expired`. Default: none. */
   readonly expiredGraceMs?: number;
   readonly limits?: Partial<TlsLimits>;
   /** Default: `performance.now`. */

@@ -13,7 +13,7 @@ export function repellingTaint(tolerations: Tolerations, node: NodeSpec): Taint 
   return node.taints?.find((taint) => taint.effect !== "PreferNoSchedule" && !tolerates(tolerations, taint));
 }
 
-/** How many taints would rather not have the pod. */
+/** Returns the number of PreferNoSchedule taints that the pod does not tolerate. */
 export function reluctantTaints(tolerations: Tolerations, node: NodeSpec): number {
   let count = 0;
   for (const taint of node.taints ?? []) {

@@ -25,8 +25,8 @@ const DEVICES_IDLE = 100;
 const DEVICES_HALF = 4;
 
 /**
- * How well a pod would fill a node, about 0 to 100; higher is better. The first two are the node's free shares of cpu and memory, the
- * others the shares of it that the pod takes.
+ * Returns a score for how well a pod fills a node, about 0 to 100; higher is better. The first two arguments are the node's free
+ * shares of cpu and memory, the others the shares of it that the pod takes.
  */
 export function packFit(
   cpuShare: number,

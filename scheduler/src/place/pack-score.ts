@@ -135,7 +135,7 @@ function skewExcess(rules: LiveRules["soft"], node: number): number {
   return excess;
 }
 
-/** By how many replicas the node and its zone would exceed their fair share of the workload. */
+/** Returns the number of replicas by which the node and its zone would exceed their fair share of the workload. */
 function crowding({ zones, nodes }: NonNullable<LiveRules["siblings"]>, node: number): number {
   const after = nodes.total + 1;
   const onNode = nodes.counts[nodes.set.topology.domain[node] ?? 0] ?? 0;

@@ -17,7 +17,7 @@ const zones = (parts: Partial<TopologySpreadConstraint> = {}): Partial<PodSpec> 
   ],
 });
 
-/** Where a pod could go, with so many pods of the application on each node. */
+/** Returns the nodes on which a pod fits, with so many pods of the application on each node. */
 function feasible(nodes: readonly NodeSpec[], counts: readonly number[], pod: Partial<PodSpec>): string {
   const fleet = aFleet(nodes);
   for (const [i, count] of counts.entries()) {

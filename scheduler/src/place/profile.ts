@@ -7,7 +7,7 @@ import { packBest } from "./pack-best.ts";
 import { packLocals, packTotals } from "./pack-score.ts";
 import type { Shortlist } from "./shortlist.ts";
 
-/** How nodes that can take a pod are ranked: a part that depends on the node's own state, and the rest. */
+/** The ranking of feasible nodes: a part that depends on the node's own state, and the rest. */
 export interface Scoring {
   readonly profile: Profile;
   /** Fills in `list.local` for the listed nodes. */

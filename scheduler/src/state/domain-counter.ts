@@ -78,7 +78,7 @@ export class DomainCounter {
   least = 0;
   /** The domains whose count is not 0. Computed on first use. */
   #occupied: Set<number> | undefined;
-  /** How many domains of the set have each count. */
+  /** The number of domains of the set with each count. */
   #histogram = new Int32Array(8);
 
   constructor(set: DomainSet) {

@@ -32,7 +32,7 @@ export class FleetState {
   readonly log = new ChangeLog();
   /** Nodes on which something may fit that did not before: a pod has left, or the node itself has changed. */
   readonly freed = new ChangeLog();
-  /** How many nodes hold each image. */
+  /** The number of nodes that hold each image. */
   readonly imageHolders = new Map<string, number>();
   /** Grows when everything derived from classes must be built again. */
   generation = 0;

@@ -20,7 +20,7 @@ export interface Rejection {
   readonly resolvable: boolean;
 }
 
-/** Which filter, in kube-scheduler's order, turns the pod away from the node; undefined when none does. */
+/** Returns the first filter, in kube-scheduler's order, that rejects the node for the pod; undefined without one. */
 export function reject(pod: PodSpec, node: NodeSpec, cluster: Cluster): Rejection | undefined {
   const named = match.namedNodes(pod);
   if (named !== undefined && !named.has(node.name))

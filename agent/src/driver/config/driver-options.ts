@@ -33,7 +33,7 @@ export interface DriverOptions {
     readonly container: boolean;
     /** Removes images that no task uses. */
     readonly image: boolean;
-    /** How long an image stays after its last task ended. */
+    /** The time for which an image stays after its last task has ended. */
     readonly imageDelayMs: number;
   };
   /** Time limit of a pull, where the task sets none. */

@@ -40,7 +40,7 @@ export interface TaskOptions {
   readonly mounts: readonly TaskMount[];
   readonly devices: readonly TaskDevice[];
 
-  /** Where the task's network comes from when Nomad passes no network namespace. */
+  /** The source of the task's network when Nomad passes no network namespace. */
   readonly networkMode?: TaskNetworkMode;
   /** Labels of the ports, from the group's or the task's `network` block, that are published with `network_mode = "bridge"`. */
   readonly ports: readonly string[];
@@ -68,7 +68,7 @@ export interface TaskOptions {
   readonly runtime?: string;
 }
 
-/** When the image is pulled: if it is not on the host, before each start, or never. */
+/** The condition for pulling the image: if it is not on the host, before each start, or never. */
 export type ImagePullPolicy = "missing" | "always" | "never";
 
 export interface RegistryAuth {
@@ -115,7 +115,7 @@ export type TaskMount =
 export interface TaskDevice {
   readonly hostPath: string;
   readonly containerPath: string;
-  /** Of "r", "w" and "m". */
+  /** Letters of "r", "w" and "m". */
   readonly permissions: string;
 }
 

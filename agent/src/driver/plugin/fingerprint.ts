@@ -17,7 +17,7 @@ export interface FingerprintOptions {
 
 /** The interval that Nomad's own drivers use. */
 const REPEAT_MS = 30_000;
-/** How soon Nomad learns that containerd stopped or came back. A look is one connect. */
+/** The interval at which the driver checks containerd, so the delay until Nomad learns of a change. A check is one connect. */
 const LOOK_MS = 2_000;
 
 /** Yields the driver's health at once, after each change, and every 30 s. Ends with the signal only: Nomad restarts a driver whose stream ends. */

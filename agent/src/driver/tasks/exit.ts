@@ -1,11 +1,11 @@
-/** How a task's container ended. */
+/** The end of a task's container. */
 export interface TaskExit {
   readonly exitCode: number;
   /** The signal that ended it; 0: none did. */
   readonly signal: number;
   readonly oomKilled: boolean;
   readonly atMs: number;
-  /** Why the exit code is not known; Nomad then counts the task as failed. */
+  /** The reason why the exit code is unknown. Nomad then counts the task as failed. */
   readonly error?: string;
 }
 

@@ -7,7 +7,7 @@ import { HOST_NETWORK, NO_NETWORK } from "../../runtime/runtime.ts";
 import type { TaskOptions } from "../config/task-options.ts";
 import { DriverError } from "../driver-error.ts";
 
-/** Where a task's network comes from. */
+/** The source of a task's network. */
 export type TaskNetwork =
   | { readonly type: "namespace"; readonly path: string }
   /** The driver makes one for the task and publishes its ports. */

@@ -18,7 +18,7 @@ export class Task {
     });
   }
 
-  /** How the task ended; undefined: it runs. */
+  /** The end of the task; undefined while it runs. */
   get exit(): TaskExit | undefined {
     return this.#exit;
   }

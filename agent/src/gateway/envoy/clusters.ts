@@ -70,7 +70,10 @@ function protocolOptions(ref: ServicePortRef, service: ServiceState | undefined)
   });
 }
 
-/** Where a service's port is reached from this node: its own pods by their addresses, others by their hosts' ports. */
+/**
+ * Returns the endpoints of a service's port as seen from this node: its own pods by their addresses, others by their hosts'
+ * ports.
+ */
 export function endpointsOf(
   ref: ServicePortRef,
   service: ServiceState | undefined,

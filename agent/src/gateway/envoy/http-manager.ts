@@ -9,7 +9,7 @@ export interface HttpManagerOptions {
   readonly trustedHops: number;
 }
 
-/** Where load balancers in front of the gateway may ask whether it takes requests, whatever the host. */
+/** The path at which load balancers in front of the gateway check whether it takes requests, for every host name. */
 export const HEALTH_PATH = "/.well-known/forage/ready";
 
 /**

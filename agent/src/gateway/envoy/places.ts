@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { JsonObject } from "./json.ts";
 import { shortHash } from "./json.ts";
 
-/** Where Envoy's files lie, below one directory that only it and the agent can read. */
+/** Returns the paths of Envoy's files, below one directory that only Envoy and the agent can read. */
 export class Places {
   readonly dir: string;
 

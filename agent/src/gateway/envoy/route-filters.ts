@@ -53,7 +53,7 @@ const CODES = new Map([
   [308, "PERMANENT_REDIRECT"],
 ]);
 
-/** Where the request came in. */
+/** The scheme, port and hostname at which the request arrived. */
 export interface Entrance {
   readonly scheme: "http" | "https";
   readonly port: number;

@@ -1,7 +1,7 @@
 import type { HeaderMatch, PathMatch, QueryParamMatch, RouteMatch } from "@forage/proto/forest/v1/forage";
 import type { JsonObject } from "./json.ts";
 
-/** Which requests a rule is for. All conditions have to hold; without any it is for every request. */
+/** Returns Envoy's match of a rule. All conditions have to hold; a rule without conditions matches every request. */
 export function matchOf(match: RouteMatch | undefined): JsonObject {
   const headers = (match?.headers ?? []).map(headerMatch);
   if (match?.method) headers.push({ name: ":method", string_match: { exact: match.method } });

@@ -16,7 +16,7 @@ export interface MissingObject {
   readonly missing: string;
 }
 
-/** Why one variable has no value. */
+/** The reason why a variable has no value. */
 class Unresolved extends Error {}
 
 // The kernel takes no longer `NAME=VALUE` (MAX_ARG_STRLEN, with its final NUL).

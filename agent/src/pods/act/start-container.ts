@@ -67,7 +67,7 @@ function assertRoom({ host }: PodDependencies, { memory }: PodView): void {
   if (pressure !== undefined) throw new StartBlockedError("DiskPressure", pressure);
 }
 
-/** How far the pod has come once a container of this role has begun. */
+/** Returns the pod's memory after a container of this role has started. */
 export function withBegun(memory: PodMemory, role: ContainerRole | undefined): PodMemory {
   if (role === "main") return { ...memory, begun: "main" };
   return role === "sidecar" && memory.begun === undefined ? { ...memory, begun: "sidecars" } : memory;

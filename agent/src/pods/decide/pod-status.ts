@@ -238,7 +238,7 @@ function causeOf(view: PodView, containers: readonly ContainerStatus[]): Cause {
   return notReady(view);
 }
 
-/** Of containers that run, why the first of them isn't ready. */
+/** Returns the reason why the first running container is not ready. */
 function notReady(view: PodView): Cause {
   if (outcomeOf(view) !== undefined) return NO_CAUSE;
   for (const spec of view.pod.containers) {

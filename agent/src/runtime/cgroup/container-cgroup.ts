@@ -10,7 +10,7 @@ export interface ContainerCgroup {
   readonly cpuDir: string;
 }
 
-/** Where the hierarchies are mounted; v1's controllers each in a directory of their name. */
+/** The mount point of the hierarchies; v1's controllers are each in a directory of their name. */
 export const CGROUP_ROOT = "/sys/fs/cgroup";
 
 /**

@@ -1,4 +1,4 @@
-/** Where a process's accounting is, relative to each hierarchy's mount point. */
+/** The paths of a process's accounting, relative to each hierarchy's mount point. */
 export interface CgroupPlaces {
   /** v1: controller → path. Empty on a host with only v2. */
   readonly v1: ReadonlyMap<string, string>;

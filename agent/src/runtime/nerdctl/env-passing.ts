@@ -1,6 +1,6 @@
 import { RuntimeError } from "../runtime.ts";
 
-/** How a container's environment reaches nerdctl without showing in its arguments. */
+/** Passes a container's environment to nerdctl outside its arguments. */
 export interface EnvPassing {
   /** Text for `--env-file`: one `NAME=VALUE` a line. */
   readonly file: string;

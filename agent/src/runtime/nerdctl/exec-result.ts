@@ -2,10 +2,10 @@ import { RuntimeError } from "../runtime.ts";
 import { classifyError } from "./classify-error.ts";
 import { findFatal } from "./fatal-line.ts";
 
-/** How an exec ended. */
+/** The end of an exec. */
 export interface ExecOutcome {
   readonly exitCode: number;
-  /** Why the command could not be started, for its user to read. */
+  /** The reason why the command could not be started, for its user. */
   readonly complaint?: string;
 }
 
@@ -70,7 +70,7 @@ const MIDDLE = '" level=fatal msg=';
 // nerdctl's messages are far shorter; a longer one is a command's.
 const HELD_MAX_LENGTH = 16 * 1024;
 
-/** Where in `text` nerdctl's last words may begin; its length if nowhere. */
+/** Returns the position in `text` at which nerdctl's last message may begin; its length if it contains none. */
 function heldFrom(text: string): number {
   const opening = text.lastIndexOf(OPENING);
   if (opening >= 0 && text.length - opening <= HELD_MAX_LENGTH && mayBeFatal(text.slice(opening)))

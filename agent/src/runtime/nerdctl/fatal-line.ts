@@ -1,7 +1,10 @@
 // The format of logrus when its output is no terminal. A failing nerdctl always ends with such a line.
 const FATAL = /time="[^"]{10,40}" level=fatal msg=("(?:[^"\\]|\\.)*"|\S+)[^\n]*\n?$/;
 
-/** Where nerdctl's last words begin in its standard error, and what they say. Undefined: it didn't fail by itself. */
+/**
+ * Returns the position of nerdctl's last message in its standard error, and the message. Undefined: nerdctl did not fail by
+ * itself.
+ */
 export function findFatal(stderr: string): { readonly start: number; readonly message: string } | undefined {
   const match = FATAL.exec(stderr);
   return match === null ? undefined : { start: match.index, message: unquote(match[1] ?? "") };

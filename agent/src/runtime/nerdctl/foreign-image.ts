@@ -49,7 +49,9 @@ function invalid(reference: string, what: string): RuntimeError {
   });
 }
 
-/** Of `nerdctl manifest inspect --verbose`: one object, or a list of them, each with its descriptor's platform. */
+/**
+ * Reads the output of `nerdctl manifest inspect --verbose`: one object, or a list of them, each with its descriptor's platform.
+ */
 export function readPlatforms(json: string): readonly string[] {
   let parsed: unknown;
   try {

@@ -77,7 +77,7 @@ export class NerdctlImages {
     }
   }
 
-  /** Where containerd's snapshotter keeps its files; it doesn't move while it runs. */
+  /** Returns the directory of containerd's snapshotter, which does not change while containerd runs. */
   async storage(signal: AbortSignal): Promise<string | undefined> {
     if (this.#storage !== undefined) return this.#storage;
     const args = ["info", "--mode", "native", "--format", "{{json .Daemon.Plugins}}"];

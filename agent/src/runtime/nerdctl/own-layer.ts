@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 
-/** Where overlayfs keeps what the process's root was changed by; undefined: it is no overlay, or the process is gone. */
+/** Returns the directory with overlayfs' changes to a process's root; undefined: it is no overlay, or the process is gone. */
 export async function findOwnLayer(pid: number): Promise<string | undefined> {
   const table = await readFile(`/proc/${pid}/mountinfo`, "utf8").catch(() => "");
   return parseOwnLayer(table);

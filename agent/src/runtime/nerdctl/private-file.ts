@@ -4,7 +4,7 @@ import { type FileHandle, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 
 export interface PrivateFile {
-  /** Where a child process finds it while it is open. */
+  /** The path at which a child process finds it while it is open. */
   readonly path: string;
   /** Returns the present content. */
   read(): Promise<string>;

@@ -16,7 +16,7 @@ import { memorySwapOf, tuningOptions } from "./tuning-options.ts";
 export interface RunPlace {
   /** nerdctl writes the container's id here before anything else. Must not exist. */
   readonly idFile: string;
-  /** Where nerdctl reads `NAME=VALUE` lines; undefined: there are none. */
+  /** The file of `NAME=VALUE` lines for nerdctl; undefined without variables. */
   readonly envFile: string | undefined;
   /** Names whose values it takes from its own environment. */
   readonly inheritedNames: readonly string[];

@@ -14,7 +14,7 @@ import type { BundleChoices } from "./bundle.ts";
 export interface CheckOptions {
   readonly namespaceRules: NamespaceRules;
   readonly state: ClusterView;
-  /** Which node ports services may ask for. */
+  /** The node ports that services may request. */
   readonly nodePorts: PortRange;
   /** The pool of addresses for services of type LoadBalancer. */
   readonly loadBalancerIps: readonly IpRange[];

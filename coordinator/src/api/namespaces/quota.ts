@@ -25,7 +25,7 @@ export const DEFAULT_LIMITS: Limits = { pods: "1000", objects: "1000", bytes: "6
  */
 const TOTAL_LIMITS: Limits = { pods: "200000", objects: "100000", bytes: "1Gi" };
 
-/** How a text becomes an amount: `bytes` is written like memory. */
+/** Parses a limit's text; `bytes` is written as memory. */
 export function limitAmount(resource: QuotaResource, text: string): number {
   return parseAmount(resource === "bytes" ? "memory" : resource, text);
 }

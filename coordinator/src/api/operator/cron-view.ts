@@ -7,7 +7,7 @@ import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 
-/** How a cron job stands; undefined when the resource isn't one. */
+/** Returns the state of a cron job; undefined if the resource is no cron job. */
 export function cronView(
   state: ClusterView,
   { record }: ResourceEntry,

@@ -4,7 +4,7 @@ import type { RolloutEntry } from "../../state/entries.ts";
 import { compareRollouts } from "../../state/rollout-order.ts";
 import { resourceView } from "./views.ts";
 
-/** How a resource of a rollout that has ended stands now; its message says how it stood at the end. */
+/** Returns the present state of a resource whose rollout has ended. Its message contains the state at the end. */
 export function currentRolloutStatus(
   { record }: RolloutEntry,
   { kind, name }: { readonly kind: string; readonly name: string },

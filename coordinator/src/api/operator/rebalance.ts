@@ -50,7 +50,7 @@ class Run {
   readonly #maxInFlight: number;
   readonly #moving = new Map<Move, string>();
   #waiting: readonly Move[];
-  /** Since when nothing could begin. */
+  /** The time since which no move could begin. */
   #idleSinceMs: number;
 
   constructor(moves: readonly Move[], summary: string, maxInFlight: number, options: RebalanceOptions) {

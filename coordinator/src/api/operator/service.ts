@@ -54,7 +54,7 @@ export interface OperatorOptions
     ApiTokenOptions,
     NamespaceOptions,
     Omit<WhyOptions, "unplaced"> {
-  /** That many lowercase letters and digits. */
+  /** Returns this many random lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly events: EventLog & EventRecorder;
   readonly unschedulable: UnschedulablePods;

@@ -6,7 +6,7 @@ import type { AcmeClient } from "./client.ts";
 import { createKeyAndRequest } from "./csr.ts";
 import { type Problem, problemText } from "./problem.ts";
 
-/** Where answers to the authority are posted. */
+/** Publishes answers to the authority's challenges. */
 export interface Challenges {
   post(challenge: GatewayChallenge, signal: AbortSignal): Promise<void>;
   takeDown(token: string): void;

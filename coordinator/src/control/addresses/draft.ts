@@ -62,7 +62,7 @@ export class Taken {
     return gone.length > 0;
   }
 
-  /** How many addresses are in use, at the most. */
+  /** The largest possible number of used addresses. */
   get size(): number {
     return this.#ips.size + this.#hosts.size;
   }

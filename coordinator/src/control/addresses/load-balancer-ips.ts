@@ -11,7 +11,7 @@ export interface LoadBalancerWish {
 
 export interface LoadBalancerIps {
   readonly ips: readonly string[];
-  /** Why there are fewer than there should be. */
+  /** The reasons for missing addresses. */
   readonly problems: readonly string[];
 }
 

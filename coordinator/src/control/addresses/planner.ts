@@ -145,7 +145,7 @@ export class AddressPlanner {
     this.#dirty.add(key);
   }
 
-  /** When time alone can change the plan next; undefined: never. */
+  /** Returns the next time at which the plan can change without an event; undefined: never. */
   nextMs(): number | undefined {
     let leastMs = Number.POSITIVE_INFINITY;
     for (const releasedMs of this.#released.values())

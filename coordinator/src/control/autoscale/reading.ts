@@ -16,7 +16,7 @@ export interface PodReading {
   readonly starting: boolean;
   /** In the target's unit: cores, bytes, or whatever the metric counts. Undefined: not known. */
   readonly value: number | undefined;
-  /** Why there is no value, as far as that is known. */
+  /** The reason for a missing value, if it is known. */
   readonly problem?: string;
   /** The pod's request for the metric's resource. Undefined if there is none, or if the target is not a Utilization. */
   readonly request: number | undefined;
@@ -29,6 +29,6 @@ export interface MetricResult {
   readonly value: number | undefined;
   /** Undefined: it calls for nothing, since it isn't known. */
   readonly replicas: number | undefined;
-  /** Why it isn't known, or which pods it lacks; empty: nothing is wrong. */
+  /** The reason for an unknown value, or the pods without one. Empty if the value is complete. */
   readonly message: string;
 }

@@ -38,7 +38,7 @@ class Looks {
     return result;
   }
 
-  /** How many there are after each of these looks. */
+  /** Returns the number of replicas after each of these evaluations. */
   follow(wanted: readonly number[], afterMs = 15_000): number[] {
     return wanted.map((replicas) => this.look([wanting(replicas)], afterMs).replicas);
   }

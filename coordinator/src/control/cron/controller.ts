@@ -34,7 +34,7 @@ export interface CronControllerOptions {
   readonly events: EventRecorder;
   /** False: no run is started, however long it is due, as in a plan. Default: true. */
   readonly startRuns?: boolean;
-  /** Why a namespace's policy does not allow the resource's pods. Default: it does. */
+  /** Returns the reason why a namespace's policy rejects the resource's pods. Default: it accepts them. */
   readonly policyRefusal?: (record: ResourceRecord) => string | undefined;
 }
 

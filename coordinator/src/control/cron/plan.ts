@@ -23,7 +23,7 @@ export interface CronInput {
   readonly runs: readonly CronRun[];
   /** Whether there is a job of that name. */
   readonly taken: (name: string) => boolean;
-  /** Why the namespace's policy does not allow its pods; undefined: it does. */
+  /** The reason why the namespace's policy rejects the pods; undefined: it accepts them. */
   readonly refusal?: string | undefined;
   readonly nowMs: number;
 }

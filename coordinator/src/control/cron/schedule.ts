@@ -1,6 +1,6 @@
 import { Cron } from "croner";
 
-/** When something is due, by a schedule that has been validated. Times are milliseconds since the epoch. */
+/** The due times of a validated schedule. Times are milliseconds since the epoch. */
 export interface Schedule {
   /** The first time after this one. Undefined: never again. */
   next(afterMs: number): number | undefined;

@@ -4,7 +4,7 @@ import { DrainRecord } from "@forage/proto/forage/store/v1/store";
 import { aPod, aWorkloadEntry } from "../../../test/support/entries.ts";
 import { planDrain } from "./drain-plan.ts";
 
-/** Of four replicas one may be on its way at a time. */
+/** Plans with four replicas, of which one may move at a time. */
 function plan(moving: number) {
   const { workload } = aWorkloadEntry({ spec: { scaling: { replicas: 4 } } });
   return planDrain({

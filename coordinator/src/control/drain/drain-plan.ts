@@ -15,7 +15,7 @@ export interface DrainInput {
   readonly workload: (pod: PodEntry) => Workload | undefined;
   /** Pods of a workload that are leaving nodes and have not been stopped yet. */
   readonly moving: (workloadKey: string) => number;
-  /** Why a pod that may leave has not been stopped. */
+  /** Returns the reason why a pod that may leave has not been stopped. */
   readonly waitsFor: (pod: PodEntry, workload: Workload) => string;
 }
 

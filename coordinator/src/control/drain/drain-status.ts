@@ -45,7 +45,7 @@ function whyWaiting(pod: PodEntry, workload: Workload, { state, unschedulable }:
   return [words, ...troubles].join("; ");
 }
 
-/** Of replacements, in one line. */
+/** The largest number of failures of replacements in one line. */
 const maxTroubles = 2;
 
 function troubleOf({ record, status }: PodEntry, unschedulable: Pick<UnschedulablePods, "get">): string {

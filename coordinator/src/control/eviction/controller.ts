@@ -26,7 +26,7 @@ export interface EvictionControllerOptions {
   readonly events: EventRecorder;
   /** Default: as without a setting. */
   readonly tolerations?: DefaultTolerations;
-  /** How much of the fleet is lost. Default: nothing is. */
+  /** Tracks the share of lost nodes. Default: no node is lost. */
   readonly massLoss?: MassLoss | undefined;
   /** Notices that the process was held up; called before pods of lost nodes are judged. */
   readonly checkHoldUp?: (() => void) | undefined;

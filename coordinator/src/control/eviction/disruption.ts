@@ -1,4 +1,4 @@
-/** How many of the nodes that the coordinator has seen are lost. */
+/** The number of nodes that the coordinator has seen, and the number of lost ones among them. */
 export interface FleetHealth {
   readonly nodes: number;
   readonly lost: number;

@@ -4,14 +4,14 @@ import { taintsFrom, tolerationsOf } from "../../model/pod-rules.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
 import { notReadyTaint, unreachableTaint } from "../../state/node-taints.ts";
 
-/** When a pod has to leave its node, and the taint that sends it away. */
+/** The time at which a pod has to leave its node, and the taint that evicts it. */
 export interface Eviction {
   /** Since the epoch. */
   readonly atMs: number;
   readonly taint: NodeTaint;
 }
 
-/** How long pods without a toleration of their own tolerate that their node is lost or broken. Kubernetes: 300 s each. */
+/** The time for which pods without an own toleration tolerate a lost or broken node. Kubernetes: 300 s each. */
 export interface DefaultTolerations {
   readonly unreachableMs: number;
   readonly notReadyMs: number;

@@ -8,7 +8,7 @@ export type MassLossPhase =
   | { readonly type: "recovering"; readonly untilMs: number; readonly after: "mass-loss" | "absence" };
 
 export interface MassLossOptions {
-  /** How long nodes get to come back: longer than an agent needs to reconnect. */
+  /** The time that nodes have to return. It is longer than an agent needs to reconnect. */
   readonly recoveryMs: number;
   /** Called when a mass loss begins and when it is over, with the fleet at that moment. */
   readonly onChange?: (active: boolean, fleet: FleetHealth) => void;
@@ -34,12 +34,12 @@ export class MassLoss {
     return this.#fleet;
   }
 
-  /** How many mass losses have begun. */
+  /** The number of mass losses that have begun. */
   get count(): number {
     return this.#count;
   }
 
-  /** When the last mass loss was over: tolerations of nodes that are still lost count from there. */
+  /** The end of the last mass loss. Tolerations of nodes that are still lost count from there. */
   get overMs(): number | undefined {
     return this.#overMs;
   }

@@ -5,13 +5,13 @@ import type { Clock } from "../../time/clock.ts";
 interface Age {
   /** By the monotonic clock, when this process first saw the taint. */
   readonly seenMs: number;
-  /** How old it was by then, by the wall clock. */
+  /** The taint's age at that moment, by the wall clock. */
   readonly beforeMs: number;
 }
 
 /**
- * How long taints have been there. Records hold wall-clock times, which are compared only once, when a taint is first seen: from then on
- * the monotonic clock counts, so that setting the wall clock neither evicts a pod nor keeps one.
+ * Tracks the ages of taints. Records hold wall-clock times, which are compared only once, when a taint is first seen. From then
+ * on the monotonic clock counts, so that setting the wall clock neither evicts a pod nor keeps one.
  */
 export class TaintAges {
   readonly #clock: Pick<Clock, "nowMs" | "monotonicMs">;

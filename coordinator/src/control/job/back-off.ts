@@ -5,7 +5,7 @@ import { toEpochMs } from "../../model/timestamp.ts";
 /** Kubernetes' figures: 10 s, doubling to 6 minutes. */
 const POD_BACK_OFF: BackOff = { baseMs: 10_000, capMs: 360_000 };
 
-/** When the next pod may be made: later each time, after pods that failed one after the other. */
+/** Returns the time at which the next pod may start. Each failure in a row increases the delay. */
 export function nextPodMs({ failuresInARow, lastFailure }: JobStatus, nowMs: number): number {
   const failedMs = toEpochMs(lastFailure?.at);
   if (failuresInARow === 0 || failedMs === undefined) return nowMs;

@@ -245,7 +245,7 @@ function ageOf({ record }: PodEntry): number {
   return toEpochMs(record.createdAt) ?? 0;
 }
 
-/** How the run ends, if it does now. */
+/** Returns the outcome of the run if it ends now. */
 function outcomeOf(
   mine: readonly PodEntry[],
   job: Job,
@@ -280,7 +280,10 @@ function outcomeOf(
   return end("Failed", "DeadlineExceeded", text, failure);
 }
 
-/** Of pods that share out their work all have to end, but for those that went with their nodes. */
+/**
+ * Reports whether the run is complete. If pods share the work, all of them have to end, except those that were lost with their
+ * nodes.
+ */
 function isComplete(mine: readonly PodEntry[], job: Job, run: JobStatus, input: JobInput): boolean {
   if (job.completions !== undefined) return run.succeeded >= job.completions;
   return run.succeeded > 0 && !mine.some((pod) => isOpen(pod) || isLeaving(pod, input));

@@ -7,7 +7,7 @@ import { JobFailure } from "@forage/proto/forage/store/v1/store";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
 
-/** How its containers ended, by its node's word; undefined while they may still run or run again. */
+/** Returns how the pod's containers ended, as its node reports; undefined while they may still run or restart. */
 export function endOf({ status }: PodEntry): "succeeded" | "failed" | undefined {
   if (status?.phase === PodPhase.SUCCEEDED) return "succeeded";
   return status?.phase === PodPhase.FAILED ? "failed" : undefined;

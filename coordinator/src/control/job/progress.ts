@@ -69,7 +69,7 @@ function countsOf(job: Job, run: JobStatus, pods: readonly PodEntry[]): string {
   );
 }
 
-/** That a container fails is for the job's own limit to judge. */
+/** Returns the reason why the job can't continue. A failing container counts only toward the job's own limit. */
 function hopeless(pods: readonly PodEntry[], input: ProgressInput) {
   const failure = failureOf(pods, input);
   const isHopeless =

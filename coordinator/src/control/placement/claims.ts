@@ -12,7 +12,7 @@ export interface ClaimTies {
   /** Claims that go where the pod goes. */
   readonly unbound: readonly ObjectEntry[];
   readonly bound: readonly ObjectEntry[];
-  /** Why the pod can't be placed yet. */
+  /** The reason why the pod can't be placed yet. */
   readonly problem?: string;
 }
 

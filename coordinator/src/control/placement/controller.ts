@@ -92,7 +92,7 @@ export class PlacementController {
     this.#loop.wake(LOOP_KEY);
   }
 
-  /** Which of the pods to stop so that the rest stay spread. */
+  /** Returns the pods to stop for an even spread of the rest. */
   pickVictims(pods: readonly PodEntry[], count: number): readonly PodEntry[] {
     if (count <= 0) return [];
     if (count >= pods.length) return pods;
@@ -319,7 +319,7 @@ interface Pass {
   /** The uids of pods with nominated victims. */
   nominated: string[];
   again: boolean;
-  /** How many of the pods have had their turn. */
+  /** The number of pods that have been tried. */
   done: number;
 }
 

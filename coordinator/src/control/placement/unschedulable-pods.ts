@@ -5,7 +5,7 @@ export interface UnschedulablePod {
   readonly sinceMs: number;
 }
 
-/** Why pods are waiting for a node. About now, so not stored. */
+/** Holds the reasons why pods are unschedulable. They describe the present state and are not stored. */
 export class UnschedulablePods {
   readonly #pods = new Map<string, UnschedulablePod>();
   readonly #nowMs: () => number;

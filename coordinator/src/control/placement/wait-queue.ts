@@ -154,7 +154,7 @@ export class WaitQueue {
     member.group.failures = 0;
   }
 
-  /** Why the pods of this one's group have no node. */
+  /** Returns the reason why the pods of this pod's group have no node. */
   summaryOf(uid: string): string | undefined {
     return this.#members.get(uid)?.group.summary;
   }

@@ -17,7 +17,7 @@ import { isSettled, type Movable, whyNotMoved } from "./movable.ts";
 
 export type Goal = RebalanceOptions["goal"];
 
-/** When the coordinator rebalances by itself. */
+/** The times at which the coordinator rebalances automatically. */
 export interface RebalanceSchedule {
   readonly intervalMs: number;
   readonly maxMoves: number;

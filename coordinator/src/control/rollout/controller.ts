@@ -35,7 +35,7 @@ export interface RolloutControllerOptions {
   readonly prefetcher?: Pick<Prefetcher, "imagesOn"> | undefined;
   readonly limits: ProgressLimits;
   readonly readyEndpoints: (namespace: string, service: string) => number;
-  /** Why the service can have no endpoints; empty: nothing is wrong with it. */
+  /** Returns the reason why the service can have no endpoints. Empty without one. */
   readonly serviceFailure?: (namespace: string, service: string) => ServiceFailure | undefined;
   /** Returns the fault of a route or of a service's inline route. Empty if there is none. */
   readonly routeTrouble?: (kind: string, namespace: string, name: string) => string;
@@ -79,7 +79,7 @@ export class RolloutController {
     for (const { record } of options.state.rollouts()) this.#retention.wake(record.namespace);
   }
 
-  /** How far each resource is, in the request's order; undefined for an unknown rollout. */
+  /** Returns the progress of each resource, in the request's order; undefined for an unknown rollout. */
   progress(id: string): readonly ResourceProgress[] | undefined {
     const rollout = this.#options.state.rollout(id);
     if (rollout === undefined) return undefined;

@@ -8,7 +8,7 @@ import type { UnschedulablePod } from "../placement/unschedulable-pods.ts";
 import type { ProgressLimits } from "../workload/progress-limits.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
 
-/** How far one resource of a rollout has come. */
+/** The progress of one resource of a rollout. */
 export interface ResourceProgress {
   readonly kind: string;
   readonly name: string;

@@ -40,7 +40,7 @@ export function isTerminal(status: RolloutStatus): boolean {
   );
 }
 
-/** When time alone can change the answer next. */
+/** Returns the next time at which the answer can change without an event. */
 export function nextLookMs(input: ProgressInput): number {
   const { limits, startedMs, nowMs } = input;
   const due = [startedMs + limits.deadlineMs];
@@ -57,7 +57,7 @@ export function nextLookMs(input: ProgressInput): number {
 
 /** Timers are not exact; a look that comes a little early must not spin. */
 const minLookMs = 10;
-/** When a ready pod counts as done. */
+/** Returns the time at which a ready pod counts as done. */
 function stableAtMs(pod: PodEntry, { limits, resource, nowMs }: ProgressInput): number {
   return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs, nowMs);
 }
@@ -121,7 +121,7 @@ interface PodsLook {
   readonly ready: number;
   /** `1/2 ready`. */
   readonly counts: string;
-  /** With what is waited for. */
+  /** The counts, and what the rollout waits for. */
   readonly text: string;
   readonly started: boolean;
 }
@@ -140,7 +140,7 @@ function lookAt(input: ProgressInput, workload: NonNullable<ResourceEntry["workl
   return { current, old, ready, counts, text: parts.join("; "), started };
 }
 
-/** Why it doesn't go on though nothing is wrong. */
+/** Returns the reason why a rollout without a failure waits. */
 function heldText({ rollout, target, resource }: ProgressInput): string {
   const namespace = resource?.record.namespace ?? "";
   const name = `${target.kind}/${target.name}`;

@@ -7,8 +7,8 @@ import type { ProgressLimits } from "./progress-limits.ts";
 const stableAfterCrashMs = 10_000;
 
 /**
- * When a ready pod counts as available, so that one that crashes at once doesn't. A pod that has been ready since a time that is yet to
- * come was ready before the clock was set back: it is available already.
+ * Returns the time at which a ready pod counts as available; the delay excludes pods that crash at once. A pod that is ready
+ * since a future time was ready before the clock was set back, and is available already.
  */
 export function availableAtMs(pod: PodEntry, stableMs: number, nowMs: number): number {
   const sinceMs = pod.readySinceMs ?? pod.observedAtMs ?? 0;
@@ -27,7 +27,7 @@ export function isAvailable(pod: PodEntry, stableMs: number, input: Availability
   return isReady(pod, input.nodeReady) && availableAtMs(pod, stableMs, input.nowMs) <= input.nowMs;
 }
 
-/** For how long a pod has to be ready. */
+/** Returns the time for which a pod has to be ready. */
 export function stableMsOf(
   { settings }: Pick<Workload, "settings">,
   { limits }: { readonly limits: ProgressLimits },
@@ -35,7 +35,10 @@ export function stableMsOf(
   return settings.minReadyMs ?? limits.stableMs;
 }
 
-/** How far pods have come to be those of the workload: how many are available. While Recreate still stops others, less than none. */
+/**
+ * Returns the progress of pods to the workload's revision: the number of available ones. Negative while Recreate still stops
+ * others.
+ */
 export function reached(
   workload: Workload,
   pods: readonly PodEntry[],

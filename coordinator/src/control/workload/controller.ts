@@ -34,7 +34,7 @@ export interface WorkloadControllerOptions {
   readonly steps: StepSink;
   /** Nothing is reconciled before it resolves. Default: at once. */
   readonly started?: Promise<void> | undefined;
-  /** That many lowercase letters and digits. */
+  /** Returns this many random lowercase letters and digits. */
   readonly randomName: (length: number) => string;
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
   /**

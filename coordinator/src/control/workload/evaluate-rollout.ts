@@ -34,7 +34,7 @@ type ImagesAhead = ReadonlyMap<string, ImagesOnNode>;
 
 export type RolloutUpdate = WorkloadStep & { readonly type: "update-rollout" };
 
-/** How much longer than for anything else a registry that doesn't answer is waited for: it isn't the version's fault. */
+/** The factor by which the wait for an unavailable registry is longer than others, because the revision is not its cause. */
 const registryPatience = 6;
 /** Progress is written down so often at most in the time of one deadline, or each pod of many would cost a write. */
 const notesPerDeadline = 10;
@@ -63,7 +63,7 @@ export function evaluateRollout(look: Look, input: WorkloadInput): RolloutUpdate
   );
 }
 
-/** When time alone may bring a verdict. */
+/** Returns the times at which the rollout may be decided without an event. */
 export function rolloutUpdateTimesMs(look: Look, input: WorkloadInput): number[] {
   const { attempt, hold } = look.rolloutState;
   if (attempt.state !== AttemptState.PROGRESSING && attempt.state !== AttemptState.ROLLING_BACK) return [];

@@ -25,7 +25,7 @@ const heldBack = "PodInitializing";
 /** Messages stay readable: this many pods are named, the rest counted. */
 const maxNamed = 3;
 
-/** Why the rollout can't get through without someone's help; undefined while there is hope. */
+/** Returns the reason why the rollout can't succeed without an operator; undefined while it can. */
 export function failureOf(pods: readonly PodEntry[], input: PodFailureInput): Failure | undefined {
   for (const pod of pods) {
     const waiting = input.unschedulable(pod.record.uid);

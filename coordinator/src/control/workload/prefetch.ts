@@ -1,6 +1,6 @@
 import type { Workload } from "../../model/workload.ts";
 
-/** Where a node is with the images of one template. */
+/** A node's progress with the images of one template. */
 export type ImagesOnNode =
   /** The node has no request for the images. */
   | { readonly type: "unasked" }

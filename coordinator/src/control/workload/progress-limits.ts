@@ -3,6 +3,6 @@ export interface ProgressLimits {
   readonly deadlineMs: number;
   /** A pod that no node takes for so long fails its rollout. */
   readonly placementMs: number;
-  /** How long a pod must have been ready to count as done, so that one that crashes at once doesn't. */
+  /** The time for which a pod must have been ready to count as done. It excludes a pod that crashes at once. */
   readonly stableMs: number;
 }

@@ -15,7 +15,7 @@ import { canarySize } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-/** Where the rollout of a workload stands. */
+/** The state of a workload's rollout. */
 export interface RolloutState {
   readonly attempt: RolloutAttempt;
   /** Set when it begins only now. */

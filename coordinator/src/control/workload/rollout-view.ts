@@ -14,7 +14,7 @@ export interface RolloutView {
   readonly hold: Hold;
   /** A canary has all its pods. */
   readonly waitsForPromotion: boolean;
-  /** Why older pods have yet to give way; empty: they need not wait. */
+  /** The reason why older pods have to stay for now. Empty without one. */
   readonly prefetchStatus: string;
   /** The revision that a rollback would return to. 0 if there is none. */
   readonly goodRevision: number;

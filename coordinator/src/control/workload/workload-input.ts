@@ -21,15 +21,15 @@ export interface WorkloadInput {
   readonly nodeExists: (name: string) => boolean;
   /** Reports whether the node is reachable, so that its last status is current. */
   readonly nodeReady: (name: string) => boolean;
-  /** Why a pod has no node yet. */
+  /** Returns the reason why a pod has no node yet. */
   readonly unschedulable: (uid: string) => UnschedulablePod | undefined;
-  /** Where the node is with the images of the workload's pods. */
+  /** Returns the node's progress with the images of the workload's pods. */
   readonly imagesOn: (workload: Workload, node: string) => ImagesOnNode;
   /** By the clock that pods' times are of. */
   readonly nowMs: number;
-  /** When this coordinator started: while there was none, nothing could come further. */
+  /** The time at which this coordinator started. Without a coordinator no rollout could progress. */
   readonly upSinceMs: number;
   readonly limits: ProgressLimits;
-  /** Which of these pods to stop so that the rest stay spread. */
+  /** Returns the pods to stop for an even spread of the rest. */
   readonly pickVictims: (pods: readonly PodEntry[], count: number) => readonly PodEntry[];
 }

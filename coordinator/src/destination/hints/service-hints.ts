@@ -2,16 +2,16 @@ import type { Http2ClientParams, RetryBudget, TlsIdentity } from "@forage/proto/
 import type { PortSet } from "../../endpoints/ports.ts";
 
 export type Protocol = "detect" | "http2" | "opaque";
-/** Which requests may be repeated: none, those that change nothing, all. */
+/** The requests that may be retried: none, those that change nothing, all. */
 export type Retry = "none" | "safe" | "all";
 
-/** How clients should speak to a service's endpoints, as its annotations say. */
+/** The protocol hints for a service's endpoints, from its annotations. */
 export interface ServiceHints {
   /** Taken as bytes, without looking for a protocol; undefined: the usual ones. */
   readonly opaquePorts: PortSet | undefined;
   /** By a port's number or name; "": all others. */
   readonly protocols: ReadonlyMap<string, Protocol>;
-  /** Where endpoints' proxies take opaque connections; 0: they don't. */
+  /** The port on which endpoints' proxies accept opaque connections; 0: none. */
   readonly opaqueTransportPort: number;
   readonly tlsIdentity: TlsIdentity | undefined;
   readonly authorityOverride: string | undefined;
@@ -27,7 +27,7 @@ export interface AnnotationProblem {
   readonly problem: string;
 }
 
-/** Of Linkerd's controller. */
+/** The default of Linkerd's controller. */
 export const defaultRetryBudget: RetryBudget = {
   retryRatio: 0.2,
   minRetriesPerSecond: 10,

@@ -27,7 +27,7 @@ export class Model {
     return compares.every((compare) => holds(compare, this.at(revision).get(compare.key)));
   }
 
-  /** How many keys the ops would delete now. */
+  /** Returns the number of keys that the ops would delete now. */
   deleted(ops: readonly Op[]): number {
     const keys = [...this.at(this.revision).keys()];
     return keys.filter((key) => ops.some((op) => op.kind !== "put" && matches(op, key))).length;

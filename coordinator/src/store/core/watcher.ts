@@ -2,7 +2,7 @@ import type { Revision, StoredRecord, WatchBatch, WatchEvent } from "../store.ts
 import { StoreError } from "../store-error.ts";
 import type { Commit, Version } from "./timeline.ts";
 
-/** Where a watcher reads: the commits that are durable. */
+/** The source of a watcher: the durable commits. */
 export interface WatchSource {
   readonly durable: Revision;
   commit(revision: Revision): Commit | undefined;

@@ -20,7 +20,7 @@ export interface StoreMeta {
    * older version wrote; the next opening adds it.
    */
   readonly lineage?: string;
-  /** How often it was opened. */
+  /** The number of times that the store was opened. */
   readonly opens: number;
 }
 

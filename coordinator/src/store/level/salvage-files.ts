@@ -33,7 +33,7 @@ export function clearAttempts(disk: Disk, files: StoreFiles): void {
   }
 }
 
-/** Where a salvage makes the new database. */
+/** Returns the directory in which a salvage makes the new database. */
 export function makingDir({ salvaged }: StoreFiles): string {
   return `${salvaged}.incomplete`;
 }

@@ -22,7 +22,7 @@ export interface SalvageReport {
   readonly records: number;
   readonly revision: Revision;
   readonly epoch: number;
-  /** Where the damaged database was put. */
+  /** The directory to which the damaged database was moved. */
   readonly damaged: string;
 }
 

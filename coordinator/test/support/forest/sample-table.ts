@@ -1,4 +1,4 @@
-/** How to make valid messages of one type. */
+/** Makes valid messages of one type. */
 export interface MessageSamples {
   /** Fields without which the message is invalid, by JSON name; a oneof by its own name. */
   readonly base: Readonly<Record<string, unknown>>;

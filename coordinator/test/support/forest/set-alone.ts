@@ -51,7 +51,7 @@ export function isForbidden(chain: FieldChain): boolean {
   return /init_containers\.(.*_probe|lifecycle)/.test(chain.names.join("."));
 }
 
-/** Where other values are valid than elsewhere. */
+/** Values for fields whose valid values differ from others of their type. */
 const instead: readonly (readonly [RegExp, readonly unknown[]])[] = [
   [/job\.pod_config\.restart_policy$/, ["OnFailure", "Never"]],
   [/match_fields\.key$/, ["metadata.name"]],

@@ -18,7 +18,7 @@ export interface PodParts {
 /** Each container costs a process tree and its own supervision. */
 const maxContainers = 32;
 const maxVolumes = 64;
-/** In which agents show a pod the token of its service account. */
+/** The volume in which agents give a pod the token of its service account. */
 const identityVolume = "forage-identity";
 
 interface Placed {

@@ -17,7 +17,7 @@ export function relativePathProblem(path: string): string | undefined {
   return path.startsWith("/") ? "must be a relative path" : descentProblem(path);
 }
 
-/** Where a volume appears in a container. The runtime's notation of mounts splits at ':' and ','. */
+/** Returns the fault of a mount path of a container. The runtime's notation of mounts splits at ':' and ','. */
 export function mountPathProblem(path: string): string | undefined {
   const problem = absolutePathProblem(path);
   if (problem !== undefined) return problem;
