@@ -158,7 +158,8 @@ export class Agent {
     });
     const dialer = new PodDialer((podUid) => this.#supervisor.sandboxOf(podUid), nodePath);
     this.#sessions = new SessionServer({
-      find: (podUid, container) => this.#supervisor.find(podUid, container),
+      find: (podUid, container) =>
+        this.#logs.findKept(podUid, container) ?? this.#supervisor.find(podUid, container),
       readLog: (of, options, signal) => this.#logs.containers.read(of, options, signal),
       exec: (id, options, signal) => runtime.exec(id, options, signal),
       networkOf: (podUid) => this.#supervisor.sandboxOf(podUid)?.namespacePath,

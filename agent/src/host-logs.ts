@@ -2,9 +2,11 @@ import { join } from "node:path";
 import type { Clock } from "./clock.ts";
 import { LogMaintenance } from "./log-maintenance.ts";
 import { ContainerLogs, type LogOf } from "./logs/container-logs.ts";
+import { KEPT_LOGS_DIRECTORY, KeptLogs } from "./logs/kept-logs.ts";
 import { type LoggedContainer, LogRescue } from "./logs/log-rescue.ts";
 import { LogRotator } from "./logs/log-rotator.ts";
 import { SocketStreamReader } from "./logs/stream-reader.ts";
+import type { FoundContainer } from "./pods/find-container.ts";
 import { HostPodFiles } from "./pods/host-pod-files.ts";
 import type { PodSupervisor } from "./pods/pod-supervisor.ts";
 import type { AgentLog } from "./supervisor-events.ts";
@@ -27,6 +29,7 @@ export class HostLogs {
   readonly #rotator: LogRotator;
   readonly #upkeep: LogMaintenance;
   readonly #streams: SocketStreamReader;
+  readonly #kept: KeptLogs;
   /** For those who read them. */
   readonly containers: ContainerLogs;
 
@@ -42,11 +45,16 @@ export class HostLogs {
       },
     });
     this.#streams = new SocketStreamReader(join(parts.dataDir, "log-streams"));
+    this.#kept = new KeptLogs(join(parts.dataDir, KEPT_LOGS_DIRECTORY), {
+      clock,
+      onError: (err) => log.warn({ err }, "logs-not-kept"),
+    });
     this.files = new HostPodFiles(join(parts.dataDir, "pods"), this.#rotator, {
       limitBytes: parts.limitBytes,
       onLimit: (logs, limitBytes) => log.warn({ logs: logs.length, limitBytes }, "logs-deleted-for-room"),
       onError: (err) => log.warn({ err }, "logs-not-bounded"),
       streams: this.#streams,
+      kept: this.#kept,
       onCombined: (path, err) => log.warn({ path, err }, "log-streams-combined"),
     });
     this.containers = new ContainerLogs({
@@ -71,9 +79,15 @@ export class HostLogs {
 
   /** Takes over the logs of an earlier run of the agent. */
   async takeOver(): Promise<void> {
+    await this.#kept.takeOver();
     await this.files.takeOver().catch((err) => this.#parts.log.error({ err }, "logs-not-bounded"));
     // The disk may have been full while the agent was away.
     this.#upkeep.suspect();
+  }
+
+  /** Finds a container whose pod is gone and whose logs are kept. */
+  findKept(podUid: string, container: string): FoundContainer | undefined {
+    return this.#kept.find(podUid, container);
   }
 
   /** There is more room than before, or less. */
@@ -83,12 +97,14 @@ export class HostLogs {
 
   async close(): Promise<void> {
     this.#upkeep.close();
+    this.#kept.close();
     await this.#rotator.close();
     this.#streams.close();
   }
 
-  #pathOf({ podUid, container, attempt }: LogOf): string {
-    return this.files.logFile(podUid, container, attempt);
+  #pathOf(of: LogOf): string {
+    const { podUid, container, attempt } = of;
+    return this.#kept.pathOf(of) ?? this.files.logFile(podUid, container, attempt);
   }
 
   #running(): readonly LoggedContainer[] {

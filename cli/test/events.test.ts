@@ -104,7 +104,7 @@ describe("events", () => {
 
 describe("describe", () => {
   const answer = (): void => {
-    fake.answers.listPods = () => ({ pods: [aPod()] });
+    fake.answers.listPods = () => ({ kept: [], pods: [aPod()] });
     fake.answers.listResources = () => ({ resources: [] });
   };
 

@@ -60,7 +60,7 @@ describe("exit codes", () => {
       };
       fake.answers = {
         ...{ listResources: refuse, applyResources: refuse, plan: refuse },
-        listPods: () => ({ pods: [aPod({ name: "web-1" })] }),
+        listPods: () => ({ kept: [], pods: [aPod({ name: "web-1" })] }),
         exec: (call) => void call.emit("error", grpcError(code, details)),
       };
       const found: Record<string, number> = {};

@@ -27,7 +27,7 @@ after(() => {
 });
 beforeEach(() => {
   fake.calls.length = 0;
-  fake.answers = { listPods: () => ({ pods: [aPod()] }) };
+  fake.answers = { listPods: () => ({ kept: [], pods: [aPod()] }) };
 });
 
 /** Runs port-forward until `use` is done with the ports it announces. */

@@ -79,7 +79,7 @@ describe("jobs", () => {
       at: { seconds: 0n, nanos: 0 },
     };
     fake.answers.listResources = () => ({ resources: [aJob("migrate", { failed: 1, lastFailure })] });
-    fake.answers.listPods = () => ({ pods: [] });
+    fake.answers.listPods = () => ({ kept: [], pods: [] });
     const { stdout, stderr } = await forage("describe job/migrate");
     assert.equal(stderr, "");
     assert.match(stdout, /Status:\s+Running\n/);

@@ -56,7 +56,7 @@ describe("get", () => {
       / 10\.96\.0\.5 outside:192\.0\.2\.50 outside:2001:db8::50 /,
     );
     fake.answers.listEndpoints = () => ({ endpoints: [] });
-    fake.answers.listPods = () => ({ pods: [] });
+    fake.answers.listPods = () => ({ kept: [], pods: [] });
     fake.answers.getRollout = () => aRollout([]);
     assert.match(
       (await forage("describe service/web")).stdout,
@@ -100,7 +100,7 @@ describe("get", () => {
   });
 
   test("a name stands behind its kind, with a space or a slash", async () => {
-    fake.answers.listPods = ({ name }) => ({ pods: [aPod({ name })] });
+    fake.answers.listPods = ({ name }) => ({ kept: [], pods: [aPod({ name })] });
     for (const line of ["get pod web-7 -o name", "get pod/web-7 -o name", "get pods/web-7 -o name"])
       assert.equal((await forage(line)).stdout, "pod/web-7\n", line);
     assert.match((await forage("get pod/a b")).stderr, /"pod\/a" names one already: leave "b" out/);
@@ -110,6 +110,7 @@ describe("get", () => {
 
   test("labels select what the coordinator and the command compare", async () => {
     fake.answers.listPods = () => ({
+      kept: [],
       pods: [aPod({ labels: { app: "web" } }), aPod({ name: "api-1", labels: { app: "api" } })],
     });
     const arguments_ = ["get", "pods", "-o", "name", "-l", "tier=front", "-l", "app in (api, db),!old"];
@@ -152,7 +153,7 @@ describe("get", () => {
       aPod({ name: "web-5", stopping: true, stopReason: "Preempted by default/db-1" }),
       aPod({ name: "web-6", status: aPodStatus({ phase: PodPhase.PENDING, ready: false, containers: [] }) }),
     ];
-    fake.answers.listPods = () => ({ pods });
+    fake.answers.listPods = () => ({ kept: [], pods });
     const { stdout } = await forage("get pods");
     assert.deepEqual(stdout.split("\n"), [
       "POD    READY  STATUS            RESTARTS   AGE  NODE  WHY",
@@ -172,6 +173,7 @@ describe("get", () => {
 
   test("one pod by name or uid; near names where there is none", async () => {
     fake.answers.listPods = ({ name }) => ({
+      kept: [],
       pods: name === "" || "0123456789abcdef".startsWith(name) ? [aPod()] : [],
     });
     const { stdout } = await forage("get pod 0123 -o json");
@@ -282,6 +284,7 @@ describe("describe", () => {
     const spec = { $case: "containerService", value: { container: main, volumes } };
     fake.answers.listResources = () => ({ resources: [aResource({ spec: { name: "web", spec } as never })] });
     fake.answers.listPods = () => ({
+      kept: [],
       pods: [aPod({ labels: { b: "2", a: "1" }, status: aPodStatus({ containers: [init, container] }) })],
     });
     const { stdout } = await forage("describe pod/web-1");
@@ -302,6 +305,7 @@ describe("describe", () => {
   test("a workload with its pods and its rollout", async () => {
     fake.answers.listResources = () => ({ resources: [aResource()] });
     fake.answers.listPods = () => ({
+      kept: [],
       pods: [aPod({ name: "web-b", createdAt: ago(5) }), aPod({ name: "web-a", createdAt: ago(50) })],
     });
     fake.answers.getRollout = () => aRollout([{ message: "2/2 ready" }]);
@@ -317,7 +321,7 @@ describe("describe", () => {
 
   test("a node with its pods", async () => {
     fake.answers.listNodes = () => ({ nodes: [aNode()] });
-    fake.answers.listPods = () => ({ pods: [aPod()] });
+    fake.answers.listPods = () => ({ kept: [], pods: [aPod()] });
     const { stdout } = await forage("describe node/n1");
     assert.match(
       stdout,

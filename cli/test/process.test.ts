@@ -21,7 +21,7 @@ before(async () => {
 after(() => fake.close());
 beforeEach(() => {
   fake.calls.length = 0;
-  fake.answers = { listPods: () => ({ pods: [aPod()] }) };
+  fake.answers = { listPods: () => ({ kept: [], pods: [aPod()] }) };
 });
 afterEach(() => {
   for (const process of started.splice(0)) process.kill("SIGKILL");

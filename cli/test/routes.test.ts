@@ -67,7 +67,7 @@ test("a route is described with its conditions, hostnames and gateways", async (
     ],
     gateways: [{ node: "g1", ready: true, inForce: false, message: "the newest routes are not applied yet" }],
   };
-  fake.answers.listPods = () => ({ pods: [] });
+  fake.answers.listPods = () => ({ kept: [], pods: [] });
   fake.answers.listResources = () => ({ resources: [aRoute("front", route)] });
   const { stdout } = await forage("describe route/front");
   assert.match(stdout, /^Ready: +Pending$/m);
@@ -83,7 +83,7 @@ test("a node is labelled, and says how it does as a gateway", async () => {
   const gateway = { name: "edge", ready: true, upToDate: false, message: "", proxyVersion: "1.40.0" };
   fake.answers = {
     updateNode: () => ({ node: aNode() }),
-    listPods: () => ({ pods: [] }),
+    listPods: () => ({ kept: [], pods: [] }),
     listNodes: () => ({ nodes: [aNode({ gateway })] }),
   };
   const { exitCode } = await forage("node label n1 forage.dev/gateway=edge rack=r7,row=2 old-");

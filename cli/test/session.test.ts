@@ -20,7 +20,7 @@ before(async () => {
 after(() => fake.close());
 beforeEach(() => {
   fake.calls.length = 0;
-  fake.answers = { listPods: () => ({ pods: [aPod()] }) };
+  fake.answers = { listPods: () => ({ kept: [], pods: [aPod()] }) };
 });
 
 type ExecCall = ServerDuplexStream<ExecRequest, ExecResponse>;
@@ -162,7 +162,7 @@ describe("exec", limit, () => {
       assert.equal(exitCode, 125);
       assert.match(stderr, message);
     }
-    fake.answers.listPods = () => ({ pods: [] });
+    fake.answers.listPods = () => ({ kept: [], pods: [] });
     assert.equal((await forage("exec nobody -- true")).exitCode, 125);
   });
 
@@ -215,6 +215,7 @@ describe("logs", limit, () => {
 
   test("of a workload: lines stay whole, each with its pod; one pod's failure doesn't hide the others", async () => {
     fake.answers.listPods = ({ workload }) => ({
+      kept: [],
       pods:
         workload === "web"
           ? [aPod({ name: "web-1" }), aPod({ name: "web-22" }), aPod({ name: "web-3" })]
@@ -243,12 +244,12 @@ describe("logs", limit, () => {
   });
 
   test("hints for what has no logs", async () => {
-    fake.answers.listPods = ({ name }) => ({ pods: name === "" ? [aPod()] : [] });
+    fake.answers.listPods = ({ name }) => ({ kept: [], pods: name === "" ? [aPod()] : [] });
     assert.match(
       (await forage("logs web")).stderr,
       /"web" is no pod; for its pods say container_service\/web, or name one: web-1/,
     );
-    fake.answers.listPods = () => ({ pods: [] });
+    fake.answers.listPods = () => ({ kept: [], pods: [] });
     fake.answers.listResources = () => ({
       resources: [
         aResource({

@@ -64,7 +64,7 @@ test("causes in their order, with what can be done and what happened last", asyn
 
 test("a bare name is found among pods, resources and nodes; a node is in no namespace", async () => {
   fake.answers.why = () => WhyResponse.fromPartial({ summary: "fine", healthy: true });
-  fake.answers.listPods = ({ name }) => ({ pods: name === "web-1" ? [aPod()] : [] });
+  fake.answers.listPods = ({ name }) => ({ kept: [], pods: name === "web-1" ? [aPod()] : [] });
   fake.answers.listResources = () => ({
     resources: [aResource({ kind: "service", name: "web" }), aResource({ name: "web" })],
   });

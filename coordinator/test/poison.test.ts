@@ -103,9 +103,9 @@ function start() {
 async function listEverything({ coordinator }: World): Promise<void> {
   const service = operatorService(coordinator.core.services.operator);
   const context = clientContext(coordinator.life);
-  const { pods } = await service.listPods(ListPodsRequest.fromPartial({}), context);
+  const { pods, kept } = await service.listPods(ListPodsRequest.fromPartial({}), context);
   assert.equal(pods.filter((pod) => pod.workloadName === "app").length, 3);
-  ListPodsResponse.encode({ pods }).finish();
+  ListPodsResponse.encode({ pods, kept }).finish();
   const { resources } = await service.listResources(ListResourcesRequest.fromPartial({}), context);
   assert.ok(resources.length >= 4);
   ListResourcesResponse.encode({ resources }).finish();

@@ -46,7 +46,7 @@ async function listen(server: Server, authority: CertificateAuthority): Promise<
   const answer = (
     _: ServerUnaryCall<ListPodsRequest, ListPodsResponse>,
     done: sendUnaryData<ListPodsResponse>,
-  ): void => done(null, { pods: [] });
+  ): void => done(null, { kept: [], pods: [] });
   server.addService({ listPods }, { listPods: answer });
   return new Promise((resolve, reject) => {
     server.bindAsync("127.0.0.1:0", ServerCredentials.createSsl(null, [pair]), (error, port) =>

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { buildBusyboxImage } from "../lib/busybox-image.ts";
 import { startTestHost, type TestHost } from "../lib/test-host.ts";
 import { waitFor } from "../lib/wait-for.ts";
-import { containerIds, getPods, type PodJson, restarts } from "../system/pods.ts";
+import { containerIds, getKeptPods, getPods, type PodJson, restarts } from "../system/pods.ts";
 import { type RollManifest, rollManifest } from "../system/roll-manifest.ts";
 import { type System, startSystem } from "../system/system.ts";
 import { startTraffic } from "../system/traffic.ts";
@@ -50,8 +52,40 @@ describe("rollouts of real containers", { concurrency: false }, () => {
     const pods = await podsOf("crash", "those of before run", (pods) => pods.length === 2);
     assert.deepEqual(containerIds(pods), before);
     assert.equal(restarts(pods), 0);
+    await failedPodIsKept();
     await removed("crash");
   });
+
+  /** Nothing of the failed pod runs, and its logs and its last status can be read. */
+  async function failedPodIsKept(): Promise<void> {
+    const [failed] = await getKeptPods(system);
+    assert.ok(failed, "a failed pod is kept");
+    const about = (...words: string[]) => system.forage(["-n", "e2e", ...words]);
+    const agentDir = join(host.dir, "agent");
+    await waitFor(() => !existsSync(join(agentDir, "pods", failed.uid)), {
+      what: "nothing but the kept logs is left of the failed pod",
+      limitMs: waitMs,
+    });
+    await system.agent.kill();
+    system.agent.start();
+    let logs = await about("logs", failed.name);
+    const read = async (): Promise<boolean> => {
+      logs = await about("logs", failed.name);
+      return logs.exitCode === 0;
+    };
+    await waitFor(read, {
+      ...{ what: "the agent that started again serves the kept logs", limitMs: waitMs, everyMs: 500 },
+      explain: () => logs.stderr,
+    });
+    assert.match(logs.stdout, /the flux capacitor is missing/);
+    assert.match(
+      (await about("describe", "pod", failed.name)).stdout,
+      /Status: +Failed[\s\S]*Kept until: +20/,
+    );
+    assert.match((await about("why", failed.name)).stdout, /failed and was stopped/);
+    const refused = await about("exec", failed.name, "--", "true");
+    assert.match(refused.stderr, /only its logs and its last status are left/);
+  }
 
   test("an image that isn't there is rolled back with the cause, whatever the strategy", limit, async () => {
     const registry = await host.startRegistry();

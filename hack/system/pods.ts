@@ -7,6 +7,7 @@ export interface PodJson {
   readonly name: string;
   readonly workloadName: string;
   readonly createdAt: string;
+  readonly keptUntil?: string;
   readonly status?: {
     readonly ready?: boolean;
     readonly phase?: string;
@@ -21,7 +22,17 @@ export interface PodJson {
   };
 }
 
-export function getPods(system: System): Promise<PodJson[]> {
+/** Without failed pods that are kept after a rollback. */
+export async function getPods(system: System): Promise<PodJson[]> {
+  return (await listPods(system)).filter(({ keptUntil }) => keptUntil === undefined);
+}
+
+/** Failed pods that are kept after a rollback. */
+export async function getKeptPods(system: System): Promise<PodJson[]> {
+  return (await listPods(system)).filter(({ keptUntil }) => keptUntil !== undefined);
+}
+
+function listPods(system: System): Promise<PodJson[]> {
   return system.ask<PodJson[]>(["get", "pods", "-n", "e2e"]);
 }
 

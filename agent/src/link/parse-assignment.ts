@@ -20,7 +20,7 @@ const HOSTNAME_MAX = 63;
  * `authorityPem`: the authority that pods with a service account trust as the coordinator's.
  */
 export function parseAssignment(assignment: PodAssignment, host: HostFeatures, authorityPem?: string): Pod {
-  const { uid, namespace, name, specHash, stopping, template } = assignment;
+  const { uid, namespace, name, specHash, stopping, template, keepLogsSeconds } = assignment;
   const config = template?.podConfig;
   const seconds = config?.terminationGracePeriodSeconds ?? 0;
   const base = {
@@ -29,6 +29,7 @@ export function parseAssignment(assignment: PodAssignment, host: HostFeatures, a
     name,
     specHash,
     stopping,
+    ...(stopping && keepLogsSeconds > 0 && { keepLogsMs: keepLogsSeconds * 1000 }),
     hostname: config?.hostNetwork ? host.hostname : asHostname(assignment.hostname || name),
     graceMs: (seconds === 0 ? DEFAULT_GRACE_SECONDS : seconds) * 1000,
     restartPolicy: restartPolicyOf(config?.restartPolicy ?? ""),
@@ -48,7 +49,15 @@ function asHostname(name: string): string {
 
 type Described = Omit<
   Pod,
-  "uid" | "namespace" | "name" | "specHash" | "stopping" | "hostname" | "graceMs" | "restartPolicy"
+  | "uid"
+  | "namespace"
+  | "name"
+  | "specHash"
+  | "stopping"
+  | "keepLogsMs"
+  | "hostname"
+  | "graceMs"
+  | "restartPolicy"
 >;
 
 function parseTemplate(

@@ -2,6 +2,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../clock.ts";
 import { readConfig } from "../config.ts";
+import { KEPT_LOGS_DIRECTORY, KeptLogs } from "../logs/kept-logs.ts";
 import { LogRotator } from "../logs/log-rotator.ts";
 import { HostPodFiles } from "../pods/host-pod-files.ts";
 
@@ -27,6 +28,11 @@ async function main(): Promise<void> {
     limitBytes: logs.nodeLimitBytes,
     onLimit: (removed, limitBytes) => say("logs-deleted-for-room", { logs: removed.length, limitBytes }),
     onError: (error) => say("logs-not-bounded", { error: String(error) }),
+    // They count too. The agent deletes them when their time is over.
+    kept: new KeptLogs(join(dataDir, KEPT_LOGS_DIRECTORY), {
+      clock: systemClock,
+      onError: (error) => say("logs-not-kept", { error: String(error) }),
+    }),
   });
   // No container starts without the agent, so there are no other logs than these.
   await files.takeOver();

@@ -1,9 +1,10 @@
-import { mkdir, open, readdir, rm, stat, statfs } from "node:fs/promises";
+import { mkdir, open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { getSystemErrorMap } from "node:util";
 import { messageOf } from "@forage/common/message-of";
+import type { KeptLogs } from "../logs/kept-logs.ts";
+import { attemptsIn, isAbsent, list, logsOfPod } from "../logs/log-directories.ts";
 import type { LogRotator } from "../logs/log-rotator.ts";
-import { LogTimes } from "../logs/log-times.ts";
 import { defaultLogLimit, planLogLimit, type StoredLog } from "../logs/plan-log-limit.ts";
 import type { StreamPipes } from "../logs/stream-places.ts";
 import type { StreamReader } from "../logs/stream-reader.ts";
@@ -15,6 +16,8 @@ export interface HostPodFilesOptions {
   /** Logs were deleted or cut, for this reason. */
   readonly onLimit?: (logs: readonly StoredLog[], limitBytes: number) => void;
   readonly onError?: (error: unknown) => void;
+  /** Where the logs of failed pods go that are kept. Undefined: they are deleted with their pods. */
+  readonly kept?: Pick<KeptLogs, "keep" | "directories">;
   /** Undefined: streams are never kept apart. */
   readonly streams?: StreamReader;
   /** Reports why the streams of a container share one log although they should be separate. */
@@ -26,7 +29,6 @@ const LAST_LINES_MAX = 20;
 const LAST_LINES_MAX_BYTES = 4 * 1024;
 // Uids and container names become directories below our own.
 const SAFE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$/;
-const LOG_NAME = /^(\d+)\.log$/;
 // With less than this a container's first lines would fail to be written.
 const ROOM_MIN_BYTES = 64 * 1024;
 // How much may be written before all logs are added up again: a listing costs a call for each file.
@@ -93,7 +95,7 @@ export class HostPodFiles implements PodFiles {
     }
   }
 
-  async remove(podUid: string): Promise<void> {
+  async remove(podUid: string, keepLogsMs = 0): Promise<void> {
     const podDir = this.#podDir(podUid);
     for (const container of await list(podDir)) {
       const dir = join(podDir, container);
@@ -102,6 +104,7 @@ export class HostPodFiles implements PodFiles {
         await this.#logs.release(join(dir, `${attempt}.log`));
       }
     }
+    if (keepLogsMs > 0) await this.#options.kept?.keep(podUid, podDir, keepLogsMs);
     await rm(podDir, { recursive: true, force: true });
   }
 
@@ -149,34 +152,15 @@ export class HostPodFiles implements PodFiles {
 
   async #stored(): Promise<StoredLog[]> {
     const logs: StoredLog[] = [];
-    for (const uid of await list(this.#dir)) {
-      for (const container of await list(join(this.#dir, uid))) {
-        const dir = join(this.#dir, uid, container);
-        const attempts = await attemptsIn(dir);
-        const newest = Math.max(...attempts);
-        for (const attempt of attempts) {
-          logs.push(await storedLog(join(dir, `${attempt}.log`), attempt < newest));
-        }
-      }
-    }
+    for (const uid of await list(this.#dir)) logs.push(...(await logsOfPod(join(this.#dir, uid), false)));
+    const kept = (await this.#options.kept?.directories()) ?? [];
+    for (const dir of kept) logs.push(...(await logsOfPod(dir, true)));
     return logs;
   }
 
   #podDir(podUid: string): string {
     return join(this.#dir, safe(podUid));
   }
-}
-
-async function storedLog(path: string, superseded: boolean): Promise<StoredLog> {
-  let bytes = 0;
-  let changedMs = 0;
-  for (const file of [path, `${path}.1`, LogTimes.pathOf(path)]) {
-    const found = await stat(file).catch(() => undefined);
-    // Holes take no room.
-    bytes += (found?.blocks ?? 0) * 512;
-    changedMs = Math.max(changedMs, found?.mtimeMs ?? 0);
-  }
-  return { path, bytes, changedMs, superseded };
 }
 
 async function diskBytes(dir: string): Promise<number> {
@@ -205,26 +189,4 @@ function describe(error: unknown): string {
 function safe(name: string): string {
   if (!SAFE_NAME.test(name)) throw new Error(`${JSON.stringify(name)} can't be a directory's name`);
   return name;
-}
-
-async function attemptsIn(dir: string): Promise<number[]> {
-  return (await list(dir)).flatMap((name) => {
-    const attempt = LOG_NAME.exec(name)?.[1];
-    return attempt === undefined ? [] : Number(attempt);
-  });
-}
-
-async function list(dir: string): Promise<string[]> {
-  try {
-    return await readdir(dir);
-  } catch (error) {
-    if (isAbsent(error)) return [];
-    throw error;
-  }
-}
-
-/** Not there, or a file where directories are. */
-function isAbsent(error: unknown): boolean {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  return code === "ENOENT" || code === "ENOTDIR";
 }

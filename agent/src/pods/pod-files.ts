@@ -15,6 +15,6 @@ export interface PodFiles {
   prepare(podUid: string, container: string, attempt: number, apart?: boolean): Promise<PreparedLog>;
   /** The last lines of an attempt, at most a few KiB; empty if there are none. Never rejects. */
   lastLines(podUid: string, container: string, attempt: number): Promise<string>;
-  /** Deletes everything of the pod. Unknown uids are fine. */
-  remove(podUid: string): Promise<void>;
+  /** Deletes everything of the pod; its logs are kept apart for `keepLogsMs`, within limits. Unknown uids are fine. */
+  remove(podUid: string, keepLogsMs?: number): Promise<void>;
 }

@@ -15,6 +15,8 @@ export interface Pod {
   /** Hex digest of the template; containers are adopted by it. */
   readonly specHash: string;
   readonly stopping: boolean;
+  /** How long the logs of a stopping pod stay after everything else of it was removed. Undefined: not at all. */
+  readonly keepLogsMs?: number;
   readonly hostname: string;
   readonly graceMs: number;
   readonly restartPolicy: RestartPolicy;

@@ -12,7 +12,7 @@ import { describeResource, type ResourceDetail } from "../view/describe-resource
 import { eventTable } from "../view/events.ts";
 import type { ResourceKind } from "../view/kinds.ts";
 import { eventsAbout } from "./event-query.ts";
-import { findNode, findPod, findPodsOf, findResource } from "./find.ts";
+import { findNode, findPod, findPodsAndKeptOf, findResource } from "./find.ts";
 import { showObject } from "./object-commands.ts";
 import { parseObjectReference, parseReference } from "./reference.ts";
 
@@ -107,13 +107,15 @@ async function showResource(
   const { kind, name } = reference;
   const resource = await findResource(coordinator, namespace, reference);
   const isService = kind === "service";
-  const pods = isService ? [] : await findPodsOf(coordinator, namespace, reference);
+  const { present, kept } = isService
+    ? { present: [], kept: [] }
+    : await findPodsAndKeptOf(coordinator, namespace, reference);
   const { endpoints } = isService
     ? await coordinator.call(operator.listEndpoints, { namespace, service: name })
     : { endpoints: [] };
   const detail: ResourceDetail = {
     resource,
-    pods,
+    pods: [...present, ...kept],
     endpoints,
     rollout: await findRollout(coordinator, resource.rolloutId),
   };

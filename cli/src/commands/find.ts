@@ -9,7 +9,9 @@ const maxNamed = 5;
 
 /** By name or the beginning of the uid; an error names what is near. */
 export async function findPod(coordinator: Coordinator, namespace: string, name: string): Promise<Pod> {
-  const { pods } = await coordinator.call(operator.listPods, { ...everyPod, namespace, name });
+  const answer = await coordinator.call(operator.listPods, { ...everyPod, namespace, name });
+  // A failed pod that is kept is meant only where no present pod is.
+  const pods = answer.pods.length > 0 ? answer.pods : answer.kept;
   const exact = pods.find((pod) => pod.name === name) ?? (pods.length === 1 ? pods[0] : undefined);
   if (exact !== undefined) return exact;
   if (pods.length > 1) {
@@ -27,13 +29,33 @@ export async function findPod(coordinator: Coordinator, namespace: string, name:
   throw notFound("pod", name, namespace, all.pods);
 }
 
-/** All pods of one workload, oldest first. */
+/** Returns all pods of one workload, oldest first. */
 export async function findPodsOf(
   coordinator: Coordinator,
   namespace: string,
-  { kind, name }: { readonly kind: string; readonly name: string },
+  workload: WorkloadReference,
 ): Promise<readonly Pod[]> {
-  const { pods } = await coordinator.call(operator.listPods, { ...everyPod, namespace, workload: name });
+  const { present } = await findPodsAndKeptOf(coordinator, namespace, workload);
+  return present;
+}
+
+interface WorkloadReference {
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** Returns all pods of one workload, and its failed pods that are kept, oldest first. */
+export async function findPodsAndKeptOf(
+  coordinator: Coordinator,
+  namespace: string,
+  { kind, name }: WorkloadReference,
+): Promise<{ readonly present: readonly Pod[]; readonly kept: readonly Pod[] }> {
+  const request = { ...everyPod, namespace, workload: name };
+  const { pods, kept } = await coordinator.call(operator.listPods, request);
+  return { present: oldestFirst(pods, kind), kept: oldestFirst(kept, kind) };
+}
+
+function oldestFirst(pods: readonly Pod[], kind: string): readonly Pod[] {
   return pods
     .filter((pod) => pod.workloadKind === kind)
     .sort(

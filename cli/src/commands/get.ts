@@ -111,7 +111,8 @@ async function listPods(context: Context, coordinator: Coordinator, query: Query
   const { namespace, selector, node, name } = query;
   const request = { namespace, labels: selector.equal, node, workload: "", name: "" };
   const answer = await coordinator.call(operator.listPods, { ...request, name: name ?? "" });
-  const pods = answer.pods.filter((pod) => selector.matches(pod.labels));
+  // Failed pods that are kept come last.
+  const pods = [...answer.pods, ...answer.kept].filter((pod) => selector.matches(pod.labels));
   if (name !== undefined && pods.length === 0) {
     const all = await coordinator.call(operator.listPods, request);
     throw notFound("pod", name, namespace, all.pods);

@@ -55,14 +55,14 @@ async function find(target: string, { settings }: Context, coordinator: Coordina
       name,
     };
   }
-  const { pods } = await coordinator.call(operator.listPods, {
+  const { pods, kept } = await coordinator.call(operator.listPods, {
     namespace,
     labels: {},
     workload: "",
     node: "",
     name: target,
   });
-  if (pods.length > 0) return { namespace, kind: "pod", name: target };
+  if (pods.length + kept.length > 0) return { namespace, kind: "pod", name: target };
   const { resources } = await coordinator.call(operator.listResources, { namespace, labels: {} });
   // Of things with one name the one that runs something is asked about more often than the service before it.
   const named = resources.filter(({ name }) => name === target).sort((a, b) => rank(a.kind) - rank(b.kind));

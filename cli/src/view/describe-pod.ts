@@ -36,13 +36,15 @@ export function describePod(
       ["Started", since(status?.startedAt)],
       ["Ready since", status?.ready === true ? since(status.readyAt) : ""],
       ["Revision", pod.templateHash.slice(0, 12)],
+      ["Stopped", pod.keptUntil === undefined ? "" : pod.stopReason],
+      ["Kept until", dateTime(pod.keptUntil)],
     ],
     paint,
   );
   const containers = (status?.containers ?? []).map((container) =>
     renderSection(
       `${container.init ? "Init container" : "Container"} ${container.name}`,
-      describeContainer(container, nowMs, paint),
+      describeContainer(container, pod.keptUntil !== undefined, nowMs, paint),
       paint,
     ),
   );
@@ -51,11 +53,12 @@ export function describePod(
   return head + containers.join("") + renderSection("Volumes", volumeTable, paint);
 }
 
-function describeContainer(container: ContainerStatus, nowMs: number, paint: Paint): string {
+/** `kept`: the pod is gone, and this is the container's last status. */
+function describeContainer(container: ContainerStatus, kept: boolean, nowMs: number, paint: Paint): string {
   return renderEntries(
     [
       ["Image", container.image],
-      ["State", stateText(container, nowMs)],
+      ["State", kept ? lastStateText(container, nowMs) : stateText(container, nowMs)],
       ["Started", container.init || container.started ? "" : "no: its startup probe has not passed"],
       ["Ready", container.init ? "" : container.ready ? "yes" : "no"],
       ["Restarts", String(container.restartCount)],
@@ -74,6 +77,17 @@ function describeContainer(container: ContainerStatus, nowMs: number, paint: Pai
       ["ID", container.containerId],
     ],
     paint,
+  );
+}
+
+/** Returns the state in which the container was when its pod was stopped. */
+function lastStateText(container: ContainerStatus, nowMs: number): string {
+  const { state } = container;
+  if (state?.$case === "running") return "was running when the pod was stopped";
+  if (state?.$case !== "waiting") return stateText(container, nowMs);
+  return stateText(
+    { ...container, state: { ...state, value: { ...state.value, retryAt: undefined } } },
+    nowMs,
   );
 }
 

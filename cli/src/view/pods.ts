@@ -2,11 +2,12 @@ import {
   type ContainerStatus,
   type ContainerTerminated,
   PodPhase,
+  type PodStatus,
 } from "@forage/proto/forage/agent/v1/agent";
 import type { Pod } from "@forage/proto/forage/operator/v1/operator";
 import type { Style } from "../output/paint.ts";
 import type { Column } from "../output/table.ts";
-import { age } from "./timestamp.ts";
+import { age, dateTime } from "./timestamp.ts";
 
 /** Enough of a uid to tell pods apart, and short enough to type. */
 const shortUidLength = 8;
@@ -46,6 +47,7 @@ export function shortUid(uid: string): string {
 
 /** One word for what a pod is doing. */
 export function podState(pod: Pod): string {
+  if (pod.keptUntil !== undefined) return "Failed";
   if (pod.stopping) return "Stopping";
   if (pod.nodeLost) return "NodeLost";
   if (pod.unschedulable !== "") return "Unplaced";
@@ -61,16 +63,27 @@ export function podState(pod: Pod): string {
 
 /** Returns the reason why a pod is not ready. Empty without one. */
 export function podTrouble(pod: Pod): string {
+  if (pod.keptUntil !== undefined) return keptTrouble(pod);
   if (pod.unschedulable !== "") return pod.unschedulable;
   if (pod.nodeLost) return `node ${pod.node} is unreachable`;
   if (pod.stopping) return pod.stopReason;
   if (pod.status === undefined || pod.status.ready) return "";
+  return statusTrouble(pod.status);
+}
+
+function keptTrouble({ status, keptUntil }: Pod): string {
+  const why = status === undefined ? "" : statusTrouble(status);
+  const until = `stopped by a rollback; its logs are kept until ${dateTime(keptUntil)}`;
+  return why === "" ? until : `${why}; ${until}`;
+}
+
+function statusTrouble(status: PodStatus): string {
   // The pod's own message says why a running container is not ready. Completed init containers are no failure.
-  const ended = pod.status.containers.filter(
+  const ended = status.containers.filter(
     ({ init, ready, state }) => !(init && ready) && state?.$case !== "running",
   );
   const container = ended.map(containerTrouble).find((text) => text !== "");
-  return container ?? pod.status.message;
+  return container ?? status.message;
 }
 
 export function readyContainers(pod: Pod): string {

@@ -19,6 +19,7 @@ import { EvictionController } from "./eviction/controller.ts";
 import type { DefaultTolerations } from "./eviction/eviction-of.ts";
 import type { MassLoss } from "./eviction/mass-loss.ts";
 import { JobReconciler } from "./job/reconciler.ts";
+import { KeptPodsController } from "./kept-pods/controller.ts";
 import { ObjectGarbage } from "./objects-garbage.ts";
 import { PlacementController } from "./placement/controller.ts";
 import { UnschedulablePods } from "./placement/unschedulable-pods.ts";
@@ -111,6 +112,7 @@ export function startControl(options: ControlOptions): Control {
   const suggest = (wish: RebalanceOptions) => placement.suggestMoves(wish);
   const rebalancing = new RebalanceController({ ...options, suggest });
   const garbage = new ObjectGarbage(options);
+  const keptPods = new KeptPodsController(options);
   const addresses = new AddressController(options);
   const autoscale = new AutoscaleController(options);
   return {
@@ -123,6 +125,7 @@ export function startControl(options: ControlOptions): Control {
       stopPrefetching?.();
       await autoscale.close();
       await addresses.close();
+      await keptPods.close();
       await garbage.close();
       await rebalancing.close();
       await drains.close();

@@ -1,9 +1,16 @@
 import { PodTemplate } from "@forage/proto/forage/agent/v1/agent";
-import { type JobPod, PodRecord, PodTemplateRecord } from "@forage/proto/forage/store/v1/store";
+import {
+  type JobPod,
+  KeptPodRecord,
+  PodRecord,
+  PodTemplateRecord,
+} from "@forage/proto/forage/store/v1/store";
+import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 import type { StoreWrite } from "../model/batches.ts";
 import { encodePod, encodeRecord } from "../model/codec.ts";
 import { hashMessage } from "../model/hash.ts";
-import { podKey, podTemplateKey, statusKey } from "../model/keys.ts";
+import { KEEP_FAILED_MS, keptPodRecord } from "../model/kept-pod.ts";
+import { keptPodKey, podKey, podTemplateKey, statusKey } from "../model/keys.ts";
 import type { Priority } from "../model/priority.ts";
 import { toTimestamp } from "../model/timestamp.ts";
 import { workloadKey } from "../model/workload.ts";
@@ -69,6 +76,22 @@ export function createPod(pod: NewPod, nowMs: number): StoreWrite {
 /** Marks the pod as stopping. Its record is removed when its node reports that the pod is gone. */
 export function stopPod(pod: PodEntry, why: string, nowMs: number): StoreWrite {
   return rewritePod(pod, { ...pod.record, stoppingSince: toTimestamp(nowMs), stopReason: why });
+}
+
+/** Stops a failed pod like `stopPod`, and stores its last status, which outlives the pod for a while. */
+export function stopFailedPod(
+  pod: PodEntry,
+  why: string,
+  attemptStartedAt: Timestamp | undefined,
+  nowMs: number,
+): StoreWrite {
+  const stoppingSince = toTimestamp(nowMs);
+  const keptUntil = toTimestamp(nowMs + KEEP_FAILED_MS);
+  const record = { ...pod.record, stoppingSince, stopReason: why, keptUntil };
+  const kept = keptPodRecord(record, pod.status, attemptStartedAt);
+  const { compares, ops } = rewritePod(pod, record);
+  const key = keptPodKey(record.namespace, record.name);
+  return { compares, ops: [...ops, { kind: "put", key, value: encodeRecord(KeptPodRecord, kept) }] };
 }
 
 export function rewritePod(pod: PodEntry, record: PodRecord): StoreWrite {

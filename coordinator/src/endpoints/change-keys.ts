@@ -53,6 +53,7 @@ function addKeys(change: Change, state: ClusterView, keys: Set<string>): void {
       return;
     case "rollout":
     case "object":
+    case "kept-pod":
     case "revision":
     case "workload-status":
     case "scale":

@@ -19,6 +19,7 @@ export function eventsOf(change: Change): EventInput[] {
       return objectEvents(change.before, change.after);
     // Their writers record the events.
     case "rollout":
+    case "kept-pod":
     case "revision":
     case "workload-status":
     case "scale":

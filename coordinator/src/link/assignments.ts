@@ -5,6 +5,7 @@ import {
   PodAssignment,
   type RegistryCredential,
 } from "@forage/proto/forage/agent/v1/agent";
+import type { PodRecord } from "@forage/proto/forage/store/v1/store";
 import type { ContainerPort } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
 import { objectKey } from "../model/keys.ts";
@@ -76,6 +77,7 @@ export class Assignments {
       claims: this.#claims(pod),
       hostname: record.hostname,
       servicePorts: this.#servicePorts(pod),
+      keepLogsSeconds: keepLogsSeconds(record),
       identityToken: stopping ? undefined : this.identityToken(pod),
     };
   }
@@ -163,6 +165,11 @@ interface Budget {
   bytes: number;
   /** The service account that it is for. */
   readonly about: string;
+}
+
+function keepLogsSeconds({ stoppingSince, keptUntil }: PodRecord): number {
+  if (stoppingSince === undefined || keptUntil === undefined) return 0;
+  return Math.max(0, Math.round((toEpochMs(keptUntil) - toEpochMs(stoppingSince)) / 1000));
 }
 
 function onWire({ token, expiresAtMs }: SignedToken): IdentityToken {

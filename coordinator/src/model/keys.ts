@@ -7,6 +7,8 @@ export const prefixes = {
   podTemplates: "pod-templates/",
   pods: "pods/",
   statuses: "statuses/",
+  /** Failed pods that a rollback has stopped. Nothing decides by them. */
+  keptPods: "kept-pods/",
   nodes: "nodes/",
   reports: "reports/",
   rollouts: "rollouts/",
@@ -52,6 +54,10 @@ export function podTemplateKey(workload: string, ref: string): string {
 
 export function statusKey(namespace: string, podName: string): string {
   return `${prefixes.statuses}${namespace}/${podName}`;
+}
+
+export function keptPodKey(namespace: string, podName: string): string {
+  return `${prefixes.keptPods}${namespace}/${podName}`;
 }
 
 export function nodeKey(name: string): string {

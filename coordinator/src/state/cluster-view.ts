@@ -1,4 +1,5 @@
 import {
+  KeptPodRecord,
   NamespaceRecord,
   NodeRecord,
   NodeStatusRecord,
@@ -29,6 +30,7 @@ import type {
 } from "./entries.ts";
 import { podGroups, resourceGroups, rolloutGroups, targetGroup, templateGroup } from "./groups.ts";
 import { IndexMap } from "./index-map.ts";
+import { keptPodGroups } from "./kept-pods.ts";
 import { Listeners } from "./listeners.ts";
 import { ObjectsView } from "./objects-view.ts";
 import { statusOf } from "./pod-status.ts";
@@ -57,6 +59,8 @@ export class ClusterView {
     `workload:${workloadKey(r.namespace, r.kind, r.name)}`,
     ...Object.keys(r.objectVersions).map((name) => `pin:${r.namespace}/${name}`),
   ]);
+  /** Failed pods that a rollback has stopped, by workload: the group `workload:KEY`; and by namespace: `ns:NAMESPACE`. */
+  readonly keptPods = new RecordView<KeptPodRecord>(KeptPodRecord, keptPodGroups);
   readonly workloadStatuses = new RecordView<WorkloadStatusRecord>(WorkloadStatusRecord);
   readonly scales = new RecordView<ScaleRecord>(ScaleRecord);
   /** Policies and quotas of namespaces that have any. */
@@ -266,6 +270,8 @@ export class ClusterView {
     else if (key.startsWith(prefixes.scales)) this.#applyScale(key, record, changes);
     else if (key.startsWith(prefixes.serviceAddresses))
       changes.push({ kind: "service-address", ...this.serviceAddresses.apply(key, record) });
+    else if (key.startsWith(prefixes.keptPods))
+      changes.push({ kind: "kept-pod", ...this.keptPods.apply(key, record) });
     else if (key.startsWith(prefixes.namespaces)) this.namespaces.apply(key, record);
     else if (key.startsWith(prefixes.apiTokens))
       changes.push({ kind: "api-token", ...applyToken(this.#tokens, key, record) });

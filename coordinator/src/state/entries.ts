@@ -1,6 +1,7 @@
 import type { ApiTokenRecord } from "@forage/identity/api-token";
 import type { PodStatus } from "@forage/proto/forage/agent/v1/agent";
 import type {
+  KeptPodRecord,
   NodeRecord,
   NodeStatusRecord,
   ObjectRecord,
@@ -130,6 +131,11 @@ export type Change =
       readonly kind: "workload-status";
       readonly before: RecordEntry<WorkloadStatusRecord> | undefined;
       readonly after: RecordEntry<WorkloadStatusRecord> | undefined;
+    }
+  | {
+      readonly kind: "kept-pod";
+      readonly before: RecordEntry<KeptPodRecord> | undefined;
+      readonly after: RecordEntry<KeptPodRecord> | undefined;
     }
   | {
       readonly kind: "scale";

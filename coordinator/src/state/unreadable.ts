@@ -3,12 +3,13 @@ import type { EventInput } from "../model/event.ts";
 import { prefixes } from "../model/keys.ts";
 
 /**
- * Records that the view can do without: agents report statuses again, rollouts are history, and an unreadable token admits no
- * client. Without any other record the coordinator would decide wrongly: it would treat a pod, a node, a policy or a scale as
- * deleted, and end healthy containers or reassign addresses. So it does not start without those.
+ * Records that the view can do without: agents report statuses again, rollouts and kept pods are history, and an unreadable token
+ * admits no client. Without any other record the coordinator would decide wrongly: it would treat a pod, a node, a policy or a scale
+ * as deleted, and end healthy containers or reassign addresses. So it does not start without those.
  */
 const DISPENSABLE: readonly string[] = [
   prefixes.statuses,
+  prefixes.keptPods,
   prefixes.reports,
   prefixes.rollouts,
   prefixes.apiTokens,

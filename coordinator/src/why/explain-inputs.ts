@@ -13,6 +13,7 @@ import { toEpochMs } from "../model/timestamp.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry, PodEntry, ResourceEntry } from "../state/entries.ts";
+import { keptPods } from "../state/kept-pods.ts";
 import type { CronJobInput } from "./cron-job.ts";
 import type { NodeInput } from "./node.ts";
 import { type PodInput, podCauses } from "./pod.ts";
@@ -88,7 +89,7 @@ export function workloadInput({ record, workload }: ResourceEntry, options: Look
     replicas: record.deleting ? undefined : workload?.replicas,
     pods: state.podsOfWorkload(key).map((pod) => causesOf(pod, options)),
     waitsFor: hasDependencies(record, stored) ? waitsFor(entry, state) : [],
-    rollout: rolloutFacts(options.rolloutView(key)),
+    rollout: rolloutFacts(options.rolloutView(key), keptPodNames(key, options)),
     scaled:
       scale === undefined || scale.reason === "" ? undefined : `${scale.replicas} replicas: ${scale.reason}`,
     job: status?.$case === "job" ? status.value : undefined,
@@ -121,7 +122,14 @@ const states: Partial<Record<AttemptState, string>> = {
   [AttemptState.FAILED]: "failed",
 };
 
-function rolloutFacts(view: RolloutView | undefined): RolloutFacts | undefined {
+function keptPodNames(workload: string, { state, nowMs }: LookOptions): string[] {
+  const [namespace = ""] = workload.split("/");
+  return keptPods(state, namespace, nowMs)
+    .filter(({ entry }) => entry.workloadKey === workload)
+    .map(({ entry }) => entry.record.name);
+}
+
+function rolloutFacts(view: RolloutView | undefined, keptPods: readonly string[]): RolloutFacts | undefined {
   if (view === undefined) return undefined;
   const { attempt, hold, waitsForPromotion, prefetchStatus } = view;
   return {
@@ -132,5 +140,6 @@ function rolloutFacts(view: RolloutView | undefined): RolloutFacts | undefined {
     waitsForPromotion,
     prefetchStatus,
     rolledBackTo: attempt?.rolledBackTo ?? 0,
+    keptPods,
   };
 }

@@ -58,6 +58,24 @@ export function explainPod(input: PodInput): Explained {
   };
 }
 
+/** Explains a failed pod that is gone and whose status and logs are kept. Pure. */
+export function explainKeptPod({ pod, nowMs }: PodInput, keptUntilMs: number): Explained {
+  const { namespace, name, node, stopReason } = pod.record;
+  const containers = pod.status?.containers ?? [];
+  const found = containers.flatMap((it) => containerCauses(it, { namespace, pod: name, node, nowMs }));
+  const message = pod.status?.message ?? "";
+  const causes = found.length > 0 || message === "" ? found : [cause("ContainersNotReady", message)];
+  const minutes = Math.max(1, Math.round((keptUntilMs - nowMs) / 60_000));
+  const kept = cause(
+    "Kept",
+    `it was stopped (${stopReason}); its logs are kept for ${minutes} min more, or until its workload's next rollout`,
+    hint(namespace, `logs ${name}`),
+  );
+  const [first] = causes;
+  const summary = `pod ${name} failed and was stopped${first === undefined ? "" : `: ${first.message}`}`;
+  return { summary, healthy: false, causes: [...causes, kept] };
+}
+
 /** Pure: the causes alone, most important first. */
 export function podCauses(input: PodInput): Cause[] {
   const { pod, node } = input;

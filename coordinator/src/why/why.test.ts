@@ -224,6 +224,7 @@ describe("workloads", () => {
     waitsForPromotion: false,
     prefetchStatus: "",
     rolledBackTo: 0,
+    keptPods: [],
   };
   const noImage = (name: string, node: string): PodCauses => ({
     pod: aPod({ name, node }),

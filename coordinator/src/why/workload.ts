@@ -21,6 +21,8 @@ export interface RolloutFacts {
   /** The reason why older pods have to stay for now. */
   readonly prefetchStatus: string;
   readonly rolledBackTo: number;
+  /** The names of failed pods whose logs are kept. */
+  readonly keptPods: readonly string[];
 }
 
 export interface WorkloadInput {
@@ -98,9 +100,9 @@ function rolloutCauses(namespace: string, title: string, rollout: RolloutFacts):
   if (rollout.rolledBackTo > 0) {
     const back = rollout.state === "rolling back" ? "is being rolled back" : "was rolled back";
     const message = `it ${back} to revision ${rollout.rolledBackTo}: ${rollout.message}`;
-    found.push(
-      cause("RolledBack", message, "correct what is wrong with the newer version and apply it again"),
-    );
+    const logs = rollout.keptPods.map((pod) => `the failed pod's logs: ${hint(namespace, `logs ${pod}`)}`);
+    const advice = "correct what is wrong with the newer version and apply it again";
+    found.push(cause("RolledBack", message, advice, logs));
   } else if (rollout.state === "failed") {
     found.push(
       cause(

@@ -3,6 +3,7 @@ import { workloadStatusKey } from "../../src/model/keys.ts";
 import type { ClusterView } from "../../src/state/cluster-view.ts";
 import type { ResourceEntry } from "../../src/state/entries.ts";
 import { jobOf } from "./job-rules.ts";
+import { whatIsKeptInVain } from "./kept-rules.ts";
 import { Violation } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -24,6 +25,8 @@ export function whatIsOpen(world: World): string | undefined {
   for (const { record } of state.pods())
     if (record.stoppingSince !== undefined && record.node !== world.lost?.name)
       return `pod ${record.name} is still stopping`;
+  const kept = whatIsKeptInVain(state);
+  if (kept !== undefined) return kept;
   for (const node of nodes) {
     if (node === world.lost) continue;
     const wanted = state.podsOnNode(node.name).map(({ record }) => record.uid);

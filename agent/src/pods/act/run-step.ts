@@ -61,7 +61,7 @@ export async function runStep(
       await dependencies.volumes.release(uid, signal);
       await dependencies.network.detach(uid, signal);
       await dependencies.devices.release(uid);
-      await dependencies.files.remove(uid);
+      await dependencies.files.remove(uid, view.pod.keepLogsMs);
       return { change: () => ({ containers: {}, removed: true }), published: false };
     default:
       return step satisfies never;

@@ -1,12 +1,64 @@
 import { CoordinatorError } from "../../errors.ts";
+import { hint } from "../../model/hint.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
+import { type KeptPod, keptPods } from "../../state/kept-pods.ts";
 
 /** Names suggested when one is not found. */
 const maxSuggestions = 3;
 
-/** By name or by the beginning of the uid; NOT_FOUND says what there is instead. */
-export function findPod(state: ClusterView, namespace: string, nameOrUid: string): PodEntry {
+/** A pod that can be shown. */
+export interface FoundPod {
+  readonly pod: PodEntry;
+  /** Set: the pod failed and is gone; its status and logs are kept until then. */
+  readonly keptUntilMs?: number;
+}
+
+/** Finds a pod by its name or by the beginning of its uid. Without one, a failed pod that is kept. Throws INVALID and NOT_FOUND. */
+export function findPodOrKept(
+  state: ClusterView,
+  namespace: string,
+  nameOrUid: string,
+  nowMs: number,
+): FoundPod {
+  const kept = nameOrUid === "" ? undefined : findKept(state, namespace, nameOrUid, nowMs);
+  if (kept === undefined) return { pod: findPod(state, namespace, nameOrUid) };
+  return { pod: kept.entry, keptUntilMs: kept.untilMs };
+}
+
+/** Finds a pod that may run. Throws FAILED_PRECONDITION for a failed pod that is only kept. */
+export function findPresentPod(
+  state: ClusterView,
+  namespace: string,
+  nameOrUid: string,
+  nowMs: number,
+): PodEntry {
+  const { pod, keptUntilMs } = findPodOrKept(state, namespace, nameOrUid, nowMs);
+  if (keptUntilMs === undefined) return pod;
+  const { name } = pod.record;
+  throw new CoordinatorError(
+    "FAILED_PRECONDITION",
+    `pod ${name} failed and was stopped: only its logs and its last status are left; read them with \`${hint(namespace, `logs ${name}`)}\``,
+  );
+}
+
+function findKept(
+  state: ClusterView,
+  namespace: string,
+  nameOrUid: string,
+  nowMs: number,
+): KeptPod | undefined {
+  if (state.pod(namespace, nameOrUid) !== undefined) return undefined;
+  const kept = keptPods(state, namespace, nowMs);
+  const byName = kept.find(({ entry }) => entry.record.name === nameOrUid);
+  if (byName !== undefined) return byName;
+  if (state.pods(namespace).some(({ record }) => record.uid.startsWith(nameOrUid))) return undefined;
+  const [byUid, ...others] = kept.filter(({ entry }) => entry.record.uid.startsWith(nameOrUid));
+  return others.length === 0 ? byUid : undefined;
+}
+
+/** Finds a pod by its name or by the beginning of its uid. Throws INVALID, and NOT_FOUND with the names that are near. */
+function findPod(state: ClusterView, namespace: string, nameOrUid: string): PodEntry {
   if (namespace === "") throw new CoordinatorError("INVALID", "namespace must not be empty");
   if (nameOrUid === "") throw new CoordinatorError("INVALID", "pod must not be empty");
   const exact = state.pod(namespace, nameOrUid);

@@ -32,6 +32,7 @@ import { copy } from "./copy.ts";
 import { currentRolloutStatus } from "./current-rollout-status.ts";
 import { type EventOptions, listEvents, watchEvents } from "./events.ts";
 import { exec } from "./exec.ts";
+import { listPods } from "./list-pods.ts";
 import { logs } from "./logs.ts";
 import { metricHandlers } from "./metric-handlers.ts";
 import { type NodeOptions, nodeHandlers } from "./node-handlers.ts";
@@ -42,7 +43,7 @@ import { routeView } from "./route-view.ts";
 import { runCronJob } from "./run-cron-job.ts";
 import { translate } from "./translate.ts";
 import { updateRollout } from "./update-rollout.ts";
-import { endpointViews, podView, resourceView } from "./views.ts";
+import { endpointViews, resourceView } from "./views.ts";
 import { type WhyOptions, why } from "./why.ts";
 
 export interface OperatorOptions
@@ -129,26 +130,6 @@ function viewOf(entry: ResourceEntry, options: OperatorOptions): wire.Resource {
   const autoscaling = kind === "container_service" ? autoscale.statusOf(namespace, name) : undefined;
   const route = gateways.statusOf(kind, namespace, name);
   return { ...resourceView(state, entry, clock.nowMs()), autoscaling, route: route && routeView(route) };
-}
-
-function listPods(
-  request: wire.ListPodsRequest,
-  { state, unschedulable }: OperatorOptions,
-): wire.ListPodsResponse {
-  const { namespace, labels, workload, node, name } = request;
-  const pods = state
-    .pods(namespace || undefined)
-    .filter(
-      ({ record }) =>
-        hasLabels(record.labels, labels) &&
-        (workload === "" || record.workloadName === workload) &&
-        (node === "" || record.node === node) &&
-        (name === "" || record.name === name || record.uid.startsWith(name)),
-    );
-  const views = pods.map((pod) => podView(state, pod, unschedulable.get(pod.record.uid)));
-  // A template can be as large as a manifest: a list of all pods has none.
-  if (name === "") return { pods: views };
-  return { pods: views.map((view, index) => ({ ...view, template: pods[index]?.record.template })) };
 }
 
 function getRollout(

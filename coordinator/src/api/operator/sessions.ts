@@ -5,11 +5,13 @@ import { assertNamespace } from "../../rpc/access.ts";
 import type { CallContext } from "../../rpc/caller.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry } from "../../state/entries.ts";
+import type { Clock } from "../../time/clock.ts";
 import type { NamespaceRules } from "../namespaces/namespace-rules.ts";
-import { containerOf, findPod, nodeOfPod } from "./find.ts";
+import { containerOf, type FoundPod, findPodOrKept, findPresentPod, nodeOfPod } from "./find.ts";
 
 export interface SessionsOptions {
   readonly state: ClusterView;
+  readonly clock: Pick<Clock, "nowMs">;
   readonly broker: SessionBroker;
   readonly namespaceRules: Pick<NamespaceRules, "checkSession">;
 }
@@ -29,14 +31,24 @@ export function openSession(
   target: SessionTarget,
   kind: NonNullable<SessionRequest["kind"]>,
   context: CallContext,
-  { state, broker, namespaceRules }: SessionsOptions,
+  { state, clock, broker, namespaceRules }: SessionsOptions,
 ): Tunnel {
   assertNamespace(context.caller, context.method, target.namespace);
-  const pod: PodEntry = findPod(state, target.namespace, target.pod);
+  const { namespace, pod: named } = target;
+  const { pod, keptUntilMs }: FoundPod =
+    kind.$case === "logs"
+      ? findPodOrKept(state, namespace, named, clock.nowMs())
+      : { pod: findPresentPod(state, namespace, named, clock.nowMs()) };
   // Logs only show what the pod itself wrote; the others act with the pod's rights.
   if (kind.$case !== "logs") namespaceRules.checkSession(pod.record, context.caller);
-  const container = containerOf(pod, target.container);
+  // The node knows only the containers' names of a pod that it has removed, and not which one is the main one.
+  const name = target.container || (keptUntilMs === undefined ? "" : mainContainerOf(pod));
+  const container = containerOf(pod, name);
   return broker.open(nodeOfPod(pod), { podUid: pod.record.uid, container, kind }, context.signal);
+}
+
+function mainContainerOf({ record }: PodEntry): string {
+  return record.template?.container?.name ?? "";
 }
 
 /**

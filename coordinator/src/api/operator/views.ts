@@ -4,9 +4,11 @@ import { serviceFailure } from "../../destination/service-failure.ts";
 import { endpointsOf, findService, protocolOf, readyEndpointCount } from "../../endpoints/endpoints.ts";
 import { isReady } from "../../endpoints/readiness.ts";
 import { serviceAddressKey } from "../../model/keys.ts";
+import { toTimestamp } from "../../model/timestamp.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
+import type { KeptPod } from "../../state/kept-pods.ts";
 import { cronView } from "./cron-view.ts";
 import { jobView } from "./job-view.ts";
 import { rolloutMessage } from "./rollout-message.ts";
@@ -93,7 +95,14 @@ export function podView(
     draining: record.drainCause,
     nodeLost: record.node !== "" && !nodeReady(state)(record.node),
     template: undefined,
+    keptUntil: undefined,
   };
+}
+
+/** Returns the view of a failed pod that is gone. Its node doesn't matter any more. */
+export function keptPodView(state: ClusterView, { entry, untilMs }: KeptPod): Pod {
+  const view = podView(state, entry, undefined);
+  return { ...view, stopping: false, draining: "", nodeLost: false, keptUntil: toTimestamp(untilMs) };
 }
 
 export function endpointViews(state: ClusterView, namespace: string, service: string): WireEndpoint[] {

@@ -17,12 +17,12 @@ import {
   workloadInput,
 } from "../../why/explain-inputs.ts";
 import { explainNode } from "../../why/node.ts";
-import { explainPod } from "../../why/pod.ts";
+import { explainKeptPod, explainPod } from "../../why/pod.ts";
 import { explainRoute, routeCauses } from "../../why/route.ts";
 import { explainWorkload } from "../../why/workload.ts";
 import { policyRefusalIn } from "../namespaces/stored-violations.ts";
 import { eventView } from "./events.ts";
-import { findPod } from "./find.ts";
+import { findPodOrKept } from "./find.ts";
 import type { GatewayStatuses } from "./route-view.ts";
 
 export interface WhyOptions extends Omit<LookOptions, "nowMs"> {
@@ -40,7 +40,8 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
   if ((kind === "node") !== (namespace === ""))
     throw new CoordinatorError("INVALID", "a node is in no namespace, everything else is in one");
   const look = { ...options, nowMs: options.clock.nowMs() };
-  const full = kind === "pod" ? findPod(options.state, namespace, name).record.name : name;
+  const full =
+    kind === "pod" ? findPodOrKept(options.state, namespace, name, look.nowMs).pod.record.name : name;
   const explained = withPolicy(
     explain({ namespace, kind, name: full }, look),
     { namespace, kind, name: full },
@@ -83,7 +84,11 @@ function explain(
   look: LookOptions & Pick<WhyOptions, "gateways">,
 ): Explained {
   const { state } = look;
-  if (kind === "pod") return explainPod(podInput(findPod(state, namespace, name), look));
+  if (kind === "pod") {
+    const { pod, keptUntilMs } = findPodOrKept(state, namespace, name, look.nowMs);
+    const input = podInput(pod, look);
+    return keptUntilMs === undefined ? explainPod(input) : explainKeptPod(input, keptUntilMs);
+  }
   if (kind === "node") {
     const node = state.node(name);
     if (node === undefined) throw new CoordinatorError("NOT_FOUND", `there is no node "${name}"`);

@@ -137,6 +137,7 @@ export class RolloutController {
           break;
         // Its effects on workloads arrive as changes of the workloads.
         case "object":
+        case "kept-pod":
         case "revision":
         case "scale":
         case "service-address":

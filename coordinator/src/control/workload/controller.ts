@@ -14,6 +14,7 @@ import { Loop } from "../loop.ts";
 import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import type { StepSink } from "../step-sink.ts";
 import { yieldMsOf } from "../yield-time.ts";
+import { keepFailedPods } from "./keep-failed.ts";
 import { nextLookMs, planWorkload } from "./plan.ts";
 import type { Prefetcher } from "./prefetch.ts";
 import { prefetchWish } from "./prefetch-status.ts";
@@ -153,7 +154,7 @@ export class WorkloadController {
     const { clock, events } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
     this.#options.prefetcher?.want(key, prefetchWish(input));
-    const steps = addDrainStops(planWorkload(input), input);
+    const steps = keepFailedPods(addDrainStops(planWorkload(input), input), input);
     if (steps.length > 0) {
       for (const step of steps) this.#options.steps.take({ workload: key, ...describeStep(step) });
       await this.#execute(key, input, steps);

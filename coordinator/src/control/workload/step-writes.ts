@@ -11,7 +11,15 @@ import type { Priority } from "../../model/priority.ts";
 import { type Workload, workloadKey } from "../../model/workload.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import type { Op } from "../../store/index.ts";
-import { createPod, forgetPod, rewritePod, stopPod, templateRefOf, templateWrite } from "../pod-writes.ts";
+import {
+  createPod,
+  forgetPod,
+  rewritePod,
+  stopFailedPod,
+  stopPod,
+  templateRefOf,
+  templateWrite,
+} from "../pod-writes.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
 export interface StepContext {
@@ -55,7 +63,11 @@ function stepPieces(step: OtherStep, context: StepContext): StoreWrite[] {
       return [{ compares: [], ops }];
     }
     case "stop-pod":
-      return [stopPod(step.pod, step.why, nowMs)];
+      return [
+        step.keep === undefined
+          ? stopPod(step.pod, step.why, nowMs)
+          : stopFailedPod(step.pod, step.why, step.keep.attemptStartedAt, nowMs),
+      ];
     case "relabel-pod": {
       const labels = { ...required(resource?.workload).labels };
       return [rewritePod(step.pod, { ...step.pod.record, labels })];

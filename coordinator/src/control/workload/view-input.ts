@@ -1,4 +1,5 @@
 import { hasDependencies } from "../../model/depends-on.ts";
+import { isOfAttempt } from "../../model/kept-pod.ts";
 import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { PodEntry, ResourceEntry } from "../../state/entries.ts";
@@ -26,12 +27,15 @@ export function workloadInput(key: string, nowMs: number, options: ViewOptions):
   const [namespace = "", kind = "", name = ""] = key.split("/");
   const resource: ResourceEntry | undefined = state.resource(resourceKey(namespace, kind, name));
   const stored = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record;
-  const status = stored?.status;
+  const status = stored?.status?.$case === "containerService" ? stored.status.value : undefined;
+  const startedAt = status?.attempt?.startedAt;
   return {
     resource,
     held: resource !== undefined && hasDependencies(resource.record, stored),
     pods: state.podsOfWorkload(key),
-    status: status?.$case === "containerService" ? status.value : undefined,
+    status,
+    keptPods: state.keptPods.group(`workload:${key}`).filter((it) => isOfAttempt(it.record, startedAt))
+      .length,
     revisions: state.revisions.group(`workload:${key}`).map(({ record }) => record),
     nodeExists: (node) => state.node(node) !== undefined,
     nodeReady: (node) => state.node(node)?.health.ready ?? false,

@@ -13,6 +13,8 @@ export interface WorkloadInput {
   readonly pods: readonly PodEntry[];
   /** The stored decisions. */
   readonly status: ContainerServiceStatus | undefined;
+  /** How many failed pods of the present rollout attempt are kept already. Undefined: none. */
+  readonly keptPods?: number;
   /** In any order. */
   readonly revisions: readonly RevisionRecord[];
   /** Something that it depends on isn't there yet: nothing new begins. */

@@ -1,4 +1,4 @@
-import type { RevisionRecord, RolloutAttempt } from "@forage/proto/forage/store/v1/store";
+import type { KeptPodRecord, RevisionRecord, RolloutAttempt } from "@forage/proto/forage/store/v1/store";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { StepDescription } from "../step-sink.ts";
@@ -29,7 +29,13 @@ export type WorkloadStep =
       /** The workload to create them from: the effective revision, or the good one before it. */
       readonly of: Workload;
     }
-  | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly why: string }
+  | {
+      readonly type: "stop-pod";
+      readonly pod: PodEntry;
+      readonly why: string;
+      /** The pod failed in this rollout attempt: its status and logs are kept for a while. */
+      readonly keep?: Pick<KeptPodRecord, "attemptStartedAt">;
+    }
   | { readonly type: "relabel-pod"; readonly pod: PodEntry }
   /** Nothing of the pod is or ever was on a node: its record goes. */
   | { readonly type: "forget-pod"; readonly pod: PodEntry; readonly why: string }

@@ -27,6 +27,7 @@ export const mutants: Readonly<Record<string, Mutant>> = {
   "forgets-lost-pods": { module: `${control}/workload/plan.ts`, caughtBy: /record is gone/ },
   "never-evicts": { module: `${control}/eviction/eviction-of.ts`, caughtBy: /no rest/ },
   "moves-pods": { module: `${control}/pod-writes.ts`, caughtBy: /moved from/ },
+  "keeps-for-ever": { module: `${control}/kept-pods/plan.ts`, caughtBy: /no rest.*is kept/ },
   "rollouts-go-on": { module: `${control}/rollout/progress.ts`, caughtBy: /no rest/ },
   "blind-placement": { module: "scheduler/src/index.ts", caughtBy: /its pods ask for/ },
   "careless-writes": { module: "coordinator/src/core.ts", caughtBy: /./ },

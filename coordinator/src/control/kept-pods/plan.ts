@@ -1,0 +1,31 @@
+import type { KeptPodRecord } from "@forage/proto/forage/store/v1/store";
+import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
+import { isOfAttempt } from "../../model/kept-pod.ts";
+import { toEpochMs } from "../../model/timestamp.ts";
+import type { RecordEntry } from "../../state/record-view.ts";
+
+export interface KeptPodsInput {
+  /** The kept pods of one workload. */
+  readonly kept: readonly RecordEntry<KeptPodRecord>[];
+  /** When the workload's present rollout attempt began. Undefined: the workload is gone. */
+  readonly attemptStartedAt: Timestamp | undefined;
+  readonly nowMs: number;
+}
+
+export interface KeptPodsPlan {
+  readonly remove: readonly RecordEntry<KeptPodRecord>[];
+  /** The time at which the next one ends. Undefined: none is left. */
+  readonly nextMs: number | undefined;
+}
+
+/** Decides which kept pods go: those whose time is over, and those of earlier rollout attempts. Pure. */
+export function planKeptPods({ kept, attemptStartedAt, nowMs }: KeptPodsInput): KeptPodsPlan {
+  const endsMs = ({ record }: RecordEntry<KeptPodRecord>): number => toEpochMs(record.pod?.keptUntil) ?? 0;
+  const stays = (entry: RecordEntry<KeptPodRecord>): boolean =>
+    endsMs(entry) > nowMs && isOfAttempt(entry.record, attemptStartedAt);
+  const ends = kept.filter(stays).map(endsMs);
+  return {
+    remove: kept.filter((entry) => !stays(entry)),
+    nextMs: ends.length === 0 ? undefined : Math.min(...ends),
+  };
+}

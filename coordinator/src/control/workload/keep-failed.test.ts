@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { RolloutPlay } from "../../../test/support/rollout-play.ts";
+import { keepFailedPods } from "./keep-failed.ts";
+import { planWorkload } from "./plan.ts";
+import type { WorkloadInput } from "./workload-input.ts";
+
+const surge = {
+  updateStrategy: { type: "RollingUpdate", rollingUpdate: { maxSurge: "4", maxUnavailable: "0" } },
+};
+const four = { scaling: { replicas: 4 }, ...surge };
+
+/** p0 to p3 of app:v1 run, p4 to p7 of app:bad were made, p5 crashes and the others start, and the rollback has begun. */
+function rollingBack(): RolloutPlay {
+  const play = new RolloutPlay();
+  play.apply("app:v1", four);
+  play.finish();
+  play.apply("app:bad", four);
+  play.settle();
+  for (const name of ["p4", "p6", "p7"]) play.waits(name, "ContainerCreating", "");
+  play.crashes("p5");
+  const [back] = play.look();
+  assert.match(back ?? "", /^ROLLING_BACK/);
+  return play;
+}
+
+function keptBy(play: RolloutPlay, change: Partial<WorkloadInput> = {}): string[] {
+  const input = { ...play.input(), ...change };
+  return keepFailedPods(planWorkload(input), input).flatMap((step) =>
+    step.type === "stop-pod" && step.keep !== undefined ? [step.pod.record.name] : [],
+  );
+}
+
+describe("which failed pods are kept", () => {
+  test("keeps three pods of the revision that is rolled back, those that crashed among them", () => {
+    const kept = keptBy(rollingBack());
+    assert.equal(kept.length, 3);
+    assert.ok(kept.includes("p5"));
+  });
+
+  test("keeps no more of an attempt than that", () => {
+    assert.deepEqual(keptBy(rollingBack(), { keptPods: 2 }), ["p5"]);
+    assert.deepEqual(keptBy(rollingBack(), { keptPods: 3 }), []);
+  });
+
+  test("keeps no pod that no node has tried to run, and none that serves", () => {
+    const play = rollingBack();
+    play.pods = play.pods.map((pod) => (pod.record.name === "p5" ? { ...pod, status: undefined } : pod));
+    for (const name of ["p4", "p6", "p7"]) play.says(name, { ready: true });
+    assert.deepEqual(keptBy(play), []);
+  });
+
+  test("keeps nothing of an update that succeeds, and nothing of a deleted workload", () => {
+    const play = new RolloutPlay();
+    play.apply("app:v1");
+    play.settle();
+    play.crashes("p0");
+    play.apply("app:v2");
+    for (let looks = 0; looks < 5; looks++) {
+      assert.deepEqual(keptBy(play), []);
+      play.look();
+    }
+    const back = rollingBack();
+    const { resource } = back.input();
+    assert.ok(resource);
+    const deleted = { ...resource, record: { ...resource.record, deleting: true } };
+    assert.deepEqual(keptBy(back, { resource: deleted }), []);
+  });
+});
