@@ -136,16 +136,21 @@ test("over HTTP it is the same plan", limit, async (t) => {
   assert.deepEqual([answer.changes, answer.resources[0]?.action], [true, "update"]);
   for (const [namespace, body, status, message] of [
     ["other", { resources: [web] }, 403, /does not cover/],
-    ["shop", { resources: [{ ...web, replicas: 3 }] }, 400, /resources\[0\]\.replicas: is unknown/],
+    [
+      "shop",
+      { resources: [{ ...web, replicas: 3 }] },
+      400,
+      /resources\[0\]\.replicas: unknown field "replicas"/,
+    ],
     [
       "shop",
       { resources: [{ name: "web", container_service: { scaling: { replicas: "two" } } }] },
       400,
       /whole number/,
     ],
-    ["shop", { resources: [{ ...web, service: { target: "x" } }] }, 400, /contradicts/],
+    ["shop", { resources: [{ ...web, service: { target: "x" } }] }, 400, /only one of them may be given/],
     ["shop", { resources: {} }, 400, /must be a list/],
-    ["shop", [], 400, /must be an object/],
+    ["shop", [], 400, /must be a mapping/],
     ["shop", { namespace: "other", resources: [web] }, 400, /namespace "other"/],
   ] as const) {
     const refused = await post(namespace, body);

@@ -1,7 +1,8 @@
 import { ApplyResourcesRequest, ForageResource } from "@forage/proto/forest/v1/forage";
 import { forestSchema } from "@forage/proto/forest-schema";
+import type { JsonObject } from "@forage/proto/json-message";
 import type { ParsedNode } from "yaml";
-import { type JsonObject, MessageChecker } from "./check-message.ts";
+import { MessageChecker } from "./check-message.ts";
 import { withDefaultReplicas } from "./default-replicas.ts";
 import { findPair, isMap, keyText, type ManifestDocument, parseSource } from "./document.ts";
 import { manifestError, type Problem } from "./problem.ts";

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { forestSchema } from "@forage/proto/forest-schema";
-import { type JsonObject, MessageChecker, type Schema } from "./check-message.ts";
+import type { JsonObject, Schema } from "@forage/proto/json-message";
+import { MessageChecker } from "./check-message.ts";
 import { parseSource } from "./document.ts";
 import { formatProblem } from "./problem.ts";
 
@@ -126,11 +127,11 @@ describe("what it doesn't", () => {
     ],
     "labels: [a]": ["m:1:9: labels: must be a mapping of names to text"],
     "labels: {a: 1, b: }": [
-      'm:1:13: labels["a"]: must be text; write it in quotes: "1"',
-      'm:1:19: labels["b"]: must be text',
+      'm:1:13: labels[a]: must be text; write it in quotes: "1"',
+      "m:1:19: labels[b]: must be text",
     ],
     "inner_message: text": ["m:1:16: inner_message: must be a mapping"],
-    "by_name:\n  x:\n    txt: a": ['m:3:5: by_name["x"].txt: unknown field "txt" (did you mean "text"?)'],
+    "by_name:\n  x:\n    txt: a": ['m:3:5: by_name[x].txt: unknown field "txt" (did you mean "text"?)'],
     "inner_message:\n  innerMesage: {}": [
       'm:2:3: inner_message.innerMesage: unknown field "innerMesage" (did you mean "innerMessage"?)',
     ],

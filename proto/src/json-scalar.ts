@@ -1,24 +1,29 @@
-import { parseDuration } from "@forage/proto/duration-json";
-import type { FieldSchema } from "@forage/proto/forest-schema";
-import { isMap, isScalar } from "yaml";
-import { didYouMean } from "../command/suggest.ts";
-import type { Node } from "./document.ts";
+import type { FieldSchema } from "../gen/forest-schema.ts";
+import { parseDuration } from "./duration-json.ts";
 
 export type Checked =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly message: string };
 
-/** A single value as proto-JSON allows it for the field's type. Gives it in the form that `fromJSON` reads. */
-export function checkScalar(node: Node, field: FieldSchema): Checked {
-  if (!isScalar(node)) return bad(`must be ${describe(field)}, not a ${isMap(node) ? "mapping" : "list"}`);
-  const { value } = node;
+/** A value that is neither an object nor a list, as JSON or YAML has it. */
+export interface JsonScalar {
+  readonly value: unknown;
+  /** As it was written, which numbers beyond 53 bits need; empty if it isn't known. */
+  readonly source: string;
+}
+
+/** Names a known name that is close to a wrong one, such as ` (did you mean "text"?)`; empty if there is none. */
+export type Suggest = (wrong: string, known: readonly string[]) => string;
+
+/** Checks a single value as proto-JSON allows it for the field's type, and returns it in the form that `fromJSON` reads. */
+export function checkScalar({ value, source }: JsonScalar, field: FieldSchema, suggest: Suggest): Checked {
   switch (field.kind) {
     case "enum":
-      return checkEnum(value, field);
+      return checkEnum(value, field, suggest);
     case "duration":
       return checkDuration(value);
     case "scalar":
-      return checkPlain(value, node.source ?? "", field);
+      return checkPlain(value, source, field);
     default:
       return bad(`must be ${describe(field)}`);
   }
@@ -39,7 +44,7 @@ function checkPlain(value: unknown, source: string, field: FieldSchema): Checked
   switch (field.type) {
     case "string":
       if (typeof value === "string") return good(value);
-      return bad(`must be text; write it in quotes: "${source}"`);
+      return bad(source === "" ? "must be text" : `must be text; write it in quotes: "${source}"`);
     case "bool":
       if (typeof value === "boolean") return good(value);
       return bad(`must be true or false${typeof value === "string" ? `, not "${value}"` : ""}`);
@@ -96,9 +101,9 @@ function checkBytes(value: unknown): Checked {
   return good(plain);
 }
 
-function checkEnum(value: unknown, field: FieldSchema): Checked {
+function checkEnum(value: unknown, field: FieldSchema, suggest: Suggest): Checked {
   if (typeof value === "string" && field.values.includes(value)) return good(value);
-  const shown = typeof value === "string" ? `, not "${value}"${didYouMean(value, field.values)}` : "";
+  const shown = typeof value === "string" ? `, not "${value}"${suggest(value, field.values)}` : "";
   return bad(`must be ${describe(field)}${shown}`);
 }
 
