@@ -53,9 +53,9 @@ const LOADER = join(import.meta.dirname, "start-compiled.ts");
 /** The inputs of a bundle, each with its size and modification time. */
 type Inputs = Readonly<Record<string, string>>;
 
-// Bundled CommonJS packages ask for node's own modules with require, which a module doesn't have.
+// Bundled CommonJS packages use require and __dirname, which a module does not have.
 const REQUIRE =
-  'import { createRequire as createRequireForBundle } from "node:module";\nconst require = createRequireForBundle(import.meta.url);';
+  'import { createRequire as createRequireForBundle } from "node:module";\nconst require = createRequireForBundle(import.meta.url);\nconst __dirname = import.meta.dirname;';
 
 /**
  * Makes one file of each program, or a loader, a script and its compiled code: node starts it in a third of the time and with 40 MB less than from TypeScript.
@@ -128,7 +128,8 @@ async function buildInto(outdir: string, { root, name, entry, suffix, ...rest }:
     bundle: true,
     platform: "node",
     target: "node24",
-    external: [...NATIVE_PACKAGES],
+    // Compiled code inside other packages only makes them faster, and they run without it.
+    external: [...NATIVE_PACKAGES, "*.node"],
     minifyWhitespace: true,
     minifySyntax: true,
     sourcemap: "linked",

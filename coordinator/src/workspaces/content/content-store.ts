@@ -19,6 +19,8 @@ export interface PutOptions {
   readonly maxBytes: number;
   /** Called once, after the last byte and before the object becomes visible. It throws to refuse the archive. */
   readonly verify: (actual: Digest) => void;
+  /** The size if it is known beforehand: S3 needs larger parts for very large archives. */
+  readonly expectedBytes?: number;
   readonly signal: AbortSignal;
 }
 
@@ -50,6 +52,8 @@ export interface ContentStore {
   list(prefix: string): AsyncIterable<ListedObject>;
   /** Succeeds if there is no such object. */
   delete(object: string): Promise<void>;
+  /** Removes what writes that never ended left behind, once it is older than the age, and returns how much. Engines that clean up by themselves leave it out. */
+  removeRemains?(minAgeMs: number): Promise<number>;
   /** Ends reads and writes in progress. */
   close(): Promise<void>;
 }

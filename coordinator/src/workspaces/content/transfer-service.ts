@@ -116,6 +116,7 @@ export class TransferService {
       const stored = await this.#options.store.put(start.object, parts.data(), {
         maxBytes: this.#limits.maxArchiveBytes,
         verify: (actual) => parts.verify(start, actual),
+        expectedBytes: Number(start.sizeBytes),
         signal: AbortSignal.any([...signals, superseded.signal]),
       });
       return { archive: archiveOf(stored), existed: false };

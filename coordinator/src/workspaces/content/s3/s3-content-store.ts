@@ -1,0 +1,275 @@
+import { Readable } from "node:stream";
+import {
+  AbortMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadObjectCommand,
+  PutObjectCommand,
+  paginateListObjectsV2,
+  S3Client,
+} from "@aws-sdk/client-s3";
+import { Upload } from "@aws-sdk/lib-storage";
+import { CoordinatorError } from "../../../errors.ts";
+import { assertNotAborted, assertOffset, notFound, storeClosed } from "../content-errors.ts";
+import type { ContentStore, ListedObject, PutOptions, ReadOptions, StoredObject } from "../content-store.ts";
+import { assertObjectName, assertObjectPrefix } from "../object-name.ts";
+import { untilAborted } from "../until-aborted.ts";
+import { verifiedChunks } from "../verified-chunks.ts";
+import { paginateListMultipartUploads } from "./multipart-uploads.ts";
+import { fromS3Error } from "./s3-errors.ts";
+import { type IndexEntry, parseIndexKey, S3Keys } from "./s3-keys.ts";
+
+export interface S3ContentStoreOptions {
+  readonly name: string;
+  readonly endpoint?: string;
+  readonly region: string;
+  readonly bucket: string;
+  /** Prefix of all keys. Nothing else may lie under it. */
+  readonly prefix: string;
+  /** Puts the bucket into the path and not into the host name, as most servers other than Amazon's require. */
+  readonly forcePathStyle: boolean;
+  readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
+  readonly randomName: (length: number) => string;
+  /** The wall clock, which is compared with the times of objects in the bucket. */
+  readonly nowMs: () => number;
+}
+
+/** S3 takes 10,000 parts of an upload, so that this reaches 150 GiB. A known size makes the parts larger where it must. */
+const PART_BYTES = 16 * 1024 * 1024;
+const MAX_PARTS = 9_000;
+/** One part is sent while the next one fills. */
+const PARTS_IN_FLIGHT = 2;
+/** An index entry is an empty object, and a large answer to a listing of one object means that something else writes there. */
+const MAX_ENTRIES = 20;
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A server that verifies a large archive after its last part may be silent for a while. */
+const SILENCE_TIMEOUT_MS = 60_000;
+
+/**
+ * Holds archives in a bucket. The data lies under a random key, and an empty object whose key carries name, size and digest publishes
+ * it: a replacement is one write, and a reader never sees data without its digest.
+ */
+export class S3ContentStore implements ContentStore {
+  readonly name: string;
+  readonly #options: S3ContentStoreOptions;
+  readonly #client: S3Client;
+  readonly #keys: S3Keys;
+  readonly #closing = new AbortController();
+  readonly #puts = new Set<Promise<unknown>>();
+
+  constructor(options: S3ContentStoreOptions) {
+    const { endpoint, region, forcePathStyle, credentials } = options;
+    this.name = options.name;
+    this.#options = options;
+    this.#keys = new S3Keys(options.prefix);
+    this.#client = new S3Client({
+      region,
+      forcePathStyle,
+      credentials,
+      ...(endpoint !== undefined && { endpoint }),
+      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_TIMEOUT_MS },
+    });
+  }
+
+  async put(object: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredObject> {
+    this.#assertOpen();
+    assertObjectName(object);
+    const signal = AbortSignal.any([options.signal, this.#closing.signal]);
+    const work = this.#put(object, chunks, { ...options, signal });
+    this.#puts.add(work);
+    try {
+      return await work;
+    } catch (cause) {
+      assertNotAborted(signal);
+      throw fromS3Error(cause, `object ${object} can't be stored`);
+    } finally {
+      this.#puts.delete(work);
+    }
+  }
+
+  async *read(object: string, { offsetBytes, signal }: ReadOptions): AsyncGenerator<Uint8Array> {
+    this.#assertOpen();
+    assertObjectName(object);
+    const over = AbortSignal.any([signal, this.#closing.signal]);
+    const what = `object ${object} can't be read`;
+    const entry = await this.#newest(object);
+    if (entry === undefined) throw notFound(object);
+    assertOffset(object, offsetBytes, entry.sizeBytes);
+    if (offsetBytes === entry.sizeBytes) return;
+    const Key = this.#keys.data(object, entry.data);
+    const range = `bytes=${offsetBytes}-${entry.sizeBytes - 1}`;
+    let at = offsetBytes;
+    try {
+      const command = new GetObjectCommand({ Bucket: this.#options.bucket, Key, Range: range });
+      const { Body } = await this.#client.send(command, { abortSignal: over });
+      if (!(Body instanceof Readable)) throw new CoordinatorError("INTERNAL", `${what}: it has no body`);
+      for await (const chunk of untilAborted<Uint8Array>(Body, over)) {
+        at += chunk.byteLength;
+        yield chunk;
+      }
+    } catch (cause) {
+      assertNotAborted(over);
+      throw fromS3Error(cause, what);
+    }
+    if (at !== entry.sizeBytes)
+      throw new CoordinatorError(
+        "INTERNAL",
+        `object ${object} is damaged: it has ${at} bytes and must have ${entry.sizeBytes}`,
+      );
+  }
+
+  async stat(object: string): Promise<StoredObject | undefined> {
+    this.#assertOpen();
+    assertObjectName(object);
+    const entry = await this.#newest(object);
+    if (entry === undefined) return undefined;
+    try {
+      await this.#assertData(object, entry);
+    } catch (cause) {
+      throw fromS3Error(cause, `the data of object ${object} can't be found`);
+    }
+    const { sizeBytes, sha256, storedMs } = entry;
+    return { object, sizeBytes, sha256, storedMs };
+  }
+
+  async *list(prefix: string): AsyncGenerator<ListedObject> {
+    this.#assertOpen();
+    assertObjectPrefix(prefix);
+    for await (const { object, sizeBytes, storedMs } of this.#entries(this.#keys.index(prefix))) {
+      this.#assertOpen();
+      yield { object, sizeBytes, storedMs };
+    }
+  }
+
+  async delete(object: string): Promise<void> {
+    this.#assertOpen();
+    assertObjectName(object);
+    try {
+      for (const entry of await this.#entriesOf(object)) await this.#remove(entry);
+    } catch (cause) {
+      throw fromS3Error(cause, `object ${object} can't be deleted`);
+    }
+  }
+
+  /** Removes data that no index entry names and uploads that never ended, once they are older than the age. */
+  async removeRemains(minAgeMs: number): Promise<number> {
+    this.#assertOpen();
+    const beforeMs = this.#options.nowMs() - minAgeMs;
+    const Bucket = this.#options.bucket;
+    let removed = 0;
+    try {
+      const named = new Set<string>();
+      for await (const entry of this.#entries(this.#keys.index("")))
+        named.add(this.#keys.data(entry.object, entry.data));
+      for await (const { Key, LastModified } of this.#objects(this.#keys.data("", ""))) {
+        if (named.has(Key) || LastModified.getTime() > beforeMs) continue;
+        await this.#client.send(new DeleteObjectCommand({ Bucket, Key }));
+        removed += 1;
+      }
+      const uploads = paginateListMultipartUploads(this.#client, Bucket, this.#keys.data("", ""));
+      for await (const { Key, UploadId, Initiated } of uploads) {
+        if (Key === undefined || (Initiated?.getTime() ?? 0) > beforeMs) continue;
+        await this.#client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
+        removed += 1;
+      }
+    } catch (cause) {
+      throw fromS3Error(cause, "remains of unfinished uploads can't be removed");
+    }
+    return removed;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort(storeClosed());
+    await Promise.allSettled(this.#puts);
+    this.#client.destroy();
+  }
+
+  async #put(object: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<StoredObject> {
+    const former = await this.#entriesOf(object);
+    const data = this.#options.randomName(20);
+    const Bucket = this.#options.bucket;
+    const Key = this.#keys.data(object, data);
+    const verified = verifiedChunks(chunks, options);
+    const body = Readable.from(verified, { objectMode: false, highWaterMark: 1 });
+    const partSize = Math.max(PART_BYTES, Math.ceil((options.expectedBytes ?? 0) / MAX_PARTS));
+    const upload = new Upload({
+      client: this.#client,
+      params: { Bucket, Key, Body: body },
+      partSize,
+      queueSize: PARTS_IN_FLIGHT,
+    });
+    const abort = (): void => void upload.abort();
+    options.signal.addEventListener("abort", abort, { once: true });
+    try {
+      await upload.done();
+    } finally {
+      options.signal.removeEventListener("abort", abort);
+      body.destroy();
+    }
+    const entry = { object, ...verified.digest, data };
+    await this.#assertData(object, entry);
+    await this.#client.send(new PutObjectCommand({ Bucket, Key: this.#keys.entry(entry), Body: "" }));
+    for (const old of former) await this.#remove(old);
+    return { object, ...verified.digest, storedMs: this.#options.nowMs() };
+  }
+
+  /** Throws unless the data has the size that the entry announces. */
+  async #assertData(object: string, entry: Omit<IndexEntry, "storedMs">): Promise<void> {
+    const Key = this.#keys.data(object, entry.data);
+    const { ContentLength } = await this.#client.send(
+      new HeadObjectCommand({ Bucket: this.#options.bucket, Key }),
+    );
+    if (ContentLength === entry.sizeBytes) return;
+    throw new CoordinatorError(
+      "INTERNAL",
+      `object ${object} is damaged: it has ${ContentLength} bytes and must have ${entry.sizeBytes}`,
+    );
+  }
+
+  /** The entry goes first: an object is gone before its data is. */
+  async #remove(entry: IndexEntry): Promise<void> {
+    const Bucket = this.#options.bucket;
+    for (const Key of [this.#keys.entry(entry), this.#keys.data(entry.object, entry.data)])
+      await this.#client.send(new DeleteObjectCommand({ Bucket, Key }));
+  }
+
+  async #newest(object: string): Promise<IndexEntry | undefined> {
+    try {
+      const entries = await this.#entriesOf(object);
+      return entries.sort((a, b) => b.storedMs - a.storedMs)[0];
+    } catch (cause) {
+      throw fromS3Error(cause, `object ${object} can't be looked up`);
+    }
+  }
+
+  async #entriesOf(object: string): Promise<IndexEntry[]> {
+    const entries: IndexEntry[] = [];
+    for await (const entry of this.#entries(this.#keys.entriesOf(object))) {
+      entries.push(entry);
+      if (entries.length >= MAX_ENTRIES) break;
+    }
+    return entries;
+  }
+
+  async *#entries(prefix: string): AsyncGenerator<IndexEntry> {
+    for await (const { Key, LastModified } of this.#objects(prefix)) {
+      const entry = parseIndexKey(this.#keys, Key);
+      if (entry !== undefined) yield { ...entry, storedMs: LastModified.getTime() };
+    }
+  }
+
+  async *#objects(Prefix: string): AsyncGenerator<{ readonly Key: string; readonly LastModified: Date }> {
+    const pages = paginateListObjectsV2({ client: this.#client }, { Bucket: this.#options.bucket, Prefix });
+    try {
+      for await (const { Contents = [] } of pages)
+        for (const { Key, LastModified = new Date(0) } of Contents)
+          if (Key !== undefined) yield { Key, LastModified };
+    } catch (cause) {
+      throw fromS3Error(cause, `bucket ${this.#options.bucket} can't be listed`);
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#closing.signal.aborted) throw storeClosed();
+  }
+}
