@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { ManualClock } from "../../../test/support/manual-clock.ts";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { ContentSweep } from "./content-sweep.ts";
 import { MemoryContentStore } from "./memory-content-store.ts";
 
@@ -45,7 +45,7 @@ test("deletes nothing before the records are loaded", async (t) => {
 });
 
 async function setUp(t: TestContext, objects: readonly string[]) {
-  const clock = new ManualClock();
+  const clock = new VirtualClock();
   const store = new MemoryContentStore({ nowMs: clock.nowMs });
   const named = new Set(["o/w/kept"]);
   const records = { loaded: true };
