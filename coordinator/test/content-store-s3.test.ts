@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { type S3Server, startS3Server } from "../../hack/lib/s3-server.ts";
 import { contentStoreConformance } from "../src/workspaces/content/conformance.ts";
 import { S3ContentStore, type S3ContentStoreOptions } from "../src/workspaces/content/s3/s3-content-store.ts";
@@ -34,20 +35,22 @@ test("reports an S3 server that can't be reached, and wrong credentials, as unav
 });
 
 test("removes the data of writes that never ended once it is old, and no other", async () => {
-  let nowMs = Date.now();
+  const clock = new VirtualClock();
   const prefix = "remains/";
-  const store = open({ prefix, nowMs: () => nowMs });
-  const broken = open({ prefix: `${prefix}data/o/w/lost/` });
-  await broken.put("x", one("left behind"), put);
+  const store = open({ prefix, monotonicMs: clock.monotonicMs });
+  // Another store's data and index entry, which are neither of this one.
+  const other = open({ prefix: `${prefix}data/o/w/lost/` });
+  await other.put("x", one("left behind"), put);
   await store.put("o/w/a", one("kept"), put);
   assert.equal(await store.removeRemains(60_000), 0);
-  nowMs += 120_000;
-  // The other store's data and index entry, which are not of this one.
+  clock.advance(59_000);
+  assert.equal(await store.removeRemains(60_000), 0);
+  clock.advance(1_000);
   assert.equal(await store.removeRemains(60_000), 2);
   const chunks: Uint8Array[] = [];
   for await (const chunk of store.read("o/w/a", { offsetBytes: 0, signal: never })) chunks.push(chunk);
   assert.equal(Buffer.concat(chunks).toString(), "kept");
-  await Promise.all([store.close(), broken.close()]);
+  await Promise.all([store.close(), other.close()]);
 });
 
 async function* one(text: string) {
@@ -66,6 +69,7 @@ function open(given: Partial<S3ContentStoreOptions> = {}): S3ContentStore {
     credentials: server.credentials,
     randomName: (length) => randomBytes(length).toString("hex").slice(0, length),
     nowMs: Date.now,
+    monotonicMs: () => performance.now(),
     ...given,
   });
 }

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Clock } from "../../time/clock.ts";
 import type { ContentStore } from "./content-store.ts";
+import { OrphanAges } from "./orphan-ages.ts";
 
 export interface ContentSweepOptions {
   readonly store: ContentStore;
@@ -16,22 +17,20 @@ export interface ContentSweepOptions {
 
 /** Listing 100,000 objects takes seconds, and orphans are rare. */
 const INTERVAL_MS = 60 * 60 * 1000;
-/** Orphans beyond this number are found by later sweeps; each takes some hundred bytes. */
-const MAX_TRACKED = 100_000;
-
 /**
  * Deletes objects that no record names. The grace period is measured with the monotonic clock from the first sweep that finds the
  * object without a record: neither a wall clock that jumps nor a restart of the coordinator shortens it.
  */
 export class ContentSweep {
   readonly #options: ContentSweepOptions;
-  #firstSeenMs: ReadonlyMap<string, number> = new Map();
+  readonly #ages: OrphanAges;
   #cancel = (): void => {};
   #running: Promise<void> = Promise.resolve();
   #closed = false;
 
   constructor(options: ContentSweepOptions) {
     this.#options = options;
+    this.#ages = new OrphanAges(options.clock.monotonicMs);
     this.#later();
   }
 
@@ -44,22 +43,17 @@ export class ContentSweep {
 
   /** Returns how many objects it deleted. */
   async sweep(): Promise<number> {
-    const { store, isNamed, isReady, graceMs, clock } = this.#options;
+    const { store, isNamed, isReady, graceMs } = this.#options;
     if (!isReady()) return 0;
-    const seen = new Map<string, number>();
+    const sweep = this.#ages.begin();
     let deleted = 0;
     for await (const { object } of store.list("")) {
       if (this.#closed) return deleted;
-      if (isNamed(object) || seen.size >= MAX_TRACKED) continue;
-      const firstMs = this.#firstSeenMs.get(object) ?? clock.monotonicMs();
-      if (clock.monotonicMs() < firstMs + graceMs) {
-        seen.set(object, firstMs);
-        continue;
-      }
+      if (isNamed(object) || !sweep.isDue(object, graceMs)) continue;
       await store.delete(object);
       deleted += 1;
     }
-    this.#firstSeenMs = seen;
+    sweep.finish();
     await store.removeRemains?.(graceMs);
     return deleted;
   }

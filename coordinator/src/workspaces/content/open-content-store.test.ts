@@ -4,6 +4,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { VirtualClock } from "@forage/common/virtual-clock";
 import { CONTENT_SCHEMA } from "./content-settings.ts";
 import { openContentStore } from "./open-content-store.ts";
 
@@ -49,7 +50,7 @@ async function setUp(t: TestContext) {
       settings: CONTENT_SCHEMA.parse(settings),
       dataDir: dir,
       randomName: () => "name",
-      nowMs: Date.now,
+      clock: new VirtualClock(),
     });
   return { dir, open };
 }

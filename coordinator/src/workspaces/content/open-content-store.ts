@@ -1,5 +1,6 @@
 import { readFile, stat, statfs } from "node:fs/promises";
 import { join } from "node:path";
+import type { Clock } from "@forage/common/clock";
 import { parse } from "yaml";
 import { z } from "zod";
 import { CoordinatorError } from "../../errors.ts";
@@ -12,7 +13,7 @@ export interface OpenContentStoreOptions {
   readonly settings: ContentSettings;
   readonly dataDir: string;
   readonly randomName: (length: number) => string;
-  readonly nowMs: () => number;
+  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
 }
 
 const GIGABYTE_BYTES = 1024 ** 3;
@@ -21,7 +22,7 @@ const FOREIGN_PERMISSIONS = 0o077;
 
 /** Opens the content store that the settings name. Throws FAILED_PRECONDITION that names the setting and what to do. */
 export async function openContentStore(options: OpenContentStoreOptions): Promise<ContentStore> {
-  const { settings, dataDir, randomName, nowMs } = options;
+  const { settings, dataDir, randomName, clock } = options;
   const { name, s3 } = settings;
   if (s3 === undefined) {
     const dir = settings.directory ?? join(dataDir, "workspace-content");
@@ -45,7 +46,8 @@ export async function openContentStore(options: OpenContentStoreOptions): Promis
     forcePathStyle: pathStyle ?? endpoint !== undefined,
     credentials,
     randomName,
-    nowMs,
+    nowMs: clock.nowMs,
+    monotonicMs: clock.monotonicMs,
   });
 }
 

@@ -13,6 +13,7 @@ import { CoordinatorError } from "../../../errors.ts";
 import { assertNotAborted, assertOffset, notFound, storeClosed } from "../content-errors.ts";
 import type { ContentStore, ListedObject, PutOptions, ReadOptions, StoredObject } from "../content-store.ts";
 import { assertObjectName, assertObjectPrefix } from "../object-name.ts";
+import { OrphanAges } from "../orphan-ages.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { verifiedChunks } from "../verified-chunks.ts";
 import { paginateListMultipartUploads } from "./multipart-uploads.ts";
@@ -30,8 +31,8 @@ export interface S3ContentStoreOptions {
   readonly forcePathStyle: boolean;
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
   readonly randomName: (length: number) => string;
-  /** The wall clock, which is compared with the times of objects in the bucket. */
   readonly nowMs: () => number;
+  readonly monotonicMs: () => number;
 }
 
 /** S3 takes 10,000 parts of an upload, so that this reaches 150 GiB. A known size makes the parts larger where it must. */
@@ -56,12 +57,16 @@ export class S3ContentStore implements ContentStore {
   readonly #keys: S3Keys;
   readonly #closing = new AbortController();
   readonly #puts = new Set<Promise<unknown>>();
+  readonly #ages: OrphanAges;
+  /** The keys of data that is being written. */
+  readonly #writing = new Set<string>();
 
   constructor(options: S3ContentStoreOptions) {
     const { endpoint, region, forcePathStyle, credentials } = options;
     this.name = options.name;
     this.#options = options;
     this.#keys = new S3Keys(options.prefix);
+    this.#ages = new OrphanAges(options.monotonicMs);
     this.#client = new S3Client({
       region,
       forcePathStyle,
@@ -151,27 +156,28 @@ export class S3ContentStore implements ContentStore {
     }
   }
 
-  /** Removes data that no index entry names and uploads that never ended, once they are older than the age. */
+  /** Removes data that no index entry names and uploads that never ended, once a sweep has seen them for the age. */
   async removeRemains(minAgeMs: number): Promise<number> {
     this.#assertOpen();
-    const beforeMs = this.#options.nowMs() - minAgeMs;
     const Bucket = this.#options.bucket;
+    const sweep = this.#ages.begin();
     let removed = 0;
     try {
-      const named = new Set<string>();
+      const named = new Set(this.#writing);
       for await (const entry of this.#entries(this.#keys.index("")))
         named.add(this.#keys.data(entry.object, entry.data));
-      for await (const { Key, LastModified } of this.#objects(this.#keys.data("", ""))) {
-        if (named.has(Key) || LastModified.getTime() > beforeMs) continue;
+      for await (const { Key } of this.#objects(this.#keys.data("", ""))) {
+        if (named.has(Key) || !sweep.isDue(Key, minAgeMs)) continue;
         await this.#client.send(new DeleteObjectCommand({ Bucket, Key }));
         removed += 1;
       }
       const uploads = paginateListMultipartUploads(this.#client, Bucket, this.#keys.data("", ""));
-      for await (const { Key, UploadId, Initiated } of uploads) {
-        if (Key === undefined || (Initiated?.getTime() ?? 0) > beforeMs) continue;
+      for await (const { Key = "", UploadId } of uploads) {
+        if (named.has(Key) || !sweep.isDue(`${Key} ${UploadId}`, minAgeMs)) continue;
         await this.#client.send(new AbortMultipartUploadCommand({ Bucket, Key, UploadId }));
         removed += 1;
       }
+      sweep.finish();
     } catch (cause) {
       throw fromS3Error(cause, "remains of unfinished uploads can't be removed");
     }
@@ -190,11 +196,25 @@ export class S3ContentStore implements ContentStore {
     const Bucket = this.#options.bucket;
     const Key = this.#keys.data(object, data);
     const verified = verifiedChunks(chunks, options);
-    const body = Readable.from(verified, { objectMode: false, highWaterMark: 1 });
+    this.#writing.add(Key);
+    try {
+      await this.#upload(Key, verified, options);
+      const entry = { object, ...verified.digest, data };
+      await this.#assertData(object, entry);
+      await this.#client.send(new PutObjectCommand({ Bucket, Key: this.#keys.entry(entry), Body: "" }));
+    } finally {
+      this.#writing.delete(Key);
+    }
+    for (const old of former) await this.#remove(old);
+    return { object, ...verified.digest, storedMs: this.#options.nowMs() };
+  }
+
+  async #upload(Key: string, chunks: AsyncIterable<Uint8Array>, options: PutOptions): Promise<void> {
+    const body = Readable.from(chunks, { objectMode: false, highWaterMark: 1 });
     const partSize = Math.max(PART_BYTES, Math.ceil((options.expectedBytes ?? 0) / MAX_PARTS));
     const upload = new Upload({
       client: this.#client,
-      params: { Bucket, Key, Body: body },
+      params: { Bucket: this.#options.bucket, Key, Body: body },
       partSize,
       queueSize: PARTS_IN_FLIGHT,
     });
@@ -206,11 +226,6 @@ export class S3ContentStore implements ContentStore {
       options.signal.removeEventListener("abort", abort);
       body.destroy();
     }
-    const entry = { object, ...verified.digest, data };
-    await this.#assertData(object, entry);
-    await this.#client.send(new PutObjectCommand({ Bucket, Key: this.#keys.entry(entry), Body: "" }));
-    for (const old of former) await this.#remove(old);
-    return { object, ...verified.digest, storedMs: this.#options.nowMs() };
   }
 
   /** Throws unless the data has the size that the entry announces. */
