@@ -15,7 +15,7 @@ export interface NodeReporterOptions {
   readonly clock: Clock;
   readonly runtime: Pick<ContainerRuntime, "version" | "listImages">;
   readonly capacity: { report(): CapacityReport };
-  readonly usage: UsageMeter;
+  readonly usage: Pick<UsageMeter, "read">;
   /** The operator's; the host's own labels can't be overwritten. */
   readonly labels: Readonly<Record<string, string>>;
   /** One for each family by which others reach the host; it goes by the first. */

@@ -15,9 +15,9 @@ export interface AgentLog {
 
 export interface SupervisorListeners {
   readonly log: AgentLog;
-  readonly saver: StateSaver;
+  readonly saver: Pick<StateSaver, "save" | "forget">;
   readonly outbox: StatusOutbox;
-  readonly reporter: NodeReporter;
+  readonly reporter: Pick<NodeReporter, "impaired" | "lookAtClaims">;
   readonly stepped: (step: Step, tookMs: number, failed: boolean) => void;
   readonly changed: (podUid: string) => void;
   readonly noteDamage: NoteDamage;

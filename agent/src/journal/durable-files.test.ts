@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { writeFilesDurably } from "./durable-files.ts";
+import { hostFiles } from "./journal-files.ts";
 import { StateFiles } from "./state-files.ts";
 
 test("files are on disk before they get their names, and the names after that", async (t) => {
@@ -31,7 +32,7 @@ test("files are on disk before they get their names, and the names after that", 
 
 test("a removed state is gone from the disk once its removal is confirmed", async (t) => {
   const dir = await aDirectory(t);
-  const states = new StateFiles(dir);
+  const states = new StateFiles(dir, hostFiles);
   await states.write("p", { hostPorts: [], containers: {} });
   const synced = await recordSyncs(t, async (path) => ({ path, names: await readdir(dir) }));
 

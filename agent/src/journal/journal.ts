@@ -1,9 +1,9 @@
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import { asideOf, writeFilesDurably } from "./durable-files.ts";
+import { asideOf } from "./durable-files.ts";
 import { JournalError } from "./journal-error.ts";
+import { hostFiles, type JournalFiles } from "./journal-files.ts";
 import { encodeIndex, INDEX_FILE, type JournalIndex, podFileName } from "./journal-index.ts";
 import type { JournalKey } from "./journal-key.ts";
 import {
@@ -40,6 +40,14 @@ export interface Delta {
   readonly removals: readonly string[];
 }
 
+export interface JournalOptions {
+  readonly dir: string;
+  readonly key: JournalKey;
+  readonly signal: AbortSignal;
+  /** Default: the host's disk. */
+  readonly files?: JournalFiles;
+}
+
 /**
  * The agent's durable memory: its assignment and the pods' states. A change is on disk when its promise resolves. A crash at any
  * time leaves all of a change or nothing.
@@ -47,6 +55,7 @@ export interface Delta {
 export class Journal {
   readonly #dir: string;
   readonly #key: JournalKey;
+  readonly #files: JournalFiles;
   readonly #desired: Map<string, PodAssignment>;
   readonly #states: Map<string, PodState>;
   readonly #stateFiles: StateFiles;
@@ -58,13 +67,14 @@ export class Journal {
   #commits: Promise<unknown> = Promise.resolve();
   #closed = false;
 
-  private constructor(dir: string, key: JournalKey, loaded: LoadedJournal) {
+  private constructor(dir: string, key: JournalKey, files: JournalFiles, loaded: LoadedJournal) {
     this.#dir = dir;
     this.#key = key;
+    this.#files = files;
     this.#index = loaded.index;
     this.#desired = loaded.desired;
     this.#states = loaded.states;
-    this.#stateFiles = new StateFiles(join(dir, STATES_DIRECTORY));
+    this.#stateFiles = new StateFiles(join(dir, STATES_DIRECTORY), files);
     this.problems = loaded.problems;
     const lost = loaded.problems.filter((problem) => problem.kind === "pod");
     this.#damaged = new Set(lost.flatMap((problem) => problem.uid ?? []));
@@ -72,11 +82,11 @@ export class Journal {
   }
 
   /** Makes the directory if there is none. The caller sees to it that only one process has it open. */
-  static async open(options: { dir: string; key: JournalKey; signal: AbortSignal }): Promise<Journal> {
-    const { dir, key, signal } = options;
+  static async open(options: JournalOptions): Promise<Journal> {
+    const { dir, key, signal, files = hostFiles } = options;
     try {
-      const loaded = await loadJournal(dir, key, signal);
-      const journal = new Journal(dir, key, loaded);
+      const loaded = await loadJournal(dir, key, files, signal);
+      const journal = new Journal(dir, key, files, loaded);
       // A disk that can't be written now must not keep the pods from being known.
       if (loaded.plain.length > 0) await journal.#encrypt(loaded.plain).catch(() => undefined);
       return journal;
@@ -189,7 +199,7 @@ export class Journal {
         writeFailed(error);
       });
     }
-    await rm(asideOf(this.stateFile(uid)), { force: true }).catch(writeFailed);
+    await this.#files.remove(asideOf(this.stateFile(uid))).catch(writeFailed);
     await this.#serially(async () => {
       if (this.#index.pods.has(uid)) await this.#commit(this.#index, new Map(), [uid]);
     });
@@ -243,8 +253,8 @@ export class Journal {
     const previous = this.#index;
     this.#index = { ...previous, generation };
     try {
-      if (files.length > 0) await writeFilesDurably(join(this.#dir, PODS_DIRECTORY), files);
-      await writeFilesDurably(this.#dir, [{ name: INDEX_FILE, bytes: encodeIndex(index) }]);
+      if (files.length > 0) await this.#files.write(join(this.#dir, PODS_DIRECTORY), files);
+      await this.#files.write(this.#dir, [{ name: INDEX_FILE, bytes: encodeIndex(index) }]);
     } catch (cause) {
       writeFailed(cause);
     }
@@ -269,7 +279,7 @@ export class Journal {
     const paths = superseded.map(([uid, generation]) =>
       join(this.#dir, PODS_DIRECTORY, podFileName(uid, generation)),
     );
-    await Promise.allSettled(paths.map((path) => rm(path, { force: true })));
+    await Promise.allSettled(paths.map((path) => this.#files.remove(path)));
   }
 
   #assertOpen(): void {

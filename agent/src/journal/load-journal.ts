@@ -1,8 +1,8 @@
-import { readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import { ASIDE_SUFFIX, listSettled, makePrivateDirectory, setAside } from "./durable-files.ts";
+import { ASIDE_SUFFIX } from "./durable-files.ts";
+import type { JournalFiles } from "./journal-files.ts";
 import {
   decodeIndex,
   EMPTY_INDEX,
@@ -38,20 +38,30 @@ export interface LoadedJournal {
 }
 
 /** Reads all there is, one file at a time; what can't be read is set aside and reported, and the rest goes on. */
-export async function loadJournal(dir: string, key: JournalKey, signal: AbortSignal): Promise<LoadedJournal> {
+export async function loadJournal(
+  dir: string,
+  key: JournalKey,
+  files: JournalFiles,
+  signal: AbortSignal,
+): Promise<LoadedJournal> {
   for (const path of [dir, join(dir, PODS_DIRECTORY), join(dir, STATES_DIRECTORY)])
-    await makePrivateDirectory(path);
+    await files.makeDirectory(path);
   const problems: JournalProblem[] = [];
-  const podFiles = await listPodFiles(join(dir, PODS_DIRECTORY));
-  const found = await loadIndex(dir, podFiles.length > 0, problems);
+  const podFiles = await listPodFiles(files, join(dir, PODS_DIRECTORY));
+  const found = await loadIndex(files, dir, podFiles.length > 0, problems);
   const index = found ?? {
     ...EMPTY_INDEX,
     pods: newestOfEach(podFiles),
     generation: highestGeneration(podFiles),
   };
-  const { desired, plain } = await loadPods(join(dir, PODS_DIRECTORY), index, { key, problems, signal });
-  await removeUnlisted(join(dir, PODS_DIRECTORY), podFiles, index);
-  const states = await loadStates(join(dir, STATES_DIRECTORY), problems, signal);
+  const { desired, plain } = await loadPods(join(dir, PODS_DIRECTORY), index, {
+    key,
+    problems,
+    files,
+    signal,
+  });
+  await removeUnlisted(files, join(dir, PODS_DIRECTORY), podFiles, index);
+  const states = await loadStates(files, join(dir, STATES_DIRECTORY), problems, signal);
   return { index, desired, states, plain, problems };
 }
 
@@ -65,25 +75,26 @@ interface PodFile {
 }
 
 async function loadIndex(
+  files: JournalFiles,
   dir: string,
   expected: boolean,
   problems: JournalProblem[],
 ): Promise<JournalIndex | undefined> {
-  const names = await listSettled(dir);
+  const names = await files.list(dir);
   if (!names.includes(INDEX_FILE)) {
     if (expected) problems.push({ kind: "index", path: join(dir, INDEX_FILE), reason: "missing" });
     return undefined;
   }
   try {
-    return decodeIndex(await readFile(join(dir, INDEX_FILE)));
+    return decodeIndex(await files.read(join(dir, INDEX_FILE)));
   } catch (error) {
-    problems.push({ kind: "index", path: await setAside(dir, INDEX_FILE), reason: reasonOf(error) });
+    problems.push({ kind: "index", path: await files.setAside(dir, INDEX_FILE), reason: reasonOf(error) });
     return undefined;
   }
 }
 
-async function listPodFiles(dir: string): Promise<PodFile[]> {
-  const parsed = (await listSettled(dir)).map(parsePodFileName);
+async function listPodFiles(files: JournalFiles, dir: string): Promise<PodFile[]> {
+  const parsed = (await files.list(dir)).map(parsePodFileName);
   return parsed.filter((file) => file !== undefined);
 }
 
@@ -101,7 +112,12 @@ function highestGeneration(files: readonly PodFile[]): number {
 async function loadPods(
   dir: string,
   index: JournalIndex,
-  { key, problems, signal }: { key: JournalKey; problems: JournalProblem[]; signal: AbortSignal },
+  {
+    key,
+    problems,
+    files,
+    signal,
+  }: { key: JournalKey; problems: JournalProblem[]; files: JournalFiles; signal: AbortSignal },
 ): Promise<{ desired: Map<string, PodAssignment>; plain: string[] }> {
   const desired = new Map<string, PodAssignment>();
   const plain: string[] = [];
@@ -109,7 +125,7 @@ async function loadPods(
     signal.throwIfAborted();
     const name = podFileName(uid, generation);
     try {
-      const bytes = await readFile(join(dir, name));
+      const bytes = await files.read(join(dir, name));
       const sealed = isRecordOf(RecordKind.sealedPod, bytes);
       const payload = decodeRecord(sealed ? RecordKind.sealedPod : RecordKind.pod, bytes);
       const pod = PodAssignment.decode(sealed ? key.unseal(uid, payload) : payload);
@@ -118,47 +134,57 @@ async function loadPods(
       if (!sealed) plain.push(uid);
     } catch (error) {
       // Nothing is wrong with the file if it is only the key that is missing.
-      const path = error instanceof WrongKeyError ? join(dir, name) : await setAsideIfThere(dir, name);
+      const path = error instanceof WrongKeyError ? join(dir, name) : await setAsideIfThere(files, dir, name);
       problems.push({ kind: "pod", uid, path, reason: reasonOf(error) });
     }
   }
   return { desired, plain };
 }
 
-async function removeUnlisted(dir: string, files: readonly PodFile[], index: JournalIndex): Promise<void> {
-  for (const name of await readdir(dir)) {
+async function removeUnlisted(
+  files: JournalFiles,
+  dir: string,
+  podFiles: readonly PodFile[],
+  index: JournalIndex,
+): Promise<void> {
+  for (const name of await files.list(dir)) {
     // Damaged records are kept as long as their pod is assigned.
     const damaged = name.endsWith(ASIDE_SUFFIX) && parsePodFileName(name.slice(0, -ASIDE_SUFFIX.length));
-    if (damaged && !index.pods.has(damaged.uid)) await rm(join(dir, name), { force: true });
+    if (damaged && !index.pods.has(damaged.uid)) await files.remove(join(dir, name));
   }
-  for (const { uid, generation } of files) {
-    if (index.pods.get(uid) !== generation)
-      await rm(join(dir, podFileName(uid, generation)), { force: true });
+  for (const { uid, generation } of podFiles) {
+    if (index.pods.get(uid) !== generation) await files.remove(join(dir, podFileName(uid, generation)));
   }
 }
 
 async function loadStates(
+  files: JournalFiles,
   dir: string,
   problems: JournalProblem[],
   signal: AbortSignal,
 ): Promise<Map<string, PodState>> {
   const states = new Map<string, PodState>();
-  for (const name of await listSettled(dir)) {
+  for (const name of await files.list(dir)) {
     signal.throwIfAborted();
     if (!name.endsWith(STATE_SUFFIX)) continue;
     const uid = name.slice(0, -STATE_SUFFIX.length);
     try {
-      states.set(uid, decodePodState(decodeRecord(RecordKind.state, await readFile(join(dir, name)))));
+      states.set(uid, decodePodState(decodeRecord(RecordKind.state, await files.read(join(dir, name)))));
     } catch (error) {
-      problems.push({ kind: "state", uid, path: await setAsideIfThere(dir, name), reason: reasonOf(error) });
+      problems.push({
+        kind: "state",
+        uid,
+        path: await setAsideIfThere(files, dir, name),
+        reason: reasonOf(error),
+      });
     }
   }
   return states;
 }
 
-async function setAsideIfThere(dir: string, name: string): Promise<string> {
+async function setAsideIfThere(files: JournalFiles, dir: string, name: string): Promise<string> {
   try {
-    return await setAside(dir, name);
+    return await files.setAside(dir, name);
   } catch {
     return join(dir, name); // Missing, or on a disk that doesn't allow renaming any more. The reason says which.
   }

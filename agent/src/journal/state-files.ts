@@ -1,6 +1,5 @@
-import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { syncDirectory, writeFilesDurably } from "./durable-files.ts";
+import type { JournalFiles } from "./journal-files.ts";
 import { stateFileName } from "./load-journal.ts";
 import { encodePodState, type PodState } from "./pod-state.ts";
 import { encodeRecord, RecordKind } from "./record-frame.ts";
@@ -16,13 +15,15 @@ interface Waiter {
  */
 export class StateFiles {
   readonly #dir: string;
+  readonly #files: JournalFiles;
   /** Undefined: remove the file. */
   #changed = new Map<string, PodState | undefined>();
   #waiters: Waiter[] = [];
   #writing: Promise<void> | undefined;
 
-  constructor(dir: string) {
+  constructor(dir: string, files: JournalFiles) {
     this.#dir = dir;
+    this.#files = files;
   }
 
   /** Resolves when this state, or a later one of the same pod, is on disk. */
@@ -47,7 +48,7 @@ export class StateFiles {
       this.#changed = new Map();
       this.#waiters = [];
       try {
-        await writeBatch(this.#dir, changed);
+        await writeBatch(this.#dir, this.#files, changed);
         for (const waiter of waiters) waiter.resolve();
       } catch (error) {
         for (const waiter of waiters) waiter.reject(error);
@@ -57,7 +58,11 @@ export class StateFiles {
   }
 }
 
-async function writeBatch(dir: string, changed: ReadonlyMap<string, PodState | undefined>): Promise<void> {
+async function writeBatch(
+  dir: string,
+  disk: JournalFiles,
+  changed: ReadonlyMap<string, PodState | undefined>,
+): Promise<void> {
   const files: { name: string; bytes: Buffer }[] = [];
   const removed: string[] = [];
   for (const [uid, state] of changed) {
@@ -65,7 +70,7 @@ async function writeBatch(dir: string, changed: ReadonlyMap<string, PodState | u
     else
       files.push({ name: stateFileName(uid), bytes: encodeRecord(RecordKind.state, encodePodState(state)) });
   }
-  await Promise.all(removed.map((uid) => rm(join(dir, stateFileName(uid)), { force: true })));
-  if (files.length > 0) await writeFilesDurably(dir, files);
-  else await syncDirectory(dir);
+  await Promise.all(removed.map((uid) => disk.remove(join(dir, stateFileName(uid)))));
+  if (files.length > 0) await disk.write(dir, files);
+  else await disk.sync(dir);
 }

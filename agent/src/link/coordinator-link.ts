@@ -47,6 +47,8 @@ export interface LinkOptions {
   /** Called with the reason why assignments can't be written to disk; undefined after a successful write. */
   readonly assignmentsHealth: (problem: string | undefined) => void;
   readonly events: LinkEvents;
+  /** Opens the channel that a connection uses. Default: mutual TLS to the coordinator's address. */
+  readonly openClient?: typeof openAgentClient;
 }
 
 export interface LinkEvents {
@@ -136,8 +138,8 @@ export class CoordinatorLink {
 
   /** The coordinator renews an expired certificate for some time after its end, and may renew one that is not valid yet. */
   async #renewUnusable(known: NodeIdentity, how: string, signal: AbortSignal): Promise<NodeIdentity> {
-    const { enroll: options, events, clock } = this.#options;
-    const client = openAgentClient(options.address, known);
+    const { enroll: options, events, clock, openClient = openAgentClient } = this.#options;
+    const client = openClient(options.address, known);
     try {
       const renewed = await renewIdentity(client, options.files, signal);
       events.renewed(renewed.pair.notAfterMs);
@@ -210,10 +212,10 @@ export class CoordinatorLink {
   }
 
   async #connect(identity: NodeIdentity, signal: AbortSignal): Promise<Serving> {
-    const { enroll: options, outbox, clock } = this.#options;
+    const { enroll: options, outbox, clock, openClient = openAgentClient } = this.#options;
     if (this.#state.kind !== "connected") this.#become({ kind: "connecting" });
     outbox.clear();
-    const client = openAgentClient(options.address, identity);
+    const client = openClient(options.address, identity);
     const connection = await Connection.open(client, this.#hello(), { clock, signal });
     try {
       this.#assertOurs(connection.welcome);
