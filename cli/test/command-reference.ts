@@ -1,7 +1,7 @@
 import type { Command } from "../src/command/definition.ts";
 import type { Flag, Flags } from "../src/command/flag.ts";
 import { globalFlags } from "../src/command/global-flags.ts";
-import { flagText, synopsis } from "../src/command/usage.ts";
+import { aliasText, flagText, synopsis } from "../src/command/usage.ts";
 
 export const BEGIN = "<!-- Written from the command's definitions: npm run docs -w cli -->";
 export const END = "<!-- End of what is written from the definitions -->";
@@ -18,7 +18,8 @@ export function renderReference(program: Command): string {
   return `${BEGIN}\n\n${parts.join("\n").trimEnd()}\n\n${END}`;
 }
 
-function renderCommand(path: readonly Command[], { summary, details, operands, flags }: Command): string[] {
+function renderCommand(path: readonly Command[], command: Command): string[] {
+  const { summary, details, operands, flags, aliases } = command;
   const title = path.map(({ name }) => name).join(" ");
   return [
     `### ${title}`,
@@ -30,6 +31,7 @@ function renderCommand(path: readonly Command[], { summary, details, operands, f
     "```",
     "",
     ...(details === undefined ? [] : [details, ""]),
+    ...(aliases === undefined ? [] : [aliasText(path), ""]),
     ...operands.map(
       ({ name, help, choices }) =>
         `- \`${name}\`: ${help}${choices === undefined ? "" : ` (${choices.join(", ")})`}`,

@@ -62,9 +62,20 @@ test("a drain that gave up ends with the code of a time that is over", async () 
 
 test("node remove prints what was removed with the node", async () => {
   fake.answers.forgetNode = () => ({ pods: 2, claims: ["shop/data"] });
-  const { stdout } = await forage("node forget n1 --force");
-  assert.equal(stdout, "node/n1 is forgotten, with 2 pods\nclaim shop/data is empty now\n");
+  const { stdout } = await forage("node remove n1 --force");
+  assert.equal(stdout, "node/n1 is removed, with 2 pods\nthe data of claim shop/data is lost\n");
   assert.deepEqual(fake.requests("forgetNode"), [{ name: "n1", force: true }]);
+});
+
+test("node forget, the former name, does the same as node remove", async () => {
+  fake.answers.forgetNode = () => ({ pods: 0, claims: [] });
+  const { stdout } = await forage("node forget n1");
+  assert.equal(stdout, "node/n1 is removed, with 0 pods\n");
+  const help = await forage("help node forget");
+  assert.match(
+    help.stdout,
+    /^Usage: forage node remove \[options\] NODE$[^]*^Former name: forage node forget\.$/m,
+  );
 });
 
 test("rebalance prints each move, and with --dry-run the plan", async () => {

@@ -66,7 +66,7 @@ const LINES: Readonly<Record<string, string | undefined>> = {
   "forage node taint": "a b:NoSchedule",
   "forage node untaint": "a b",
   "forage node label": "a b=c",
-  "forage node forget": "a",
+  "forage node remove": "a",
   "forage rebalance": "",
   "forage metric set": "a 1",
   "forage metric ls": "",

@@ -68,7 +68,7 @@ test("a connected node is removed only with force, and its session ends at once"
   const agent = fleet.agent("n1");
   await until("it is told", () => agent.ended !== undefined);
   const { code, details } = agent.ended as ServiceError;
-  assert.match(`${code} ${details}`, /7 node n1 was forgotten: join again with a new token/);
+  assert.match(`${code} ${details}`, /7 node n1 was removed: join again with a new token/);
   await until("the other has all", async () => {
     const all = await fleet.allPods();
     return all.length === 2 && all.every((pod) => pod.node === "n2" && pod.status?.ready);

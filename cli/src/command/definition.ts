@@ -28,6 +28,8 @@ export interface Invocation<F extends Flags = Flags> {
 
 export interface Command {
   readonly name: string;
+  /** Former names, which still work. */
+  readonly aliases?: readonly string[];
   /** One line, no full stop. */
   readonly summary: string;
   /** Paragraphs for its own help. */
@@ -40,6 +42,7 @@ export interface Command {
 
 export interface CommandOptions<F extends Flags> {
   readonly name: string;
+  readonly aliases?: readonly string[];
   readonly summary: string;
   readonly details?: string;
   readonly operands?: readonly Operand[];
@@ -59,6 +62,11 @@ export function defineCommand<const F extends Flags = Record<never, Flag>>(
     // The parser fills in exactly the flags that are declared here.
     run: options.run as (invocation: Invocation) => Promise<ExitCode>,
   };
+}
+
+/** Reports whether a word of a command line names the command. */
+export function isNamed({ name, aliases }: Command, word: string): boolean {
+  return name === word || aliases?.includes(word) === true;
 }
 
 export function groupCommands(name: string, summary: string, subcommands: readonly Command[]): Command {

@@ -1,6 +1,6 @@
 import { type ParseArgsConfig, parseArgs } from "node:util";
 import { CliError } from "../errors.ts";
-import type { Command } from "./definition.ts";
+import { type Command, isNamed } from "./definition.ts";
 import type { Flag, Flags } from "./flag.ts";
 import { globalFlags } from "./global-flags.ts";
 import { didYouMean } from "./suggest.ts";
@@ -59,7 +59,7 @@ function findCommand(root: Command, argv: readonly string[]): { path: Command[];
       if (takesNextWord(word)) rest.push(...argv.slice(++i, i + 1));
       continue;
     }
-    const next = subcommands.find(({ name }) => name === word);
+    const next = subcommands.find((command) => isNamed(command, word));
     if (next === undefined) {
       const names = subcommands.map(({ name }) => name);
       throw usage(path, `there is no command "${commandLine(path)} ${word}"${didYouMean(word, names)}`);

@@ -8,6 +8,7 @@ export function renderUsage(path: readonly Command[]): string {
   if (command === undefined) return "";
   const lines = [`${command.summary}.`, "", `Usage: ${synopsis(path)}`];
   if (command.details !== undefined) lines.push("", command.details);
+  if (command.aliases !== undefined) lines.push("", aliasText(path));
   if (command.subcommands.length > 0) {
     lines.push("", "Commands:", ...columns(command.subcommands.map(({ name, summary }) => [name, summary])));
   }
@@ -24,6 +25,18 @@ export function synopsis(path: readonly Command[]): string {
   if (command === undefined) return "";
   if (command.subcommands.length > 0) return [...words, "COMMAND"].join(" ");
   return [...words, "[options]", ...command.operands.map(operandText)].join(" ");
+}
+
+/** `Former name: forage node forget.` Empty without one. */
+export function aliasText(path: readonly Command[]): string {
+  const aliases = path.at(-1)?.aliases ?? [];
+  const group = path.slice(0, -1).map(({ name }) => name);
+  return aliases
+    .map((alias) => `Former name: ${[...group, alias].join(" ")}.`)
+    .join(
+      "\
+",
+    );
 }
 
 /** `-n, --namespace NAME` */

@@ -1,5 +1,4 @@
-import type { Command } from "../command/definition.ts";
-import { defineCommand } from "../command/definition.ts";
+import { type Command, defineCommand, isNamed } from "../command/definition.ts";
 import { didYouMean } from "../command/suggest.ts";
 import { renderUsage } from "../command/usage.ts";
 import { CliError } from "../errors.ts";
@@ -15,7 +14,7 @@ export function helpCommand(load: () => Promise<Command>): Command {
       const path = [await load()];
       for (const word of operands) {
         const subcommands = path.at(-1)?.subcommands ?? [];
-        const next = subcommands.find(({ name }) => name === word);
+        const next = subcommands.find((command) => isNamed(command, word));
         if (next === undefined) {
           const names = subcommands.map(({ name }) => name);
           throw new CliError("USAGE", `there is no command "${word}"${didYouMean(word, names)}`);

@@ -58,7 +58,7 @@ const commands: Readonly<Record<string, Load>> = {
       taints.nodeTaint,
       taints.nodeUntaint,
       taints.nodeLabel,
-      (await import("./node-forget.ts")).nodeForget,
+      (await import("./node-remove.ts")).nodeRemove,
     ];
   }),
   rebalance: async () => (await import("./rebalance.ts")).rebalance,

@@ -222,7 +222,7 @@ describe("nodes", () => {
     readonly string[],
   ])[] = [
     ["one that joins", undefined, aNode(), ["Normal NodeJoined: has joined"]],
-    ["one that is forgotten", aNode(), undefined, ["Normal NodeForgotten: was forgotten"]],
+    ["one that is forgotten", aNode(), undefined, ["Normal NodeForgotten: was removed"]],
     ["one that goes", aNode(), aNode({ ready: false }), ["Warning NodeUnreachable: gone"]],
     ["one that comes back", aNode({ ready: false }), aNode(), ["Normal NodeReady: is connected and ready"]],
     ["one that is believed in after a start", aNode({ ready: false }), unseen(aNode()), []],

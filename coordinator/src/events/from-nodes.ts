@@ -11,7 +11,7 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
   const told = (type: EventInput["type"], reason: string, message: string): EventInput => {
     return { namespace: "", kind: "node", name, node: name, type, reason, message };
   };
-  if (after === undefined) return [told("Normal", "NodeForgotten", "was forgotten")];
+  if (after === undefined) return [told("Normal", "NodeForgotten", "was removed")];
   if (before === undefined) return [told("Normal", "NodeJoined", "has joined")];
   const events: EventInput[] = [];
   const tell = (...event: Parameters<typeof told>): void => void events.push(told(...event));

@@ -103,10 +103,7 @@ async function firstReport(node: string, hello: Hello, options: ConnectOptions):
   const { clock, state, log } = options;
   checkNodeReport(hello.node);
   if (state.node(node) === undefined)
-    throw new CoordinatorError(
-      "PERMISSION_DENIED",
-      `node ${node} was forgotten: join again with a new token`,
-    );
+    throw new CoordinatorError("PERMISSION_DENIED", `node ${node} was removed: join again with a new token`);
   let cancel = (): void => {};
   const late = new Promise<void>((resolve) => {
     cancel = clock.schedule(firstReportMs, resolve);

@@ -132,7 +132,7 @@ export async function renew(
   const { id, serial } = renewingNode(context);
   const node = state.node(id);
   if (node === undefined)
-    throw new CoordinatorError("NOT_FOUND", `node ${id} was forgotten: join again with a new token`);
+    throw new CoordinatorError("NOT_FOUND", `node ${id} was removed: join again with a new token`);
   const issued = await certify(options, id, request.csr);
   // The answer may be lost: the certificate in use stays valid, or two lost answers would lock the node out.
   const kept = serial === undefined ? node.record.serials : [serial];

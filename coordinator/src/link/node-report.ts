@@ -50,10 +50,7 @@ export async function recordNodeReport(
   );
   await state.reached(result.revision);
   if (!result.succeeded)
-    throw new CoordinatorError(
-      "PERMISSION_DENIED",
-      `node ${node} was forgotten: join again with a new token`,
-    );
+    throw new CoordinatorError("PERMISSION_DENIED", `node ${node} was removed: join again with a new token`);
 }
 
 function sameReport(a: NodeStatusRecord, b: NodeStatusRecord): boolean {

@@ -201,7 +201,7 @@ export class Sessions {
 
   #forget(node: string): void {
     this.#liveness.forget(node);
-    const why = `node ${node} was forgotten: join again with a new token`;
+    const why = `node ${node} was removed: join again with a new token`;
     this.#live.get(node)?.ended.abort(new CoordinatorError("PERMISSION_DENIED", why));
   }
 

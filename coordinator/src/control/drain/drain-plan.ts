@@ -73,7 +73,7 @@ function verdictOn(pod: PodEntry, input: DrainInput, marked: number): RolloutUpd
   const { drain, nodeReady } = input;
   const { record } = pod;
   if (record.stoppingSince !== undefined) {
-    const lost = `its node is unreachable and can't say that it has stopped: \`forage node forget ${record.node}\` gives it up`;
+    const lost = `its node is unreachable and can't say that it has stopped: \`forage node remove ${record.node}\` gives it up`;
     return { to: "wait", why: nodeReady ? "it is stopping" : lost };
   }
   const workload = input.workload(pod);

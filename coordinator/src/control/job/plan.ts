@@ -106,7 +106,7 @@ function goneOf(input: JobInput): ForgetStep[] {
 function whyGone({ record, status }: PodEntry, { nodeExists }: JobInput): string | undefined {
   const { node, stoppingSince } = record;
   if (node === "") return stoppingSince === undefined ? undefined : "stopped before it was placed";
-  if (!nodeExists(node)) return `node ${node} was forgotten`;
+  if (!nodeExists(node)) return `node ${node} was removed`;
   return status?.phase === PodPhase.REMOVED ? "its node has removed it" : undefined;
 }
 

@@ -48,7 +48,7 @@ describe("what is done for a workload", () => {
       "its node was forgotten",
       v1,
       [pod("a"), pod("b"), pod("c", { node: "gone" })],
-      ["forget c: node gone was forgotten"],
+      ["forget c: node gone was removed"],
     ],
     [
       "its node has removed it",

@@ -130,7 +130,7 @@ const failedPhase = 4;
 function nothingLeft(pod: PodEntry, input: WorkloadInput): string | undefined {
   const { node, stoppingSince } = pod.record;
   if (node === "") return stoppingSince === undefined ? undefined : "stopped before it was placed";
-  if (!input.nodeExists(node)) return `node ${node} was forgotten`;
+  if (!input.nodeExists(node)) return `node ${node} was removed`;
   // The node's word; the link deletes the record itself, this covers a crash in between.
   return pod.status?.phase === removedPhase ? "its node has removed it" : undefined;
 }

@@ -4,31 +4,32 @@ import { defineCommand } from "../command/definition.ts";
 import { contextOf, printOne, withCoordinator } from "../context.ts";
 import { EXIT } from "../exit-code.ts";
 
-export const nodeForget = defineCommand({
-  name: "forget",
+export const nodeRemove = defineCommand({
+  name: "remove",
+  aliases: ["forget"],
   summary: "Remove a node that won't come back",
   details: `Revokes the node's certificates and removes the records of its pods, so that replacements start on other nodes. A host that returns
 is refused until it joins with a new token, and then stops the pods that it still runs. Claims on the node are lost, which takes --force.`,
   operands: [{ name: "NODE", required: true, help: "name of the node" }],
   flags: {
-    force: { kind: "switch", help: "though it is connected, or claims lie on it whose data is lost then" },
+    force: { kind: "switch", help: "remove it although it is connected or has claims, whose data is lost" },
   },
   run: async (invocation) => {
     const context = contextOf(invocation);
     const [name = ""] = invocation.operands;
-    const forgotten = await withCoordinator(context, (coordinator) =>
+    const removed = await withCoordinator(context, (coordinator) =>
       coordinator.call(operator.forgetNode, { name, force: invocation.flags.force }),
     );
     printOne(
       context,
-      () => ForgetNodeResponse.toJSON(forgotten),
-      () => summaryOf(name, forgotten),
+      () => ForgetNodeResponse.toJSON(removed),
+      () => summaryOf(name, removed),
     );
     return EXIT.ok;
   },
 });
 
 function summaryOf(name: string, { pods, claims }: ForgetNodeResponse): string {
-  const lost = claims.map((claim) => `claim ${claim} is empty now\n`).join("");
-  return `node/${name} is forgotten, with ${pods} ${pods === 1 ? "pod" : "pods"}\n${lost}`;
+  const lost = claims.map((claim) => `the data of claim ${claim} is lost\n`).join("");
+  return `node/${name} is removed, with ${pods} ${pods === 1 ? "pod" : "pods"}\n${lost}`;
 }
