@@ -74,7 +74,7 @@ test("node forget, the former name, does the same as node remove", async () => {
   const help = await forage("help node forget");
   assert.match(
     help.stdout,
-    /^Usage: forage node remove \[options\] NODE$[^]*^Former name: forage node forget\.$/m,
+    /^Usage: forage node remove \[options\] NODE$[\s\S]*^Former name: forage node forget\.$/m,
   );
 });
 

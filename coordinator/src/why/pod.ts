@@ -123,7 +123,7 @@ function unschedulable({ unschedulable: why, rejections, nearest }: PodInput): C
 
 function nodeLost({ pod: { record }, node }: PodInput): Cause {
   if (node === undefined)
-    return cause("NodeForgotten", `its node ${record.node} was forgotten; another pod takes its place`);
+    return cause("NodeForgotten", `its node ${record.node} was removed; another pod takes its place`);
   const message = `its node ${record.node} is not ready: ${node.health.message || "it has sent no heartbeat since the coordinator started"}`;
   return cause("NodeLost", message, `forage why node/${record.node}`);
 }

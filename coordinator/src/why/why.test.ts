@@ -65,7 +65,7 @@ describe("pods", () => {
       "one on a node that was forgotten",
       ready,
       { node: undefined },
-      ["NodeForgotten: its node n1 was forgotten; another pod takes its place"],
+      ["NodeForgotten: its node n1 was removed; another pod takes its place"],
       /./,
     ],
     [
