@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
 import { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { run } from "../../hack/lib/run.ts";
 import { systemClock } from "../src/clock.ts";
 import { JournalKey } from "../src/journal/journal-key.ts";
 import { ChildRunner } from "../src/volumes/run-child.ts";
@@ -18,6 +19,8 @@ import { WorkspaceStore } from "./workspace-store.ts";
 /** Content is changed by root only. */
 export const whyNoWorkspaces = process.getuid?.() === 0 ? undefined : "needs root";
 
+export const BACK_OFF = { baseMs: 50, capMs: 200 };
+
 /** A node's part of workspaces with a coordinator in the same process. */
 export class WorkspaceHost {
   readonly store = new WorkspaceStore();
@@ -26,22 +29,26 @@ export class WorkspaceHost {
   readonly activePods = new Set<string>();
   readonly retried: string[] = [];
   readonly damage: string[] = [];
-  readonly #key = new JournalKey(randomBytes(32), "test");
+  readonly key = randomBytes(32);
   #running: { workspaces: Workspaces; closing: AbortController; sync: Promise<void> } | undefined;
 
   private constructor(directory: string) {
     this.layout = new WorkspaceLayout(directory);
   }
 
-  static async setUp(t: TestContext): Promise<WorkspaceHost> {
+  /** `diskMebibytes`: on a disk of that size; needs mounts of the test's own. */
+  static async setUp(t: TestContext, { diskMebibytes = 0 } = {}): Promise<WorkspaceHost> {
     const root = await realpath(mkdtempSync(join(tmpdir(), "forage-workspaces-")));
     const directory = join(root, "workspaces");
     await mkdir(directory, { mode: 0o700 });
+    const limited = diskMebibytes > 0;
+    if (limited) await run("mount", ["-t", "tmpfs", "-o", `size=${diskMebibytes}m`, "tmpfs", directory]);
     const host = new WorkspaceHost(directory);
     await host.store.start();
     t.after(async () => {
       await host.stop();
       host.store.close();
+      if (limited) await run("umount", ["--lazy", directory]);
       rmSync(root, { recursive: true, force: true });
     });
     return host;
@@ -54,15 +61,14 @@ export class WorkspaceHost {
     const note = (fields: object, event: string) => void this.logged.push({ event, fields });
     const log = { info: note, warn: note };
     const noteDamage = (path: string) => void this.damage.push(path);
-    const records = new WorkspaceRecords({ layout, key: this.#key, noteDamage });
+    const records = new WorkspaceRecords({ layout, key: new JournalKey(this.key, "test"), noteDamage });
     const actions = new HostContent({
       ...{ layout, records, connect: store.connect },
       children: new ChildRunner(),
       tools: { proxyUrl: "" },
     });
-    // No jitter, and short waits: tests wait for conditions.
     const [clock, random] = [systemClock, () => 0.01];
-    const workspaces = await Workspaces.open({ clock, random, records, actions, log });
+    const workspaces = await Workspaces.open({ clock, random, records, actions, log, backOff: BACK_OFF });
     const sync = new SyncClient({
       ...{ clock, random, log, connect: store.connect },
       ids: () => workspaces.ids,

@@ -36,6 +36,8 @@ export class WorkspaceStore {
   readonly history: WorkspaceReport[] = [];
   readonly archives = new Map<string, Buffer>();
   readonly uploads: string[] = [];
+  /** The bytes that all uploads have brought. */
+  received = 0;
   /** Decide after how many bytes the next uploads fail, in order. */
   readonly uploadFaults: ((received: number) => boolean)[] = [];
   /** Byte offsets at which the next downloads break off, in order. */
@@ -86,6 +88,10 @@ export class WorkspaceStore {
     return this.reports.get(instanceId)?.transfers.find(({ id }) => id === transferId);
   }
 
+  get port(): number {
+    return this.#port;
+  }
+
   /** Breaks all streams. */
   disconnect(): void {
     for (const call of this.#streams) call.destroy(new Error("gone"));
@@ -133,6 +139,7 @@ export class WorkspaceStore {
       if (part?.$case === "data") {
         chunks.push(Buffer.from(part.value));
         received += part.value.byteLength;
+        this.received += part.value.byteLength;
       }
       if (fault?.(received)) reply({ code: status.UNAVAILABLE, details: "the store is away" });
       if (part?.$case === "end") {

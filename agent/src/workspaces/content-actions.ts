@@ -37,6 +37,8 @@ export interface ContentActions {
   keepArchives(id: string, transferIds: readonly string[]): Promise<void>;
   /** Deletes everything that the host keeps of the workspace. */
   dispose(id: string, signal: AbortSignal): Promise<void>;
+  /** Deletes the remains of workspaces whose deletion was cut off. */
+  sweep(signal: AbortSignal): Promise<void>;
   /** Returns where complete content is, as a canonical path. */
   contentPath(id: string): string;
   /** Returns the disk use of the content. */

@@ -15,6 +15,7 @@ import { WORKSPACE_GID, WORKSPACE_UID } from "./confined.ts";
 import type { ContentActions, Initialized, NoteProgress } from "./content-actions.ts";
 import { type ConnectContent, downloadArchive } from "./content-client.ts";
 import { type InitializerTools, runInitializer } from "./initialize/run-initializer.ts";
+import { markReady } from "./mark-ready.ts";
 import { storeArchive } from "./store-archive.ts";
 import { unpackArchive } from "./tar.ts";
 import { WorkspaceError } from "./workspace-error.ts";
@@ -31,6 +32,8 @@ export interface HostContentParts {
 
 // Writes back everything that an initializer has written.
 const SYNC_MS = 600_000;
+// About a second of a restore. More frequent messages cost more than they are worth.
+const PROGRESS_STEP_BYTES = 64 * 1024 * 1024;
 
 /** The content of workspaces in directories of this host. */
 export class HostContent implements ContentActions {
@@ -55,6 +58,7 @@ export class HostContent implements ContentActions {
       await mkdir(directory, { mode: 0o755 });
       await chown(directory, WORKSPACE_UID, WORKSPACE_GID);
       const filled = await this.#fill(order, directory, note, signal);
+      await markReady(directory, filled.source);
       await this.#complete(id, signal);
       return filled;
     } catch (error) {
@@ -109,14 +113,18 @@ export class HostContent implements ContentActions {
   }
 
   async dispose(id: string, signal: AbortSignal): Promise<void> {
-    const { records, layout, children } = this.#parts;
     try {
-      await records.discard(id);
-      if (await exists(layout.discarded)) await removeTree(layout.discarded, children, signal);
+      await this.#parts.records.discard(id);
+      await this.sweep(signal);
     } catch (error) {
       signal.throwIfAborted();
       throw WorkspaceError.from(error);
     }
+  }
+
+  async sweep(signal: AbortSignal): Promise<void> {
+    const { layout, children } = this.#parts;
+    if (await exists(layout.discarded)) await removeTree(layout.discarded, children, signal);
   }
 
   usedBytes(id: string, signal: AbortSignal): Promise<number> {
@@ -137,7 +145,12 @@ export class HostContent implements ContentActions {
     if (restore === undefined) return runInitializer(this.#parts.tools, { directory, order, note, signal });
     const total = toMebibytes(Number(restore.sizeBytes));
     note(`restoring the backup (${total})`);
-    const progress = (bytes: number) => note(`restoring the backup (${toMebibytes(bytes)} of ${total})`);
+    let steps = 0;
+    const progress = (bytes: number) => {
+      if (bytes < (steps + 1) * PROGRESS_STEP_BYTES) return;
+      steps = Math.floor(bytes / PROGRESS_STEP_BYTES);
+      note(`restoring the backup (${toMebibytes(bytes)} of ${total})`);
+    };
     const chunks = downloadArchive(this.#parts.connect, instanceId, restore, { signal, progress });
     await unpackArchive(chunks, directory, signal);
     return { source: ContentSource.BACKUP, message: "" };

@@ -7,7 +7,12 @@ import { WorkspaceError } from "./workspace-error.ts";
 
 /** Owners are numbers, since the host doesn't know the container's users. Access times would only make archives differ. */
 const CREATE_OPTIONS = [
-  ...["--create", "--file=-", "--format=posix", "--pax-option=delete=atime,delete=ctime"],
+  ...[
+    "--create",
+    "--file=-",
+    "--format=posix",
+    "--pax-option=exthdr.name=%d/PaxHeaders/%f,exthdr.mtime=0,delete=atime,delete=ctime",
+  ],
   ...["--numeric-owner", "--xattrs", "--xattrs-include=*", "--acls", "--sparse", "--sort=name"],
   ...["--no-check-device", "--warning=no-file-changed", "--warning=no-file-ignored"],
 ];
@@ -100,12 +105,14 @@ export async function unpackArchive(
 }
 
 function notPacked(exitCode: number | undefined, words: string): WorkspaceError {
-  if (isFull(words)) return new WorkspaceError("NO_ROOM", `the archive could not be made: ${words}`);
+  if (isFull(words))
+    return new WorkspaceError("NO_ROOM", `the archive could not be made: no space is left: ${words}`);
   return new WorkspaceError("HOST_FAILED", `the archive could not be made: ${reasonOf(exitCode, words)}`);
 }
 
 function notUnpacked(exitCode: number | undefined, words: string): WorkspaceError {
-  if (isFull(words)) return new WorkspaceError("NO_ROOM", `the archive could not be unpacked: ${words}`);
+  if (isFull(words))
+    return new WorkspaceError("NO_ROOM", `the archive could not be unpacked: no space is left: ${words}`);
   const message = `the archive could not be unpacked: ${reasonOf(exitCode, words)}`;
   return new WorkspaceError("HOST_FAILED", message);
 }
@@ -116,5 +123,5 @@ function reasonOf(exitCode: number | undefined, words: string): string {
 }
 
 function isFull(words: string): boolean {
-  return /No space left on device|Disk quota exceeded/i.test(words);
+  return /No space left on device|Disk quota exceeded|Wrote only \d+ of/i.test(words);
 }

@@ -20,6 +20,8 @@ export interface WorkspaceParts {
   readonly random: () => number;
   readonly records: Pick<WorkspaceRecords, "saveOrder" | "saveReport">;
   readonly actions: ContentActions;
+  /** Between attempts of the same work. */
+  readonly backOff: BackOff;
   readonly initializeGate: Semaphore;
   readonly transferGate: Semaphore;
   /** Whether a container of the pod may still write. */
@@ -31,7 +33,7 @@ export interface WorkspaceParts {
 }
 
 // A store or a Git server is often back within seconds. The cap is short because people wait for their workspaces.
-const BACK_OFF: BackOff = { baseMs: 1_000, capMs: 60_000 };
+export const WORK_BACK_OFF: BackOff = { baseMs: 1_000, capMs: 60_000 };
 // How soon the end of a pod's containers is noticed.
 const POD_POLL_MS = 1_000;
 // Progress is for people. More frequent reports cost more than they are worth.
@@ -263,7 +265,7 @@ export class Workspace {
       "workspace-work-failed",
     );
     // Jitter keeps the workspaces of a fleet from coming back at one instant.
-    return backOffMs(failures, BACK_OFF) * (0.5 + random() / 2);
+    return backOffMs(failures, this.#parts.backOff) * (0.5 + random() / 2);
   }
 
   #withTransfer(change: Partial<TransferReport> & { readonly id: string }): TransferReport[] {

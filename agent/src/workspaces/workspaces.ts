@@ -1,3 +1,4 @@
+import type { BackOff } from "@forage/common/back-off";
 import { Semaphore } from "@forage/common/semaphore";
 import {
   ContentStage,
@@ -8,7 +9,7 @@ import {
 import type { Clock } from "../clock.ts";
 import { VolumeError, type VolumeProvider } from "../volumes/volumes.ts";
 import type { ContentActions } from "./content-actions.ts";
-import { Workspace, type WorkspaceParts } from "./workspace.ts";
+import { WORK_BACK_OFF, Workspace, type WorkspaceParts } from "./workspace.ts";
 import { isInstanceId } from "./workspace-layout.ts";
 import type { WorkspaceRecords } from "./workspace-records.ts";
 
@@ -18,6 +19,8 @@ export interface WorkspacesParts {
   readonly random: () => number;
   readonly records: WorkspaceRecords;
   readonly actions: ContentActions;
+  /** Between attempts of the same work. Default: 1 s to 60 s. */
+  readonly backOff?: BackOff;
   readonly log: WorkspaceParts["log"];
 }
 
@@ -65,6 +68,10 @@ export class Workspaces implements VolumeProvider {
   /** Begins the work. `pods` knows all pods of the host from now on. */
   start(pods: WorkspacePods): void {
     this.#pods = pods;
+    const { actions, log } = this.#parts;
+    this.#track(actions.sweep(this.#closing.signal), (err) =>
+      log.warn({ err }, "workspace-remains-not-deleted"),
+    );
     for (const workspace of this.#workspaces.values()) this.#run(workspace);
   }
 
@@ -142,12 +149,14 @@ export class Workspaces implements VolumeProvider {
 
   #run(workspace: Workspace): void {
     if (this.#pods === undefined) return;
-    const running = workspace
-      .run(this.#closing.signal)
-      .catch((err: unknown) =>
-        this.#parts.log.warn({ workspace: workspace.order.instanceId, err }, "workspace-stopped"),
-      )
-      .finally(() => this.#running.delete(running));
+    const { instanceId } = workspace.order;
+    this.#track(workspace.run(this.#closing.signal), (err) =>
+      this.#parts.log.warn({ workspace: instanceId, err }, "workspace-stopped"),
+    );
+  }
+
+  #track(work: Promise<void>, failed: (error: unknown) => void): void {
+    const running = work.catch(failed).finally(() => this.#running.delete(running));
     this.#running.add(running);
   }
 
@@ -155,6 +164,7 @@ export class Workspaces implements VolumeProvider {
     const { clock, random, records, actions, log } = this.#parts;
     return {
       ...{ clock, random, records, actions, log },
+      backOff: this.#parts.backOff ?? WORK_BACK_OFF,
       initializeGate: this.#initializeGate,
       transferGate: this.#transferGate,
       podActive: (podUid) => this.#pods?.active(podUid) ?? true,

@@ -1,0 +1,51 @@
+import { chown, lstat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { Directory } from "@forage/archive";
+import { ContentSource } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { WORKSPACE_GID, WORKSPACE_UID } from "./confined.ts";
+
+const DIRECTORY = ".gitpod";
+const FILE = "ready";
+const FILE_MODE = 0o644;
+
+/** The words by which programs in a workspace know where its content comes from. */
+const SOURCES: ReadonlyMap<ContentSource, string> = new Map([
+  [ContentSource.BACKUP, "from-backup"],
+  [ContentSource.PREBUILD, "from-prebuild"],
+]);
+
+/**
+ * Writes `.gitpod/ready` into complete content. The content may come from somebody else, so no link in it is followed. Content that
+ * has something else in that place keeps it, and the result is false.
+ */
+export async function markReady(content: string, source: ContentSource): Promise<boolean> {
+  const before = await lstat(content);
+  const root = await Directory.open(content);
+  try {
+    const present = await root.look(DIRECTORY);
+    if (present === undefined) {
+      await root.makeDirectory(DIRECTORY, 0o755);
+      await chown(join(content, DIRECTORY), WORKSPACE_UID, WORKSPACE_GID);
+    } else if (!present.isDirectory()) return false;
+    const directory = await root.enter(DIRECTORY);
+    try {
+      if ((await directory.look(FILE))?.isDirectory()) return false;
+      await directory.remove(FILE).catch(() => undefined);
+      const file = await directory.createFile(FILE);
+      try {
+        await file.writeFile(`${JSON.stringify({ source: SOURCES.get(source) ?? "from-other" })}\n`);
+        await file.chown(WORKSPACE_UID, WORKSPACE_GID);
+        await file.chmod(FILE_MODE);
+      } finally {
+        await file.close();
+      }
+    } finally {
+      await directory.close();
+    }
+    // The content keeps the time that the archive gave it.
+    await utimes(content, before.atime, before.mtime);
+    return true;
+  } finally {
+    await root.close();
+  }
+}
