@@ -26,6 +26,8 @@ export const prefixes = {
   certificates: "certificates/",
   certificateIssuers: "certificate-issuers/",
   namespaces: "namespaces/",
+  /** The encrypted part of workspaces' records; the rest of them is known to the folder `workspaces` only. */
+  workspaceSecrets: "workspaces/secrets/",
 } as const;
 
 export const clusterKey = "cluster";

@@ -6,6 +6,7 @@ import {
   Sealed,
   SigningAuthorityRecord,
 } from "@forage/proto/forage/store/v1/store";
+import { InstanceSecretsRecord } from "@forage/proto/forage/workspaces/v1/records";
 import { ConfigError } from "../config.ts";
 import { decodeRecord, encodeRecord } from "../model/codec.ts";
 import { acmeAccountPrefix, prefixes, signingAuthorityKey, versionKeyKey } from "../model/keys.ts";
@@ -57,6 +58,7 @@ export async function reseal(keys: readonly SecretKey[], store: Store): Promise<
     [prefixes.objectVersions, resealedVersion],
     [prefixes.certificates, resealedCertificate],
     [prefixes.certificateIssuers, resealedIssuer],
+    [prefixes.workspaceSecrets, (stored, ring) => resealedField(InstanceSecretsRecord, stored, ring)],
   ];
   for (const [prefix, resealed] of kinds) {
     for (let after: string | undefined, more = true; more; ) {

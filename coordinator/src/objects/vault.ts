@@ -49,6 +49,16 @@ export class Vault {
     return this.#ring.open(sealed, place).toString("utf8");
   }
 
+  /** For encoded messages in records other than objects': `place` is the record's key. */
+  sealBytes(plain: Uint8Array, place: string): Sealed {
+    return this.#ring.seal(plain, place);
+  }
+
+  /** Throws INTERNAL that names the place, never what is in it. */
+  openBytes(sealed: Sealed, place: string): Buffer {
+    return this.#ring.open(sealed, place);
+  }
+
   /** Throws INTERNAL that names the object, never what is in it. */
   open(name: ObjectName, { version, content }: ObjectVersionRecord): Record<string, Buffer> {
     const place = objectVersionKey(name, version);

@@ -1,10 +1,10 @@
 import type { Change } from "./entries.ts";
 
-type Listener = (changes: readonly Change[]) => void;
+type Listener<C> = (changes: C) => void;
 
-/** Calls whoever follows the view. An error of one listener doesn't keep the changes from the others. */
-export class Listeners {
-  readonly #listeners = new Set<Listener>();
+/** Calls the subscribers of a view. An error of one listener doesn't keep the changes from the others. */
+export class Listeners<C = readonly Change[]> {
+  readonly #listeners = new Set<Listener<C>>();
   readonly #onError: ((error: unknown) => void) | undefined;
 
   /** `onError`: takes the first error of a call, after all listeners were called. Default: it is thrown. */
@@ -13,12 +13,12 @@ export class Listeners {
   }
 
   /** Returns how to stop. */
-  add(listener: Listener): () => void {
+  add(listener: Listener<C>): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
-  call(changes: readonly Change[]): void {
+  call(changes: C): void {
     let failure: { readonly error: unknown } | undefined;
     for (const listener of this.#listeners) {
       try {

@@ -1,0 +1,79 @@
+import type { InstanceRecord, TransferRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { ContentStage, type TransferReport, TransferState, type WorkspaceReport } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { isOpen } from "../phase/content.ts";
+
+/** Texts of agents are stored with each status. */
+const MAX_TEXT_LENGTH = 1_000;
+/** Lists of a Git status. The totals tell how many there are. */
+const MAX_GIT_ENTRIES = 100;
+
+/** Content stages in their order; a report never takes the record back. */
+const STAGE_RANK: Readonly<Record<number, number>> = {
+  [ContentStage.UNSPECIFIED]: 0,
+  [ContentStage.INITIALIZING]: 1,
+  [ContentStage.READY]: 2,
+  [ContentStage.FAILED]: 2,
+  [ContentStage.DISPOSED]: 3,
+};
+
+/** Pure: takes a node's report over into the record; the same object if nothing changes. */
+export function applyReport(record: InstanceRecord, report: WorkspaceReport): InstanceRecord {
+  const staged = withStage(record, report);
+  const transfers = withTransfers(staged, report.transfers);
+  const repo = report.gitStatus === undefined || staged.repo !== undefined ? staged.repo : boundedGitStatus(report.gitStatus);
+  return repo === transfers.repo ? transfers : { ...transfers, repo };
+}
+
+function withStage(record: InstanceRecord, { stage, message, source }: WorkspaceReport): InstanceRecord {
+  const [before, after] = [STAGE_RANK[record.contentStage] ?? 0, STAGE_RANK[stage] ?? 0];
+  if (after < before || after === 0) return record;
+  // Ready content that fails later fails with its container.
+  if (after === before && stage !== record.contentStage) return record;
+  // Only an order deletes content, and it is given once the content is safe.
+  if (stage === ContentStage.DISPOSED && record.stop === undefined) return record;
+  const contentMessage = message.slice(0, MAX_TEXT_LENGTH);
+  const contentEverReady = record.contentEverReady || stage === ContentStage.READY;
+  const contentSource = source === 0 ? record.contentSource : source;
+  if (
+    stage === record.contentStage &&
+    contentMessage === record.contentMessage &&
+    contentSource === record.contentSource &&
+    contentEverReady === record.contentEverReady
+  )
+    return record;
+  return { ...record, contentStage: stage, contentMessage, contentSource, contentEverReady };
+}
+
+function withTransfers(record: InstanceRecord, reports: readonly TransferReport[]): InstanceRecord {
+  let changed = false;
+  const transfers = record.transfers.map((transfer) => {
+    const report = reports.find(({ id }) => id === transfer.id);
+    const after = report === undefined ? transfer : withTransfer(transfer, report);
+    changed ||= after !== transfer;
+    return after;
+  });
+  return changed ? { ...record, transfers } : record;
+}
+
+/** A transfer that has ended stays as it is. Bytes and tries change too often to be stored. */
+function withTransfer(transfer: TransferRecord, report: TransferReport): TransferRecord {
+  if (!isOpen(transfer) || transfer.state === TransferState.DONE) return transfer;
+  const message = report.message.slice(0, MAX_TEXT_LENGTH);
+  if (report.state === transfer.state && message === transfer.message) return transfer;
+  // Without an archive, there is nothing to confirm.
+  if (report.state === TransferState.DONE && report.archive === undefined) return transfer;
+  return { ...transfer, state: report.state, message, archive: report.archive, tries: report.tries };
+}
+
+function boundedGitStatus(status: NonNullable<WorkspaceReport["gitStatus"]>): NonNullable<WorkspaceReport["gitStatus"]> {
+  const bounded = (entries: readonly string[]): string[] =>
+    entries.slice(0, MAX_GIT_ENTRIES).map((entry) => entry.slice(0, MAX_TEXT_LENGTH));
+  return {
+    ...status,
+    branch: status.branch.slice(0, MAX_TEXT_LENGTH),
+    latestCommit: status.latestCommit.slice(0, MAX_TEXT_LENGTH),
+    uncommitedFiles: bounded(status.uncommitedFiles),
+    untrackedFiles: bounded(status.untrackedFiles),
+    unpushedCommits: bounded(status.unpushedCommits),
+  };
+}

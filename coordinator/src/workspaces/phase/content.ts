@@ -1,0 +1,58 @@
+import { WorkspaceType } from "@forage/proto/core";
+import { ContentStage, TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { InstanceRecord, TransferRecord } from "@forage/proto/forage/workspaces/v1/records";
+
+/** The kind of archive that the end of an instance makes; undefined: none. */
+export function finalKindOf(type: WorkspaceType): TransferKind | undefined {
+  switch (type) {
+    case WorkspaceType.REGULAR:
+      return TransferKind.FINAL_BACKUP;
+    case WorkspaceType.PREBUILD:
+    case WorkspaceType.PROBE:
+      return TransferKind.SNAPSHOT;
+    default:
+      return undefined;
+  }
+}
+
+/** Id of the transfer that saves the content at the end. It starts with this, because a lost archive is made again. */
+export const FINAL_TRANSFER = "final";
+
+export function finalTransferOf({ transfers }: InstanceRecord): TransferRecord | undefined {
+  return transfers.findLast(({ id }) => id.startsWith(FINAL_TRANSFER));
+}
+
+/** Reports whether a container may still run. */
+export function hasPod({ podCreated, podGone }: InstanceRecord): boolean {
+  return podCreated && !podGone;
+}
+
+/** Reports whether the end of the instance has to save the content first. */
+export function needsSaving(record: InstanceRecord): boolean {
+  return (
+    record.contentEverReady &&
+    finalKindOf(record.type) !== undefined &&
+    !record.contentSafe &&
+    !record.contentKept &&
+    !record.nodeLost
+  );
+}
+
+/** Reports whether the node may delete the content: nothing runs on it, and it is saved or was never worth saving. */
+export function mayDispose(record: InstanceRecord): boolean {
+  return record.stop !== undefined && !hasPod(record) && !needsSaving(record) && !record.contentKept && !record.nodeLost;
+}
+
+/** Reports whether nothing of the content is left on a node of the cluster, or it is meant to stay there. */
+export function isDisposed(record: InstanceRecord): boolean {
+  return (
+    record.node === "" ||
+    record.nodeLost ||
+    record.contentKept ||
+    record.contentStage === ContentStage.DISPOSED
+  );
+}
+
+export function isOpen({ state, finishedAt }: TransferRecord): boolean {
+  return finishedAt === undefined && state !== TransferState.FAILED;
+}

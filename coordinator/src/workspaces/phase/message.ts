@@ -1,0 +1,70 @@
+import { WorkspacePhase } from "@forage/proto/core";
+import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { ContentStage, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { toEpochMs } from "../../model/timestamp.ts";
+import { finalTransferOf, hasPod, needsSaving } from "./content.ts";
+import type { Observation } from "./observation.ts";
+
+/** Messages are stored with each status. */
+const MAX_MESSAGE_LENGTH = 1_000;
+
+/** Pure: describes what the instance does or waits for. It holds no amounts of elapsed time, so that it changes only with events. */
+export function messageOf(record: InstanceRecord, observation: Observation): string {
+  return textOf(record, observation).slice(0, MAX_MESSAGE_LENGTH);
+}
+
+function textOf(record: InstanceRecord, observation: Observation): string {
+  const { conditions, phase } = record;
+  switch (phase) {
+    case WorkspacePhase.STOPPED:
+      return stoppedText(record);
+    case WorkspacePhase.STOPPING:
+      return stoppingText(record, observation);
+    case WorkspacePhase.RUNNING:
+      return nodeText(record, observation) ?? record.restoredFrom;
+    case WorkspacePhase.PENDING:
+      return observation.unschedulable === "" ? "waits for a node" : `waits for a node: ${observation.unschedulable}`;
+    default:
+      return conditions?.failed || (nodeText(record, observation) ?? startText(record, observation));
+  }
+}
+
+function stoppedText(record: InstanceRecord): string {
+  if (record.nodeLost && record.contentEverReady && !record.contentSafe)
+    return `the content was lost with node ${record.node}; ${lastBackupText(record)}`;
+  if (record.contentKept) return `the content was not saved and stays on node ${record.node}`;
+  return "";
+}
+
+function stoppingText(record: InstanceRecord, observation: Observation): string {
+  const away = nodeText(record, observation);
+  if (away !== undefined) return away;
+  if (hasPod(record)) return "stops the container";
+  if (!needsSaving(record)) return "deletes the content on its node";
+  const final = finalTransferOf(record);
+  if (final?.state === TransferState.RETRYING) return `saves the content; the last try failed: ${final.message}`;
+  return "saves the content";
+}
+
+function startText({ contentStage, contentMessage, restoredFrom }: InstanceRecord, { pod }: Observation): string {
+  const waiting = pod?.status?.containers.flatMap(({ state }) =>
+    state?.$case === "waiting" && state.value.message !== "" ? [`${state.value.reason}: ${state.value.message}`] : [],
+  )[0];
+  if (contentStage === ContentStage.INITIALIZING) return contentMessage === "" ? "prepares the content" : contentMessage;
+  return waiting ?? (contentStage === ContentStage.READY ? restoredFrom : "creates the container");
+}
+
+function nodeText(record: InstanceRecord, { node }: Observation): string | undefined {
+  if (record.node === "" || node === undefined || node.ready) return undefined;
+  const unsaved = record.contentEverReady && !record.contentSafe ? `; ${lastBackupText(record)}` : "";
+  return `node ${record.node} is unavailable: ${node.message}${unsaved}`;
+}
+
+/** Names the generation that a new start gets if the node does not come back. */
+function lastBackupText({ transfers, restore }: InstanceRecord): string {
+  const saved = transfers.findLast(({ archive, finishedAt, kind }) => archive !== undefined && finishedAt !== undefined && kind !== 3);
+  const atMs = toEpochMs(saved?.finishedAt ?? restore?.createdAt);
+  return atMs === undefined
+    ? "there is no backup of it"
+    : `the last backup is of ${new Date(atMs).toISOString()}`;
+}

@@ -1,0 +1,81 @@
+import { StopWorkspacePolicy, WorkspacePhase } from "@forage/proto/core";
+import { type InstanceRecord, TransferRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
+import type { PodEntry } from "../../state/entries.ts";
+import { advance } from "./advance.ts";
+import { FINAL_TRANSFER, finalKindOf, finalTransferOf, hasPod, isDisposed, needsSaving } from "./content.ts";
+import type { Observation } from "./observation.ts";
+
+/** One change. Those of a plan are made in one transaction, except `confirm-transfer`, which asks the content store first. */
+export type WorkspaceStep =
+  | { readonly type: "create-pod" }
+  | { readonly type: "stop-pod"; readonly pod: PodEntry; readonly graceSeconds: number }
+  | { readonly type: "forget-pod"; readonly pod: PodEntry }
+  | { readonly type: "confirm-transfer"; readonly transfer: TransferRecord }
+  | { readonly type: "release-meta-id" }
+  | { readonly type: "delete-instance" };
+
+export interface WorkspacePlan {
+  /** The record to store; the given one if nothing in it changes. */
+  readonly record: InstanceRecord;
+  readonly steps: readonly WorkspaceStep[];
+}
+
+/** Kubernetes' default, and what both of Gitpod's managers give a container after a normal stop. */
+const NORMAL_GRACE_SECONDS = 30;
+const IMMEDIATE_GRACE_SECONDS = 1;
+
+/** Pure: what to store and do for one instance. */
+export function planWorkspace(before: InstanceRecord, observation: Observation, nameOf: (record: InstanceRecord, id: string) => string): WorkspacePlan {
+  const record = withFinalTransfer(advance(before, observation), observation, nameOf);
+  return { record, steps: stepsOf(before, record, observation) };
+}
+
+function withFinalTransfer(
+  record: InstanceRecord,
+  { nowMs }: Observation,
+  nameOf: (record: InstanceRecord, id: string) => string,
+): InstanceRecord {
+  const kind = finalKindOf(record.type);
+  if (record.stop === undefined || hasPod(record) || !needsSaving(record) || kind === undefined) return record;
+  if (finalTransferOf(record) !== undefined) return record;
+  return withTransfer(record, kind, { prefix: FINAL_TRANSFER, nowMs, nameOf });
+}
+
+/** Returns the record with one more ordered transfer. */
+export function withTransfer(
+  record: InstanceRecord,
+  kind: TransferRecord["kind"],
+  { prefix, nowMs, nameOf }: { readonly prefix: string; readonly nowMs: number; readonly nameOf: (record: InstanceRecord, id: string) => string },
+): InstanceRecord {
+  const transferCount = record.transferCount + 1;
+  const id = `${prefix}-${transferCount}`;
+  const transfer = TransferRecord.fromPartial({ id, kind, object: nameOf(record, id), orderedAt: toTimestamp(nowMs) });
+  return { ...record, transferCount, transfers: [...record.transfers, transfer] };
+}
+
+function stepsOf(before: InstanceRecord, record: InstanceRecord, observation: Observation): WorkspaceStep[] {
+  const steps: WorkspaceStep[] = [...podSteps(record, observation)];
+  const done = record.transfers.find(({ state, finishedAt }) => state === TransferState.DONE && finishedAt === undefined);
+  if (done !== undefined) steps.push({ type: "confirm-transfer", transfer: done });
+  if (record.phase !== WorkspacePhase.STOPPED) return steps;
+  if (before.phase !== WorkspacePhase.STOPPED) steps.push({ type: "release-meta-id" });
+  else if (isOver(record, observation)) steps.push({ type: "delete-instance" });
+  return steps;
+}
+
+function podSteps(record: InstanceRecord, { pod }: Observation): WorkspaceStep[] {
+  if (!record.podCreated) return record.stop === undefined ? [{ type: "create-pod" }] : [];
+  if (record.stop === undefined || pod === undefined || pod.record.uid !== record.podUid) return [];
+  if (pod.record.node === "") return [{ type: "forget-pod", pod }];
+  if (pod.record.stoppingSince !== undefined) return [];
+  const isHasty = record.stop.policy === StopWorkspacePolicy.IMMEDIATELY;
+  return [{ type: "stop-pod", pod, graceSeconds: isHasty ? IMMEDIATE_GRACE_SECONDS : NORMAL_GRACE_SECONDS }];
+}
+
+/** A record stays until its node has deleted the content, so that the order to do so is not lost. */
+function isOver(record: InstanceRecord, { nowMs, settings }: Observation): boolean {
+  const stoppedMs = toEpochMs(record.stoppedAt) ?? nowMs;
+  return isDisposed(record) && nowMs >= stoppedMs + settings.stoppedRetentionSeconds * 1000;
+}
