@@ -6,6 +6,7 @@ import { z } from "zod";
 import { defaultEventLimits } from "./events/limits.ts";
 import { helpText } from "./help-text.ts";
 import { parseIpRange } from "./ip/ip-range.ts";
+import { WORKSPACES_SCHEMA } from "./workspaces/settings.ts";
 
 const address = z
   .string()
@@ -166,6 +167,8 @@ export const CONFIG_SCHEMA = z.strictObject({
       goal: z.enum(["spread", "pack"]).default("spread"),
     })
     .optional(),
+  /** Gitpod workspaces; see docs/workspaces.md. */
+  workspaces: WORKSPACES_SCHEMA.prefault({}),
   /** Least severity of log entries that are written. */
   logLevel: z.enum(["trace", "debug", "info", "warn", "error"]).default("info"),
 });

@@ -1,4 +1,5 @@
 import { randomBytes, randomInt } from "node:crypto";
+import { join } from "node:path";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
@@ -36,6 +37,9 @@ import { addServices, type ServicesOptions } from "./services.ts";
 import type { ClusterView } from "./state/cluster-view.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
+import type { ContentStore } from "./workspaces/content/content-store.ts";
+import { openContentStore, openWorkspaces } from "./workspaces/open-workspaces.ts";
+import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 export interface CoordinatorOptions {
   readonly config: Config;
@@ -50,6 +54,8 @@ export interface CoordinatorOptions {
   readonly vault: Vault;
   /** Signs the identity tokens of pods. */
   readonly issuer: IdentityIssuer;
+  /** Where the archives of workspaces lie. Default: a directory below `dataDir`. */
+  readonly content?: ContentStore | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Called when the coordinator can't continue. The process should end and be restarted. */
@@ -79,6 +85,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     ...options,
     certificateIssuer,
     started: listening.promise,
+    foreignKinds: [WORKSPACE_KIND],
     randomName,
     randomBytes,
     defer,
@@ -100,14 +107,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     observe: metrics.observeCall,
     monotonicMs: clock.monotonicMs,
   };
-  const admission = new Admission({
-    identify: serving.identify,
-    onProven: (call) => tls.prove(call),
-    observe: metrics.observeCall,
-    schedule: clock.schedule,
-  });
-  const server = new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
-  addServices(server, services, serving);
+  const server = createServer(tls, serving, options);
+  const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
+  addServices(server, services, serving, workspaces?.services);
   const httpNames = [hostPort(config.http.listen).host, ...names];
   const http = await openHttp(options, {
     metrics,
@@ -145,10 +147,25 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
       await Promise.all([tls.close(closeGraceMs), plain?.close(closeGraceMs), http.close()]);
       server.forceShutdown();
       await services.operator.tokenUses.close();
+      await workspaces?.close();
       await core.close();
       certificateIssuer?.close();
     },
   };
+}
+
+function createServer(
+  tls: TlsServer,
+  { identify: identifyCall, observe }: ServeOptions,
+  { clock }: CoordinatorOptions,
+): Server {
+  const admission = new Admission({
+    identify: identifyCall,
+    onProven: (call) => tls.prove(call),
+    ...(observe !== undefined && { observe }),
+    schedule: clock.schedule,
+  });
+  return new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
 }
 
 function openMetrics(
@@ -170,6 +187,18 @@ function openTokens({ clock }: CoordinatorOptions, { state, services }: Core) {
     for (const change of changes) if (change.kind === "api-token") tokenWatch.changed(change);
   });
   return { tokens, tokenWatch };
+}
+
+async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, started: Promise<void>) {
+  const { config, vault, clock, log, epoch, onFatal } = options;
+  if (!config.workspaces.enabled) return undefined;
+  const { store, state, control } = core;
+  return openWorkspaces({
+    ...{ store, state, vault, clock, log, epoch, onFatal, started, randomName, randomBytes },
+    settings: config.workspaces,
+    content: options.content ?? (await openContentStore(join(config.dataDir, "workspaces"), randomName)),
+    unschedulable: control.unschedulable,
+  });
 }
 
 function openCertificateIssuer({ config, store, vault, clock, authority }: CoordinatorOptions) {

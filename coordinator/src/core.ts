@@ -70,6 +70,8 @@ export interface CoreOptions {
   readonly certificateIssuer?: OpenedIssuer | undefined;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Kinds of workloads whose pods another part creates and stops. */
+  readonly foreignKinds?: readonly string[] | undefined;
   /** No pods and runs are made, and none placed, before it resolves: a workload that is too much for the coordinator can be deleted. */
   readonly started?: Promise<void> | undefined;
   /** Returns this many random lowercase letters and digits. */
@@ -91,6 +93,8 @@ export interface LivenessStats {
 }
 
 export interface Core {
+  /** The store as reconcilers write to it: refuses writes once it turns out to have been rolled back. */
+  readonly store: Store;
   readonly state: ClusterView;
   readonly events: EventStore;
   readonly control: Control;
@@ -153,9 +157,7 @@ export async function startCore(given: CoreOptions): Promise<Core> {
     turn,
   });
   return {
-    state,
-    events,
-    control,
+    ...{ store, state, events, control },
     services: servicesOptions(options, {
       state,
       sessions,
@@ -221,7 +223,7 @@ function closeWhenRefused(control: Control, { refused }: HistoryGuard): void {
 }
 
 function controlOptions(
-  { store, clock, log, config, randomName, started }: CoreOptions,
+  { store, clock, log, config, randomName, started, foreignKinds }: CoreOptions,
   {
     state,
     metrics,
@@ -241,6 +243,7 @@ function controlOptions(
     clock,
     log,
     started,
+    foreignKinds,
     randomName,
     profile: config.profile,
     metrics,

@@ -12,6 +12,7 @@ export type CoordinatorErrorCode =
   | "UNAVAILABLE"
   | "ABORTED"
   | "DEADLINE_EXCEEDED"
+  | "DATA_LOSS"
   | "INTERNAL";
 
 /** One thing wrong with one field; `field` is a path such as `resources[0].container_service.container.image`. */

@@ -19,6 +19,13 @@ import { reflectionService } from "./rpc/reflection.ts";
 import { type ServeOptions, serve } from "./rpc/serve.ts";
 import { UnknownFields } from "./rpc/unknown-fields.ts";
 
+/** A service of an optional part of the coordinator. */
+export interface FurtherService {
+  readonly definition: ServiceDefinition;
+  /** Registers it; every call passes `serve`. */
+  readonly addTo: (server: Server, serving: ServeOptions) => void;
+}
+
 export interface ServicesOptions {
   readonly forage: ForageOptions;
   readonly operator: OperatorOptions;
@@ -29,7 +36,12 @@ export interface ServicesOptions {
 }
 
 /** Every service of the TLS port. `rpc/access.ts` says who may call what. */
-export function addServices(server: Server, options: ServicesOptions, serving: ServeOptions): void {
+export function addServices(
+  server: Server,
+  options: ServicesOptions,
+  serving: ServeOptions,
+  further: readonly FurtherService[] = [],
+): void {
   // Agents of an adjacent version, Linkerd's proxies and clients of standard services may send more: that is ignored.
   const checking = { ...serving, unknownFields: new UnknownFields() };
   serve(server, ForageServiceService, forageService(options.forage), checking);
@@ -51,7 +63,9 @@ export function addServices(server: Server, options: ServicesOptions, serving: S
     serving,
   );
   const { store, clock } = options.enroll;
-  const services = new Set(servedDefinitions.flatMap(namesOf));
+  for (const { addTo } of further) addTo(server, serving);
+  const definitions = [...servedDefinitions, ...further.map(({ definition }) => definition)];
+  const services = new Set(definitions.flatMap(namesOf));
   serve(server, HealthService, healthService({ store, clock, services }), serving);
   // The two versions differ in their package's name only.
   const reflection = reflectionService([...services]);

@@ -61,6 +61,8 @@ export interface ControlOptions {
   readonly serviceFailure?: (namespace: string, service: string) => ServiceFailure | undefined;
   /** Receives the steps of workloads. Default: the log. */
   readonly steps?: StepSink;
+  /** Kinds of workloads whose pods another part creates and stops. */
+  readonly foreignKinds?: readonly string[] | undefined;
   /** Whether cron jobs start runs. Default: true. */
   readonly startRuns?: boolean;
   /** Returns the reason why a namespace's policy rejects the resource's pods. Default: it accepts them. */
@@ -93,11 +95,14 @@ export function startControl(options: ControlOptions): Control {
   const rollouts = new RolloutController({ ...options, unschedulable });
   const placement = new PlacementController({ ...options, unschedulable });
   const jobs = new JobReconciler({ ...options, steps, held: isBlocked(options.state) });
+  const foreign = Object.fromEntries(
+    (options.foreignKinds ?? []).map((kind) => [kind, async () => undefined]),
+  );
   const workloads = new WorkloadController({
     ...options,
     steps,
     // Cron jobs have no pods, and a loop of their own.
-    ofKind: { job: (key) => jobs.reconcile(key), cron_job: async () => undefined },
+    ofKind: { ...foreign, job: (key) => jobs.reconcile(key), cron_job: async () => undefined },
     unschedulable,
     pickVictims: (pods, count) => placement.pickVictims(pods, count),
   });

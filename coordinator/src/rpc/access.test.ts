@@ -2,12 +2,15 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { nodeId } from "@forage/identity";
 import { ROLES, type Role } from "@forage/identity/authorize";
+import { WorkspaceManagerService } from "@forage/proto/core";
+import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { CoordinatorError } from "../errors.ts";
 import { servedDefinitions } from "../services.ts";
 import { assertMayCall, assertNamespace, methodTable } from "./access.ts";
 import type { Caller } from "./caller.ts";
 
-const methods = servedDefinitions.flatMap((definition) => Object.values(definition).map(({ path }) => path));
+const definitions = [...servedDefinitions, WorkspaceManagerService, WorkspaceNodeServiceService];
+const methods = definitions.flatMap((definition) => Object.values(definition).map(({ path }) => path));
 const node: Caller = { kind: "node", nodeId: nodeId("n1") };
 const anonymous: Caller = { kind: "anonymous" };
 
@@ -67,6 +70,23 @@ const expected: Readonly<Record<string, Role | "node" | "anyone" | "cluster admi
   "/forage.agent.v1.AgentService/Serve": "node",
   "/io.linkerd.proxy.destination.Destination/Get": "destination-reader",
   "/io.linkerd.proxy.destination.Destination/GetProfile": "destination-reader",
+  "/forage.workspaces.v1.WorkspaceNodeService/Sync": "node",
+  "/forage.workspaces.v1.WorkspaceNodeService/Upload": "node",
+  "/forage.workspaces.v1.WorkspaceNodeService/Download": "node",
+  "/wsman.WorkspaceManager/GetWorkspaces": "viewer",
+  "/wsman.WorkspaceManager/StartWorkspace": "editor",
+  "/wsman.WorkspaceManager/StopWorkspace": "editor",
+  "/wsman.WorkspaceManager/DescribeWorkspace": "viewer",
+  "/wsman.WorkspaceManager/BackupWorkspace": "editor",
+  "/wsman.WorkspaceManager/Subscribe": "viewer",
+  "/wsman.WorkspaceManager/MarkActive": "editor",
+  "/wsman.WorkspaceManager/SetTimeout": "editor",
+  "/wsman.WorkspaceManager/ControlPort": "editor",
+  "/wsman.WorkspaceManager/TakeSnapshot": "editor",
+  "/wsman.WorkspaceManager/ControlAdmission": "editor",
+  "/wsman.WorkspaceManager/DeleteVolumeSnapshot": "editor",
+  "/wsman.WorkspaceManager/UpdateSSHKey": "editor",
+  "/wsman.WorkspaceManager/DescribeCluster": "viewer",
 };
 
 test("every method that is served has its line, and no line is left over", () => {
@@ -140,9 +160,10 @@ test("a role in one namespace gives nothing in another where a lesser one is hel
 
 /** Returns the refusal of a call for the namespace: by the access table, or by the handler if only that knows the namespace. */
 function refusal(caller: Caller, method: string, namespace: string): string | undefined {
-  const byHandler = /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health|Reflection/.test(
-    method,
-  );
+  const byHandler =
+    /WatchRollout|GetRollout|Exec$|PortForward|Copy$|Destination|Health|Reflection|WorkspaceManager/.test(
+      method,
+    );
   try {
     assertMayCall(caller, method, byHandler ? {} : { namespace });
     if (byHandler) assertNamespace(caller, method, namespace);

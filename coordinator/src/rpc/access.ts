@@ -64,6 +64,23 @@ export const methodTable: MethodTable = {
   "/forage.agent.v1.AgentService/Serve": node,
   "/io.linkerd.proxy.destination.Destination/Get": inNamespace("destination-reader"),
   "/io.linkerd.proxy.destination.Destination/GetProfile": inNamespace("destination-reader"),
+  "/forage.workspaces.v1.WorkspaceNodeService/Sync": node,
+  "/forage.workspaces.v1.WorkspaceNodeService/Upload": node,
+  "/forage.workspaces.v1.WorkspaceNodeService/Download": node,
+  "/wsman.WorkspaceManager/GetWorkspaces": inNamespace("viewer"),
+  "/wsman.WorkspaceManager/StartWorkspace": inNamespace("editor"),
+  "/wsman.WorkspaceManager/StopWorkspace": inNamespace("editor"),
+  "/wsman.WorkspaceManager/DescribeWorkspace": inNamespace("viewer"),
+  "/wsman.WorkspaceManager/BackupWorkspace": inNamespace("editor"),
+  "/wsman.WorkspaceManager/Subscribe": inNamespace("viewer"),
+  "/wsman.WorkspaceManager/MarkActive": inNamespace("editor"),
+  "/wsman.WorkspaceManager/SetTimeout": inNamespace("editor"),
+  "/wsman.WorkspaceManager/ControlPort": inNamespace("editor"),
+  "/wsman.WorkspaceManager/TakeSnapshot": inNamespace("editor"),
+  "/wsman.WorkspaceManager/ControlAdmission": inNamespace("editor"),
+  "/wsman.WorkspaceManager/DeleteVolumeSnapshot": inNamespace("editor"),
+  "/wsman.WorkspaceManager/UpdateSSHKey": inNamespace("editor"),
+  "/wsman.WorkspaceManager/DescribeCluster": inNamespace("viewer"),
 };
 
 const renewal = "/forage.agent.v1.AgentService/Renew";
@@ -80,6 +97,8 @@ const handlerDecides: ReadonlySet<string> = new Set([
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
   "/io.linkerd.proxy.destination.Destination/Get",
   "/io.linkerd.proxy.destination.Destination/GetProfile",
+  // The namespace of workspaces is a setting.
+  ...Object.keys(methodTable).filter((method) => method.startsWith("/wsman.WorkspaceManager/")),
 ]);
 
 /** Throws UNAUTHENTICATED or PERMISSION_DENIED unless the caller may make this call. */
@@ -98,6 +117,11 @@ export function assertMayCall(caller: Caller, method: string, request: unknown):
 /** Throws PERMISSION_DENIED unless the caller may call the method for the namespace. */
 export function assertNamespace(caller: Caller, method: string, namespace: string): void {
   check(caller, method, namespace);
+}
+
+/** Reports whether the caller may call the method for the namespace. */
+export function mayCall(caller: Caller, method: string, namespace: string): boolean {
+  return authorize(caller, method, namespace, methodTable).ok;
 }
 
 function check(caller: Caller, method: string, namespace: string | undefined): void {

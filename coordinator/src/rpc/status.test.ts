@@ -20,6 +20,7 @@ const codes: Readonly<Record<CoordinatorErrorCode, status>> = {
   UNAVAILABLE: status.UNAVAILABLE,
   ABORTED: status.ABORTED,
   DEADLINE_EXCEEDED: status.DEADLINE_EXCEEDED,
+  DATA_LOSS: status.DATA_LOSS,
   INTERNAL: status.INTERNAL,
 };
 

@@ -33,6 +33,7 @@ const statusOf: Readonly<Record<CoordinatorErrorCode, status>> = {
   UNAVAILABLE: status.UNAVAILABLE,
   ABORTED: status.ABORTED,
   DEADLINE_EXCEEDED: status.DEADLINE_EXCEEDED,
+  DATA_LOSS: status.DATA_LOSS,
   INTERNAL: status.INTERNAL,
 };
 

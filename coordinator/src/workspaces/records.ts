@@ -1,19 +1,26 @@
-import { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
-import { InstanceSecrets, InstanceSecretsRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { WorkspaceStatus } from "@forage/proto/core";
+import {
+  InstanceRecord,
+  InstanceSecrets,
+  InstanceSecretsRecord,
+} from "@forage/proto/forage/workspaces/v1/records";
 import { encodeRecord } from "../model/codec.ts";
 import { hashMessage } from "../model/hash.ts";
 import type { Vault } from "../objects/vault.ts";
 import type { Op } from "../store/index.ts";
 import { instanceKey, secretsKey } from "./keys.ts";
 import { statusOf } from "./phase/status.ts";
-import { WorkspaceStatus } from "@forage/proto/core";
 
 /** Room for two million million updates before a restore of the store must count for more than one of them. */
 const EPOCH_BITS = 40n;
 
 /** Returns the write of a record that changed. Its status version grows if its published status changed. */
 export function instanceWrite(before: InstanceRecord | undefined, after: InstanceRecord, epoch: number): Op {
-  return { kind: "put", key: instanceKey(after.id), value: encodeRecord(InstanceRecord, versioned(before, after, epoch)) };
+  return {
+    kind: "put",
+    key: instanceKey(after.id),
+    value: encodeRecord(InstanceRecord, versioned(before, after, epoch)),
+  };
 }
 
 function versioned(before: InstanceRecord | undefined, after: InstanceRecord, epoch: number): InstanceRecord {

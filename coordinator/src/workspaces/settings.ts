@@ -20,10 +20,15 @@ const seconds = (byDefault: number, meaning: string) =>
   // A month: longer than any workspace should live, and short enough to find typing errors.
   z.number().min(1).max(2_678_400).default(byDefault).describe(meaning);
 
-const quantity = z.string().regex(/^\d+(\.\d+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, "must be a quantity such as 500m or 2Gi");
+const quantity = z
+  .string()
+  .regex(/^\d+(\.\d+)?(m|k|Ki|M|Mi|G|Gi|T|Ti)?$/, "must be a quantity such as 500m or 2Gi");
 
 const workspaceClass = z.strictObject({
-  id: z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be a DNS label").describe("What requests name."),
+  id: z
+    .string()
+    .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be a DNS label")
+    .describe("What requests name."),
   displayName: z.string().max(200).default("").describe("What people see. Default: the id."),
   description: z.string().max(1000).default("").describe("Default: made from the resources."),
   cpu: quantity.default("1").describe("Requested CPU."),
@@ -56,10 +61,17 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     .min(1)
     // A fleet has a handful of sizes.
     .max(100)
-    .refine((classes) => new Set(classes.map(({ id }) => id)).size === classes.length, "must have different ids")
+    .refine(
+      (classes) => new Set(classes.map(({ id }) => id)).size === classes.length,
+      "must have different ids",
+    )
     .default([workspaceClass.parse({ id: "default" })])
     .describe("What a workspace can ask for. The first is the default."),
-  command: z.array(z.string()).max(100).default([]).describe("Command of workspace containers. Default: the image's."),
+  command: z
+    .array(z.string())
+    .max(100)
+    .default([])
+    .describe("Command of workspace containers. Default: the image's."),
   args: z.array(z.string()).max(100).default([]).describe("Arguments of workspace containers."),
   hostMounts: z
     .array(
@@ -78,7 +90,11 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     })
     .optional()
     .describe("When a workspace is running. Default: when its container is."),
-  imagePullSecrets: z.array(z.string().max(63)).max(16).default([]).describe("Registry credentials of the namespace."),
+  imagePullSecrets: z
+    .array(z.string().max(63))
+    .max(16)
+    .default([])
+    .describe("Registry credentials of the namespace."),
   maxInstances: z
     .number()
     .int()
@@ -86,7 +102,13 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     .max(100_000)
     .default(5_000)
     .describe("Workspaces that have not stopped; more are refused."),
-  generations: z.number().int().min(1).max(100).default(3).describe("Backups that are kept of each workspace."),
+  generations: z
+    .number()
+    .int()
+    .min(1)
+    .max(100)
+    .default(3)
+    .describe("Backups that are kept of each workspace."),
   stoppedRetentionSeconds: seconds(600, "How long a stopped workspace can still be described."),
   timeouts: z
     .strictObject({
@@ -97,7 +119,10 @@ export const WORKSPACES_SCHEMA = z.strictObject({
       afterCloseSeconds: seconds(120, "The same once it is closed."),
       headlessSeconds: seconds(3_600, "Lifetime of prebuilds, probes and image builds."),
       maxLifetimeSeconds: seconds(129_600, "Longest lifetime."),
-      contentFinalizationSeconds: seconds(3_600, "After that a backup that still fails is reported as a failure."),
+      contentFinalizationSeconds: seconds(
+        3_600,
+        "After that a backup that still fails is reported as a failure.",
+      ),
       stoppingSeconds: seconds(3_600, "After that a pod that still runs is reported as a failure."),
     })
     .prefault({})

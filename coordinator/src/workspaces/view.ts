@@ -10,7 +10,16 @@ import type { Logger } from "pino";
 import { Listeners } from "../state/listeners.ts";
 import { type RecordEntry, RecordView } from "../state/record-view.ts";
 import type { Store, StoredRecord, WatchEvent } from "../store/index.ts";
-import { activityKey, backupKey, instanceKey, liveKey, secretsKey, snapshotKey, WORKSPACES_PREFIX, workspacePrefixes } from "./keys.ts";
+import {
+  activityKey,
+  backupKey,
+  instanceKey,
+  liveKey,
+  secretsKey,
+  snapshotKey,
+  WORKSPACES_PREFIX,
+  workspacePrefixes,
+} from "./keys.ts";
 
 export type InstanceEntry = RecordEntry<InstanceRecord>;
 
@@ -50,11 +59,18 @@ export class WorkspaceView {
   }
 
   /** Fills the view, and returns a function that keeps it filled until the signal. */
-  static async load(store: Store, log: Logger): Promise<{ view: WorkspaceView; follow: (signal: AbortSignal) => Promise<void> }> {
+  static async load(
+    store: Store,
+    log: Logger,
+  ): Promise<{ view: WorkspaceView; follow: (signal: AbortSignal) => Promise<void> }> {
     const view = new WorkspaceView(log);
     const at = store.revision;
     for (let after: string | undefined, more = true; more; ) {
-      const page = await store.range(WORKSPACES_PREFIX, { at, limit: PAGE_SIZE, ...(after !== undefined && { after }) });
+      const page = await store.range(WORKSPACES_PREFIX, {
+        at,
+        limit: PAGE_SIZE,
+        ...(after !== undefined && { after }),
+      });
       for (const record of page.records) view.#apply(record.key, record);
       after = page.records.at(-1)?.key;
       more = page.more;

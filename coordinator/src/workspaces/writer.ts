@@ -31,7 +31,11 @@ export class WorkspaceWriter {
   }
 
   /** Stores a changed record. Returns false, and changes nothing, if a compare fails. */
-  async replace(before: InstanceEntry, after: InstanceRecord, { compares = [], ops = [] }: Writes = {}): Promise<boolean> {
+  async replace(
+    before: InstanceEntry,
+    after: InstanceRecord,
+    { compares = [], ops = [] }: Writes = {},
+  ): Promise<boolean> {
     const own = { kind: "modRevision", key: before.key, revision: before.revision } as const;
     const changed = after === before.record ? [] : [instanceWrite(before.record, after, this.#options.epoch)];
     return this.transact([own, ...compares], [...changed, ...ops]);

@@ -82,6 +82,10 @@ export class HollowAgent {
   /** Returns the status of a pod that has to stop. */
   onStopping: Behaviour = removedPod;
   ended: Error | undefined;
+  /** What it identifies with. */
+  get pair(): KeyPair {
+    return this.#pair;
+  }
   readonly #world: World;
   readonly #pair: KeyPair;
   readonly #options: HollowAgentOptions;

@@ -4,6 +4,7 @@ import { mintApiToken } from "@forage/identity/api-token";
 import type { Role } from "@forage/identity/authorize";
 import { CertificateAuthority } from "@forage/identity/ca";
 import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import { WorkspaceManagerService } from "@forage/proto/core";
 import { DestinationService } from "@forage/proto/destination";
 import { AgentServiceService } from "@forage/proto/forage/agent/v1/agent";
 import { OperatorServiceService } from "@forage/proto/forage/operator/v1/operator";
@@ -12,7 +13,7 @@ import { HealthService } from "@forage/proto/grpc/health/v1/health";
 import { Client, credentials, Metadata, type ServiceDefinition } from "@grpc/grpc-js";
 import { pino } from "pino";
 import { type Config, readConfig } from "../../src/config.ts";
-import { type Coordinator, startCoordinator } from "../../src/coordinator.ts";
+import { type Coordinator, type CoordinatorOptions, startCoordinator } from "../../src/coordinator.ts";
 import { encodeJsonRecord } from "../../src/model/codec.ts";
 import { apiTokenKey } from "../../src/model/keys.ts";
 import { IdentityIssuer } from "../../src/objects/identity-issuer.ts";
@@ -38,6 +39,7 @@ export interface World {
   agents(token?: string): Calls<typeof AgentServiceService>;
   destination(token?: string): Calls<typeof DestinationService>;
   health(token?: string): Calls<typeof HealthService>;
+  workspaces(token?: string): Calls<typeof WorkspaceManagerService>;
   plainDestination(): Calls<typeof DestinationService>;
   /** Before the coordinator closes. */
   atEnd(close: () => void): void;
@@ -51,6 +53,7 @@ export async function startWorld(
   t: TestContext,
   settings: Readonly<Record<string, string>> = {},
   overrides: Partial<Config> = {},
+  parts: Partial<CoordinatorOptions> = {},
 ): Promise<World> {
   const clock = new SkipClock();
   const store = createMemoryStore({ clock });
@@ -82,6 +85,7 @@ export async function startWorld(
       clock,
       log,
       onFatal,
+      ...parts,
     });
   let coordinator = await start();
   const closers: (() => void)[] = [];
@@ -127,6 +131,7 @@ export async function startWorld(
     operator: (bearer) => connect(OperatorServiceService, bearer),
     agents: (bearer) => connect(AgentServiceService, bearer),
     health: (bearer) => connect(HealthService, bearer),
+    workspaces: (bearer) => connect(WorkspaceManagerService, bearer),
     destination: (bearer) => connect(DestinationService, bearer),
     plainDestination: () => {
       const client = new Client(`127.0.0.1:${coordinator.destination?.port}`, credentials.createInsecure());

@@ -1,5 +1,10 @@
 import type { InstanceRecord, TransferRecord } from "@forage/proto/forage/workspaces/v1/records";
-import { ContentStage, type TransferReport, TransferState, type WorkspaceReport } from "@forage/proto/forage/workspaces/v1/workspaces";
+import {
+  ContentStage,
+  type TransferReport,
+  TransferState,
+  type WorkspaceReport,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
 import { isOpen } from "../phase/content.ts";
 
 /** Texts of agents are stored with each status. */
@@ -20,7 +25,10 @@ const STAGE_RANK: Readonly<Record<number, number>> = {
 export function applyReport(record: InstanceRecord, report: WorkspaceReport): InstanceRecord {
   const staged = withStage(record, report);
   const transfers = withTransfers(staged, report.transfers);
-  const repo = report.gitStatus === undefined || staged.repo !== undefined ? staged.repo : boundedGitStatus(report.gitStatus);
+  const repo =
+    report.gitStatus === undefined || staged.repo !== undefined
+      ? staged.repo
+      : boundedGitStatus(report.gitStatus);
   return repo === transfers.repo ? transfers : { ...transfers, repo };
 }
 
@@ -65,7 +73,9 @@ function withTransfer(transfer: TransferRecord, report: TransferReport): Transfe
   return { ...transfer, state: report.state, message, archive: report.archive, tries: report.tries };
 }
 
-function boundedGitStatus(status: NonNullable<WorkspaceReport["gitStatus"]>): NonNullable<WorkspaceReport["gitStatus"]> {
+function boundedGitStatus(
+  status: NonNullable<WorkspaceReport["gitStatus"]>,
+): NonNullable<WorkspaceReport["gitStatus"]> {
   const bounded = (entries: readonly string[]): string[] =>
     entries.slice(0, MAX_GIT_ENTRIES).map((entry) => entry.slice(0, MAX_TEXT_LENGTH));
   return {

@@ -23,8 +23,10 @@ export function orderOf(
     metaId: metadata?.metaId ?? "",
     // What is only to be deleted needs no credentials.
     ...(record.stop === undefined && { initializer: secrets?.initializer, restore, archives }),
-    quotaBytes: BigInt(Math.round(disk * 1000)) * GIGABYTE / 1000n,
-    transfers: transfers.filter(isOpen).map(({ id: transferId, kind, object }) => ({ id: transferId, kind, object })),
+    quotaBytes: (BigInt(Math.round(disk * 1000)) * GIGABYTE) / 1000n,
+    transfers: transfers
+      .filter(isOpen)
+      .map(({ id: transferId, kind, object }) => ({ id: transferId, kind, object })),
     dispose: mayDispose(record),
     initializeDeadline: toTimestamp(createdMs + settings.timeouts.startupSeconds * 1000),
     readGitStatus: record.type === WorkspaceType.REGULAR,

@@ -43,7 +43,11 @@ export function nextChangeMs(record: InstanceRecord, observation: Observation): 
   const { settings } = observation;
   const times = deadlinesOf(record, observation).map(({ atMs }) => atMs);
   const stoppingMs = toEpochMs(record.stoppingSince);
-  if (record.phase === WorkspacePhase.STOPPING && stoppingMs !== undefined && conditionsOf(record).failed === "")
+  if (
+    record.phase === WorkspacePhase.STOPPING &&
+    stoppingMs !== undefined &&
+    conditionsOf(record).failed === ""
+  )
     times.push(stoppingMs + limitOfStopping(record, observation));
   const stoppedMs = toEpochMs(record.stoppedAt);
   if (record.phase === WorkspacePhase.STOPPED && stoppedMs !== undefined)
@@ -62,7 +66,11 @@ function withoutNode(record: InstanceRecord, { node, nowMs }: Observation): Inst
 
 function withContentFailure(record: InstanceRecord, { nowMs }: Observation): InstanceRecord {
   if (record.contentStage === ContentStage.FAILED && !record.contentEverReady && record.stop === undefined)
-    return stopped(failed(record, `content initialization failed: ${record.contentMessage}`), "failure", nowMs);
+    return stopped(
+      failed(record, `content initialization failed: ${record.contentMessage}`),
+      "failure",
+      nowMs,
+    );
   const final = finalTransferOf(record);
   if (final?.state !== TransferState.FAILED || record.contentKept) return record;
   const reason = `the content could not be saved: ${final.message}; it stays on node ${record.node}`;
@@ -84,11 +92,16 @@ function limitOfStopping(record: InstanceRecord, { settings }: Observation): num
 /** A stop that takes too long is reported as a failure and goes on: content is never given up because of time. */
 function withStoppingLimits(record: InstanceRecord, observation: Observation): InstanceRecord {
   const sinceMs = toEpochMs(record.stoppingSince);
-  if (sinceMs === undefined || observation.nowMs < sinceMs + limitOfStopping(record, observation)) return record;
-  if (hasPod(record)) return failed(record, `the pod did not stop in time on node ${record.node}; the stop goes on`);
+  if (sinceMs === undefined || observation.nowMs < sinceMs + limitOfStopping(record, observation))
+    return record;
+  if (hasPod(record))
+    return failed(record, `the pod did not stop in time on node ${record.node}; the stop goes on`);
   if (!needsSaving(record)) return record;
   const why = finalTransferOf(record)?.message ?? "";
-  return failed(record, `the final backup did not complete in time${why === "" ? "" : `: ${why}`}; it is tried further`);
+  return failed(
+    record,
+    `the final backup did not complete in time${why === "" ? "" : `: ${why}`}; it is tried further`,
+  );
 }
 
 function withPhase(record: InstanceRecord, observation: Observation): InstanceRecord {
@@ -108,7 +121,8 @@ function withPhase(record: InstanceRecord, observation: Observation): InstanceRe
 }
 
 function phaseOf(record: InstanceRecord, observation: Observation): WorkspacePhase {
-  if (record.stop !== undefined) return hasEnded(record, observation) ? WorkspacePhase.STOPPED : WorkspacePhase.STOPPING;
+  if (record.stop !== undefined)
+    return hasEnded(record, observation) ? WorkspacePhase.STOPPED : WorkspacePhase.STOPPING;
   if (record.runningSince !== undefined) return WorkspacePhase.RUNNING;
   if (record.node === "") return WorkspacePhase.PENDING;
   switch (record.contentStage) {

@@ -1,6 +1,6 @@
 import { WorkspaceType } from "@forage/proto/core";
-import { ContentStage, TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { InstanceRecord, TransferRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { ContentStage, TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 
 /** The kind of archive that the end of an instance makes; undefined: none. */
 export function finalKindOf(type: WorkspaceType): TransferKind | undefined {
@@ -27,20 +27,21 @@ export function hasPod({ podCreated, podGone }: InstanceRecord): boolean {
   return podCreated && !podGone;
 }
 
-/** Reports whether the end of the instance has to save the content first. */
+/** Reports whether the end of the instance has to save the content first. Snapshots whose URL a client has count, too. */
 export function needsSaving(record: InstanceRecord): boolean {
-  return (
-    record.contentEverReady &&
-    finalKindOf(record.type) !== undefined &&
-    !record.contentSafe &&
-    !record.contentKept &&
-    !record.nodeLost
-  );
+  if (!record.contentEverReady || record.contentKept || record.nodeLost) return false;
+  return (finalKindOf(record.type) !== undefined && !record.contentSafe) || record.transfers.some(isOpen);
 }
 
 /** Reports whether the node may delete the content: nothing runs on it, and it is saved or was never worth saving. */
 export function mayDispose(record: InstanceRecord): boolean {
-  return record.stop !== undefined && !hasPod(record) && !needsSaving(record) && !record.contentKept && !record.nodeLost;
+  return (
+    record.stop !== undefined &&
+    !hasPod(record) &&
+    !needsSaving(record) &&
+    !record.contentKept &&
+    !record.nodeLost
+  );
 }
 
 /** Reports whether nothing of the content is left on a node of the cluster, or it is meant to stay there. */

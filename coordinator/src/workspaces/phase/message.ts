@@ -23,7 +23,9 @@ function textOf(record: InstanceRecord, observation: Observation): string {
     case WorkspacePhase.RUNNING:
       return nodeText(record, observation) ?? record.restoredFrom;
     case WorkspacePhase.PENDING:
-      return observation.unschedulable === "" ? "waits for a node" : `waits for a node: ${observation.unschedulable}`;
+      return observation.unschedulable === ""
+        ? "waits for a node"
+        : `waits for a node: ${observation.unschedulable}`;
     default:
       return conditions?.failed || (nodeText(record, observation) ?? startText(record, observation));
   }
@@ -42,15 +44,22 @@ function stoppingText(record: InstanceRecord, observation: Observation): string 
   if (hasPod(record)) return "stops the container";
   if (!needsSaving(record)) return "deletes the content on its node";
   const final = finalTransferOf(record);
-  if (final?.state === TransferState.RETRYING) return `saves the content; the last try failed: ${final.message}`;
+  if (final?.state === TransferState.RETRYING)
+    return `saves the content; the last try failed: ${final.message}`;
   return "saves the content";
 }
 
-function startText({ contentStage, contentMessage, restoredFrom }: InstanceRecord, { pod }: Observation): string {
+function startText(
+  { contentStage, contentMessage, restoredFrom }: InstanceRecord,
+  { pod }: Observation,
+): string {
   const waiting = pod?.status?.containers.flatMap(({ state }) =>
-    state?.$case === "waiting" && state.value.message !== "" ? [`${state.value.reason}: ${state.value.message}`] : [],
+    state?.$case === "waiting" && state.value.message !== ""
+      ? [`${state.value.reason}: ${state.value.message}`]
+      : [],
   )[0];
-  if (contentStage === ContentStage.INITIALIZING) return contentMessage === "" ? "prepares the content" : contentMessage;
+  if (contentStage === ContentStage.INITIALIZING)
+    return contentMessage === "" ? "prepares the content" : contentMessage;
   return waiting ?? (contentStage === ContentStage.READY ? restoredFrom : "creates the container");
 }
 
@@ -62,7 +71,9 @@ function nodeText(record: InstanceRecord, { node }: Observation): string | undef
 
 /** Names the generation that a new start gets if the node does not come back. */
 function lastBackupText({ transfers, restore }: InstanceRecord): string {
-  const saved = transfers.findLast(({ archive, finishedAt, kind }) => archive !== undefined && finishedAt !== undefined && kind !== 3);
+  const saved = transfers.findLast(
+    ({ archive, finishedAt, kind }) => archive !== undefined && finishedAt !== undefined && kind !== 3,
+  );
   const atMs = toEpochMs(saved?.finishedAt ?? restore?.createdAt);
   return atMs === undefined
     ? "there is no backup of it"

@@ -21,7 +21,10 @@ function podGone(record: InstanceRecord, { nowMs, node }: Observation): Instance
   if (record.podGone) return record;
   const gone = { ...record, podGone: true };
   if (gone.stop !== undefined) return gone;
-  const why = record.node !== "" && node === undefined ? `node ${record.node} was removed from the cluster` : "its pod was removed";
+  const why =
+    record.node !== "" && node === undefined
+      ? `node ${record.node} was removed from the cluster`
+      : "its pod was removed";
   return stopped(failed(gone, why), "failure", nowMs);
 }
 

@@ -23,11 +23,15 @@ export interface WorkspacePlan {
 }
 
 /** Kubernetes' default, and what both of Gitpod's managers give a container after a normal stop. */
-const NORMAL_GRACE_SECONDS = 30;
+export const NORMAL_GRACE_SECONDS = 30;
 const IMMEDIATE_GRACE_SECONDS = 1;
 
 /** Pure: what to store and do for one instance. */
-export function planWorkspace(before: InstanceRecord, observation: Observation, nameOf: (record: InstanceRecord, id: string) => string): WorkspacePlan {
+export function planWorkspace(
+  before: InstanceRecord,
+  observation: Observation,
+  nameOf: (record: InstanceRecord, id: string) => string,
+): WorkspacePlan {
   const record = withFinalTransfer(advance(before, observation), observation, nameOf);
   return { record, steps: stepsOf(before, record, observation) };
 }
@@ -38,8 +42,9 @@ function withFinalTransfer(
   nameOf: (record: InstanceRecord, id: string) => string,
 ): InstanceRecord {
   const kind = finalKindOf(record.type);
-  if (record.stop === undefined || hasPod(record) || !needsSaving(record) || kind === undefined) return record;
-  if (finalTransferOf(record) !== undefined) return record;
+  if (record.stop === undefined || hasPod(record) || !needsSaving(record) || kind === undefined)
+    return record;
+  if (record.contentSafe || finalTransferOf(record) !== undefined) return record;
   return withTransfer(record, kind, { prefix: FINAL_TRANSFER, nowMs, nameOf });
 }
 
@@ -47,17 +52,32 @@ function withFinalTransfer(
 export function withTransfer(
   record: InstanceRecord,
   kind: TransferRecord["kind"],
-  { prefix, nowMs, nameOf }: { readonly prefix: string; readonly nowMs: number; readonly nameOf: (record: InstanceRecord, id: string) => string },
+  {
+    prefix,
+    nowMs,
+    nameOf,
+  }: {
+    readonly prefix: string;
+    readonly nowMs: number;
+    readonly nameOf: (record: InstanceRecord, id: string) => string;
+  },
 ): InstanceRecord {
   const transferCount = record.transferCount + 1;
   const id = `${prefix}-${transferCount}`;
-  const transfer = TransferRecord.fromPartial({ id, kind, object: nameOf(record, id), orderedAt: toTimestamp(nowMs) });
+  const transfer = TransferRecord.fromPartial({
+    id,
+    kind,
+    object: nameOf(record, id),
+    orderedAt: toTimestamp(nowMs),
+  });
   return { ...record, transferCount, transfers: [...record.transfers, transfer] };
 }
 
 function stepsOf(before: InstanceRecord, record: InstanceRecord, observation: Observation): WorkspaceStep[] {
   const steps: WorkspaceStep[] = [...podSteps(record, observation)];
-  const done = record.transfers.find(({ state, finishedAt }) => state === TransferState.DONE && finishedAt === undefined);
+  const done = record.transfers.find(
+    ({ state, finishedAt }) => state === TransferState.DONE && finishedAt === undefined,
+  );
   if (done !== undefined) steps.push({ type: "confirm-transfer", transfer: done });
   if (record.phase !== WorkspacePhase.STOPPED) return steps;
   if (before.phase !== WorkspacePhase.STOPPED) steps.push({ type: "release-meta-id" });

@@ -3,7 +3,8 @@ import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records"
 
 /** Returns the status that clients receive. `ownerToken` is empty for callers that may not use the workspace. */
 export function statusOf(record: InstanceRecord, ownerToken: string, nodeAddress: string): WorkspaceStatus {
-  const { id, statusVersion, metadata, spec, phase, conditions, message, repo, node, podName, admission } = record;
+  const { id, statusVersion, metadata, spec, phase, conditions, message, repo, node, podName, admission } =
+    record;
   const nodeIp = node === "" ? "" : nodeAddress;
   return {
     ...{ id, statusVersion, metadata, spec, phase, conditions, message, repo },

@@ -40,8 +40,14 @@ export function deadlinesOf(record: InstanceRecord, observation: Observation): r
   }
   const customMs = customTimeoutMs(record);
   if (isHeadless(record.type))
-    return [lifetime, since("running the headless workspace", createdMs, customMs ?? timeouts.headlessSeconds * 1000)];
-  return [lifetime, ...idleDeadlines(record, observation, customMs, since("startup without activity", createdMs, startupMs))];
+    return [
+      lifetime,
+      since("running the headless workspace", createdMs, customMs ?? timeouts.headlessSeconds * 1000),
+    ];
+  return [
+    lifetime,
+    ...idleDeadlines(record, observation, customMs, since("startup without activity", createdMs, startupMs)),
+  ];
 }
 
 function idleDeadlines(

@@ -1,5 +1,5 @@
-import type { EnvironmentVariable, GitSpec } from "@forage/proto/core";
 import type { WorkspaceInitializer } from "@forage/proto/content-service-api/initializer";
+import type { EnvironmentVariable, GitSpec } from "@forage/proto/core";
 import type { InstanceRecord, InstanceSecrets } from "@forage/proto/forage/workspaces/v1/records";
 import { isHeadless } from "../phase/status.ts";
 import { classOf, type WorkspaceSettings } from "../settings.ts";

@@ -30,7 +30,11 @@ export function podNameOf(id: string): string {
 export function podTemplateOf(input: TemplateInput): PodTemplate {
   const { record, settings, class: size, graceSeconds } = input;
   const { readiness, hostMounts } = settings;
-  const mounts = hostMounts.map(({ hostPath, mountPath }, index) => ({ name: `host-${index}`, hostPath, mountPath }));
+  const mounts = hostMounts.map(({ hostPath, mountPath }, index) => ({
+    name: `host-${index}`,
+    hostPath,
+    mountPath,
+  }));
   return PodTemplate.fromPartial({
     container: {
       name: "workspace",
@@ -63,7 +67,11 @@ export function podTemplateOf(input: TemplateInput): PodTemplate {
       terminationGracePeriodSeconds: graceSeconds,
       nodeSelector: { [WORKSPACES_LABEL]: "true", ...size.nodeSelector },
       // The content is on the node: a pod elsewhere would not have it, so that none is evicted because its node is away.
-      tolerations: [unreachableTaint, notReadyTaint].map((key) => ({ key, operator: "Exists", effect: "NoExecute" })),
+      tolerations: [unreachableTaint, notReadyTaint].map((key) => ({
+        key,
+        operator: "Exists",
+        effect: "NoExecute",
+      })),
       imagePullSecrets: settings.imagePullSecrets,
       priorityClassName: size.priorityClass,
     },
@@ -78,7 +86,9 @@ export function environmentKey(index: number): string {
 
 function envVar({ name, source }: Variable, index: number, secretName: string): EnvVar {
   const reference =
-    source.type === "value" ? { secretName, key: environmentKey(index) } : { secretName: source.secret, key: source.key };
+    source.type === "value"
+      ? { secretName, key: environmentKey(index) }
+      : { secretName: source.secret, key: source.key };
   return { name, valueSource: { $case: "secretRef", value: reference } };
 }
 

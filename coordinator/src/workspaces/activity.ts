@@ -1,0 +1,56 @@
+import { WorkspacePhase } from "@forage/proto/core";
+import { ActivityRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { encodeRecord } from "../model/codec.ts";
+import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
+import { activityKey } from "./keys.ts";
+import { conditionsOf, withConditions } from "./phase/conditions.ts";
+import type { WorkspaceView } from "./view.ts";
+import { noSuchWorkspace, type WorkspaceWriter } from "./writer.ts";
+
+export interface ActivityOptions {
+  readonly view: WorkspaceView;
+  readonly writer: WorkspaceWriter;
+  readonly nowMs: () => number;
+}
+
+/** Heartbeats come every half minute. A client that calls more often costs no more writes than this. */
+const MIN_INTERVAL_MS = 1_000;
+
+/** Records the use of workspaces durably. */
+export class ActivityWriter {
+  readonly #options: ActivityOptions;
+
+  constructor(options: ActivityOptions) {
+    this.#options = options;
+  }
+
+  /** Marks the workspace as used now. `closed`: its user has left it. Throws NOT_FOUND. */
+  async mark(id: string, closed: boolean): Promise<void> {
+    const { view, writer, nowMs } = this.#options;
+    const entry = view.instance(id);
+    if (entry === undefined) throw noSuchWorkspace(id);
+    if (entry.record.phase === WorkspacePhase.STOPPED) return;
+    const now = nowMs();
+    const before = view.activity(id)?.record;
+    const lastMs = toEpochMs(before?.lastActivity);
+    const isFresh = lastMs !== undefined && now - lastMs < MIN_INTERVAL_MS && lastMs <= now;
+    if (isFresh && before?.closed === closed) return;
+    const record = ActivityRecord.fromPartial({
+      lastActivity: toTimestamp(now),
+      firstUserActivity: before?.firstUserActivity ?? toTimestamp(now),
+      closed,
+    });
+    const key = activityKey(id);
+    // The instance must not go meanwhile, or its activity would stay for ever.
+    await writer.transact(
+      [{ kind: "exists", key: entry.key }],
+      [{ kind: "put", key, value: encodeRecord(ActivityRecord, record) }],
+    );
+    if (conditionsOf(entry.record).firstUserActivity !== undefined) return;
+    await writer.update(id, (it) =>
+      conditionsOf(it).firstUserActivity === undefined
+        ? withConditions(it, { firstUserActivity: toTimestamp(now) })
+        : it,
+    );
+  }
+}

@@ -1,0 +1,119 @@
+import { WorkspaceConditionBool } from "@forage/proto/core";
+import {
+  BackupRecord,
+  type InstanceRecord,
+  SnapshotRecord,
+  type TransferRecord,
+} from "@forage/proto/forage/workspaces/v1/records";
+import { TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { encodeRecord } from "../model/codec.ts";
+import { toTimestamp } from "../model/timestamp.ts";
+import type { RecordEntry } from "../state/record-view.ts";
+import type { StoredObject } from "./content/content-store.ts";
+import { snapshotUrl } from "./content/object-name.ts";
+import { backupKey, snapshotKey } from "./keys.ts";
+import { withConditions } from "./phase/conditions.ts";
+import { FINAL_TRANSFER } from "./phase/content.ts";
+import { isHeadless } from "./phase/status.ts";
+import type { Writes } from "./writer.ts";
+
+export interface Confirmation {
+  readonly record: InstanceRecord;
+  readonly writes: Writes;
+}
+
+export interface ConfirmInput {
+  readonly record: InstanceRecord;
+  readonly transfer: TransferRecord;
+  /** What the content store holds under the transfer's object. */
+  readonly stored: StoredObject | undefined;
+  /** The backups of the instance's owner and meta id. */
+  readonly backup: RecordEntry<BackupRecord> | undefined;
+  readonly storeName: string;
+  readonly generations: number;
+  readonly nowMs: number;
+}
+
+/** Finished transfers that stay in the record; older ones are in the pointers and snapshots. */
+const KEPT_TRANSFERS = 10;
+
+/**
+ * Pure: what one transaction stores once a node reports a finished archive. The pointer moves only to an archive that the content store
+ * holds with the reported size and digest. Otherwise the transfer is replaced by a new one.
+ */
+export function confirmTransfer(input: ConfirmInput): Confirmation {
+  const { record, transfer, stored, storeName } = input;
+  if (!isSame(transfer, stored)) return { record: withoutLost(record, transfer), writes: {} };
+  const url = snapshotUrl(transfer.object, storeName);
+  const finished = { ...transfer, url, finishedAt: toTimestamp(input.nowMs), message: "" };
+  const changed = withFinished(record, finished);
+  const isFinal = transfer.id.startsWith(FINAL_TRANSFER);
+  const isSnapshot = transfer.kind === TransferKind.SNAPSHOT;
+  const safe = isFinal ? { ...changed, contentSafe: true } : changed;
+  const told = withConditions(safe, {
+    ...(isFinal && !isSnapshot && { finalBackupComplete: WorkspaceConditionBool.TRUE }),
+    ...(isFinal && isSnapshot && isHeadless(record.type) && { snapshot: url }),
+  });
+  return { record: told, writes: isSnapshot ? snapshotWrites(input, url) : pointerWrites(input) };
+}
+
+function isSame({ archive, object }: TransferRecord, stored: StoredObject | undefined): boolean {
+  return (
+    archive !== undefined &&
+    stored !== undefined &&
+    stored.object === object &&
+    BigInt(stored.sizeBytes) === archive.sizeBytes &&
+    stored.sha256 === archive.sha256
+  );
+}
+
+/** The plan orders a final transfer anew, under another id. Others fail. */
+function withoutLost(record: InstanceRecord, transfer: TransferRecord): InstanceRecord {
+  if (transfer.id.startsWith(FINAL_TRANSFER))
+    return { ...record, transfers: record.transfers.filter(({ id }) => id !== transfer.id) };
+  const message = `the content store does not hold ${transfer.object} as the node reported it`;
+  const lost = { ...transfer, state: TransferState.FAILED, message };
+  return { ...record, transfers: record.transfers.map((it) => (it.id === transfer.id ? lost : it)) };
+}
+
+function withFinished(record: InstanceRecord, finished: TransferRecord): InstanceRecord {
+  const transfers = record.transfers.map((it) => (it.id === finished.id ? finished : it));
+  const ended = transfers.filter(
+    ({ finishedAt, state }) => finishedAt !== undefined || state === TransferState.FAILED,
+  );
+  const dropped = new Set(ended.slice(0, -KEPT_TRANSFERS));
+  return { ...record, transfers: transfers.filter((it) => !dropped.has(it)) };
+}
+
+function snapshotWrites({ record, transfer, nowMs }: ConfirmInput, url: string): Writes {
+  const snapshot = SnapshotRecord.fromPartial({
+    archive: transfer.archive,
+    instanceId: record.id,
+    owner: record.metadata?.owner ?? "",
+    at: toTimestamp(nowMs),
+  });
+  return { ops: [{ kind: "put", key: snapshotKey(url), value: encodeRecord(SnapshotRecord, snapshot) }] };
+}
+
+function pointerWrites({ record, transfer, backup, generations, nowMs }: ConfirmInput): Writes {
+  const { owner = "", metaId = "" } = record.metadata ?? {};
+  const key = backupKey({ owner, metaId });
+  const newest = {
+    archive: transfer.archive,
+    instanceId: record.id,
+    kind: transfer.kind,
+    at: toTimestamp(nowMs),
+  };
+  const older = (backup?.record.generations ?? []).filter(
+    ({ archive }) => archive?.object !== transfer.object,
+  );
+  const pointer = BackupRecord.fromPartial({
+    owner,
+    metaId,
+    generations: [newest, ...older].slice(0, generations),
+  });
+  return {
+    compares: [{ kind: "modRevision", key, revision: backup?.revision ?? 0 }],
+    ops: [{ kind: "put", key, value: encodeRecord(BackupRecord, pointer) }],
+  };
+}

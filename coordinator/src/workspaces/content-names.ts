@@ -1,0 +1,29 @@
+import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
+import { archiveName } from "./content/object-name.ts";
+import type { WorkspaceView } from "./view.ts";
+
+/** Returns the object that a transfer of the instance writes. */
+export function transferObject({ id, metadata }: InstanceRecord, transfer: string): string {
+  return archiveName({
+    owner: metadata?.owner ?? "",
+    metaId: metadata?.metaId ?? "",
+    instanceId: id,
+    transfer,
+  });
+}
+
+/** Returns every object of the content store that a record names. Others are garbage. */
+export function namedObjects(view: WorkspaceView): ReadonlySet<string> {
+  const names = new Set<string>();
+  const add = (object: string | undefined): void => {
+    if (object !== undefined) names.add(object);
+  };
+  for (const { record } of view.backups()) for (const { archive } of record.generations) add(archive?.object);
+  for (const { record } of view.snapshots()) add(record.archive?.object);
+  for (const { record } of view.instances()) {
+    add(record.restore?.object);
+    for (const archive of Object.values(record.archives)) add(archive.object);
+    for (const { object } of record.transfers) add(object);
+  }
+  return names;
+}

@@ -1,0 +1,46 @@
+import type { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { Logger } from "pino";
+import type { Vault } from "../../objects/vault.ts";
+import type { OrderSource } from "../content/order-source.ts";
+import { openSecrets } from "../records.ts";
+import type { WorkspaceSettings } from "../settings.ts";
+import type { WorkspaceView } from "../view.ts";
+import { orderOf } from "./order.ts";
+
+export interface OrdersOptions {
+  readonly view: WorkspaceView;
+  readonly vault: Vault;
+  readonly settings: WorkspaceSettings;
+  readonly epoch: number;
+  readonly log: Logger;
+}
+
+/** See `status_version`: a restored store starts above all versions that nodes have seen. */
+const EPOCH_BITS = 40n;
+
+/** Makes the orders of nodes from the records of the instances whose content they hold. */
+export class NodeOrders implements OrderSource {
+  readonly #options: OrdersOptions;
+
+  constructor(options: OrdersOptions) {
+    this.#options = options;
+  }
+
+  orderOf(node: string, instanceId: string): WorkspaceOrder | undefined {
+    const { view, vault, settings, epoch, log } = this.#options;
+    const entry = view.instance(instanceId);
+    if (entry === undefined || entry.record.node !== node) return undefined;
+    const sealed = view.secrets(instanceId);
+    try {
+      const secrets = sealed === undefined ? undefined : openSecrets(instanceId, sealed, vault);
+      const order = orderOf(entry.record, secrets, settings);
+      return { ...order, version: (BigInt(epoch) << EPOCH_BITS) + BigInt(entry.revision) };
+    } catch (err) {
+      log.error(
+        { event: "workspace-secrets-unreadable", workspace: instanceId, err },
+        "workspace-secrets-unreadable",
+      );
+      return undefined;
+    }
+  }
+}

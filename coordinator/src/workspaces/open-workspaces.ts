@@ -1,0 +1,113 @@
+import { statfs } from "node:fs/promises";
+import { WorkspaceManagerService } from "@forage/proto/core";
+import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { Logger } from "pino";
+import type { UnschedulablePods } from "../control/placement/unschedulable-pods.ts";
+import type { Vault } from "../objects/vault.ts";
+import { serve } from "../rpc/serve.ts";
+import type { FurtherService } from "../services.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { Store } from "../store/index.ts";
+import type { Clock } from "../time/clock.ts";
+import { ActivityWriter } from "./activity.ts";
+import type { ContentStore } from "./content/content-store.ts";
+import { DirectoryContentStore } from "./content/directory-content-store.ts";
+import { TransferService } from "./content/transfer-service.ts";
+import { NodeOrders } from "./node/orders.ts";
+import { NodeSync } from "./node/sync.ts";
+import { WorkspaceReconciler } from "./reconciler.ts";
+import { managerService } from "./rpc/service.ts";
+import { StatusReader } from "./rpc/status-reader.ts";
+import { Subscribers } from "./rpc/subscribers.ts";
+import type { WorkspaceSettings } from "./settings.ts";
+import { steadyTime } from "./steady-clock.ts";
+import { WorkspaceView } from "./view.ts";
+import { WorkspaceWriter } from "./writer.ts";
+
+export interface WorkspacesOptions {
+  readonly store: Store;
+  readonly state: ClusterView;
+  readonly vault: Vault;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly epoch: number;
+  readonly settings: WorkspaceSettings;
+  readonly content: ContentStore;
+  readonly unschedulable: Pick<UnschedulablePods, "get">;
+  readonly randomName: (length: number) => string;
+  readonly randomBytes: (count: number) => Uint8Array;
+  readonly started?: Promise<void> | undefined;
+  readonly onFatal: (error: unknown) => void;
+}
+
+export interface Workspaces {
+  readonly services: readonly FurtherService[];
+  readonly view: WorkspaceView;
+  readonly activity: ActivityWriter;
+  readonly statuses: StatusReader;
+  readonly subscribers: Subscribers;
+  /** Steps in progress finish. The content store is closed as well. */
+  close(): Promise<void>;
+}
+
+/** Puts the parts of workspaces together over the state of the coordinator. */
+export async function openWorkspaces(options: WorkspacesOptions): Promise<Workspaces> {
+  const { store, state, vault, clock, log, epoch, settings, content } = options;
+  const { view, follow } = await WorkspaceView.load(store, log);
+  const over = new AbortController();
+  const following = follow(over.signal).catch(options.onFatal);
+  const nowMs = steadyTime(clock);
+  const writer = new WorkspaceWriter({ store, state, view, epoch });
+  const orders = new NodeOrders({ view, vault, settings, epoch, log });
+  const sync = new NodeSync({ view, writer, orders, log });
+  const transfers = new TransferService({ store: content, orders, clock });
+  const reconciler = new WorkspaceReconciler({ ...options, view, writer, nowMs });
+  const activity = new ActivityWriter({ view, writer, nowMs });
+  const statuses = new StatusReader({ view, state, vault, log });
+  const subscribers = new Subscribers({ view, statuses });
+  const manager = managerService({ ...options, view, writer, nowMs, activity, statuses, subscribers });
+  const node = {
+    sync: sync.sync,
+    upload: transfers.upload.bind(transfers),
+    download: transfers.download.bind(transfers),
+  };
+  return {
+    ...{ view, activity, statuses, subscribers },
+    services: [
+      {
+        definition: WorkspaceManagerService,
+        addTo: (server, serving) => serve(server, WorkspaceManagerService, manager, serving),
+      },
+      {
+        definition: WorkspaceNodeServiceService,
+        addTo: (server, serving) => serve(server, WorkspaceNodeServiceService, node, serving),
+      },
+    ],
+    close: async () => {
+      subscribers.close();
+      sync.close();
+      await reconciler.close();
+      await content.close();
+      over.abort();
+      await following;
+    },
+  };
+}
+
+/** Space that archives leave to the coordinator's own store, which may lie on the same file system. */
+const RESERVE_BYTES = 2 * 1024 ** 3;
+
+/** Opens the content store in a directory. */
+export function openContentStore(dir: string, randomName: (length: number) => string): Promise<ContentStore> {
+  const freeBytes = async (): Promise<number> => {
+    const { bavail, bsize } = await statfs(dir);
+    return bavail * bsize;
+  };
+  return DirectoryContentStore.open({
+    name: "local",
+    dir,
+    randomName,
+    freeBytes,
+    reserveBytes: RESERVE_BYTES,
+  });
+}

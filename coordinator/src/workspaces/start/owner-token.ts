@@ -1,0 +1,8 @@
+/** Characters that cookies, headers and URLs hold as they are. There are 64, so that a random byte picks each equally often. */
+const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const TOKEN_LENGTH = 32;
+
+/** Returns a new owner token of 192 random bits. */
+export function ownerToken(randomBytes: (count: number) => Uint8Array): string {
+  return Array.from(randomBytes(TOKEN_LENGTH), (byte) => ALPHABET[byte & 63]).join("");
+}

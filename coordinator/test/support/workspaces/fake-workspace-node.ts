@@ -1,0 +1,214 @@
+import { createHash } from "node:crypto";
+import { channelCredentials } from "@forage/identity/credentials";
+import type { GitStatus } from "@forage/proto/content-service-api/initializer";
+import {
+  type Archive,
+  ContentSource,
+  ContentStage,
+  type SyncRequest,
+  type SyncResponse,
+  type TransferOrder,
+  TransferReport,
+  TransferState,
+  type UploadResponse,
+  WorkspaceNodeServiceClient,
+  type WorkspaceOrder,
+  WorkspaceReport,
+} from "@forage/proto/forage/workspaces/v1/workspaces";
+import type { ClientDuplexStream } from "@grpc/grpc-js";
+import type { HollowAgent } from "../hollow-agent.ts";
+import type { World } from "../world.ts";
+
+/** What the node keeps of one workspace. A restart of the agent does not lose it. */
+interface Held {
+  stage: ContentStage;
+  message: string;
+  readonly transfers: Map<string, TransferReport>;
+}
+
+/** How the fake node behaves; each can be changed while it runs. */
+export interface Behaviour {
+  /** What an order to make the content leads to; undefined: nothing happens yet. */
+  initialize: (
+    order: WorkspaceOrder,
+  ) => { readonly stage: ContentStage; readonly message?: string } | undefined;
+  /** What an ordered transfer leads to; undefined: nothing happens yet, "store": the archive is uploaded. */
+  transfer: (
+    order: TransferOrder,
+  ) => "store" | "lie" | { readonly state: TransferState; readonly message: string } | undefined;
+  dispose: (order: WorkspaceOrder) => boolean;
+  gitStatus: GitStatus | undefined;
+}
+
+/** The workspaces' part of an agent without a host: real calls with the node's certificate, and content that is a text. */
+export class FakeWorkspaceNode {
+  readonly orders = new Map<string, WorkspaceOrder>();
+  readonly held = new Map<string, Held>();
+  readonly removals: string[] = [];
+  readonly behaviour: Behaviour = {
+    initialize: () => ({ stage: ContentStage.READY }),
+    transfer: () => "store",
+    dispose: () => true,
+    gitStatus: undefined,
+  };
+  /** Ended with an error. */
+  ended: Error | undefined;
+  readonly #client: WorkspaceNodeServiceClient;
+  #stream: ClientDuplexStream<SyncRequest, SyncResponse> | undefined;
+  readonly #uploading = new Set<string>();
+
+  constructor(world: World, { pair }: HollowAgent) {
+    this.#client = new WorkspaceNodeServiceClient(
+      world.address,
+      channelCredentials({ caPem: world.caPem, ...pair }),
+    );
+    world.atEnd(() => this.close());
+    this.connect();
+  }
+
+  /** Opens the stream, with everything that the node holds. */
+  connect(): void {
+    this.ended = undefined;
+    const stream = this.#client.sync();
+    this.#stream = stream;
+    stream.on("data", (response: SyncResponse) => this.#take(response));
+    stream.on("error", (error) => {
+      if (this.#stream === stream) this.ended = error;
+    });
+    stream.write({ full: true, workspaces: [...this.held.keys()].map((id) => this.#reportOf(id)) });
+  }
+
+  disconnect(): void {
+    this.#stream?.cancel();
+    this.#stream = undefined;
+  }
+
+  close(): void {
+    this.disconnect();
+    this.#client.close();
+  }
+
+  /** Acts on all orders again, after the behaviour changed. */
+  act(): void {
+    for (const order of this.orders.values()) this.#act(order);
+  }
+
+  /** Sends a report of its own making. */
+  report(report: Parameters<typeof WorkspaceReport.fromPartial>[0]): void {
+    this.#stream?.write({ full: false, workspaces: [WorkspaceReport.fromPartial(report)] });
+  }
+
+  upload(instanceId: string, transferId: string, object: string, text: string): Promise<UploadResponse> {
+    return new Promise((resolve, reject) => {
+      const call = this.#client.upload((error, response) =>
+        error === null ? resolve(response) : reject(error),
+      );
+      const data = Buffer.from(text);
+      const digest = {
+        sizeBytes: BigInt(data.length),
+        sha256: createHash("sha256").update(data).digest("hex"),
+      };
+      call.write({
+        part: { $case: "start", value: { instanceId, transferId, object, sizeBytes: 0n, sha256: "" } },
+      });
+      call.write({ part: { $case: "data", value: data } });
+      call.write({ part: { $case: "end", value: digest } });
+      call.end();
+    });
+  }
+
+  #take({ orders, removals }: SyncResponse): void {
+    for (const order of orders) {
+      this.orders.set(order.instanceId, order);
+      this.#act(order);
+    }
+    for (const id of removals) {
+      this.removals.push(id);
+      this.orders.delete(id);
+      this.held.delete(id);
+    }
+  }
+
+  #act(order: WorkspaceOrder): void {
+    const id = order.instanceId;
+    const held = this.held.get(id) ?? { stage: ContentStage.UNSPECIFIED, message: "", transfers: new Map() };
+    this.held.set(id, held);
+    if (order.dispose) {
+      if (held.stage !== ContentStage.DISPOSED && this.behaviour.dispose(order)) {
+        held.stage = ContentStage.DISPOSED;
+        this.#tell(id);
+      }
+      return;
+    }
+    if (held.stage === ContentStage.UNSPECIFIED || held.stage === ContentStage.INITIALIZING)
+      this.#initialize(order, held);
+    for (const known of held.transfers.keys())
+      if (!order.transfers.some((transfer) => transfer.id === known)) held.transfers.delete(known);
+    for (const transfer of order.transfers) this.#transfer(id, transfer, held);
+  }
+
+  #initialize(order: WorkspaceOrder, held: Held): void {
+    const outcome = this.behaviour.initialize(order);
+    held.stage = outcome?.stage ?? ContentStage.INITIALIZING;
+    held.message = outcome?.message ?? "";
+    this.#tell(order.instanceId);
+  }
+
+  #transfer(id: string, transfer: TransferOrder, held: Held): void {
+    const known = held.transfers.get(transfer.id);
+    if (known?.state === TransferState.DONE || known?.state === TransferState.FAILED) return;
+    const outcome = this.behaviour.transfer(transfer);
+    if (outcome === undefined) return;
+    if (outcome === "store") {
+      void this.#store(id, transfer, held);
+      return;
+    }
+    const archive: Archive = {
+      object: transfer.object,
+      sizeBytes: 3n,
+      sha256: "0".repeat(64),
+      createdAt: undefined,
+    };
+    const report = outcome === "lie" ? { state: TransferState.DONE, archive } : outcome;
+    held.transfers.set(transfer.id, TransferReport.fromPartial({ id: transfer.id, ...report }));
+    this.#tell(id);
+  }
+
+  async #store(id: string, transfer: TransferOrder, held: Held): Promise<void> {
+    if (this.#uploading.has(transfer.id + id)) return;
+    this.#uploading.add(transfer.id + id);
+    try {
+      const { archive } = await this.upload(id, transfer.id, transfer.object, `content of ${id}`);
+      held.transfers.set(
+        transfer.id,
+        TransferReport.fromPartial({ id: transfer.id, state: TransferState.DONE, archive }),
+      );
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      held.transfers.set(
+        transfer.id,
+        TransferReport.fromPartial({ id: transfer.id, state: TransferState.RETRYING, message }),
+      );
+    } finally {
+      this.#uploading.delete(transfer.id + id);
+      this.#tell(id);
+    }
+  }
+
+  #tell(id: string): void {
+    this.#stream?.write({ full: false, workspaces: [this.#reportOf(id)] });
+  }
+
+  #reportOf(id: string): WorkspaceReport {
+    const held = this.held.get(id);
+    return WorkspaceReport.fromPartial({
+      instanceId: id,
+      stage: held?.stage ?? ContentStage.UNSPECIFIED,
+      message: held?.message ?? "",
+      source: ContentSource.EMPTY,
+      transfers: [...(held?.transfers.values() ?? [])],
+      orderVersion: this.orders.get(id)?.version ?? 0n,
+      gitStatus: (held?.transfers.size ?? 0) > 0 ? this.behaviour.gitStatus : undefined,
+    });
+  }
+}
