@@ -52,7 +52,6 @@ export function checkInitializer({ spec }: WorkspaceInitializer, field: Field, d
     case "backup": {
       const at = field.at("backup");
       checkPath(spec.value.checkoutLocation, at.at("checkout_location"));
-      if (spec.value.fromVolumeSnapshot) at.at("from_volume_snapshot").unimplemented(NO_VOLUME_SNAPSHOTS);
       return;
     }
     default:
@@ -60,7 +59,29 @@ export function checkInitializer({ spec }: WorkspaceInitializer, field: Field, d
   }
 }
 
-const NO_VOLUME_SNAPSHOTS = "volume snapshots are not supported";
+/** Returns the paths of fields that ask for volume snapshots. */
+export function volumeSnapshotFields(
+  initializer: WorkspaceInitializer | undefined,
+  path: string,
+): readonly string[] {
+  const spec = initializer?.spec;
+  switch (spec?.$case) {
+    case "snapshot":
+      return spec.value.fromVolumeSnapshot ? [`${path}.snapshot.from_volume_snapshot`] : [];
+    case "backup":
+      return spec.value.fromVolumeSnapshot ? [`${path}.backup.from_volume_snapshot`] : [];
+    case "prebuild":
+      return spec.value.prebuild?.fromVolumeSnapshot === true
+        ? [`${path}.prebuild.prebuild.from_volume_snapshot`]
+        : [];
+    case "composite":
+      return spec.value.initializer.flatMap((part, index) =>
+        volumeSnapshotFields(part, `${path}.composite.initializer[${index}]`),
+      );
+    default:
+      return [];
+  }
+}
 
 function checkGit(git: GitInitializer, field: Field): void {
   checkText(git.remoteUri, field.at("remote_uri"));
@@ -93,11 +114,7 @@ function checkGit(git: GitInitializer, field: Field): void {
   checkCount(Object.keys(git.config.customConfig).length, config.at("custom_config"), MAX_CUSTOM_CONFIG);
 }
 
-function checkSnapshot(
-  { snapshot, fromVolumeSnapshot }: { readonly snapshot: string; readonly fromVolumeSnapshot: boolean },
-  field: Field,
-): void {
-  if (fromVolumeSnapshot) field.at("from_volume_snapshot").unimplemented(NO_VOLUME_SNAPSHOTS);
+function checkSnapshot({ snapshot }: { readonly snapshot: string }, field: Field): void {
   if (snapshot === "") field.at("snapshot").invalid("must not be empty");
   checkText(snapshot, field.at("snapshot"));
 }

@@ -20,7 +20,7 @@ import { controlProblem, nulProblem } from "../../api/validate/syntax/text.ts";
 import { CoordinatorError } from "../../errors.ts";
 import { classOf, type WorkspaceSettings } from "../settings.ts";
 import { checkSshKeys } from "./ssh-keys.ts";
-import { checkInitializer } from "./validate-initializer.ts";
+import { checkInitializer, volumeSnapshotFields } from "./validate-initializer.ts";
 import { checkPort, checkTimeout } from "./validate-parts.ts";
 
 /** A pod's name is `ws-` and the id, and has 63 characters at most. */
@@ -42,24 +42,34 @@ const MAX_TEXT_LENGTH = 1_000;
 
 /** Throws INVALID with every violation of the request, or FAILED_PRECONDITION for what this manager does not support. */
 export function validateStart(request: StartWorkspaceRequest, settings: WorkspaceSettings): void {
-  const findings = new Findings();
+  const [findings, unsupported] = [new Findings(), new Findings()];
   const root = new Field(findings);
   root.at("id").check(dnsLabelProblem(request.id, MAX_ID_LENGTH));
   checkPrefix(request, root.at("service_prefix"));
   checkType(request.type, root.at("type"));
   checkMetadata(request.metadata, root.at("metadata"));
   if (request.spec === undefined) root.at("spec").invalid("must be set");
-  else checkSpec(request.spec, root.at("spec"), settings);
-  try {
-    findings.raise();
-  } catch (error) {
-    if (!(error instanceof CoordinatorError) || error.code !== "UNIMPLEMENTED") throw error;
-    // What Gitpod's managers answer where a cluster has no volume snapshots.
-    throw new CoordinatorError("FAILED_PRECONDITION", error.message, {
-      violations: error.violations,
-      cause: error,
-    });
+  else {
+    checkSpec(request.spec, root.at("spec"), settings);
+    checkFeatures(request.spec, root.at("spec"), unsupported);
   }
+  findings.raise();
+  raiseUnsupported(request, unsupported);
+}
+
+/** What Gitpod's managers answer where a cluster has no volume snapshots. */
+function raiseUnsupported({ spec }: StartWorkspaceRequest, unsupported: Findings): void {
+  for (const field of volumeSnapshotFields(spec?.initializer, "spec.initializer"))
+    unsupported.invalid(
+      field,
+      "volume snapshots are not supported: content is backed up to the content store",
+    );
+  const violations = unsupported.invalidFields;
+  if (violations.length === 0) return;
+  const named = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+  throw new CoordinatorError("FAILED_PRECONDITION", `this manager does not support it: ${named}`, {
+    violations,
+  });
 }
 
 /** The prefix becomes a part of a host name. */
@@ -115,7 +125,6 @@ function checkSpec(spec: StartWorkspaceSpec, field: Field, settings: WorkspaceSe
     field.at("admission").invalid("must be ADMIT_OWNER_ONLY or ADMIT_EVERYONE");
   checkPorts(spec, field.at("ports"));
   checkEnvironment(spec.envvars, field.at("envvars"));
-  checkFeatures(spec, field);
   checkSshKeys(spec.sshPublicKeys, field.at("ssh_public_keys"), { mayBeEmpty: true });
   checkGit(spec, field.at("git"));
 }
@@ -156,23 +165,19 @@ function checkEnvironment(variables: readonly EnvironmentVariable[], field: Fiel
     field.invalid(`must have at most ${MAX_ENVIRONMENT_BYTES} bytes of values`);
 }
 
-function checkFeatures(spec: StartWorkspaceSpec, field: Field): void {
+function checkFeatures(spec: StartWorkspaceSpec, field: Field, unsupported: Findings): void {
   for (const [index, flag] of spec.featureFlags.entries()) {
     const at = field.at("feature_flags").item(index);
     if (flag === WorkspaceFeatureFlag.PERSISTENT_VOLUME_CLAIM)
-      at.unimplemented(
-        "PERSISTENT_VOLUME_CLAIM is not supported: content lies on the node and is backed up to the content store",
-      );
+      unsupported.invalid(at.path, "PERSISTENT_VOLUME_CLAIM is not supported: content lies on the node");
     else if (flag === WorkspaceFeatureFlag.FULL_WORKSPACE_BACKUP)
-      at.unimplemented("FULL_WORKSPACE_BACKUP is not supported: content is /workspace");
+      unsupported.invalid(at.path, "FULL_WORKSPACE_BACKUP is not supported: content is /workspace");
     else if (flag !== WorkspaceFeatureFlag.NOOP && flag !== WorkspaceFeatureFlag.FIXED_RESOURCES)
       at.invalid("is unknown");
   }
   const { volumeSnapshotName = "", volumeSnapshotHandle = "" } = spec.volumeSnapshot ?? {};
   if (volumeSnapshotName !== "" || volumeSnapshotHandle !== "")
-    field
-      .at("volume_snapshot")
-      .unimplemented("volume snapshots are not supported: use a snapshot initializer");
+    unsupported.invalid(field.at("volume_snapshot").path, "is not supported: use a snapshot initializer");
 }
 
 function checkGit({ git }: StartWorkspaceSpec, field: Field): void {
