@@ -48,6 +48,8 @@ const WALL_CLOCK_DURATIONS: Readonly<Record<string, string>> = {
   "coordinator/src/link/node-liveness.ts": "the age of a stored loss at a start, clamped",
   "coordinator/src/rpc/token-watch.ts": "API tokens expire by the wall clock; the wait has a cap",
   "coordinator/src/link/connect.ts": "identity tokens expire by the wall clock",
+  "coordinator/src/workspaces/steady-clock.ts":
+    "the offset between the clocks at the start; only the monotonic clock counts after it",
 };
 
 test("the coordinator measures durations with the monotonic clock", () => {
