@@ -54,7 +54,7 @@ export interface CoordinatorOptions {
   readonly vault: Vault;
   /** Signs the identity tokens of pods. */
   readonly issuer: IdentityIssuer;
-  /** Where the archives of workspaces lie. Default: a directory below `dataDir`. */
+  /** Holds the archives of workspaces. Default: a directory below `dataDir`. */
   readonly content?: ContentStore | undefined;
   readonly clock: Clock;
   readonly log: Logger;

@@ -25,7 +25,7 @@ export interface Confirmation {
 export interface ConfirmInput {
   readonly record: InstanceRecord;
   readonly transfer: TransferRecord;
-  /** What the content store holds under the transfer's object. */
+  /** The object of the transfer in the content store. */
   readonly stored: StoredObject | undefined;
   /** The backups of the instance's owner and meta id. */
   readonly backup: RecordEntry<BackupRecord> | undefined;
@@ -67,7 +67,7 @@ function isSame({ archive, object }: TransferRecord, stored: StoredObject | unde
   );
 }
 
-/** The plan orders a final transfer anew, under another id. Others fail. */
+/** The plan orders another final transfer, with another id. Others fail. */
 function withoutLost(record: InstanceRecord, transfer: TransferRecord): InstanceRecord {
   if (transfer.id.startsWith(FINAL_TRANSFER))
     return { ...record, transfers: record.transfers.filter(({ id }) => id !== transfer.id) };

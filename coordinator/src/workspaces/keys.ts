@@ -1,6 +1,6 @@
 import { prefixes } from "../model/keys.ts";
 
-/** Where the records of workspaces lie in the store. Instance ids are DNS labels; owners and meta ids are escaped. */
+/** Keys of the records of workspaces in the store. Instance ids are DNS labels; owners and meta ids are escaped. */
 export const WORKSPACES_PREFIX = "workspaces/";
 
 export const workspacePrefixes = {

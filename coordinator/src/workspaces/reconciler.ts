@@ -42,7 +42,7 @@ export interface ReconcilerOptions {
 const MAX_ROUNDS = 10;
 /** A wake-up that was missed only delays this long. */
 const MAX_WAIT_MS = 60_000;
-/** Why a pod has no node changes without a wake-up. */
+/** The reason why a pod has no node changes without a wake-up. */
 const PENDING_WAIT_MS = 5_000;
 /** Between two questions about an archive, while the content store can't be reached. */
 const CONTENT_RETRY_MS = 5_000;
@@ -100,7 +100,7 @@ export class WorkspaceReconciler {
   }
 
   #wakeForInstances(changes: readonly InstanceChange[]): void {
-    // Activity only defers a deadline, unless it closes the workspace; the timer that is set evaluates it anew.
+    // Activity only defers a deadline, unless it closes the workspace; the timer that is set evaluates it again.
     for (const { id, kind, after } of changes)
       if (after !== undefined && (kind === "instance" || this.#options.view.activity(id)?.record.closed))
         this.#loop.wake(id);

@@ -28,8 +28,8 @@ const workspaceClass = z.strictObject({
   id: z
     .string()
     .regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, "must be a DNS label")
-    .describe("What requests name."),
-  displayName: z.string().max(200).default("").describe("What people see. Default: the id."),
+    .describe("The class in requests."),
+  displayName: z.string().max(200).default("").describe("Name for people. Default: the id."),
   description: z.string().max(1000).default("").describe("Default: made from the resources."),
   cpu: quantity.default("1").describe("Requested CPU."),
   memory: quantity.default("2Gi").describe("Requested memory."),
@@ -66,7 +66,7 @@ export const WORKSPACES_SCHEMA = z.strictObject({
       "must have different ids",
     )
     .default([workspaceClass.parse({ id: "default" })])
-    .describe("What a workspace can ask for. The first is the default."),
+    .describe("Sizes of workspaces. The first is the default."),
   command: z
     .array(z.string())
     .max(100)

@@ -21,7 +21,7 @@ export function orderOf(
     podUid,
     owner: metadata?.owner ?? "",
     metaId: metadata?.metaId ?? "",
-    // What is only to be deleted needs no credentials.
+    // A node that deletes the content needs no credentials.
     ...(record.stop === undefined && { initializer: secrets?.initializer, restore, archives }),
     quotaBytes: (BigInt(Math.round(disk * 1000)) * GIGABYTE) / 1000n,
     transfers: transfers

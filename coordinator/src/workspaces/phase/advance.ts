@@ -89,7 +89,7 @@ function limitOfStopping(record: InstanceRecord, { settings }: Observation): num
   return (hasPod(record) ? stoppingSeconds : contentFinalizationSeconds) * 1000;
 }
 
-/** A stop that takes too long is reported as a failure and goes on: content is never given up because of time. */
+/** A stop that takes too long is reported as a failure and goes on: time alone never drops content. */
 function withStoppingLimits(record: InstanceRecord, observation: Observation): InstanceRecord {
   const sinceMs = toEpochMs(record.stoppingSince);
   if (sinceMs === undefined || observation.nowMs < sinceMs + limitOfStopping(record, observation))
@@ -137,7 +137,7 @@ function phaseOf(record: InstanceRecord, observation: Observation): WorkspacePha
 
 /**
  * No container runs, the content is safe or was never worth saving, and the node has deleted it. A node that is away may delete
- * it later: nobody loses anything by that.
+ * it later.
  */
 function hasEnded(record: InstanceRecord, { node }: Observation): boolean {
   if (hasPod(record) || needsSaving(record)) return false;

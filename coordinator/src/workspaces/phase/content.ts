@@ -33,7 +33,7 @@ export function needsSaving(record: InstanceRecord): boolean {
   return (finalKindOf(record.type) !== undefined && !record.contentSafe) || record.transfers.some(isOpen);
 }
 
-/** Reports whether the node may delete the content: nothing runs on it, and it is saved or was never worth saving. */
+/** Reports whether the node may delete the content: its pod has ended, and the content is saved or was never complete. */
 export function mayDispose(record: InstanceRecord): boolean {
   return (
     record.stop !== undefined &&

@@ -65,7 +65,7 @@ function endOf({ status }: PodEntry): ContainerTerminated | undefined {
   return container?.state?.$case === "terminated" ? container.state.value : container?.lastTermination;
 }
 
-/** Why the image can't be had, by a registry's final answer. Failures that may pass are tried again until the start times out. */
+/** Returns the final answer of a registry that refuses the image. Failures that may pass are tried again until the start times out. */
 function imageRefusal({ status }: PodEntry): string | undefined {
   for (const { state, image } of status?.containers ?? []) {
     if (state?.$case !== "waiting" || !state.value.reason.startsWith("ErrImage")) continue;

@@ -94,7 +94,7 @@ function podSteps(record: InstanceRecord, { pod }: Observation): WorkspaceStep[]
   return [{ type: "stop-pod", pod, graceSeconds: isHasty ? IMMEDIATE_GRACE_SECONDS : NORMAL_GRACE_SECONDS }];
 }
 
-/** A record stays until its node has deleted the content, so that the order to do so is not lost. */
+/** A record stays until its node has deleted the content, which keeps the order to do so. */
 function isOver(record: InstanceRecord, { nowMs, settings }: Observation): boolean {
   const stoppedMs = toEpochMs(record.stoppedAt) ?? nowMs;
   return isDisposed(record) && nowMs >= stoppedMs + settings.stoppedRetentionSeconds * 1000;

@@ -5,7 +5,7 @@ import { formatHoursMinutes, parseGoDuration } from "../go-duration.ts";
 import type { Observation } from "./observation.ts";
 import { isHeadless } from "./status.ts";
 
-/** When an instance times out unless something happens before. */
+/** The end of a time that an instance may take for something. */
 export interface Deadline {
   readonly atMs: number;
   /** The time that is limited, for the condition's text. */

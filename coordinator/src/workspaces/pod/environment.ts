@@ -25,7 +25,7 @@ const SETTABLE: ReadonlySet<string> = new Set([
   "GITPOD_WORKSPACE_CLASS_INFO",
 ]);
 
-/** Where Gitpod's images expect the editor. */
+/** The port of the editor in Gitpod's images. */
 const EDITOR_PORT = 23_000;
 
 /** Pure: the environment of the workspace's container. A request's variable wins over none of ours; of two of its own the last one. */
@@ -88,7 +88,7 @@ function inWorkspace(path: string): string {
   return relative === "" ? "/workspace" : `/workspace/${relative}`;
 }
 
-/** Where initializers check repositories out, in their order. */
+/** Returns the checkout locations of initializers, in their order. */
 function checkoutLocations(initializer: WorkspaceInitializer | undefined): string[] {
   const spec = initializer?.spec;
   switch (spec?.$case) {

@@ -2,7 +2,7 @@ import type { BackupRecord, Generation } from "@forage/proto/forage/workspaces/v
 import { CoordinatorError } from "../../errors.ts";
 import { toEpochMs } from "../../model/timestamp.ts";
 
-/** Asks for an older backup: 0, or no annotation, is the newest, 1 the one before. */
+/** Selects an older backup: 0, or no annotation, is the newest, 1 the one before. */
 export const GENERATION_ANNOTATION = "forage.dev/backup-generation";
 
 /** Pure: the backup that a start restores. Throws INVALID if the annotation names none that is kept. */

@@ -57,7 +57,7 @@ export function validateStart(request: StartWorkspaceRequest, settings: Workspac
   raiseUnsupported(request, unsupported);
 }
 
-/** What Gitpod's managers answer where a cluster has no volume snapshots. */
+/** Gitpod's managers answer the same where a cluster has no volume snapshots. */
 function raiseUnsupported({ spec }: StartWorkspaceRequest, unsupported: Findings): void {
   for (const field of volumeSnapshotFields(spec?.initializer, "spec.initializer"))
     unsupported.invalid(

@@ -19,20 +19,20 @@ import type { ClientDuplexStream } from "@grpc/grpc-js";
 import type { HollowAgent } from "../hollow-agent.ts";
 import type { World } from "../world.ts";
 
-/** What the node keeps of one workspace. A restart of the agent does not lose it. */
+/** The state of one workspace on the node. A restart of the agent does not lose it. */
 interface Held {
   stage: ContentStage;
   message: string;
   readonly transfers: Map<string, TransferReport>;
 }
 
-/** How the fake node behaves; each can be changed while it runs. */
+/** Reactions of the fake node; tests change them while it runs. */
 export interface Behaviour {
-  /** What an order to make the content leads to; undefined: nothing happens yet. */
+  /** Returns the outcome of an order to make the content; undefined: nothing happens yet. */
   initialize: (
     order: WorkspaceOrder,
   ) => { readonly stage: ContentStage; readonly message?: string } | undefined;
-  /** What an ordered transfer leads to; undefined: nothing happens yet, "store": the archive is uploaded. */
+  /** Returns the outcome of an ordered transfer; undefined: nothing happens yet, "store": the archive is uploaded. */
   transfer: (
     order: TransferOrder,
   ) => "store" | "lie" | { readonly state: TransferState; readonly message: string } | undefined;
