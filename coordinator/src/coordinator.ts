@@ -107,9 +107,9 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     observe: metrics.observeCall,
     monotonicMs: clock.monotonicMs,
   };
-  const server = createServer(tls, serving, options);
+  const { server, streamOf } = createServer(tls, serving, options);
   const workspaces = await openOptionalWorkspaces(options, core, listening.promise);
-  addServices(server, services, serving, workspaces?.services);
+  addServices(server, services, { ...serving, streamOf }, workspaces?.services);
   const httpNames = [hostPort(config.http.listen).host, ...names];
   const http = await openHttp(options, {
     metrics,
@@ -158,14 +158,15 @@ function createServer(
   tls: TlsServer,
   { identify: identifyCall, observe }: ServeOptions,
   { clock }: CoordinatorOptions,
-): Server {
+): { readonly server: Server; readonly streamOf: Admission["streamOf"] } {
   const admission = new Admission({
     identify: identifyCall,
     onProven: (call) => tls.prove(call),
     ...(observe !== undefined && { observe }),
     schedule: clock.schedule,
   });
-  return new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
+  const server = new Server(serverOptions(UNPROVEN_STREAMS, [admission.interceptor]));
+  return { server, streamOf: admission.streamOf };
 }
 
 function openMetrics(

@@ -48,7 +48,8 @@ export async function startPlainDestination(
     limits: { maxCalls: MAX_CALLS, ...(maxCallsPerClient && { maxCallsPerClient }) },
   });
   const server = new Server(serverOptions(PROVEN_STREAMS, [admission.interceptor]));
-  serve(server, SharedDestinationService, destinationService(options), { ...serving, identify });
+  const { streamOf } = admission;
+  serve(server, SharedDestinationService, destinationService(options), { ...serving, identify, streamOf });
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const { monotonicMs, log } = serving;
   const offenders = new Offenders();

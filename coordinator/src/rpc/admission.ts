@@ -79,6 +79,8 @@ export class Admission {
   readonly #limits: CallLimits;
   readonly #proven = new WeakSet<Http2Session>();
   readonly #anonymous = new WeakMap<Http2Session, AnonymousConnection>();
+  /** Keyed by the metadata, the one object that interceptors and handlers of a call share. */
+  readonly #streams = new WeakMap<Metadata, ServerHttp2Stream>();
   readonly #openOfClient = new Map<string, number>();
   #open = 0;
 
@@ -95,6 +97,9 @@ export class Admission {
   get clients(): number {
     return this.#openOfClient.size;
   }
+
+  /** Returns the HTTP/2 stream of an admitted call. */
+  readonly streamOf = (metadata: Metadata): ServerHttp2Stream | undefined => this.#streams.get(metadata);
 
   /** Must be the port's first interceptor. */
   readonly interceptor: ServerInterceptor = (method, call) =>
@@ -139,6 +144,7 @@ export class Admission {
       this.#count(caller, call, stream);
       if (isAnonymous) limitBytes(stream, this.#limits.maxAnonymousBytes, refuse);
       else this.#prove(call, stream);
+      this.#streams.set(metadata, stream);
       const waitMs = isAnonymous
         ? Math.min(ANONYMOUS_FIRST_MESSAGE_MS, this.#limits.firstMessageMs)
         : this.#limits.firstMessageMs;

@@ -1,3 +1,4 @@
+import type { ServerHttp2Stream } from "node:http2";
 import type { PeeredCall } from "@forage/identity/tls-server";
 import type {
   handleBidiStreamingCall,
@@ -17,6 +18,7 @@ import type {
 import type { Logger } from "pino";
 import { assertMayCall } from "./access.ts";
 import type { CallContext, Caller } from "./caller.ts";
+import { directWriter, Framer } from "./direct-writer.ts";
 import type { PushHandler } from "./push.ts";
 import { toServiceError } from "./status.ts";
 import { drained, requestsOf } from "./stream.ts";
@@ -62,6 +64,8 @@ export interface ServeOptions {
   /** Refuses requests with fields that this version does not know, once the caller may make the call. */
   readonly unknownFields?: UnknownFields;
   readonly observe?: (method: string, code: number, seconds: number) => void;
+  /** Returns the HTTP/2 stream of a call by its metadata. Pushed messages are then written to it directly. */
+  readonly streamOf?: (metadata: Metadata) => ServerHttp2Stream | undefined;
   /** Monotonic, in milliseconds. */
   readonly monotonicMs: () => number;
 }
@@ -202,6 +206,7 @@ function pushing(
 ): UntypedHandleCall {
   // One listener for all: each that an AbortSignal has makes adding and removing the next slower.
   const open = new Set<() => void>();
+  const framer = new Framer();
   const endAll = (): void => {
     for (const end of open) end();
   };
@@ -230,7 +235,12 @@ function pushing(
       const caller = options.identify(call);
       assertMayCall(caller, method.path, call.request);
       const context = { method: method.path, caller, peer: call.getPeer() };
-      const send = (message: unknown, taken: () => void): void => void call.write(message, taken);
+      const stream = options.streamOf?.(call.metadata);
+      const write = stream && directWriter(call, stream, framer);
+      const send = (message: unknown, taken: () => void): void => {
+        if (write === undefined) call.write(message, taken);
+        else if (!over) write(method.responseSerialize(message), taken);
+      };
       close = handler.push(call.request, context, { send, fail: finish });
       unwatch = options.tokens?.watch(caller, finish);
       // It may have failed before it returned.

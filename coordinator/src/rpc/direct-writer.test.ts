@@ -1,0 +1,139 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect, createServer, type Http2Server, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { type TestContext, test } from "node:test";
+import { Client, credentials, Metadata, Server, ServerCredentials } from "@grpc/grpc-js";
+import { pino } from "pino";
+import { Admission } from "./admission.ts";
+import { directWriter, Framer } from "./direct-writer.ts";
+import { serve } from "./serve.ts";
+
+const limit = { timeout: 60_000 };
+/** A method that callers may use: others are denied. */
+const PATH = "/io.linkerd.proxy.destination.Destination/Get";
+
+test("frames the same bytes once for all streams in turn", () => {
+  const framer = new Framer();
+  const [first, second] = [Buffer.from("first"), Buffer.from("second")];
+  const framed = framer.framed(first);
+  assert.deepEqual(framed, Buffer.concat([Buffer.from([0, 0, 0, 0, 5]), first]));
+  assert.equal(framer.framed(first), framed);
+  assert.deepEqual(framer.framed(second), Buffer.concat([Buffer.from([0, 0, 0, 0, 6]), second]));
+  assert.deepEqual(framed.subarray(5), first);
+});
+
+test("ignores messages for a closed stream", limit, async (t) => {
+  const stream = await anHttp2Stream(t);
+  let headers = 0;
+  const call = { sendMetadata: () => (headers += 1) };
+  const write = directWriter(call, stream, new Framer());
+  const closed = once(stream, "close");
+  stream.close();
+  await closed;
+  write(Buffer.from("late"), () => assert.fail("it was taken"));
+  assert.equal(headers, 0);
+});
+
+test("delivers pushed messages, the status and an error to a gRPC client", limit, async (t) => {
+  const { client, sinks } = await pushing(t);
+  const [ended, failed] = [read(client), read(client)];
+  while (sinks.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  const [first, second] = sinks;
+  for (const text of ["one", "", "three"])
+    await new Promise<void>((taken) => first?.send(Buffer.from(text), taken));
+  first?.fail(undefined);
+  await new Promise<void>((taken) => second?.send(Buffer.from("only"), taken));
+  second?.fail(Object.assign(new Error("no more"), { code: "NOT_FOUND" }));
+  assert.deepEqual(await ended, { messages: ["one", "", "three"], code: 0 });
+  const { messages, code } = await failed;
+  assert.deepEqual(messages, ["only"]);
+  assert.notEqual(code, 0);
+});
+
+test("finds the stream by the metadata that grpc-js gives to handlers", limit, async (t) => {
+  const { client, streams, sinks } = await pushing(t);
+  const answer = read(client);
+  while (sinks.length < 1) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(streams, [true]);
+  sinks[0]?.fail(undefined);
+  await answer;
+});
+
+interface HeldSink {
+  send(bytes: Buffer, taken: () => void): void;
+  fail(error: unknown): void;
+}
+
+async function pushing(t: TestContext) {
+  const raw = (bytes: Buffer): Buffer => bytes;
+  const method = {
+    path: PATH,
+    requestStream: false,
+    responseStream: true,
+    requestSerialize: raw,
+    requestDeserialize: raw,
+    responseSerialize: raw,
+    responseDeserialize: raw,
+  } as const;
+  const identify = () => ({ kind: "user", name: "a", grants: [{ role: "admin", namespaces: "*" }] }) as const;
+  const admission = new Admission({ identify, schedule: () => () => undefined });
+  const streams: boolean[] = [];
+  const sinks: HeldSink[] = [];
+  const streamOf = (metadata: Metadata) => {
+    const stream = admission.streamOf(metadata);
+    streams.push(stream !== undefined);
+    return stream;
+  };
+  const server = new Server({ interceptors: [admission.interceptor] });
+  const push = (_request: Buffer, _context: unknown, sink: HeldSink) => {
+    sinks.push(sink);
+    return () => undefined;
+  };
+  serve(
+    server,
+    { watch: method },
+    { watch: { push } },
+    {
+      identify,
+      log: pino({ level: "silent" }),
+      stopping: new AbortController().signal,
+      monotonicMs: () => 0,
+      streamOf,
+    },
+  );
+  const port = await new Promise<number>((resolve, reject) =>
+    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, bound) =>
+      error ? reject(error) : resolve(bound),
+    ),
+  );
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  t.after(() => {
+    client.close();
+    server.forceShutdown();
+  });
+  return { client, streams, sinks };
+}
+
+function read(client: Client): Promise<{ readonly messages: readonly string[]; readonly code: number }> {
+  const raw = (bytes: Buffer): Buffer => bytes;
+  const call = client.makeServerStreamRequest(PATH, raw, raw, Buffer.alloc(0), new Metadata());
+  const messages: string[] = [];
+  call.on("data", (bytes: Buffer) => messages.push(bytes.toString()));
+  call.on("error", () => undefined);
+  return new Promise((resolve) => call.on("status", ({ code }) => resolve({ messages, code })));
+}
+
+async function anHttp2Stream(t: TestContext): Promise<ServerHttp2Stream> {
+  const server: Http2Server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  t.after(() => {
+    session.destroy();
+    server.close();
+  });
+  const opened = once(server, "stream");
+  session.request().on("error", () => undefined);
+  const [stream] = (await opened) as [ServerHttp2Stream];
+  return stream;
+}
