@@ -33,6 +33,7 @@ import { FAULT_BACK_OFF, IMAGE_BACK_OFF } from "./pods/back-offs.ts";
 import { PodSupervisor, type RecordedPod } from "./pods/pod-supervisor.ts";
 import type { RunProbe } from "./probes/run-probe.ts";
 import { recordedPods } from "./recorded-pods.ts";
+import { writeStates } from "./reset-after-reboot.ts";
 import type { ContainerRuntime } from "./runtime/runtime.ts";
 import { type ServiceNetwork, watchNetworks } from "./service-network.ts";
 import { ContainerFiles } from "./sessions/container-files.ts";
@@ -69,6 +70,7 @@ export interface AgentParts {
   readonly damageReports: DamageReports;
   /** Rejects if the host can't belong to the cluster with this authority. */
   readonly mayJoin?: (authority: string) => Promise<void>;
+  readonly diskReserveBytes?: number;
   /** Node and the agent's own program: for work that is done in a process of its own. */
   readonly ownCommand: readonly string[];
 }
@@ -185,7 +187,9 @@ export class Agent {
     this.#running = [
       this.#linkOnceTakenOver(signal),
       this.#reporter.run(signal),
-      this.#watchDevices(signal),
+      parts.devices.watch(clock, signal, () => this.#link.nodeChanged()),
+      this.ready.then(() => opened.reserve.keep(signal)),
+      writeStates(opened.unwritten, clock, signal, (problem) => this.#reporter.impaired("boot", problem)),
       watchNetworks(parts.services, clock, () => this.#link.nodeChanged(), signal),
       this.ready.then(() => parts.services.start()),
       this.ready.then(() => this.#claimRemover.run(signal)),
@@ -250,11 +254,6 @@ export class Agent {
     await Promise.race([this.ready, pause(this.#parts.clock, TAKE_OVER_MAX_MS, either)]);
     timeUp.abort();
     await this.#link.run(signal);
-  }
-
-  #watchDevices(signal: AbortSignal): Promise<void> {
-    const { clock, devices } = this.#parts;
-    return devices.watch(clock, signal, () => this.#link.nodeChanged());
   }
 
   #makeSupervisor(): PodSupervisor {

@@ -40,8 +40,11 @@ const IMAGES_MAX = 500;
 // Enough for some ten files; the agent's log has all.
 const CONDITION_MESSAGE_MAX = 2_000;
 
-/** `assignments` and `states` are the halves of the journal: what the node is to run, and how that went. */
-export type ReportedPart = HostPart | "assignments" | "states";
+/**
+ * `assignments` and `states` are the halves of the journal: what the node is to run, and how that went. `boot`: whether the states on
+ * disk are of this boot.
+ */
+export type ReportedPart = HostPart | "assignments" | "states" | "boot";
 
 /** Holds everything that the coordinator receives about the host. */
 export class NodeReporter implements NodeSource {
@@ -155,7 +158,8 @@ export class NodeReporter implements NodeSource {
   #diskPressure(): NodeCondition {
     const type = "DiskPressure";
     const { pressure, reason, message } = this.#options.capacity.report().diskPressure;
-    const journal = this.#problems.get("assignments") ?? this.#problems.get("states");
+    const journal =
+      this.#problems.get("assignments") ?? this.#problems.get("states") ?? this.#problems.get("boot");
     if (!pressure && journal !== undefined)
       return { type, status: true, reason: "JournalNotWritten", message: journal };
     // How much room there is changes all the time, and matters only when there is too little.

@@ -3,13 +3,14 @@ import type { HostCapacity } from "./capacity/host-capacity.ts";
 import { type CapacityParts, openCapacity } from "./capacity/open-capacity.ts";
 import type { Config } from "./config.ts";
 import type { DamageReports } from "./damage-reports.ts";
+import { DISK_RESERVE_BYTES, DiskReserve } from "./disk-reserve.ts";
 import { ImageRecords } from "./images/image-records.ts";
 import { Journal } from "./journal/journal.ts";
 import { loadJournalKey } from "./journal/journal-key.ts";
 import type { JournalProblem } from "./journal/load-journal.ts";
 import { IdentityFiles } from "./link/node-identity.ts";
 import { TokenFiles } from "./link/token-files.ts";
-import { resetAfterReboot } from "./reset-after-reboot.ts";
+import { type RebootOutcome, resetAfterReboot } from "./reset-after-reboot.ts";
 import type { AgentLog } from "./supervisor-events.ts";
 
 export interface PartsToOpen extends CapacityParts {
@@ -17,6 +18,8 @@ export interface PartsToOpen extends CapacityParts {
   /** The operator's own key for the journal; it need not be there. */
   readonly journalKeyFile?: string | undefined;
   readonly log: AgentLog;
+  /** Room on the disk that is kept for the agent's own start. */
+  readonly diskReserveBytes?: number;
   readonly damageReports: DamageReports;
 }
 
@@ -34,11 +37,19 @@ export interface OpenedParts {
   readonly imageRecords: ImageRecords;
   readonly tokens: TokenFiles;
   readonly identity: IdentityFiles;
+  readonly reserve: DiskReserve;
+  /** The pods' states of this boot could not be written. */
+  readonly unwritten: RebootOutcome["unwritten"];
 }
 
 export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
   const { config, clock, log, damageReports } = parts;
   const { dataDir } = config;
+  const reserve = new DiskReserve({
+    ...{ path: join(dataDir, "disk-reserve"), clock, bytes: parts.diskReserveBytes ?? DISK_RESERVE_BYTES },
+    onEvent: (event, fields) => log.warn(fields, event),
+  });
+  await reserve.makeRoom();
   const journal = await Journal.open({
     dir: join(dataDir, "journal"),
     key: await loadJournalKey({ dir: dataDir, file: parts.journalKeyFile, noteDamage: damageReports.note }),
@@ -47,15 +58,16 @@ export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
   for (const { kind, path, reason } of journal.problems)
     damageReports.note(path, reason, JOURNAL_REMEDIES[kind]);
   const capacity = await openCapacity(parts);
-  const bootIdFile = join(dataDir, "boot-id");
-  const rebooted = await resetAfterReboot({
+  const { rebooted, unwritten } = await resetAfterReboot({
     journal,
     bootId: capacity.bootId,
-    bootIdFile,
+    bootIdFile: join(dataDir, "boot-id"),
+    pendingFile: join(config.runDir, "states-of-last-boot"),
     nowMs: clock.nowMs(),
     noteDamage: damageReports.note,
   });
   if (rebooted) log.info({ bootId: capacity.bootId }, "host-was-rebooted");
+  if (unwritten !== undefined) log.error({ err: unwritten.error }, "states-not-written-after-reboot");
   const imageRecords = await ImageRecords.open({
     dir: join(dataDir, "images"),
     nowMs: () => clock.nowMs(),
@@ -67,5 +79,5 @@ export async function openParts(parts: PartsToOpen): Promise<OpenedParts> {
   });
   const identity = new IdentityFiles(join(dataDir, "identity"));
   await identity.loadAuthority();
-  return { journal, capacity, imageRecords, tokens, identity };
+  return { journal, capacity, imageRecords, tokens, identity, reserve, unwritten };
 }

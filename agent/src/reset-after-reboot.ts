@@ -1,9 +1,12 @@
-import { readFile } from "node:fs/promises";
+import { readFile, rm } from "node:fs/promises";
 import { crc32 } from "node:zlib";
+import { messageOf } from "@forage/common/message-of";
 import { writePrivateFile } from "@forage/identity/private-file";
+import type { Clock } from "./clock.ts";
 import type { NoteDamage } from "./damage-reports.ts";
 import type { Journal } from "./journal/journal.ts";
 import { afterReboot } from "./pods/container-memory.ts";
+import { retryUntilDone } from "./pods/retry-until-done.ts";
 import { fromPodState, toPodState } from "./pods/stored-memory.ts";
 
 export interface RebootOptions {
@@ -12,19 +15,29 @@ export interface RebootOptions {
   readonly bootId: string;
   /** The file with the boot id to which the journal's states belong. */
   readonly bootIdFile: string;
+  /** In a directory that a reboot empties. Names the pods whose states on disk are still those of an earlier boot. */
+  readonly pendingFile: string;
   readonly nowMs: number;
   readonly noteDamage: NoteDamage;
 }
 
+export interface RebootOutcome {
+  readonly rebooted: boolean;
+  /** The disk could not be written. `write` rejects until everything is on disk. Undefined: everything is. */
+  readonly unwritten?: { readonly error: unknown; readonly write: () => Promise<void> };
+}
+
 /**
- * Returns true if the host has rebooted since the states were written. The states then record this on disk before any container
- * starts, because namespaces and processes of the last boot are gone, and after a crash half-way new ones must not count as old.
- * If the note can't be read, the kernel and containerd show what is left of each pod.
+ * Resets the pods' states if the host was booted since they were written: namespaces and processes of the last boot are gone. The
+ * states are on disk before anything is started, so that an agent that ends half-way does not take the new ones for the old.
+ * On a full disk the states are reset in memory only, and `unwritten` writes them later. Until then an agent that starts in the same
+ * boot resets only the states that are not on disk. A boot id that can't be read resets nothing: the kernel and containerd show
+ * what is left of each pod.
  */
-export async function resetAfterReboot(options: RebootOptions): Promise<boolean> {
+export async function resetAfterReboot(options: RebootOptions): Promise<RebootOutcome> {
   const { journal, bootId, bootIdFile, nowMs, noteDamage } = options;
   const before = await readBootId(bootIdFile);
-  if (before === bootId) return false;
+  if (before === bootId) return { rebooted: false };
   const states = [...journal.states()];
   if (before === undefined) {
     if (states.length > 0) {
@@ -34,13 +47,69 @@ export async function resetAfterReboot(options: RebootOptions): Promise<boolean>
         "the host counts as not rebooted, and pods as they are found",
       );
     }
-    await writePrivateFile(bootIdFile, encodeBootId(bootId));
-    return false;
+    return { rebooted: false, ...(await written(new Set(), options)) };
   }
-  const rebooted = states.map(([uid, state]) => [uid, afterReboot(fromPodState(uid, state), nowMs)] as const);
-  await Promise.all(rebooted.map(([uid, memory]) => journal.saveState(uid, toPodState(memory))));
-  await writePrivateFile(bootIdFile, encodeBootId(bootId));
-  return true;
+  const earlier = await readPending(options);
+  const stale = states.filter(([uid]) => earlier === undefined || earlier.has(uid));
+  const rebooted = stale.map(([uid, state]) => [uid, afterReboot(fromPodState(uid, state), nowMs)] as const);
+  // The journal has them in memory at once, and rejects if they can't be written.
+  const saved = await Promise.allSettled(
+    rebooted.map(([uid, memory]) => journal.saveState(uid, toPodState(memory))),
+  );
+  const pending = new Set(
+    rebooted.flatMap(([uid], index) => (saved[index]?.status === "fulfilled" ? [] : [uid])),
+  );
+  return { rebooted: earlier === undefined, ...(await written(pending, options)) };
+}
+
+/** Writes until everything is on disk or the signal aborts. `impaired` receives the problem, undefined once there is none. */
+export async function writeStates(
+  unwritten: RebootOutcome["unwritten"],
+  clock: Clock,
+  signal: AbortSignal,
+  impaired: (problem: string | undefined) => void,
+): Promise<void> {
+  if (unwritten === undefined) return;
+  const outcome = (error: unknown): void => impaired(error === undefined ? undefined : messageOf(error));
+  await retryUntilDone(unwritten.write, { clock, signal, outcome });
+}
+
+/** Writes what is left to write, and returns how to go on with it if that fails. */
+async function written(
+  pending: Set<string>,
+  options: RebootOptions,
+): Promise<Pick<RebootOutcome, "unwritten">> {
+  const write = () => writeAll(pending, options);
+  try {
+    await write();
+    return {};
+  } catch (error) {
+    return { unwritten: { error, write } };
+  }
+}
+
+/** The boot id comes last, as it says that all states are of this boot. */
+async function writeAll(pending: Set<string>, options: RebootOptions): Promise<void> {
+  const { journal, bootId, bootIdFile, pendingFile } = options;
+  try {
+    for (const uid of pending) {
+      const state = journal.state(uid);
+      if (state !== undefined) await journal.saveState(uid, state);
+      pending.delete(uid);
+    }
+    await writePrivateFile(bootIdFile, encodeBootId(bootId));
+    await rm(pendingFile, { force: true });
+  } catch (error) {
+    // Without the file, the next agent of this boot resets all states, and reads running containers back from containerd.
+    await writePrivateFile(pendingFile, [encodeBootId(bootId), ...pending].join("\n")).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Undefined: no agent has reset states in this boot. */
+async function readPending({ bootId, pendingFile }: RebootOptions): Promise<ReadonlySet<string> | undefined> {
+  const [mark, ...uids] = (await readFile(pendingFile, "utf8").catch(() => "")).split("\n");
+  return mark === encodeBootId(bootId) ? new Set(uids) : undefined;
 }
 
 /** With a checksum: another boot's id means that everything of a pod is gone, so a damaged one must not pass for it. */

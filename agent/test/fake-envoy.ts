@@ -47,6 +47,10 @@ export class FakeEnvoy implements ProxyProgram {
     return texts.length === 0 ? undefined : texts.join("\n");
   }
 
+  reboot(): void {
+    this.#runs = false;
+  }
+
   async isRunning(): Promise<boolean> {
     return this.#runs;
   }

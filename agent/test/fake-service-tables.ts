@@ -6,6 +6,12 @@ export class FakeServiceTables {
   #table = "";
   #marks = new Set<string>();
 
+  reboot(): void {
+    this.text = "";
+    this.#table = "";
+    this.#marks = new Set();
+  }
+
   readonly run: RunCommand = async (file, args, options) => {
     if (file !== "nft") return "";
     if (args[0] === "list") return this.#table;

@@ -62,18 +62,20 @@ export class HostOfFakes {
   readonly network = new FakeNetworkHost();
   readonly kernel = new FakeServiceTables();
   readonly envoy: FakeEnvoy;
+  /** Changes with a reboot. */
+  bootId = "00000000-0000-4000-8000-000000000001";
   readonly #dir: string;
 
-  private constructor(dir: string) {
+  private constructor(dir: string, dataDir = join(dir, "data")) {
     this.#dir = dir;
-    this.dataDir = join(dir, "data");
+    this.dataDir = dataDir;
     this.envoy = new FakeEnvoy(new Places(join(dir, "run", "gateway")));
   }
 
-  static async make(t: TestContext): Promise<HostOfFakes> {
+  static async make(t: TestContext, dataDir?: string): Promise<HostOfFakes> {
     const dir = await mkdtemp(join(tmpdir(), "forage-damaged-"));
     t.after(() => rm(dir, { recursive: true, force: true }));
-    return new HostOfFakes(dir);
+    return new HostOfFakes(dir, dataDir);
   }
 
   /** Brings the pods up, and keeps a copy of what the agent has on disk then. */
@@ -88,7 +90,7 @@ export class HostOfFakes {
     await journal.close();
     await writeIdentity(this.dataDir);
     await restoreHelpers(join(this.dataDir, "programs"), [], () => undefined);
-    const { agent, parts } = await this.#start();
+    const { agent, parts } = await this.start();
     parts.services.take(ServiceUpdate.fromPartial({ full: true, upserts: [SERVICE] }));
     parts.gateway.take(GatewayUpdate.fromPartial({ full: true, gateway: "default", hosts: [HOST] }));
     await until(
@@ -116,9 +118,19 @@ export class HostOfFakes {
     await cp(this.#copy, this.dataDir, COPY);
   }
 
+  /** Ends all containers and empties what a reboot empties. */
+  async reboot(): Promise<void> {
+    this.runtime.loseAll();
+    this.network.reboot();
+    this.kernel.reboot();
+    this.envoy.reboot();
+    this.bootId = this.bootId.slice(0, -1) + (Number(this.bootId.at(-1)) + 1);
+    await rm(join(this.#dir, "run"), { recursive: true, force: true });
+  }
+
   /** One life of an agent. Returns what it noted of damaged files, and the claims' users. */
   async runOnce(): Promise<{ readonly noted: string | undefined; readonly claimUsers: readonly string[] }> {
-    const { agent, parts } = await this.#start();
+    const { agent, parts } = await this.start();
     await agent.ready;
     // Lets the pods' loops decide a few times.
     for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setTimeout(resolve, 2));
@@ -131,7 +143,8 @@ export class HostOfFakes {
     return join(this.#dir, "copy");
   }
 
-  async #start() {
+  /** Starts an agent that the caller closes. */
+  async start({ diskReserveBytes = 0 } = {}) {
     const config = await this.#readConfig();
     const log = { debug() {}, info() {}, warn() {}, error() {} };
     const damageReports = new DamageReports({ dataDir: this.dataDir, log });
@@ -146,7 +159,7 @@ export class HostOfFakes {
     const opened: { volumes?: PodVolumes } = {};
     const agent = await Agent.start({
       ...{ config, version: "0", clock: systemClock, random: () => 0, sessionId: "session", log },
-      ...{ damageReports, services, gateway, runtime: this.runtime },
+      ...{ damageReports, diskReserveBytes, services, gateway, runtime: this.runtime },
       network: new FakeNetwork(this.network),
       networkFiles: new FakeNetworkFiles(),
       devices: new HostDevices({
@@ -161,7 +174,7 @@ export class HostOfFakes {
       },
       probe: async () => ({ outcome: "passed" }) as never,
       hostReader: {
-        identity: async () => ({ bootId: "boot", os: "", kernel: "", architecture: "amd64" }),
+        identity: async () => ({ bootId: this.bootId, os: "", kernel: "", architecture: "amd64" }),
         measure: async () => ({
           cpuMilli: 4_000,
           memoryBytes: 2 ** 33,

@@ -1,6 +1,6 @@
 import { randomBytes, X509Certificate } from "node:crypto";
 import { existsSync } from "node:fs";
-import { chmod, writeFile } from "node:fs/promises";
+import { chmod, readFile, rename, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
@@ -13,20 +13,33 @@ import { apiTokenKey } from "./model/keys.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 
-/** The cluster's authority: made at the first start, and its certificate put where clients can read it. */
+/**
+ * Opens the cluster's authority, which is made at the first start, and puts a copy of its certificate where clients can read it. A
+ * copy that can't be written, as on a full disk, is reported to `onProblem` and written at the next start.
+ */
 export async function openAuthority(
   dataDir: string,
   cluster: string,
   clock: Clock,
+  onProblem: (path: string, error: unknown) => void,
 ): Promise<CertificateAuthority> {
   const authority = await loadOrCreateAuthority(authorityFile(dataDir), cluster, {
     nowMs: clock.nowMs,
     randomBytes,
   });
   const path = join(dataDir, "ca.crt");
-  await writeFile(path, authority.certPem, { mode: 0o644 });
-  await chmod(path, 0o644);
+  await publish(path, authority.certPem).catch((error: unknown) => onProblem(path, error));
   return authority;
+}
+
+/** Clients read the file at any time, so that it is replaced as a whole. */
+async function publish(path: string, text: string): Promise<void> {
+  const present = await readFile(path, "utf8").catch(() => undefined);
+  if (present !== text) {
+    await writeFile(`${path}.new`, text, { mode: 0o644 });
+    await rename(`${path}.new`, path);
+  }
+  await chmod(path, 0o644);
 }
 
 /** Returns what is wrong with the time of the authority's certificate, and what to do; undefined: nothing. */

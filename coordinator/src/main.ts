@@ -44,7 +44,9 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     clock,
     log: (fields, message) => log.info(fields, message),
   });
-  const authority = await openAuthority(config.dataDir, config.cluster, clock);
+  const authority = await openAuthority(config.dataDir, config.cluster, clock, (path, err) =>
+    log.warn({ path, err }, "authority-certificate-not-written"),
+  );
   const problem = authorityTimeProblem(authority.certPem, clock.nowMs());
   if (problem !== undefined) log.error({ event: "authority-out-of-time", problem }, "authority-out-of-time");
   if (config.adminTokenFile !== undefined) await ensureAdminToken(config.adminTokenFile, store, clock);

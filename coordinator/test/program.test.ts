@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { promisify } from "node:util";
 import { readHelp } from "../src/config.ts";
 import { until } from "./support/until.ts";
 
@@ -68,6 +69,15 @@ test("a log on a full disk stops neither serving nor the end of the process", as
   await until("the coordinator is ready", ready);
   child.kill("SIGTERM");
   assert.deepEqual(await once(child, "exit"), [0, null]);
+});
+
+test("a coordinator starts on a full disk, names it, and is ready once there is room", async (t) => {
+  if (process.getuid?.() !== 0) return t.skip("mounting a small file system takes root");
+  // The mount ends with its namespace, however the process ends.
+  const script = 'mount -t tmpfs -o size=160m none "$1" && exec "$2" "$3" "$1"';
+  const scenario = new URL("full-disk-start-scenario.ts", import.meta.url).pathname;
+  const args = ["--mount", "sh", "-c", script, "sh", tempDir(t), process.execPath, scenario];
+  await promisify(execFile)("unshare", args, { timeout: 120_000 });
 });
 
 async function run(t: TestContext, args: readonly string[]) {

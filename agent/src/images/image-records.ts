@@ -35,8 +35,8 @@ export class ImageRecords implements ImageAccess {
   }
 
   static async open(options: ImageRecordsOptions): Promise<ImageRecords> {
-    await makePrivateDirectory(options.dir);
     try {
+      await makePrivateDirectory(options.dir);
       return new ImageRecords(options, parse(await readFile(join(options.dir, FILE), "utf8")));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "ENOENT") options.onError(error);
@@ -88,7 +88,10 @@ export class ImageRecords implements ImageAccess {
 
   async #write(): Promise<void> {
     const bytes = Buffer.from(JSON.stringify({ images: Object.fromEntries(this.#records) }));
-    await writeFilesDurably(this.#options.dir, [{ name: FILE, bytes }]).catch(this.#options.onError);
+    const { dir, onError } = this.#options;
+    await makePrivateDirectory(dir)
+      .then(() => writeFilesDurably(dir, [{ name: FILE, bytes }]))
+      .catch(onError);
   }
 }
 

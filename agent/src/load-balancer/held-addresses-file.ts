@@ -30,7 +30,6 @@ export class HeldAddressesFile implements HeldRecords {
 
   /** Opens the file. Unreadable records count as absent. The kernel drops their addresses at the end of the lease. */
   static async open(dir: string, noteDamage?: NoteDamage): Promise<HeldAddressesFile> {
-    await makePrivateDirectory(dir);
     const path = join(dir, FILE);
     const text = await readFile(path, "utf8").catch(() => "[]");
     const held = parse(text);
@@ -58,6 +57,7 @@ export class HeldAddressesFile implements HeldRecords {
   async #write(held: readonly HeldAddress[]): Promise<void> {
     // The agent removes these addresses from the host, so a flipped digit must not name one of the host's own.
     const records = held.map((it) => ({ ...it, checksum: checksumOf(it) }));
+    await makePrivateDirectory(this.#dir);
     await writeFilesDurably(this.#dir, [{ name: FILE, bytes: Buffer.from(JSON.stringify(records)) }]);
     this.#held = held;
   }

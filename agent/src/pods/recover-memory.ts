@@ -36,7 +36,7 @@ export function recoveredMemory(pod: Pod, lost: PodMemory, found: Found, nowMs: 
   for (const spec of allContainers(pod)) {
     const current = newestLive(pod, spec, containers);
     const before = memoryOf(memory, spec.name);
-    if (current === undefined || before.phase !== "new") continue;
+    if (current === undefined || before.phase === "started") continue;
     const taken = {
       ...adopted(before, current, nowMs),
       ...(spec.hooks?.postStart && { postStart: "done" as const }),

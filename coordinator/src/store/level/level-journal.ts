@@ -203,9 +203,17 @@ export class LevelJournal implements Journal {
     });
   }
 
+  /** Also puts back the ballast that an opening on a full disk has dropped, since the next opening may need it. */
+  async #checkSpace(): Promise<void> {
+    const { space } = this.#parts;
+    await space.check();
+    // A failure leaves the ballast out until the next check.
+    if (!this.#closed) await space.loadBallast().catch(() => undefined);
+  }
+
   #scheduleSpaceCheck(): void {
     this.#cancelSpaceCheck = this.#parts.clock.schedule(SPACE_CHECK_EVERY_MS, () => {
-      void this.#parts.space.check().then(() => {
+      void this.#checkSpace().finally(() => {
         if (!this.#closed) this.#scheduleSpaceCheck();
       });
     });

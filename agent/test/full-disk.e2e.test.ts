@@ -1,0 +1,130 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { HostOfFakes } from "./host-of-fakes.ts";
+import { enterOwnMounts, whyNoOwnMounts } from "./own-mounts.ts";
+import { until } from "./until.ts";
+
+const skip = whyNoOwnMounts() ?? false;
+const parent = skip === false ? enterOwnMounts() : "";
+const MIB = 1024 * 1024;
+const options = { skip, timeout: 120_000 };
+
+test(
+  "after a reboot with a full disk, the reserve lets the agent bring all pods back",
+  options,
+  async (t) => {
+    const { host, fill } = await aSmallDisk(t);
+    await host.begin();
+    const first = await host.start({ diskReserveBytes: 4 * MIB });
+    await until("the reserve is taken", () => fileBytes(join(host.dataDir, "disk-reserve")) === 4 * MIB);
+    await first.agent.close();
+    fill();
+    await host.reboot();
+
+    const { agent, parts } = await host.start({ diskReserveBytes: 4 * MIB });
+    t.after(() => agent.close());
+
+    await until("all pods run again", () => running(host).length === 3);
+    assert.equal(readFileSync(join(host.dataDir, "boot-id"), "utf8").split(" ")[0], host.bootId);
+    assert.equal(parts.damageReports.summary(), undefined);
+    assert.deepEqual(
+      agent.problems().filter((problem) => /written/.test(problem)),
+      [],
+    );
+  },
+);
+
+test(
+  "without any room after a reboot, the agent starts, says so, and recovers once there is room",
+  options,
+  async (t) => {
+    const { host, fill, free } = await aSmallDisk(t);
+    await host.begin();
+    fill();
+    await host.reboot();
+
+    const { agent } = await host.start();
+    await until("the full disk is reported", () =>
+      agent.problems().some((problem) => /^boot: .*(ENOSPC|no space)/i.test(problem)),
+    );
+    await agent.close();
+    // A second agent of the same boot finds the same full disk.
+    const second = await host.start();
+    t.after(() => second.agent.close());
+    assert.notEqual(bootIdOf(host), host.bootId);
+
+    free();
+    await until("all pods run again", () => running(host).length === 3);
+    await until("the boot id is written", () => bootIdOf(host) === host.bootId);
+    await until("no write problem is left", () =>
+      second.agent.problems().every((problem) => !/^(boot|states)/.test(problem)),
+    );
+  },
+);
+
+test(
+  "an agent that restarts while the disk is full keeps containers that were started after the reboot",
+  options,
+  async (t) => {
+    const { host, fill, free } = await aSmallDisk(t);
+    await host.begin();
+    await host.reboot();
+    // The states of the last boot stay on disk, as if none of this boot could be written.
+    const copy = join(parent, "states");
+    execFileSync("cp", ["-a", join(host.dataDir, "journal"), copy]);
+    const bootId = readFileSync(join(host.dataDir, "boot-id"));
+    const first = await host.start();
+    await until("all pods run again", () => running(host).length === 3);
+    await first.agent.close();
+    rmSync(join(host.dataDir, "journal"), { recursive: true });
+    execFileSync("mv", [copy, join(host.dataDir, "journal")]);
+    writeFileSync(join(host.dataDir, "boot-id"), bootId);
+    fill();
+    const before = running(host);
+
+    const second = await host.start();
+    t.after(() => second.agent.close());
+    await second.agent.ready;
+    free();
+    await until("the boot id is written", () => bootIdOf(host) === host.bootId);
+    await until("all pods are ready", () => second.agent.pods().every(({ phase }) => phase === "RUNNING"));
+
+    assert.deepEqual(running(host), before);
+  },
+);
+
+/** A host whose data directory is a tmpfs of 24 MiB. */
+async function aSmallDisk(t: TestContext) {
+  const dataDir = join(parent, "data");
+  mkdirSync(dataDir, { recursive: true });
+  execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m,mode=0700", "none", dataDir]);
+  t.after(() => execFileSync("umount", ["-l", dataDir]));
+  const filler = join(dataDir, "filler");
+  const fill = (): void => {
+    const { bfree, bsize } = statfsSync(dataDir);
+    writeFileSync(filler, Buffer.alloc(bfree * bsize));
+    assert.equal(statfsSync(dataDir).bfree, 0);
+  };
+  return { host: await HostOfFakes.make(t, dataDir), fill, free: () => rmSync(filler) };
+}
+
+function running(host: HostOfFakes) {
+  return host.runtime.containers
+    .filter(({ state }) => state === "running")
+    .map(({ id, pid }) => ({ id, pid }));
+}
+
+function bootIdOf(host: HostOfFakes): string | undefined {
+  return readFileSync(join(host.dataDir, "boot-id"), "utf8").split(" ")[0];
+}
+
+function fileBytes(path: string): number | undefined {
+  try {
+    return readFileSync(path).byteLength;
+  } catch {
+    return undefined;
+  }
+}
