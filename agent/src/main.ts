@@ -311,7 +311,7 @@ function stopOnSignal(agent: Pick<Agent, "close">, log: AgentLog): void {
     agent.close().then(
       () => process.exit(0),
       (err) => {
-        log.error({ err }, "agent-not-stopped-well");
+        log.error({ err }, "agent-stop-failed");
         process.exit(EXIT_FAILED);
       },
     );

@@ -56,8 +56,8 @@ export function supervisorEvents({
       if (step.kind === "startContainer" || step.kind === "cleanUp") reporter.lookAtClaims();
       const fields = { pod, ...step, tookMs: Math.round(tookMs) };
       if (error !== undefined) log.warn({ ...fields, reason: messageOf(error) }, "step-failed");
-      else if (changesHost(step)) log.info(fields, "step");
-      else log.debug(fields, "step");
+      else if (changesHost(step)) log.info(fields, "step-done");
+      else log.debug(fields, "step-done");
     },
     forgotten: (podUid) => {
       outbox.drop(podUid);

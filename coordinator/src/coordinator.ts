@@ -129,7 +129,13 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   const cancelRenewal = renewMaterial(reload, authority, [...httpNames, ...names], clock, log);
   listening.resolve();
   log.info(
-    { grpc, http: http.address, destination: plain?.address, revision: store.revision },
+    {
+      event: "coordinator-started",
+      grpc,
+      http: http.address,
+      destination: plain?.address,
+      revision: store.revision,
+    },
     "coordinator is up",
   );
 
@@ -285,7 +291,10 @@ function renewMaterial(
       if (!isReissueDue(issued, now)) return;
       issued = now;
       serverMaterial(authority, names).then(reload, (err: unknown) =>
-        log.error({ err }, "the server certificate could not be renewed"),
+        log.error(
+          { event: "server-certificate-not-renewed", err },
+          "the server certificate could not be renewed",
+        ),
       );
     });
   };

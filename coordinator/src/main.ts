@@ -58,7 +58,10 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
   const vault = await openVault(keys, store);
   const rewritten = await reseal(keys, store);
   if (rewritten > 0)
-    log.info({ records: rewritten }, "encrypted again with the first key of the secret key file");
+    log.info(
+      { event: "secrets-encrypted-again", records: rewritten },
+      "encrypted again with the first key of the secret key file",
+    );
   const signingKeys = await loadSigningKeys(join(config.dataDir, "keys", "identity.pem"));
   const issuer = new IdentityIssuer({ issuer: config.identityIssuer ?? store.id, keys: signingKeys });
   const coordinator = await startCoordinator({
@@ -73,13 +76,13 @@ async function serve({ config, newStore }: CommandLine): Promise<void> {
     clock,
     log,
     onFatal: (err) => {
-      log.fatal({ err }, "can't go on");
+      log.fatal({ event: "coordinator-failed", err }, "the coordinator ends because of an error");
       process.exit(1);
     },
   });
   notifySystemd(process.env.NOTIFY_SOCKET);
   const stop = (signal: string): void => {
-    log.info({ signal }, "stopping");
+    log.info({ event: "coordinator-stopping", signal }, "stopping");
     setTimeout(() => process.exit(0), stopTimeoutMs).unref();
     void coordinator
       .close()

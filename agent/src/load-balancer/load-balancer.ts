@@ -208,7 +208,7 @@ export class LoadBalancer {
         ip,
         clock.schedule(waitMs, () => void this.#announce(held, times + 1)),
       );
-    await announceAddress(run, held).catch((error) => onProblem("load-balancer-not-told", error));
+    await announceAddress(run, held).catch((error) => onProblem("load-balancer-not-announced", error));
   }
 
   /** Probes for other hosts with the addresses, because a cut-off node gets no message when it was replaced. */

@@ -73,7 +73,10 @@ export class CertificateStore {
       if (certificateKey(holding.hostname) === key) return holding;
       throw new CoordinatorError("INTERNAL", `${key} holds what is of ${holding.hostname}`);
     } catch (err) {
-      this.#log.error({ err, key }, "a certificate can't be read and will be replaced");
+      this.#log.error(
+        { event: "certificate-record-unreadable", err, key },
+        "a certificate can't be read and will be replaced",
+      );
       return undefined;
     }
   }

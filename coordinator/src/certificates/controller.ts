@@ -155,7 +155,10 @@ export class CertificateController implements CertificateSource {
     await Promise.all([...this.#running.values()].map(({ done }) => done));
     await this.#loop.close();
     await this.#save().catch((err: unknown) =>
-      this.#options.log.error({ err }, "what became of certificates could not be stored"),
+      this.#options.log.error(
+        { event: "certificates-not-stored", err },
+        "results of certificate orders could not be stored",
+      ),
     );
     this.#listeners.clear();
   }
@@ -208,7 +211,7 @@ export class CertificateController implements CertificateSource {
   async #attempt({ hostname, why }: Attempt, abort: AbortController): Promise<void> {
     const { clock, log } = this.#options;
     const issuer = this.#issuer;
-    log.info({ hostname, why, issuer: issuer.name }, "asking for a certificate");
+    log.info({ event: "certificate-ordered", hostname, why, issuer: issuer.name }, "ordering a certificate");
     let tooLate = false;
     const cancelLimit = clock.schedule(attemptLimitMs, () => {
       tooLate = true;
@@ -232,14 +235,20 @@ export class CertificateController implements CertificateSource {
     this.#keep(succeeded(before, issuer.id, certificate, { nowMs: clock.nowMs(), random: random() }));
     this.#setPause(undefined);
     events.record(issuedEvent(before, certificate, issuer.name));
-    log.info({ hostname, notAfter: new Date(certificate.notAfterMs) }, "has a certificate");
+    log.info(
+      { event: "certificate-issued", hostname, notAfter: new Date(certificate.notAfterMs) },
+      "got a certificate",
+    );
   }
 
   #fail(hostname: string, thrown: unknown): void {
     const { random, events, log, clock, backOffs } = this.#options;
     const error = thrown instanceof IssueError ? thrown : unexpected(thrown);
     // The text of an unexpected error may contain anything, so it goes only to the log.
-    log.warn({ hostname, blame: error.blame, err: thrown }, "got no certificate");
+    log.warn(
+      { event: "certificate-order-failed", hostname, blame: error.blame, err: thrown },
+      "got no certificate",
+    );
     const context = {
       nowMs: clock.nowMs(),
       random: random(),

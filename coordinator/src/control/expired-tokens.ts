@@ -27,7 +27,7 @@ export function sweepExpiredTokens(options: {
   const later = (): void => {
     cancel = clock.schedule(intervalMs, () => {
       sweep(store, clock.nowMs(), faults).catch((err: unknown) =>
-        log.warn({ err }, "expired tokens were not removed"),
+        log.warn({ event: "expired-tokens-not-removed", err }, "expired tokens were not removed"),
       );
       later();
     });

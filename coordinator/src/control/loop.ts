@@ -81,7 +81,7 @@ export class Loop {
       const failures = (this.#failures.get(key) ?? 0) + 1;
       this.#failures.set(key, failures);
       this.#options.log.warn(
-        { loop: this.#options.name, key, failures, err: error },
+        { event: "step-failed", loop: this.#options.name, key, failures, err: error },
         "step failed; will retry",
       );
       return backOffMs(failures, RETRY);

@@ -20,5 +20,5 @@ export interface StepSink {
 
 /** Writes each step to the log. */
 export function loggedSteps(log: Logger): StepSink {
-  return { take: (step) => log.info(step, "workload step") };
+  return { take: (step) => log.info({ event: "workload-step", ...step }, "workload step") };
 }

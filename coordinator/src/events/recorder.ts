@@ -212,7 +212,10 @@ export class EventStore implements EventRecorder, EventLog {
     } catch (err) {
       this.#putBack(batch);
       this.#failures++;
-      log.warn({ err, waiting: this.#waiting.size, failures: this.#failures }, "events were not written");
+      log.warn(
+        { event: "events-not-written", err, waiting: this.#waiting.size, failures: this.#failures },
+        "events were not written",
+      );
       return false;
     }
     for (const listener of this.#listeners) listener();
@@ -225,7 +228,7 @@ export class EventStore implements EventRecorder, EventLog {
       this.#recent.forgetThrough(await this.#retention.removeOldest());
     } catch (err) {
       // The next write tries again.
-      this.#options.log.warn({ err }, "old events were not removed");
+      this.#options.log.warn({ event: "old-events-not-removed", err }, "old events were not removed");
     }
   }
 

@@ -9,7 +9,7 @@ import type { PodRecord } from "@forage/proto/forage/store/v1/store";
 import type { ContainerPort } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
 import { objectKey } from "../model/keys.ts";
-import { type ObjectName, titleOf } from "../model/object-name.ts";
+import type { ObjectName } from "../model/object-name.ts";
 import { type PodRef, pinName } from "../model/pod-refs.ts";
 import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { IdentityIssuer, SignedToken } from "../objects/identity-issuer.ts";
@@ -151,11 +151,14 @@ export class Assignments {
       budget.bytes -= Object.values(data).reduce((sum, value) => sum + value.byteLength, 0);
       if (budget.bytes >= 0) return data;
       log.error(
-        about,
-        `${titleOf(name)} is left out: a pod can refer to secrets and config maps of ${maxObjectBytes} bytes together`,
+        { event: "pod-objects-too-large", ...about, maxBytes: maxObjectBytes },
+        "a secret or config map is left out: those of one pod are too large together",
       );
     } catch (err) {
-      log.error({ ...about, err }, `${titleOf(name)} can't be decrypted and is left out`);
+      log.error(
+        { event: "object-not-decrypted", ...about, err },
+        "a secret or config map can't be decrypted and is left out",
+      );
     }
     return undefined;
   }

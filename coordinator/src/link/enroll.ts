@@ -63,7 +63,10 @@ export async function join(
     const result = await options.store.txn(plan.compares, plan.ops);
     await state.reached(result.revision);
     if (!result.succeeded) continue;
-    log.info({ node: id, peer: context.peer, token: request.tokenId, serial: issued.serial }, "node joined");
+    log.info(
+      { event: "node-joined", node: id, peer: context.peer, token: request.tokenId, serial: issued.serial },
+      "node joined",
+    );
     return { certificatePem: issued.chainPem, caBundlePem: authority.certPem, clusterId: options.clusterId };
   }
   throw new CoordinatorError(
@@ -149,7 +152,10 @@ export async function renew(
   await state.reached(result.revision);
   if (!result.succeeded)
     throw new CoordinatorError("CONFLICT", "the node's record changed meanwhile; try again");
-  log.info({ node: id, serial: issued.serial }, "node certificate renewed");
+  log.info(
+    { event: "node-certificate-renewed", node: id, serial: issued.serial },
+    "node certificate renewed",
+  );
   return { certificatePem: issued.chainPem, caBundlePem: authority.certPem };
 }
 

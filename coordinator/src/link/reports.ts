@@ -129,7 +129,10 @@ async function write(
     await state.reached(result.revision);
     if (!result.succeeded) failures++;
   }
-  log.warn("pods kept changing while their statuses were recorded; the next report brings them again");
+  log.warn(
+    { event: "statuses-not-recorded" },
+    "pods kept changing while their statuses were recorded; the next report repeats them",
+  );
 }
 
 /** A status holds no maps, so equal statuses have equal encodings. */

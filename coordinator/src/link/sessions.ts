@@ -104,7 +104,7 @@ export class Sessions {
     };
     this.#live.set(node, session);
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
-    log.info({ node, session: session.id, replaced: older?.id }, "node connected");
+    log.info({ event: "node-connected", node, session: session.id, replaced: older?.id }, "node connected");
     this.heard(session);
     return session;
   }
@@ -132,7 +132,10 @@ export class Sessions {
   close(session: Session): void {
     if (this.#live.get(session.node) !== session) return;
     this.#live.delete(session.node);
-    this.#options.log.info({ node: session.node, session: session.id }, "node disconnected");
+    this.#options.log.info(
+      { event: "node-disconnected", node: session.node, session: session.id },
+      "node disconnected",
+    );
     this.#liveness.left(session.node, session.lastHeardMs < this.#silentSinceMs());
   }
 

@@ -280,7 +280,7 @@ function begin(method: string, options: ServeOptions): (code: number, error?: un
   return (code, error) => {
     const durationMs = options.monotonicMs() - startedMs;
     options.observe?.(method, code, durationMs / 1000);
-    if (code === 13) options.log.error({ method, err: error }, "call failed");
+    if (code === 13) options.log.error({ event: "call-failed", method, err: error }, "call failed");
     else options.log.debug({ method, code, durationMs }, "call");
   };
 }

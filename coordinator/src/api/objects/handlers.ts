@@ -28,7 +28,10 @@ export type ObjectHandlers = Pick<
 export function objectHandlers(options: ObjectOptions): ObjectHandlers {
   const { state, vault, log } = options;
   const note = (what: string, { namespace, kind, name }: ObjectName, { caller }: CallContext): void =>
-    log.info({ namespace, kind, name, by: caller.kind === "user" ? caller.name : caller.kind }, what);
+    log.info(
+      { event: "object-call", namespace, kind, name, by: caller.kind === "user" ? caller.name : caller.kind },
+      what,
+    );
   return {
     putObject: async (request, context) => {
       const draft = validatePut(request);

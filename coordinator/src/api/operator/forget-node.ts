@@ -44,7 +44,10 @@ export async function forgetNode(
     const bound = claimsOn(name, state);
     const rest = left.length > 0 || bound.length > 0;
     await write(rest ? [...left.map(forgetPod), ...bound.map(release)] : [removal(node)], options);
-    log.info({ node: name, pods: left.length, claims: bound.length }, "forgetting a node");
+    log.info(
+      { event: "node-removal-began", node: name, pods: left.length, claims: bound.length },
+      "removing a node",
+    );
   }
   throw new CoordinatorError("CONFLICT", `pods and claims of node ${name} kept changing; try again`);
 }

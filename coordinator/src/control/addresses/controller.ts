@@ -145,7 +145,10 @@ export class AddressController {
       const about = keyOf(step);
       now.set(about, why);
       if (this.#refused.get(about) === why) continue;
-      this.#options.log.warn({ service: about, why }, "service lacks an address");
+      this.#options.log.warn(
+        { event: "service-without-address", service: about, why },
+        "service lacks an address",
+      );
       this.#options.events.record({
         namespace,
         kind: "service",

@@ -151,7 +151,10 @@ export class AutoscaleController {
     ];
     await this.#write(compares, { kind: "put", key, value: encodeRecord(ScaleRecord, record) });
     if (!isChange) return;
-    log.info({ workload: keyOf(record), from: current, to: replicas, reason }, "scaled");
+    log.info(
+      { event: "workload-scaled", workload: keyOf(record), from: current, to: replicas, reason },
+      "scaled",
+    );
     const word = replicas > current ? "ScaledUp" : "ScaledDown";
     events.record({ namespace, kind, name, type: "Normal", reason: word, message: reason });
   }

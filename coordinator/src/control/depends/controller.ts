@@ -98,7 +98,7 @@ export class DependsController {
     await state.reached(result.revision);
     if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
     const names = dependenciesOf(resource.record).map((one) => `${one.kind}/${one.name}`);
-    log.info({ workload: key, dependencies: names }, "dependencies are met");
+    log.info({ event: "dependencies-satisfied", workload: key, dependencies: names }, "dependencies are met");
     const message = `what it depends on is there: ${names.join(", ")}`;
     events.record({
       namespace,

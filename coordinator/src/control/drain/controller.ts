@@ -156,7 +156,7 @@ export class DrainController {
   }
 
   #tell(node: string, type: "Normal" | "Warning", reason: string, message: string): void {
-    this.#options.log.info({ node, reason, message }, "drain");
+    this.#options.log.info({ event: "drain-changed", node, reason, message }, "drain");
     this.#options.events.record({ namespace: "", kind: "node", name: node, node, type, reason, message });
   }
 

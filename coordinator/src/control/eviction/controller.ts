@@ -125,7 +125,10 @@ export class EvictionController {
     const waitMs = lost ? this.#admit(name) : 0;
     const now = due.filter(({ eviction }) => waitMs === 0 || eviction.taint.key !== unreachableTaint);
     for (const { pod, eviction } of now)
-      log.info({ pod: pod.record.name, node: name, taint: eviction.taint.key }, "pod evicted");
+      log.info(
+        { event: "pod-evicted", pod: pod.record.name, node: name, taint: eviction.taint.key },
+        "pod evicted",
+      );
     await this.#write(now.map(({ stop }) => stop));
     const againMs = Math.min(nextMs - nowMs, waitMs === 0 ? Number.POSITIVE_INFINITY : waitMs);
     return againMs === Number.POSITIVE_INFINITY ? undefined : Math.min(longestWaitMs, Math.max(0, againMs));

@@ -241,7 +241,10 @@ export class PlacementController {
     }
     this.#queue.nominate(uid, this.#nominations.nodeFor(uid) ?? "");
     if (preempting.stops.length > 0) {
-      log.info({ pod: pod.record.name, victims: preempting.stops.length }, preempting.message);
+      log.info(
+        { event: "pods-preempted", pod: pod.record.name, victims: preempting.stops.length },
+        preempting.message,
+      );
       // The time to find a node starts over, because room will become free.
       unschedulable.clear(uid);
       pass.nominated.push(uid);
@@ -289,7 +292,8 @@ export class PlacementController {
     );
     await state.reached(result.revision);
     for (const write of result.succeeded ? part : [])
-      if ("pod" in write) log.info({ pod: write.pod.record.name, node: write.node }, "pod bound");
+      if ("pod" in write)
+        log.info({ event: "pod-bound", pod: write.pod.record.name, node: write.node }, "pod bound");
     return result.succeeded;
   }
 

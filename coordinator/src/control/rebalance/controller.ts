@@ -102,7 +102,7 @@ export class RebalanceController {
     const marked = { ...record, drainingSince: toTimestamp(clock.nowMs()), drainCause: "rebalance" };
     if (!(await this.#write(rewritePod(pod, marked))))
       return { type: "later", why: "it changed at the same moment" };
-    log.info({ pod: record.name, node: record.node, why }, "pod is moved");
+    log.info({ event: "pod-moved", pod: record.name, node: record.node, why }, "pod is moved");
     const { namespace, name, node } = record;
     const message = `leaves node ${node} once another is ready elsewhere: ${why}`;
     const about = { namespace, kind: "pod", name, node, workload: pod.workloadKey };
@@ -182,7 +182,7 @@ export class RebalanceController {
     // The last ones first.
     if (this.#moving().length > 0) return rebalance.intervalMs;
     const plan = this.suggest(rebalance.goal, rebalance.maxMoves);
-    log.info({ moves: plan.moves.length, gain: plan.summary }, "rebalance");
+    log.info({ event: "rebalance-planned", moves: plan.moves.length, gain: plan.summary }, "rebalance");
     for (const { pod } of plan.moves) {
       const [namespace = "", name = ""] = pod.split("/");
       await this.move(pod, plan.summary).catch((error: unknown) =>

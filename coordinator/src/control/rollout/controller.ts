@@ -260,7 +260,10 @@ export class RolloutController {
     await state.reached(result.revision);
     if (!result.succeeded) throw new CoordinatorError("CONFLICT", "the rollout changed meanwhile");
     if (finished)
-      log.info({ rollout: rollout.id, resources: progress.map((p) => ({ ...p })) }, "rollout finished");
+      log.info(
+        { event: "rollout-finished", rollout: rollout.id, resources: progress.map((p) => ({ ...p })) },
+        "rollout finished",
+      );
   }
 
   /** Also of rollouts that were finished from the start, since their applies changed nothing. */
