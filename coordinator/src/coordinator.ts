@@ -128,16 +128,8 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
   };
   const cancelRenewal = renewMaterial(reload, authority, [...httpNames, ...names], clock, log);
   listening.resolve();
-  log.info(
-    {
-      event: "coordinator-started",
-      grpc,
-      http: http.address,
-      destination: plain?.address,
-      revision: store.revision,
-    },
-    "coordinator is up",
-  );
+  const about = { grpc, http: http.address, destination: plain?.address, revision: store.revision };
+  log.info({ event: "coordinator-started", ...about }, "coordinator is up");
 
   return {
     grpc,
