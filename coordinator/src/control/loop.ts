@@ -1,5 +1,7 @@
 import { type BackOff, backOffMs } from "@forage/common/back-off";
 import type { Logger } from "pino";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { Change } from "../state/entries.ts";
 import type { Clock } from "../time/clock.ts";
 
 export interface LoopOptions {
@@ -12,6 +14,10 @@ export interface LoopOptions {
   readonly started?: Promise<void> | undefined;
   /** Returns the pause of a key between two runs, so that an expensive one does not run for every event. Default: none. */
   readonly restMs?: (key: string) => number;
+  /** Its changes are given to `wakeFor` until the loop is closed. */
+  readonly state?: Pick<ClusterView, "subscribe">;
+  /** Wakes the keys that the changes concern. */
+  readonly wakeFor?: (changes: readonly Change[]) => void;
 }
 
 /** First pause after a failure; doubles up to the second. Long enough to not spin, short enough to not be noticed. */
@@ -29,10 +35,13 @@ export class Loop {
   readonly #resting = new Map<string, { woken: boolean; readonly cancel: () => void }>();
   readonly #failures = new Map<string, number>();
   #running: Promise<void> | undefined;
+  readonly #unsubscribe: (() => void) | undefined;
   #closed = false;
 
   constructor(options: LoopOptions) {
     this.#options = options;
+    const { state, wakeFor } = options;
+    this.#unsubscribe = wakeFor && state?.subscribe(wakeFor);
   }
 
   wake(key: string): void {
@@ -49,6 +58,7 @@ export class Loop {
   /** Ends after the step in progress. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#unsubscribe?.();
     this.#due.clear();
     for (const cancel of this.#timers.values()) cancel();
     this.#timers.clear();

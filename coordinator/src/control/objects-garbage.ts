@@ -10,6 +10,7 @@ import { ownerOfVersion } from "../state/objects-view.ts";
 import type { Compare, Op, Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import { Loop } from "./loop.ts";
+import { tryWrite } from "./write.ts";
 
 export interface ObjectGarbageOptions {
   readonly store: Store;
@@ -27,7 +28,6 @@ const maxDeletes = 100;
 export class ObjectGarbage {
   readonly #options: ObjectGarbageOptions;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
 
   constructor(options: ObjectGarbageOptions) {
     const { state, clock, log } = options;
@@ -37,8 +37,9 @@ export class ObjectGarbage {
       reconcile: (key) => this.#collect(key),
       clock,
       log,
+      state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = state.subscribe((changes) => this.#wakeFor(changes));
     for (const { key } of state.objects.list()) this.#loop.wake(key);
     for (const key of state.objects.versionKeys()) {
       const owner = ownerOfVersion(key);
@@ -46,9 +47,8 @@ export class ObjectGarbage {
     }
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {
@@ -66,7 +66,7 @@ export class ObjectGarbage {
   }
 
   async #collect(key: string): Promise<number | undefined> {
-    const { store, state } = this.#options;
+    const { state } = this.#options;
     const name = nameOf(key);
     if (name === undefined) return undefined;
     const entry = state.objects.get(name);
@@ -81,8 +81,7 @@ export class ObjectGarbage {
       const versions = entry.record.versions.filter((version) => !garbage.includes(version));
       ops.push({ kind: "put", key, value: encodeRecord(ObjectRecord, { ...entry.record, versions }) });
     }
-    const result = await store.txn([compare], ops);
-    await state.reached(result.revision);
+    await tryWrite({ compares: [compare], ops }, this.#options);
     // Either there is more to do, or the object changed meanwhile.
     this.#loop.wake(key);
     return undefined;

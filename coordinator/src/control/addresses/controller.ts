@@ -10,6 +10,7 @@ import type { Change, NodeEntry } from "../../state/entries.ts";
 import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
+import { joined, tryWrite } from "../write.ts";
 import { announcingNode, ownAddresses } from "./announcing-nodes.ts";
 import type { AddressedService, AddressRanges, AddressStep } from "./draft.ts";
 import { type AddressPlan, AddressPlanner } from "./planner.ts";
@@ -32,7 +33,6 @@ const key = "addresses";
 export class AddressController {
   readonly #options: AddressControllerOptions;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
   /** The last reported reasons for missing addresses, by `namespace/name`. */
   readonly #refused = new Map<string, string>();
   readonly #faults: ObjectFaults;
@@ -50,21 +50,23 @@ export class AddressController {
       reconcile: () => this.#reconcile(),
       clock,
       log,
+      state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
     for (const { record } of state.serviceAddresses.all()) this.#planner.setRecord(keyOf(record), record);
     for (const { record } of state.resources()) this.#setService(record);
     for (const node of state.nodes()) this.#setNode(node.name, node);
-    this.#unsubscribe = state.subscribe((changes) => {
-      let wake = false;
-      for (const change of changes) wake = this.#follow(change) || wake;
-      if (wake) this.#loop.wake(key);
-    });
     this.#loop.wake(key);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
+  }
+
+  #wakeFor(changes: readonly Change[]): void {
+    let wake = false;
+    for (const change of changes) wake = this.#follow(change) || wake;
+    if (wake) this.#loop.wake(key);
   }
 
   async #reconcile(): Promise<number | undefined> {
@@ -79,16 +81,10 @@ export class AddressController {
 
   /** Writes the decisions. A decision that can't be written is made again. */
   async #write(writes: readonly AddressPiece[]): Promise<void> {
-    const { store, state } = this.#options;
     const open = new Set(writes);
     try {
       for (const part of batches(writes)) {
-        const { revision, succeeded } = await store.txn(
-          part.flatMap(({ compares }) => compares),
-          part.flatMap(({ ops }) => ops),
-        );
-        await state.reached(revision);
-        if (succeeded) for (const write of part) open.delete(write);
+        if (await tryWrite(joined(part), this.#options)) for (const write of part) open.delete(write);
       }
     } finally {
       for (const { service } of open) this.#planner.touch(service);

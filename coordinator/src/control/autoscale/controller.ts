@@ -2,7 +2,6 @@ import type { AutoscalingStatus } from "@forage/proto/forage/operator/v1/operato
 import { ScaleRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
 import { isReady } from "../../endpoints/readiness.ts";
-import { CoordinatorError } from "../../errors.ts";
 import type { MetricsCollector } from "../../metrics/metrics-collector.ts";
 import { type Autoscaling, autoscalingOf } from "../../model/autoscaling.ts";
 import { encodeRecord } from "../../model/codec.ts";
@@ -16,6 +15,7 @@ import type { RecordEntry } from "../../state/record-view.ts";
 import type { Compare, Op, Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
+import { write } from "../write.ts";
 import { newHistory, type ScaleHistory, withAdded } from "./history.ts";
 import { MissingMetrics } from "./missing-metrics.ts";
 import { readingsOf } from "./readings.ts";
@@ -48,14 +48,19 @@ export class AutoscaleController {
   readonly #loop: Loop;
   readonly #looks = new Map<string, Look>();
   readonly #missing: MissingMetrics;
-  readonly #unsubscribe: () => void;
 
   constructor(options: AutoscaleOptions) {
     this.#options = options;
     const { state, clock, log, events, metrics } = options;
     this.#missing = new MissingMetrics({ events, clock, graceMs: 4 * metrics.intervalMs });
-    this.#loop = new Loop({ name: "autoscale", reconcile: (key) => this.#reconcile(key), clock, log });
-    this.#unsubscribe = state.subscribe((changes) => this.#wakeFor(changes));
+    this.#loop = new Loop({
+      name: "autoscale",
+      reconcile: (key) => this.#reconcile(key),
+      clock,
+      log,
+      state,
+      wakeFor: (changes) => this.#wakeFor(changes),
+    });
     for (const entry of state.resources()) {
       if (policyOf(entry) !== undefined) this.#loop.wake(keyOf(entry.record));
     }
@@ -68,9 +73,8 @@ export class AutoscaleController {
     return look && statusView(look, this.#options.state.scales.get(scaleKey(namespace, name))?.record);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {
@@ -160,10 +164,7 @@ export class AutoscaleController {
   }
 
   async #write(compares: readonly Compare[], op: Op): Promise<void> {
-    const { store, state } = this.#options;
-    const result = await store.txn(compares, [op]);
-    await state.reached(result.revision);
-    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+    await write({ compares, ops: [op] }, this.#options);
   }
 }
 

@@ -16,6 +16,7 @@ import type { Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
 import type { StepSink } from "../step-sink.ts";
+import { write } from "../write.ts";
 import { cronInput } from "./cron-input.ts";
 import { describeCronStep } from "./describe-step.ts";
 import { cronEventOf } from "./events.ts";
@@ -47,7 +48,6 @@ const maxWaitMs = 30_000;
 export class CronController {
   readonly #options: CronControllerOptions;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
 
   constructor(options: CronControllerOptions) {
     this.#options = options;
@@ -57,14 +57,14 @@ export class CronController {
       clock: options.clock,
       log: options.log,
       started: options.started,
+      state: options.state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const entry of options.state.resources()) this.#wakeForResource(entry);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {
@@ -108,16 +108,12 @@ export class CronController {
   }
 
   async #execute(key: string, input: CronInput, step: CronStep): Promise<void> {
-    const { store, state, events } = this.#options;
-    const { compares, ops } = this.#write(key, input, step);
-    const result = await store.txn(compares, ops);
-    await state.reached(result.revision);
-    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+    await write(this.#writeOf(key, input, step), this.#options);
     const event = cronEventOf(step, key);
-    if (event !== undefined) events.record(event);
+    if (event !== undefined) this.#options.events.record(event);
   }
 
-  #write(key: string, input: CronInput, step: CronStep): StoreWrite {
+  #writeOf(key: string, input: CronInput, step: CronStep): StoreWrite {
     switch (step.type) {
       case "start-run":
         return this.#start(key, input, step);

@@ -1,6 +1,5 @@
 import { WorkloadStatusRecord } from "@forage/proto/forage/store/v1/store";
 import type { Logger } from "pino";
-import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { dependenciesOf, hasDependencies } from "../../model/depends-on.ts";
 import type { EventRecorder } from "../../model/event.ts";
@@ -8,9 +7,10 @@ import { resourceKey, workloadStatusKey } from "../../model/keys.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { ClusterView } from "../../state/cluster-view.ts";
 import type { Change, PodEntry } from "../../state/entries.ts";
-import type { Store } from "../../store/index.ts";
+import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
+import { write } from "../write.ts";
 import { waitsFor } from "./waits-for.ts";
 
 export interface DependsControllerOptions {
@@ -25,7 +25,6 @@ export interface DependsControllerOptions {
 export class DependsController {
   readonly #options: DependsControllerOptions;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
 
   constructor(options: DependsControllerOptions) {
     this.#options = options;
@@ -34,17 +33,17 @@ export class DependsController {
       reconcile: (key) => this.#reconcile(key),
       clock: options.clock,
       log: options.log,
+      state: options.state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const { record } of options.state.resources()) {
       if (dependenciesOf(record).length > 0)
         this.#loop.wake(workloadKey(record.namespace, record.kind, record.name));
     }
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {
@@ -77,7 +76,7 @@ export class DependsController {
   }
 
   async #reconcile(key: string): Promise<undefined> {
-    const { state, store, events, log } = this.#options;
+    const { state, events, log } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const resource = state.resource(resourceKey(namespace, kind, name));
     const statusKey = workloadStatusKey(namespace, kind, name);
@@ -88,15 +87,12 @@ export class DependsController {
       return undefined;
     const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind, name });
     const record: WorkloadStatusRecord = { ...base, dependenciesMet: resource.record.generation };
-    const result = await store.txn(
-      [
-        { kind: "modRevision", key: resource.key, revision: resource.revision },
-        { kind: "modRevision", key: statusKey, revision: entry?.revision ?? 0 },
-      ],
-      [{ kind: "put", key: statusKey, value: encodeRecord(WorkloadStatusRecord, record) }],
-    );
-    await state.reached(result.revision);
-    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+    const compares: Compare[] = [
+      { kind: "modRevision", key: resource.key, revision: resource.revision },
+      { kind: "modRevision", key: statusKey, revision: entry?.revision ?? 0 },
+    ];
+    const value = encodeRecord(WorkloadStatusRecord, record);
+    await write({ compares, ops: [{ kind: "put", key: statusKey, value }] }, this.#options);
     const names = dependenciesOf(resource.record).map((one) => `${one.kind}/${one.name}`);
     log.info({ event: "dependencies-satisfied", workload: key, dependencies: names }, "dependencies are met");
     const message = `what it depends on is there: ${names.join(", ")}`;

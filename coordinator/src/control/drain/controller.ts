@@ -12,7 +12,7 @@ import { rewriteNode } from "../eviction/record-node-conditions.ts";
 import { Loop } from "../loop.ts";
 import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import { rewritePod, stopPod } from "../pod-writes.ts";
-import { writeBatches } from "../write-batches.ts";
+import { writeBatches } from "../write.ts";
 import type { DrainPlan, Left } from "./drain-plan.ts";
 import { drainStatus, isUnderWay } from "./drain-status.ts";
 
@@ -38,7 +38,6 @@ export class DrainController {
   readonly #options: DrainControllerOptions;
   readonly #faults: ObjectFaults;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
   /** By name: nodes whose drain is under way. */
   readonly #draining = new Set<string>();
   /** The uids of pods that were reported as blocking a drain. */
@@ -52,16 +51,16 @@ export class DrainController {
       reconcile: (node) => this.#reconcile(node),
       clock: options.clock,
       log: options.log,
+      state: options.state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const { name, record } of options.state.nodes())
       if (record.drain !== undefined) this.#loop.wake(name);
     for (const { record } of options.state.drainingPods()) this.#loop.wake(record.node);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {

@@ -10,7 +10,7 @@ import type { Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
 import { stopPod } from "../pod-writes.ts";
-import { writeBatches } from "../write-batches.ts";
+import { writeBatches } from "../write.ts";
 import { disruptionOf, EvictionPace, type FleetHealth } from "./disruption.ts";
 import type { DefaultTolerations, Eviction } from "./eviction-of.ts";
 import { MassLoss } from "./mass-loss.ts";
@@ -49,7 +49,6 @@ export class EvictionController {
   readonly #options: EvictionControllerOptions;
   readonly #faults: ObjectFaults;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
   readonly #pace = new EvictionPace();
   readonly #massLoss: MassLoss;
   readonly #ages: TaintAges;
@@ -69,14 +68,14 @@ export class EvictionController {
       reconcile: (node) => this.#reconcile(node),
       clock: options.clock,
       log: options.log,
+      state: options.state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const { name } of options.state.nodes()) this.#loop.wake(name);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {

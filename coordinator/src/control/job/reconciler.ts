@@ -14,6 +14,7 @@ import type { Compare, Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { createPod, forgetPod, rewritePod, stopPod, templateRefOf, templateWrite } from "../pod-writes.ts";
 import type { StepSink } from "../step-sink.ts";
+import { write } from "../write.ts";
 import { countPods } from "./count.ts";
 import { describeJobStep } from "./describe-step.ts";
 import { eventOf } from "./events.ts";
@@ -77,7 +78,7 @@ export class JobReconciler {
 
   /** All that goes into one transaction holds or none of it; the next look sees what was done. */
   async #execute(look: Look, steps: readonly JobStep[]): Promise<void> {
-    const { store, state, events } = this.#options;
+    const { events } = this.#options;
     const [first] = steps;
     const parts =
       first?.type === "count-pods" ? [this.#count(look, first)] : eachBatch(this.#eachWrite(look, steps));
@@ -89,11 +90,9 @@ export class JobReconciler {
         compares.push({ kind: "modRevision", key: look.resource.key, revision: look.resource.revision });
       compares.push({ kind: "modRevision", key: look.statusKey, revision: statusRevision });
       const ops = part.flatMap((write) => write.ops);
-      const result = await store.txn(compares, ops);
-      await state.reached(result.revision);
-      if (!result.succeeded) throw new CoordinatorError("CONFLICT", "something changed meanwhile");
+      const revision = await write({ compares, ops }, this.#options);
       if (ops.some((op) => op.kind !== "deletePrefix" && op.key === look.statusKey))
-        statusRevision = result.revision;
+        statusRevision = revision;
     }
     for (const step of steps) {
       const event = look.job && eventOf(step, look.job);

@@ -9,6 +9,7 @@ import type { RecordEntry } from "../../state/record-view.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
+import { joined, tryWrite } from "../write.ts";
 import { planKeptPods } from "./plan.ts";
 
 export interface KeptPodsOptions {
@@ -22,19 +23,23 @@ export interface KeptPodsOptions {
 export class KeptPodsController {
   readonly #options: KeptPodsOptions;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
 
   constructor(options: KeptPodsOptions) {
     const { state, clock, log } = options;
     this.#options = options;
-    this.#loop = new Loop({ name: "kept-pods", reconcile: (key) => this.#reconcile(key), clock, log });
-    this.#unsubscribe = state.subscribe((changes) => this.#wakeFor(changes));
+    this.#loop = new Loop({
+      name: "kept-pods",
+      reconcile: (key) => this.#reconcile(key),
+      clock,
+      log,
+      state,
+      wakeFor: (changes) => this.#wakeFor(changes),
+    });
     for (const { record } of state.keptPods.all()) this.#wakeForPod(record);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {
@@ -59,7 +64,7 @@ export class KeptPodsController {
   }
 
   async #reconcile(key: string): Promise<number | undefined> {
-    const { store, state, clock } = this.#options;
+    const { state, clock } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const status = state.workloadStatuses.get(workloadStatusKey(namespace, kind, name))?.record.status;
     const attemptStartedAt =
@@ -73,11 +78,7 @@ export class KeptPodsController {
       }),
     );
     for (const part of batches(writes)) {
-      const { revision } = await store.txn(
-        part.flatMap((write) => write.compares),
-        part.flatMap((write) => write.ops),
-      );
-      await state.reached(revision);
+      await tryWrite(joined(part), this.#options);
     }
     return nextMs === undefined ? undefined : nextMs - nowMs;
   }

@@ -18,6 +18,7 @@ import type { Change, PodEntry } from "../../state/entries.ts";
 import type { Store } from "../../store/index.ts";
 import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
+import { joined, tryWrite } from "../write.ts";
 import { bindClaims, claimTiesOf } from "./claims.ts";
 import { FleetView, subjectOf } from "./fleet-view.ts";
 import { Intake } from "./intake.ts";
@@ -61,7 +62,6 @@ export class PlacementController {
   readonly #intake: Intake;
   readonly #nominations: Nominations;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
 
   constructor(options: PlacementControllerOptions) {
     const { state, clock, log, events } = options;
@@ -75,6 +75,8 @@ export class PlacementController {
       clock,
       log,
       started: options.started,
+      state,
+      wakeFor: (changes) => this.#follow(changes),
     });
     this.#view = new FleetView({ state, fleet: this.#fleet, faults: this.#faults });
     this.#queue = new WaitQueue({ fleet: this.#fleet, monotonicMs: clock.monotonicMs });
@@ -88,7 +90,6 @@ export class PlacementController {
       faults: this.#faults,
       unschedulable,
     });
-    this.#unsubscribe = state.subscribe((changes) => this.#follow(changes));
     this.#loop.wake(LOOP_KEY);
   }
 
@@ -115,9 +116,8 @@ export class PlacementController {
     return this.#fleet.defragment(options);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #follow(changes: readonly Change[]): void {
@@ -285,16 +285,12 @@ export class PlacementController {
   }
 
   async #write(part: readonly (StoreWrite | Binding)[]): Promise<boolean> {
-    const { store, state, log } = this.#options;
-    const result = await store.txn(
-      part.flatMap(({ compares }) => compares),
-      part.flatMap(({ ops }) => ops),
-    );
-    await state.reached(result.revision);
-    for (const write of result.succeeded ? part : [])
+    const { log } = this.#options;
+    const succeeded = await tryWrite(joined(part), this.#options);
+    for (const write of succeeded ? part : [])
       if ("pod" in write)
         log.info({ event: "pod-bound", pod: write.pod.record.name, node: write.node }, "pod bound");
-    return result.succeeded;
+    return succeeded;
   }
 
   /** Someone else changed one of the pods meanwhile, or the store failed: what was not written down did not happen. */

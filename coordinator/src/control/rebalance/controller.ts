@@ -2,7 +2,6 @@ import type { PodKey, RebalanceOptions, RebalancePlan } from "@forage/scheduler"
 import type { Logger } from "pino";
 import { isReady } from "../../endpoints/readiness.ts";
 import { ObjectFaults } from "../../faults/object-faults.ts";
-import type { StoreWrite } from "../../model/batches.ts";
 import type { EventRecorder } from "../../model/event.ts";
 import { resourceKey } from "../../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
@@ -13,6 +12,7 @@ import type { Clock } from "../../time/clock.ts";
 import { unmark } from "../drain/controller.ts";
 import { Loop } from "../loop.ts";
 import { rewritePod } from "../pod-writes.ts";
+import { tryWrite } from "../write.ts";
 import { isSettled, type Movable, whyNotMoved } from "./movable.ts";
 
 export type Goal = RebalanceOptions["goal"];
@@ -54,7 +54,6 @@ export class RebalanceController {
   readonly #options: RebalanceControllerOptions;
   readonly #faults: ObjectFaults;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
   #lastMs: number;
   /** The deadlines of moves, by the pods' uids. */
   #deadlines: ReadonlyMap<string, number> = new Map();
@@ -68,15 +67,15 @@ export class RebalanceController {
       reconcile: (key) => (key === movesKey ? this.#giveUpLate() : this.#runScheduled()),
       clock: options.clock,
       log: options.log,
+      state: options.state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     this.#loop.wake(movesKey);
     if (options.rebalance !== undefined) this.#loop.wake(scheduleKey);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   /** Returns the moves that are possible now, and their benefit. Changes nothing. */
@@ -100,7 +99,7 @@ export class RebalanceController {
     if (!isSettled(known))
       return { type: "later", why: `not all replicas of ${record.workloadName} are ready` };
     const marked = { ...record, drainingSince: toTimestamp(clock.nowMs()), drainCause: "rebalance" };
-    if (!(await this.#write(rewritePod(pod, marked))))
+    if (!(await tryWrite(rewritePod(pod, marked), this.#options)))
       return { type: "later", why: "it changed at the same moment" };
     log.info({ event: "pod-moved", pod: record.name, node: record.node, why }, "pod is moved");
     const { namespace, name, node } = record;
@@ -165,7 +164,7 @@ export class RebalanceController {
   async #giveUp(pod: PodEntry): Promise<boolean> {
     const { namespace, name } = pod.record;
     try {
-      await this.#write(unmark(pod));
+      await tryWrite(unmark(pod), this.#options);
       return true;
     } catch (error) {
       this.#faults.report({ kind: "pod", namespace, name }, error);
@@ -190,11 +189,5 @@ export class RebalanceController {
       );
     }
     return rebalance.intervalMs;
-  }
-
-  async #write({ compares, ops }: StoreWrite): Promise<boolean> {
-    const result = await this.#options.store.txn(compares, ops);
-    await this.#options.state.reached(result.revision);
-    return result.succeeded;
   }
 }

@@ -3,7 +3,6 @@ import { RolloutStatus } from "@forage/proto/forest/v1/forage";
 import type { Logger } from "pino";
 import type { ServiceFailure } from "../../destination/service-failure.ts";
 import { isReady } from "../../endpoints/readiness.ts";
-import { CoordinatorError } from "../../errors.ts";
 import { encodeRecord } from "../../model/codec.ts";
 import { applyKey, resourceKey, rolloutKey } from "../../model/keys.ts";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
@@ -21,6 +20,7 @@ import type { Prefetcher } from "../workload/prefetch.ts";
 import type { ProgressLimits } from "../workload/progress-limits.ts";
 import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
 import { workloadInput } from "../workload/view-input.ts";
+import { tryWrite, write } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
 import { isTerminal, nextLookMs, progressOf } from "./progress.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
@@ -54,7 +54,6 @@ export class RolloutController {
   readonly #retention: Loop;
   readonly #progress = new Map<string, readonly ResourceProgress[]>();
   readonly #watchers = new Map<string, Set<() => void>>();
-  readonly #unsubscribe: () => void;
 
   readonly #upSinceMs: number;
 
@@ -67,8 +66,9 @@ export class RolloutController {
       clock: options.clock,
       log: options.log,
       restMs: (id) => this.#restMs(id),
+      state: options.state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     this.#retention = new Loop({
       name: "rollout-retention",
       reconcile: (namespace) => this.#forgetOld(namespace),
@@ -112,7 +112,6 @@ export class RolloutController {
   }
 
   async close(): Promise<void> {
-    this.#unsubscribe();
     await this.#loop.close();
     await this.#retention.close();
   }
@@ -245,7 +244,7 @@ export class RolloutController {
   }
 
   async #writeDown(rollout: RolloutEntry, progress: readonly ResourceProgress[]): Promise<void> {
-    const { store, state, clock, log } = this.#options;
+    const { clock, log } = this.#options;
     const now = toTimestamp(clock.nowMs());
     const resources = rollout.record.resources.map((target, index) => {
       const p = progress[index];
@@ -256,9 +255,7 @@ export class RolloutController {
     const value = encodeRecord(RolloutRecord, { ...rollout.record, resources, finished });
     const ops: Op[] = [{ kind: "put", key: rolloutKey(rollout.id), value }];
     const compare = { kind: "modRevision", key: rolloutKey(rollout.id), revision: rollout.revision } as const;
-    const result = await store.txn([compare], ops);
-    await state.reached(result.revision);
-    if (!result.succeeded) throw new CoordinatorError("CONFLICT", "the rollout changed meanwhile");
+    await write({ compares: [compare], ops }, this.#options);
     if (finished)
       log.info(
         { event: "rollout-finished", rollout: rollout.id, resources: progress.map((p) => ({ ...p })) },
@@ -268,7 +265,7 @@ export class RolloutController {
 
   /** Also of rollouts that were finished from the start, since their applies changed nothing. */
   async #forgetOld(namespace: string): Promise<number | undefined> {
-    const { store, state } = this.#options;
+    const { state } = this.#options;
     const finished = state.rollouts(namespace).filter((r) => r.record.finished);
     const surplus = Math.max(0, finished.length - maxFinishedPerNamespace);
     const oldest = finished.sort((a, b) => compareRollouts(a.record, b.record)).slice(0, surplus);
@@ -277,8 +274,7 @@ export class RolloutController {
         { kind: "delete", key: rolloutKey(r.id) },
         { kind: "delete", key: applyKey(namespace, r.record.applyId) },
       ]);
-      const { revision } = await store.txn([], part);
-      await state.reached(revision);
+      await tryWrite({ compares: [], ops: part }, this.#options);
     }
     return undefined;
   }

@@ -13,6 +13,7 @@ import type { Clock } from "../../time/clock.ts";
 import { Loop } from "../loop.ts";
 import type { UnschedulablePods } from "../placement/unschedulable-pods.ts";
 import type { StepSink } from "../step-sink.ts";
+import { joined, tryWrite } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
 import { keepFailedPods } from "./keep-failed.ts";
 import { nextLookMs, planWorkload } from "./plan.ts";
@@ -54,7 +55,6 @@ export interface WorkloadControllerOptions {
 export class WorkloadController {
   readonly #options: WorkloadControllerOptions;
   readonly #loop: Loop;
-  readonly #unsubscribe: () => void;
   readonly #upSinceMs: number;
 
   constructor(options: WorkloadControllerOptions) {
@@ -67,8 +67,9 @@ export class WorkloadController {
       log: options.log,
       started: options.started,
       restMs: (key) => yieldMsOf(options.state.podCountOf(key)),
+      state: options.state,
+      wakeFor: (changes) => this.#wakeFor(changes),
     });
-    this.#unsubscribe = options.state.subscribe((changes) => this.#wakeFor(changes));
     for (const { record } of options.state.resources())
       this.#loop.wake(workloadKey(record.namespace, record.kind, record.name));
     for (const pod of options.state.pods()) this.#loop.wake(pod.workloadKey);
@@ -78,9 +79,8 @@ export class WorkloadController {
     this.#loop.wake(key);
   }
 
-  async close(): Promise<void> {
-    this.#unsubscribe();
-    await this.#loop.close();
+  close(): Promise<void> {
+    return this.#loop.close();
   }
 
   #wakeFor(changes: readonly Change[]): void {
@@ -132,7 +132,7 @@ export class WorkloadController {
 
   /** Only this loop makes pods of the workload, so none can be made of a template that is being removed. */
   async #forgetTemplates(key: string): Promise<void> {
-    const { store, state } = this.#options;
+    const { state } = this.#options;
     const writes = state.unusedTemplates(key).map((template): StoreWrite => {
       const { key: unused, revision } = template;
       return {
@@ -141,12 +141,7 @@ export class WorkloadController {
       };
     });
     for (const part of eachBatch(writes)) {
-      const compares = part.flatMap((write) => write.compares);
-      const { revision } = await store.txn(
-        compares,
-        part.flatMap(({ ops }) => ops),
-      );
-      await state.reached(revision);
+      await tryWrite(joined(part), this.#options);
     }
   }
 
