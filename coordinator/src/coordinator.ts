@@ -1,5 +1,4 @@
 import { randomBytes, randomInt } from "node:crypto";
-import { join } from "node:path";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import { type TlsMaterial, TlsServer } from "@forage/identity/tls-server";
 import { Server } from "@grpc/grpc-js";
@@ -38,7 +37,8 @@ import type { ClusterView } from "./state/cluster-view.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
 import type { ContentStore } from "./workspaces/content/content-store.ts";
-import { openContentStore, openWorkspaces } from "./workspaces/open-workspaces.ts";
+import { openContentStore } from "./workspaces/content/open-content-store.ts";
+import { openWorkspaces } from "./workspaces/open-workspaces.ts";
 import { WORKSPACE_KIND } from "./workspaces/workspace-kind.ts";
 
 export interface CoordinatorOptions {
@@ -195,7 +195,14 @@ async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, s
   return openWorkspaces({
     ...{ store, state, vault, clock, log, epoch, onFatal, started, randomName, randomBytes },
     settings: config.workspaces,
-    content: options.content ?? (await openContentStore(join(config.dataDir, "workspaces"), randomName)),
+    content:
+      options.content ??
+      (await openContentStore({
+        settings: config.workspaces.content,
+        dataDir: config.dataDir,
+        randomName,
+        clock,
+      })),
     unschedulable: control.unschedulable,
   });
 }

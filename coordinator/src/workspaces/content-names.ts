@@ -12,8 +12,25 @@ export function transferObject({ id, metadata }: InstanceRecord, transfer: strin
   });
 }
 
-/** Returns every object of the content store that a record names. Others are garbage. */
-export function namedObjects(view: WorkspaceView): ReadonlySet<string> {
+/** The objects of the content store that records name. Others are garbage. */
+export class NamedObjects {
+  readonly #view: WorkspaceView;
+  #names: ReadonlySet<string> = new Set();
+  #changes = -1;
+
+  constructor(view: WorkspaceView) {
+    this.#view = view;
+  }
+
+  has(object: string): boolean {
+    const { changes } = this.#view;
+    // A sweep checks many objects, and records seldom change meanwhile.
+    if (changes !== this.#changes) [this.#names, this.#changes] = [namedObjects(this.#view), changes];
+    return this.#names.has(object);
+  }
+}
+
+function namedObjects(view: WorkspaceView): ReadonlySet<string> {
   const names = new Set<string>();
   const add = (object: string | undefined): void => {
     if (object !== undefined) names.add(object);

@@ -1,4 +1,3 @@
-import { statfs } from "node:fs/promises";
 import { WorkspaceManagerService } from "@forage/proto/core";
 import { WorkspaceNodeServiceService } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { Logger } from "pino";
@@ -11,8 +10,10 @@ import type { Store } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
 import { ActivityWriter } from "./activity.ts";
 import type { ContentStore } from "./content/content-store.ts";
-import { DirectoryContentStore } from "./content/directory-content-store.ts";
+import { ContentSweep } from "./content/content-sweep.ts";
+import { transferLimits } from "./content/open-content-store.ts";
 import { TransferService } from "./content/transfer-service.ts";
+import { NamedObjects } from "./content-names.ts";
 import { NodeOrders } from "./node/orders.ts";
 import { NodeSync } from "./node/sync.ts";
 import { WorkspaceReconciler } from "./reconciler.ts";
@@ -60,11 +61,21 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
   const writer = new WorkspaceWriter({ store, state, view, epoch });
   const orders = new NodeOrders({ view, vault, settings, epoch, log });
   const sync = new NodeSync({ view, writer, orders, log });
-  const transfers = new TransferService({ store: content, orders, clock });
+  const transfers = new TransferService({
+    ...{ store: content, orders, clock },
+    limits: transferLimits(settings.content),
+  });
   const reconciler = new WorkspaceReconciler({ ...options, view, writer, nowMs });
   const activity = new ActivityWriter({ view, writer, nowMs });
   const statuses = new StatusReader({ view, state, vault, log });
   const subscribers = new Subscribers({ view, statuses });
+  const named = new NamedObjects(view);
+  const sweep = new ContentSweep({
+    ...{ store: content, clock, log },
+    isNamed: (object) => named.has(object),
+    isReady: () => true,
+    graceMs: settings.content.orphanGraceHours * 3_600_000,
+  });
   const manager = managerService({ ...options, view, writer, nowMs, activity, statuses, subscribers });
   const node = {
     sync: sync.sync,
@@ -87,27 +98,10 @@ export async function openWorkspaces(options: WorkspacesOptions): Promise<Worksp
       subscribers.close();
       sync.close();
       await reconciler.close();
+      await sweep.close();
       await content.close();
       over.abort();
       await following;
     },
   };
-}
-
-/** Space that archives leave to the coordinator's own store, which may lie on the same file system. */
-const RESERVE_BYTES = 2 * 1024 ** 3;
-
-/** Opens the content store in a directory. */
-export function openContentStore(dir: string, randomName: (length: number) => string): Promise<ContentStore> {
-  const freeBytes = async (): Promise<number> => {
-    const { bavail, bsize } = await statfs(dir);
-    return bavail * bsize;
-  };
-  return DirectoryContentStore.open({
-    name: "local",
-    dir,
-    randomName,
-    freeBytes,
-    reserveBytes: RESERVE_BYTES,
-  });
 }

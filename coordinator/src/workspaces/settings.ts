@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CONTENT_SCHEMA } from "./content/content-settings.ts";
 
 /** `{{.Name}}`, as Gitpod's installer writes the templates. */
 const PLACEHOLDER = /\{\{\s*\.(\w+)\s*\}\}/g;
@@ -102,6 +103,7 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     .max(100_000)
     .default(5_000)
     .describe("Workspaces that have not stopped; more are refused."),
+  content: CONTENT_SCHEMA.prefault({}).describe("The store of backups and snapshots."),
   generations: z
     .number()
     .int()

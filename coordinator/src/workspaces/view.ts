@@ -50,6 +50,7 @@ export class WorkspaceView {
   readonly #log: Logger;
   #waiters: { readonly revision: number; readonly resolve: () => void }[] = [];
   #revision = 0;
+  #changes = 0;
 
   constructor(log: Logger) {
     this.#log = log;
@@ -81,6 +82,11 @@ export class WorkspaceView {
       for await (const batch of store.watch("", at + 1, signal)) view.apply(batch.events, batch.revision);
     };
     return { view, follow };
+  }
+
+  /** Grows with each change of a record. */
+  get changes(): number {
+    return this.#changes;
   }
 
   instance(id: string): InstanceEntry | undefined {
@@ -161,6 +167,7 @@ export class WorkspaceView {
   /** The last readable state of a record stays if the new one can't be read. */
   #apply(key: string, stored: StoredRecord | undefined): InstanceChange[] {
     if (!key.startsWith(WORKSPACES_PREFIX)) return [];
+    this.#changes += 1;
     try {
       return this.#applyRecord(key, stored);
     } catch (err) {

@@ -5,7 +5,7 @@ import {
   TransferState,
   type WorkspaceReport,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import { isOpen } from "../phase/content.ts";
+import { isOpen, mayDispose } from "../phase/content.ts";
 
 /** Texts of agents are stored with each status. */
 const MAX_TEXT_LENGTH = 1_000;
@@ -34,6 +34,10 @@ export function applyReport(record: InstanceRecord, report: WorkspaceReport): In
 
 function withStage(record: InstanceRecord, { stage, message, source }: WorkspaceReport): InstanceRecord {
   const [before, after] = [STAGE_RANK[record.contentStage] ?? 0, STAGE_RANK[stage] ?? 0];
+  // A backup of what the node fills again would hide the good ones.
+  const isLost = stage === ContentStage.INITIALIZING || stage === ContentStage.DISPOSED;
+  if (isLost && record.contentEverReady && !record.contentLost && mustHaveContent(record))
+    return { ...record, contentLost: true };
   if (after < before || after === 0) return record;
   // Ready content that fails later fails with its container.
   if (after === before && stage !== record.contentStage) return record;
@@ -50,6 +54,11 @@ function withStage(record: InstanceRecord, { stage, message, source }: Workspace
   )
     return record;
   return { ...record, contentStage: stage, contentMessage, contentSource, contentEverReady };
+}
+
+/** Reports whether the node has no order to delete the content. */
+function mustHaveContent(record: InstanceRecord): boolean {
+  return record.contentStage === ContentStage.READY && !mayDispose(record);
 }
 
 function withTransfers(record: InstanceRecord, reports: readonly TransferReport[]): InstanceRecord {

@@ -5,7 +5,7 @@ import { ContentStage, TransferState } from "@forage/proto/forage/workspaces/v1/
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import { bool, conditionsOf, failed, stopped, withConditions } from "./conditions.ts";
 import { finalTransferOf, hasPod, isDisposed, needsSaving } from "./content.ts";
-import { messageOf } from "./message.ts";
+import { lastBackupText, messageOf } from "./message.ts";
 import type { Observation } from "./observation.ts";
 import { observePod } from "./observe-pod.ts";
 import { deadlinesOf, timeoutText } from "./time-out.ts";
@@ -71,6 +71,10 @@ function withContentFailure(record: InstanceRecord, { nowMs }: Observation): Ins
       "failure",
       nowMs,
     );
+  if (record.contentLost) {
+    const why = `node ${record.node} has lost the content; ${lastBackupText(record)}`;
+    return stopped(record.contentSafe ? record : failed(record, why), "failure", nowMs);
+  }
   const final = finalTransferOf(record);
   if (final?.state !== TransferState.FAILED || record.contentKept) return record;
   const reason = `the content could not be saved: ${final.message}; it stays on node ${record.node}`;

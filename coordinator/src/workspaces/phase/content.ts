@@ -29,7 +29,7 @@ export function hasPod({ podCreated, podGone }: InstanceRecord): boolean {
 
 /** Reports whether the end of the instance has to save the content first. Snapshots whose URL a client has count, too. */
 export function needsSaving(record: InstanceRecord): boolean {
-  if (!record.contentEverReady || record.contentKept || record.nodeLost) return false;
+  if (!record.contentEverReady || record.contentKept || record.nodeLost || record.contentLost) return false;
   return (finalKindOf(record.type) !== undefined && !record.contentSafe) || record.transfers.some(isOpen);
 }
 

@@ -1,6 +1,6 @@
 import { WorkspacePhase } from "@forage/proto/core";
 import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records";
-import { ContentStage, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { ContentStage, TransferKind, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { toEpochMs } from "../../model/timestamp.ts";
 import { finalTransferOf, hasPod, needsSaving } from "./content.ts";
 import type { Observation } from "./observation.ts";
@@ -70,9 +70,10 @@ function nodeText(record: InstanceRecord, { node }: Observation): string | undef
 }
 
 /** Names the generation that a new start gets if the node does not come back. */
-function lastBackupText({ transfers, restore }: InstanceRecord): string {
+export function lastBackupText({ transfers, restore }: InstanceRecord): string {
   const saved = transfers.findLast(
-    ({ archive, finishedAt, kind }) => archive !== undefined && finishedAt !== undefined && kind !== 3,
+    ({ archive, finishedAt, kind }) =>
+      archive !== undefined && finishedAt !== undefined && kind !== TransferKind.SNAPSHOT,
   );
   const atMs = toEpochMs(saved?.finishedAt ?? restore?.createdAt);
   return atMs === undefined

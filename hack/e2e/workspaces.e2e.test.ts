@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { WorkspaceConditionBool, WorkspacePhase } from "@forage/proto/core";
+import { startTestHost, type TestHost } from "../lib/test-host.ts";
+import { type System, startSystem, waitForReady } from "../system/system.ts";
+import { WorkspaceCalls } from "../system/workspaces.ts";
+
+const limit = { timeout: 120_000 };
+
+describe("workspaces on a real host", { concurrency: false }, () => {
+  let host: TestHost;
+  let system: System;
+  let calls: WorkspaceCalls;
+
+  before(async () => {
+    host = await startTestHost();
+    system = await startSystem(host, {
+      agent: { workspaces: { enabled: true } },
+      coordinator: {
+        workspaces: {
+          enabled: true,
+          host: "example.test",
+          classes: [{ id: "small", cpu: "10m", memory: "32Mi" }],
+          command: ["sh", "-c", 'trap "exit 0" TERM; sleep 100000 & wait'],
+        },
+      },
+    });
+    calls = new WorkspaceCalls(system);
+  }, limit);
+  after(async () => {
+    calls?.close();
+    await host?.close();
+  }, limit);
+
+  test("content survives the stop, and is there in the next instance", limit, async () => {
+    const metadata = { metaId: "kept" };
+    await calls.start("kept-1", { metadata });
+    await calls.reaches("kept-1", WorkspacePhase.RUNNING);
+    const identity = await inside("kept-1", "id -u; hostname; pwd; mkdir project; echo hello > project/file");
+    assert.equal(identity, "33333\nkept\n/workspace\n");
+    await calls.stop("kept-1");
+    const stopped = await calls.reaches("kept-1", WorkspacePhase.STOPPED);
+    assert.equal(stopped.conditions?.finalBackupComplete, WorkspaceConditionBool.TRUE);
+    assert.equal(stopped.conditions?.failed, "");
+
+    await calls.start("kept-2", { metadata });
+    await calls.reaches("kept-2", WorkspacePhase.RUNNING);
+    assert.equal(await inside("kept-2", "cat project/file"), "hello\n");
+    await calls.stop("kept-2");
+    await calls.reaches("kept-2", WorkspacePhase.STOPPED);
+  });
+
+  test("agent and coordinator that are killed while a workspace stops save its content", limit, async () => {
+    const metadata = { metaId: "killed" };
+    await calls.start("killed-1", { metadata });
+    await calls.reaches("killed-1", WorkspacePhase.RUNNING);
+    await inside("killed-1", "echo survives > file");
+    await calls.stop("killed-1");
+    await system.agent.kill();
+    await system.coordinator.kill();
+    system.coordinator.start();
+    await waitForReady(system.http, system.coordinator);
+    system.agent.start();
+    await calls.reaches("killed-1", WorkspacePhase.STOPPED);
+    await calls.start("killed-2", { metadata });
+    await calls.reaches("killed-2", WorkspacePhase.RUNNING);
+    assert.equal(await inside("killed-2", "cat file"), "survives\n");
+  });
+
+  async function inside(id: string, script: string): Promise<string> {
+    const { stdout, stderr, exitCode } = await system.forage([
+      "exec",
+      "-n",
+      "workspaces",
+      `ws-${id}`,
+      "--",
+      "sh",
+      "-c",
+      script,
+    ]);
+    assert.equal(exitCode, 0, stderr);
+    return stdout;
+  }
+});

@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { bearerMetadata, channelCredentials } from "@forage/identity/credentials";
+import {
+  StartWorkspaceRequest,
+  type StartWorkspaceResponse,
+  WorkspaceManagerClient,
+  type WorkspacePhase,
+  type WorkspaceStatus,
+} from "@forage/proto/core";
+import { type Client, type Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { waitFor } from "../lib/wait-for.ts";
+import type { System } from "./system.ts";
+
+type Request = Parameters<typeof StartWorkspaceRequest.fromPartial>[0];
+type Callback<R> = (error: ServiceError | null, response: R) => void;
+
+/** Gitpod's side of a coordinator's WorkspaceManager. */
+export class WorkspaceCalls {
+  readonly client: WorkspaceManagerClient;
+  readonly metadata: Metadata;
+  readonly #system: System;
+
+  constructor(system: System) {
+    this.#system = system;
+    const { grpc, caFile, tokenFile } = system;
+    this.client = new WorkspaceManagerClient(
+      grpc,
+      channelCredentials({ caPem: readFileSync(caFile, "utf8") }),
+    );
+    this.metadata = bearerMetadata(readFileSync(tokenFile, "utf8"));
+  }
+
+  close(): void {
+    this.client.close();
+  }
+
+  start(id: string, change: Request = {}): Promise<StartWorkspaceResponse> {
+    const { metadata, spec, ...rest } = change;
+    const request = StartWorkspaceRequest.fromPartial({
+      id,
+      servicePrefix: id,
+      ...rest,
+      metadata: { owner: "owner", metaId: `meta-${id}`, ...metadata },
+      spec: {
+        workspaceImage: this.#system.host.image,
+        workspaceLocation: "project",
+        initializer: { spec: { $case: "empty", value: {} } },
+        ...spec,
+      },
+    });
+    return this.call((done) => this.client.startWorkspace(request, this.metadata, done));
+  }
+
+  async stop(id: string): Promise<void> {
+    await this.call((done) => this.client.stopWorkspace({ id, policy: 0 }, this.metadata, done));
+  }
+
+  /** Returns undefined for an unknown instance, and while the coordinator is away. */
+  async describe(id: string): Promise<WorkspaceStatus | undefined> {
+    try {
+      const answer = await this.call((done: Callback<{ status: WorkspaceStatus | undefined }>) =>
+        this.client.describeWorkspace({ id }, this.metadata, done),
+      );
+      return answer.status;
+    } catch (error) {
+      const { code } = error as Partial<ServiceError>;
+      if (code === status.NOT_FOUND || code === status.UNAVAILABLE) return undefined;
+      throw error;
+    }
+  }
+
+  /** Waits until the instance is in the phase. */
+  async reaches(id: string, phase: WorkspacePhase, limitMs = 60_000): Promise<WorkspaceStatus> {
+    let last: WorkspaceStatus | undefined;
+    const explain = (): string =>
+      `${JSON.stringify(last, (_, it) => (typeof it === "bigint" ? String(it) : it))}\n${readFileSync(this.#system.agent.logPath, "utf8").slice(-3000)}`;
+    await waitFor(
+      async () => {
+        last = await this.describe(id);
+        return last?.phase === phase;
+      },
+      { what: `workspace ${id} is in phase ${phase}`, limitMs, everyMs: 100, explain },
+    );
+    if (last === undefined) throw new Error(`workspace ${id} has no status`);
+    return last;
+  }
+
+  call<R>(send: (done: Callback<R>) => Client | unknown): Promise<R> {
+    return new Promise((resolve, reject) => {
+      send((error, response) => (error === null ? resolve(response) : reject(error)));
+    });
+  }
+}
