@@ -22,8 +22,9 @@ const records = new WorkspaceRecords({
   ...{ layout, key: new JournalKey(Buffer.from(key, "hex"), "test") },
   noteDamage: () => undefined,
 });
-const tools = { proxyUrl: "" };
-const actions = new HostContent({ layout, records, connect, tools, children: new ChildRunner() });
+const secrets = { read: async () => ({}), write: async () => undefined };
+const git = { proxyUrl: "", refuse: () => undefined, secrets };
+const actions = new HostContent({ layout, records, connect, git, children: new ChildRunner() });
 const parts = { clock: systemClock, random: () => 0.01, records, actions, log };
 const workspaces = await Workspaces.open({ ...parts, backOff: { baseMs: 50, capMs: 200 } });
 const sync = new SyncClient({

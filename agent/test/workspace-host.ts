@@ -10,6 +10,7 @@ import { systemClock } from "../src/clock.ts";
 import { JournalKey } from "../src/journal/journal-key.ts";
 import { ChildRunner } from "../src/volumes/run-child.ts";
 import { HostContent } from "../src/workspaces/host-content.ts";
+import type { RefuseAddress } from "../src/workspaces/initialize/reachable.ts";
 import { SyncClient } from "../src/workspaces/sync-client.ts";
 import { WorkspaceLayout } from "../src/workspaces/workspace-layout.ts";
 import { WorkspaceRecords } from "../src/workspaces/workspace-records.ts";
@@ -30,6 +31,9 @@ export class WorkspaceHost {
   readonly retried: string[] = [];
   readonly damage: string[] = [];
   readonly key = randomBytes(32);
+  /** The addresses that initializers must not reach. Tests serve on loopback, so none by default. */
+  refuse: RefuseAddress = () => undefined;
+  proxyUrl = "";
   #running: { workspaces: Workspaces; closing: AbortController; sync: Promise<void> } | undefined;
 
   private constructor(directory: string) {
@@ -65,7 +69,13 @@ export class WorkspaceHost {
     const actions = new HostContent({
       ...{ layout, records, connect: store.connect },
       children: new ChildRunner(),
-      tools: { proxyUrl: "" },
+      git: {
+        ...{ proxyUrl: this.proxyUrl, refuse: this.refuse },
+        secrets: {
+          read: (id) => records.readSecrets(id),
+          write: (id, kept) => records.saveSecrets(id, kept),
+        },
+      },
     });
     const [clock, random] = [systemClock, () => 0.01];
     const workspaces = await Workspaces.open({ clock, random, records, actions, log, backOff: BACK_OFF });

@@ -9,6 +9,7 @@ export const RecordKind = {
   services: 5,
   workspaceOrder: 6,
   workspaceState: 7,
+  workspaceSecrets: 8,
 } as const;
 export type RecordKind = (typeof RecordKind)[keyof typeof RecordKind];
 

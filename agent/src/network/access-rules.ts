@@ -37,7 +37,7 @@ export interface AccessTableShape {
  * The addresses of clouds' metadata services: AWS, Google, Azure, OpenStack, Oracle, DigitalOcean and Hetzner share the first;
  * then AWS' credentials for tasks and pods, Azure's host agent, Alibaba, Oracle's older one.
  */
-const METADATA_ADDRESSES: Readonly<Record<IpFamily, readonly string[]>> = {
+export const METADATA_ADDRESSES: Readonly<Record<IpFamily, readonly string[]>> = {
   4: [
     "169.254.169.254",
     "169.254.170.2",

@@ -44,9 +44,9 @@ export interface ConfinedProcess {
   readonly words: () => string;
 }
 
-/** Where a confined program sees its directory. The real path leads through directories that are closed to its user. */
+/** The path under which a confined program sees its directory. The real path leads through directories that are closed to its user. */
 export const CONFINED_DIRECTORY = "/mnt";
-/** Where a confined program finds its secret: in a memory file system of its own, which ends with it. */
+/** The file with a confined program's secret, in a memory file system that only this program has. */
 export const SECRET_FILE = "/tmp/secret";
 
 /** Run as root in a mount namespace of its own. Receives the directory and the program as arguments. */

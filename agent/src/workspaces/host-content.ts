@@ -14,7 +14,8 @@ import type { ChildRunner } from "../volumes/run-child.ts";
 import { WORKSPACE_GID, WORKSPACE_UID } from "./confined.ts";
 import type { ContentActions, Initialized, NoteProgress } from "./content-actions.ts";
 import { type ConnectContent, downloadArchive } from "./content-client.ts";
-import { type InitializerTools, runInitializer } from "./initialize/run-initializer.ts";
+import type { GitTools } from "./initialize/clone-repository.ts";
+import { type InitializerTarget, runInitializer } from "./initialize/run-initializer.ts";
 import { markReady } from "./mark-ready.ts";
 import { storeArchive } from "./store-archive.ts";
 import { unpackArchive } from "./tar.ts";
@@ -27,7 +28,7 @@ export interface HostContentParts {
   readonly records: Pick<WorkspaceRecords, "discard">;
   readonly children: ChildRunner;
   readonly connect: ConnectContent;
-  readonly tools: InitializerTools;
+  readonly git: GitTools;
 }
 
 // Writes back everything that an initializer has written.
@@ -54,12 +55,11 @@ export class HostContent implements ContentActions {
       await this.#openVolume(order, signal);
       if (await exists(layout.content(id))) return { source: ContentSource.UNSPECIFIED, message: "" };
       const directory = layout.unfinished(id);
-      await this.#clear(directory, signal);
-      await mkdir(directory, { mode: 0o755 });
-      await chown(directory, WORKSPACE_UID, WORKSPACE_GID);
+      await this.#makeEmpty(directory, signal);
       const filled = await this.#fill(order, directory, note, signal);
       await markReady(directory, filled.source);
       await this.#complete(id, signal);
+      await this.#parts.git.secrets.write(id, {});
       return filled;
     } catch (error) {
       signal.throwIfAborted();
@@ -141,19 +141,32 @@ export class HostContent implements ContentActions {
     note: NoteProgress,
     signal: AbortSignal,
   ): Promise<Initialized> {
-    const { restore, instanceId } = order;
-    if (restore === undefined) return runInitializer(this.#parts.tools, { directory, order, note, signal });
-    const total = toMebibytes(Number(restore.sizeBytes));
-    note(`restoring the backup (${total})`);
+    const target = { directory, order, note, signal };
+    if (order.restore !== undefined) {
+      await this.#restore(order.restore, target);
+      return { source: ContentSource.BACKUP, message: "" };
+    }
+    return await runInitializer(
+      {
+        ...this.#parts.git,
+        restore: (archive, of) => this.#restore(archive, of),
+        clear: (path, abort) => this.#makeEmpty(path, abort),
+      },
+      target,
+    );
+  }
+
+  async #restore(archive: Archive, { directory, order, note, signal }: InitializerTarget): Promise<void> {
+    const total = toMebibytes(Number(archive.sizeBytes));
+    note(`restoring ${total}`);
     let steps = 0;
     const progress = (bytes: number) => {
       if (bytes < (steps + 1) * PROGRESS_STEP_BYTES) return;
       steps = Math.floor(bytes / PROGRESS_STEP_BYTES);
-      note(`restoring the backup (${toMebibytes(bytes)} of ${total})`);
+      note(`restoring ${toMebibytes(bytes)} of ${total}`);
     };
-    const chunks = downloadArchive(this.#parts.connect, instanceId, restore, { signal, progress });
+    const chunks = downloadArchive(this.#parts.connect, order.instanceId, archive, { signal, progress });
     await unpackArchive(chunks, directory, signal);
-    return { source: ContentSource.BACKUP, message: "" };
   }
 
   /** The content gets its name only when every file is on disk, so that a crash leaves none that is half of it. */
@@ -165,9 +178,10 @@ export class HostContent implements ContentActions {
     await syncDirectory(layout.volume(id));
   }
 
-  async #clear(directory: string, signal: AbortSignal): Promise<void> {
-    if (!(await exists(directory))) return;
-    await removeTree(directory, this.#parts.children, signal);
+  async #makeEmpty(directory: string, signal: AbortSignal): Promise<void> {
+    if (await exists(directory)) await removeTree(directory, this.#parts.children, signal);
+    await mkdir(directory, { mode: 0o755 });
+    await chown(directory, WORKSPACE_UID, WORKSPACE_GID);
   }
 }
 

@@ -9,6 +9,9 @@ import type { PodStatus } from "../pods/decide/pod-status.ts";
 import { ChildRunner } from "../volumes/run-child.ts";
 import type { VolumeProvider } from "../volumes/volumes.ts";
 import { HostContent } from "./host-content.ts";
+import { EgressProxy } from "./initialize/egress-proxy.ts";
+import type { SecretCache } from "./initialize/one-time-secrets.ts";
+import { type RefuseAddress, refuseHostAddresses } from "./initialize/reachable.ts";
 import { SyncClient } from "./sync-client.ts";
 import { WorkspaceLayout } from "./workspace-layout.ts";
 import { WorkspaceRecords } from "./workspace-records.ts";
@@ -23,6 +26,8 @@ export interface OpenWorkspacesOptions {
   readonly clock: Clock;
   /** In [0, 1). */
   readonly random: () => number;
+  /** The addresses that initializers must not reach. Default: this host, and its cloud's metadata. */
+  readonly refuse?: RefuseAddress;
   readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
 }
 
@@ -52,7 +57,14 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
     return openWorkspaceClient(coordinator, own);
   };
   const children = new ChildRunner();
-  const actions = new HostContent({ layout, records, children, connect, tools: { proxyUrl: "" } });
+  const refuse = options.refuse ?? refuseHostAddresses();
+  const proxy = await EgressProxy.open(refuse);
+  const secrets: SecretCache = {
+    read: (id) => records.readSecrets(id),
+    write: (id, kept) => records.saveSecrets(id, kept),
+  };
+  const git = { proxyUrl: proxy.url, refuse, secrets };
+  const actions = new HostContent({ layout, records, children, connect, git });
   const workspaces = await Workspaces.open({ clock, random, records, actions, log });
   const sync = new SyncClient({
     ...{ clock, random, connect, log },
@@ -78,6 +90,7 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
     close: async () => {
       closing.abort();
       await Promise.all([workspaces.close(), running]);
+      await proxy.close();
     },
   };
 }

@@ -11,7 +11,7 @@ import { WorkspaceError } from "./workspace-error.ts";
 export interface ArchiveSource {
   /** The directory to make the archive of. */
   readonly content: string;
-  /** Where archives lie until they are stored. */
+  /** The directory that holds archives until they are stored. */
   readonly directory: string;
   /** The prefix of the archive's file. */
   readonly name: string;

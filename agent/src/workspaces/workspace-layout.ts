@@ -33,6 +33,10 @@ export class WorkspaceLayout {
     return join(this.home(id), "state");
   }
 
+  secrets(id: string): string {
+    return join(this.home(id), "secrets");
+  }
+
   /** The file system that holds the content: a directory, or the mount point of an image. */
   volume(id: string): string {
     return join(this.home(id), "volume");

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { lstat, mkdir, readdir, readFile, rename } from "node:fs/promises";
+import { lstat, mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@forage/common/message-of";
 import { ContentStage, WorkspaceOrder, WorkspaceReport } from "@forage/proto/forage/workspaces/v1/workspaces";
@@ -57,6 +57,31 @@ export class WorkspaceRecords {
     );
     await writeFilesDurably(layout.home(id), [{ name: "order", bytes }]);
     await syncDirectory(layout.root);
+  }
+
+  /** Secrets that can't be fetched again. Without any, the file is deleted. */
+  async saveSecrets(id: string, secrets: Readonly<Record<string, string>>): Promise<void> {
+    const { layout, key } = this.#parts;
+    const path = layout.secrets(id);
+    if (Object.keys(secrets).length === 0) return await rm(path, { force: true });
+    const bytes = encodeRecord(
+      RecordKind.workspaceSecrets,
+      key.seal(boundTo(id), Buffer.from(JSON.stringify(Object.entries(secrets)))),
+    );
+    await writeFilesDurably(layout.home(id), [{ name: basename(path), bytes }]);
+  }
+
+  /** Returns the kept secrets. Those that can't be read are fetched again, if their server allows it. */
+  async readSecrets(id: string): Promise<Readonly<Record<string, string>>> {
+    const path = this.#parts.layout.secrets(id);
+    try {
+      const sealed = decodeRecord(RecordKind.workspaceSecrets, await readFile(path));
+      const entries: unknown = JSON.parse(this.#parts.key.unseal(boundTo(id), sealed).toString());
+      return isEntries(entries) ? Object.fromEntries(entries) : {};
+    } catch (error) {
+      if (!isMissing(error)) await this.#damaged(path, error, "one-time secrets are fetched again");
+      return {};
+    }
   }
 
   async saveReport(report: WorkspaceReport): Promise<void> {
@@ -117,6 +142,13 @@ export async function exists(path: string): Promise<boolean> {
       if (isMissing(error)) return false;
       throw error;
     },
+  );
+}
+
+function isEntries(value: unknown): value is [string, string][] {
+  if (!Array.isArray(value)) return false;
+  return value.every(
+    (it) => Array.isArray(it) && it.length === 2 && it.every((text) => typeof text === "string"),
   );
 }
 

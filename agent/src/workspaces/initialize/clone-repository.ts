@@ -1,17 +1,27 @@
-import { CloneTargetMode, type GitInitializer } from "@forage/proto/content-service-api/initializer";
+import {
+  CloneTargetMode,
+  GitAuthMethod,
+  type GitInitializer,
+} from "@forage/proto/content-service-api/initializer";
+import type { WorkspaceOrder } from "@forage/proto/forage/workspaces/v1/workspaces";
 import type { NoteProgress } from "../content-actions.ts";
 import { WorkspaceError } from "../workspace-error.ts";
 import { checkoutLocation } from "./checkout-location.ts";
-import { type GitRun, mustGit, runGit } from "./git.ts";
+import { type GitRun, gitError, mustGit, runGit } from "./git.ts";
+import { oneTimeCredentials, type SecretCache } from "./one-time-secrets.ts";
+import type { RefuseAddress } from "./reachable.ts";
 import { credentialLine, parseRemote, type Remote, shownRemote } from "./remote.ts";
 
 export interface GitTools {
-  /** Opens the proxy that git's connections go through. It refuses addresses that initializers must not reach. */
+  /** The proxy that git's connections go through. It refuses addresses that initializers must not reach. */
   readonly proxyUrl: string;
+  readonly refuse: RefuseAddress;
+  readonly secrets: SecretCache;
 }
 
 export interface CloneTarget {
   readonly directory: string;
+  readonly order: Pick<WorkspaceOrder, "instanceId">;
   readonly note: NoteProgress;
   readonly signal: AbortSignal;
 }
@@ -21,51 +31,57 @@ const COMMIT_DEPTH = 20;
 // As git itself checks names of branches; further checks are git's.
 const REF = /^(?!-)(?!.*(?:\.\.|@\{|\/\/|\.lock(?:\/|$)))[^\s~^:?*[\\\p{Cc}]{1,250}$/u;
 const COMMIT = /^[0-9a-f]{7,64}$/i;
+const CONFIG_KEY = /^[A-Za-z][A-Za-z0-9-]{0,63}(\.[^\n\0]{1,500})?\.[A-Za-z][A-Za-z0-9-]{0,63}$/;
+const CONFIG_VALUE_BYTES_MAX = 8 * 1024;
+const CONFIG_ENTRIES_MAX = 200;
 
-/** Clones as the initializer says. Returns what went differently, or an empty string. Throws a WorkspaceError. */
+/** Clones as the initializer says. Returns deviations from it, or an empty string. Throws a WorkspaceError. */
 export async function cloneRepository(
   tools: GitTools,
   target: CloneTarget,
   initializer: GitInitializer,
 ): Promise<string> {
+  const { run, remote, below } = await gitRunOf(tools, target, initializer);
+  if (await isWorkingCopy(run)) return "";
+  target.note(`cloning ${shownRemote(remote)}`);
+  const depth = initializer.fullClone ? [] : ["--depth=1"];
+  await mustGit(["clone", "--no-checkout", ...depth, "--", remote.url, below || "."], { ...run, below: "" });
+  // A shallow clone would follow its first branch only.
+  await mustGit(["config", "remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"], run);
+  const remark = await checkOut(initializer, run);
+  const submodules = await updateSubmodules(run);
+  await configure(initializer, run);
+  return [remark, submodules].filter((it) => it !== "").join("; ");
+}
+
+/** Checks the initializer and prepares the credentials for its remote. */
+export async function gitRunOf(
+  tools: GitTools,
+  { directory, order, signal }: CloneTarget,
+  initializer: GitInitializer,
+): Promise<{ readonly run: GitRun; readonly remote: Remote; readonly below: string }> {
   const remote = parseRemote("git.remote_uri", initializer.remoteUri);
   const below = checkoutLocation("git.checkout_location", initializer.checkoutLocation);
-  const { directory, signal } = target;
-  if (await isWorkingCopy({ directory, below, signal })) return "";
-  const secret = await credentialsOf(initializer, remote);
-  const run: GitRun = { directory, below, secret, proxy: tools.proxyUrl, signal };
-  target.note(`cloning ${shownRemote(remote)}`);
-  await clone(initializer, remote, { ...run, below: "" }, below);
-  const remark = await checkOut(initializer, run);
-  return remark;
+  const { authentication, authUser = "", authPassword = "", authOts = "" } = initializer.config ?? {};
+  let credentials = remote.credentials;
+  if (authentication === GitAuthMethod.BASIC_AUTH) credentials = { user: authUser, password: authPassword };
+  if (authentication === GitAuthMethod.BASIC_AUTH_OTS)
+    credentials = await oneTimeCredentials(order.instanceId, authOts, { ...tools, signal });
+  const secret = credentials && credentialLine(remote, credentials);
+  return { remote, below, run: { directory, below, secret, proxy: tools.proxyUrl, signal } };
 }
 
-function isWorkingCopy(run: GitRun & { readonly below: string }): Promise<boolean> {
-  return runGit(["rev-parse", "--is-inside-work-tree"], run).then(({ exitCode }) => exitCode === 0);
-}
-
-async function credentialsOf({ config }: GitInitializer, remote: Remote): Promise<string | undefined> {
-  const { authUser = "", authPassword = "" } = config ?? {};
-  const given =
-    authUser === "" && authPassword === "" ? remote.credentials : { user: authUser, password: authPassword };
-  return given && credentialLine(remote, given);
-}
-
-async function clone(
-  { fullClone }: GitInitializer,
-  remote: Remote,
+/** Fetches and checks out what the initializer names. Returns deviations from it, or an empty string. */
+export async function checkOut(
+  { targetMode, cloneTaget, fullClone }: GitInitializer,
   run: GitRun,
-  below: string,
-): Promise<void> {
-  const depth = fullClone ? [] : ["--depth=1", "--no-single-branch"];
-  await mustGit(["clone", "--no-checkout", ...depth.slice(0, 1), "--", remote.url, below || "."], run);
-}
-
-async function checkOut({ targetMode, cloneTaget, fullClone }: GitInitializer, run: GitRun): Promise<string> {
+): Promise<string> {
   const depth = (commits: number) => (fullClone ? [] : [`--depth=${commits}`]);
   switch (targetMode) {
     case CloneTargetMode.REMOTE_HEAD:
-      await mustGit(["checkout", "--force"], run);
+      // A repository without commits has nothing to check out.
+      if ((await runGit(["rev-parse", "--verify", "--quiet", "HEAD"], run)).exitCode === 0)
+        await mustGit(["checkout", "--force"], run);
       return "";
     case CloneTargetMode.REMOTE_COMMIT: {
       if (!COMMIT.test(cloneTaget)) throw badTarget(cloneTaget, "a commit");
@@ -78,18 +94,61 @@ async function checkOut({ targetMode, cloneTaget, fullClone }: GitInitializer, r
       const ref = `+refs/heads/${cloneTaget}:refs/remotes/origin/${cloneTaget}`;
       const fetched = await runGit(["fetch", ...depth(1), "origin", ref], run);
       if (fetched.exitCode === 0) {
-        await mustGit(["checkout", "--force", "-B", cloneTaget, "--track", `origin/${cloneTaget}`], run);
+        await mustGit(["checkout", "--force", "-B", cloneTaget, `refs/remotes/origin/${cloneTaget}`], run);
+        await mustGit(["config", `branch.${cloneTaget}.remote`, "origin"], run);
+        await mustGit(["config", `branch.${cloneTaget}.merge`, `refs/heads/${cloneTaget}`], run);
         return "";
       }
+      if (!/couldn't find remote ref/i.test(fetched.stderr)) throw gitError("fetch", fetched);
       await mustGit(["checkout", "--force", "-B", cloneTaget], run);
       return `the remote has no branch ${cloneTaget}: it begins at the default branch`;
     }
     case CloneTargetMode.LOCAL_BRANCH:
       if (!REF.test(cloneTaget)) throw badTarget(cloneTaget, "a branch");
-      await mustGit(["checkout", "--force", "-B", cloneTaget, "--no-track", "origin/HEAD"], run);
+      await mustGit(["checkout", "--force", "--no-track", "-B", cloneTaget, "origin/HEAD"], run);
       return "";
     default:
       throw new WorkspaceError("INVALID", `git.target_mode: ${targetMode} is unknown`);
+  }
+}
+
+export function isWorkingCopy(run: GitRun): Promise<boolean> {
+  return runGit(["rev-parse", "--is-inside-work-tree"], { ...run, proxy: undefined }).then(
+    ({ exitCode }) => exitCode === 0,
+  );
+}
+
+/** A submodule that can't be fetched doesn't fail the workspace: its repository may be private. */
+async function updateSubmodules(run: GitRun): Promise<string> {
+  const listed = await runGit(["cat-file", "-e", "HEAD:.gitmodules"], run);
+  if (listed.exitCode !== 0) return "";
+  const updated = await runGit(["submodule", "update", "--init", "--recursive", "--depth=1"], run);
+  if (updated.exitCode === 0) return "";
+  run.signal.throwIfAborted();
+  return `submodules could not be fetched: ${updated.stderr}`;
+}
+
+/** Last, so that none of the given settings takes effect on this host. */
+async function configure({ config, upstreamRemoteUri }: GitInitializer, run: GitRun): Promise<void> {
+  if (upstreamRemoteUri !== "") {
+    const upstream = parseRemote("git.upstream_Remote_uri", upstreamRemoteUri);
+    await mustGit(["remote", "add", "--", "upstream", upstream.url], run);
+  }
+  const entries = Object.entries(config?.customConfig ?? {});
+  if (entries.length > CONFIG_ENTRIES_MAX)
+    throw new WorkspaceError("INVALID", `git.config.custom_config: more than ${CONFIG_ENTRIES_MAX} entries`);
+  for (const [key, value] of entries) {
+    if (!CONFIG_KEY.test(key))
+      throw new WorkspaceError(
+        "INVALID",
+        `git.config.custom_config: ${JSON.stringify(key.slice(0, 100))} is not a key`,
+      );
+    if (Buffer.byteLength(value) > CONFIG_VALUE_BYTES_MAX || value.includes("\0"))
+      throw new WorkspaceError(
+        "INVALID",
+        `git.config.custom_config: the value of ${key} is too long or not text`,
+      );
+    await mustGit(["config", "--local", "--", key, value], { ...run, proxy: undefined });
   }
 }
 

@@ -2,13 +2,13 @@ import { type ConfinedResult, runConfined, SECRET_FILE } from "../confined.ts";
 import { WorkspaceError } from "../workspace-error.ts";
 
 export interface GitRun {
-  /** Where the command runs: a directory of the content, by its real path. */
+  /** The working directory: one of the content, by its real path. */
   readonly directory: string;
   /** A path below `directory` where git starts. Default: `directory` itself. */
   readonly below?: string;
   /** A line of git's credential store. */
   readonly secret?: string | undefined;
-  /** Where connections go through. Undefined: the command gets no network. */
+  /** The proxy for all connections. Undefined: the command gets no network. */
   readonly proxy?: string | undefined;
   readonly signal: AbortSignal;
 }
