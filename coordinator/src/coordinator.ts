@@ -169,11 +169,20 @@ function createServer(
 
 function openMetrics(
   { store, clock }: CoordinatorOptions,
-  { state, events, services, liveness }: Core,
+  { state, events, services, liveness, refusal }: Core,
   connections: () => ReturnType<TlsServer["stats"]>,
 ): Metrics {
   const { certificates } = services.operator;
-  return createMetrics({ state, store, events, certificates, liveness, nowMs: clock.nowMs, connections });
+  return createMetrics({
+    state,
+    store,
+    events,
+    certificates,
+    liveness,
+    refusal,
+    nowMs: clock.nowMs,
+    connections,
+  });
 }
 
 function openTokens({ clock }: CoordinatorOptions, { state, services }: Core) {
@@ -222,7 +231,7 @@ async function createTls(
     nowMs: clock.nowMs,
     cluster: authority.cluster,
     expiredGraceMs: config.nodeCertificates.graceDays * 24 * 3600 * 1000,
-    isRevoked: (id) => id.kind !== "node" || isRevoked(state.node(id.nodeId), id.serial),
+    isRevoked: (id) => id.kind !== "node" || isRevoked(state.node(id.nodeId), id),
     onEvent: (event) =>
       log.debug({ event: event.kind, reason: "reason" in event ? event.reason : undefined }, "tls"),
   });

@@ -1,13 +1,13 @@
 import { normalIp } from "@forage/common/ip";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
+import { addressRanges, virtualIpRanges } from "./address-ranges.ts";
 import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
 import type { CertificateController } from "./certificates/controller.ts";
 import { openCertificates } from "./certificates/open-certificates.ts";
 import type { OpenedIssuer } from "./certificates/open-issuer.ts";
-import { type Config, ConfigError, portRange } from "./config.ts";
-import type { AddressRanges } from "./control/addresses/controller.ts";
+import type { Config } from "./config.ts";
 import { type Control, type ControlOptions, startControl } from "./control/control.ts";
 import { MassLoss } from "./control/eviction/mass-loss.ts";
 import { hasPodsToReplace } from "./control/eviction/pending-eviction.ts";
@@ -22,7 +22,6 @@ import { ObjectFaults } from "./faults/object-faults.ts";
 import { noCertificateSource } from "./gateway/certificate-source.ts";
 import { troubleText } from "./gateway/conditions.ts";
 import { GatewayTable } from "./gateway/gateway-table.ts";
-import { parseIpRange } from "./ip/ip-range.ts";
 import { Assignments } from "./link/assignments.ts";
 import { HistoryGuard } from "./link/history-guard.ts";
 import { nodeLimits, rebalanceSchedule } from "./link/node-limits.ts";
@@ -30,6 +29,7 @@ import { Prefetches } from "./link/prefetches.ts";
 import { RefusalLog } from "./link/refusal-log.ts";
 import { SessionBroker } from "./link/session-broker.ts";
 import { Sessions } from "./link/sessions.ts";
+import { StartGate } from "./link/start-gate.ts";
 import { MetricsCollector } from "./metrics/metrics-collector.ts";
 import type { IdentityIssuer } from "./objects/identity-issuer.ts";
 import type { Vault } from "./objects/vault.ts";
@@ -113,11 +113,8 @@ export interface Core {
 export async function startCore(given: CoreOptions): Promise<Core> {
   const { clock, log, config, randomName } = given;
   const events = await EventStore.open({ ...given, limits: eventLimits(config) });
-  const history = await HistoryGuard.open({
-    ...given,
-    events,
-    secret: given.authority.deriveSecret("store history"),
-  });
+  const secret = given.authority.deriveSecret("store history");
+  const history = await HistoryGuard.open({ ...given, events, secret });
   const options = { ...given, store: history.guarded() };
   const { store } = options;
   const state = openState(log, events);
@@ -129,16 +126,15 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const { sessions, massLoss } = openSessions(options, state, events);
   const broker = new SessionBroker({ sessions, clock, randomName });
   recordChanges(state, events, log);
-  const metrics = new MetricsCollector({
-    state,
-    clock,
-    intervalMs: config.autoscaling.intervalSeconds * 1000,
-  });
+  const metricsMs = config.autoscaling.intervalSeconds * 1000;
+  const metrics = new MetricsCollector({ state, clock, intervalMs: metricsMs });
   const { vault, defer } = options;
   const certificates = await openCertificateController(options, events);
   const source = certificates ?? noCertificateSource();
   const gateways = new GatewayTable({ state, vault, source, events, clock, log, defer });
-  const controls = controlOptions(options, { state, metrics, events, gateways });
+  const gate = new StartGate(state);
+  const deciding = { ...options, store: gate.gated(store) };
+  const controls = controlOptions(deciding, { state, metrics, events, gateways });
   const assignments = new Assignments({ state, vault: options.vault, issuer: options.issuer, clock, log });
   const prefetches = new Prefetches({
     clock,
@@ -146,16 +142,12 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   });
   const checkHoldUp = (): void => sessions.checkHoldUp();
   const control = startControl({ ...controls, prefetcher: prefetches, massLoss, checkHoldUp });
-  closeWhenRefused(control, history);
-  const turn = (): Promise<void> => new Promise((resolve) => options.defer(resolve));
-  const planner = new Planner({
-    store,
-    state,
-    nowMs: clock.nowMs,
-    control: controls,
-    apply: { randomName },
-    turn,
+  history.onRefused((reason) => {
+    gate.close(reason);
+    void control.close();
+    void certificates?.close();
   });
+  const planner = openPlanner(options, state, controls);
   return {
     ...{ store, state, events, control },
     services: servicesOptions(options, {
@@ -172,11 +164,13 @@ export async function startCore(given: CoreOptions): Promise<Core> {
       certificates,
       heartbeatIntervalMs,
       history,
+      gate,
     }),
     refusal: () => history.refusal,
     liveness: livenessStats(sessions, massLoss, clock),
     stopSessions: () => sessions.stop(),
     close: async () => {
+      gate.close("the coordinator stops");
       await control.close();
       metrics.close();
       gateways.close();
@@ -186,6 +180,15 @@ export async function startCore(given: CoreOptions): Promise<Core> {
       await following;
     },
   };
+}
+
+function openPlanner(
+  { store, clock, randomName, defer }: CoreOptions,
+  state: ClusterView,
+  control: ControlOptions,
+): Planner {
+  const turn = (): Promise<void> => new Promise((resolve) => defer(resolve));
+  return new Planner({ store, state, nowMs: clock.nowMs, control, apply: { randomName }, turn });
 }
 
 function openSessions(
@@ -213,13 +216,6 @@ function livenessStats(sessions: Sessions, massLoss: MassLoss, clock: Clock): Li
     massLoss: () => massLoss.isActive(clock.monotonicMs()),
     unwrittenReports: () => sessions.unwrittenReports,
   };
-}
-
-/** Reconcilers end once the store turns out to have been rolled back: what they would decide is out of date. */
-function closeWhenRefused(control: Control, { refused }: HistoryGuard): void {
-  const close = (): void => void control.close();
-  if (refused.aborted) close();
-  else refused.addEventListener("abort", close, { once: true });
 }
 
 function controlOptions(
@@ -264,19 +260,6 @@ function controlOptions(
   };
 }
 
-function addressRanges({ services }: CoreOptions["config"]): AddressRanges {
-  const virtualIps = virtualIpRanges({ services }).flatMap((text) => parseIpRange(text) ?? []);
-  const nodePorts = portRange(services.nodePorts);
-  const loadBalancerIps = services.loadBalancerIps.flatMap((text) => parseIpRange(text) ?? []);
-  if (virtualIps.length === 0 || nodePorts === undefined)
-    throw new ConfigError("services: virtualIps and nodePorts must be ranges");
-  return { virtualIps, loadBalancerIps, nodePorts };
-}
-
-function virtualIpRanges({ services }: Pick<Config, "services">): string[] {
-  return [services.virtualIps, ...(services.virtualIps6 === undefined ? [] : [services.virtualIps6])];
-}
-
 function eventLimits({ events }: CoreOptions["config"]): EventLimits {
   return { maxCount: events.maxCount, maxBytes: events.maxMegabytes * 1024 * 1024 };
 }
@@ -297,6 +280,7 @@ function servicesOptions(
     readonly certificates: CertificateController | undefined;
     readonly heartbeatIntervalMs: number;
     readonly history: HistoryGuard;
+    readonly gate: StartGate;
   },
 ): ServicesOptions {
   const { store, clock, log, authority, clusterId, epoch, vault } = options;
@@ -352,6 +336,7 @@ function servicesOptions(
       clusterId,
       epoch,
       history: parts.history,
+      gate: parts.gate,
       heartbeatIntervalMs,
     },
     enroll: {
@@ -360,6 +345,7 @@ function servicesOptions(
       clock,
       log,
       refusals: new RefusalLog(log, clock),
+      history: parts.history,
       authority,
       clusterId,
       lifetimeMs: options.config.nodeCertificates.lifetimeDays * DAY_MS,

@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
+import { createKeyAndCsr } from "@forage/identity/csr";
+import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import { decodeRecord, encodeRecord } from "../src/model/codec.ts";
+import { nodeKey, prefixes } from "../src/model/keys.ts";
 import { HollowAgent } from "./support/hollow-agent.ts";
 import { aContainerService, aRequest, watchToEnd } from "./support/requests.ts";
 import { until } from "./support/until.ts";
-import { startWorld } from "./support/world.ts";
+import { startWorld, type World } from "./support/world.ts";
 
 test("a coordinator whose data went back decides nothing until they are restored on purpose", {
   timeout: 60_000,
@@ -20,11 +24,7 @@ test("a coordinator whose data went back decides nothing until they are restored
   };
   const before = await pods();
   agent.close();
-  const assignmentRevision = (1n << 40n) + 1_000_000n;
-  const secret = world.authority.deriveSecret("store history");
-  const signature = createHmac("sha256", secret).update(`n1\nlineage-1/lost\n${assignmentRevision}`);
-  const seen = { lineage: `lineage-1/lost/${signature.digest("base64url")}`, assignmentRevision };
-  const back = agent.again({ name: "n1", seen, pods: [] });
+  const back = agent.again({ name: "n1", seen: laterDataOf(world, "n1"), pods: [] });
   await until("the node says why", async () => {
     const { nodes } = await world.operator().listNodes({});
     return (
@@ -40,8 +40,11 @@ test("a coordinator whose data went back decides nothing until they are restored
       /old copy of the data directory/,
     );
     assert.deepEqual(await pods(), before);
+    assert.match(await metricsOf(world), /^forage_store_rolled_back 1$/m);
   };
   await check();
+  const { csrPem } = await createKeyAndCsr();
+  await assert.rejects(other.renew(Buffer.from(csrPem)), /old copy of the data directory/);
   assert.equal(back.assignments.size, 0, "it was sent nothing");
   await world.restart();
   const late = other.again({ name: "n2", pods: [] });
@@ -51,5 +54,133 @@ test("a coordinator whose data went back decides nothing until they are restored
   await check();
   assert.equal(late.assignments.size, 0);
 });
+
+test("after a start nothing is decided before the node that has seen later data connects", {
+  timeout: 60_000,
+}, async (t) => {
+  const { world, ahead, other } = await restartedWithoutPods(t);
+  const back = other.again({ name: "n2", pods: [] });
+  await until("a node connects", async () => (await nodeNamed(world, "n2"))?.lastSeenAt !== undefined);
+  ahead.again({ name: "n1", seen: laterDataOf(world, "n1"), pods: [] });
+  await until(
+    "the roll-back is noticed",
+    async () => (await nodeNamed(world, "n1"))?.message.startsWith("node n1 has seen later data") === true,
+  );
+  assert.deepEqual(await podNames(world), []);
+  assert.equal(back.assignments.size, 0);
+});
+
+test("after a start decisions follow once all nodes have connected", { timeout: 60_000 }, async (t) => {
+  const { world, ahead, other } = await restartedWithoutPods(t);
+  const agents = [ahead.again({ name: "n1", pods: [] })];
+  assert.deepEqual(await podNames(world), []);
+  agents.push(other.again({ name: "n2", pods: [] }));
+  await until("the missing pods run", () => agents.reduce((sum, it) => sum + it.assignments.size, 0) === 2);
+});
+
+test("after a start decisions follow when a node has not connected in time", {
+  timeout: 60_000,
+}, async (t) => {
+  const { world, other } = await restartedWithoutPods(t, 1);
+  const back = other.again({ name: "n2", pods: [] });
+  await until("a node connects", async () => (await nodeNamed(world, "n2"))?.lastSeenAt !== undefined);
+  assert.deepEqual(await podNames(world), []);
+  await until("the missing pods run", () => back.assignments.size === 2);
+});
+
+test("a node whose certificate was renewed after the copy connects, and its mark proves the roll-back", {
+  timeout: 60_000,
+}, async (t) => {
+  const { world, back } = await renewedAfterTheCopy(t);
+  back.again({ name: "n1", seen: laterDataOf(world, "n1"), pods: [] });
+  await until(
+    "the node says why",
+    async () => (await nodeNamed(world, "n1"))?.message.startsWith("node n1 has seen later data") === true,
+  );
+});
+
+test("a certificate that began before the newest known one stays refused", { timeout: 60_000 }, async (t) => {
+  const { world, back } = await renewedAfterTheCopy(t);
+  const later = { seconds: 1n << 40n, nanos: 0 };
+  await world.restart(() => changeNode(world, (node) => ({ ...node, certificateBegins: later })));
+  const refused = back.again({ name: "n1", pods: [] });
+  await until("it is refused", () => refused.ended !== undefined);
+  assert.equal((await nodeNamed(world, "n1"))?.lastSeenAt, undefined);
+});
+
+/** The store is as it was before the node's certificate was renewed; `back` has the renewed one. */
+async function renewedAfterTheCopy(t: TestContext): Promise<{ world: World; back: HollowAgent }> {
+  const world = await startWorld(t);
+  const agent = await HollowAgent.start(world, { name: "n1" });
+  const before = await world.store.get(nodeKey("n1"));
+  assert.ok(before);
+  // Certificates begin at whole seconds.
+  world.clock.skip(2_000);
+  const { keyPem, csrPem } = await createKeyAndCsr();
+  const { certificatePem } = await agent.renew(Buffer.from(csrPem));
+  agent.close();
+  const back = new HollowAgent(world, "n1", { certPem: certificatePem, keyPem }, { name: "n1" });
+  await until("it connects", async () => (await nodeNamed(world, "n1"))?.lastSeenAt !== undefined);
+  back.close();
+  await world.store.txn([], [{ kind: "put", key: nodeKey("n1"), value: before.value }]);
+  await world.restart();
+  return { world, back };
+}
+
+async function changeNode(world: World, change: (node: NodeRecord) => NodeRecord): Promise<void> {
+  const key = nodeKey("n1");
+  const stored = await world.store.get(key);
+  assert.ok(stored);
+  const value = encodeRecord(NodeRecord, change(decodeRecord(NodeRecord, key, stored.value)));
+  await world.store.txn([], [{ kind: "put", key, value }]);
+}
+
+/** A world whose coordinator has started on a store in which a service lacks its pods. Both agents are away. */
+async function restartedWithoutPods(t: TestContext, startGraceSeconds = 60) {
+  const nodes = {
+    unreachableSeconds: 1.5,
+    startGraceSeconds,
+    unreachableTolerationSeconds: 60,
+    notReadyTolerationSeconds: 60,
+    recoveryGraceSeconds: 0,
+  };
+  const world = await startWorld(t, {}, { nodes });
+  const ahead = await HollowAgent.start(world, { name: "n1" });
+  const other = await HollowAgent.start(world, { name: "n2" });
+  const { rolloutId } = await world.forage().applyResources(aRequest("a1", [aContainerService("web")]));
+  await watchToEnd(world, rolloutId);
+  ahead.close();
+  other.close();
+  await world.restart(async () => {
+    await world.store.txn(
+      [],
+      [
+        { kind: "deletePrefix", prefix: prefixes.pods },
+        { kind: "deletePrefix", prefix: prefixes.statuses },
+      ],
+    );
+  });
+  return { world, ahead, other };
+}
+
+/** What a node says that has seen data which this store lacks, with the coordinator's signature. */
+function laterDataOf(world: World, node: string) {
+  const assignmentRevision = (1n << 40n) + 1_000_000n;
+  const secret = world.authority.deriveSecret("store history");
+  const signature = createHmac("sha256", secret).update(`${node}\nlineage-1/lost\n${assignmentRevision}`);
+  return { lineage: `lineage-1/lost/${signature.digest("base64url")}`, assignmentRevision };
+}
+
+async function nodeNamed(world: World, name: string) {
+  return (await world.operator().listNodes({})).nodes.find((node) => node.name === name);
+}
+
+async function podNames(world: World): Promise<string[]> {
+  return (await world.operator().listPods(everything)).pods.map(({ name }) => name);
+}
+
+async function metricsOf(world: World): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${world.coordinator.http.port}/metrics`)).text();
+}
 
 const everything = { namespace: "shop", labels: {}, workload: "", node: "", name: "" };

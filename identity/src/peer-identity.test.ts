@@ -4,18 +4,20 @@ import type { PeerCertificate } from "node:tls";
 import { identityOf, normalSerial } from "./peer-identity.ts";
 
 function aCertificate(
-  changes: { cn?: string | string[]; san?: string; serial?: string; to?: string } = {},
+  changes: { cn?: string | string[]; san?: string; serial?: string; from?: string; to?: string } = {},
 ): PeerCertificate {
   const {
     cn = "node:n1",
     san = "URI:spiffe://home/node/n1",
     serial = "0A1B",
+    from = "Jan  1 00:00:00 2030 GMT",
     to = "Jan  2 00:00:00 2030 GMT",
   } = changes;
   return {
     subject: { CN: cn },
     subjectaltname: san,
     serialNumber: serial,
+    valid_from: from,
     valid_to: to,
   } as unknown as PeerCertificate;
 }
@@ -27,6 +29,7 @@ describe("identityOf", () => {
       nodeId: "n1",
       cluster: "home",
       serial: "a1b",
+      notBeforeMs: Date.UTC(2030, 0, 1),
       notAfterMs: Date.UTC(2030, 0, 2),
     });
   });

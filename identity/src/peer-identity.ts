@@ -12,6 +12,8 @@ type IdentityFields = {
   readonly cluster: ClusterName;
   /** Lower-case hex without leading zeros, as `IssuedCertificate.serial`. */
   readonly serial: string;
+  /** Milliseconds since the epoch. */
+  readonly notBeforeMs: number;
   /** Milliseconds since the epoch. TLS checks it once, when the connection opens. */
   readonly notAfterMs: number;
 };
@@ -27,10 +29,12 @@ export function identityOf(certificate: PeerCertificate): PeerIdentity | undefin
   if (cluster === undefined || name === undefined || !isName(cluster) || !isName(name)) return undefined;
   if (certificate.subject?.CN !== `${kind}:${name}`) return undefined;
   const notAfterMs = Date.parse(certificate.valid_to);
-  if (Number.isNaN(notAfterMs)) return undefined;
+  const notBeforeMs = Date.parse(certificate.valid_from);
+  if (Number.isNaN(notAfterMs) || Number.isNaN(notBeforeMs)) return undefined;
   const fields = {
     cluster: cluster as ClusterName,
     serial: normalSerial(certificate.serialNumber),
+    notBeforeMs,
     notAfterMs,
   };
   return kind === "node"

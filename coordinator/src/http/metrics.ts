@@ -21,6 +21,8 @@ export interface MetricsSources {
   /** Undefined: the cluster has no issuer of them. */
   readonly certificates?: CertificateController | undefined;
   readonly liveness: LivenessStats;
+  /** Why nothing is decided. Undefined: the store is up to date. */
+  readonly refusal: () => string | undefined;
   readonly nowMs: () => number;
   readonly connections: () => { readonly open: number; readonly anonymous: number };
 }
@@ -29,7 +31,7 @@ export interface MetricsSources {
 const eventLoopMonitoringPrecision = 200;
 
 export function createMetrics(sources: MetricsSources): Metrics {
-  const { state, store, events, connections, certificates, liveness } = sources;
+  const { state, store, events, connections, certificates, liveness, refusal } = sources;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision });
   const registers = [registry];
@@ -71,6 +73,11 @@ export function createMetrics(sources: MetricsSources): Metrics {
     "forage_nodes_mass_loss",
     "1 while most nodes are lost at once, and until they had time to return.",
     () => (liveness.massLoss() ? 1 : 0),
+  );
+  gauge(
+    "forage_store_rolled_back",
+    "1 when an old copy of the data directory was put back, and nothing is decided or written.",
+    () => (refusal() === undefined ? 0 : 1),
   );
   gauge("forage_reports_unwritten", "Reports of agents that the store did not take; kept in memory.", () =>
     liveness.unwrittenReports(),

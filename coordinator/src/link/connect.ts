@@ -20,6 +20,7 @@ import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import type { Prefetches } from "./prefetches.ts";
 import { ReportQueue } from "./report-queue.ts";
 import type { Session, Sessions } from "./sessions.ts";
+import type { StartGate } from "./start-gate.ts";
 
 export interface ConnectOptions {
   readonly store: Store;
@@ -37,6 +38,7 @@ export interface ConnectOptions {
   /** The store's epoch, which grows with each restore. */
   readonly epoch: number;
   readonly history: HistoryGuard;
+  readonly gate: StartGate;
   readonly heartbeatIntervalMs: number;
 }
 
@@ -63,6 +65,7 @@ export async function* connect(
   options.history.check(node, { lineage: hello.lineage ?? "", revision: hello.assignmentRevision });
   await firstReport(node, hello, options);
   const session = options.sessions.open(node, hello);
+  options.gate.look();
   const superseded = () => options.sessions.isSuperseded(session);
   const reports = new ReportQueue({ ...options, node, hello, superseded });
   session.reports = reports;
@@ -74,6 +77,7 @@ export async function* connect(
   try {
     yield { message: { $case: "welcome", value: welcome(options) } };
     const stale = AbortSignal.any([signal, options.history.refused]);
+    yield* sendEarlyRequests(session, stale, options);
     yield* send(node, session, stale, { ...options, gateway: gateway.reader });
     yield* sendRequests(session, signal, options);
     if (session.ended.signal.aborted && !context.signal.aborted) throw session.ended.signal.reason;
@@ -193,6 +197,23 @@ async function* sendRequests(
   while (!signal.aborted) {
     for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
     await session.wake.wait(signal);
+  }
+}
+
+/** Serves a node until decisions may be sent. The node keeps its assignment meanwhile. */
+async function* sendEarlyRequests(
+  session: Session,
+  signal: AbortSignal,
+  { gate }: ConnectOptions,
+): AsyncGenerator<ConnectResponse> {
+  if (gate.isOver) return;
+  const over = new AbortController();
+  const end = (): void => over.abort();
+  gate.opened.then(end, end);
+  const waiting = AbortSignal.any([signal, over.signal]);
+  while (!waiting.aborted) {
+    for (const value of session.requests.splice(0)) yield { message: { $case: "session", value } };
+    await session.wake.wait(waiting);
   }
 }
 

@@ -13,16 +13,18 @@ import type {
   RenewResponse,
 } from "@forage/proto/forage/agent/v1/agent";
 import { NodeRecord } from "@forage/proto/forage/store/v1/store";
+import type { Timestamp } from "@forage/proto/google/protobuf/timestamp";
 import type { Logger } from "pino";
 import { CoordinatorError } from "../errors.ts";
 import { decodeJsonRecord, encodeJsonRecord, encodeRecord } from "../model/codec.ts";
 import { joinTokenKey, nodeKey } from "../model/keys.ts";
-import { toTimestamp } from "../model/timestamp.ts";
+import { toEpochMs, toTimestamp } from "../model/timestamp.ts";
 import type { CallContext } from "../rpc/caller.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
 import type { NodeEntry } from "../state/entries.ts";
 import type { Compare, Op, Store, StoredRecord } from "../store/index.ts";
 import type { Clock } from "../time/clock.ts";
+import type { HistoryGuard } from "./history-guard.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 
 export interface EnrollOptions {
@@ -33,6 +35,8 @@ export interface EnrollOptions {
   readonly refusals: RefusalLog;
   readonly authority: CertificateAuthority;
   readonly clusterId: string;
+  /** Nothing is signed while the store is out of date. */
+  readonly history: Pick<HistoryGuard, "refusal">;
   /** The lifetime of nodes' certificates. */
   readonly lifetimeMs: number;
 }
@@ -144,6 +148,7 @@ export async function renew(
     serials: [issued.serial, ...kept].slice(0, maxSerials),
     publicKeySha256: issued.pin,
     certificateEnds: toTimestamp(issued.notAfterMs),
+    certificateBegins: newestBegin(node, issued),
   };
   const result = await store.txn(
     [{ kind: "modRevision", key: nodeKey(id), revision: node.revision }],
@@ -167,9 +172,25 @@ function renewingNode({ caller }: CallContext): { readonly id: NodeId; readonly 
   throw new CoordinatorError("PERMISSION_DENIED", "only nodes renew");
 }
 
-/** A certificate counts only while its node is known, not revoked, and the serial is one of its newest. */
-export function isRevoked(node: NodeEntry | undefined, serial: string): boolean {
-  return node === undefined || node.record.revoked || !node.record.serials.includes(serial);
+/** A certificate as its bearer presents it. */
+interface PresentedCertificate {
+  readonly serial: string;
+  readonly notBeforeMs: number;
+}
+
+/**
+ * A certificate counts only while its node is known, not revoked, and the certificate is one of the node's newest. One that begins
+ * after all that the store knows counts too: only this authority can have issued it, and the store went back since, by a restore
+ * or by an old copy. Its node must be able to connect, to continue or to prove that the store is out of date.
+ */
+export function isRevoked(
+  node: NodeEntry | undefined,
+  { serial, notBeforeMs }: PresentedCertificate,
+): boolean {
+  if (node === undefined || node.record.revoked) return true;
+  if (node.record.serials.includes(serial)) return false;
+  const newestMs = toEpochMs(node.record.certificateBegins);
+  return newestMs === undefined || notBeforeMs <= newestMs;
 }
 
 function nodeRecord(
@@ -192,14 +213,21 @@ function nodeRecord(
     notReadySince: undefined,
     drain: existing?.record.drain,
     certificateEnds: toTimestamp(issued.notAfterMs),
+    certificateBegins: newestBegin(existing, issued),
   };
 }
 
+/** The latest beginning counts, because the clock may have been set back since the last certificate. */
+function newestBegin(node: NodeEntry | undefined, { notBeforeMs }: IssuedCertificate): Timestamp {
+  return toTimestamp(Math.max(toEpochMs(node?.record.certificateBegins) ?? 0, notBeforeMs));
+}
+
 async function certify(
-  { authority, lifetimeMs }: EnrollOptions,
+  { authority, lifetimeMs, history }: EnrollOptions,
   id: NodeId,
   csr: Uint8Array,
 ): Promise<IssuedCertificate> {
+  if (history.refusal !== undefined) throw new CoordinatorError("FAILED_PRECONDITION", history.refusal);
   try {
     return await authority.issueNode(id, csr, lifetimeMs);
   } catch (error) {

@@ -81,6 +81,14 @@ export class HistoryGuard {
     return this.#refused.signal;
   }
 
+  /** Calls the function with the reason when the roll-back is noticed; at once if it was noticed before. */
+  onRefused(run: (reason: string) => void): void {
+    const { signal } = this.#refused;
+    const call = (): void => run(this.#refusal ?? "the store is out of date");
+    if (signal.aborted) call();
+    else signal.addEventListener("abort", call, { once: true });
+  }
+
   /** Returns the mark that the node stores together with a revision. */
   markFor(node: string, revision: bigint): string {
     return `${this.lineage}/${signatureOf(this.#options.secret, node, this.lineage, revision)}`;

@@ -43,8 +43,8 @@ export interface World {
   plainDestination(): Calls<typeof DestinationService>;
   /** Before the coordinator closes. */
   atEnd(close: () => void): void;
-  /** Ends the coordinator and starts another over the same store. */
-  restart(): Promise<void>;
+  /** Ends the coordinator and starts another one with the same store. `meanwhile` may change the store between the two. */
+  restart(meanwhile?: () => Promise<void>): Promise<void>;
 }
 
 const clusterId = "test-cluster";
@@ -139,8 +139,9 @@ export async function startWorld(
       return callsOf(DestinationService, client, new Metadata());
     },
     atEnd: (close) => closers.push(close),
-    restart: async () => {
+    restart: async (meanwhile) => {
       await coordinator.close();
+      await meanwhile?.();
       coordinator = await start();
     },
   };

@@ -1,0 +1,74 @@
+import { CoordinatorError } from "../errors.ts";
+import type { ClusterView } from "../state/cluster-view.ts";
+import type { Store } from "../store/index.ts";
+
+/**
+ * Holds back decisions after a start until each node that counts as ready has connected, or no longer counts as ready. An old copy
+ * of the store shows only when a node connects that has seen later data, and until then no decision may follow from it. Reports
+ * of agents and calls of clients are written at once.
+ */
+export class StartGate {
+  readonly #state: ClusterView;
+  readonly #opened = Promise.withResolvers<void>();
+  readonly #unsubscribe: () => void;
+  #over = false;
+
+  constructor(state: ClusterView) {
+    this.#state = state;
+    this.#unsubscribe = state.subscribe((changes) => {
+      if (changes.some(({ kind }) => kind === "node")) this.look();
+    });
+    // A gate may close while no write waits for it.
+    this.#opened.promise.catch(() => undefined);
+    this.look();
+  }
+
+  /** Nothing waits any more. */
+  get isOver(): boolean {
+    return this.#over;
+  }
+
+  /** Resolves when decisions may be written. Rejects if that can't happen any more. */
+  get opened(): Promise<void> {
+    return this.#opened.promise;
+  }
+
+  /** To be called when a node has connected. */
+  look(): void {
+    if (
+      this.#over ||
+      this.#state.nodes().some(({ health }) => health.ready && health.lastSeenMs === undefined)
+    )
+      return;
+    this.#end();
+    this.#opened.resolve();
+  }
+
+  /** Rejects what waits: the store is out of date, or the coordinator stops. */
+  close(reason: string): void {
+    if (this.#over) return;
+    this.#end();
+    this.#opened.reject(new CoordinatorError("UNAVAILABLE", reason));
+  }
+
+  /** Returns the store for those who decide. Their writes wait for the gate. */
+  gated(store: Store): Store {
+    return new Proxy(store, {
+      get: (target, name) => {
+        if (name === "txn") return (...given: Parameters<Store["txn"]>) => this.#write(target, given);
+        const value: unknown = Reflect.get(target, name, target);
+        return typeof value === "function" ? value.bind(target) : value;
+      },
+    });
+  }
+
+  async #write(store: Store, given: Parameters<Store["txn"]>): ReturnType<Store["txn"]> {
+    if (!this.#over) await this.opened;
+    return store.txn(...given);
+  }
+
+  #end(): void {
+    this.#over = true;
+    this.#unsubscribe();
+  }
+}
