@@ -49,7 +49,18 @@ describe("resources that the manifests no longer name", () => {
       /^the manifests do not name these resources[^\n]*\n {2}shop container_service\/old\nRemove it\? /,
     );
     assert.deepEqual(fake.requests("listResources"), [{ namespace: "shop", labels: { app: "web" } }]);
-    assert.equal(fake.requests("applyResources").length, 1);
+    assert.deepEqual(agreedRemovals(), [[{ namespace: "shop", kind: "container_service", name: "old" }]]);
+  });
+
+  test("are agreed on one by one: one that appears after the question is not removed", async () => {
+    const apply = () => {
+      throw grpcError(status.FAILED_PRECONDITION, "the apply would also remove job/late; apply again");
+    };
+    fake.answers = { ...fake.answers, apply };
+    const { exitCode, stderr } = await onTerminal("y\n");
+    assert.equal(exitCode, 1);
+    assert.match(stderr, /would also remove job\/late; apply again/);
+    assert.deepEqual(fake.requests("applyResources"), []);
   });
 
   test("stay after anything else, and nothing is applied", async () => {
@@ -65,6 +76,7 @@ describe("resources that the manifests no longer name", () => {
     fake.answers = { ...fake.answers, listResources: () => ({ resources: others.slice(0, 1) }) };
     const { exitCode, stderr } = await onTerminal("");
     assert.deepEqual([exitCode, stderr.includes("Remove")], [0, false]);
+    assert.deepEqual(agreedRemovals(), [[]]);
   });
 
   test("are removed without a question without a terminal, and with --prune=yes", async () => {
@@ -141,6 +153,12 @@ describe("apply --strict", () => {
     assert.match(stderr, /leave one out/);
   });
 });
+
+/** The removals of each apply that the user has agreed to. */
+function agreedRemovals(): unknown[] {
+  const requests = fake.requests("apply") as { agreedRemovals?: { resources: unknown[] } }[];
+  return requests.map((request) => request.agreedRemovals?.resources);
+}
 
 function plain(...argv: readonly string[]): Promise<Result> {
   return runCommand(argv, { env: fake.env, stdin: hello });

@@ -170,7 +170,8 @@ test("an apply that keeps others removes nothing", limit, async (t) => {
   const labels = { app: "shop" };
   const [web, front] = [aContainerService("web"), aService("web", "web")];
   await world.forage().applyResources(aRequest("a1", [web, front], labels));
-  const kept = { namespace: "shop", bundle: aRequest("a2", [web], labels), keepOthers: true };
+  const bundle = aRequest("a2", [web], labels);
+  const kept = { namespace: "shop", bundle, keepOthers: true, agreedRemovals: undefined };
   const { rolloutId } = await world.operator().apply(kept);
   assert.deepEqual(await watchToEnd(world, rolloutId), ["container_service/web SUCCEEDED 2/2 ready"]);
   const { resources } = await world.operator().listResources({ namespace: "shop", labels: {} });
@@ -182,6 +183,37 @@ test("an apply that keeps others removes nothing", limit, async (t) => {
   await assert.rejects(world.operator().apply({ ...kept, namespace: "other" }), {
     code: status.INVALID_ARGUMENT,
   });
+});
+
+test("an apply removes only what its caller has agreed to", limit, async (t) => {
+  const world = await startWorld(t);
+  await HollowAgent.start(world);
+  const labels = { app: "shop" };
+  const [web, front, late] = [aContainerService("web"), aService("web", "web"), aContainerService("late")];
+  await world.forage().applyResources(aRequest("a1", [web, front, late], labels));
+  const agreedTo = (...resources: (readonly [kind: string, name: string])[]) => ({
+    ...{ namespace: "shop", bundle: aRequest("a2", [web], labels), keepOthers: false },
+    agreedRemovals: { resources: resources.map(([kind, name]) => ({ namespace: "shop", kind, name })) },
+  });
+  for (const request of [agreedTo(), agreedTo(["service", "web"])]) {
+    await assert.rejects(world.operator().apply(request), {
+      code: status.FAILED_PRECONDITION,
+      details:
+        /would also remove .*container_service\/late, which appeared .*nothing was applied: apply again/,
+    });
+  }
+  const before = await world.operator().listResources({ namespace: "shop", labels: {} });
+  assert.deepEqual(
+    before.resources.filter(({ deleting }) => deleting),
+    [],
+  );
+  const gone = ["job", "was-there"] as const;
+  await world.operator().apply(agreedTo(["service", "web"], ["container_service", "late"], gone));
+  const after = await world.operator().listResources({ namespace: "shop", labels: {} });
+  assert.deepEqual(
+    after.resources.filter(({ deleting }) => !deleting).map(({ name }) => name),
+    ["web"],
+  );
 });
 
 test("deleting by labels stops the pods and is done twice without harm", limit, async (t) => {

@@ -7,7 +7,7 @@ import { type Bundle, readBundles } from "../manifest/bundles.ts";
 import { readSources } from "../manifest/read-sources.ts";
 import { assertServing } from "./assert-serving.ts";
 import { followRollouts } from "./follow-rollouts.ts";
-import { choosePruning, pruneFlag, pruneOf } from "./prune.ts";
+import { choosePruning, type Pruning, pruneFlag, pruneOf } from "./prune.ts";
 import { sendBundle } from "./send-bundle.ts";
 
 export const manifestFlag = {
@@ -20,8 +20,8 @@ export const manifestFlag = {
 export const apply = defineCommand({
   name: "apply",
   summary: "Deploy manifests and follow the rollout until it has ended",
-  details: `Removes resources that have the manifests' labels and that the manifests no longer name. On a terminal it asks first; --prune=yes
-removes them and --prune=no keeps them without a question. With --strict, the command fails if 60 s after the rollout a service has
+  details: `Removes resources that have the manifests' labels and that the manifests no longer name. On a terminal it asks first, and
+removes only what it listed; --prune=yes removes them and --prune=no keeps them without a question. With --strict, the command fails if 60 s after the rollout a service has
 no ready endpoint or no gateway has applied a route.
 Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time given by --timeout is over.
 Ctrl-C only stops watching; the rollout goes on.`,
@@ -64,7 +64,7 @@ async function sendAll(
   context: Context,
   coordinator: Coordinator,
   bundles: readonly Bundle[],
-  prune: boolean,
+  prune: Pruning,
 ): Promise<string[]> {
   const rolloutIds: string[] = [];
   for (const bundle of bundles) {

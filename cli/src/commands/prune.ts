@@ -1,4 +1,4 @@
-import type { Resource } from "@forage/proto/forage/operator/v1/operator";
+import type { Resource, ResourceRef } from "@forage/proto/forage/operator/v1/operator";
 import { type Coordinator, operator } from "../client/coordinator.ts";
 import type { Context } from "../context.ts";
 import { CliError } from "../errors.ts";
@@ -20,14 +20,21 @@ export function pruneOf(text: string | undefined): boolean | undefined {
 /** More names than these push the question off the screen. */
 const maxNamed = 20;
 
-/** Returns whether the apply removes what it does not name. Without a flag and on a terminal the user is asked. */
+/** What an apply may remove: nothing, everything that it does not name, or the resources that the user agreed to. */
+export type Pruning =
+  | { readonly type: "none" }
+  | { readonly type: "all" }
+  | { readonly type: "agreed"; readonly resources: readonly ResourceRef[] };
+
+/** Returns what the apply removes of that which it does not name. Without a flag and on a terminal the user is asked. */
 export async function choosePruning(
   context: Context,
   coordinator: Coordinator,
   bundles: readonly Bundle[],
   flag: boolean | undefined,
-): Promise<boolean> {
-  if (flag !== undefined || context.world.stdin.isTTY !== true) return flag ?? true;
+): Promise<Pruning> {
+  if (flag !== undefined || context.world.stdin.isTTY !== true)
+    return { type: (flag ?? true) ? "all" : "none" };
   const removed: Resource[] = [];
   for (const { request } of bundles) {
     const { namespace, labels } = request;
@@ -35,14 +42,19 @@ export async function choosePruning(
     const { resources } = await coordinator.call(operator.listResources, { namespace, labels });
     removed.push(...resources.filter((resource) => !resource.deleting && !isKept(resource, bundles)));
   }
-  if (removed.length === 0) return true;
+  // Also without any: a resource may appear before the bundles are sent.
+  const agreed: Pruning = {
+    type: "agreed",
+    resources: removed.map(({ namespace, kind, name }) => ({ namespace, kind, name })),
+  };
+  if (removed.length === 0) return agreed;
   const names = removed
     .slice(0, maxNamed)
     .map(({ namespace, kind, name }) => `  ${namespace} ${kind}/${name}`);
   const more = removed.length > names.length ? [`  and ${removed.length - names.length} more`] : [];
   const lines = ["the manifests do not name these resources, which have their labels:", ...names, ...more];
   const question = removed.length === 1 ? "Remove it?" : `Remove all ${removed.length}?`;
-  if (await confirm(context, `${lines.join("\n")}\n${question} [y/N] `)) return true;
+  if (await confirm(context, `${lines.join("\n")}\n${question} [y/N] `)) return agreed;
   throw new CliError("REFUSED", "nothing was applied; --prune=no applies the manifests and removes nothing");
 }
 

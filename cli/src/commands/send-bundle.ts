@@ -4,26 +4,33 @@ import type { Context } from "../context.ts";
 import type { Bundle } from "../manifest/bundles.ts";
 import { explainViolations } from "../manifest/explain-violations.ts";
 import { pause } from "../pause.ts";
+import type { Pruning } from "./prune.ts";
 
 /** The apply id makes it safe to send a bundle again when the answer to it was lost. */
 const maxSends = 4;
 const sendPauseMs = 500;
 
-/** Returns the id of the rollout. Without `prune`, resources with the bundle's labels that it does not name stay. */
+/** Returns the id of the rollout. Removes resources with the bundle's labels that it does not name as far as `prune` says. */
 export async function sendBundle(
   context: Context,
   coordinator: Coordinator,
   bundle: Bundle,
-  prune: boolean,
+  prune: Pruning,
 ): Promise<string> {
   const applyId = bundle.request.applyId === "" ? context.world.randomId() : bundle.request.applyId;
   for (let sends = 1; ; sends++) {
     try {
       const request = { ...bundle.request, applyId };
       const { namespace } = request;
-      const { rolloutId } = prune
-        ? await coordinator.call(forest.applyResources, request)
-        : await coordinator.call(operator.apply, { namespace, bundle: request, keepOthers: true });
+      // A bundle without labels removes nothing.
+      const free = prune.type === "all" || Object.keys(request.labels).length === 0;
+      if (free) return (await coordinator.call(forest.applyResources, request)).rolloutId;
+      const { rolloutId } = await coordinator.call(operator.apply, {
+        namespace,
+        bundle: request,
+        keepOthers: prune.type === "none",
+        agreedRemovals: prune.type === "agreed" ? { resources: [...prune.resources] } : undefined,
+      });
       return rolloutId;
     } catch (error) {
       if (!(error instanceof CallError)) throw error;

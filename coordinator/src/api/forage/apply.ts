@@ -22,6 +22,8 @@ export interface ApplyOptions {
   readonly by?: string;
   /** Keeps resources with the request's labels that it does not name. */
   readonly keepOthers?: boolean;
+  /** The keys of the resources that the user agreed to remove. Undefined: any. */
+  readonly agreedRemovals?: ReadonlySet<string> | undefined;
   /** The kind of the caller's token, see `ResourceRecord`. */
   readonly policyRole?: string;
 }
@@ -44,6 +46,7 @@ export async function applyResources(
     if (earlier !== undefined) return earlier;
     const rolloutId = `r-${options.randomName(12)}`;
     const items = bundleOf(request, options.state, keepOthers);
+    assertAgreed(items, options.agreedRemovals);
     if (items.length > maxItems)
       throw tooLarge(`changes ${items.length} resources, removals included; at most ${maxItems} go in one`);
     const { compares, ops } = transaction(request, items, rolloutId, requestHash, options);
@@ -69,6 +72,24 @@ export function bundleOf(
     needsRetry: (entry) => needsRetry(state, entry),
     keepOthers,
   });
+}
+
+/** More names than these don't help. */
+const maxNamedRemovals = 5;
+
+/** Refuses removals that appeared after the user was asked. */
+function assertAgreed(items: readonly BundleItem[], agreed: ReadonlySet<string> | undefined): void {
+  if (agreed === undefined) return;
+  const others = items.filter(
+    ({ action, key, existing }) => action === "remove" && !existing?.record.deleting && !agreed.has(key),
+  );
+  if (others.length === 0) return;
+  const names = others.slice(0, maxNamedRemovals).map(({ kind, name }) => `${kind}/${name}`);
+  const more = others.length > names.length ? ` and ${others.length - names.length} more` : "";
+  throw new CoordinatorError(
+    "FAILED_PRECONDITION",
+    `the apply would also remove ${names.join(", ")}${more}, which appeared after the list of removals was made; nothing was applied: apply again`,
+  );
 }
 
 function tooLarge(why: string): CoordinatorError {

@@ -1,6 +1,7 @@
 import type { ApplyRequest, ApplyResponse } from "@forage/proto/forage/operator/v1/operator";
 import { ApplyResourcesRequest } from "@forage/proto/forest/v1/forage";
 import { CoordinatorError } from "../../errors.ts";
+import { resourceKey } from "../../model/keys.ts";
 import type { Caller } from "../../rpc/caller.ts";
 import type { ApplyOptions } from "../forage/apply.ts";
 import { applyChecked } from "../forage/apply-checked.ts";
@@ -8,7 +9,7 @@ import type { CheckOptions } from "../forage/validate-against-state.ts";
 
 /** As `ForageService.ApplyResources`, which the request's own choices are added to. */
 export async function apply(
-  { namespace, bundle, keepOthers }: ApplyRequest,
+  { namespace, bundle, keepOthers, agreedRemovals: agreed }: ApplyRequest,
   caller: Caller,
   options: ApplyOptions & CheckOptions,
 ): Promise<ApplyResponse> {
@@ -18,5 +19,7 @@ export async function apply(
       "INVALID",
       `the bundle is for namespace "${request.namespace}", the request for "${namespace}"`,
     );
-  return applyChecked(request, caller, { ...options, keepOthers });
+  const agreedRemovals =
+    agreed && new Set(agreed.resources.map((ref) => resourceKey(ref.namespace, ref.kind, ref.name)));
+  return applyChecked(request, caller, { ...options, keepOthers, agreedRemovals });
 }
