@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { RealCoordinator } from "./real-coordinator.ts";
@@ -31,4 +31,21 @@ test("the manifest of the reference is taken, and says what it lacks", limit, as
   const [, manifest = ""] = /^```yaml\n([\s\S]*?)^```/m.exec(reference) ?? [];
   const { stderr } = await forage("apply -f -", { stdin: manifest });
   assert.match(stderr, /^route\/front: done: .*there is no service "web".*; CertificateNotFound: /m, stderr);
+});
+
+test("the coordinator accepts every manifest of the how-tos", limit, async () => {
+  const pages = globSync("docs/how-to/*.md", { cwd: root });
+  const manifests = pages.flatMap((page) =>
+    [...readFileSync(join(root, page), "utf8").matchAll(/^( *)```yaml\n([\s\S]*?)^ *```/gm)]
+      .map(([, indent = "", text = ""]) => ({
+        page,
+        text: text.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+      }))
+      .filter(({ text }) => /^resources:$/m.test(text)),
+  );
+  assert.ok(manifests.length >= 2, "manifests are found");
+  for (const { page, text } of manifests) {
+    const { exitCode, stderr } = await forage("plan -f -", { stdin: text });
+    assert.equal(exitCode, 1, `${page}: ${stderr}`);
+  }
 });
