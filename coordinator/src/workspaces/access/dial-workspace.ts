@@ -1,0 +1,21 @@
+import type { SessionBroker } from "../../link/session-broker.ts";
+import { TunnelStream } from "./tunnel-stream.ts";
+import type { ReachableWorkspace } from "./workspace-directory.ts";
+
+/** Where a workspace's pod runs. */
+export type PodPlace = NonNullable<ReachableWorkspace["pod"]>;
+
+/**
+ * Connects to a port of a pod through its node's agent. Returns at once: a connection that fails destroys the stream with the reason.
+ * Throws CoordinatorError when the node has no session with the coordinator.
+ */
+export type DialPod = (pod: PodPlace, port: number) => TunnelStream;
+
+export function dialThrough(broker: Pick<SessionBroker, "open">): DialPod {
+  return ({ node, uid }, port) => {
+    const over = new AbortController();
+    const kind = { $case: "portForward", value: { port } } as const;
+    const tunnel = broker.open(node, { podUid: uid, container: "", kind }, over.signal);
+    return new TunnelStream(tunnel, () => over.abort());
+  };
+}

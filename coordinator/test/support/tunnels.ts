@@ -1,0 +1,33 @@
+import { connect } from "node:net";
+import type { ServeRequest, ServeResponse } from "@forage/proto/forage/agent/v1/agent";
+import { Channel } from "../../src/link/channel.ts";
+import type { Tunnel } from "../../src/link/session-broker.ts";
+
+/** Plays an agent that serves a port-forward session to a port of this host. */
+export function tunnelToPort(port: number): Tunnel {
+  const tunnel = { toAgent: new Channel<ServeResponse>(16), fromAgent: new Channel<ServeRequest>(16) };
+  const socket = connect({ host: "127.0.0.1", port, allowHalfOpen: true });
+  const { toAgent, fromAgent } = tunnel;
+  const end = (error: string): void =>
+    void fromAgent
+      .push({ frame: { $case: "end", value: { exitCode: 0, error } } })
+      .then(() => fromAgent.close());
+  socket.on("error", (error) => end(`port ${port} of the pod can't be reached: ${error.message}`));
+  const send = async (): Promise<void> => {
+    for await (const chunk of socket.iterator({ destroyOnReturn: false }))
+      if (!(await fromAgent.push({ frame: { $case: "stdout", value: chunk } }))) socket.destroy();
+    await fromAgent.push({ frame: { $case: "stdoutClosed", value: true } });
+  };
+  const receive = async (): Promise<void> => {
+    for await (const { frame } of toAgent) {
+      if (frame?.$case === "stdin" && !socket.write(frame.value))
+        await new Promise((resolve) => socket.once("drain", resolve).once("close", resolve));
+      if (frame?.$case === "stdinClosed") socket.end();
+    }
+    socket.destroy();
+  };
+  socket.once("close", () => end(""));
+  send().catch(() => {});
+  receive().catch(() => {});
+  return tunnel;
+}
