@@ -36,6 +36,7 @@ import { addServices, type ServicesOptions } from "./services.ts";
 import type { ClusterView } from "./state/cluster-view.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
+import { openAccess } from "./workspaces/access/open-access.ts";
 import type { ContentStore } from "./workspaces/content/content-store.ts";
 import { openContentStore } from "./workspaces/content/open-content-store.ts";
 import { openWorkspaces } from "./workspaces/open-workspaces.ts";
@@ -199,21 +200,25 @@ function openTokens({ clock }: CoordinatorOptions, { state, services }: Core) {
 
 async function openOptionalWorkspaces(options: CoordinatorOptions, core: Core, started: Promise<void>) {
   const { config, vault, clock, log, epoch, onFatal } = options;
-  if (!config.workspaces.enabled) return undefined;
-  const { store, state, control } = core;
-  return openWorkspaces({
+  const { workspaces: settings, dataDir } = config;
+  if (!settings.enabled) return undefined;
+  const { store, state, control, services } = core;
+  const content =
+    options.content ?? (await openContentStore({ settings: settings.content, dataDir, randomName, clock }));
+  const workspaces = await openWorkspaces({
     ...{ store, state, vault, clock, log, epoch, onFatal, started, randomName, randomBytes },
-    settings: config.workspaces,
-    content:
-      options.content ??
-      (await openContentStore({
-        settings: config.workspaces.content,
-        dataDir: config.dataDir,
-        randomName,
-        clock,
-      })),
+    ...{ settings, content },
     unschedulable: control.unschedulable,
   });
+  const access = await openAccess({ settings, workspaces, broker: services.broker, dataDir, clock, log });
+  return {
+    services: workspaces.services,
+    access,
+    close: async () => {
+      await access.close();
+      await workspaces.close();
+    },
+  };
 }
 
 function openCertificateIssuer({ config, store, vault, clock, authority }: CoordinatorOptions) {

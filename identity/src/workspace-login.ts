@@ -16,8 +16,8 @@ export type LoginCodeResult =
   | { readonly type: "mismatch" };
 
 /**
- * Makes a code for one login to one host of a workspace. Whoever knows the owner token can make one, and the code doesn't reveal the
- * token: it may appear in the history of a browser.
+ * Makes a code for one login to one host of a workspace. It takes the owner token to make one, and the code doesn't reveal
+ * the token: it may appear in the history of a browser.
  */
 export function makeLoginCode(options: {
   readonly ownerToken: string;

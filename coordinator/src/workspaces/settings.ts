@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { CONTENT_SCHEMA } from "./content/content-settings.ts";
+import { INGRESS_SCHEMA } from "./ingress/ingress-settings.ts";
 
 /** `{{.Name}}`, as Gitpod's installer writes the templates. */
 const PLACEHOLDER = /\{\{\s*\.(\w+)\s*\}\}/g;
@@ -129,6 +130,7 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     })
     .prefault({})
     .describe("Time-outs of workspaces."),
+  ingress: INGRESS_SCHEMA.optional().describe("Serves the workspaces' URLs. Default: off."),
 });
 
 export type WorkspaceSettings = z.infer<typeof WORKSPACES_SCHEMA>;

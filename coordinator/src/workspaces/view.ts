@@ -37,7 +37,8 @@ const PAGE_SIZE = 1_000;
 
 /** The records of workspaces in memory, with indexes. It changes only by what the store's watch brings. */
 export class WorkspaceView {
-  readonly #instances = new RecordView<InstanceRecord>(InstanceRecord, ({ podName, node }) => [
+  readonly #instances = new RecordView<InstanceRecord>(InstanceRecord, ({ podName, node, servicePrefix }) => [
+    ...(servicePrefix === "" ? [] : [`prefix:${servicePrefix.toLowerCase()}`]),
     ...(podName === "" ? [] : [`pod:${podName}`]),
     ...(node === "" ? [] : [`node:${node}`]),
   ]);
@@ -103,6 +104,11 @@ export class WorkspaceView {
 
   instancesOnNode(node: string): InstanceEntry[] {
     return this.#instances.group(`node:${node}`);
+  }
+
+  /** Of a prefix of URLs, in lower case. */
+  instancesByPrefix(prefix: string): InstanceEntry[] {
+    return this.#instances.group(`prefix:${prefix}`);
   }
 
   instanceOfPod(podName: string): InstanceEntry | undefined {

@@ -2,7 +2,7 @@ import type { SessionBroker } from "../../link/session-broker.ts";
 import { TunnelStream } from "./tunnel-stream.ts";
 import type { ReachableWorkspace } from "./workspace-directory.ts";
 
-/** Where a workspace's pod runs. */
+/** The node and the pod of a workspace. */
 export type PodPlace = NonNullable<ReachableWorkspace["pod"]>;
 
 /**

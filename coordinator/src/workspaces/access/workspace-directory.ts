@@ -1,4 +1,4 @@
-/** What the ingress and the SSH gateway need of one workspace. */
+/** A workspace as the ingress and the SSH gateway see it. */
 export interface ReachableWorkspace {
   readonly instanceId: string;
   readonly metaId: string;

@@ -5,7 +5,7 @@ import { cookieValue, ownerCookieName } from "./owner-cookie.ts";
 
 export const TOKEN_HEADER = "x-gitpod-owner-token";
 
-/** How a request may reach a workspace, or the HTTP status that refuses it. */
+/** The permission for a request to reach a workspace, or the HTTP status that refuses it. */
 export type Visit =
   | { readonly type: "allowed"; readonly by: "public" | "header" | "cookie" }
   | { readonly type: "refused"; readonly status: 400 | 401 | 403; readonly message: string };

@@ -8,7 +8,7 @@ export interface UrlTemplates {
   readonly ingressPort: number;
 }
 
-/** What a host name can mean. `port` is undefined for the workspace itself. */
+/** A possible meaning of a host name. `port` is undefined for the workspace itself. */
 export interface HostTarget {
   readonly by: "prefix" | "id";
   readonly name: string;

@@ -25,7 +25,7 @@ export interface IngressOptions {
   readonly connectionsPerWorkspace: number;
 }
 
-/** A browser opens six at a time to one host, and several people may look at one application. */
+/** A browser opens six at a time to one host, and several people may use one application. */
 const CONNECTIONS_PER_PORT = 64;
 /** Below the limit of all sessions, so that logs and commands get through however busy workspaces are. */
 const CONNECTIONS = 600;

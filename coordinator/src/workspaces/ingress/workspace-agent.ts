@@ -9,7 +9,7 @@ export interface WorkspaceAgentLimits {
   readonly connections: number;
 }
 
-/** How long a connection to a pod waits for its next request. */
+/** A connection to a pod is kept this long for its next request. */
 const IDLE_MS = 15_000;
 
 /** Keeps connections to ports of pods, which run through the agents' sessions, and reuses them for further requests. */
