@@ -12,12 +12,17 @@ const goneLimitMs = 120_000;
 
 /** From apply to ready, from kill to running, memory and idle cost, beside what bare nerdctl takes in the same run. */
 export async function main(): Promise<void> {
+  report(await measureApply());
+}
+
+/** Returns the figures by name, of a system of its own. */
+export async function measureApply(): Promise<Readonly<Record<string, number>>> {
   const host = await startTestHost();
   try {
     const system = await startSystem(host, { coordinator: { logLevel: "warn" } });
     const client = benchClient(system);
     try {
-      report(await measure(host, system, client));
+      return await measure(host, system, client);
     } finally {
       client.close();
     }
