@@ -24,7 +24,14 @@ const records = new WorkspaceRecords({
 });
 const secrets = { read: async () => ({}), write: async () => undefined };
 const git = { proxyUrl: "", refuse: () => undefined, secrets };
-const actions = new HostContent({ layout, records, connect, git, children: new ChildRunner() });
+const actions = new HostContent({
+  layout,
+  records,
+  connect,
+  git,
+  warn: log.warn,
+  children: new ChildRunner(),
+});
 const parts = { clock: systemClock, random: () => 0.01, records, actions, log };
 const workspaces = await Workspaces.open({ ...parts, backOff: { baseMs: 50, capMs: 200 } });
 const sync = new SyncClient({

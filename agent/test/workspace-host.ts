@@ -67,7 +67,7 @@ export class WorkspaceHost {
     const noteDamage = (path: string) => void this.damage.push(path);
     const records = new WorkspaceRecords({ layout, key: new JournalKey(this.key, "test"), noteDamage });
     const actions = new HostContent({
-      ...{ layout, records, connect: store.connect },
+      ...{ layout, records, connect: store.connect, warn: note },
       children: new ChildRunner(),
       git: {
         ...{ proxyUrl: this.proxyUrl, refuse: this.refuse },

@@ -12,7 +12,8 @@ import {
   TransferKind,
   TransferState,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
-import { enterOwnMounts, whyNoOwnMounts } from "./own-mounts.ts";
+import { run } from "../../hack/lib/run.ts";
+import { enterOwnMounts, loopDevices, whyNoOwnMounts } from "./own-mounts.ts";
 import { digestTree, growTree } from "./random-tree.ts";
 import { until } from "./until.ts";
 import { anOrder, WorkspaceHost } from "./workspace-host.ts";
@@ -203,3 +204,34 @@ function entry(path: string, type: "file" | "link", target = ""): Buffer {
   const header: TarHeader = { path, type, mode: 0o777, modifiedMs: 0, sizeBytes: content.byteLength, target };
   return Buffer.concat([encodeHeader(header), content, paddingFor(content.byteLength)]);
 }
+
+test(
+  "enforces a quota, keeps the content over a restart of the host, and frees the device",
+  options,
+  async (t) => {
+    const host = await WorkspaceHost.setUp(t);
+    host.store.order(anOrder("a", { quotaBytes: BigInt(16 * MIB) }));
+    await host.start();
+    const content = await ready(host, "a");
+    writeFileSync(join(content, "kept"), "data");
+    assert.throws(() => writeFileSync(join(content, "large"), randomBytes(20 * MIB)), /ENOSPC/);
+
+    await host.stop();
+    await run("umount", [host.layout.volume("a")]);
+    const workspaces = await host.start();
+    await until("the volume is given", () =>
+      workspaces.prepare("a", "pod-a").then(
+        () => true,
+        () => false,
+      ),
+    );
+    assert.equal(readFileSync(join(content, "kept"), "utf8"), "data");
+
+    host.store.change("a", { dispose: true });
+    await until("it is gone", () => host.store.reports.get("a")?.stage === ContentStage.DISPOSED);
+    assert.deepEqual(
+      loopDevices().filter(({ file }) => file.startsWith(host.layout.root)),
+      [],
+    );
+  },
+);

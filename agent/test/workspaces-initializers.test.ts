@@ -1,84 +1,22 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { after, type TestContext, test } from "node:test";
+import { test } from "node:test";
 import {
   CloneTargetMode,
   GitAuthMethod,
-  GitInitializer,
   type WorkspaceInitializer,
 } from "@forage/proto/content-service-api/initializer";
-import {
-  type Archive,
-  ContentSource,
-  ContentStage,
-  TransferKind,
-  TransferState,
-} from "@forage/proto/forage/workspaces/v1/workspaces";
-import { EgressProxy } from "../src/workspaces/initialize/egress-proxy.ts";
+import { ContentSource, ContentStage } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { refuseHostAddresses } from "../src/workspaces/initialize/reachable.ts";
-import { GitServer, type GitServerOptions, makeRepository } from "./git-server.ts";
+import { git, initialize, run, settled, setUp } from "./initializer-scene.ts";
 import { until } from "./until.ts";
 import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
 
 const options = { skip: whyNoWorkspaces ?? false, timeout: 60_000 };
 const PASSWORD = "p4ss/w0rd:%é";
-
-/** The repositories of all tests, which only read them. */
-const root = mkdtempSync(join(tmpdir(), "forage-git-"));
-const commits = whyNoWorkspaces === undefined ? makeRepository(root, "app") : [];
-after(() => rmSync(root, { recursive: true, force: true }));
-
-interface Scene {
-  readonly host: WorkspaceHost;
-  readonly server: GitServer;
-  readonly commits: readonly string[];
-}
-
-async function setUp(t: TestContext, serverOptions: GitServerOptions = {}): Promise<Scene> {
-  const server = new GitServer(root, serverOptions);
-  await server.start();
-  const host = await WorkspaceHost.setUp(t);
-  const proxy = await EgressProxy.open((address) => host.refuse(address));
-  host.proxyUrl = proxy.url;
-  t.after(async () => {
-    server.close();
-    await proxy.close();
-  });
-  await host.start();
-  return { host, server, commits };
-}
-
-function git(change: Parameters<typeof GitInitializer.fromPartial>[0]): WorkspaceInitializer {
-  return {
-    spec: { $case: "git", value: GitInitializer.fromPartial({ checkoutLocation: "app", ...change }) },
-  };
-}
-
-async function settled(host: WorkspaceHost, id = "a") {
-  await until("it settles", () => {
-    const stage = host.store.reports.get(id)?.stage;
-    return stage === ContentStage.READY || stage === ContentStage.FAILED;
-  });
-  return host.store.reports.get(id) ?? assert.fail();
-}
-
-async function initialize({ host }: Scene, initializer: WorkspaceInitializer, id = "a"): Promise<string> {
-  host.store.order(anOrder(id, { initializer }));
-  const { stage, message } = await settled(host, id);
-  assert.equal(stage, ContentStage.READY, message);
-  return host.layout.content(id);
-}
-
-function run(directory: string, ...args: string[]): string {
-  const { stdout } = spawnSync("git", ["-c", "safe.directory=*", "-C", directory, ...args], {
-    encoding: "utf8",
-  });
-  return stdout.trim();
-}
 
 test("clones the remote's default branch", options, async (t) => {
   const scene = await setUp(t);
@@ -308,75 +246,6 @@ test("runs the parts of a composite in order", options, async (t) => {
   assert.equal(readFileSync(join(content, "app", "file.txt"), "utf8"), "three");
   assert.equal(readFileSync(join(content, "data", "f"), "utf8"), "hello");
   assert.equal(scene.host.store.reports.get("a")?.source, ContentSource.COMPOSITE);
-});
-
-/** A snapshot of a clone with an uncommitted change. */
-async function snapshot(scene: Scene, change: (app: string) => void): Promise<Archive> {
-  const { host, commits } = scene;
-  const mode = { targetMode: CloneTargetMode.REMOTE_COMMIT, cloneTaget: commits[0] ?? "" };
-  const content = await initialize(scene, git({ remoteUri: scene.server.url("app.git"), ...mode }), "base");
-  change(join(content, "app"));
-  host.store.change("base", { transfers: [{ id: "s", kind: TransferKind.SNAPSHOT, object: "o/s" }] });
-  await until("it is stored", () => host.store.transfer("base", "s")?.state === TransferState.DONE);
-  return host.store.transfer("base", "s")?.archive ?? assert.fail();
-}
-
-test("starts from a snapshot", options, async (t) => {
-  const scene = await setUp(t);
-  const archive = await snapshot(scene, (app) => writeFileSync(join(app, "untracked"), "x"));
-  const initializer = {
-    spec: { $case: "snapshot", value: { snapshot: "o/s@store", fromVolumeSnapshot: false } },
-  } as const;
-  scene.host.store.order(anOrder("a", { initializer, archives: { "o/s@store": archive } }));
-  assert.equal((await settled(scene.host)).source, ContentSource.SNAPSHOT);
-  assert.equal(readFileSync(join(scene.host.layout.content("a"), "app", "untracked"), "utf8"), "x");
-});
-
-function prebuild(scene: Scene): WorkspaceInitializer {
-  const value = GitInitializer.fromPartial({
-    ...{ remoteUri: scene.server.url("app.git"), checkoutLocation: "app" },
-    ...{ targetMode: CloneTargetMode.REMOTE_BRANCH, cloneTaget: "feature" },
-  });
-  const snapshotOf = { snapshot: "o/s@store", fromVolumeSnapshot: false };
-  return { spec: { $case: "prebuild", value: { prebuild: snapshotOf, git: [value] } } };
-}
-
-test(
-  "brings a prebuild up to date and keeps its changes, without running its programs",
-  options,
-  async (t) => {
-    const scene = await setUp(t);
-    const trap = join(tmpdir(), `forage-trap-${process.pid}`);
-    const archive = await snapshot(scene, (app) => {
-      writeFileSync(join(app, "built"), "artifact");
-      for (const key of ["core.fsmonitor", "filter.x.smudge", "filter.x.clean", "core.alternateRefsCommand"])
-        run(app, "config", key, `touch /mnt/trapped ${trap}; cat`);
-      writeFileSync(join(app, ".git", "info", "attributes"), "* filter=x\n");
-      writeFileSync(join(app, ".git", "hooks", "post-checkout"), "#!/bin/sh\ntouch /mnt/trapped\n", {
-        mode: 0o755,
-      });
-    });
-    scene.host.store.order(
-      anOrder("a", { initializer: prebuild(scene), archives: { "o/s@store": archive } }),
-    );
-    const { source, message } = await settled(scene.host);
-    const content = scene.host.layout.content("a");
-    const app = join(content, "app");
-    assert.equal(source, ContentSource.PREBUILD, message);
-    assert.equal(readFileSync(join(app, "built"), "utf8"), "artifact");
-    assert.equal(run(app, "log", "-1", "--format=%s"), "feature");
-    assert.ok(readFileSync(join(app, ".git", "config"), "utf8").includes("fsmonitor"));
-    assert.deepEqual(readdirSync(content).sort(), [".gitpod", "app"]);
-  },
-);
-
-test("clones when the prebuild can't be used", options, async (t) => {
-  const scene = await setUp(t);
-  scene.host.store.order(anOrder("a", { initializer: prebuild(scene) }));
-  const { source, message, stage } = await settled(scene.host);
-  assert.equal(stage, ContentStage.READY, message);
-  assert.equal(source, ContentSource.GIT);
-  assert.match(message, /prebuild is not used/);
 });
 
 /** Processes but this one whose arguments or environment hold one of the texts, or whose files anyone can read that do. */

@@ -9,9 +9,10 @@ import { VolumeError } from "./volumes.ts";
 /**
  * `scratch`: sparse, so that a limit takes no room until it is used, and without a journal: when the host's disk is full, an ext4
  * with a journal turns read-only for good, one without goes on once there is room. `durable`: its room is set aside when it is made,
- * so that this can't happen to it, and journaled.
+ * so that this can't happen to it, and journaled. `thin`: sparse like `scratch` and journaled like `durable`, for content that must
+ * survive a crash but would take too much room in full.
  */
-export type ImageKind = "scratch" | "durable";
+export type ImageKind = "scratch" | "durable" | "thin";
 
 // Less than this and the file system's own tables would be most of it.
 const SIZE_BYTES_LEAST = 1024 * 1024;
@@ -97,7 +98,7 @@ export async function mountImage(
   const device = await attachLoopDevice(file, children, signal);
   try {
     // Freed room goes back to the host, where none was set aside.
-    const options = ["nodev", "noinit_itable", ...(kind === "scratch" ? ["discard"] : [])];
+    const options = ["nodev", "noinit_itable", ...(kind === "durable" ? [] : ["discard"])];
     await mounts.mount({ type: "ext4", source: device, target, options }, signal);
   } finally {
     // From now on the kernel frees the device with its mount, even if the agent is gone.
@@ -176,12 +177,12 @@ function mkfsOptions({ kind, sizeBytes }: DiskImage): readonly string[] {
 export function imageBytes({ kind, sizeBytes }: DiskImage): number {
   const wanted = Math.max(sizeBytes, SIZE_BYTES_LEAST);
   const inodeTables = (wanted / bytesPerInode(wanted)) * INODE_BYTES;
-  const journal = kind === "durable" ? journalBytes(sizeBytes) : 0;
+  const journal = kind === "scratch" ? 0 : journalBytes(sizeBytes);
   // ext4 itself keeps back a fiftieth, 4096 blocks at most, for its own delayed needs.
   const reserve = Math.min(wanted / 48, 4_200 * BLOCK_BYTES);
   // Block groups of 128 MiB, each with bitmaps and descriptors; what durable ones need to be able to grow.
   const groups = Math.ceil(wanted / (128 * MEBIBYTE));
-  const tables = groups * 8 * BLOCK_BYTES + (kind === "durable" ? wanted / 500 + 3 * MEBIBYTE : 0);
+  const tables = groups * 8 * BLOCK_BYTES + (kind !== "scratch" ? wanted / 500 + 3 * MEBIBYTE : 0);
   const sum = wanted * 1.002 + inodeTables * 1.02 + journal + reserve + tables;
   return Math.ceil(sum / SIZE_STEP_BYTES) * SIZE_STEP_BYTES;
 }

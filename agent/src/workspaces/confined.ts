@@ -120,12 +120,13 @@ export interface ConfinedResult {
   readonly stderr: string;
 }
 
-/** Runs a program to its end. Its output is cut at 256 KiB. Rejects with ABORTED, or UNAVAILABLE after the time limit. */
+/** Runs a program to its end. Its output is cut at the limit, by default 256 KiB. Rejects with ABORTED, or UNAVAILABLE after the time limit. */
 export async function runConfined(
   command: ConfinedCommand,
-  options: { readonly timeoutMs: number; readonly signal: AbortSignal },
+  options: { readonly timeoutMs: number; readonly signal: AbortSignal; readonly outputBytesMax?: number },
 ): Promise<ConfinedResult> {
   options.signal.throwIfAborted();
+  const { outputBytesMax = OUTPUT_BYTES_MAX } = options;
   const limit = AbortSignal.timeout(options.timeoutMs);
   const program = startConfined(command);
   const { kill } = program;
@@ -134,7 +135,7 @@ export async function runConfined(
   const chunks: Buffer[] = [];
   let bytes = 0;
   program.stdout.on("data", (chunk: Buffer) => {
-    if (bytes < OUTPUT_BYTES_MAX) chunks.push(chunk);
+    if (bytes < outputBytesMax) chunks.push(chunk);
     bytes += chunk.byteLength;
   });
   if (command.secret === undefined) program.stdin.end();
@@ -145,7 +146,7 @@ export async function runConfined(
       const seconds = Math.round(options.timeoutMs / 1_000);
       throw new WorkspaceError("UNAVAILABLE", `${command.file}: no end after ${seconds} s`);
     }
-    const stdout = Buffer.concat(chunks).subarray(0, OUTPUT_BYTES_MAX).toString();
+    const stdout = Buffer.concat(chunks).subarray(0, outputBytesMax).toString();
     return { exitCode, stdout, stderr: program.words() };
   } finally {
     either.removeEventListener("abort", kill);

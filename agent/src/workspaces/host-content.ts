@@ -8,7 +8,6 @@ import {
   type WorkspaceOrder,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { syncDirectory } from "../journal/durable-files.ts";
-import { measureUse } from "../volumes/disk-use-watch.ts";
 import { removeTree } from "../volumes/mounts.ts";
 import type { ChildRunner } from "../volumes/run-child.ts";
 import { WORKSPACE_GID, WORKSPACE_UID } from "./confined.ts";
@@ -17,17 +16,20 @@ import { type ConnectContent, downloadArchive } from "./content-client.ts";
 import type { GitTools } from "./initialize/clone-repository.ts";
 import { type InitializerTarget, runInitializer } from "./initialize/run-initializer.ts";
 import { markReady } from "./mark-ready.ts";
+import { checkoutLocationOf, readGitStatus } from "./read-git-status.ts";
 import { storeArchive } from "./store-archive.ts";
 import { unpackArchive } from "./tar.ts";
 import { WorkspaceError } from "./workspace-error.ts";
 import type { WorkspaceLayout } from "./workspace-layout.ts";
 import { exists, type WorkspaceRecords } from "./workspace-records.ts";
+import { WorkspaceVolumes } from "./workspace-volume.ts";
 
 export interface HostContentParts {
   readonly layout: WorkspaceLayout;
   readonly records: Pick<WorkspaceRecords, "discard">;
   readonly children: ChildRunner;
   readonly connect: ConnectContent;
+  readonly warn: (fields: object, event: string) => void;
   readonly git: GitTools;
 }
 
@@ -39,9 +41,12 @@ const PROGRESS_STEP_BYTES = 64 * 1024 * 1024;
 /** The content of workspaces in directories of this host. */
 export class HostContent implements ContentActions {
   readonly #parts: HostContentParts;
+  readonly #volumes: WorkspaceVolumes;
 
   constructor(parts: HostContentParts) {
     this.#parts = parts;
+    const { layout, children, warn } = parts;
+    this.#volumes = new WorkspaceVolumes({ layout, children, warn });
   }
 
   contentPath(id: string): string {
@@ -98,8 +103,11 @@ export class HostContent implements ContentActions {
     }
   }
 
-  async readGitStatus(_order: WorkspaceOrder, _signal: AbortSignal): Promise<GitStatus | undefined> {
-    return undefined;
+  async readGitStatus(order: WorkspaceOrder, signal: AbortSignal): Promise<GitStatus | undefined> {
+    const below = checkoutLocationOf(order.initializer);
+    if (below === undefined) return undefined;
+    await this.#openVolume(order, signal);
+    return await readGitStatus({ directory: this.contentPath(order.instanceId), below, signal });
   }
 
   async keepArchives(id: string, transferIds: readonly string[]): Promise<void> {
@@ -114,6 +122,7 @@ export class HostContent implements ContentActions {
 
   async dispose(id: string, signal: AbortSignal): Promise<void> {
     try {
+      await this.#volumes.close(id, signal);
       await this.#parts.records.discard(id);
       await this.sweep(signal);
     } catch (error) {
@@ -128,11 +137,11 @@ export class HostContent implements ContentActions {
   }
 
   usedBytes(id: string, signal: AbortSignal): Promise<number> {
-    return measureUse(this.#parts.layout.volume(id), this.#parts.children, signal);
+    return this.#volumes.usedBytes(id, signal);
   }
 
-  async #openVolume({ instanceId }: WorkspaceOrder, _signal: AbortSignal): Promise<void> {
-    await mkdir(this.#parts.layout.volume(instanceId), { recursive: true, mode: 0o700 });
+  #openVolume({ instanceId, quotaBytes }: WorkspaceOrder, signal: AbortSignal): Promise<void> {
+    return this.#volumes.open(instanceId, Number(quotaBytes), signal);
   }
 
   async #fill(

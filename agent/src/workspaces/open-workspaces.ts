@@ -64,7 +64,7 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
     write: (id, kept) => records.saveSecrets(id, kept),
   };
   const git = { proxyUrl: proxy.url, refuse, secrets };
-  const actions = new HostContent({ layout, records, children, connect, git });
+  const actions = new HostContent({ layout, records, children, connect, git, warn: log.warn.bind(log) });
   const workspaces = await Workspaces.open({ clock, random, records, actions, log });
   const sync = new SyncClient({
     ...{ clock, random, connect, log },

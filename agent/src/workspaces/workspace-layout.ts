@@ -42,6 +42,11 @@ export class WorkspaceLayout {
     return join(this.home(id), "volume");
   }
 
+  /** The image that enforces a quota. */
+  image(id: string): string {
+    return join(this.home(id), "volume.img");
+  }
+
   /** The complete content. It gets this name in one step, so it exists only once it is complete. */
   content(id: string): string {
     return join(this.volume(id), "content");

@@ -168,9 +168,11 @@ export class Workspace {
         log.info({ workspace: instanceId, source }, "workspace-content-ready");
         this.#opened = true;
         this.#parts.contentReady(order.podUid);
+        await this.#measure(signal);
         return;
       }
       case "transfer":
+        await this.#measure(signal);
         await transferGate.run(signal, () => this.#transfer(order, work.transfer, signal));
         return;
       case "read-git-status": {
@@ -213,6 +215,12 @@ export class Workspace {
       order.instanceId,
       this.#order.transfers.map((it) => it.id).filter((it) => it !== id),
     );
+  }
+
+  /** Measures the disk use. A failure only leaves the report without it. */
+  async #measure(signal: AbortSignal): Promise<void> {
+    const used = await this.#parts.actions.usedBytes(this.#order.instanceId, signal).catch(() => undefined);
+    if (used !== undefined) this.#publish({ usedBytes: BigInt(used) });
   }
 
   async #workFailed(work: Work, error: WorkspaceError): Promise<void> {

@@ -56,8 +56,8 @@ export async function updateWorkingCopy(
   }
 }
 
-/** Undefined: there is no repository. */
-async function safeSettings(run: GitRun, below: string): Promise<string | undefined> {
+/** Returns the text of a configuration with the safe settings of a working copy. Undefined: there is no repository. */
+export async function safeSettings(run: GitRun, below: string): Promise<string | undefined> {
   const file = `${below === "" ? "." : below}/.git/config`;
   const args = ["config", "--file", file, "--no-includes", "--null", "--list"];
   const listed = await runGit(args, { ...run, below: "", proxy: undefined });

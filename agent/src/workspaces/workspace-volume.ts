@@ -1,0 +1,88 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { canUseImages, makeImage, mountImage } from "../volumes/disk-image.ts";
+import { measureUse } from "../volumes/disk-use-watch.ts";
+import { detachLoopDevicesOf } from "../volumes/loop-devices.ts";
+import { Mounts, removeMountPoint } from "../volumes/mounts.ts";
+import type { ChildRunner } from "../volumes/run-child.ts";
+import { VolumeError } from "../volumes/volumes.ts";
+import { WorkspaceError } from "./workspace-error.ts";
+import type { WorkspaceLayout } from "./workspace-layout.ts";
+import { exists } from "./workspace-records.ts";
+
+export interface WorkspaceVolumesParts {
+  readonly layout: WorkspaceLayout;
+  readonly children: ChildRunner;
+  readonly warn: (fields: object, event: string) => void;
+}
+
+/**
+ * The file systems that hold the content of workspaces. A quota is enforced by a file system of the workspace's own, in a sparse
+ * image. Without a quota, or on hosts without loop devices, the content lies in a directory.
+ */
+export class WorkspaceVolumes {
+  readonly #parts: WorkspaceVolumesParts;
+  readonly #mounts: Mounts;
+  #imagesWork: boolean | undefined;
+
+  constructor(parts: WorkspaceVolumesParts) {
+    this.#parts = parts;
+    this.#mounts = new Mounts(parts.children);
+  }
+
+  /** Makes the volume ready. Cheap if it is. The kind of an existing volume never changes. */
+  async open(id: string, quotaBytes: number, signal: AbortSignal): Promise<void> {
+    const { layout, children } = this.#parts;
+    const [target, file] = [layout.volume(id), layout.image(id)];
+    const tools = { children, mounts: this.#mounts };
+    const image = { file, kind: "thin", sizeBytes: quotaBytes } as const;
+    try {
+      const isImage = await exists(file);
+      if (!isImage && (quotaBytes === 0 || (await exists(target)) || !(await this.#canUseImages(signal)))) {
+        await mkdir(target, { recursive: true, mode: 0o700 });
+        return;
+      }
+      if (!isImage) await makeImage(image, tools, signal);
+      if (!(await this.#mounts.isMounted(target))) await mountImage(image, target, tools, signal);
+    } catch (error) {
+      throw toWorkspaceError(error, signal);
+    }
+  }
+
+  /** Unmounts the volume. Its data stays. */
+  async close(id: string, signal: AbortSignal): Promise<void> {
+    const { layout, children } = this.#parts;
+    try {
+      if (!(await exists(layout.image(id)))) return;
+      await this.#mounts.unmountAll(layout.volume(id), signal);
+      await detachLoopDevicesOf(layout.home(id), children, signal);
+      await removeMountPoint(layout.volume(id));
+    } catch (error) {
+      throw toWorkspaceError(error, signal);
+    }
+  }
+
+  /** Returns the disk use of the content. */
+  usedBytes(id: string, signal: AbortSignal): Promise<number> {
+    const { layout, children } = this.#parts;
+    return measureUse(layout.volume(id), children, signal);
+  }
+
+  async #canUseImages(signal: AbortSignal): Promise<boolean> {
+    const { layout, children, warn } = this.#parts;
+    if (this.#imagesWork === undefined) {
+      await mkdir(join(layout.root), { recursive: true, mode: 0o700 });
+      this.#imagesWork = await canUseImages(layout.root, { children, mounts: this.#mounts }, signal);
+      if (!this.#imagesWork)
+        warn({ effect: "quotas are not enforced" }, "workspace-quotas-need-loop-devices");
+    }
+    return this.#imagesWork;
+  }
+}
+
+function toWorkspaceError(error: unknown, signal: AbortSignal): WorkspaceError {
+  signal.throwIfAborted();
+  if (!(error instanceof VolumeError)) return WorkspaceError.from(error);
+  const code = error.code === "NO_ROOM" ? "NO_ROOM" : "HOST_FAILED";
+  return new WorkspaceError(code, error.message, { cause: error });
+}
