@@ -13,7 +13,7 @@ import { FakeCoordinator } from "./fake-coordinator.ts";
 import { until } from "./until.ts";
 
 const LIMIT = { timeout: 300_000 };
-// The agent checks the disk once a minute, and retries within half a minute.
+// The agent checks a full disk every 10 s, and retries within half a minute.
 const RECOVERY_MS = 180_000;
 const STAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 

@@ -14,6 +14,7 @@ class Scene {
     disk: { totalBytes: 40 * GIBIBYTE, availableBytes: 20 * GIBIBYTE, totalInodes: 0, availableInodes: 0 },
   };
   timers: (() => void)[] = [];
+  delayMs = 0;
   broken = false;
   looks = 0;
   readonly reader: HostReader = {
@@ -27,7 +28,8 @@ class Scene {
   readonly clock: Clock = {
     nowMs: () => 0,
     monotonicMs: () => 0,
-    schedule: (_, run) => {
+    schedule: (delayMs, run) => {
+      this.delayMs = delayMs;
       this.timers.push(run);
       return () => {
         this.timers = this.timers.filter((it) => it !== run);
@@ -102,4 +104,21 @@ test("a look that fails changes nothing, and the next one is made", async () => 
   capacity.close();
   await scene.tick();
   assert.equal(scene.looks, 3);
+});
+
+test("measures a full disk more often, until it has room", async () => {
+  const scene = new Scene();
+  const capacity = await scene.open();
+  assert.equal(scene.delayMs, 60_000);
+  const room = (availableBytes: number) => {
+    scene.measure = { ...scene.measure, disk: { ...scene.measure.disk, availableBytes } };
+    return scene.tick();
+  };
+  await room(0);
+  assert.equal(capacity.report().diskPressure.pressure, true);
+  assert.equal(scene.delayMs, 10_000);
+  await room(20 * GIBIBYTE);
+  assert.equal(capacity.report().diskPressure.pressure, false);
+  assert.equal(scene.delayMs, 60_000);
+  capacity.close();
 });

@@ -6,6 +6,8 @@ import type { HostIdentity, HostMeasure, HostReader } from "./read-host.ts";
 export const DEFAULT_MAX_PODS = 110;
 /** Disks fill slowly beside this, and a look costs about a millisecond. */
 const REFRESH_INTERVAL_MS = 60_000;
+/** A full disk that has room again takes new pods soon. */
+const PRESSED_REFRESH_INTERVAL_MS = 10_000;
 
 export interface HostCapacityOptions {
   readonly nodeName: string;
@@ -92,11 +94,15 @@ export class HostCapacity {
 
   #lookLater(): void {
     if (this.#closed) return;
-    this.#cancel = this.#clock.schedule(REFRESH_INTERVAL_MS, async () => {
-      // A value that can't be read keeps its last state until the next measurement.
-      await this.refresh().catch(() => undefined);
-      this.#lookLater();
-    });
+    const { pressure } = this.#report.diskPressure;
+    this.#cancel = this.#clock.schedule(
+      pressure ? PRESSED_REFRESH_INTERVAL_MS : REFRESH_INTERVAL_MS,
+      async () => {
+        // A value that can't be read keeps its last state until the next measurement.
+        await this.refresh().catch(() => undefined);
+        this.#lookLater();
+      },
+    );
   }
 }
 
