@@ -18,7 +18,7 @@ export interface DiskReserveOptions {
  */
 export const DISK_RESERVE_BYTES = 8 * 1024 * 1024;
 
-/** With less, the reserve is given up: the agent needs about this much to bring back one pod. */
+/** With less free space, the reserve is removed: the agent needs about this much to bring back one pod. */
 const FULL_BYTES = 1024 * 1024;
 /** The reserve is taken only from a disk with several times as much room, so that it never fills the disk itself. */
 const ROOM_FACTOR = 4;
@@ -33,7 +33,7 @@ export class DiskReserve {
     this.#options = options;
   }
 
-  /** Gives up the reserve if the disk is full. Call it before anything is written. Never rejects. */
+  /** Removes the reserve if the disk is full. Call it before anything is written. Never rejects. */
   async makeRoom(): Promise<void> {
     const { path, bytes, onEvent } = this.#options;
     try {

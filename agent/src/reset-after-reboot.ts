@@ -29,7 +29,7 @@ export interface RebootOutcome {
 
 /**
  * Resets the pods' states if the host was booted since they were written: namespaces and processes of the last boot are gone. The
- * states are on disk before anything is started, so that an agent that ends half-way does not take the new ones for the old.
+ * states are on disk before anything is started, because an agent that ends half-way would otherwise mistake new containers for old ones.
  * On a full disk the states are reset in memory only, and `unwritten` writes them later. Until then an agent that starts in the same
  * boot resets only the states that are not on disk. A boot id that can't be read resets nothing: the kernel and containerd show
  * what is left of each pod.

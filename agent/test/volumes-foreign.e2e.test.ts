@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -53,6 +54,77 @@ async function withHostPaths(t: TestContext) {
   };
   return { host, at: (name: string) => join(host.directory, name), prepare, bindOf, volumes };
 }
+
+test("limited host paths: links that pods write lead nowhere else", options, async (t) => {
+  const host = await VolumeHost.setUp(t, parent);
+  const volumes = await host.start();
+  const at = (name: string) => join(host.directory, name);
+  const data = at("data");
+  for (const name of ["data/own/deep", "secret"]) mkdirSync(at(name), { recursive: true });
+  writeFileSync(at("secret/key"), "secret");
+  writeFileSync(at("data/own/file"), "own");
+  for (const [link, target] of Object.entries({
+    out: at("secret"),
+    up: "../secret",
+    in: "own",
+    file: at("secret/key"),
+  }))
+    symlinkSync(target, join(data, link));
+  symlinkSync(at("data"), at("alias"));
+  symlinkSync(at("secret/new"), join(data, "dangling"));
+  const sourceOf = async (path: string, pathType: HostPathType = "", within: readonly string[] = [data]) => {
+    await volumes.release("a", signal);
+    await volumes.prepare(aPod("a", { host: { type: "hostPath", path, pathType, within } }), signal);
+    const [bind] = await volumes.binds("a", "web", [aMount("host")], signal);
+    return bind?.source ?? assert.fail();
+  };
+
+  for (const name of ["out", "up", "out/sub", "file", "in/../out"])
+    await assert.rejects(
+      sourceOf(join(data, name)),
+      failsWith("ESCAPES", /out of .*\/data, which the policy/),
+      name,
+    );
+  await assert.rejects(sourceOf(at("secret")), failsWith("ESCAPES", /allows .*\/data$/));
+  await assert.rejects(sourceOf(data, "", []), failsWith("ESCAPES", /allows no host path/));
+  await assert.rejects(
+    sourceOf(at("alias/own"), "", [at("alias")]),
+    failsWith("ESCAPES", /through a link to .*\/data;/),
+  );
+  await assert.rejects(sourceOf(join(data, "dangling"), "FileOrCreate"), VolumeError);
+  await assert.rejects(
+    sourceOf(join(data, "own"), "File"),
+    failsWith("WRONG_TYPE", /a directory, not a file/),
+  );
+  await assert.rejects(
+    sourceOf(join(data, "none"), "Directory"),
+    failsWith("SOURCE_MISSING", /none doesn't exist/),
+  );
+  assert.deepEqual(readdirSync(at("secret")), ["key"], "nothing is created outside");
+
+  assert.deepEqual(readdirSync(await sourceOf(join(data, "in"))), ["deep", "file"]);
+  assert.equal(readFileSync(await sourceOf(join(data, "own/file"), "File"), "utf8"), "own");
+  writeFileSync(join(await sourceOf(join(data, "new/sub"), "DirectoryOrCreate"), "x"), "1");
+  assert.equal(readFileSync(join(data, "new/sub/x"), "utf8"), "1");
+  await sourceOf(join(data, "new/made"), "FileOrCreate");
+  assert.ok(existsSync(join(data, "new/made")));
+  // Mounts below the path are visible, and the host keeps them when the pod is removed.
+  await run("mount", ["-t", "tmpfs", "none", join(data, "own/deep")]);
+  writeFileSync(join(data, "own/deep/mounted"), "");
+  const source = await sourceOf(join(data, "own"));
+  assert.deepEqual(readdirSync(join(source, "deep")), ["mounted"]);
+  // A mount stays what it was when its path is replaced.
+  renameSync(join(data, "own"), join(data, "moved"));
+  symlinkSync(at("secret"), join(data, "own"));
+  await volumes.prepare(
+    aPod("a", { host: { type: "hostPath", path: join(data, "own"), pathType: "", within: [data] } }),
+    signal,
+  );
+  assert.deepEqual(readdirSync(source), ["deep", "file"]);
+  await volumes.release("a", signal);
+  assert.deepEqual(readdirSync(join(data, "moved/deep")), ["mounted"]);
+  await run("umount", [join(data, "moved/deep")]);
+});
 
 test("host paths: each type takes what it says and nothing else", options, async (t) => {
   const { at, prepare, bindOf } = await withHostPaths(t);

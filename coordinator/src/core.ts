@@ -2,6 +2,7 @@ import { normalIp } from "@forage/common/ip";
 import type { CertificateAuthority } from "@forage/identity/ca";
 import type { Logger } from "pino";
 import { addressRanges, virtualIpRanges } from "./address-ranges.ts";
+import { hostPathLimitsIn } from "./api/namespaces/host-path-limits.ts";
 import { NamespaceRules } from "./api/namespaces/namespace-rules.ts";
 import { policyRefusalIn } from "./api/namespaces/stored-violations.ts";
 import type { CertificateController } from "./certificates/controller.ts";
@@ -135,7 +136,10 @@ export async function startCore(given: CoreOptions): Promise<Core> {
   const gate = new StartGate(state);
   const deciding = { ...options, store: gate.gated(store) };
   const controls = controlOptions(deciding, { state, metrics, events, gateways });
-  const assignments = new Assignments({ state, vault: options.vault, issuer: options.issuer, clock, log });
+  const assignments = new Assignments({
+    ...{ state, vault: options.vault, issuer: options.issuer, clock, log },
+    hostPathLimits: hostPathLimitsIn(state),
+  });
   const prefetches = new Prefetches({
     clock,
     credentialsOf: ({ refs, name }) => assignments.logins(refs, name),

@@ -72,7 +72,12 @@ function sourceOf(
     case "pvc":
       return claim(source.value.claimName, source.value.readOnly, assignment);
     case "hostPath":
-      return { type: "hostPath", path: source.value.path, pathType: hostPathType(name, source.value.type) };
+      return {
+        type: "hostPath",
+        path: source.value.path,
+        pathType: hostPathType(name, source.value.type),
+        ...(assignment.hostPathLimits && { within: assignment.hostPathLimits.prefixes }),
+      };
     case "nfs":
       return { type: "nfs", ...source.value };
     case undefined:

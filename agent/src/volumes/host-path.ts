@@ -38,11 +38,15 @@ export async function prepareHostPath(
 ): Promise<string> {
   const options = { signal, timeoutMs: ANSWER_MS };
   const found = (await typeAt(path, children, signal)) ?? (await create(path, type, children, signal));
-  const wanted = WANTED[type];
-  if (wanted !== undefined && found !== wanted) {
-    throw new VolumeError("WRONG_TYPE", `host path ${path} is ${found}, not ${wanted}`);
-  }
+  checkHostPathType(path, type, found);
   return (await children.must("realpath", ["-e", "-z", "--", path], options)).replace(/\0$/, "");
+}
+
+/** @throws VolumeError WRONG_TYPE if what was found at the path is of another type than declared. */
+export function checkHostPathType(path: string, type: HostPathType, found: string | undefined): void {
+  const wanted = WANTED[type];
+  if (wanted !== undefined && found !== wanted)
+    throw new VolumeError("WRONG_TYPE", `host path ${path} is ${found ?? "nothing"}, not ${wanted}`);
 }
 
 /**

@@ -20,6 +20,8 @@ export interface MountRequest {
   readonly source: string;
   readonly target: string;
   readonly options: readonly string[];
+  /** Whether a bind mount includes the mounts below its source. */
+  readonly recursive?: boolean;
 }
 
 /** Mounts and unmounts, always in child processes. */
@@ -30,8 +32,13 @@ export class Mounts {
     this.#children = children;
   }
 
-  async mount({ type, source, target, options }: MountRequest, signal: AbortSignal): Promise<void> {
-    const what = type === undefined ? ["--bind"] : ["-t", type];
+  async mount(
+    { type, source, target, options, recursive = false }: MountRequest,
+    signal: AbortSignal,
+  ): Promise<void> {
+    // Mounts below it come along, and are taken away again without an effect on those that they were made from.
+    const bind = recursive ? ["--rbind", "--make-rprivate"] : ["--bind"];
+    const what = type === undefined ? bind : ["-t", type];
     const settings = options.length === 0 ? [] : ["-o", options.join(",")];
     // Without -c the program would resolve links itself, and then mount what it found by name.
     await this.#children.must("mount", ["-c", "-n", ...what, ...settings, "--", source, target], { signal });

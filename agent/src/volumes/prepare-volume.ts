@@ -9,6 +9,7 @@ import { prepareHostPath } from "./host-path.ts";
 import { type LimitedDirectoryParts, makeLimitedDirectory } from "./limited-directory.ts";
 import { makeMountPoint } from "./mounts.ts";
 import { checkNfs, mountNfs } from "./nfs-volume.ts";
+import { pinHostPath } from "./pin-host-path.ts";
 import { planFiles } from "./plan-files.ts";
 import type { VolumeLayout } from "./volume-layout.ts";
 import {
@@ -54,6 +55,12 @@ export async function prepareVolume(
       case "claim":
         return await prepareClaim(dependencies, pod, source, signal);
       case "hostPath": {
+        const { within } = source;
+        if (within !== undefined && !within.includes("/")) {
+          const target = dependencies.layout.volumeMount(pod.uid, name);
+          await pinHostPath({ ...source, within, target }, dependencies, signal);
+          return { path: target, readOnly: false };
+        }
         const path = await prepareHostPath(source.path, source.pathType, dependencies.children, signal);
         return { path, readOnly: false };
       }

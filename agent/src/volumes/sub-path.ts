@@ -22,6 +22,8 @@ export interface PinRequest {
   readonly create: boolean;
   /** The mount's target, which belongs to the agent alone. */
   readonly target: string;
+  /** Whether what is mounted below the path is visible too. */
+  readonly recursive?: boolean;
 }
 
 /**
@@ -51,12 +53,12 @@ function lookedThrough(error: unknown, subPath: string): never {
 async function pin(
   path: string,
   type: string,
-  { visible, subPath, target }: PinRequest,
+  { visible, subPath, target, recursive = false }: PinRequest,
   { mounts }: PinParts,
   signal: AbortSignal,
 ): Promise<void> {
   await makeMountPoint(target, type === "a directory" ? "directory" : "file");
-  await mounts.mount({ source: path, target, options: [] }, signal);
+  await mounts.mount({ source: path, target, options: [], recursive }, signal);
   const mounted = mountAt(await readMountTable(), target);
   if (mounted !== undefined && visible.some((part) => isPartOf(mounted, part))) return;
   await mounts.unmountAll(target, new AbortController().signal);

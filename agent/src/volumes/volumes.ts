@@ -68,7 +68,13 @@ export type VolumeSource =
       /** No such volume is declared (yet): SOURCE_MISSING. */
       readonly undeclared?: true;
     }
-  | { readonly type: "hostPath"; readonly path: string; readonly pathType: HostPathType }
+  | {
+      readonly type: "hostPath";
+      readonly path: string;
+      readonly pathType: HostPathType;
+      /** Absolute paths: the volume must lie at or below one of them, wherever links lead. Undefined: anywhere. */
+      readonly within?: readonly string[];
+    }
   | { readonly type: "nfs"; readonly server: string; readonly path: string; readonly readOnly: boolean }
   /** A directory of a {@link VolumeProvider}. */
   | { readonly type: "provided"; readonly provider: string; readonly id: string };

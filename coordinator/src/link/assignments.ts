@@ -1,5 +1,6 @@
 import {
   type ClaimAssignment,
+  type HostPathLimits,
   type IdentityToken,
   type ObjectData,
   PodAssignment,
@@ -25,6 +26,8 @@ export interface AssignmentOptions {
   readonly issuer: IdentityIssuer;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Returns the host paths that a pod may mount; undefined: any. */
+  readonly hostPathLimits: (pod: PodEntry) => HostPathLimits | undefined;
 }
 
 /** An agent's journal accepts 4 MiB for one pod. The rest is for the pod's template. */
@@ -48,7 +51,10 @@ export class Assignments {
       return record === undefined ? "-" : `${toEpochMs(record.createdAt)}.${record.generation}`;
     });
     const ports = this.#servicePorts(pod).map((port) => `${port.containerPort}/${port.protocol}`);
-    return [revision, ...states, ...ports].join(" ");
+    const hostPaths = this.#options.hostPathLimits(pod)?.prefixes.map((path) => JSON.stringify(path)) ?? [
+      "*",
+    ];
+    return [revision, ...states, ...ports, ...hostPaths].join(" ");
   }
 
   /** Returns the registry credentials for a template with these references. `about` appears in the log. */
@@ -78,6 +84,7 @@ export class Assignments {
       hostname: record.hostname,
       servicePorts: this.#servicePorts(pod),
       keepLogsSeconds: keepLogsSeconds(record),
+      hostPathLimits: this.#options.hostPathLimits(pod),
       identityToken: stopping ? undefined : this.identityToken(pod),
     };
   }

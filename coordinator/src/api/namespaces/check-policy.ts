@@ -2,6 +2,7 @@ import { posix } from "node:path";
 import type { Container, Volume } from "@forage/proto/forest/v1/forage";
 import { reservedClassPrefix } from "../../model/priority.ts";
 import type { Field } from "../validate/field.ts";
+import { parseHostPath } from "./host-path.ts";
 import { containersOf, type PlacedContainer, type PlacedPod } from "./pod-parts.ts";
 import type { EffectivePolicy } from "./policy.ts";
 
@@ -153,12 +154,6 @@ function checkReadOnly(volume: string, placed: PlacedPod, policy: EffectivePolic
           .invalid(
             `must be true: the policy of namespace ${quote(policy.namespace)} allows this host path for reading only`,
           );
-}
-
-/** `/srv/data` or `/srv/data:ro`. */
-function parseHostPath(text: string): { readonly prefix: string; readonly readOnly: boolean } {
-  const readOnly = text.endsWith(":ro");
-  return { prefix: readOnly ? text.slice(0, -":ro".length) : text, readOnly };
 }
 
 function isBelow(path: string, prefix: string): boolean {

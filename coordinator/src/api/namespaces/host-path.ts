@@ -1,0 +1,5 @@
+/** Parses a policy's `/srv/data` or `/srv/data:ro`. */
+export function parseHostPath(text: string): { readonly prefix: string; readonly readOnly: boolean } {
+  const readOnly = text.endsWith(":ro");
+  return { prefix: readOnly ? text.slice(0, -":ro".length) : text, readOnly };
+}
