@@ -11,6 +11,7 @@ import type { Clock } from "../time/clock.ts";
 import { confirmTransfer } from "./confirm.ts";
 import type { ContentStore } from "./content/content-store.ts";
 import { transferObject } from "./content-names.ts";
+import { orderVersion } from "./node/orders.ts";
 import { nextChangeMs } from "./phase/advance.ts";
 import type { Observation } from "./phase/observation.ts";
 import { planWorkspace, type WorkspacePlan } from "./phase/plan.ts";
@@ -32,6 +33,8 @@ export interface ReconcilerOptions {
   readonly clock: Clock;
   readonly nowMs: () => number;
   readonly log: Logger;
+  /** Grows with each restore of the store. */
+  readonly epoch: number;
   readonly unschedulable: Pick<UnschedulablePods, "get">;
   readonly randomName: (length: number) => string;
   /** No pods are created before it resolves. */
@@ -147,8 +150,10 @@ export class WorkspaceReconciler {
     { record, steps }: WorkspacePlan,
     observation: Observation,
   ): Promise<"changed" | "idle" | "retry-later"> {
-    const { writer, log } = this.#options;
-    let after = record;
+    const { writer, log, epoch } = this.#options;
+    // The record at this revision says that the pod is gone, and so do all orders from this version on.
+    const isNewlyGone = entry.record.podGone && entry.record.podGoneVersion === 0n;
+    let after = isNewlyGone ? { ...record, podGoneVersion: orderVersion(epoch, entry.revision) } : record;
     const writes: Writes[] = [];
     for (const step of steps) {
       switch (step.type) {

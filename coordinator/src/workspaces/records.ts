@@ -23,7 +23,12 @@ export function instanceWrite(before: InstanceRecord | undefined, after: Instanc
   };
 }
 
-function versioned(before: InstanceRecord | undefined, after: InstanceRecord, epoch: number): InstanceRecord {
+/** Returns the record with the status version that it is stored with. */
+export function versioned(
+  before: InstanceRecord | undefined,
+  after: InstanceRecord,
+  epoch: number,
+): InstanceRecord {
   if (before !== undefined && publishedHash(before) === publishedHash(after)) return after;
   const next = (before?.statusVersion ?? 0n) + 1n;
   // A store that was restored from a backup lost versions that clients have seen.

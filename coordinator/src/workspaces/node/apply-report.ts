@@ -23,7 +23,7 @@ const STAGE_RANK: Readonly<Record<number, number>> = {
 
 /** Pure: takes a node's report over into the record; the same object if nothing changes. */
 export function applyReport(record: InstanceRecord, report: WorkspaceReport): InstanceRecord {
-  const staged = withStage(record, report);
+  const staged = withAcknowledgement(withStage(record, report), report);
   const transfers = withTransfers(staged, report.transfers);
   const repo =
     report.gitStatus === undefined || staged.repo !== undefined
@@ -44,7 +44,9 @@ function withStage(record: InstanceRecord, { stage, message, source }: Workspace
   // Only an order deletes content, and it is given once the content is safe.
   if (stage === ContentStage.DISPOSED && record.stop === undefined) return record;
   const contentMessage = message.slice(0, MAX_TEXT_LENGTH);
-  const contentEverReady = record.contentEverReady || stage === ContentStage.READY;
+  // Content that is complete only after the pod was gone is as its source made it.
+  const isUsed = stage === ContentStage.READY && !record.podGoneAcknowledged;
+  const contentEverReady = record.contentEverReady || isUsed;
   const contentSource = source === 0 ? record.contentSource : source;
   if (
     stage === record.contentStage &&
@@ -54,6 +56,13 @@ function withStage(record: InstanceRecord, { stage, message, source }: Workspace
   )
     return record;
   return { ...record, contentStage: stage, contentMessage, contentSource, contentEverReady };
+}
+
+/** The pod's status and the content's report come by different streams: this one was made after the pod had gone. */
+function withAcknowledgement(record: InstanceRecord, { orderVersion }: WorkspaceReport): InstanceRecord {
+  if (record.podGoneAcknowledged || record.podGoneVersion === 0n || orderVersion < record.podGoneVersion)
+    return record;
+  return { ...record, podGoneAcknowledged: true };
 }
 
 /** Reports whether the node has no order to delete the content. */

@@ -15,19 +15,21 @@ export function orderOf(
 ): WorkspaceOrder {
   const { id, podUid, metadata, restore, archives, transfers, spec } = record;
   const createdMs = toEpochMs(record.createdAt) ?? 0;
+  const dispose = mayDispose(record);
   const disk = classOf(settings, spec?.class ?? "")?.diskGigabytes ?? 0;
   return WorkspaceOrder.fromPartial({
     instanceId: id,
     podUid,
     owner: metadata?.owner ?? "",
     metaId: metadata?.metaId ?? "",
-    // A node that deletes the content needs no credentials.
-    ...(record.stop === undefined && { initializer: secrets?.initializer, restore, archives }),
+    // A node that deletes the content needs no credentials. Until then it may have to fill the content, as it was ordered first.
+    ...(!dispose && { initializer: secrets?.initializer, restore, archives }),
     quotaBytes: (BigInt(Math.round(disk * 1000)) * GIGABYTE) / 1000n,
     transfers: transfers
       .filter(isOpen)
       .map(({ id: transferId, kind, object }) => ({ id: transferId, kind, object })),
-    dispose: mayDispose(record),
+    dispose,
+    podGone: record.podGone,
     initializeDeadline: toTimestamp(createdMs + settings.timeouts.startupSeconds * 1000),
     readGitStatus: record.type === WorkspaceType.REGULAR,
   });

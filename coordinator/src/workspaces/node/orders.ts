@@ -15,8 +15,13 @@ export interface OrdersOptions {
   readonly log: Logger;
 }
 
-/** See `status_version`: a restored store starts above all versions that nodes have seen. */
+/** As for `status_version`: a restored store starts above all versions that nodes have seen. */
 const EPOCH_BITS = 40n;
+
+/** Returns the version of the order that a record of this revision makes. */
+export function orderVersion(epoch: number, revision: number): bigint {
+  return (BigInt(epoch) << EPOCH_BITS) + BigInt(revision);
+}
 
 /** Makes the orders of nodes from the records of the instances whose content they hold. */
 export class NodeOrders implements OrderSource {
@@ -34,7 +39,7 @@ export class NodeOrders implements OrderSource {
     try {
       const secrets = sealed === undefined ? undefined : openSecrets(instanceId, sealed, vault);
       const order = orderOf(entry.record, secrets, settings);
-      return { ...order, version: (BigInt(epoch) << EPOCH_BITS) + BigInt(entry.revision) };
+      return { ...order, version: orderVersion(epoch, entry.revision) };
     } catch (err) {
       log.error(
         { event: "workspace-secrets-unreadable", workspace: instanceId, err },

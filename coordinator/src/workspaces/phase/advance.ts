@@ -4,7 +4,7 @@ import type { InstanceRecord } from "@forage/proto/forage/workspaces/v1/records"
 import { ContentStage, TransferState } from "@forage/proto/forage/workspaces/v1/workspaces";
 import { toEpochMs, toTimestamp } from "../../model/timestamp.ts";
 import { bool, conditionsOf, failed, stopped, withConditions } from "./conditions.ts";
-import { finalTransferOf, hasPod, isDisposed, needsSaving } from "./content.ts";
+import { finalTransferOf, hasPod, isDisposed, mayDispose, needsSaving } from "./content.ts";
 import { lastBackupText, messageOf } from "./message.ts";
 import type { Observation } from "./observation.ts";
 import { observePod } from "./observe-pod.ts";
@@ -145,7 +145,7 @@ function phaseOf(record: InstanceRecord, observation: Observation): WorkspacePha
  */
 function hasEnded(record: InstanceRecord, { node }: Observation): boolean {
   if (hasPod(record) || needsSaving(record)) return false;
-  return isDisposed(record) || node?.ready === false;
+  return isDisposed(record) || (node?.ready === false && mayDispose(record));
 }
 
 function isReady({ pod }: Observation): boolean {

@@ -33,15 +33,15 @@ export function needsSaving(record: InstanceRecord): boolean {
   return (finalKindOf(record.type) !== undefined && !record.contentSafe) || record.transfers.some(isOpen);
 }
 
-/** Reports whether the node may delete the content: its pod has ended, and the content is saved or was never complete. */
+/**
+ * Reports whether the node may delete the content: its pod has ended, and the content is saved or no container ever had it. The
+ * latter is known once the node has reported after the end of the pod.
+ */
 export function mayDispose(record: InstanceRecord): boolean {
-  return (
-    record.stop !== undefined &&
-    !hasPod(record) &&
-    !needsSaving(record) &&
-    !record.contentKept &&
-    !record.nodeLost
-  );
+  const { stop, contentKept, nodeLost, contentEverReady, contentStage, podCreated, podGoneAcknowledged } =
+    record;
+  if (stop === undefined || hasPod(record) || needsSaving(record) || contentKept || nodeLost) return false;
+  return contentEverReady || contentStage === ContentStage.FAILED || !podCreated || podGoneAcknowledged;
 }
 
 /** Reports whether nothing of the content is left on a node of the cluster, or it is meant to stay there. */

@@ -1,0 +1,28 @@
+import { test } from "node:test";
+import { WorkspaceType } from "@forage/proto/core";
+import { randomOf } from "../../../test/support/random.ts";
+import { SimulatedLife } from "../../../test/support/workspaces/simulated-life.ts";
+
+/** Some seconds of CPU; `FORAGE_WORKSPACE_SEEDS` runs more. */
+const SEEDS = Number(process.env.FORAGE_WORKSPACE_SEEDS ?? 300);
+const STEPS = 150;
+const TYPES = [
+  WorkspaceType.REGULAR,
+  WorkspaceType.REGULAR,
+  WorkspaceType.PREBUILD,
+  WorkspaceType.IMAGEBUILD,
+];
+
+test("phases never go back, STOPPED comes once, and content is deleted only once it is saved, whatever happens and crashes", () => {
+  for (let seed = 0; seed < SEEDS; seed++) {
+    const random = randomOf(seed);
+    const life = new SimulatedLife(random, random.pick(TYPES));
+    try {
+      for (let step = 0; step < STEPS; step++) life.step();
+      life.finish();
+      if (!life.isStopped) throw new Error(`it does not stop: ${life.record.message}`);
+    } catch (error) {
+      throw new Error(`seed ${seed}: ${String(error)}\n${life.trace}`, { cause: error });
+    }
+  }
+});
