@@ -26,6 +26,11 @@ export class ResetBudget {
 const RESETS_PER_SECOND = 33;
 /** A proxy that drops all its short look-ups together; 30 ms of CPU. */
 export const RESET_BURST = 256;
+/**
+ * For a connection with accepted credentials: nodes and gateways relay streams that their own clients cancel. It is below the
+ * 1,000 at which nghttp2 closes a connection by itself, so that the peer learns why.
+ */
+export const PROVEN_RESET_BURST = 900;
 /** For a connection of an address that was cut before. */
 export const PACED_RESET_BURST = 32;
 /** A stream that lived longer is a normal one that the client cancels: proxies hold theirs for minutes. */

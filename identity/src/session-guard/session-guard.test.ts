@@ -72,6 +72,22 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
     await until(() => calls.length === 21);
     assert.deepEqual(offences, []);
   });
+
+  it("lets a proven connection reset more streams, and cuts it beyond that", async (t) => {
+    const { connect, calls, guard, offences } = await served(t, { maxUnprovenStreams: 5 });
+    const peer = await connect();
+    peer.send([[headers(1, path)]]);
+    await until(() => calls.length === 1);
+    guard.prove({ getPeer: () => peer.name() });
+    const resets = (from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => [headers(from + 2 * i, path), reset(from + 2 * i)]);
+    peer.send(resets(3, 600));
+    await until(() => calls.length === 601);
+    assert.deepEqual(offences, []);
+    peer.send(resets(1_203, 380));
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.deepEqual(offences, ["RESETS"]);
+  });
 });
 
 interface Call {

@@ -2,7 +2,13 @@ import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node
 import type { Server as GrpcServer } from "@grpc/grpc-js";
 import { checkStreams, onSession, sessionSourceOf } from "./grpc-sessions.ts";
 import type { Offenders } from "./offenders.ts";
-import { PACED_RESET_BURST, QUICK_RESET_MS, RESET_BURST, ResetBudget } from "./reset-budget.ts";
+import {
+  PACED_RESET_BURST,
+  PROVEN_RESET_BURST,
+  QUICK_RESET_MS,
+  RESET_BURST,
+  ResetBudget,
+} from "./reset-budget.ts";
 
 export { Offenders, RETRY_START_MS } from "./offenders.ts";
 export { PacedStarts } from "./paced-starts.ts";
@@ -22,7 +28,7 @@ export type SessionGuardOptions = {
 type Guarded = {
   readonly session: ServerHttp2Session;
   readonly address: string;
-  readonly resets: ResetBudget;
+  resets: ResetBudget;
   /** Streams that are open and younger than `QUICK_RESET_MS`, and some others, each with the time of its start. */
   readonly recent: Map<ServerHttp2Stream, number>;
   /** The size of `recent` at which it is swept. */
@@ -56,10 +62,12 @@ export class SessionGuard {
     return this.#byPeer.size;
   }
 
-  /** Lifts the limit of unproven connections from the one on which the call is made. */
+  /** Lifts the limit of streams from the connection on which the call is made, and lets it reset more of them. */
   prove(call: { getPeer(): string }): void {
     const guarded = this.#byPeer.get(call.getPeer());
-    if (guarded !== undefined) guarded.isProven = true;
+    if (guarded === undefined || guarded.isProven) return;
+    guarded.isProven = true;
+    guarded.resets = new ResetBudget(PROVEN_RESET_BURST, this.#options.monotonicMs());
   }
 
   #enter(session: ServerHttp2Session): void {
