@@ -22,11 +22,7 @@ beforeEach(() => {
 });
 
 /** Codes of each command for each way in which the coordinator refuses. */
-const refusals: readonly (readonly [
-  status,
-  string,
-  { get: number; apply: number; plan: number; exec: number },
-])[] = [
+const refusals: readonly (readonly [status, string, Record<keyof typeof lines, number>])[] = [
   [status.INVALID_ARGUMENT, "this coordinator does not know the fields #999: upgrade it", same(EXIT.failed)],
   [status.UNIMPLEMENTED, "The server does not implement the method", same(EXIT.failed)],
   [status.UNAUTHENTICATED, "the token has expired", same(EXIT.failed)],
@@ -40,7 +36,8 @@ const refusals: readonly (readonly [
 function same(code: number) {
   const isFailure = code === EXIT.failed;
   const [plan, exec] = isFailure ? [EXIT.planFailed, EXIT.execFailed] : [code, code];
-  return { get: code, apply: code, plan, exec };
+  const others = { logs: code, cp: code, drain: code, drainWait: code, token: code, revoke: code };
+  return { get: code, apply: code, plan, exec, ...others };
 }
 
 describe("exit codes", () => {
@@ -60,8 +57,11 @@ describe("exit codes", () => {
       };
       fake.answers = {
         ...{ listResources: refuse, applyResources: refuse, plan: refuse },
+        ...{ drainNode: refuse, createJoinToken: refuse, revokeApiToken: refuse },
         listPods: () => ({ kept: [], pods: [aPod({ name: "web-1" })] }),
         exec: (call) => void call.emit("error", grpcError(code, details)),
+        copy: (call) => void call.emit("error", grpcError(code, details)),
+        logs: (call) => void call.emit("error", grpcError(code, details)),
       };
       const found: Record<string, number> = {};
       for (const [name, line] of Object.entries(lines)) {
@@ -74,7 +74,27 @@ describe("exit codes", () => {
     });
   }
 
+  test("a port-forward that can't begin ends with 1, and with 4 when the coordinator does not answer in time", async () => {
+    for (const [code, expected] of [
+      [status.PERMISSION_DENIED, EXIT.failed],
+      [status.DEADLINE_EXCEEDED, EXIT.timedOut],
+    ] as const) {
+      const refuse = () => {
+        throw grpcError(code, "refused");
+      };
+      fake.answers = { listPods: refuse };
+      assert.equal((await forage(["port-forward", "web-1", ":80"])).exitCode, expected);
+    }
+  });
+
   for (const [what, line, expected] of [
+    ["a port-forward of something that is no port", ["port-forward", "web-1", "http"], EXIT.failed],
+    ["a copy between two local paths", ["cp", "a", "b"], EXIT.failed],
+    ["a copy from a file that is missing", ["cp", "/nonexistent", "web-1:/tmp"], EXIT.failed],
+    ["an exec without a command", ["exec", "web-1"], EXIT.failed],
+    ["logs of a node", ["logs", "node/n1"], EXIT.failed],
+    ["a token with a life that is no duration", ["token", "create", "--ttl", "soon"], EXIT.failed],
+    ["a time limit that is no duration", ["get", "--timeout", "soon"], EXIT.failed],
     ["an unknown command", ["no-such-command"], EXIT.failed],
     ["an unknown option", ["get", "--no-such"], EXIT.failed],
     ["a manifest that isn't valid", ["apply", "-f", "/nonexistent"], EXIT.failed],
@@ -94,6 +114,12 @@ const lines = {
   apply: ["apply", "-f", "-"],
   plan: ["plan", "-f", "-"],
   exec: ["exec", "web-1", "--", "true"],
+  logs: ["logs", "web-1"],
+  cp: ["cp", "web-1:/tmp/a", "/tmp/forage-exit-codes"],
+  drain: ["node", "drain", "n1"],
+  drainWait: ["node", "drain", "n1", "--wait"],
+  token: ["token", "create"],
+  revoke: ["token", "revoke", "0123456789ab"],
 } as const;
 
 function forage(line: readonly string[]): Promise<Result> {

@@ -46,6 +46,8 @@ export interface Call {
 export class FakeCoordinator {
   answers: Answers;
   readonly calls: Call[] = [];
+  /** Added to each response, such as fields that only a newer coordinator has. */
+  moreBytes = Buffer.alloc(0);
   readonly token = `flt_${"0".repeat(12)}_${"a".repeat(43)}`;
   readonly #authority: CertificateAuthority;
   readonly #dir = mkdtempSync(join(tmpdir(), "forage-cli-test-"));
@@ -103,7 +105,7 @@ export class FakeCoordinator {
     ]);
     const server = new Server();
     for (const definition of [OperatorServiceService, ForageServiceService]) {
-      server.addService(definition, this.#implement(definition));
+      server.addService(this.#extended(definition), this.#implement(definition));
     }
     this.#port = await new Promise<number>((resolve, reject) => {
       server.bindAsync(this.address, credentials, (error, port) => (error ? reject(error) : resolve(port)));
@@ -133,6 +135,15 @@ export class FakeCoordinator {
   close(): void {
     this.cut();
     rmSync(this.#dir, { recursive: true, force: true });
+  }
+
+  #extended(definition: ServiceDefinition): ServiceDefinition {
+    const methods = Object.entries(definition).map(([name, method]) => {
+      const responseSerialize = (response: unknown): Buffer =>
+        Buffer.concat([method.responseSerialize(response), this.moreBytes]);
+      return [name, { ...method, responseSerialize }];
+    });
+    return Object.fromEntries(methods);
   }
 
   #implement(definition: ServiceDefinition): UntypedServiceImplementation {

@@ -60,6 +60,27 @@ test("a drain that gave up ends with the code of a time that is over", async () 
   assert.equal(exitCode, 4);
 });
 
+test("node drain --wait goes on after a coordinator that stopped meanwhile", async () => {
+  let streams = 0;
+  fake.answers.watchDrain = (call) => {
+    streams++;
+    call.write(drainOf(streams === 1 ? "draining" : "drained", {}));
+    call.end();
+  };
+  const { stdout, exitCode } = await forage("node drain n1 --wait");
+  assert.deepEqual([streams, exitCode, stdout], [2, 0, "node/n1 is drained\n"]);
+});
+
+test("a drain in a state that only a newer coordinator has is no success", async () => {
+  fake.answers.watchDrain = (call) => {
+    call.write(drainOf("postponed", {}));
+    call.end();
+  };
+  const { stdout, exitCode } = await forage("node drain n1 --wait");
+  assert.match(stdout, /node\/n1 is not drained: the state of its drain is postponed/);
+  assert.equal(exitCode, 1);
+});
+
 test("node remove prints what was removed with the node", async () => {
   fake.answers.forgetNode = () => ({ pods: 2, claims: ["shop/data"] });
   const { stdout } = await forage("node remove n1 --force");

@@ -21,8 +21,8 @@ export const apply = defineCommand({
   name: "apply",
   summary: "Deploy manifests and follow the rollout until it has ended",
   details: `Removes resources that have the manifests' labels and that the manifests no longer name. On a terminal it asks first, and
-removes only what it listed; --prune=yes removes them and --prune=no keeps them without a question. With --strict, the command fails if 60 s after the rollout a service has
-no ready endpoint or no gateway has applied a route.
+removes only what it listed; --prune=yes removes them and --prune=no keeps them without a question. With --strict, the command fails if
+60 s after the rollout a service has no ready endpoint or no gateway has applied a route.
 Exit codes: 0 done, 1 failed, 2 no node takes it, 3 rolled back, 4 the time given by --timeout is over.
 Ctrl-C only stops watching; the rollout goes on.`,
   flags: {

@@ -50,6 +50,9 @@ The drain continues without this command; \`forage node uncordon NODE\` cancels 
   },
 });
 
+/** A state that only a newer coordinator has is no success. */
+const codes: Readonly<Record<string, ExitCode>> = { drained: EXIT.ok, failed: EXIT.timedOut };
+
 async function watch(context: Context, coordinator: Coordinator, name: string): Promise<ExitCode> {
   const { world, format, signal } = context;
   const quiet = format === "json" || format === "yaml";
@@ -60,7 +63,8 @@ async function watch(context: Context, coordinator: Coordinator, name: string): 
         if (!quiet) for (const line of drainLines(last, now)) world.stdout.write(`${line}\n`);
         last = now;
       }
-      if (last !== undefined) break;
+      // A coordinator that stops ends the stream too, and the drain goes on.
+      if (last !== undefined && last.drain?.state !== "draining") break;
     } catch (error) {
       if (!(error instanceof CallError && error.passing)) throw error;
     }
@@ -72,5 +76,5 @@ async function watch(context: Context, coordinator: Coordinator, name: string): 
     () => WatchDrainResponse.toJSON(done),
     () => `${drainSummary(name, done)}\n`,
   );
-  return done.drain?.state === "failed" ? EXIT.timedOut : EXIT.ok;
+  return codes[done.drain?.state ?? ""] ?? EXIT.failed;
 }

@@ -14,8 +14,8 @@ export function drainLines(before: WatchDrainResponse | undefined, now: WatchDra
 }
 
 export function drainSummary(node: string, { drain, staying }: WatchDrainResponse): string {
-  const head =
-    drain?.state === "failed" ? `node/${node} is not drained: ${drain.message}` : `node/${node} is drained`;
+  const why = drain?.message || `the state of its drain is ${drain?.state || "unknown"}`;
+  const head = drain?.state === "drained" ? `node/${node} is drained` : `node/${node} is not drained: ${why}`;
   const stay = staying.map((pod) => `${nameOf(pod)} stays: ${pod.why}`);
   return [head, ...stay].join("\n");
 }
