@@ -8,6 +8,8 @@ import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { promisify } from "node:util";
 import { readHelp } from "../src/config.ts";
+import { openLevelStore } from "../src/store/index.ts";
+import { systemClock } from "../src/time/clock.ts";
 import { until } from "./support/until.ts";
 
 const MAIN = new URL("../src/main.ts", import.meta.url).pathname;
@@ -35,6 +37,42 @@ test("wrong words name the usage and end with 2", async (t) => {
   const { code, stderr } = await run(t, ["restore", "--data-dir", tempDir(t)]);
   assert.equal(code, 2);
   assert.match(stderr, /restore takes one file\nusage: forage-coordinator restore FILE/);
+});
+
+test("tasks end with 0 when they are done, with 1 when they fail, and name what to do", async (t) => {
+  const dir = tempDir(t);
+  const [data, other, file] = [join(dir, "data"), join(dir, "other"), join(dir, "backup")];
+  await (await openLevelStore({ dir: join(data, "store"), clock: systemClock })).close();
+  const held = await openLevelStore({ dir: join(other, "store"), clock: systemClock });
+  t.after(() => held.close());
+  for (const [code, output, ...line] of [
+    [0, /"records":0/, "backup", file, "--data-dir", data],
+    [
+      1,
+      /^forage-coordinator: the backup .* exists already: give another name\n$/,
+      "backup",
+      file,
+      "--data-dir",
+      data,
+    ],
+    [
+      1,
+      /^forage-coordinator: the backup can't be written to [^;]*: ENOENT[^\n]*\n$/,
+      "backup",
+      join(dir, "no", "b"),
+      "--data-dir",
+      data,
+    ],
+    [1, /is open in another process: stop the coordinator/, "verify", "--data-dir", other],
+    [1, /is not empty: a backup is restored into an empty directory/, "restore", file, "--data-dir", data],
+    [1, /can't read the backup/, "restore", join(dir, "missing"), "--data-dir", join(dir, "new")],
+    [2, /there is no task "check"/, "check", "--data-dir", data],
+    [2, /--epoch goes with restore/, "verify", "--epoch", "3", "--data-dir", data],
+  ] as const) {
+    const result = await run(t, line);
+    assert.equal(result.code, code, result.stderr);
+    assert.match(result.stdout + result.stderr, output);
+  }
 });
 
 test("a cluster whose store is lost does not start with an empty one, unless it is asked to", async (t) => {

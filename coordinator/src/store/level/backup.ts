@@ -47,9 +47,12 @@ export async function writeBackup(
   records: readonly StoredRecord[],
 ): Promise<BackupInfo> {
   const partial = `${file}.partial`;
-  if (existsSync(file)) throw new StoreError("NOT_EMPTY", `${file} exists`);
+  if (existsSync(file))
+    throw new StoreError("NOT_EMPTY", `the backup ${file} exists already: give another name`);
   const handle = await open(partial, "wx", 0o600).catch((cause: unknown) => {
-    throw new StoreError("IO_ERROR", `can't make ${partial}; if a backup was cut off, remove it`, { cause });
+    const exists = cause instanceof Error && "code" in cause && cause.code === "EEXIST";
+    const advice = exists ? "; a backup was cut off or is being written: remove the file if none is" : "";
+    throw new StoreError("IO_ERROR", `the backup can't be written to ${partial}${advice}`, { cause });
   });
   try {
     const hash = createHash("sha256");

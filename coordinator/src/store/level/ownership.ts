@@ -21,7 +21,10 @@ export class Ownership {
       throw new StoreError("IO_ERROR", `the store in ${dir} can't be guarded`, { cause });
     });
     if (lock !== undefined) return new Ownership(lock);
-    throw new StoreError("LOCKED", `the store in ${dir} is already open, here or in another process`);
+    throw new StoreError(
+      "LOCKED",
+      `the store in ${dir} is open in another process: stop the coordinator, or wait until the other task has ended`,
+    );
   }
 
   async release(): Promise<void> {
