@@ -339,7 +339,7 @@ export class Agent {
       volumes: this.#volumes,
       removed: (claim) => {
         log.info({ ...claim }, "claim-removed");
-        this.#reporter.lookAtClaims();
+        this.#reporter.checkClaims();
         this.#link.claimRemoved(claim);
       },
       failed: (claim, err) => log.warn({ ...claim, err }, "claim-not-removed"),

@@ -12,7 +12,7 @@ export interface LogMaintenanceParts {
 }
 
 // A disk that was full a moment ago has room again, or another try is due then. A look reads some files of each process.
-const LOOK_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 
 /** Sees to it that containers whose logs could not be written for a while are read again. Does nothing where no disk is full. */
 export class LogMaintenance {
@@ -26,7 +26,8 @@ export class LogMaintenance {
 
   /** The disk is full, or may have been a while ago. */
   suspect(): void {
-    if (!this.#closed) this.#cancel ??= this.#parts.clock.schedule(LOOK_MS, () => void this.#look());
+    if (!this.#closed)
+      this.#cancel ??= this.#parts.clock.schedule(CHECK_INTERVAL_MS, () => void this.#look());
   }
 
   close(): void {

@@ -50,7 +50,7 @@ test("reports claims at once when more than their use changes", async () => {
     },
   });
   const look = async () => {
-    reporter.lookAtClaims();
+    reporter.checkClaims();
     await new Promise((resolve) => setImmediate(resolve));
     return changes.count;
   };

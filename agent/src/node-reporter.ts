@@ -105,7 +105,7 @@ export class NodeReporter implements NodeSource {
   }
 
   /** A pod may have created, taken or released a claim. Reads the claims soon, and reports a change. */
-  lookAtClaims(): void {
+  checkClaims(): void {
     this.#claimsChanged = true;
     this.#claimsLook ??= this.#readClaims().finally(() => {
       this.#claimsLook = undefined;
@@ -120,7 +120,7 @@ export class NodeReporter implements NodeSource {
   /** Keeps versions and images up to date until the signal aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock, runtime } = this.#options;
-    this.lookAtClaims();
+    this.checkClaims();
     while (!signal.aborted) {
       let delayMs = IMAGES_INTERVAL_MS;
       try {

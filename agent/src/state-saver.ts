@@ -40,7 +40,7 @@ export class StateSaver {
     try {
       await this.#options.journal.remove(podUid);
       this.#unforgotten.delete(podUid);
-      this.#tellHealth(undefined);
+      this.#reportHealth(undefined);
     } catch (error) {
       this.#failed(error, () => this.#unforgotten.add(podUid));
     }
@@ -55,7 +55,7 @@ export class StateSaver {
     try {
       await write();
       this.#unsaved.delete(podUid);
-      this.#tellHealth(undefined);
+      this.#reportHealth(undefined);
     } catch (error) {
       this.#failed(error, () => this.#unsaved.add(podUid));
     }
@@ -65,12 +65,12 @@ export class StateSaver {
     if (this.#closed) return;
     this.#options.onError(error);
     remember();
-    this.#tellHealth(messageOf(error));
+    this.#reportHealth(messageOf(error));
     this.#cancel ??= this.#options.clock.schedule(AGAIN_MS, () => this.#again());
   }
 
   /** A success ends the problem only once nothing waits to be written. */
-  #tellHealth(problem: string | undefined): void {
+  #reportHealth(problem: string | undefined): void {
     const isHeldUp = this.#unsaved.size + this.#unforgotten.size > 0;
     if (problem === this.#problem || (problem === undefined && isHeldUp)) return;
     this.#problem = problem;
@@ -86,6 +86,6 @@ export class StateSaver {
       else void this.#write(podUid, () => journal.saveState(podUid, state));
     }
     for (const podUid of this.#unforgotten) void this.forget(podUid);
-    this.#tellHealth(undefined);
+    this.#reportHealth(undefined);
   }
 }

@@ -17,7 +17,7 @@ export interface SupervisorListeners {
   readonly log: AgentLog;
   readonly saver: Pick<StateSaver, "save" | "forget">;
   readonly outbox: StatusOutbox;
-  readonly reporter: Pick<NodeReporter, "impaired" | "lookAtClaims">;
+  readonly reporter: Pick<NodeReporter, "impaired" | "checkClaims">;
   readonly stepped: (step: Step, tookMs: number, failed: boolean) => void;
   readonly changed: (podUid: string) => void;
   readonly noteDamage: NoteDamage;
@@ -53,7 +53,7 @@ export function supervisorEvents({
     stepped: (pod, step, tookMs, error) => {
       stepped(step, tookMs, error !== undefined);
       // Claims are made and let go of with these.
-      if (step.kind === "startContainer" || step.kind === "cleanUp") reporter.lookAtClaims();
+      if (step.kind === "startContainer" || step.kind === "cleanUp") reporter.checkClaims();
       const fields = { pod, ...step, tookMs: Math.round(tookMs) };
       if (error !== undefined) log.warn({ ...fields, reason: messageOf(error) }, "step-failed");
       else if (changesHost(step)) log.info(fields, "step-done");

@@ -213,8 +213,8 @@ test("sub-paths of secrets are files of the newest version", options, async (t) 
     "1",
     "as in Kubernetes, a file that is mounted alone stays",
   );
-  const [anew] = await volumes.binds("a", "web", mounts.slice(0, 1), signal);
-  assert.equal(readFileSync(anew?.source ?? "", "utf8"), "2");
+  const [again] = await volumes.binds("a", "web", mounts.slice(0, 1), signal);
+  assert.equal(readFileSync(again?.source ?? "", "utf8"), "2");
   await assert.rejects(
     volumes.binds("a", "web", mounts, signal),
     failsWith("SOURCE_MISSING", /sub_path nothing doesn't exist/),

@@ -10,8 +10,8 @@ import {
 } from "@forage/proto/forage/store/v1/store";
 import { ForageResource } from "@forage/proto/forest/v1/forage";
 import { templateRefOf, templateWrite } from "../../coordinator/src/control/pod-writes.ts";
-import { nextLookMs, planWorkload } from "../../coordinator/src/control/workload/plan.ts";
-import { prefetchWish } from "../../coordinator/src/control/workload/prefetch-status.ts";
+import { nextEvaluationMs, planWorkload } from "../../coordinator/src/control/workload/plan.ts";
+import { prefetchRequest } from "../../coordinator/src/control/workload/prefetch-status.ts";
 import { rolloutView } from "../../coordinator/src/control/workload/rollout-view.ts";
 import { workloadInput } from "../../coordinator/src/control/workload/view-input.ts";
 import { encodePod, encodeRecord } from "../../coordinator/src/model/codec.ts";
@@ -61,10 +61,10 @@ export async function measureHalfRolled(replicas: number, result: Record<string,
       upSinceMs: 0,
       pickVictims: (pods, count) => pods.slice(0, count),
     });
-    const wished = prefetchWish(input)?.nodes.length ?? 0;
+    const wished = prefetchRequest(input)?.nodes.length ?? 0;
     const steps = planWorkload(input);
     if (steps.length > 0) throw new Error(`the rollout goes on: ${steps[0]?.type}`);
-    nextLookMs(input);
+    nextEvaluationMs(input);
     rolloutView(input);
     return wished;
   };

@@ -41,7 +41,7 @@ test(
     assert.equal(stopping(agent), 0);
 
     agent.pull = () => ({ present: true });
-    agent.tellPulls();
+    agent.reportPulls();
     const lines = await watchToEnd(world, rolloutId);
     assert.match(lines.at(-1) ?? "", /SUCCEEDED/);
     await until("nothing more is asked for", () => agent.prefetches.length === 0);

@@ -25,7 +25,7 @@ test("a route goes to the gateway's node, and is programmed once it is applied t
     await HollowAgent.start(world, { name: "g1", tokenLabels: { [gatewayLabel]: "" } }),
     await HollowAgent.start(world, { name: "n1" }),
   ];
-  gateway.takesRoutes = false;
+  gateway.appliesRoutes = false;
   const lines = await apply(
     world,
     "a1",
@@ -40,7 +40,7 @@ test("a route goes to the gateway's node, and is programmed once it is applied t
     (await why(world, "front")).causes.map(({ reason }) => reason),
     ["Pending"],
   );
-  gateway.tellGateway();
+  gateway.reportGateway();
   await until("it is programmed", async () => (await why(world, "front")).healthy);
   assert.equal((await why(world, "front")).summary, "route/front is applied on g1");
   const { route } = await resource(world, "front");

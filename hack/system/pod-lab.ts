@@ -72,7 +72,7 @@ export interface LabTermination {
 const namespace = "e2e";
 /** Many pods start at the same time, perhaps on a busy machine. */
 const limitMs = 120_000;
-const lookEveryMs = 200;
+const checkEveryMs = 200;
 const done = "(that is all)\n";
 
 export interface PodLabOptions {
@@ -118,7 +118,7 @@ function labOn(host: TestHost, system: System): PodLab {
       {
         what: `${service}: ${what}`,
         limitMs,
-        everyMs: lookEveryMs,
+        everyMs: checkEveryMs,
         explain: () => JSON.stringify(seen, undefined, 1),
       },
     );
@@ -134,7 +134,7 @@ function labOn(host: TestHost, system: System): PodLab {
         text = (await system.forage(logs)).stdout.replaceAll("\r\n", "\n");
         return text.endsWith(done);
       },
-      { what: `${service} has written everything`, limitMs, everyMs: lookEveryMs, explain: () => text },
+      { what: `${service} has written everything`, limitMs, everyMs: checkEveryMs, explain: () => text },
     );
     return text.slice(0, -done.length);
   };

@@ -20,7 +20,7 @@ export interface Traffic {
 }
 
 /** Clients are a little behind, as they are: far less than a pod goes on serving after it is no endpoint any more. */
-const lookEveryMs = 1_000;
+const checkEveryMs = 1_000;
 const clients = 4;
 const requestTimeoutMs = 30_000;
 
@@ -44,7 +44,7 @@ export function startTraffic(system: System, service: string): Traffic {
     let endpoints: readonly Endpoint[] = [];
     let lookedMs = Number.NEGATIVE_INFINITY;
     for (let turn = first; !ended; turn++) {
-      if (performance.now() - lookedMs > lookEveryMs) {
+      if (performance.now() - lookedMs > checkEveryMs) {
         endpoints = await look();
         lookedMs = performance.now();
       }

@@ -23,7 +23,7 @@ export interface HostDevicesOptions {
 }
 
 // Devices come and go by hand.
-const LOOK_INTERVAL_MS = 60_000;
+const CHECK_INTERVAL_MS = 60_000;
 
 /** The devices that the agent's configuration declares, and who has them. */
 export class HostDevices implements PodDevices {
@@ -124,7 +124,7 @@ export class HostDevices implements PodDevices {
     if (Object.keys(this.#pool).length === 0) return;
     while (!signal.aborted) {
       if (await this.#inTurn(() => this.#look())) onChange();
-      await pause(clock, LOOK_INTERVAL_MS, signal);
+      await pause(clock, CHECK_INTERVAL_MS, signal);
     }
   }
 

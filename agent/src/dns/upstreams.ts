@@ -11,7 +11,7 @@ export interface UpstreamsOptions {
 }
 
 /** The time for which the file's content is cached. */
-const lookAgainMs = 5_000;
+const recheckMs = 5_000;
 
 /** The name servers of the host, as its file says at the time. */
 export class Upstreams {
@@ -27,7 +27,7 @@ export class Upstreams {
 
   /** Empty: the host has none. */
   async list(): Promise<readonly string[]> {
-    if (this.#options.monotonicMs() - this.#lookedMs >= lookAgainMs) {
+    if (this.#options.monotonicMs() - this.#lookedMs >= recheckMs) {
       this.#looking ??= this.#look().finally(() => {
         this.#looking = undefined;
       });

@@ -25,8 +25,8 @@ export type Outcome =
 
 type Services = ReadonlyMap<string, ServiceState>;
 
-const LOOK_AGAIN_MS = 5;
-const LOOK_AGAIN_CAP_MS = 200;
+const RECHECK_MS = 5;
+const RECHECK_MAX_MS = 200;
 /** Certificates and endpoints are files, so nothing is waited for that could take long. */
 const ANSWER_MAX_MS = 30_000;
 
@@ -144,7 +144,7 @@ export class ConfigLoader {
   async #answer(name: Subscription, file: ResourceFile, rejected: number): Promise<Outcome> {
     const { admin, clock, reason } = this.#parts;
     const deadlineMs = clock.monotonicMs() + ANSWER_MAX_MS;
-    for (let waitMs = LOOK_AGAIN_MS; ; waitMs = Math.min(LOOK_AGAIN_CAP_MS, waitMs * 2)) {
+    for (let waitMs = RECHECK_MS; ; waitMs = Math.min(RECHECK_MAX_MS, waitMs * 2)) {
       this.#known = await admin.subscriptions();
       const now = this.#known.get(name);
       if (now?.version === file.version) return { kind: "in-force" };

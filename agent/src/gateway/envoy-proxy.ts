@@ -23,7 +23,7 @@ export interface EnvoyProxyOptions {
 const LOG_KEPT_BYTES = 1024 * 1024;
 const WORDS_BYTES_MAX = 16 * 1024;
 const GONE_WITHIN_MS = 15_000;
-const LOOK_AGAIN_MS = 20;
+const RECHECK_MS = 20;
 
 /**
  * Envoy as a process of this host. Which one it is stands nowhere: the one whose command names our configuration. So there is no
@@ -71,7 +71,7 @@ export class EnvoyProxy implements ProxyProgram {
     while (await this.isRunning()) {
       for (const pid of await this.#find()) kill(pid);
       if (clock.monotonicMs() > deadlineMs) throw new Error("Envoy can't be ended");
-      await pause(clock, LOOK_AGAIN_MS, new AbortController().signal);
+      await pause(clock, RECHECK_MS, new AbortController().signal);
     }
     await launcher.remove();
   }

@@ -33,14 +33,14 @@ export interface HostGatewayParts {
 }
 
 /** The delay until the agent notices the death of a proxy that an earlier agent started. */
-const LOOK_EVERY_MS = 500;
+const CHECK_EVERY_MS = 500;
 const ACCESS_LOG_BYTES_MAX = 64 * 1024 * 1024;
 /** A port that is taken, a proxy that doesn't start. */
 const RETRY: BackOff = { baseMs: 1_000, capMs: 30_000 };
 const LIVE_WITHIN_MS = 60_000;
-const LIVE_LOOK_MS = 20;
+const LIVE_CHECK_MS = 20;
 const DRAIN_MAX_MS = 10_000;
-const DRAIN_LOOK_MS = 100;
+const DRAIN_CHECK_MS = 100;
 const MESSAGE_LENGTH_MAX = 2_000;
 const NO_PROXY =
   "there is no Envoy on this host: install it as /usr/bin/envoy, or say where it is (gateway.envoy) or which image has it (gateway.image)";
@@ -141,7 +141,7 @@ export class HostGateway implements Gateway {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#wake = resolve;
     const cancel =
-      this.#parts.known.gateway === "" ? undefined : this.#parts.clock.schedule(LOOK_EVERY_MS, resolve);
+      this.#parts.known.gateway === "" ? undefined : this.#parts.clock.schedule(CHECK_EVERY_MS, resolve);
     await promise;
     cancel?.();
   }
@@ -206,7 +206,7 @@ export class HostGateway implements Gateway {
         const words = rejectionIn(await proxy.lastWords());
         throw new Error(ended ? `Envoy ended at once: ${words}` : `Envoy does not get ready: ${words}`);
       }
-      await pause(clock, LIVE_LOOK_MS, signal);
+      await pause(clock, LIVE_CHECK_MS, signal);
     }
   }
 
@@ -265,7 +265,7 @@ export class HostGateway implements Gateway {
       const deadlineMs = clock.monotonicMs() + DRAIN_MAX_MS;
       while (clock.monotonicMs() < deadlineMs) {
         if ((await admin.connections().catch(() => 0)) === 0) break;
-        await pause(clock, DRAIN_LOOK_MS, this.#closing.signal);
+        await pause(clock, DRAIN_CHECK_MS, this.#closing.signal);
         if (this.#closing.signal.aborted) return;
       }
       await proxy.kill();

@@ -19,7 +19,7 @@ export interface PullSink {
   send(message: { readonly $case: "imagePulls"; readonly value: ImagePulls }): Promise<void>;
 }
 
-interface Wish {
+interface PullRequest {
   readonly asked: ImagePrefetch;
   readonly policy: PullPolicy;
   readonly user: ImageUser;
@@ -38,7 +38,7 @@ const MESSAGE_MAX = 300;
  */
 export class ImagePrefetcher {
   readonly #options: ImagePrefetcherOptions;
-  #wishes: readonly Wish[] = [];
+  #wishes: readonly PullRequest[] = [];
   #sink: PullSink | undefined;
   #told = "";
   #looking = false;
@@ -112,7 +112,7 @@ export class ImagePrefetcher {
   }
 }
 
-function wishOf(asked: ImagePrefetch, sinceMs: number): Wish {
+function wishOf(asked: ImagePrefetch, sinceMs: number): PullRequest {
   const registryCredentials = asked.registryCredentials.map(({ server, username, password }) => ({
     ...{ server, username, password },
   }));
@@ -138,7 +138,7 @@ function policyOf({ image, pullPolicy }: ImagePrefetch): PullPolicy {
 
 function stateOf(
   images: ImagePrefetcherOptions["images"],
-  { asked, policy, sinceMs, user }: Wish,
+  { asked, policy, sinceMs, user }: PullRequest,
 ): ImageState {
   return images.state(asked.image, policy, sinceMs, user);
 }

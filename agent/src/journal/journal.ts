@@ -216,7 +216,7 @@ export class Journal {
   #encrypt(uids: readonly string[]): Promise<void> {
     return this.#serially(async () => {
       const pods = [...this.#desired].filter(([uid]) => uids.includes(uid));
-      await this.#commit(this.#index, new Map(pods), [], { anew: true });
+      await this.#commit(this.#index, new Map(pods), [], { rewrite: true });
     });
   }
 
@@ -234,14 +234,14 @@ export class Journal {
     head: Pick<JournalIndex, "clusterId" | "epoch" | "revision" | "lineage">,
     upserts: ReadonlyMap<string, PodAssignment>,
     removals: readonly string[],
-    { anew } = { anew: false },
+    { rewrite } = { rewrite: false },
   ): Promise<void> {
     const generation = this.#index.generation + 1;
     const pods = new Map(this.#index.pods);
     const files: { name: string; bytes: Buffer }[] = [];
     for (const [uid, pod] of upserts) {
       const bytes = encodePod(pod);
-      if (!anew && this.#holds(uid, bytes)) continue;
+      if (!rewrite && this.#holds(uid, bytes)) continue;
       pods.set(uid, generation);
       const record = encodeRecord(RecordKind.sealedPod, this.#key.seal(uid, bytes));
       files.push({ name: podFileName(uid, generation), bytes: record });

@@ -50,7 +50,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
   const over = new AbortController();
   const servicesEnded = options.services.restart();
   options.gateway.restart();
-  const untell = tellOfGateway(connection, options.gateway);
+  const untell = reportGateway(connection, options.gateway);
   const sending = Promise.all([
     sendStatuses(connection, options, over.signal),
     beat(connection, options, over.signal),
@@ -107,7 +107,7 @@ export async function serveStream(connection: Connection, options: StreamOptions
 }
 
 /** As it is now, and whenever it changes, which is seldom. Returns how to stop. */
-function tellOfGateway(connection: Connection, gateway: Gateway): () => void {
+function reportGateway(connection: Connection, gateway: Gateway): () => void {
   const tell = (value: GatewayStatus): void => void connection.send({ $case: "gateway", value });
   const status = gateway.status();
   if (status !== undefined) tell(status);

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import type { LogFile, LogLook } from "./log-file.ts";
+import type { LogFile, LogSnapshot } from "./log-file.ts";
 import type { LogTimes } from "./log-times.ts";
 import type { TrimMode } from "./trim-head.ts";
 import { watchFile } from "./watch-file.ts";
@@ -21,8 +21,8 @@ export interface BoundedLogParts {
 
 // A log with a writer is checked at this interval instead of watched, because a fast writer would flood the agent with
 // notifications.
-const LOOK_MIN_MS = 100;
-const LOOK_MAX_MS = 400;
+const CHECK_MIN_MS = 100;
+const CHECK_MAX_MS = 400;
 // Times that aren't on disk are lost with the agent; each write costs about 100 µs.
 const FLUSH_MS = 5_000;
 // While somebody reads the log from its beginning to its present end, trimming waits until the log is this many times too long.
@@ -93,7 +93,7 @@ export class BoundedLog {
   }
 
   /** Notes what has come until now, and gives how the log was seen; undefined if it isn't there. */
-  async note(): Promise<LogLook | undefined> {
+  async note(): Promise<LogSnapshot | undefined> {
     const { clock } = this.#parts;
     const armed = this.#armed;
     const nowMs = clock.nowMs();
@@ -135,9 +135,9 @@ export class BoundedLog {
       const tooLong = end - start > limits.maxBytes * (this.#completeReads > 0 ? READ_STRETCH : 1);
       if (tooLong) await this.trim(limits.maxBytes);
       const room = tooLong ? limits.maxBytes : Math.max(0, limits.maxBytes - (end - start));
-      const elapsedMs = before === undefined ? LOOK_MAX_MS : Math.max(1, clock.monotonicMs() - before);
-      if (grownBytes > 0) delayMs = within((room * elapsedMs) / grownBytes, LOOK_MIN_MS, LOOK_MAX_MS);
-      else if (this.#unwatch !== undefined) delayMs = this.#told ? LOOK_MIN_MS : undefined;
+      const elapsedMs = before === undefined ? CHECK_MAX_MS : Math.max(1, clock.monotonicMs() - before);
+      if (grownBytes > 0) delayMs = within((room * elapsedMs) / grownBytes, CHECK_MIN_MS, CHECK_MAX_MS);
+      else if (this.#unwatch !== undefined) delayMs = this.#told ? CHECK_MIN_MS : undefined;
     } catch (error) {
       onError(error);
     }

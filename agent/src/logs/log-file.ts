@@ -15,13 +15,13 @@ export interface LogBounds {
 }
 
 /** The log's bounds, with times in milliseconds since the epoch. */
-export interface LogLook extends LogBounds {
+export interface LogSnapshot extends LogBounds {
   /** The time of the last write. */
   readonly changedMs: number;
   readonly bornMs: number;
 }
 
-export interface LogPiece {
+export interface LogChunk {
   readonly data: Buffer;
   /** The position of the first byte. It is later than requested if the requested bytes are gone. */
   readonly position: number;
@@ -59,7 +59,7 @@ export class LogFile {
   }
 
   /** As `bounds`, with when that was so; undefined if there is no file. */
-  look(): Promise<LogLook | undefined> {
+  look(): Promise<LogSnapshot | undefined> {
     return this.#inTurn(async () => {
       const seen = await statIfThere(this.path);
       if (seen === undefined) return undefined;
@@ -70,7 +70,7 @@ export class LogFile {
   }
 
   /** `maxBytes` from `position` on, or up to the end; empty at the end. */
-  read(position: number, maxBytes: number): Promise<LogPiece> {
+  read(position: number, maxBytes: number): Promise<LogChunk> {
     return this.#inTurn(async () => {
       const { begin, start, end } = await this.#bounds();
       // Behind the end: someone else has emptied the file.

@@ -1,5 +1,5 @@
 import { appendFile, readFile, rename, rm, writeFile } from "node:fs/promises";
-import type { LogFile, LogLook } from "./log-file.ts";
+import type { LogFile, LogSnapshot } from "./log-file.ts";
 import {
   decodeWriteTimes,
   encodeWriteTimes,
@@ -46,7 +46,10 @@ export class LogTimes {
    * Checks the log in turn, so that no check is older than the records, and returns its state. New bytes arrived since `sinceMs`.
    * Undefined: since the last record, or since the log was created.
    */
-  note(see: () => Promise<LogLook | undefined>, sinceMs: number | undefined): Promise<LogLook | undefined> {
+  note(
+    see: () => Promise<LogSnapshot | undefined>,
+    sinceMs: number | undefined,
+  ): Promise<LogSnapshot | undefined> {
     return this.#inTurn(async () => {
       const look = await see();
       if (look !== undefined) await this.#note(look, sinceMs);
@@ -54,7 +57,7 @@ export class LogTimes {
     });
   }
 
-  async #note(look: LogLook, sinceMs: number | undefined): Promise<void> {
+  async #note(look: LogSnapshot, sinceMs: number | undefined): Promise<void> {
     await this.#load(look.end);
     // Someone else has emptied it.
     if (look.end < (this.#recent.at(-1)?.end ?? look.end)) await this.#replace([]);

@@ -1,11 +1,11 @@
-import type { LogPiece } from "./log-file.ts";
+import type { LogChunk } from "./log-file.ts";
 import type { WriteTime } from "./write-times.ts";
 
 const LINE_BREAK = 0x0a;
 
 /** Puts before each line when its first byte came. */
 export async function* stampLines(
-  pieces: AsyncIterable<LogPiece>,
+  pieces: AsyncIterable<LogChunk>,
   arrivalAt: (position: number) => Promise<WriteTime | undefined>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   let atLineStart = true;

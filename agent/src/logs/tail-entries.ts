@@ -28,7 +28,7 @@ export async function* tailEntries(
     ...(from && { from }),
   });
   let idle = 0;
-  for await (const { data, position } of tailLog(file, clock, { ...rest, from: first, tellIdle: true })) {
+  for await (const { data, position } of tailLog(file, clock, { ...rest, from: first, notifyIdle: true })) {
     idle = data.length > 0 ? 0 : idle + 1;
     const shown = data.length > 0 ? out.add(data, position) : NOTHING;
     if (shown.length > 0) yield shown;

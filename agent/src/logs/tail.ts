@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import { findLastLines } from "./last-lines.ts";
-import type { LogFile, LogPiece } from "./log-file.ts";
+import type { LogChunk, LogFile } from "./log-file.ts";
 import { watchFile } from "./watch-file.ts";
 
 export interface TailOptions {
@@ -11,7 +11,7 @@ export interface TailOptions {
   /** Called before each read; gives the position up to which it may read. */
   readonly upTo?: () => Promise<number>;
   /** Yields an empty piece whenever there is nothing new, before it waits. */
-  readonly tellIdle?: boolean;
+  readonly notifyIdle?: boolean;
   /** Go on with what is written later, until `signal` or `ended`. */
   readonly follow: boolean;
   /** Stops at once, quietly. */
@@ -23,15 +23,15 @@ export interface TailOptions {
 const PIECE_BYTES = 64 * 1024;
 const LINE_BREAK = 0x0a;
 // The file system reports each write. The interval is for those that don't (NFS, a file that doesn't exist yet).
-const LOOK_AGAIN_MS = 2_000;
+const RECHECK_MS = 2_000;
 
 /** The log's bytes as they are; pieces end anywhere. Follows across rotations. Slower readers than writers lose what is rotated away. */
 export async function* tailLog(
   file: LogFile,
   clock: Clock,
   options: TailOptions,
-): AsyncGenerator<LogPiece, void, undefined> {
-  const { lines, from = Number.NEGATIVE_INFINITY, upTo, tellIdle = false, follow, signal, ended } = options;
+): AsyncGenerator<LogChunk, void, undefined> {
+  const { lines, from = Number.NEGATIVE_INFINITY, upTo, notifyIdle = false, follow, signal, ended } = options;
   const alarm = new Alarm(clock, [signal, ...(ended ? [ended] : [])]);
   const watching = follow ? watchFile(file.path, () => alarm.ring()) : undefined;
   try {
@@ -46,8 +46,8 @@ export async function* tailLog(
       if (piece.data.length > 0) yield piece;
       else if (last) return;
       else {
-        if (tellIdle) yield piece;
-        await alarm.wait(LOOK_AGAIN_MS);
+        if (notifyIdle) yield piece;
+        await alarm.wait(RECHECK_MS);
       }
     }
   } finally {

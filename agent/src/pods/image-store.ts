@@ -149,7 +149,7 @@ export class ImageStore {
     onChange(reference);
     const onProgress = (state: PullState) => {
       entry.newestProgress = describePull(state);
-      this.#tellProgress();
+      this.#reportProgress();
     };
     await runtime.pull(reference, signal, {
       credentials: user.objects?.registryCredentials ?? [],
@@ -160,7 +160,7 @@ export class ImageStore {
     entry.pulledAtMs = clock.monotonicMs();
   }
 
-  #tellProgress(): void {
+  #reportProgress(): void {
     const { clock, onChange } = this.#options;
     const nowMs = clock.monotonicMs();
     if (nowMs - this.#progressToldMs < PROGRESS_INTERVAL_MS) return;

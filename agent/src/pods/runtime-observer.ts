@@ -71,7 +71,7 @@ export class RuntimeObserver {
   /** Reads the list. Callers that come while one is being read share the next one, which begins after their call. */
   refresh(): Promise<void> {
     if (this.#listing === undefined) {
-      this.#listing = this.#listAndTell().finally(() => {
+      this.#listing = this.#listAndPublish().finally(() => {
         this.#listing = undefined;
       });
       return this.#listing;
@@ -181,7 +181,7 @@ export class RuntimeObserver {
     this.#put(known.podUid, known.image, { ...known.observed, ...change });
   }
 
-  async #listAndTell(): Promise<void> {
+  async #listAndPublish(): Promise<void> {
     const { signal, onListed } = this.#options;
     try {
       await this.#list();

@@ -71,11 +71,11 @@ function check(
   });
   // A connection that fails takes the stream with it, which then names it as its cause.
   stream.on("error", (error) => tell(failureOf(error.cause ?? error)));
-  stream.on("end", () => tell(judge(status, detail, body)));
+  stream.on("end", () => tell(answerOf(status, detail, body)));
   stream.end(encodeRequest(service));
 }
 
-function judge(status: string | undefined, detail: string, body: Buffer): ProbeAnswer {
+function answerOf(status: string | undefined, detail: string, body: Buffer): ProbeAnswer {
   if (status !== OK) {
     const name = status === undefined ? "no status" : (CODE_NAMES[status] ?? `status ${status}`);
     return failure(`gRPC ${name}`, decodeText(detail));

@@ -170,7 +170,7 @@ function answered(
   const { inFlight: _, ...landed } = kind;
   const told: KindMemory = { ...landed, answer };
   if (!isActive(memory, name)) return withKind(memory, name, told);
-  const next = scheduleEager(spec, counts ? judge(spec, told, answer) : judgeEager(told, answer), nowMs);
+  const next = scheduleEager(spec, counts ? apply(spec, told, answer) : applyEager(told, answer), nowMs);
   const after = withKind(memory, name, next);
   if (name === "startup" && next.passed) return begun(probes, after, nowMs);
   const failing = name !== "readiness" && answer.outcome === "failure";
@@ -182,7 +182,7 @@ function answered(
   };
 }
 
-function judge(spec: ProbeSpec, kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
+function apply(spec: ProbeSpec, kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
   if (outcome === "unknown") return kind;
   const inARow = kind.lastOutcome === outcome ? kind.inARow + 1 : 1;
   const threshold = outcome === "success" ? spec.successThreshold : spec.failureThreshold;
@@ -195,7 +195,7 @@ function judge(spec: ProbeSpec, kind: KindMemory, { outcome }: ProbeAnswer): Kin
   };
 }
 
-function judgeEager(kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
+function applyEager(kind: KindMemory, { outcome }: ProbeAnswer): KindMemory {
   return outcome === "success" ? { ...kind, lastOutcome: outcome, inARow: 1, passed: true } : kind;
 }
 

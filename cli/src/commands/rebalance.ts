@@ -36,7 +36,7 @@ If this command ends early, no further move begins.`,
       const done = new Map<string, RebalanceMove>();
       for await (const { summary, moves, changed } of coordinator.stream(operator.rebalance, request)) {
         for (const move of changed === undefined ? moves : [changed]) done.set(nameOf(move), move);
-        if (changed === undefined) tellPlan(context, summary, moves.length);
+        if (changed === undefined) printPlan(context, summary, moves.length);
         else tell(context, changed);
       }
       const rows = [...done.values()];
@@ -65,7 +65,7 @@ function print(context: Context, rows: readonly RebalanceMove[]): void {
   });
 }
 
-function tellPlan({ world }: Context, summary: string, moves: number): void {
+function printPlan({ world }: Context, summary: string, moves: number): void {
   if (moves > 0) world.stderr.write(`${summary}\n`);
 }
 

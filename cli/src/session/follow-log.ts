@@ -56,9 +56,9 @@ export async function followLog(options: FollowLogOptions): Promise<void> {
     if (run === undefined) return;
     overlap.restart();
     // All lines of a new run are new.
-    const anew = run.containerId !== id;
-    log = { ...options.log, since: undefined, tailLines: anew || !shown ? undefined : resumeLines };
-    if (!anew && !shown) log = options.log;
+    const isNewRun = run.containerId !== id;
+    log = { ...options.log, since: undefined, tailLines: isNewRun || !shown ? undefined : resumeLines };
+    if (!isNewRun && !shown) log = options.log;
     id = run.containerId;
   }
 }

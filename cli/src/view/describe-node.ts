@@ -3,7 +3,7 @@ import type { Paint } from "../output/paint.ts";
 import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
 import { allAddresses } from "./addresses.ts";
-import { certificateLeft, labelText, nodeState, nodeTrouble } from "./nodes.ts";
+import { certificateLeft, labelText, nodeProblem, nodeState } from "./nodes.ts";
 import { podColumns } from "./pods.ts";
 import { shortQuantity } from "./quantity.ts";
 import { gatewayText } from "./routes.ts";
@@ -15,7 +15,7 @@ export function describeNode(node: Node, pods: readonly Pod[], nowMs: number, pa
     [
       ["Node", node.name],
       ["Status", nodeState(node)],
-      ["Why", nodeTrouble(node, nowMs)],
+      ["Why", nodeProblem(node, nowMs)],
       ["Address", allAddresses(report?.address ?? "", report?.addresses)],
       ["Labels", labelText(node.labels)],
       ["Gateway", gatewayText(node.gateway)],

@@ -6,7 +6,7 @@ import { renderEntries, renderSection } from "../output/sections.ts";
 import { renderTable } from "../output/table.ts";
 import { allAddresses } from "./addresses.ts";
 import { labelText } from "./nodes.ts";
-import { hostPorts, podState, podTrouble } from "./pods.ts";
+import { hostPorts, podProblem, podState } from "./pods.ts";
 import { age, dateTime, toMs, type WireTime } from "./timestamp.ts";
 import { podVolumeRows, volumeColumns, volumeRows } from "./volumes.ts";
 
@@ -27,7 +27,7 @@ export function describePod(
       ["UID", pod.uid],
       ["Workload", `${pod.workloadKind}/${pod.workloadName}`],
       ["Status", podState(pod)],
-      ["Why", podTrouble(pod)],
+      ["Why", podProblem(pod)],
       ["Node", pod.nodeLost ? `${pod.node} (unreachable; the rest is its last known state)` : pod.node],
       ["Pod IP", allAddresses(status?.podIp ?? "", status?.podIps)],
       ["Host ports", hostPorts(pod)],

@@ -29,7 +29,7 @@ export function nodeColumns(nowMs: number): Column<Node>[] {
     { title: "OS", value: ({ report }) => report?.os ?? "", wide: true },
     { title: "KERNEL", value: ({ report }) => report?.kernel ?? "", wide: true },
     { title: "LABELS", value: ({ labels }) => labelText(labels), wide: true },
-    { title: "WHY", value: (node) => nodeTrouble(node, nowMs), whenFilled: true },
+    { title: "WHY", value: (node) => nodeProblem(node, nowMs), whenFilled: true },
   ];
 }
 
@@ -50,7 +50,7 @@ export function nodeState({ ready, unreachable, unschedulable, drain }: Node): s
 }
 
 /** Returns the reason why a node is not ready and the duration, or the reason why it could not be drained. */
-export function nodeTrouble({ ready, message, notReadySince, drain }: Node, nowMs: number): string {
+export function nodeProblem({ ready, message, notReadySince, drain }: Node, nowMs: number): string {
   if (ready) return drain?.state === "failed" ? `not drained: ${drain.message}` : "";
   return notReadySince === undefined ? message : `${message} (for ${age(notReadySince, nowMs)})`;
 }

@@ -37,7 +37,7 @@ export function podColumns({
       value: (pod) => (pod.status?.containers ?? []).map(({ image }) => image).join(","),
       wide: true,
     },
-    { title: "WHY", value: podTrouble, whenFilled: true },
+    { title: "WHY", value: podProblem, whenFilled: true },
   ];
 }
 
@@ -62,27 +62,27 @@ export function podState(pod: Pod): string {
 }
 
 /** Returns the reason why a pod is not ready. Empty without one. */
-export function podTrouble(pod: Pod): string {
-  if (pod.keptUntil !== undefined) return keptTrouble(pod);
+export function podProblem(pod: Pod): string {
+  if (pod.keptUntil !== undefined) return keptProblem(pod);
   if (pod.unschedulable !== "") return pod.unschedulable;
   if (pod.nodeLost) return `node ${pod.node} is unreachable`;
   if (pod.stopping) return pod.stopReason;
   if (pod.status === undefined || pod.status.ready) return "";
-  return statusTrouble(pod.status);
+  return statusProblem(pod.status);
 }
 
-function keptTrouble({ status, keptUntil }: Pod): string {
-  const why = status === undefined ? "" : statusTrouble(status);
+function keptProblem({ status, keptUntil }: Pod): string {
+  const why = status === undefined ? "" : statusProblem(status);
   const until = `stopped by a rollback; its logs are kept until ${dateTime(keptUntil)}`;
   return why === "" ? until : `${why}; ${until}`;
 }
 
-function statusTrouble(status: PodStatus): string {
+function statusProblem(status: PodStatus): string {
   // The pod's own message says why a running container is not ready. Completed init containers are no failure.
   const ended = status.containers.filter(
     ({ init, ready, state }) => !(init && ready) && state?.$case !== "running",
   );
-  const container = ended.map(containerTrouble).find((text) => text !== "");
+  const container = ended.map(containerProblem).find((text) => text !== "");
   return container ?? status.message;
 }
 
@@ -110,7 +110,7 @@ function podStyle(pod: Pod): Style | undefined {
   return pod.status?.phase === PodPhase.SUCCEEDED ? undefined : "busy";
 }
 
-function containerTrouble({ state, lastTermination }: ContainerStatus): string {
+function containerProblem({ state, lastTermination }: ContainerStatus): string {
   const ended = state?.$case === "terminated" ? state.value : lastTermination;
   const waiting = state?.$case === "waiting" ? state.value.message : "";
   return [ended === undefined ? "" : terminationText(ended), waiting]

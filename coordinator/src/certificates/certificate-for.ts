@@ -39,7 +39,7 @@ export function certificateFor({
   };
 }
 
-export interface Trouble {
+export interface CertificateFailure {
   readonly reason: "IssueFailed" | "IssuerUnavailable" | "Refused";
   readonly message: string;
 }
@@ -50,7 +50,7 @@ export function failureCauseOf(
   refusal: string | undefined,
   pause: Pause | undefined,
   nowMs: number,
-): Trouble | undefined {
+): CertificateFailure | undefined {
   if (refusal !== undefined) return { reason: "Refused", message: refusal };
   if (holding !== undefined && holding.failures > 0) {
     const { error, retryAtMs = nowMs } = holding;
@@ -67,7 +67,11 @@ function isNeeded(holding: CertificateState | undefined, nowMs: number): boolean
   return (holding.renewAtMs ?? 0) <= nowMs;
 }
 
-function warningOf(notAfterMs: number, trouble: Trouble | undefined, nowMs: number): string | undefined {
+function warningOf(
+  notAfterMs: number,
+  trouble: CertificateFailure | undefined,
+  nowMs: number,
+): string | undefined {
   if (trouble === undefined)
     return nowMs >= notAfterMs ? `it ended at ${timeText(notAfterMs)} and is being renewed` : undefined;
   const end = `${nowMs >= notAfterMs ? "it ended" : "it ends"} at ${timeText(notAfterMs)}`;

@@ -1,8 +1,12 @@
 import type { CertificateController } from "./controller.ts";
-import type { Shown } from "./view.ts";
+import type { CertificateView } from "./view.ts";
 
 /** Returns the present view of the hostname. */
-export function stateViewOf(hostname: string, certificates: CertificateController, nowMs: number): Shown {
+export function stateViewOf(
+  hostname: string,
+  certificates: CertificateController,
+  nowMs: number,
+): CertificateView {
   return {
     hostname,
     holding: certificates.holding(hostname),

@@ -4,7 +4,7 @@ import { failureCauseOf } from "./certificate-for.ts";
 import type { CertificateState, Pause } from "./certificate-state.ts";
 
 /** The public view of a hostname. It contains no key. */
-export interface Shown {
+export interface CertificateView {
   readonly hostname: string;
   readonly holding: CertificateState | undefined;
   readonly wanted: boolean;
@@ -16,7 +16,7 @@ export interface Shown {
 }
 
 /** Pure. */
-export function certificateView(shown: Shown): Certificate {
+export function certificateView(shown: CertificateView): Certificate {
   const { hostname, holding, issuerName } = shown;
   const certificate = holding?.certificate;
   const time = (ms: number | undefined) => (ms === undefined ? undefined : toTimestamp(ms));
@@ -36,7 +36,7 @@ export function certificateView(shown: Shown): Certificate {
   };
 }
 
-function stateOf({ holding, wanted, running, refusal, pause, nowMs }: Shown): {
+function stateOf({ holding, wanted, running, refusal, pause, nowMs }: CertificateView): {
   readonly state: string;
   readonly message: string;
 } {

@@ -1,6 +1,6 @@
 import { dependency } from "../endpoints/change-keys.ts";
 import { type Endpoint, endpointsOf, findService, listedPort } from "../endpoints/endpoints.ts";
-import type { Look, Subject } from "../feed/topic.ts";
+import type { Evaluation, Subject } from "../feed/topic.ts";
 import { toTcpAddress } from "../ip/address.ts";
 import { workloadKey } from "../model/workload.ts";
 import type { ClusterView } from "../state/cluster-view.ts";
@@ -42,7 +42,7 @@ function lookAt(
   place: ClientPlace,
   { state, hints: cache }: EndpointSubjectOptions,
   previous: AddressSet | undefined,
-): Look<AddressSet> {
+): Evaluation<AddressSet> {
   const { namespace, service, port } = path;
   const entry = findService(state, namespace, service);
   const dependsOn = [dependency.service(namespace, service)];

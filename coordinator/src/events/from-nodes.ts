@@ -41,9 +41,13 @@ export function nodeEvents(before: NodeEntry | undefined, after: NodeEntry | und
   return events;
 }
 
-type Told = (type: EventInput["type"], reason: string, message: string) => EventInput;
+type MakeEvent = (type: EventInput["type"], reason: string, message: string) => EventInput;
 
-function taintEvents(before: readonly NodeTaint[], after: readonly NodeTaint[], told: Told): EventInput[] {
+function taintEvents(
+  before: readonly NodeTaint[],
+  after: readonly NodeTaint[],
+  told: MakeEvent,
+): EventInput[] {
   if (before === after) return [];
   const added = after.filter((taint) => !before.some((it) => sameTaint(it, taint)));
   const removed = before.filter(
@@ -63,7 +67,7 @@ function words({ key, value, effect }: NodeTaint): string {
   return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
 }
 
-function labelEvents(before: NodeEntry, after: NodeEntry, told: Told): EventInput[] {
+function labelEvents(before: NodeEntry, after: NodeEntry, told: MakeEvent): EventInput[] {
   if (before.report === after.report) return [];
   const refused = refusedLabels(after);
   if (refused.length === 0 || refused.join() === refusedLabels(before).join()) return [];
@@ -71,7 +75,7 @@ function labelEvents(before: NodeEntry, after: NodeEntry, told: Told): EventInpu
 }
 
 /** By its taint: the words of a problem hold numbers that change all the time. */
-function problemEvents(before: NodeEntry, after: NodeEntry, told: Told): EventInput[] {
+function problemEvents(before: NodeEntry, after: NodeEntry, told: MakeEvent): EventInput[] {
   if (before.report === after.report) return [];
   const earlier = nodeProblems(before.report?.report);
   const now = nodeProblems(after.report?.report);

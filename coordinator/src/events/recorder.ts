@@ -189,7 +189,7 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   async #flush(): Promise<void> {
-    this.#tellDropped();
+    this.#reportDropped();
     if (this.#waiting.size > 0) await this.#write();
   }
 
@@ -279,7 +279,7 @@ export class EventStore implements EventRecorder, EventLog {
   }
 
   /** Dropping is itself something that happened. */
-  #tellDropped(): void {
+  #reportDropped(): void {
     const nowMs = this.#options.clock.nowMs();
     for (const { object, dropped } of this.#rates.recovered(this.#options.clock.monotonicMs())) {
       const [namespace, kind, name] = JSON.parse(object) as [string, string, string];

@@ -18,7 +18,7 @@ const defaultMaxReaders = 50_000;
 const wakeAtOnce = 64;
 
 /** The number of topics to evaluate at once, so that a change that concerns thousands doesn't block other work. */
-const lookAtOnce = 128;
+const evaluateAtOnce = 128;
 
 /**
  * Holds all topics with subscribers. A change is evaluated once for each topic that it concerns, however many streams there are.
@@ -96,7 +96,7 @@ export class TopicRegistry {
   }
 
   #run(): void {
-    let looks = lookAtOnce;
+    let looks = evaluateAtOnce;
     for (const topic of this.#dirty) {
       if (looks-- === 0) break;
       this.#dirty.delete(topic);

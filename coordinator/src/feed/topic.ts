@@ -3,12 +3,12 @@ export interface Subject<S> {
   /** Streams whose subjects have one key share everything. */
   readonly key: string;
   /** Returns the present state: `previous` itself if nothing published has changed. States are immutable. */
-  look(previous: S | undefined): Look<S>;
+  look(previous: S | undefined): Evaluation<S>;
   /** Encoded messages; from nothing: the whole truth in one message. Throws what ends the stream. */
   messages(from: S | undefined, to: S): readonly Buffer[];
 }
 
-export interface Look<S> {
+export interface Evaluation<S> {
   readonly state: S;
   /** Look again when one of these changes. */
   readonly dependsOn: readonly string[];
@@ -26,7 +26,7 @@ export class Topic<S> {
   /** Keyed by a subscriber's last sent state. */
   readonly #messages = new Map<S | undefined, readonly Buffer[]>();
   readonly readers = new Set<() => void>();
-  #look: Look<S>;
+  #look: Evaluation<S>;
 
   constructor(subject: Subject<S>) {
     this.#subject = subject;

@@ -12,7 +12,7 @@ import {
   some,
 } from "../../test/support/gateway/a-route.ts";
 import { secretsOf } from "../../test/support/gateway/secrets.ts";
-import { ToldGateway } from "../../test/support/gateway/told-gateway.ts";
+import { ReceivedGateway } from "../../test/support/gateway/told-gateway.ts";
 import { HandFedState } from "../../test/support/hand-fed-state.ts";
 import { randomOf } from "../../test/support/random.ts";
 import type { EventInput } from "../model/event.ts";
@@ -96,7 +96,7 @@ test("any way through the versions leads to the same as the whole", async () => 
     if (step % 10 > 0) continue;
     // Another table, which remembers nothing of what was before.
     const fresh = another();
-    const whole = new ToldGateway();
+    const whole = new ReceivedGateway();
     for (const message of fresh.open("g1", () => {}).reader.due()) whole.take(updateOf(message));
     fresh.close();
     for (const one of sessions) {
@@ -359,7 +359,7 @@ function start(given: {
 
 /** Reads whenever it is woken. A lazy one reads on demand only. */
 class Session {
-  readonly told = new ToldGateway();
+  readonly told = new ReceivedGateway();
   readonly reader: ReturnType<GatewayTable["open"]>["reader"];
   last: ReturnType<typeof updateOf> | undefined;
 

@@ -109,13 +109,13 @@ export class GatewayTable {
       node,
       wake,
       logOf: (name) => this.#logOf(name),
-      said: () => this.#tellServed(),
+      said: () => this.#publishServed(),
     });
     this.#readers.set(node, reader);
     const close = (): void => {
       if (this.#readers.get(node) !== reader) return;
       this.#readers.delete(node);
-      this.#tellServed();
+      this.#publishServed();
     };
     return { reader, close };
   }
@@ -143,7 +143,7 @@ export class GatewayTable {
       if (gatewayOfNode(before) !== gatewayOfNode(after)) {
         dirty = true;
         this.#readers.get((after ?? before)?.name ?? "")?.wake();
-      } else if (before?.health.ready !== after?.health.ready) this.#tellServed();
+      } else if (before?.health.ready !== after?.health.ready) this.#publishServed();
     }
     if (dirty) this.#wake();
   }
@@ -184,8 +184,8 @@ export class GatewayTable {
       const gateway = gatewayOfNode(state.node(reader.node));
       if (gateway !== undefined && changed.has(gateway)) reader.wake();
     }
-    this.#tellEvents();
-    this.#tellServed();
+    this.#recordEvents();
+    this.#publishServed();
   }
 
   #findMembers(): void {
@@ -251,7 +251,7 @@ export class GatewayTable {
     this.#cancelTimer = clock.schedule(delayMs, () => this.#wake());
   }
 
-  #tellEvents(): void {
+  #recordEvents(): void {
     for (const key of this.#told.keys()) if (!this.#findings.has(key)) this.#told.delete(key);
     for (const [key, findings] of this.#findings) {
       const conditions = conditionsOf(findings, this.#nodesFor(findings));
@@ -263,7 +263,7 @@ export class GatewayTable {
   }
 
   /** Tokens of challenges that all gateways which take requests answer. */
-  #tellServed(): void {
+  #publishServed(): void {
     // Challenges that were not sent to any gateway yet would count as served. Settling calls this again.
     if (this.#dirty) return;
     const { source } = this.#options;

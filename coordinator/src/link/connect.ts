@@ -15,7 +15,7 @@ import { assignmentRevision } from "./assignment-revision.ts";
 import type { Assignments } from "./assignments.ts";
 import type { HistoryGuard } from "./history-guard.ts";
 import { checkNodeReport, recordNodeReport } from "./node-report.ts";
-import { Outbox, type Wanted } from "./outbox.ts";
+import { Outbox, type RequestedState } from "./outbox.ts";
 import { PrefetchOutbox } from "./prefetch-outbox.ts";
 import type { Prefetches } from "./prefetches.ts";
 import { ReportQueue } from "./report-queue.ts";
@@ -137,7 +137,7 @@ async function* send(
   const prefetching = new PrefetchOutbox(prefetches, node);
   const revision = (): bigint => assignmentRevision(epoch, state.revision);
   const markOf = (sent: bigint): string => history.markFor(node, sent);
-  const wanted = (): Wanted => {
+  const wanted = (): RequestedState => {
     return { pods: state.podsOnNode(node), claimRemovals: state.objects.claimRemovals(node) };
   };
   if (signal.aborted) return;

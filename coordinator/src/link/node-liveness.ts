@@ -35,9 +35,9 @@ export interface NodeLivenessOptions {
   readonly hasPodsToReplace?: ((node: string) => boolean) | undefined;
 }
 
-interface Belief {
+interface TrackedNode {
   /** By the monotonic clock. */
-  heardMs: number;
+  heartbeatMs: number;
   allowanceMs: number;
   /** By the monotonic clock: it counts as ready until then at least. */
   graceUntilMs: number;
@@ -62,8 +62,8 @@ const PROBATION: BackOff = { baseMs: 10_000, capMs: 60_000 };
  * A node becomes unreachable only after a second check. If the whole process was paused, the messages that arrived meanwhile are
  * read between the two.
  */
-const secondLookMs = 500;
-const leastLookMs = 50;
+const recheckMs = 500;
+const minCheckMs = 50;
 /** Agents give up a connection that does not answer for so long, and then need their back-off to return. */
 const agentPatienceMs = 5_000;
 /** Nodes that have been lost for longer, and have no pods left to replace, say nothing about the others. */
@@ -72,10 +72,10 @@ const longLostMs = 3_600_000;
 /** Tracks which nodes are reachable, and feeds their health into the view. */
 export class NodeLiveness {
   readonly #options: NodeLivenessOptions;
-  readonly #liveness = new Map<string, Belief>();
+  readonly #liveness = new Map<string, TrackedNode>();
   readonly #massLoss: MassLoss;
   #cancelRecovery: () => void = () => {};
-  #cancelSecondJudgement: () => void = () => {};
+  #cancelRecheck: () => void = () => {};
   #stopped = false;
 
   constructor(options: NodeLivenessOptions) {
@@ -84,60 +84,60 @@ export class NodeLiveness {
     const nodes = options.state.nodes();
     for (const node of nodes) this.#begin(node);
     this.#massLoss.wasAbsent(options.clock.monotonicMs());
-    this.#judgeFleet();
+    this.#evaluateFleet();
     for (const node of nodes) this.#show(node);
   }
 
   /** Records that the node has connected or sent a message. */
   heard(node: string): void {
     if (this.#stopped) return;
-    const belief = this.#liveness.get(node) ?? this.#add(node, false);
-    belief.heardMs = this.#options.clock.monotonicMs();
-    belief.why = "it sends no heartbeats";
-    if (!belief.believed) this.#comeBack(node, belief);
-    if (belief.allowanceMs === this.#options.limits.unreachableMs) return;
+    const tracked = this.#liveness.get(node) ?? this.#add(node, false);
+    tracked.heartbeatMs = this.#options.clock.monotonicMs();
+    tracked.why = "it sends no heartbeats";
+    if (!tracked.believed) this.#comeBack(node, tracked);
+    if (tracked.allowanceMs === this.#options.limits.unreachableMs) return;
     // The grace of the start is over with the first word.
-    belief.allowanceMs = this.#options.limits.unreachableMs;
-    if (!belief.believed) return;
-    belief.cancel();
-    this.#doubtLater(node, belief);
+    tracked.allowanceMs = this.#options.limits.unreachableMs;
+    if (!tracked.believed) return;
+    tracked.cancel();
+    this.#suspectLater(node, tracked);
   }
 
   /** Its stream has ended: by its own doing or that of the network, which counts as a word of it, or for being silent. */
   left(node: string, silent: boolean): void {
-    const belief = this.#liveness.get(node);
-    if (belief === undefined) return;
+    const tracked = this.#liveness.get(node);
+    if (tracked === undefined) return;
     if (!silent) {
-      belief.why = "its connection was lost";
-      belief.heardMs = this.#options.clock.monotonicMs();
+      tracked.why = "its connection was lost";
+      tracked.heartbeatMs = this.#options.clock.monotonicMs();
     }
-    if (!belief.believed) this.#fail(node, belief);
+    if (!tracked.believed) this.#fail(node, tracked);
   }
 
   /** The process did not run for so long, and what nodes sent meanwhile may not have been read yet. */
   heldUp(heldMs: number): void {
     const { clock, limits } = this.#options;
     const nowMs = clock.monotonicMs();
-    for (const belief of this.#liveness.values()) {
-      belief.heardMs = Math.min(nowMs, belief.heardMs + heldMs);
+    for (const tracked of this.#liveness.values()) {
+      tracked.heartbeatMs = Math.min(nowMs, tracked.heartbeatMs + heldMs);
       // Agents may have left meanwhile, and return as after a restart of the coordinator.
-      if (heldMs >= agentPatienceMs) belief.graceUntilMs = nowMs + limits.startGraceMs;
+      if (heldMs >= agentPatienceMs) tracked.graceUntilMs = nowMs + limits.startGraceMs;
     }
     if (heldMs < agentPatienceMs) return;
     this.#massLoss.wasAbsent(nowMs);
-    this.#judgeFleet();
+    this.#evaluateFleet();
   }
 
   forget(node: string): void {
     this.#liveness.get(node)?.cancel();
-    if (this.#liveness.delete(node)) this.#judgeFleet();
+    if (this.#liveness.delete(node)) this.#evaluateFleet();
   }
 
   stop(): void {
     this.#stopped = true;
     this.#cancelRecovery();
-    this.#cancelSecondJudgement();
-    for (const belief of this.#liveness.values()) belief.cancel();
+    this.#cancelRecheck();
+    for (const tracked of this.#liveness.values()) tracked.cancel();
     this.#liveness.clear();
   }
 
@@ -145,24 +145,24 @@ export class NodeLiveness {
   #begin({ name, record }: NodeEntry): void {
     const { clock, limits } = this.#options;
     const lostMs = toEpochMs(record.unreachableSince);
-    const belief = this.#add(name, lostMs === undefined);
-    belief.why = "it has not connected since the coordinator started";
-    belief.allowanceMs = Math.max(limits.startGraceMs, limits.unreachableMs);
-    if (lostMs !== undefined) belief.lostMs = clock.monotonicMs() - Math.max(0, clock.nowMs() - lostMs);
+    const tracked = this.#add(name, lostMs === undefined);
+    tracked.why = "it has not connected since the coordinator started";
+    tracked.allowanceMs = Math.max(limits.startGraceMs, limits.unreachableMs);
+    if (lostMs !== undefined) tracked.lostMs = clock.monotonicMs() - Math.max(0, clock.nowMs() - lostMs);
   }
 
   #show({ name, record }: NodeEntry): void {
-    const belief = this.#liveness.get(name);
-    if (belief === undefined) return;
-    if (belief.believed) this.#believe(name, belief);
-    else this.#set(name, false, belief.why, toEpochMs(record.unreachableSince));
+    const tracked = this.#liveness.get(name);
+    if (tracked === undefined) return;
+    if (tracked.believed) this.#believe(name, tracked);
+    else this.#set(name, false, tracked.why, toEpochMs(record.unreachableSince));
   }
 
-  #add(node: string, believed: boolean): Belief {
+  #add(node: string, believed: boolean): TrackedNode {
     const { clock, limits } = this.#options;
     const nowMs = clock.monotonicMs();
-    const belief = {
-      heardMs: nowMs,
+    const tracked = {
+      heartbeatMs: nowMs,
       allowanceMs: limits.unreachableMs,
       graceUntilMs: nowMs,
       believed,
@@ -172,102 +172,102 @@ export class NodeLiveness {
       losses: [],
       cancel: () => {},
     };
-    this.#liveness.set(node, belief);
-    return belief;
+    this.#liveness.set(node, tracked);
+    return tracked;
   }
 
-  #comeBack(node: string, belief: Belief): void {
+  #comeBack(node: string, tracked: TrackedNode): void {
     const { clock } = this.#options;
     const sinceMs = clock.monotonicMs() - lossWindowMs;
-    belief.losses = belief.losses.filter((atMs) => atMs > sinceMs);
-    const waitMs = probationMs(belief.losses.length);
-    if (waitMs === 0) this.#believe(node, belief);
-    if (waitMs === 0 || belief.onProbation) return;
-    belief.onProbation = true;
-    const why = `it was lost ${belief.losses.length} times in ${lossWindowMs / 60_000} minutes and becomes ready after ${waitMs / 1000} s of heartbeats`;
+    tracked.losses = tracked.losses.filter((atMs) => atMs > sinceMs);
+    const waitMs = probationMs(tracked.losses.length);
+    if (waitMs === 0) this.#believe(node, tracked);
+    if (waitMs === 0 || tracked.onProbation) return;
+    tracked.onProbation = true;
+    const why = `it was lost ${tracked.losses.length} times in ${lossWindowMs / 60_000} minutes and becomes ready after ${waitMs / 1000} s of heartbeats`;
     this.#set(node, false, why);
-    belief.cancel = clock.schedule(waitMs, () => {
-      const silentMs = clock.monotonicMs() - belief.heardMs;
-      if (silentMs < this.#options.limits.unreachableMs) this.#believe(node, belief);
-      else this.#fail(node, belief);
+    tracked.cancel = clock.schedule(waitMs, () => {
+      const silentMs = clock.monotonicMs() - tracked.heartbeatMs;
+      if (silentMs < this.#options.limits.unreachableMs) this.#believe(node, tracked);
+      else this.#fail(node, tracked);
     });
   }
 
-  #fail(node: string, belief: Belief): void {
-    belief.cancel();
-    belief.onProbation = false;
-    this.#set(node, false, belief.why);
+  #fail(node: string, tracked: TrackedNode): void {
+    tracked.cancel();
+    tracked.onProbation = false;
+    this.#set(node, false, tracked.why);
   }
 
-  #believe(node: string, belief: Belief): void {
-    belief.cancel();
-    const returns = !belief.believed;
-    belief.believed = true;
-    belief.onProbation = false;
-    if (returns) this.#judgeFleet();
+  #believe(node: string, tracked: TrackedNode): void {
+    tracked.cancel();
+    const returns = !tracked.believed;
+    tracked.believed = true;
+    tracked.onProbation = false;
+    if (returns) this.#evaluateFleet();
     this.#set(node, true, "");
-    this.#doubtLater(node, belief);
+    this.#suspectLater(node, tracked);
   }
 
-  #doubtLater(node: string, belief: Belief): void {
+  #suspectLater(node: string, tracked: TrackedNode): void {
     const { clock } = this.#options;
-    const restMs = (): number => deadlineMs(belief) - clock.monotonicMs();
-    belief.cancel = clock.schedule(Math.max(0, restMs() - secondLookMs), () => {
-      belief.cancel = clock.schedule(Math.max(leastLookMs, restMs()), () => this.#doubt(node, belief));
+    const restMs = (): number => deadlineMs(tracked) - clock.monotonicMs();
+    tracked.cancel = clock.schedule(Math.max(0, restMs() - recheckMs), () => {
+      tracked.cancel = clock.schedule(Math.max(minCheckMs, restMs()), () => this.#suspect(node, tracked));
     });
   }
 
-  #doubt(node: string, belief: Belief): void {
+  #suspect(node: string, tracked: TrackedNode): void {
     const { clock, log, checkHoldUp } = this.#options;
     checkHoldUp?.();
     const nowMs = clock.monotonicMs();
-    if (deadlineMs(belief) > nowMs) {
-      this.#doubtLater(node, belief);
+    if (deadlineMs(tracked) > nowMs) {
+      this.#suspectLater(node, tracked);
       return;
     }
-    belief.believed = false;
-    belief.lostMs = nowMs;
-    this.#judgeFleet();
+    tracked.believed = false;
+    tracked.lostMs = nowMs;
+    this.#evaluateFleet();
     // A loss that the coordinator's own link caused doesn't count against the node.
-    if (!this.#massLoss.isActive(nowMs)) belief.losses.push(nowMs);
+    if (!this.#massLoss.isActive(nowMs)) tracked.losses.push(nowMs);
     log.warn(
-      { event: "node-unreachable", node, why: belief.why, losses: belief.losses.length },
+      { event: "node-unreachable", node, why: tracked.why, losses: tracked.losses.length },
       "node is unreachable",
     );
-    this.#set(node, false, belief.why);
+    this.#set(node, false, tracked.why);
   }
 
   /** Counts the lost nodes, before any of them is shown as lost. */
-  #judgeFleet(): void {
+  #evaluateFleet(): void {
     const { clock, hasPodsToReplace } = this.#options;
     const nowMs = clock.monotonicMs();
     let nodes = 0;
     let lost = 0;
     let suspected = 0;
-    for (const [node, belief] of this.#liveness) {
-      const isSuspected = belief.believed && this.#isSuspected(belief, nowMs);
-      const isLost = !belief.believed || isSuspected;
+    for (const [node, tracked] of this.#liveness) {
+      const isSuspected = tracked.believed && this.#isSuspected(tracked, nowMs);
+      const isLost = !tracked.believed || isSuspected;
       if (isSuspected) suspected++;
-      const isLongLost = !belief.believed && nowMs - belief.lostMs >= longLostMs;
+      const isLongLost = !tracked.believed && nowMs - tracked.lostMs >= longLostMs;
       if (isLongLost && hasPodsToReplace?.(node) === false) continue;
       nodes++;
       if (isLost) lost++;
     }
     this.#massLoss.update({ nodes, lost }, nowMs);
     this.#endRecoveryLater();
-    this.#cancelSecondJudgement();
+    this.#cancelRecheck();
     // A node whose heartbeat was only late must no longer count as suspected. No other event reports that.
     if (suspected === 0) return;
-    const waitMs = Math.max(leastLookMs, this.#suspicionMs());
-    this.#cancelSecondJudgement = clock.schedule(waitMs, () => this.#judgeFleet());
+    const waitMs = Math.max(minCheckMs, this.#suspicionMs());
+    this.#cancelRecheck = clock.schedule(waitMs, () => this.#evaluateFleet());
   }
 
   /**
    * Nodes that were cut off at one moment are lost one by one within a heartbeat, as their last heartbeats were sent at different
    * times. One that is about to be lost counts already, so that the first is seen as one of many.
    */
-  #isSuspected(belief: Belief, nowMs: number): boolean {
-    return deadlineMs(belief) - nowMs <= this.#suspicionMs();
+  #isSuspected(tracked: TrackedNode, nowMs: number): boolean {
+    return deadlineMs(tracked) - nowMs <= this.#suspicionMs();
   }
 
   /** A node counts as about to be lost for so long before its deadline. */
@@ -287,7 +287,7 @@ export class NodeLiveness {
   /** Nodes that have not come back are lost like any other now. */
   #endRecovery(): void {
     if (this.#massLoss.isActive(this.#options.clock.monotonicMs())) return;
-    for (const [node, belief] of this.#liveness) if (!belief.believed) this.#set(node, false, belief.why);
+    for (const [node, tracked] of this.#liveness) if (!tracked.believed) this.#set(node, false, tracked.why);
   }
 
   #set(node: string, ready: boolean, message: string, sinceMs?: number): void {
@@ -317,8 +317,8 @@ export class NodeLiveness {
   }
 }
 
-function deadlineMs({ heardMs, allowanceMs, graceUntilMs }: Belief): number {
-  return Math.max(heardMs + allowanceMs, graceUntilMs);
+function deadlineMs({ heartbeatMs, allowanceMs, graceUntilMs }: TrackedNode): number {
+  return Math.max(heartbeatMs + allowanceMs, graceUntilMs);
 }
 
 /** Returns the probation of a node with this many losses within the window. */

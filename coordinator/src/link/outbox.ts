@@ -11,7 +11,7 @@ import type { ObjectEntry, PodEntry } from "../state/entries.ts";
 import { assignmentBytes } from "./assignments.ts";
 
 /** The node's desired state. */
-export interface Wanted {
+export interface RequestedState {
   readonly pods: readonly PodEntry[];
   /** Claims whose data it is to remove. */
   readonly claimRemovals: readonly ObjectEntry[];
@@ -45,7 +45,7 @@ export class Outbox {
   }
 
   /** Everything assigned to the node, in parts. */
-  *snapshot({ pods, claimRemovals }: Wanted, revision: bigint): Generator<AssignmentSnapshot> {
+  *snapshot({ pods, claimRemovals }: RequestedState, revision: bigint): Generator<AssignmentSnapshot> {
     this.#pods.clear();
     this.#claims.clear();
     for (const claim of claimRemovals) this.#claims.add(orderOf(claim));
@@ -55,7 +55,7 @@ export class Outbox {
   }
 
   /** Returns the changes since the last message, in parts. Empty without changes. */
-  *delta({ pods, claimRemovals }: Wanted, revision: bigint): Generator<AssignmentDelta> {
+  *delta({ pods, claimRemovals }: RequestedState, revision: bigint): Generator<AssignmentDelta> {
     const { assignments } = this.#options;
     const changed = pods.filter((pod) => this.#pods.get(pod.record.uid) !== assignments.fingerprint(pod));
     const present = new Set(pods.map((pod) => pod.record.uid));

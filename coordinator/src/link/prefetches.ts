@@ -4,7 +4,7 @@ import type {
   ImagePull,
   RegistryCredential,
 } from "@forage/proto/forage/agent/v1/agent";
-import type { ImagesOnNode, Prefetcher, PrefetchWish } from "../control/workload/prefetch.ts";
+import type { ImagesOnNode, Prefetcher, PrefetchRequest } from "../control/workload/prefetch.ts";
 import { imagesOf } from "../model/images.ts";
 import type { Workload } from "../model/workload.ts";
 import type { Clock } from "../time/clock.ts";
@@ -17,7 +17,7 @@ export interface PrefetchesOptions {
   readonly answerMs?: number;
 }
 
-interface Wish extends PrefetchWish {
+interface Wish extends PrefetchRequest {
   readonly key: string;
 }
 
@@ -50,7 +50,7 @@ export class Prefetches implements Prefetcher {
     this.#options = options;
   }
 
-  want(key: string, wish: PrefetchWish | undefined): void {
+  want(key: string, wish: PrefetchRequest | undefined): void {
     const before = this.#wishes.get(key);
     if (before === undefined && wish === undefined) return;
     if (before !== undefined && wish !== undefined && isSame(before, wish)) return;
@@ -153,7 +153,7 @@ function idOf({ key, workload }: Wish, index: number): string {
   return `${key} ${workload.templateHash} ${index}`;
 }
 
-function isSame(a: PrefetchWish, b: PrefetchWish): boolean {
+function isSame(a: PrefetchRequest, b: PrefetchRequest): boolean {
   if (a.workload.templateHash !== b.workload.templateHash || a.nodes.length !== b.nodes.length) return false;
   const nodes = new Set(a.nodes);
   return b.nodes.every((node) => nodes.has(node));

@@ -25,7 +25,7 @@ export interface Session {
   podsChanged: boolean;
   /** Aborted when a newer session of the node takes over or the node falls silent. */
   readonly ended: AbortController;
-  lastHeardMs: number;
+  lastHeartbeatMs: number;
   /** Writes what its agent reports. */
   reports?: { readonly unwritten: number };
 }
@@ -100,7 +100,7 @@ export class Sessions {
       requests: [],
       podsChanged: true,
       ended: new AbortController(),
-      lastHeardMs: clock.monotonicMs(),
+      lastHeartbeatMs: clock.monotonicMs(),
     };
     this.#live.set(node, session);
     older?.ended.abort(new CoordinatorError("ABORTED", "a newer session of this node took over"));
@@ -117,7 +117,7 @@ export class Sessions {
 
   heard(session: Session, usage?: { readonly cpuMilli: number; readonly memoryBytes: number }): void {
     const { state, clock } = this.#options;
-    session.lastHeardMs = clock.monotonicMs();
+    session.lastHeartbeatMs = clock.monotonicMs();
     if (this.#live.get(session.node) !== session) return;
     this.#liveness.heard(session.node);
     const health = state.node(session.node)?.health;
@@ -136,7 +136,7 @@ export class Sessions {
       { event: "node-disconnected", node: session.node, session: session.id },
       "node disconnected",
     );
-    this.#liveness.left(session.node, session.lastHeardMs < this.#silentSinceMs());
+    this.#liveness.left(session.node, session.lastHeartbeatMs < this.#silentSinceMs());
   }
 
   /** Asks the node's agent to open a stream. UNAVAILABLE when it isn't connected. */
@@ -217,7 +217,7 @@ export class Sessions {
   #sweep(): void {
     const silentSinceMs = this.#silentSinceMs();
     for (const session of this.#live.values()) {
-      if (session.lastHeardMs < silentSinceMs)
+      if (session.lastHeartbeatMs < silentSinceMs)
         session.ended.abort(new CoordinatorError("ABORTED", "no heartbeats"));
     }
   }
@@ -228,7 +228,7 @@ export class Sessions {
     this.#holdUpCount++;
     log.warn({ event: "coordinator-held-up", heldMs: Math.round(heldMs) }, "the coordinator was held up");
     const nowMs = clock.monotonicMs();
-    for (const session of this.#live.values()) session.lastHeardMs = nowMs;
+    for (const session of this.#live.values()) session.lastHeartbeatMs = nowMs;
     this.#liveness.heldUp(heldMs);
   }
 }

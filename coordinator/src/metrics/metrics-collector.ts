@@ -19,7 +19,7 @@ export interface MetricsCollectorOptions {
 }
 
 /** The metrics to collect from the pods of one workload. */
-interface Wanted {
+interface MetricsDemand {
   readonly usage: boolean;
   /** Custom metrics, which pods may tell themselves. */
   readonly names: readonly string[];
@@ -34,7 +34,7 @@ export class MetricsCollector {
   readonly pods: PodMetrics;
   readonly #options: MetricsCollectorOptions;
   /** By workload. */
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted = new Map<string, MetricsDemand>();
   /** By node. */
   readonly #readers = new Map<string, Set<() => void>>();
   readonly #unsubscribe: () => void;
@@ -117,7 +117,7 @@ export class MetricsCollector {
   }
 }
 
-function wantedOf({ record }: ResourceEntry): Wanted | undefined {
+function wantedOf({ record }: ResourceEntry): MetricsDemand | undefined {
   const spec = record.resource?.spec;
   if (spec?.$case !== "containerService" || record.deleting) return undefined;
   const metrics = autoscalingOf(spec.value)?.metrics;

@@ -19,7 +19,7 @@ import type { NodeInput } from "./node.ts";
 import { type PodInput, podCauses } from "./pod.ts";
 import type { PodCauses, RolloutFacts, WorkloadInput } from "./workload.ts";
 
-export interface LookOptions {
+export interface ExplainOptions {
   readonly state: ClusterView;
   readonly unschedulable: { get(uid: string): UnschedulablePod | undefined };
   /** Each node with what keeps the pod off it; undefined where that isn't what it waits for. */
@@ -30,7 +30,7 @@ export interface LookOptions {
 
 export function podInput(
   pod: PodEntry,
-  { state, unschedulable, explainPlacement, nowMs }: LookOptions,
+  { state, unschedulable, explainPlacement, nowMs }: ExplainOptions,
 ): PodInput {
   const why = pod.record.node === "" ? unschedulable.get(pod.record.uid)?.summary : undefined;
   const explanation = why === undefined ? undefined : explainPlacement(pod);
@@ -47,7 +47,7 @@ export function podInput(
 /** Undefined: the resource is no cron job. */
 export function cronJobInput(
   { record }: ResourceEntry,
-  { state, nowMs }: LookOptions,
+  { state, nowMs }: ExplainOptions,
 ): CronJobInput | undefined {
   const { namespace, kind, name, deleting } = record;
   const { cron, runs, schedule } = cronInput(workloadKey(namespace, kind, name), nowMs, state);
@@ -71,7 +71,7 @@ export function cronJobInput(
   };
 }
 
-export function workloadInput({ record, workload }: ResourceEntry, options: LookOptions): WorkloadInput {
+export function workloadInput({ record, workload }: ResourceEntry, options: ExplainOptions): WorkloadInput {
   const { state } = options;
   const { namespace, kind, name } = record;
   const key = workloadKey(namespace, kind, name);
@@ -96,7 +96,7 @@ export function workloadInput({ record, workload }: ResourceEntry, options: Look
   };
 }
 
-export function nodeInput(node: NodeEntry, options: LookOptions): NodeInput {
+export function nodeInput(node: NodeEntry, options: ExplainOptions): NodeInput {
   const { state, nowMs } = options;
   const { drain } = node.record;
   const waits = isUnderWay(drain)
@@ -108,7 +108,7 @@ export function nodeInput(node: NodeEntry, options: LookOptions): NodeInput {
 }
 
 /** A pod of a job that has ended is as it should be, however it ended: the job says what that means. */
-function causesOf(pod: PodEntry, options: LookOptions): PodCauses {
+function causesOf(pod: PodEntry, options: ExplainOptions): PodCauses {
   const ready = isReady(pod, (node) => options.state.node(node)?.health.ready ?? false);
   const counted = (pod.record.job?.counted ?? "") !== "";
   return { pod, ready, causes: counted ? [] : podCauses(podInput(pod, options)) };
@@ -122,7 +122,7 @@ const states: Partial<Record<AttemptState, string>> = {
   [AttemptState.FAILED]: "failed",
 };
 
-function keptPodNames(workload: string, { state, nowMs }: LookOptions): string[] {
+function keptPodNames(workload: string, { state, nowMs }: ExplainOptions): string[] {
   const [namespace = ""] = workload.split("/");
   return keptPods(state, namespace, nowMs)
     .filter(({ entry }) => entry.workloadKey === workload)

@@ -25,7 +25,7 @@ import {
 import { ForageServiceService } from "@forage/proto/forest/v1/forage";
 import { type ClientDuplexStream, Metadata } from "@grpc/grpc-js";
 import { type Calls, callsOf } from "./calls.ts";
-import { ToldGateway } from "./gateway/told-gateway.ts";
+import { ReceivedGateway } from "./gateway/told-gateway.ts";
 import type { World } from "./world.ts";
 
 /** Returns the status that a hollow agent reports for an assigned pod; undefined: none. */
@@ -73,9 +73,9 @@ export class HollowAgent {
     present: true,
   });
   /** The gateway state that it has received. */
-  readonly gateway = new ToldGateway();
+  readonly gateway = new ReceivedGateway();
   /** Whether it reports each gateway state as applied at once. */
-  takesRoutes = true;
+  appliesRoutes = true;
   /** The last requested image pulls. */
   prefetches: readonly ImagePrefetch[] = [];
   behaviour: Behaviour;
@@ -142,7 +142,7 @@ export class HollowAgent {
     this.#heartbeat = setInterval(() => {
       if (options.heartbeats === false) return;
       this.#send({ $case: "heartbeat", value: { assignmentRevision: 0n, usage: undefined } });
-      this.#tellMetrics();
+      this.#sendMetrics();
     }, 100);
   }
 
@@ -187,7 +187,7 @@ export class HollowAgent {
   }
 
   /** Reports the progress of the requested image pulls. */
-  tellPulls(): void {
+  reportPulls(): void {
     const images = this.prefetches.flatMap((asked) => {
       const pull = this.pull(asked);
       return pull === undefined ? [] : [ImagePull.fromPartial({ id: asked.id, ...pull })];
@@ -196,7 +196,7 @@ export class HollowAgent {
   }
 
   /** Reports the received gateway state as applied. */
-  tellGateway(ready = true, message = ""): void {
+  reportGateway(ready = true, message = ""): void {
     const { version } = this.gateway;
     this.#send({
       $case: "gateway",
@@ -204,7 +204,7 @@ export class HollowAgent {
     });
   }
 
-  #tellMetrics(): void {
+  #sendMetrics(): void {
     const { measure } = this;
     if (measure === undefined || this.metricsRequests.length === 0) return;
     const pods = this.metricsRequests.map((request) =>
@@ -236,12 +236,12 @@ export class HollowAgent {
     }
     if (message?.$case === "gateway") {
       this.gateway.take(message.value);
-      if (this.takesRoutes && this.gateway.gateway !== "" && !message.value.more) this.tellGateway();
+      if (this.appliesRoutes && this.gateway.gateway !== "" && !message.value.more) this.reportGateway();
     }
     if (message?.$case === "podMetrics") this.metricsRequests = message.value.pods;
     if (message?.$case === "imagePrefetches") {
       this.prefetches = message.value.images;
-      this.tellPulls();
+      this.reportPulls();
     }
     if (message?.$case === "identityTokens") this.identityTokens.push(message.value.byPodUid);
     if (message?.$case === "session") this.sessions.push(message.value);

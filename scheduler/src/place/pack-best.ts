@@ -3,7 +3,7 @@ import { TIGHTNESS_CLASSES } from "../state/tightness.ts";
 import { admits, fits, hasRulesAboutPods } from "./admit.ts";
 import type { LiveRules } from "./live-rules.ts";
 import { deviceWaste, packFit, packFitMost } from "./pack-fit.ts";
-import { type Wishes, wishesOf } from "./pack-score.ts";
+import { type Preferences, preferencesOf } from "./pack-score.ts";
 
 /**
  * Returns the best node for the class, or -1 if no node can take it. The result equals listing all nodes, scoring them and taking
@@ -22,14 +22,14 @@ class Search {
   #rank = 0;
   readonly #state: FleetState;
   readonly #live: LiveRules;
-  readonly #wishes: Wishes | undefined;
+  readonly #wishes: Preferences | undefined;
   /** The largest share that the pod takes of any node. */
   #taken = 0;
 
   constructor(state: FleetState, live: LiveRules) {
     this.#state = state;
     this.#live = live;
-    this.#wishes = wishesOf(live);
+    this.#wishes = preferencesOf(live);
   }
 
   /** Visits the nodes that attract the class, because the bounds don't cover them. */
@@ -43,12 +43,12 @@ class Search {
   look(tightness: number): void {
     const [least, most] = [tightness / TIGHTNESS_CLASSES, (tightness + 1) / TIGHTNESS_CLASSES];
     const bound = packFitMost(tightness === 0 ? Number.NEGATIVE_INFINITY : least, most, this.#taken);
-    const wishesMost = this.#wishes?.most ?? 0;
-    if (bound + wishesMost >= this.#most)
-      this.#lookAt(this.#state.nodes.tightness.nodes(tightness), wishesMost);
+    const prefersMost = this.#wishes?.most ?? 0;
+    if (bound + prefersMost >= this.#most)
+      this.#lookAt(this.#state.nodes.tightness.nodes(tightness), prefersMost);
   }
 
-  #lookAt(nodes: readonly number[], wishesMost: number): void {
+  #lookAt(nodes: readonly number[], prefersMost: number): void {
     const live = this.#live;
     const wishes = this.#wishes;
     const table = this.#state.nodes;
@@ -79,7 +79,7 @@ class Search {
       const perMemory = perMemories[node] ?? 0;
       let total = packFit(cpu * perCpu, memory * perMemory, cpuAsked * perCpu, memoryAsked * perMemory);
       if (devices) total -= deviceWaste(table, live.podClass, node);
-      if (total + wishesMost < most) continue;
+      if (total + prefersMost < most) continue;
       if (wishes !== undefined) total += wishes.at(node);
       if (total < most) continue;
       const rank = compileLiveRules[node] ?? 0;

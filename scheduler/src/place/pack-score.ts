@@ -38,13 +38,13 @@ export function packLocals(state: FleetState, live: LiveRules, { nodes, local, l
 /** The pack profile's totals, in `list.totals`. */
 export function packTotals(live: LiveRules, list: Shortlist): void {
   const { nodes, totals, local, length } = list;
-  const wishes = wishesOf(live);
+  const wishes = preferencesOf(live);
   for (let i = 0; i < length; i++) {
     totals[i] = wishes === undefined ? (local[i] ?? 0) : (local[i] ?? 0) + wishes.at(nodes[i] ?? 0);
   }
 }
 
-export interface Wishes {
+export interface Preferences {
   /** The score of the wishes on a node. */
   readonly at: (node: number) => number;
   /** The highest score that the wishes can reach on nodes that `drawn` doesn't list. */
@@ -54,7 +54,7 @@ export interface Wishes {
 }
 
 /** Everything but the fit; undefined when the pod wishes for nothing. */
-export function wishesOf(live: LiveRules): Wishes | undefined {
+export function preferencesOf(live: LiveRules): Preferences | undefined {
   const { preference, soft, influences, siblings } = live;
   const reluctance = live.reluctance.nonZero > 0 ? live.reluctance.values : undefined;
   const mostInfluence = strengthOf(live);

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FingerprintResponse_HealthState as HealthState } from "@forage/proto/plugins/drivers/proto/driver";
 import { readDriverOptions } from "../config/read-driver-options.ts";
-import { judgeHealth, type Observation } from "./driver-health.ts";
+import { decideHealth, type Observation } from "./driver-health.ts";
 
 const OPTIONS = readDriverOptions(new Uint8Array());
 const READY: Observation = { type: "ready", containerd: "v1.7.24", nerdctl: "2.1.6" };
 const MISSING: Observation = { type: "missing", reason: "containerd has no socket" };
 
 test("is healthy with versions in the form that constraints read", () => {
-  const { state, description, attributes } = judgeHealth(READY, OPTIONS, "0.1.0", false);
+  const { state, description, attributes } = decideHealth(READY, OPTIONS, "0.1.0", false);
   assert.deepEqual({ state, description }, { state: HealthState.HEALTHY, description: "Healthy" });
   assert.deepEqual(attributes, {
     "driver.forage": true,
@@ -22,8 +22,8 @@ test("is healthy with versions in the form that constraints read", () => {
 });
 
 test("is undetected while a dependency was never there, and unhealthy once it went away", () => {
-  assert.equal(judgeHealth(MISSING, OPTIONS, "0.1.0", false).state, HealthState.UNDETECTED);
-  const { state, description } = judgeHealth(MISSING, OPTIONS, "0.1.0", true);
+  assert.equal(decideHealth(MISSING, OPTIONS, "0.1.0", false).state, HealthState.UNDETECTED);
+  const { state, description } = decideHealth(MISSING, OPTIONS, "0.1.0", true);
   assert.deepEqual(
     { state, description },
     { state: HealthState.UNHEALTHY, description: "containerd has no socket" },
@@ -32,6 +32,6 @@ test("is undetected while a dependency was never there, and unhealthy once it we
 
 test("is undetected when it is disabled, whatever containerd does", () => {
   const disabled = { ...OPTIONS, enabled: false };
-  const { state, attributes } = judgeHealth(READY, disabled, "0.1.0", true);
+  const { state, attributes } = decideHealth(READY, disabled, "0.1.0", true);
   assert.deepEqual({ state, attributes }, { state: HealthState.UNDETECTED, attributes: {} });
 });

@@ -24,7 +24,7 @@ const HEALTHY = "Healthy";
  * Decides the health that Nomad receives. A dependency that is missing from the start makes the driver undetected, and Nomad then
  * hides it. One that was present and is gone, such as the socket of a stopped containerd, makes it unhealthy.
  */
-export function judgeHealth(
+export function decideHealth(
   observation: Observation,
   options: DriverOptions,
   version: string,

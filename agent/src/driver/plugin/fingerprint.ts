@@ -5,7 +5,7 @@ import {
 import type { Attribute } from "@forage/proto/plugins/shared/structs/proto/attribute";
 import { type Clock, pause } from "../../clock.ts";
 import type { DriverOptions } from "../config/driver-options.ts";
-import { type DriverHealth, judgeHealth } from "./driver-health.ts";
+import { type DriverHealth, decideHealth } from "./driver-health.ts";
 import type { ContainerdObserver } from "./observe-containerd.ts";
 
 export interface FingerprintOptions {
@@ -18,7 +18,7 @@ export interface FingerprintOptions {
 /** The interval that Nomad's own drivers use. */
 const REPEAT_MS = 30_000;
 /** The interval at which the driver checks containerd, so the delay until Nomad learns of a change. A check is one connect. */
-const LOOK_MS = 2_000;
+const CHECK_INTERVAL_MS = 2_000;
 
 /** Yields the driver's health at once, after each change, and every 30 s. Ends with the signal only: Nomad restarts a driver whose stream ends. */
 export async function* fingerprint(
@@ -31,7 +31,7 @@ export async function* fingerprint(
       ? await observer.observe(signal)
       : { type: "missing" as const, reason: "disabled" };
     if (signal.aborted) return;
-    const health = judgeHealth(observation, options, version, wasReady);
+    const health = decideHealth(observation, options, version, wasReady);
     wasReady ||= observation.type === "ready";
     yield toResponse(health);
     await nextOccasion({ options, observer, clock }, health.state === HealthState.HEALTHY, signal);
@@ -46,7 +46,7 @@ async function nextOccasion(
 ): Promise<void> {
   const untilMs = clock.monotonicMs() + REPEAT_MS;
   while (!signal.aborted && clock.monotonicMs() < untilMs) {
-    await pause(clock, LOOK_MS, signal);
+    await pause(clock, CHECK_INTERVAL_MS, signal);
     if (options.enabled && (await observer.isListening()) !== healthy) return;
   }
 }

@@ -20,7 +20,7 @@ export function newMark(): ExecMark {
 }
 
 // Killing nerdctl leaves its command running in the container. And containerd may still be starting it.
-const LOOK_AGAIN_MS = [0, 50, 200, 500, 1_000] as const;
+const RECHECK_MS = [0, 50, 200, 500, 1_000] as const;
 
 /** Kills what carries the mark, until nothing has been found for a while or `ended` says that nothing can come any more. */
 export async function killMarked(
@@ -29,7 +29,7 @@ export async function killMarked(
   clock: Clock,
   ended: () => boolean,
 ): Promise<void> {
-  for (const delayMs of LOOK_AGAIN_MS) {
+  for (const delayMs of RECHECK_MS) {
     await new Promise<void>((resolve) => clock.schedule(delayMs, resolve));
     const found = await findMarked(cgroup, mark);
     for (const pid of found) kill(pid);

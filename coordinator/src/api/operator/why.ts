@@ -11,7 +11,7 @@ import { type Cause, cause, type Explained } from "../../why/cause.ts";
 import { explainCronJob } from "../../why/cron-job.ts";
 import {
   cronJobInput,
-  type LookOptions,
+  type ExplainOptions,
   nodeInput,
   podInput,
   workloadInput,
@@ -25,7 +25,7 @@ import { eventView } from "./events.ts";
 import { findPodOrKept } from "./find.ts";
 import type { GatewayStatuses } from "./route-view.ts";
 
-export interface WhyOptions extends Omit<LookOptions, "nowMs"> {
+export interface WhyOptions extends Omit<ExplainOptions, "nowMs"> {
   readonly clock: Clock;
   readonly events: EventLog;
   readonly gateways: GatewayStatuses;
@@ -60,7 +60,7 @@ export async function why({ namespace, kind, name }: WhyRequest, options: WhyOpt
 function withPolicy(
   explained: Explained,
   { namespace, kind, name }: WhyRequest,
-  look: LookOptions,
+  look: ExplainOptions,
 ): Explained {
   const { state } = look;
   const workload = kind === "pod" ? state.pod(namespace, name)?.workloadKey : `${namespace}/${kind}/${name}`;
@@ -81,7 +81,7 @@ function withPolicy(
 
 function explain(
   { namespace, kind, name }: WhyRequest,
-  look: LookOptions & Pick<WhyOptions, "gateways">,
+  look: ExplainOptions & Pick<WhyOptions, "gateways">,
 ): Explained {
   const { state } = look;
   if (kind === "pod") {

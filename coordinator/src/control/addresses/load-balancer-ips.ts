@@ -1,6 +1,6 @@
 import type { IpRange } from "../../ip/ip-range.ts";
 
-export interface LoadBalancerWish {
+export interface AddressRequest {
   /** The requested addresses, at most one for each family, in the kernel's notation. */
   readonly wanted: readonly string[];
   /** Those that it has. */
@@ -23,7 +23,7 @@ const maxTries = 65_536;
  * removes it from the pool. Pure.
  */
 export function loadBalancerIpsFor(
-  { wanted, before, seed }: LoadBalancerWish,
+  { wanted, before, seed }: AddressRequest,
   pool: readonly IpRange[],
   ownerOf: (ip: string) => string | undefined,
 ): LoadBalancerIps {

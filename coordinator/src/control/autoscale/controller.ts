@@ -33,7 +33,7 @@ export interface AutoscaleOptions {
 }
 
 /** The state of a workload that one evaluation passes to the next. */
-interface Look {
+interface AutoscaleContext {
   readonly history: ScaleHistory;
   readonly result: Recommendation;
   readonly policy: Autoscaling;
@@ -46,7 +46,7 @@ const kind = "container_service";
 export class AutoscaleController {
   readonly #options: AutoscaleOptions;
   readonly #loop: Loop;
-  readonly #looks = new Map<string, Look>();
+  readonly #looks = new Map<string, AutoscaleContext>();
   readonly #missing: MissingMetrics;
 
   constructor(options: AutoscaleOptions) {

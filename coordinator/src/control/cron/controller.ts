@@ -20,7 +20,7 @@ import { write } from "../write.ts";
 import { cronInput } from "./cron-input.ts";
 import { describeCronStep } from "./describe-step.ts";
 import { cronEventOf } from "./events.ts";
-import { type CronInput, type CronStep, nextCronLookMs, planCron } from "./plan.ts";
+import { type CronInput, type CronStep, nextCronEvaluationMs, planCron } from "./plan.ts";
 import { runResource } from "./run-resource.ts";
 
 export interface CronControllerOptions {
@@ -90,7 +90,7 @@ export class CronController {
       const input = this.#input(key);
       const steps = planCron(input).filter((step) => startRuns || !isRun(step));
       if (steps.length === 0) {
-        const nextMs = startRuns ? nextCronLookMs(input) : undefined;
+        const nextMs = startRuns ? nextCronEvaluationMs(input) : undefined;
         return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - clock.nowMs()));
       }
       for (const step of steps) {

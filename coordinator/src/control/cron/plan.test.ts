@@ -5,7 +5,7 @@ import type { CronJobSpec } from "@forage/proto/forest/v1/forage";
 import { aCronJobEntry, aJobEntry } from "../../../test/support/entries.ts";
 import { cronJobOf } from "../../model/cron-job.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
-import { type CronInput, type CronRun, type CronStep, nextCronLookMs, planCron } from "./plan.ts";
+import { type CronInput, type CronRun, type CronStep, nextCronEvaluationMs, planCron } from "./plan.ts";
 import { scheduleOf } from "./schedule.ts";
 
 /** A Sunday. */
@@ -139,8 +139,8 @@ for (const [what, given, expected] of [
 }
 
 test("it looks again when the next time comes, and not while it is suspended", () => {
-  assert.equal(nextCronLookMs(inputOf({ nowMs: noon + 1, decidedMs: noon })), noon + hour);
-  assert.equal(nextCronLookMs(inputOf({ spec: { suspend: true }, suspended: true })), undefined);
+  assert.equal(nextCronEvaluationMs(inputOf({ nowMs: noon + 1, decidedMs: noon })), noon + hour);
+  assert.equal(nextCronEvaluationMs(inputOf({ spec: { suspend: true }, suspended: true })), undefined);
 });
 
 interface Given {

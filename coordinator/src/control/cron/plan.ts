@@ -76,7 +76,13 @@ export function planCron(input: CronInput): CronStep[] {
 }
 
 /** Returns the time at which the next step may change. Undefined: never by time alone. */
-export function nextCronLookMs({ cron, schedule, resource, status, nowMs }: CronInput): number | undefined {
+export function nextCronEvaluationMs({
+  cron,
+  schedule,
+  resource,
+  status,
+  nowMs,
+}: CronInput): number | undefined {
   if (cron === undefined || cron.suspended || resource?.record.deleting) return undefined;
   return schedule?.next(Math.max(nowMs, toEpochMs(status?.decidedUntil) ?? 0));
 }

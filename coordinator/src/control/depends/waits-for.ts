@@ -30,16 +30,16 @@ export function waitingText(waiting: readonly Waiting[]): string {
   return `waits for ${waiting.map(({ name, why }) => `${name}: ${why}`).join("; ")}`;
 }
 
-type Look = Omit<Waiting, "name"> | undefined;
+type DependencyState = Omit<Waiting, "name"> | undefined;
 
-function look(namespace: string, { kind, name }: Dependency, state: ClusterView): Look {
+function look(namespace: string, { kind, name }: Dependency, state: ClusterView): DependencyState {
   const resource = state.resource(resourceKey(namespace, kind, name));
   if (resource === undefined) return { why: "does not exist", failed: false };
   if (resource.record.deleting) return { why: "is being deleted", failed: false };
-  return kind === "job" ? lookAtJob(resource, state) : lookAtService(resource, state);
+  return kind === "job" ? jobState(resource, state) : serviceState(resource, state);
 }
 
-function lookAtJob({ record }: ResourceEntry, state: ClusterView): Look {
+function jobState({ record }: ResourceEntry, state: ClusterView): DependencyState {
   const status = jobStatusOf(state, record.namespace, record.name);
   const job = jobOf(record, status?.run);
   if (job === undefined || status === undefined || status.run !== job.run)
@@ -50,7 +50,7 @@ function lookAtJob({ record }: ResourceEntry, state: ClusterView): Look {
   return { why: `${status.succeeded}${of} completed`, failed: false };
 }
 
-function lookAtService({ record, workload }: ResourceEntry, state: ClusterView): Look {
+function serviceState({ record, workload }: ResourceEntry, state: ClusterView): DependencyState {
   if (workload === undefined) return { why: "runs nothing", failed: false };
   const pods = state.podsOfWorkload(workloadKey(record.namespace, record.kind, record.name));
   const current = pods.filter((pod) => workload.currentHashes.has(pod.record.templateHash));

@@ -102,7 +102,7 @@ export class DrainController {
       ...this.#writes(plan.mark, (pod) => mark(pod, nowMs)),
       ...plan.stop.flatMap(({ pod, why }) => this.#writes([pod], () => stopPod(pod, why, nowMs))),
     ]);
-    const blockedInMs = this.#tellBlocked(name, plan.waiting, nowMs);
+    const blockedInMs = this.#reportBlocked(name, plan.waiting, nowMs);
     const nextMs = Math.min(deadlineMs - nowMs, blockedInMs);
     return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.min(longestWaitMs, nextMs);
   }
@@ -139,7 +139,7 @@ export class DrainController {
   }
 
   /** Milliseconds until there may be more to tell. */
-  #tellBlocked(node: string, waiting: readonly Left[], nowMs: number): number {
+  #reportBlocked(node: string, waiting: readonly Left[], nowMs: number): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const { pod, why } of waiting) {
       const { uid, name, drainingSince } = pod.record;

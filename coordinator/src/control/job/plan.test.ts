@@ -7,7 +7,7 @@ import { aJobEntry, aPod, type PodFields, type ResourceFields } from "../../../t
 import { jobOf } from "../../model/job.ts";
 import { toTimestamp } from "../../model/timestamp.ts";
 import type { PodEntry } from "../../state/entries.ts";
-import { type JobInput, type JobStep, nextJobLookMs, planJob } from "./plan.ts";
+import { type JobInput, type JobStep, nextJobEvaluationMs, planJob } from "./plan.ts";
 
 const nowMs = 1_000_000;
 const succeeded = { phase: PodPhase.SUCCEEDED };
@@ -179,7 +179,7 @@ test("after failures the next pod waits: 10 s, doubled each time, 6 minutes at m
     };
     const given = { config: { backoffLimit: 100 }, run };
     assert.deepEqual(stepsOf(given), []);
-    assert.equal(nextJobLookMs(inputOf(given)), nowMs + 1);
+    assert.equal(nextJobEvaluationMs(inputOf(given)), nowMs + 1);
     const due = { ...run, lastFailure: { at: toTimestamp(nowMs - seconds * 1000) } };
     assert.deepEqual(stepsOf({ ...given, run: due }), ["create-pod"]);
   }
@@ -201,7 +201,7 @@ test("it fails when its active deadline is over, with the last failure for a rea
     "write-status was not complete after its active deadline of 60 s",
   ]);
   assert.deepEqual(stepsOf(given(61, [pod("a")])), []);
-  assert.equal(nextJobLookMs(inputOf(given(61, [pod("a")]))), nowMs + 1_000);
+  assert.equal(nextJobEvaluationMs(inputOf(given(61, [pod("a")]))), nowMs + 1_000);
 });
 
 test("a job that has ended stops what still runs, and goes after its time to live", () => {
@@ -209,10 +209,10 @@ test("a job that has ended stops what still runs, and goes after its time to liv
   const run = { condition: "Failed", reason: "DeadlineExceeded", finishedAt: toTimestamp(nowMs - 29_000) };
   const pods = [pod("a", { status: running }), counted("b", "failed")];
   assert.deepEqual(stepsOf({ config, run, pods }), ["stop-pod a its job has failed: DeadlineExceeded"]);
-  assert.equal(nextJobLookMs(inputOf({ config, run, pods })), nowMs + 1_000);
+  assert.equal(nextJobEvaluationMs(inputOf({ config, run, pods })), nowMs + 1_000);
   const later = { ...run, finishedAt: toTimestamp(nowMs - 30_000) };
   assert.deepEqual(stepsOf({ config, run: later, pods }), ["remove-job it ended 30 s ago"]);
-  assert.equal(nextJobLookMs(inputOf({ run })), undefined, "without one it stays");
+  assert.equal(nextJobEvaluationMs(inputOf({ run })), undefined, "without one it stays");
 });
 
 test("the newest pods that have ended are kept for their logs", () => {

@@ -67,7 +67,7 @@ export function planJob(input: JobInput): JobStep[] {
 }
 
 /** Returns the time at which the next step may change. Undefined: never by time alone. */
-export function nextJobLookMs({ job, status, resource, nowMs }: JobInput): number | undefined {
+export function nextJobEvaluationMs({ job, status, resource, nowMs }: JobInput): number | undefined {
   if (job === undefined || resource?.record.deleting || status?.run !== job.run) return undefined;
   const finishedMs = toEpochMs(status.finishedAt);
   if (finishedMs !== undefined) return job.ttlMs === undefined ? undefined : finishedMs + job.ttlMs;

@@ -20,7 +20,7 @@ import { describeJobStep } from "./describe-step.ts";
 import { eventOf } from "./events.ts";
 import { jobInput } from "./job-input.ts";
 import { podOfJob } from "./job-pod.ts";
-import { type JobInput, type JobStep, nextJobLookMs, planJob } from "./plan.ts";
+import { type JobInput, type JobStep, nextJobEvaluationMs, planJob } from "./plan.ts";
 
 export interface JobReconcilerOptions {
   readonly store: Store;
@@ -40,7 +40,7 @@ const maxRounds = 20;
 /** A clock that was set is noticed so soon. */
 const maxWaitMs = 60_000;
 
-interface Look extends JobInput {
+interface JobContext extends JobInput {
   readonly statusKey: string;
   readonly entry: RecordEntry<WorkloadStatusRecord> | undefined;
 }
@@ -59,7 +59,7 @@ export class JobReconciler {
       const look = this.#look(key);
       const steps = planJob(look);
       if (steps.length === 0) {
-        const nextMs = nextJobLookMs(look);
+        const nextMs = nextJobEvaluationMs(look);
         return nextMs === undefined ? undefined : Math.min(maxWaitMs, Math.max(1, nextMs - look.nowMs));
       }
       for (const step of steps) this.#options.steps.take({ workload: key, ...describeJobStep(step) });
@@ -68,7 +68,7 @@ export class JobReconciler {
     return 0;
   }
 
-  #look(key: string): Look {
+  #look(key: string): JobContext {
     const { state, clock } = this.#options;
     const [namespace = "", kind = "", name = ""] = key.split("/");
     const statusKey = workloadStatusKey(namespace, kind, name);
@@ -77,7 +77,7 @@ export class JobReconciler {
   }
 
   /** All that goes into one transaction holds or none of it; the next look sees what was done. */
-  async #execute(look: Look, steps: readonly JobStep[]): Promise<void> {
+  async #execute(look: JobContext, steps: readonly JobStep[]): Promise<void> {
     const { events } = this.#options;
     const [first] = steps;
     const parts =
@@ -101,7 +101,7 @@ export class JobReconciler {
   }
 
   /** As many as fit; the next look finds the others. */
-  #count(look: Look, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): StoreWrite[] {
+  #count(look: JobContext, { pods }: Extract<JobStep, { readonly type: "count-pods" }>): StoreWrite[] {
     const job = required(look.job);
     const before = required(look.status);
     const marks = countPods(job, before, pods).counted.map(({ pod, as }) => ({
@@ -121,7 +121,7 @@ export class JobReconciler {
     return [statusPiece(look, status), ...writes];
   }
 
-  *#eachWrite(look: Look, steps: readonly JobStep[]): Generator<StoreWrite> {
+  *#eachWrite(look: JobContext, steps: readonly JobStep[]): Generator<StoreWrite> {
     const makes = steps.some(({ type }) => type === "create-pod");
     const ref = makes ? templateRefOf(required(look.job).template) : "";
     if (makes) yield* this.#templatePieces(required(look.job), ref);
@@ -134,7 +134,7 @@ export class JobReconciler {
     return [templateWrite({ namespace, kind: "job", name, template }, ref)];
   }
 
-  #writes(look: Look, step: JobStep, templateRef: string): StoreWrite[] {
+  #writes(look: JobContext, step: JobStep, templateRef: string): StoreWrite[] {
     const nowMs = this.#options.clock.nowMs();
     switch (step.type) {
       case "count-pods":
@@ -178,7 +178,7 @@ export class JobReconciler {
 }
 
 /** `room`: indexes that may still be added to it. */
-function statusPiece({ statusKey, entry, job }: Look, status: JobStatus, room = 0): StoreWrite {
+function statusPiece({ statusKey, entry, job }: JobContext, status: JobStatus, room = 0): StoreWrite {
   const { namespace, name } = required(job);
   const base = entry?.record ?? WorkloadStatusRecord.fromPartial({ namespace, kind: "job", name });
   const record: WorkloadStatusRecord = {

@@ -22,7 +22,7 @@ import { type RolloutView, rolloutView } from "../workload/rollout-view.ts";
 import { workloadInput } from "../workload/view-input.ts";
 import { tryWrite, write } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
-import { isTerminal, nextLookMs, progressOf } from "./progress.ts";
+import { isTerminal, nextEvaluationMs, progressOf } from "./progress.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
 export interface RolloutControllerOptions {
@@ -180,7 +180,7 @@ export class RolloutController {
     this.#progress.set(id, progress);
     this.#tell(id);
     const open = looks.filter(({ progress: p }) => !isTerminal(p.status));
-    return open.length === 0 ? undefined : Math.min(...open.map(({ input }) => nextLookMs(input)));
+    return open.length === 0 ? undefined : Math.min(...open.map(({ input }) => nextEvaluationMs(input)));
   }
 
   #restMs(id: string): number {
@@ -191,16 +191,20 @@ export class RolloutController {
   }
 
   /** Services come last: how far they are depends on their targets. */
-  #look(rollout: RolloutEntry): Look[] {
+  #look(rollout: RolloutEntry): RolloutInputs[] {
     const { resources } = rollout.record;
-    const looks = new Map<RolloutResource, Look>();
+    const looks = new Map<RolloutResource, RolloutInputs>();
     for (const target of resources)
       if (target.kind !== "service") looks.set(target, this.#lookAt(rollout, target));
     const known = [...looks.values()].map(({ progress }) => progress);
     return resources.map((target) => looks.get(target) ?? this.#lookAt(rollout, target, known));
   }
 
-  #lookAt(rollout: RolloutEntry, target: RolloutResource, known: readonly ResourceProgress[] = []): Look {
+  #lookAt(
+    rollout: RolloutEntry,
+    target: RolloutResource,
+    known: readonly ResourceProgress[] = [],
+  ): RolloutInputs {
     const { state, unschedulable, limits, clock, readyEndpoints, serviceFailure, routeTrouble } =
       this.#options;
     const { namespace, createdAt } = rollout.record;
@@ -285,7 +289,7 @@ export class RolloutController {
 }
 
 /** One resource of a rollout as things stand. */
-interface Look {
+interface RolloutInputs {
   readonly input: ProgressInput;
   readonly progress: ResourceProgress;
 }
@@ -297,7 +301,7 @@ function isTargetOf(service: ResourceEntry | undefined, { kind, name, action }: 
 }
 
 /** An end counts once it is written down: until then it may turn out otherwise. */
-function unsettled({ input, progress }: Look): ResourceProgress {
+function unsettled({ input, progress }: RolloutInputs): ResourceProgress {
   if (!isTerminal(progress.status) || isTerminal(input.target.status)) return progress;
   return { ...progress, status: RolloutStatus.IN_PROGRESS, reason: RolloutReason.UNSPECIFIED };
 }

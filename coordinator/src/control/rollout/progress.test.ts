@@ -11,7 +11,7 @@ import { aPod, aServiceEntry, aWorkloadEntry, type PodFields } from "../../../te
 import type { ServiceFailure } from "../../destination/service-failure.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { RolloutView } from "../workload/rollout-view.ts";
-import { nextLookMs, progressOf } from "./progress.ts";
+import { nextEvaluationMs, progressOf } from "./progress.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
 const entry = aWorkloadEntry();
@@ -234,22 +234,22 @@ describe("how far other resources have come", () => {
 });
 
 describe("when time alone can change the answer", () => {
-  test("at the deadline", () => assert.equal(nextLookMs(inputOf({})), deadlineMs));
+  test("at the deadline", () => assert.equal(nextEvaluationMs(inputOf({})), deadlineMs));
   test("when a pod has waited for a node for too long", () => {
     const pods = [pod("a", { node: "" })];
     const unschedulable = () => ({ summary: "", sinceMs: startedMs - 5_000 });
-    assert.equal(nextLookMs(inputOf({ pods, unschedulable })), 15_000);
+    assert.equal(nextEvaluationMs(inputOf({ pods, unschedulable })), 15_000);
   });
   test("when a ready pod has proved itself", () => {
     const pods = [pod("a", { status: ready, observedAtMs: startedMs })];
     const limits = { deadlineMs, placementMs: 20_000, stableMs: 1_000 };
-    assert.equal(nextLookMs(inputOf({ pods, limits })), 1_000);
+    assert.equal(nextEvaluationMs(inputOf({ pods, limits })), 1_000);
   });
   test("never at once, though everything is due", () => {
     const pods = [pod("a", { node: "" })];
     const unschedulable = () => ({ summary: "", sinceMs: 0 });
-    assert.ok(nextLookMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs - 1 })) >= 10);
-    assert.ok(nextLookMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs })) >= 1_000);
+    assert.ok(nextEvaluationMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs - 1 })) >= 10);
+    assert.ok(nextEvaluationMs(inputOf({ pods, unschedulable, nowMs: startedMs + deadlineMs })) >= 1_000);
   });
 });
 

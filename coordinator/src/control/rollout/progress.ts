@@ -41,7 +41,7 @@ export function isTerminal(status: RolloutStatus): boolean {
 }
 
 /** Returns the next time at which the answer can change without an event. */
-export function nextLookMs(input: ProgressInput): number {
+export function nextEvaluationMs(input: ProgressInput): number {
   const { limits, startedMs, nowMs } = input;
   const due = [startedMs + limits.deadlineMs];
   for (const pod of input.pods) {
@@ -52,11 +52,11 @@ export function nextLookMs(input: ProgressInput): number {
   }
   // Times in the past were evaluated now. They must not cause the next evaluation at once.
   const ahead = due.filter((dueMs) => dueMs > nowMs);
-  return ahead.length === 0 ? limits.deadlineMs : Math.max(minLookMs, Math.min(...ahead) - nowMs);
+  return ahead.length === 0 ? limits.deadlineMs : Math.max(minCheckMs, Math.min(...ahead) - nowMs);
 }
 
 /** Timers are not exact; a look that comes a little early must not spin. */
-const minLookMs = 10;
+const minCheckMs = 10;
 /** Returns the time at which a ready pod counts as done. */
 function stableAtMs(pod: PodEntry, { limits, resource, nowMs }: ProgressInput): number {
   return availableAtMs(pod, resource?.workload?.settings.minReadyMs ?? limits.stableMs, nowMs);

@@ -16,9 +16,9 @@ import type { StepSink } from "../step-sink.ts";
 import { joined, tryWrite } from "../write.ts";
 import { yieldMsOf } from "../yield-time.ts";
 import { keepFailedPods } from "./keep-failed.ts";
-import { nextLookMs, planWorkload } from "./plan.ts";
+import { nextEvaluationMs, planWorkload } from "./plan.ts";
 import type { Prefetcher } from "./prefetch.ts";
-import { prefetchWish } from "./prefetch-status.ts";
+import { prefetchRequest } from "./prefetch-status.ts";
 import type { ProgressLimits } from "./progress-limits.ts";
 import { addDrainStops } from "./retire.ts";
 import { stepEvents } from "./step-events.ts";
@@ -148,7 +148,7 @@ export class WorkloadController {
   async #reconcileService(key: string): Promise<number | undefined> {
     const { clock, events } = this.#options;
     const input = workloadInput(key, clock.nowMs(), { ...this.#options, upSinceMs: this.#upSinceMs });
-    this.#options.prefetcher?.want(key, prefetchWish(input));
+    this.#options.prefetcher?.want(key, prefetchRequest(input));
     const steps = keepFailedPods(addDrainStops(planWorkload(input), input), input);
     if (steps.length > 0) {
       for (const step of steps) this.#options.steps.take({ workload: key, ...describeStep(step) });
@@ -156,7 +156,7 @@ export class WorkloadController {
       const told = input.resource && stepEvents(input.resource, input.status?.attempt, steps);
       for (const event of told ?? []) events.record(event);
     }
-    return nextLookMs(input);
+    return nextEvaluationMs(input);
   }
 
   /** In as few transactions as the store's limits allow, each only if the resource and what was decided about it are as they were. */

@@ -17,7 +17,7 @@ import type { RolloutState } from "./rollout-state.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
-export interface Look {
+export interface RolloutContext {
   readonly rolloutState: RolloutState;
   /** The effective workload. */
   readonly workload: Workload;
@@ -40,7 +40,7 @@ const registryPatience = 6;
 const notesPerDeadline = 10;
 
 /** Pure: whether the try has come further or to its end. Undefined: neither. */
-export function evaluateRollout(look: Look, input: WorkloadInput): RolloutUpdate | undefined {
+export function evaluateRollout(look: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
   const { attempt, own, hold } = look.rolloutState;
   const { state } = attempt;
   if (state === AttemptState.SUCCEEDED || state === AttemptState.ROLLED_BACK) return undefined;
@@ -64,7 +64,7 @@ export function evaluateRollout(look: Look, input: WorkloadInput): RolloutUpdate
 }
 
 /** Returns the times at which the rollout may be decided without an event. */
-export function rolloutUpdateTimesMs(look: Look, input: WorkloadInput): number[] {
+export function rolloutUpdateTimesMs(look: RolloutContext, input: WorkloadInput): number[] {
   const { attempt, hold } = look.rolloutState;
   if (attempt.state !== AttemptState.PROGRESSING && attempt.state !== AttemptState.ROLLING_BACK) return [];
   if (hold.type === "paused") return [];
@@ -83,27 +83,27 @@ export function rolloutUpdateTimesMs(look: Look, input: WorkloadInput): number[]
 }
 
 /** Whether a canary has all its pods and waits for someone. */
-export function waitsForPromotion(look: Look, input: WorkloadInput): boolean {
+export function waitsForPromotion(look: RolloutContext, input: WorkloadInput): boolean {
   const { attempt, hold } = look.rolloutState;
   return hold.type === "canary" && Math.max(attempt.progress, availableOf(look, input)) >= hold.pods;
 }
 
-export function counts(look: Look, input: WorkloadInput): string {
+export function counts(look: RolloutContext, input: WorkloadInput): string {
   const ready = look.current().filter((pod) => isReady(pod, input.nodeReady)).length;
   return `${ready}/${look.workload.replicas} ready`;
 }
 
-function availableOf(look: Look, input: WorkloadInput): number {
+function availableOf(look: RolloutContext, input: WorkloadInput): number {
   const stableMs = stableMsOf(look.workload, input);
   return look.current().filter((pod) => isAvailable(pod, stableMs, input)).length;
 }
 
-function isDone(look: Look, input: WorkloadInput): boolean {
+function isDone(look: RolloutContext, input: WorkloadInput): boolean {
   const { replicas } = look.workload;
   return look.staying.length === replicas && availableOf(look, input) === replicas;
 }
 
-function troubleOf(look: Look, input: WorkloadInput): Failure | undefined {
+function troubleOf(look: RolloutContext, input: WorkloadInput): Failure | undefined {
   const failure = failureOf(look.current(), troubleInput(look, input)) ?? imageFailure(look);
   if (failure?.reason !== RolloutReason.UNSCHEDULABLE) return failure;
   // Stopping pods will make room.
@@ -111,26 +111,30 @@ function troubleOf(look: Look, input: WorkloadInput): Failure | undefined {
 }
 
 /** Known before a pod has given way for it. */
-function imageFailure(look: Look): Failure | undefined {
+function imageFailure(look: RolloutContext): Failure | undefined {
   const message = lastingFailure(look.ahead());
   return message === undefined ? undefined : { reason: RolloutReason.IMAGE, message };
 }
 
-function troubleInput(look: Look, input: WorkloadInput) {
+function troubleInput(look: RolloutContext, input: WorkloadInput) {
   const { nowMs, limits, nodeReady } = input;
   const unschedulable = (uid: string) => waitingOf(uid, look, input);
   return { unschedulable, nowMs, limits, isReady: (pod: PodEntry) => isReady(pod, nodeReady) };
 }
 
 /** Ignores waiting time from before this rollout attempt. */
-function waitingOf(uid: string, { rolloutState }: Look, input: WorkloadInput): UnschedulablePod | undefined {
+function waitingOf(
+  uid: string,
+  { rolloutState }: RolloutContext,
+  input: WorkloadInput,
+): UnschedulablePod | undefined {
   const waiting = input.unschedulable(uid);
   const startedMs = toEpochMs(rolloutState.attempt.startedAt) ?? 0;
   return waiting && { ...waiting, sinceMs: Math.max(waiting.sinceMs, startedMs) };
 }
 
 /** Records a new highest number of available pods, which restarts the progress deadline. */
-function progress(look: Look, input: WorkloadInput): RolloutUpdate | undefined {
+function progress(look: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
   const { attempt, hold } = look.rolloutState;
   const now = reached(look.workload, input.pods, input);
   if (now <= attempt.progress) return undefined;
@@ -141,14 +145,14 @@ function progress(look: Look, input: WorkloadInput): RolloutUpdate | undefined {
   return update(attempt, { progress: now, progressedAt: toTimestamp(input.nowMs) }, why);
 }
 
-function isLate(look: Look, input: WorkloadInput): boolean {
+function isLate(look: RolloutContext, input: WorkloadInput): boolean {
   if (waitsForPromotion(look, input)) return false;
   const forRegistry = waitsForRegistry(look.current()) || waitsForImages(look.ahead());
   const patience = forRegistry ? registryPatience : 1;
   return input.nowMs - progressedMs(look.rolloutState.attempt, input) >= deadlineMsOf(look, input) * patience;
 }
 
-function lateness(look: Look, input: WorkloadInput): Failure {
+function lateness(look: RolloutContext, input: WorkloadInput): Failure {
   const rest = [whatItWaitsFor(look.current(), troubleInput(look, input)), describePrefetch(look.ahead())];
   const deadline = `no progress for ${Math.round(deadlineMsOf(look, input) / 1000)} s, the progress deadline`;
   return {
@@ -157,7 +161,7 @@ function lateness(look: Look, input: WorkloadInput): Failure {
   };
 }
 
-function deadlineMsOf({ workload }: Look, { limits }: WorkloadInput): number {
+function deadlineMsOf({ workload }: RolloutContext, { limits }: WorkloadInput): number {
   return workload.settings.deadlineMs ?? limits.deadlineMs;
 }
 
@@ -167,7 +171,7 @@ function progressedMs(attempt: RolloutAttempt, { upSinceMs }: WorkloadInput): nu
 }
 
 /** Back to the last good revision, or an end that leaves the pods as they are. */
-function fail(look: Look, input: WorkloadInput, { reason, message }: Failure): RolloutUpdate {
+function fail(look: RolloutContext, input: WorkloadInput, { reason, message }: Failure): RolloutUpdate {
   const { attempt, before, beforeNumber } = look.rolloutState;
   const cause = `${counts(look, input)}; ${message}`;
   if (attempt.state === AttemptState.ROLLING_BACK) {

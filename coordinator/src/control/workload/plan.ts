@@ -57,7 +57,7 @@ export function planWorkload(input: WorkloadInput): WorkloadStep[] {
 }
 
 /** Returns the delay after which time alone may change the next step. Undefined: never. */
-export function nextLookMs(input: WorkloadInput): number | undefined {
+export function nextEvaluationMs(input: WorkloadInput): number | undefined {
   const { resource, nowMs, pods } = input;
   // Times in the past were evaluated now. Timers are not exact, so an evaluation that is a little early must not spin.
   let nextMs = Number.POSITIVE_INFINITY;
@@ -83,10 +83,10 @@ export function nextLookMs(input: WorkloadInput): number | undefined {
     ))
       note(ms);
   }
-  return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.max(minLookMs, nextMs - nowMs);
+  return nextMs === Number.POSITIVE_INFINITY ? undefined : Math.max(minCheckMs, nextMs - nowMs);
 }
 
-const minLookMs = 10;
+const minCheckMs = 10;
 
 /** Returns the reason why a pod can't serve any more and needs a replacement. */
 function spent(pod: PodEntry, nowMs: number): string | undefined {

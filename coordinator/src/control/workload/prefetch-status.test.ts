@@ -6,7 +6,7 @@ import { aPod, aWorkloadEntry, type PodFields } from "../../../test/support/entr
 import type { PodEntry } from "../../state/entries.ts";
 import { planWorkload } from "./plan.ts";
 import type { ImagesOnNode } from "./prefetch.ts";
-import { prefetchWish } from "./prefetch-status.ts";
+import { prefetchRequest } from "./prefetch-status.ts";
 import { rolloutView } from "./rollout-view.ts";
 import type { WorkloadInput } from "./workload-input.ts";
 
@@ -63,19 +63,19 @@ describe("which nodes are asked", () => {
     ["one that isn't heard of", recreate, [old("a", "n1"), old("b", "lost")], ["n1"]],
     ["all is done", recreate, [fresh("a", "n1"), fresh("b", "n2")], undefined],
   ] as const) {
-    test(what, () => assert.deepEqual(prefetchWish(input(updateStrategy, pods, {}))?.nodes, nodes));
+    test(what, () => assert.deepEqual(prefetchRequest(input(updateStrategy, pods, {}))?.nodes, nodes));
   }
 
   test("not where what runs has the same image, unless its tag may move", () => {
     const same = { container: { name: "main", image: "app:v1", command: ["other"] } };
-    assert.equal(prefetchWish(input(recreate, two, {}, same)), undefined);
+    assert.equal(prefetchRequest(input(recreate, two, {}, same)), undefined);
     const always = { container: { ...same.container, imagePullPolicy: "Always" } };
-    assert.deepEqual(prefetchWish(input(recreate, two, {}, always))?.nodes, ["n1", "n2"]);
+    assert.deepEqual(prefetchRequest(input(recreate, two, {}, always))?.nodes, ["n1", "n2"]);
   });
 
   test("not where the new pods' rules may lead elsewhere", () => {
     const podConfig = { nodeSelector: { disk: "ssd" } };
-    assert.equal(prefetchWish(input(recreate, two, {}, { podConfig })), undefined);
+    assert.equal(prefetchRequest(input(recreate, two, {}, { podConfig })), undefined);
   });
 });
 

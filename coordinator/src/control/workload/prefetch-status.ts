@@ -6,7 +6,7 @@ import { imagesOf, isAskedForAlways } from "../../model/images.ts";
 import type { Workload } from "../../model/workload.ts";
 import type { PodEntry } from "../../state/entries.ts";
 import type { Hold } from "./hold.ts";
-import type { ImagesOnNode, PrefetchWish } from "./prefetch.ts";
+import type { ImagesOnNode, PrefetchRequest } from "./prefetch.ts";
 import { rolloutStateOf } from "./rollout-state.ts";
 import { updateLimits } from "./update-limits.ts";
 import type { WorkloadInput } from "./workload-input.ts";
@@ -46,7 +46,7 @@ export function isThere(images: ImagesOnNode | undefined): boolean {
  * Returns the images to request from nodes, or undefined. Pods that have yet to end still count, so that no image is removed
  * meanwhile.
  */
-export function prefetchWish(input: WorkloadInput): PrefetchWish | undefined {
+export function prefetchRequest(input: WorkloadInput): PrefetchRequest | undefined {
   const { resource, pods } = input;
   if (resource?.workload === undefined || resource.wanted === undefined || resource.record.deleting)
     return undefined;

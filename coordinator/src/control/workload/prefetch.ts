@@ -12,7 +12,7 @@ export type ImagesOnNode =
   /** The node has the request and is connected, but doesn't answer. Rollouts don't wait for it. */
   | { readonly type: "unanswered" };
 
-export interface PrefetchWish {
+export interface PrefetchRequest {
   /** The workload whose pods will need the images. */
   readonly workload: Workload;
   readonly nodes: readonly string[];
@@ -23,7 +23,7 @@ export interface Prefetcher {
   /**
    * Replaces the requests for this workload (`namespace/kind/name`). Undefined removes them. Repeating a request does nothing.
    */
-  want(workloadKey: string, wish: PrefetchWish | undefined): void;
+  want(workloadKey: string, wish: PrefetchRequest | undefined): void;
   /** Returns the state of the images of the template with this hash. The workload is evaluated again when it changes. */
   imagesOn(workloadKey: string, templateHash: string, node: string): ImagesOnNode;
 }

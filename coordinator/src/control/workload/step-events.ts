@@ -18,9 +18,9 @@ export function stepEvents(
   return [...told, ...stops(steps)].map((event) => ({ ...about, ...event }));
 }
 
-type Told = Pick<EventInput, "type" | "reason" | "message">;
+type RolloutEvent = Pick<EventInput, "type" | "reason" | "message">;
 
-function told1(step: WorkloadStep, before: RolloutAttempt | undefined): Told[] {
+function told1(step: WorkloadStep, before: RolloutAttempt | undefined): RolloutEvent[] {
   switch (step.type) {
     case "start-rollout": {
       const superseded =
@@ -41,7 +41,7 @@ function told1(step: WorkloadStep, before: RolloutAttempt | undefined): Told[] {
 function ended(
   { attempt, why }: WorkloadStep & { readonly type: "update-rollout" },
   before: RolloutAttempt | undefined,
-): Told {
+): RolloutEvent {
   if (attempt.state === before?.state) return normal("RolloutProgress", why);
   const revision = `revision ${attempt.revision}`;
   switch (attempt.state) {
@@ -59,7 +59,7 @@ function ended(
 }
 
 /** Together by why they stop: a large workload would drown all else. */
-function stops(steps: readonly WorkloadStep[]): Told[] {
+function stops(steps: readonly WorkloadStep[]): RolloutEvent[] {
   const byWhy = new Map<string, string[]>();
   for (const step of steps) {
     if (step.type !== "stop-pod") continue;
@@ -76,10 +76,10 @@ function podsText(count: number): string {
   return count === 1 ? "1 pod" : `${count} pods`;
 }
 
-function normal(reason: string, message: string): Told {
+function normal(reason: string, message: string): RolloutEvent {
   return { type: "Normal", reason, message };
 }
 
-function warning(reason: string, message: string): Told {
+function warning(reason: string, message: string): RolloutEvent {
   return { type: "Warning", reason, message };
 }

@@ -9,7 +9,7 @@ import {
 } from "../../endpoints/endpoints.ts";
 import { opaqueByPod } from "../../endpoints/pod-opaque.ts";
 import { CoordinatorError } from "../../errors.ts";
-import type { Look, Subject } from "../../feed/topic.ts";
+import type { Evaluation, Subject } from "../../feed/topic.ts";
 import { toTcpAddress } from "../../ip/address.ts";
 import { workloadKey } from "../../model/workload.ts";
 import type { Directory } from "../directory.ts";
@@ -68,7 +68,7 @@ function lookAt(
   path: ServicePath | AddressPath,
   directory: Directory,
   previous: PublishedProfile | undefined,
-): Look<PublishedProfile> {
+): Evaluation<PublishedProfile> {
   const namespace = namespaceOf(target);
   const problem = target.kind === "ambiguous" ? target.problem : undefined;
   const bytes = Buffer.from(DestinationProfile.encode(profileOf(target, directory)).finish());

@@ -6,7 +6,7 @@ import type {
 } from "@forage/proto/forage/agent/v1/agent";
 
 /** Holds the gateway state that a node has received. */
-export class ToldGateway {
+export class ReceivedGateway {
   /** Undefined: nothing; "": that it is none. */
   gateway: string | undefined;
   version = 0n;
