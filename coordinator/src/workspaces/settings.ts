@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CONTENT_SCHEMA } from "./content/content-settings.ts";
 import { INGRESS_SCHEMA } from "./ingress/ingress-settings.ts";
+import { SSH_SCHEMA } from "./ssh/ssh-settings.ts";
 
 /** `{{.Name}}`, as Gitpod's installer writes the templates. */
 const PLACEHOLDER = /\{\{\s*\.(\w+)\s*\}\}/g;
@@ -131,6 +132,7 @@ export const WORKSPACES_SCHEMA = z.strictObject({
     .prefault({})
     .describe("Time-outs of workspaces."),
   ingress: INGRESS_SCHEMA.optional().describe("Serves the workspaces' URLs. Default: off."),
+  ssh: SSH_SCHEMA.optional().describe("Lets people reach their workspaces by SSH. Default: off."),
 });
 
 export type WorkspaceSettings = z.infer<typeof WORKSPACES_SCHEMA>;

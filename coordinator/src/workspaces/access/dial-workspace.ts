@@ -1,4 +1,5 @@
-import type { SessionBroker } from "../../link/session-broker.ts";
+import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { SessionBroker, Tunnel } from "../../link/session-broker.ts";
 import { TunnelStream } from "./tunnel-stream.ts";
 import type { ReachableWorkspace } from "./workspace-directory.ts";
 
@@ -11,6 +12,9 @@ export type PodPlace = NonNullable<ReachableWorkspace["pod"]>;
  */
 export type DialPod = (pod: PodPlace, port: number) => TunnelStream;
 
+/** Runs a command in a pod's main container. The session ends with the signal. Throws CoordinatorError as `DialPod` does. */
+export type ExecInPod = (pod: PodPlace, options: ExecOptions, signal: AbortSignal) => Tunnel;
+
 export function dialThrough(broker: Pick<SessionBroker, "open">): DialPod {
   return ({ node, uid }, port) => {
     const over = new AbortController();
@@ -18,4 +22,9 @@ export function dialThrough(broker: Pick<SessionBroker, "open">): DialPod {
     const tunnel = broker.open(node, { podUid: uid, container: "", kind }, over.signal);
     return new TunnelStream(tunnel, () => over.abort());
   };
+}
+
+export function execThrough(broker: Pick<SessionBroker, "open">): ExecInPod {
+  return ({ node, uid }, options, signal) =>
+    broker.open(node, { podUid: uid, container: "", kind: { $case: "exec", value: options } }, signal);
 }

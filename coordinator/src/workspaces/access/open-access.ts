@@ -6,8 +6,9 @@ import { Ingress } from "../ingress/ingress.ts";
 import { type IngressServer, startIngressServer } from "../ingress/ingress-server.ts";
 import type { Workspaces } from "../open-workspaces.ts";
 import type { WorkspaceSettings } from "../settings.ts";
+import { type SshServer, startSshServer } from "../ssh/ssh-server.ts";
 import { ActivityMeter } from "./activity-meter.ts";
-import { type DialPod, dialThrough } from "./dial-workspace.ts";
+import { type DialPod, dialThrough, execThrough } from "./dial-workspace.ts";
 import { ViewDirectory } from "./view-directory.ts";
 import type { WorkspaceDirectory } from "./workspace-directory.ts";
 
@@ -23,6 +24,7 @@ export interface AccessOptions {
 /** The ports through which people reach their workspaces. */
 export interface Access {
   readonly ingress: IngressServer["address"] | undefined;
+  readonly ssh: SshServer["address"] | undefined;
   close(): Promise<void>;
 }
 
@@ -50,9 +52,13 @@ export async function openAccess(options: AccessOptions): Promise<Access> {
   const parts = { ...options, directory, dial: dialThrough(broker), activity };
   const ingress = await openIngress(parts);
   if (ingress !== undefined) log.info({ event: "ingress-started", ...ingress.address }, "ingress-started");
+  const ssh = await openSsh(parts);
+  if (ssh !== undefined) log.info({ event: "ssh-gateway-started", ...ssh.address }, "ssh-gateway-started");
   return {
     ingress: ingress?.address,
+    ssh: ssh?.address,
     close: async () => {
+      await ssh?.close();
       await ingress?.close();
       activity.close();
     },
@@ -65,4 +71,9 @@ function openIngress(parts: Parts): Promise<IngressServer> | undefined {
   const { workspacePort, connectionsPerWorkspace } = settings.ingress;
   const ingress = new Ingress({ ...parts, templates: settings, workspacePort, connectionsPerWorkspace });
   return startIngressServer({ settings: settings.ingress, ingress, clock, log });
+}
+
+function openSsh({ settings, broker, ...parts }: Parts): Promise<SshServer> | undefined {
+  if (settings.ssh === undefined) return undefined;
+  return startSshServer({ ...parts, settings: settings.ssh, exec: execThrough(broker) });
 }

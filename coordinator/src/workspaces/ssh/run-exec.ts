@@ -1,0 +1,58 @@
+import { messageOf } from "@forage/common/message-of";
+import type { ServerChannel } from "ssh2";
+import type { Tunnel } from "../../link/session-broker.ts";
+
+/** The exit code when the command could not run, as ssh itself uses it. */
+const FAILED = 255;
+
+/** Joins an exec session with an SSH channel until the command has ended, and then sends its exit code. */
+export async function runExec(tunnel: Tunnel, channel: ServerChannel): Promise<void> {
+  const input = sendInput(tunnel, channel);
+  let exitCode = FAILED;
+  try {
+    for await (const { frame } of tunnel.fromAgent) {
+      if (channel.destroyed) return;
+      if (frame?.$case === "stdout") await written(channel, channel, frame.value);
+      if (frame?.$case === "stderr") await written(channel.stderr, channel, frame.value);
+      if (frame?.$case !== "end") continue;
+      if (frame.value.error !== "") channel.stderr.write(`${frame.value.error}\r\n`);
+      else exitCode = frame.value.exitCode;
+      break;
+    }
+  } catch (error) {
+    channel.stderr.write(`${messageOf(error)}\r\n`);
+  } finally {
+    tunnel.toAgent.close();
+    tunnel.fromAgent.close();
+    // A client that has closed the channel receives nothing more.
+    if (!channel.destroyed) {
+      channel.exit(exitCode);
+      channel.close();
+    }
+    await input;
+  }
+}
+
+async function sendInput(tunnel: Tunnel, channel: ServerChannel): Promise<void> {
+  try {
+    for await (const value of channel.iterator({ destroyOnReturn: false }))
+      if (!(await tunnel.toAgent.push({ frame: { $case: "stdin", value } }))) return;
+    await tunnel.toAgent.push({ frame: { $case: "stdinClosed", value: true } });
+  } catch {
+    // The client has gone: so must the command.
+    tunnel.toAgent.close();
+  }
+}
+
+/** Waits while the client reads more slowly than the command writes. */
+function written(
+  stream: { write(chunk: Uint8Array): boolean; once(event: string, run: () => void): unknown },
+  channel: ServerChannel,
+  chunk: Uint8Array,
+): Promise<void> {
+  if (stream.write(chunk)) return Promise.resolve();
+  return new Promise((resolve) => {
+    stream.once("drain", resolve);
+    channel.once("close", resolve);
+  });
+}

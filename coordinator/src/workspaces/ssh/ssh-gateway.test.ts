@@ -1,0 +1,250 @@
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { systemClock } from "@forage/common/clock";
+import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
+import ssh2 from "ssh2";
+import { tunnelToCommand, tunnelToPort } from "../../../test/support/tunnels.ts";
+import { ActivityMeter } from "../access/activity-meter.ts";
+import { TunnelStream } from "../access/tunnel-stream.ts";
+import type { ReachableWorkspace } from "../access/workspace-directory.ts";
+import { startSshServer } from "./ssh-server.ts";
+import { SSH_SCHEMA } from "./ssh-settings.ts";
+
+const limit = { timeout: 30_000 };
+const TOKEN = "abcdefghijklmnopqrstuvwxyz012345";
+
+test("runs a command with its input, output, errors and exit code", limit, async (t) => {
+  const { ssh } = await setUp(t);
+  const { stdout, stderr, code } = await ssh(["cat; echo oops >&2; exit 7"], { input: "from the client\n" });
+  assert.deepEqual([stdout, code], ["from the client\n", 7]);
+  assert.match(stderr, /oops/);
+});
+
+test("passes a command on literally", limit, async (t) => {
+  const { ssh } = await setUp(t);
+  const { stdout } = await ssh(["printf '%s|' \"a  b\" '$HOME' \"$((1+1))\""]);
+  assert.equal(stdout, "a  b|$HOME|2|");
+});
+
+test("moves a megabyte in each direction", limit, async (t) => {
+  const { ssh } = await setUp(t);
+  const input = "0123456789abcde\n".repeat(65_536);
+  const { stdout } = await ssh(["cat"], { input });
+  assert.equal(stdout.length, input.length);
+  assert.ok(stdout === input);
+});
+
+test(
+  "accepts a key of the workspace, and refuses others and workspaces that do not exist",
+  limit,
+  async (t) => {
+    const { ssh, change, workspace } = await setUp(t);
+    assert.equal((await ssh(["true"])).code, 0);
+    assert.equal((await ssh(["true"], { user: "w2" })).code, 255);
+    change({ ...workspace, sshKeys: [] });
+    const refused = await ssh(["true"]);
+    assert.deepEqual([refused.code, /Permission denied/.test(refused.stderr)], [255, true]);
+  },
+);
+
+test("accepts the owner token in the user name", limit, async (t) => {
+  const { ssh, change, workspace } = await setUp(t);
+  change({ ...workspace, sshKeys: [] });
+  assert.equal((await ssh(["true"], { user: `w1#${TOKEN}` })).code, 0);
+  assert.equal((await ssh(["true"], { user: "w1#wrong" })).code, 255);
+});
+
+test("accepts the owner token as a password", limit, async (t) => {
+  const { connect } = await setUp(t);
+  const client = await connect({ username: "w1", password: TOKEN });
+  client.end();
+  await assert.rejects(connect({ username: "w1", password: "wrong" }), /authentication methods failed/);
+});
+
+test("runs a shell in a terminal, with its type and its sizes", limit, async (t) => {
+  const { connect, execs, sizes } = await setUp(t);
+  const client = await connect({ username: "w1", password: TOKEN });
+  const stream = await new Promise<ssh2.ClientChannel>((resolve, reject) =>
+    client.shell({ term: "screen", cols: 90, rows: 30 }, (error, channel) =>
+      error ? reject(error) : resolve(channel),
+    ),
+  );
+  let output = "";
+  stream.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  stream.setWindow(40, 120, 0, 0);
+  stream.write("echo $TERM\nexit 5\n");
+  const code = await new Promise((resolve) => stream.once("exit", resolve));
+  assert.equal(code, 5);
+  assert.match(output, /screen/);
+  assert.partialDeepStrictEqual(execs[0], { tty: true, size: { columns: 90, rows: 30 } });
+  assert.deepEqual(sizes, ["120x40"]);
+  client.end();
+});
+
+test("forwards connections to ports of the workspace, and to no other host", limit, async (t) => {
+  const { ssh, port } = await setUp(t);
+  const reached = await ssh(["-W", `localhost:${port}`], { input: "hello\n" });
+  assert.equal(reached.stdout, "you sent: hello\n");
+  const refused = await ssh(["-W", `192.0.2.1:${port}`], { input: "" });
+  assert.equal(refused.code, 255);
+});
+
+test("explains that an image has no sftp-server", limit, async (t) => {
+  const { ssh } = await setUp(t);
+  const { stderr, code } = await ssh(["-s", "sftp"]);
+  // A machine that runs the tests may have one.
+  if (code !== 0) assert.match(stderr, /has no sftp-server/);
+});
+
+test("counts an open connection as activity until it ends", limit, async (t) => {
+  const { connect, activity, until } = await setUp(t);
+  const client = await connect({ username: "w1", password: TOKEN });
+  assert.equal(activity.openOf("i1"), 1);
+  client.end();
+  await until(() => activity.openOf("i1") === 0);
+});
+
+test("refuses more connections of a workspace than its limit", limit, async (t) => {
+  const { connect, ssh } = await setUp(t, { connectionsPerWorkspace: 1 });
+  const client = await connect({ username: "w1", password: TOKEN });
+  assert.equal((await ssh(["true"])).code, 255);
+  client.end();
+});
+
+test("ends the command of a client that goes away", limit, async (t) => {
+  const { connect, ended, until } = await setUp(t);
+  const client = await connect({ username: "w1", password: TOKEN });
+  client.exec("sleep 1000", () => client.end());
+  await until(() => ended.length === 1);
+});
+
+test("keeps its host key over restarts, readable by its owner only", limit, async (t) => {
+  const { dir, restart } = await setUp(t);
+  const path = join(dir, "keys", "workspace-ssh.key");
+  const before = await readFile(path, "utf8");
+  await restart();
+  assert.equal(await readFile(path, "utf8"), before);
+  assert.equal((await stat(path)).mode & 0o777, 0o600);
+});
+
+async function setUp(t: TestContext, settings: object = {}) {
+  const dir = await mkdtemp(join(tmpdir(), "forage-ssh-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const keys = ssh2.utils.generateKeyPairSync("ed25519");
+  await writeFile(join(dir, "id"), keys.private, { mode: 0o600 });
+  const port = await echo(t);
+  const workspace: ReachableWorkspace = {
+    instanceId: "i1",
+    metaId: "w1",
+    ownerToken: TOKEN,
+    admitsEveryone: false,
+    publicPorts: new Set(),
+    sshKeys: ["not a key", keys.public],
+    pod: { node: "a", uid: "pod-1" },
+  };
+  let current = workspace;
+  const byMetaId = (id: string) => (id === "w1" ? current : undefined);
+  const clock = systemClock;
+  const activity = new ActivityMeter({ markActive: () => {} }, clock);
+  const execs: ExecOptions[] = [];
+  const sizes: string[] = [];
+  const ended: string[] = [];
+  const start = () =>
+    startSshServer({
+      settings: SSH_SCHEMA.parse({ listen: "127.0.0.1:0", ...settings }),
+      dataDir: dir,
+      directory: { byMetaId, byPrefix: byMetaId, byInstanceId: () => current },
+      dial: (_pod, to) => new TunnelStream(tunnelToPort(to), () => {}),
+      exec: (_pod, options, signal) => {
+        execs.push(options);
+        const tunnel = tunnelToCommand(options, (size) => sizes.push(size));
+        // As the broker of sessions does it.
+        signal.addEventListener("abort", () => {
+          ended.push("ended");
+          tunnel.toAgent.close();
+        });
+        return tunnel;
+      },
+      activity,
+      clock,
+      log: { debug: () => {} },
+    });
+  let server = await start();
+  t.after(async () => {
+    await server.close();
+    activity.close();
+  });
+  const restart = async (): Promise<void> => {
+    await server.close();
+    server = await start();
+  };
+  return {
+    ...{ dir, port, workspace, activity, execs, sizes, ended, restart },
+    change: (changed: ReachableWorkspace) => {
+      current = changed;
+    },
+    ssh: (args: readonly string[], { user = "w1", input = "" } = {}) =>
+      runSsh(join(dir, "id"), user, server.address.port, args, input),
+    connect: (login: { readonly username: string; readonly password: string }) =>
+      connect(server.address.port, login),
+    until: async (condition: () => boolean) => {
+      while (!condition()) await new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}
+
+/** Runs the OpenSSH client. */
+function runSsh(key: string, user: string, port: number, args: readonly string[], input: string) {
+  const options = [
+    "StrictHostKeyChecking=no",
+    "UserKnownHostsFile=/dev/null",
+    "BatchMode=yes",
+    "IdentitiesOnly=yes",
+  ];
+  const [first = "", ...rest] = args;
+  const command = first.startsWith("-") ? [first, ...(first === "-s" ? [] : rest)] : [];
+  const remote = first === "-s" ? rest : first.startsWith("-") ? [] : args;
+  const all = [
+    ...["-F", "/dev/null", "-i", key, "-p", String(port), "-T"],
+    ...options.flatMap((option) => ["-o", option]),
+    ...command,
+    `${user}@127.0.0.1`,
+    ...remote,
+  ];
+  return new Promise<{ stdout: string; stderr: string; code: number }>((resolve) => {
+    const child = execFile("ssh", all, { maxBuffer: 10_000_000 }, (_error, stdout, stderr) =>
+      resolve({ stdout, stderr, code: child.exitCode ?? -1 }),
+    );
+    child.stdin?.on("error", () => {});
+    child.stdin?.end(input);
+  });
+}
+
+function connect(
+  port: number,
+  login: { readonly username: string; readonly password: string },
+): Promise<ssh2.Client> {
+  const client = new ssh2.Client();
+  return new Promise((resolve, reject) => {
+    client.once("ready", () => resolve(client)).on("error", reject);
+    client.connect({ host: "127.0.0.1", port, ...login });
+  });
+}
+
+/** An application in the workspace. */
+async function echo(t: TestContext): Promise<number> {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (data) => socket.end(`you sent: ${data}`));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  t.after(() => server.close());
+  return (server.address() as AddressInfo).port;
+}

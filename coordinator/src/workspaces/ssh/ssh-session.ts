@@ -1,0 +1,98 @@
+import { messageOf } from "@forage/common/message-of";
+import type { ExecOptions } from "@forage/proto/forage/agent/v1/agent";
+import type { ServerChannel, Session } from "ssh2";
+import type { Tunnel } from "../../link/session-broker.ts";
+import { commandLine, isAllowedVariable, type RemoteCommand } from "./commands.ts";
+import { runExec } from "./run-exec.ts";
+
+/** Commands are short; OpenSSH's own limit is of the same order. */
+const MAX_COMMAND_BYTES = 128 * 1024;
+const MAX_VARIABLES = 32;
+/** Larger terminals are typing errors, or attempts to make programs use memory. */
+const MAX_COLUMNS = 10_000;
+/** The control characters by which a terminal sends signals. */
+const TERMINAL_SIGNALS: Readonly<Record<string, string>> = { INT: "\x03", QUIT: "\x1c", TSTP: "\x1a" };
+
+interface Size {
+  readonly columns: number;
+  readonly rows: number;
+}
+
+/** Runs a command in the workspace. Throws CoordinatorError. */
+export type OpenExec = (options: ExecOptions) => Tunnel;
+
+/** Serves one session of a client: one shell, one command or one SFTP subsystem, with or without a terminal. */
+export function serveSession(session: Session, openExec: OpenExec): void {
+  const variables = new Map<string, string>();
+  let terminal: (Size & { readonly term: string }) | undefined;
+  let tunnel: Tunnel | undefined;
+  let channel: ServerChannel | undefined;
+  const run = (accept: () => ServerChannel, reject: () => void, command: RemoteCommand): void => {
+    // A session runs one command (RFC 4254, section 6.5).
+    if (
+      channel !== undefined ||
+      (command.type === "command" && Buffer.byteLength(command.text) > MAX_COMMAND_BYTES)
+    ) {
+      reject?.();
+      return;
+    }
+    channel = accept();
+    channel.on("error", () => {});
+    const { term, columns = 0, rows = 0 } = terminal ?? {};
+    try {
+      tunnel = openExec({
+        command: commandLine(command, { term, variables }),
+        stdin: true,
+        tty: terminal !== undefined && command.type !== "sftp",
+        size: terminal === undefined ? undefined : { columns, rows },
+      });
+    } catch (error) {
+      channel.stderr.write(`${messageOf(error)}\r\n`);
+      channel.exit(255);
+      channel.close();
+      return;
+    }
+    void runExec(tunnel, channel);
+  };
+  session.on("pty", (accept, _reject, { cols, rows, term }: PtyInfo) => {
+    terminal = { ...sizeOf(cols, rows), term: term ?? "" };
+    accept?.();
+  });
+  session.on("window-change", (accept, _reject, { cols, rows }) => {
+    accept?.();
+    void tunnel?.toAgent.push({ frame: { $case: "resize", value: sizeOf(cols, rows) } });
+  });
+  session.on("env", (accept, reject, { key, val }) => {
+    if (!isAllowedVariable(key, val) || variables.size >= MAX_VARIABLES) return reject?.();
+    variables.set(key, val);
+    return accept?.();
+  });
+  session.on("signal", (accept, _reject, { name }) => {
+    accept?.();
+    const character = terminal === undefined ? undefined : TERMINAL_SIGNALS[name];
+    if (character !== undefined)
+      void tunnel?.toAgent.push({ frame: { $case: "stdin", value: Buffer.from(character) } });
+    // The agent kills a command whose session ends.
+    else if (name === "KILL" || name === "TERM" || name === "HUP" || name === "INT") tunnel?.toAgent.close();
+  });
+  session.on("shell", (accept, reject) => run(accept, reject, { type: "shell" }));
+  session.on("exec", (accept, reject, { command }) =>
+    run(accept, reject, { type: "command", text: command }),
+  );
+  session.on("subsystem", (accept, reject, { name }) =>
+    name === "sftp" ? run(accept, reject, { type: "sftp" }) : reject?.(),
+  );
+  session.on("close", () => tunnel?.toAgent.close());
+}
+
+/** The declared type leaves out the terminal's name, which the library passes. */
+interface PtyInfo {
+  readonly cols: number;
+  readonly rows: number;
+  readonly term?: string;
+}
+
+function sizeOf(columns: number, rows: number): Size {
+  const bounded = (value: number): number => Math.min(Math.max(value, 1), MAX_COLUMNS);
+  return { columns: bounded(columns), rows: bounded(rows) };
+}
