@@ -123,7 +123,7 @@ export class SimulatedLife {
     this.#check();
   }
 
-  /** Runs everything to its end, with a node that works and a stop that was asked for. */
+  /** Runs everything to its end, with a node that works and a stop request. */
   finish(): void {
     if (this.#node === "away") this.#toggleNode();
     this.#requestStop();
@@ -251,7 +251,7 @@ export class SimulatedLife {
     this.#tell();
   }
 
-  /** The node does one thing that its order asks for. */
+  /** The node does one piece of work of its order. */
   #work(mustSucceed = false): void {
     const [order, content, r] = [this.#order, this.#content, this.#random];
     if (this.#node !== "up" || order === undefined || content.stage === ContentStage.DISPOSED) return;
