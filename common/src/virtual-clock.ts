@@ -9,6 +9,8 @@ export interface VirtualClockOptions {
    * mixes the two up fails.
    */
   readonly wallMs?: number;
+  /** Rounds delays up to whole milliseconds, so that every moment is a whole number. Default: false. */
+  readonly wholeMs?: boolean;
 }
 
 const DEFAULT_START_MS = 1_000_000;
@@ -21,11 +23,13 @@ const DEFAULT_WALL_MS = Date.UTC(2030, 0, 1);
 export class VirtualClock implements Clock {
   #nowMs: number;
   #wallOffsetMs: number;
+  readonly #wholeMs: boolean;
   readonly #timers = new TimerQueue();
 
-  constructor({ startMs, wallMs }: VirtualClockOptions = {}) {
+  constructor({ startMs, wallMs, wholeMs = false }: VirtualClockOptions = {}) {
     this.#nowMs = startMs ?? DEFAULT_START_MS;
     this.#wallOffsetMs = (wallMs ?? startMs ?? DEFAULT_WALL_MS) - this.#nowMs;
+    this.#wholeMs = wholeMs;
   }
 
   // Arrow functions, because callers pass the parts of a clock on one by one.
@@ -34,7 +38,7 @@ export class VirtualClock implements Clock {
   readonly monotonicMs = (): number => this.#nowMs;
 
   readonly schedule = (delayMs: number, run: () => void): (() => void) =>
-    this.#timers.add(this.#nowMs + Math.max(0, delayMs), run);
+    this.#timers.add(this.#nowMs + Math.max(0, this.#wholeMs ? Math.ceil(delayMs) : delayMs), run);
 
   /** The number of timers that have neither fired nor been cancelled. */
   get pending(): number {

@@ -12,8 +12,12 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   agent: ["archive", "common", "identity", "scheduler", "proto"],
   cli: ["archive", "common", "identity", "scheduler", "proto"],
   hack: ["archive", "common", "proto", "identity"],
+  sim: ["common", "proto", "identity", "coordinator", "agent"],
   bench: ["common", "proto", "scheduler", "identity", "archive", "coordinator", "agent", "cli", "hack"],
 };
+
+/** Folders whose programs run from a checkout, with everything installed. They import other packages by path. */
+const RUN_FROM_CHECKOUT: ReadonlySet<string> = new Set(["hack", "bench", "sim"]);
 
 /** One readable line for each import that points where it must not. */
 export function findViolations(sources: Sources): string[] {
@@ -36,8 +40,7 @@ function judgeOwn(module: Module, imported: ImportedName, target: string): strin
   if (to === "hack" && isTest(module.path)) return undefined;
   if (!(ALLOWED[from] ?? []).includes(to)) return `${from} must not import ${to}`;
   const byPath = imported.specifier.startsWith(".");
-  if (byPath && from !== "hack" && from !== "bench")
-    return `import another package by its name, not its path`;
+  if (byPath && !RUN_FROM_CHECKOUT.has(from)) return `import another package by its name, not its path`;
   return undefined;
 }
 
@@ -47,7 +50,7 @@ function judgeForeign(sources: Sources, module: Module, { specifier }: ImportedN
   const folder = folderOf(module.path);
   const known = new Set(sources.declared.get(folder));
   // Tests, tools and benchmarks run from a checkout, with everything installed.
-  if (isTest(module.path) || folder === "hack" || folder === "bench") {
+  if (isTest(module.path) || RUN_FROM_CHECKOUT.has(folder)) {
     for (const names of sources.declared.values()) for (const declared of names) known.add(declared);
   }
   return known.has(name) ? undefined : `${folder}/package.json doesn't declare ${name}`;
@@ -58,5 +61,5 @@ function folderOf(path: string): string {
 }
 
 function isTest(path: string): boolean {
-  return /\.test\.ts$|(^|\/)(test|e2e)\//.test(path);
+  return /\.test\.ts$|(^|\/)(test|e2e)\/|^sim\//.test(path);
 }

@@ -34,6 +34,7 @@ export const FOLDERS = [
   "cli",
   "hack",
   "bench",
+  "sim",
 ] as const;
 
 interface Manifest {

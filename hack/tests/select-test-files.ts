@@ -16,7 +16,7 @@ export function selectTestFiles(root: string, patterns: readonly string[]): Test
     .filter((path) => !/(^|\/)(node_modules|gen)\//.test(path))
     .filter((path) => patterns.length === 0 || patterns.some((pattern) => path.includes(pattern)))
     .sort();
-  const inTestFolder = files.filter((path) => /\/(test|e2e)\//.test(path));
+  const inTestFolder = files.filter((path) => /\/(test|e2e)\/|^sim\//.test(path));
   const needsHost = (path: string): boolean => /\.e2e\.test\.ts$|\/e2e\/|^(agent|hack)\//.test(path);
   return {
     unit: files.filter((path) => !inTestFolder.includes(path)),

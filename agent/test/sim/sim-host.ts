@@ -15,6 +15,17 @@ export interface SimWitness {
   released(podUid: string): void;
 }
 
+/** Images and programs of a simulated world. */
+export interface SimPrograms {
+  /** How long a started program runs, and its exit code. Undefined: until it is stopped. */
+  endOf(spec: ContainerSpec): { readonly afterMs: number; readonly exitCode: number } | undefined;
+  isUnready(spec: ContainerSpec): boolean;
+  pullMs(image: string): number;
+  isInRegistry(image: string): boolean;
+  isRegistryUp(): boolean;
+}
+
+const PULL_MS = 500;
 const INIT_MAX_MS = 2_000;
 const JOB_MAX_MS = 60_000;
 const WARM_UP_MAX_MS = 4_000;
@@ -35,11 +46,20 @@ export class SimHost {
   readonly listeners = new Set<(event: RuntimeEvent | undefined) => void>();
   registryUp = true;
   witness: SimWitness | undefined;
+  readonly programs: SimPrograms;
   #count = 0;
 
-  constructor(clock: VirtualClock, random: () => number) {
+  /** Default of `programs`: containers run by the first word of their command, and the registry has what `registry` names. */
+  constructor(clock: VirtualClock, random: () => number, programs?: SimPrograms) {
     this.clock = clock;
     this.calls = new SimCalls(clock, random);
+    this.programs = programs ?? {
+      endOf: (spec) => this.#endByCommand(spec),
+      isUnready: () => false,
+      pullMs: () => PULL_MS,
+      isInRegistry: (image) => this.registry.has(image),
+      isRegistryUp: () => this.registryUp,
+    };
   }
 
   running(): readonly SimContainer[] {
@@ -85,7 +105,7 @@ export class SimHost {
     const fails = this.calls.chance(this.calls.faults.startFails);
     const made = aContainer(id, spec, fails ? "created" : "running", this.clock.nowMs());
     const warmAtMs = this.clock.monotonicMs() + this.calls.random() * WARM_UP_MAX_MS;
-    this.containers.set(id, { ...made, warmAtMs });
+    this.containers.set(id, { ...made, warmAtMs, unready: this.programs.isUnready(spec) });
     if (fails) throw new RuntimeError("START_FAILED", "no such file", { retryable: false });
     const container = this.containers.get(id) ?? made;
     this.witness?.started(container);
@@ -110,13 +130,25 @@ export class SimHost {
     if (this.containers.delete(id)) this.#emit({ type: "removed", containerId: id });
   }
 
-  /** Runs a container's program, by its first word: `init` and `job` end after a while, others don't. */
   #runProgram({ id, spec }: SimContainer): void {
-    const word = spec.command[0];
-    if (word !== "init" && word !== "job") return;
+    const end = this.programs.endOf(spec);
+    if (end !== undefined) this.clock.schedule(end.afterMs, () => this.end(id, end.exitCode));
+  }
+
+  /** Programs named `init` and `job` end after a while, others do not. */
+  #endByCommand({
+    command,
+  }: ContainerSpec): { readonly afterMs: number; readonly exitCode: number } | undefined {
+    const word = command[0];
+    if (word !== "init" && word !== "job") return undefined;
     const { calls } = this;
     const afterMs = calls.random() * (word === "init" ? INIT_MAX_MS : JOB_MAX_MS);
-    this.clock.schedule(afterMs, () => this.end(id, calls.chance(calls.faults.programFails) ? 1 : 0));
+    return {
+      afterMs,
+      get exitCode() {
+        return calls.chance(calls.faults.programFails) ? 1 : 0;
+      },
+    };
   }
 
   #emit(event: RuntimeEvent): void {

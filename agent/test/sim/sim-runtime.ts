@@ -9,8 +9,6 @@ import type { SimContainer } from "./sim-container.ts";
 import type { SimHost } from "./sim-host.ts";
 import { execInSim } from "./sim-programs.ts";
 
-const PULL_MS = 500;
-
 export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
   const call = <Result>(effect: () => Result | Promise<Result>) =>
     host.calls.make(line, { effect, fail: failure, mayBeLate: true });
@@ -30,7 +28,7 @@ export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
       }),
     hasImage: (reference) => call(() => host.images.has(reference)),
     pull: async (reference) => {
-      await host.clock.sleep(PULL_MS);
+      await host.clock.sleep(host.programs.pullMs(reference));
       await call(() => pull(host, reference));
     },
     listImages: () => call(() => [...host.images]),
@@ -50,10 +48,10 @@ export function simRuntime(host: SimHost, line: SimLine): ContainerRuntime {
 }
 
 function pull(host: SimHost, reference: string): void {
-  if (!host.registryUp) {
+  if (!host.programs.isRegistryUp()) {
     throw new RuntimeError("REGISTRY_UNAVAILABLE", "no route to registry", { retryable: true });
   }
-  if (!host.registry.has(reference)) {
+  if (!host.programs.isInRegistry(reference)) {
     throw new RuntimeError("IMAGE_NOT_FOUND", `${reference} not found`, { retryable: false });
   }
   host.images.add(reference);

@@ -30,9 +30,9 @@ export function whatIsOpen(world: World): string | undefined {
   for (const node of nodes) {
     if (node === world.lost) continue;
     const wanted = state.podsOnNode(node.name).map(({ record }) => record.uid);
-    const has = [...node.pods.keys()];
-    if (wanted.length !== has.length || wanted.some((uid) => !node.pods.has(uid)))
-      return `node ${node.name} has ${has.length} pods, ${wanted.length} are wanted`;
+    const { pods } = node;
+    if (wanted.length !== pods.size || wanted.some((uid) => !pods.has(uid)))
+      return `node ${node.name} has ${pods.size} pods, ${wanted.length} are wanted`;
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
 import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
-import type { NodeWitness } from "./sim-node.ts";
+import type { NodeWitness } from "./fleet-node.ts";
 import type { Blame } from "./violation.ts";
 
 /** What must hold of what happens on hosts, whatever the records say. */

@@ -9,7 +9,7 @@ import type { Secrets } from "./sim-coordinator.ts";
 import { simTime } from "./sim-time.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
-import { World } from "./world.ts";
+import { World, type WorldOptions } from "./world.ts";
 
 /** What befalls a fleet at rest. Nothing of it is a node's fault. */
 export const outages = [
@@ -58,8 +58,9 @@ export async function simulateOutage(options: {
   readonly secrets: Secrets;
   readonly outage?: Outage;
   readonly echo?: (line: string) => void;
+  readonly makeNode?: WorldOptions["makeNode"];
 }): Promise<Outcome> {
-  const { seed, secrets, echo } = options;
+  const { seed, secrets, echo, makeNode } = options;
   const time = simTime();
   const trace = new Trace({ nowMs: () => time.nowMs(), keep: 60, ...(echo && { echo }) });
   const random = randomOf(seed + 7_000_003);
@@ -71,6 +72,7 @@ export async function simulateOutage(options: {
     random: randomOf(seed),
     trace,
     secrets,
+    ...(makeNode && { makeNode }),
     ...(unreachableTolerationSeconds !== undefined && { nodes: { unreachableTolerationSeconds } }),
   });
   return outcomeOf({ seed, world, trace, play: () => play(world, random, outage), where: outage });

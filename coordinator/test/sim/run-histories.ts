@@ -7,6 +7,8 @@ export interface Histories {
   readonly from: number;
   readonly count: number;
   readonly arguments?: readonly string[];
+  /** The program that plays them. Default: the one beside this file. */
+  readonly program?: string;
 }
 
 export interface HistoriesResult {
@@ -34,8 +36,8 @@ export async function runHistories(histories: Histories): Promise<HistoriesResul
   };
 }
 
-async function runPart({ from, count, arguments: more = [] }: Histories): Promise<HistoriesResult> {
-  const main = join(import.meta.dirname, "main.ts");
+async function runPart({ from, count, arguments: more = [], program }: Histories): Promise<HistoriesResult> {
+  const main = program ?? join(import.meta.dirname, "main.ts");
   const child = spawn(process.execPath, [main, "--seeds", `${count}`, "--from", `${from}`, ...more], {
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -27,6 +27,12 @@ const settings: readonly Readonly<Record<string, string>>[] = [
   { "forage.dev/min-ready-seconds": "5" },
 ];
 
+/** Programs answer it as their kind says. */
+const readinessProbe = {
+  handler: { $case: "exec" as const, value: { command: ["ready"] } },
+  periodSeconds: 10,
+};
+
 /** So much of a workload fits in the end, also when a node is gone. */
 const mendedMilli = 1_500;
 
@@ -104,6 +110,7 @@ export class ServiceWish implements Wish {
         name: "main",
         image: imageOf(this.#kind, this.#version),
         resources: { requests: { cpu: `${this.#cpuMilli}m`, memory: "64Mi" } },
+        ...(this.#kind === "unready" && { readinessProbe }),
       },
     };
     return ForageResource.fromPartial({ name: this.name, spec: { $case: "containerService", value } });

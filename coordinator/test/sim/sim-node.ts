@@ -1,47 +1,14 @@
-import type { VirtualClock } from "@forage/common/virtual-clock";
 import type {
   ConnectRequest,
   NodeReport,
   PodAssignment,
   PodStatus,
 } from "@forage/proto/forage/agent/v1/agent";
-import type { Random } from "../support/random.ts";
+import type { FleetNode, NodeOptions } from "./fleet-node.ts";
 import { Way } from "./network.ts";
 import { poisonNamespace } from "./poison-store.ts";
-import type { ProcessGate } from "./process-gate.ts";
 import { type PodHost, SimPod } from "./sim-pod.ts";
-import { type Downward, type Handler, SimStream } from "./stream.ts";
-
-export interface NodeOptions {
-  readonly name: string;
-  readonly cpu: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly time: VirtualClock;
-  readonly random: Random;
-  readonly skewMs: number;
-  /** The coordinator that lives now, if one takes calls. */
-  readonly dial: (node: string) => Answering | undefined;
-  readonly registryUp: () => boolean;
-  readonly witness: NodeWitness;
-  readonly note: (what: string) => void;
-}
-
-/** A coordinator that takes calls. */
-export interface Answering {
-  readonly handler: Handler;
-  readonly dead: AbortSignal;
-  readonly gate: ProcessGate;
-}
-
-/** Sees what happens on hosts. */
-export interface NodeWitness {
-  /** A pod was given to the node. */
-  assigned(node: string, pod: PodAssignment): void;
-  starts(node: string, pod: PodAssignment): void;
-  ended(node: string, pod: PodAssignment, exitCode: number): void;
-  removed(node: string, pod: PodAssignment): void;
-  violation(what: string): void;
-}
+import { type Downward, SimStream } from "./stream.ts";
 
 const reconnectBaseMs = 500;
 const reconnectCapMs = 10_000;
@@ -53,7 +20,7 @@ const patienceSpreadMs = 10_000;
 const keepaliveMs = 30_000;
 
 /** A host with its agent: what it was told lies on its disk, and what it runs doesn't need the coordinator. */
-export class SimNode {
+export class SimNode implements FleetNode {
   readonly name: string;
   readonly way: Way;
   readonly pods = new Map<string, SimPod>();
@@ -172,6 +139,22 @@ export class SimNode {
   endStall(): void {
     this.#stalled = false;
     for (const run of this.#unwritten.splice(0)) run();
+  }
+
+  /** The model of an agent has no journal that could fail. */
+  fillDisk(forMs: number): void {
+    this.stallDisk(forMs);
+  }
+
+  holdUp(forMs: number): void {
+    this.stallDisk(forMs);
+  }
+
+  jumpWallClock(): void {}
+
+  calm(): void {
+    this.endStall();
+    this.heal();
   }
 
   crashContainer(): void {

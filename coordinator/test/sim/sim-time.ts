@@ -4,5 +4,5 @@ const START_MS = Date.UTC(2030, 0, 1);
 
 /** Returns the one time of a simulated world. Each process in it has a clock of its own (`clockOf`). */
 export function simTime(): VirtualClock {
-  return new VirtualClock({ startMs: START_MS });
+  return new VirtualClock({ startMs: START_MS, wholeMs: true });
 }

@@ -9,7 +9,7 @@ import type { Secrets } from "./sim-coordinator.ts";
 import { simTime } from "./sim-time.ts";
 import { Trace } from "./trace.ts";
 import { Violation } from "./violation.ts";
-import { World } from "./world.ts";
+import { World, type WorldOptions } from "./world.ts";
 
 export interface SimulationOptions {
   readonly seed: number;
@@ -17,6 +17,7 @@ export interface SimulationOptions {
   /** Given: no other faults; the nth write ends so. */
   readonly fateOf?: (write: number) => Fate;
   readonly echo?: (line: string) => void;
+  readonly makeNode?: WorldOptions["makeNode"];
 }
 
 const keptLines = 40;
@@ -31,10 +32,14 @@ const quietMs = 120_000;
 
 /** One history of a fleet, from its seed alone. */
 export async function simulate(options: SimulationOptions): Promise<Outcome> {
-  const { seed, secrets, fateOf, echo } = options;
+  const { seed, secrets, fateOf, echo, makeNode } = options;
   const time = simTime();
   const trace = new Trace({ nowMs: () => time.nowMs(), keep: keptLines, ...(echo && { echo }) });
-  const world = new World({ time, random: randomOf(seed), trace, secrets, ...(fateOf && { fateOf }) });
+  const world = new World({
+    ...{ time, random: randomOf(seed), trace, secrets },
+    ...(fateOf && { fateOf }),
+    ...(makeNode && { makeNode }),
+  });
   const script = new Script(randomOf(seed + 1_000_003));
   return outcomeOf({ seed, world, trace, play: () => play(world, script, fateOf === undefined) });
 }

@@ -15,6 +15,7 @@ import {
 } from "../../src/store/index.ts";
 import { type Random, randomOf } from "../support/random.ts";
 import { Clients } from "./clients.ts";
+import type { FleetNode, NodeOptions } from "./fleet-node.ts";
 import { HostRules } from "./host-rules.ts";
 import { wrongStops } from "./intent-rules.ts";
 import type { Fate } from "./life-store.ts";
@@ -35,6 +36,8 @@ export interface WorldOptions {
   readonly fateOf?: (write: number) => Fate;
   /** In place of the defaults. */
   readonly nodes?: Partial<CoreOptions["config"]["nodes"]>;
+  /** Makes each host. Default: a model of one. */
+  readonly makeNode?: (options: NodeOptions) => FleetNode;
 }
 
 /** A fleet: one store that lasts, coordinators that come and go, nodes, clients, and rules that all of them must keep. */
@@ -42,7 +45,7 @@ export class World {
   readonly time: VirtualClock;
   readonly random: Random;
   readonly trace: Trace;
-  readonly nodes: SimNode[] = [];
+  readonly nodes: FleetNode[] = [];
   readonly clients: Clients;
   readonly rules: StoreRules;
   readonly durable: Store;
@@ -50,7 +53,7 @@ export class World {
   coordinator: SimCoordinator;
   registryUp = true;
   /** In the end it doesn't come back. */
-  lost: SimNode | undefined;
+  lost: FleetNode | undefined;
   /** Of each write, as long as faults go on. */
   crashShare = 0;
   storeSlowMs = 2;
@@ -153,8 +156,7 @@ export class World {
     this.registryUp = true;
     for (const node of this.nodes) {
       node.way.latencyMs = 5;
-      node.endStall();
-      node.heal();
+      node.calm();
       if (node !== this.lost) node.boot();
     }
   }
@@ -166,8 +168,9 @@ export class World {
 
   #addNode(name: string): void {
     const random = randomOf(this.random.below(2 ** 31));
+    const makeNode = this.#options.makeNode ?? ((options: NodeOptions) => new SimNode(options));
     this.nodes.push(
-      new SimNode({
+      makeNode({
         name,
         cpu: this.random.pick(["4", "6", "8"]),
         labels: { zone: this.random.pick(["a", "b"]) },
@@ -248,10 +251,13 @@ export class World {
       const key = event.kind === "put" ? event.record.key : event.key;
       return !this.#poisoned.has(key) && !isOfPoison(key);
     });
-    // Events are told of poisoned objects, too.
-    const isEvent = (it: (typeof sound)[number]): boolean =>
-      it.kind === "put" && it.record.key.startsWith("events/");
-    if (this.#poisoned.size === 0 || !sound.every(isEvent)) this.soundRevision = revision;
+    const isOf = (prefix: string, it: (typeof sound)[number]): boolean =>
+      it.kind === "put" && it.record.key.startsWith(prefix);
+    // Poisoned objects cause events, too. Agents report the images of their hosts every ten minutes.
+    const isQuiet =
+      (this.#poisoned.size > 0 && sound.every((it) => isOf("events/", it))) ||
+      (this.#options.makeNode !== undefined && sound.every((it) => isOf("reports/", it)));
+    if (!isQuiet) this.soundRevision = revision;
     this.rules.apply({ events: sound, revision });
   }
 }

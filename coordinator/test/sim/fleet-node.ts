@@ -1,0 +1,70 @@
+import type { VirtualClock } from "@forage/common/virtual-clock";
+import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import type { Random } from "../support/random.ts";
+import type { Direction, Way } from "./network.ts";
+import type { ProcessGate } from "./process-gate.ts";
+import type { Handler } from "./stream.ts";
+
+export interface NodeOptions {
+  readonly name: string;
+  readonly cpu: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly time: VirtualClock;
+  readonly random: Random;
+  readonly skewMs: number;
+  /** The coordinator that lives now, if one takes calls. */
+  readonly dial: (node: string) => Answering | undefined;
+  readonly registryUp: () => boolean;
+  readonly witness: NodeWitness;
+  readonly note: (what: string) => void;
+}
+
+/** A coordinator that takes calls. */
+export interface Answering {
+  readonly handler: Handler;
+  readonly dead: AbortSignal;
+  readonly gate: ProcessGate;
+}
+
+/** Sees what happens on hosts. */
+export interface NodeWitness {
+  /** A pod was given to the node. */
+  assigned(node: string, pod: PodAssignment): void;
+  starts(node: string, pod: PodAssignment): void;
+  ended(node: string, pod: PodAssignment, exitCode: number): void;
+  removed(node: string, pod: PodAssignment): void;
+  violation(what: string): void;
+}
+
+/** One host with an agent, as a simulated world drives it. */
+export interface FleetNode {
+  readonly name: string;
+  readonly way: Way;
+  /** The pods that its agent knows, by uid. */
+  readonly pods: { readonly size: number; has(uid: string): boolean };
+  /** Ends the host at once, without notice. */
+  crash(): void;
+  boot(): void;
+  /** Ends the agent and starts it again after the time. Containers keep running. */
+  restartAgent(downMs?: number): void;
+  /** Cuts the way to the coordinator in these directions. */
+  partition(...directions: readonly Direction[]): void;
+  heal(): void;
+  breakStream(): void;
+  /** Gives up connections that do not answer, one after the other, until `answers` returns true. */
+  losePatience(answers: () => boolean): void;
+  /** Changes something about the node and each pod that the coordinator has to write. */
+  reportAgain(): void;
+  /** Holds the agent's writes for the time. */
+  stallDisk(forMs: number): void;
+  /** Fails the agent's writes for the time. */
+  fillDisk(forMs: number): void;
+  /** Stops the agent's process for the time, as SIGSTOP does. */
+  holdUp(forMs: number): void;
+  /** Sets the wall clock of the host. */
+  jumpWallClock(byMs: number): void;
+  /** Ends all faults of the disk, the process and the way. */
+  calm(): void;
+  /** Ends one container from outside. */
+  crashContainer(): void;
+}

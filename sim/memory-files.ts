@@ -1,0 +1,82 @@
+import { join } from "node:path";
+import type { Clock } from "@forage/common/clock";
+import type { JournalFiles } from "../agent/src/journal/journal-files.ts";
+
+const ASIDE_SUFFIX = ".corrupt";
+const LONGEST_WRITE_MS = 8;
+
+/** A disk in memory. It outlives the agents that write to it. */
+export class MemoryDisk {
+  readonly files = new Map<string, Buffer>();
+  full = false;
+  /** No write or removal ends before this moment of the monotonic clock. */
+  stalledUntilMs = 0;
+}
+
+/** The disk as one life of an agent sees it. */
+export interface DiskAccess {
+  readonly clock: Pick<Clock, "monotonicMs" | "schedule">;
+  /** In [0, 1). */
+  readonly random: () => number;
+  /** Aborted when the agent is dead. Its calls neither end nor take effect from then on. */
+  readonly life: AbortSignal;
+}
+
+/** Returns the journal's files on the disk. An agent that dies while it writes several files leaves some of them. */
+export function filesOn(disk: MemoryDisk, access: DiskAccess): JournalFiles {
+  const { files } = disk;
+  const change = async (run: () => void): Promise<void> => {
+    await takeTime(disk, access);
+    run();
+  };
+  const put = (path: string, bytes: Uint8Array): void => {
+    if (disk.full) throw new NoSpaceError(path);
+    files.set(path, Buffer.from(bytes));
+  };
+  return {
+    makeDirectory: async () => undefined,
+    list: async (dir) => namesIn(files, dir),
+    read: async (path) => {
+      const bytes = files.get(path);
+      if (bytes === undefined) throw new Error(`ENOENT: no such file or directory, open '${path}'`);
+      return Buffer.from(bytes);
+    },
+    write: async (dir, written) => {
+      for (const { name, bytes } of written) await change(() => put(join(dir, name), bytes));
+    },
+    remove: (path) => change(() => void files.delete(path)),
+    setAside: async (dir, name) => {
+      const path = join(dir, name);
+      const bytes = files.get(path) ?? Buffer.alloc(0);
+      files.delete(path);
+      files.set(path + ASIDE_SUFFIX, bytes);
+      return path + ASIDE_SUFFIX;
+    },
+    sync: () => change(() => undefined),
+  };
+}
+
+class NoSpaceError extends Error {
+  readonly code = "ENOSPC";
+
+  constructor(path: string) {
+    super(`ENOSPC: no space left on device, write '${path}'`);
+    this.name = "NoSpaceError";
+  }
+}
+
+function namesIn(files: ReadonlyMap<string, Buffer>, dir: string): string[] {
+  const prefix = `${dir}/`;
+  return [...files.keys()]
+    .filter((path) => path.startsWith(prefix) && !path.includes("/", prefix.length))
+    .map((path) => path.slice(prefix.length));
+}
+
+function takeTime(disk: MemoryDisk, { clock, random, life }: DiskAccess): Promise<void> {
+  const stalledMs = Math.max(0, disk.stalledUntilMs - clock.monotonicMs());
+  return new Promise((resolve) => {
+    clock.schedule(stalledMs + Math.ceil(random() * LONGEST_WRITE_MS), () => {
+      if (!life.aborted) resolve();
+    });
+  });
+}

@@ -1,0 +1,285 @@
+import { createHash } from "node:crypto";
+import type { Clock } from "@forage/common/clock";
+import type { PodAssignment } from "@forage/proto/forage/agent/v1/agent";
+import { JournalKey } from "../agent/src/journal/journal-key.ts";
+import type { PodStatus } from "../agent/src/pods/decide/pod-status.ts";
+import { NO_FAULTS } from "../agent/test/sim/sim-calls.ts";
+import { podOf, type SimContainer } from "../agent/test/sim/sim-container.ts";
+import { SimHost } from "../agent/test/sim/sim-host.ts";
+import type { FleetNode, NodeOptions } from "../coordinator/test/sim/fleet-node.ts";
+import { type Direction, Way } from "../coordinator/test/sim/network.ts";
+import { poisonNamespace } from "../coordinator/test/sim/poison-store.ts";
+import { clockOf } from "../coordinator/test/sim/process-clock.ts";
+import { ProcessGate } from "../coordinator/test/sim/process-gate.ts";
+import { endOf, kindOf, pullMs } from "../coordinator/test/sim/programs.ts";
+import type { Downward } from "../coordinator/test/sim/stream.ts";
+import { randomOf } from "../coordinator/test/support/random.ts";
+import type { SimulatedCall } from "./agent-client.ts";
+import { AgentLife } from "./agent-life.ts";
+import { MemoryDisk } from "./memory-files.ts";
+
+const KEEPALIVE_MS = 30_000;
+const PATIENCE_MIN_MS = 5_000;
+const PATIENCE_SPREAD_MS = 10_000;
+const UNNOTICED_MAX_MS = 60_000;
+const OUT_OF_MEMORY_EXIT = 137;
+const REBOOT_EXIT = 255;
+
+const KEY = new JournalKey(createHash("sha256").update("simulation").digest(), "the simulation");
+
+/** A host with the real agent on simulated containers, network, volumes and disk. */
+export class RealNode implements FleetNode {
+  readonly name: string;
+  readonly way: Way;
+  readonly #options: NodeOptions;
+  readonly #host: SimHost;
+  readonly #disk = new MemoryDisk();
+  readonly #calls = new Set<SimulatedCall>();
+  /** The newest assignment of each pod that the agent received. */
+  readonly #assignments = new Map<string, PodAssignment>();
+  readonly #removed = new Set<string>();
+  #gate: ProcessGate;
+  #wallJumpMs = 0;
+  #boot = 1;
+  #lives = 0;
+  #up = true;
+  /** The host has booted and no agent has started since. */
+  #rebooted = false;
+  #life = new AbortController();
+  #agent: AgentLife | undefined;
+
+  constructor(options: NodeOptions) {
+    this.#options = options;
+    this.name = options.name;
+    const { time, random, registryUp } = options;
+    this.way = new Way(time, random);
+    this.#gate = new ProcessGate(time);
+    this.#host = new SimHost(time, random.next, {
+      endOf: ({ image }) => endOf(kindOf(image), random),
+      isUnready: ({ image }) => kindOf(image) === "unready",
+      pullMs: (image) => pullMs(kindOf(image), random),
+      isInRegistry: (image) => kindOf(image) !== "missing",
+      isRegistryUp: registryUp,
+    });
+    this.#host.witness = {
+      started: (container) => this.#started(container),
+      ended: (container) => this.#ended(container, container.exitCode),
+      killed: () => {},
+      answered: () => {},
+      released: () => {},
+    };
+    this.#start();
+  }
+
+  get pods(): ReadonlySet<string> {
+    const statuses = this.#agent?.supervisor.statuses() ?? [];
+    return new Set(statuses.filter((it) => it.namespace !== poisonNamespace).map(({ uid }) => uid));
+  }
+
+  crash(): void {
+    if (!this.#up) return;
+    this.#options.note("crashes");
+    this.#up = false;
+    this.#boot++;
+    this.#kill();
+    for (const container of this.#host.running()) this.#ended(container, REBOOT_EXIT);
+    this.#host.reboot();
+    this.#rebooted = true;
+  }
+
+  boot(): void {
+    if (this.#up) return;
+    this.#options.note("boots");
+    this.#up = true;
+    this.#start();
+  }
+
+  restartAgent(downMs = 0): void {
+    if (!this.#up) return;
+    this.#options.note("its agent restarts");
+    this.#kill();
+    const boot = this.#boot;
+    this.#options.time.schedule(downMs, () => {
+      if (this.#up && this.#boot === boot && this.#life.signal.aborted) this.#start();
+    });
+  }
+
+  partition(...directions: readonly Direction[]): void {
+    this.#options.note(`is cut off ${directions.join(" and ")}`);
+    this.way.cut(...directions);
+    const calls = [...this.#calls];
+    this.#later(KEEPALIVE_MS * (0.3 + 0.7 * this.#options.random.next()), () => {
+      if (!this.way.open) for (const call of calls) call.fail("keep-alive timed out");
+    });
+  }
+
+  heal(): void {
+    if (this.way.open) return;
+    this.#options.note("is reached again");
+    this.way.heal();
+  }
+
+  breakStream(): void {
+    for (const call of [...this.#calls]) call.fail("connection reset");
+  }
+
+  losePatience(answers: () => boolean): void {
+    const { random } = this.#options;
+    this.#later(PATIENCE_MIN_MS + random.below(PATIENCE_SPREAD_MS), () => {
+      if (answers()) return;
+      this.breakStream();
+      this.losePatience(answers);
+    });
+  }
+
+  reportAgain(): void {
+    this.#agent?.touch();
+  }
+
+  stallDisk(forMs: number): void {
+    this.#options.note(`its disk answers nothing for ${forMs} ms`);
+    this.#disk.stalledUntilMs = this.#options.time.monotonicMs() + forMs;
+  }
+
+  fillDisk(forMs: number): void {
+    this.#options.note(`its disk is full for ${forMs} ms`);
+    this.#disk.full = true;
+    this.#options.time.schedule(forMs, () => {
+      this.#disk.full = false;
+    });
+  }
+
+  holdUp(forMs: number): void {
+    const gate = this.#gate;
+    if (gate.held) return;
+    this.#options.note(`its agent is held up for ${forMs} ms`);
+    gate.hold(false);
+    this.losePatience(() => !gate.held);
+    this.#options.time.schedule(forMs, () => gate.release());
+  }
+
+  jumpWallClock(byMs: number): void {
+    this.#options.note(`its wall clock is set by ${byMs} ms`);
+    this.#wallJumpMs += byMs;
+    this.#gate.wallJumpMs += byMs;
+  }
+
+  calm(): void {
+    this.#disk.full = false;
+    this.#disk.stalledUntilMs = 0;
+    this.#host.calls.faults = { ...NO_FAULTS };
+    this.#gate.release();
+    this.heal();
+  }
+
+  crashContainer(): void {
+    const running = this.#host.running();
+    if (running.length > 0) this.#host.end(this.#options.random.pick(running).id, OUT_OF_MEMORY_EXIT);
+  }
+
+  #start(): void {
+    const { time, random, name, cpu, labels, dial, note } = this.#options;
+    const life = new AbortController();
+    this.#life = life;
+    this.#lives++;
+    this.#gate = new ProcessGate(time);
+    this.#gate.wallJumpMs = this.#wallJumpMs;
+    const own = randomOf(random.below(2 ** 31));
+    const starting = AgentLife.start({
+      ...{ name, cpu, labels, life, key: KEY, host: this.#host, disk: this.#disk, random: own.next, note },
+      sessionId: `${name}-${this.#lives}`,
+      bootId: `boot-${this.#boot}`,
+      rebooted: this.#rebooted,
+      address: `192.0.2.${name.slice(1)}`,
+      clock: wholeDelays(clockOf(time, life.signal, 0, this.#gate)),
+      channel: {
+        way: this.way,
+        dial: () => dial(name),
+        noticed: (notice) => this.#noticed(notice),
+        later: (delayMs, run) => this.#later(delayMs, run),
+        opened: (call) => this.#calls.add(call),
+        closed: (call) => this.#calls.delete(call),
+        received: (message) => this.#received(message),
+      },
+      changed: (status) => this.#changed(status),
+      forgotten: (uid) => this.#remove(uid),
+    });
+    starting.then(
+      (agent) => {
+        if (life.signal.aborted) return;
+        this.#agent = agent;
+        this.#rebooted = false;
+      },
+      (error: unknown) => {
+        if (!life.signal.aborted) this.#options.witness.violation(`the agent of ${name} ended: ${error}`);
+      },
+    );
+  }
+
+  #kill(): void {
+    this.#life.abort();
+    for (const call of [...this.#calls]) call.abandon();
+    this.#agent?.kill();
+    this.#agent = undefined;
+  }
+
+  /** The coordinator mostly receives the end of a connection, and sometimes only misses heartbeats. */
+  #noticed(notice: () => void): void {
+    const { random, time } = this.#options;
+    const afterMs = random.chance(0.7) ? this.way.delayMs() : random.below(UNNOTICED_MAX_MS);
+    time.schedule(Math.round(afterMs), notice);
+  }
+
+  #received(message: Downward): void {
+    for (const pod of podsIn(message)) {
+      if (pod.namespace === poisonNamespace) continue;
+      if (!this.#assignments.has(pod.uid)) this.#options.witness.assigned(this.name, pod);
+      this.#assignments.set(pod.uid, pod);
+    }
+  }
+
+  /** A start that began before the pod was ordered to stop may still end after it. The journal says what the agent knew. */
+  #started(container: SimContainer): void {
+    const uid = podOf(container);
+    const pod = this.#agent?.journal.desired().get(uid);
+    if (pod !== undefined) this.#options.witness.starts(this.name, { ...pod, stopping: false });
+    else if (this.#removed.has(uid))
+      this.#options.witness.violation(`pod ${uid} started after it was removed`);
+    const twins = this.#host.running().filter((it) => podOf(it) === uid);
+    if (twins.length > 1) this.#options.witness.violation(`two containers of pod ${uid} run at once`);
+  }
+
+  #ended(container: SimContainer, exitCode: number): void {
+    const pod = this.#assignments.get(podOf(container));
+    if (pod !== undefined) this.#options.witness.ended(this.name, pod, exitCode);
+  }
+
+  #changed({ uid, phase }: PodStatus): void {
+    if (phase === "REMOVED") this.#remove(uid);
+  }
+
+  #remove(uid: string): void {
+    const pod = this.#assignments.get(uid);
+    if (pod === undefined || this.#removed.has(uid)) return;
+    this.#removed.add(uid);
+    this.#options.witness.removed(this.name, pod);
+  }
+
+  /** Runs only if the agent is still alive then. */
+  #later(delayMs: number, run: () => void): void {
+    const { signal } = this.#life;
+    this.#options.time.schedule(Math.round(delayMs), () => {
+      if (!signal.aborted) run();
+    });
+  }
+}
+
+/** A timer that fires a fraction early would make its owner wait again in the same moment, for ever. */
+function wholeDelays(clock: Clock): Clock {
+  return { ...clock, schedule: (delayMs, run) => clock.schedule(Math.ceil(delayMs), run) };
+}
+
+function podsIn(message: Downward): readonly PodAssignment[] {
+  if (message.$case === "snapshot") return message.value.pods;
+  return message.$case === "delta" ? message.value.upserts : [];
+}
