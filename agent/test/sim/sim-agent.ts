@@ -15,7 +15,7 @@ export class SimDisk {
   readonly desired = new Map<string, Pod>();
   readonly states = new Map<string, Uint8Array>();
   bootId = 1;
-  /** How long a memory takes to be written. */
+  /** The time that the write of a memory takes. */
   writeMs = 15;
 }
 

@@ -8,7 +8,7 @@ export interface SimContainer {
   exitCode: number;
   readonly startedAtMs: number;
   finishedAtMs: number;
-  /** From when on its probes find it up; monotonic clock. */
+  /** Its probes succeed from this moment of the monotonic clock on. */
   readonly warmAtMs: number;
   unready: boolean;
   broken: boolean;

@@ -17,7 +17,7 @@ export interface SimWitness {
 
 /** Images and programs of a simulated world. */
 export interface SimPrograms {
-  /** How long a started program runs, and its exit code. Undefined: until it is stopped. */
+  /** Returns the time that a started program runs, and its exit code. Undefined: it runs until it is stopped. */
   endOf(spec: ContainerSpec): { readonly afterMs: number; readonly exitCode: number } | undefined;
   isUnready(spec: ContainerSpec): boolean;
   pullMs(image: string): number;
