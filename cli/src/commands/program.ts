@@ -69,6 +69,10 @@ const commands: Readonly<Record<string, Load>> = {
     return [(await import("./token-create.ts")).tokenCreate, tokenLs, tokenRevoke];
   }),
   namespace: async () => (await import("./namespace.ts")).namespace,
+  workspace: group("workspace", "Open workspaces", async () => [
+    (await import("./workspace-open.ts")).open,
+    (await import("./workspace-ssh.ts")).ssh,
+  ]),
   version: async () => (await import("./version.ts")).versionCommand,
   completion: async () => (await import("./completion.ts")).completionCommand(loadProgram),
   help: async () => (await import("./help.ts")).helpCommand(loadProgram),

@@ -1,0 +1,28 @@
+import {
+  GetWorkspacesRequest,
+  WorkspaceManagerService,
+  WorkspacePhase,
+  type WorkspaceStatus,
+} from "@forage/proto/core";
+import type { Coordinator } from "../client/coordinator.ts";
+import { CliError } from "../errors.ts";
+
+/** An operand that names a workspace. */
+export const workspaceOperand = {
+  name: "WORKSPACE",
+  required: true,
+  help: "a workspace by its instance id or its meta id",
+} as const;
+
+/** Finds the workspace with the id, or the newest that has not stopped of those with the meta id. Throws NOT_FOUND. */
+export async function findWorkspace(coordinator: Coordinator, id: string): Promise<WorkspaceStatus> {
+  const { getWorkspaces } = WorkspaceManagerService;
+  const { status } = await coordinator.call(getWorkspaces, GetWorkspacesRequest.fromPartial({}));
+  const exact = status.find((workspace) => workspace.id === id);
+  const live = status.find(
+    ({ metadata, phase }) => metadata?.metaId === id && phase !== WorkspacePhase.STOPPED,
+  );
+  const found = exact ?? live;
+  if (found !== undefined) return found;
+  throw new CliError("NOT_FOUND", `there is no workspace ${JSON.stringify(id)} that has not stopped`);
+}
