@@ -18,7 +18,7 @@ export interface HostLogsParts {
   readonly clock: Clock;
   readonly log: AgentLog;
   readonly supervisor: () => Pick<PodSupervisor, "find" | "statuses">;
-  /** Whether the disk is nearly full now. */
+  /** Reports whether the disk is nearly full now. */
   readonly diskIsFull: () => boolean;
 }
 

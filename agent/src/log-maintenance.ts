@@ -6,7 +6,7 @@ export interface LogMaintenanceParts {
   readonly rescue: Pick<LogRescue, "run">;
   /** Those that run. */
   readonly containers: () => readonly LoggedContainer[];
-  /** Whether the disk is nearly full now. */
+  /** Reports whether the disk is nearly full now. */
   readonly pressed: () => boolean;
   readonly onError: (error: unknown) => void;
 }

@@ -43,7 +43,7 @@ export function whyNoOwnIpv6(): string | undefined {
   return whyNoOwnNetwork() ?? (existsSync("/proc/net/if_inet6") ? undefined : "needs IPv6");
 }
 
-/** Whether what is called after this process id was left by a test that was killed. */
+/** Reports whether what is called after this process id was left by a test that was killed. */
 export function isOfTheDead(pidText: string, radix: number): boolean {
   return !existsSync(`/proc/${Number.parseInt(pidText, radix)}`);
 }

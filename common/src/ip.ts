@@ -72,13 +72,13 @@ export function parseCidr(text: string): Cidr | undefined {
   };
 }
 
-/** Whether the text is an address of the subnet. */
+/** Reports whether the text is an address of the subnet. */
 export function containsIp(cidr: Cidr, address: string): boolean {
   const ip = parseIp(address);
   return ip?.family === cidr.family && ip.value >= cidr.first && ip.value <= cidr.last;
 }
 
-/** Whether two subnets share an address. */
+/** Reports whether two subnets share an address. */
 export function overlaps(a: Cidr, b: Cidr): boolean {
   return a.family === b.family && a.first <= b.last && b.first <= a.last;
 }

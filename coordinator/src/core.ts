@@ -87,7 +87,7 @@ export interface CoreOptions {
 export interface LivenessStats {
   /** Returns the number of stalls of the process since it started. */
   readonly holdUps: () => number;
-  /** Whether endpoints on lost nodes are kept, because most nodes were lost at once. */
+  /** Reports whether endpoints on lost nodes are kept, because most nodes were lost at once. */
   readonly massLoss: () => boolean;
   /** Reports of agents that could not be written at the last try. */
   readonly unwrittenReports: () => number;

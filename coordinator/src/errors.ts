@@ -36,7 +36,7 @@ export class CoordinatorError extends Error {
     this.violations = options.violations ?? [];
   }
 
-  /** Whether the same call may succeed later with nothing changed by the caller. */
+  /** Reports whether the same call may succeed later with nothing changed by the caller. */
   get retryable(): boolean {
     return this.code === "UNAVAILABLE" || this.code === "CONFLICT" || this.code === "ABORTED";
   }

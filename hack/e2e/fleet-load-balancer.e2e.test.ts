@@ -212,7 +212,7 @@ async function has({ host }: FleetNode, ip: string): Promise<boolean> {
   return stdout.trim() !== "";
 }
 
-/** Whether the kernel drops it by itself. */
+/** Reports whether the kernel drops it by itself. */
 async function leased({ host }: FleetNode, ip: string): Promise<boolean> {
   const { stdout } = await run("ip", ["-n", `net-${host.name}`, "-o", "address", "show", "to", ip]);
   return /valid_lft \d+sec/.test(stdout);

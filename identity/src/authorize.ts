@@ -21,7 +21,7 @@ export type Requirement =
   | { readonly who: "node" }
   | { readonly who: "user"; readonly role: Role; readonly scope: "namespace" | "cluster" };
 
-/** By full method path, e.g. `/forest.v1.ForageService/ApplyResources`. */
+/** Keyed by full method path, e.g. `/forest.v1.ForageService/ApplyResources`. */
 export type MethodTable = Readonly<Record<string, Requirement>>;
 
 export type Decision = { readonly ok: true } | { readonly ok: false; readonly reason: Denial };

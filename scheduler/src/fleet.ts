@@ -109,7 +109,7 @@ export class Fleet {
     return pod !== undefined;
   }
 
-  /** Whether any bound pod is less important than this. */
+  /** Reports whether any bound pod is less important than this. */
   hasPodsBelow(priority: number): boolean {
     return this.#state.pods.hasBelow(priority);
   }

@@ -10,7 +10,7 @@ export interface KnownAnswer<S> {
 }
 
 interface Endpoints {
-  /** By encoded address. */
+  /** Keyed by encoded address. */
   readonly addresses: ReadonlyMap<string, { readonly weighted: WeightedAddr; readonly encoded: string }>;
   readonly metricLabels: Readonly<Record<string, string>>;
   /** For a destination without endpoints: whether it exists. */

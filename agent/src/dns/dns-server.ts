@@ -11,7 +11,7 @@ export interface DnsServerOptions {
   readonly port: number;
   readonly dependencies: LookupDependencies;
   readonly forwarder: Forwarder;
-  /** Whether this address is answered; questions of others are dropped. */
+  /** Reports whether this address is answered; questions of others are dropped. */
   readonly mayAsk: (address: string) => boolean;
   /** [0, 1). */
   readonly random: () => number;

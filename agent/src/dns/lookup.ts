@@ -38,7 +38,7 @@ export interface LookupDependencies {
 const noData: Lookup = { kind: "no-data" };
 const noName: Lookup = { kind: "no-name" };
 
-/** Pure: Kubernetes' names for services and pods. `type` as in DNS: "A", "SRV", … */
+/** Resolves Kubernetes' names for services and pods. `type` is as in DNS: "A", "SRV", …. Pure. */
 export function lookUp(name: string, type: string, dependencies: LookupDependencies): Lookup {
   const domain = domainOf(dependencies);
   const reversed = reversedAddress(name);

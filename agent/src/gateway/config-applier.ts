@@ -37,7 +37,7 @@ export class ConfigApplier {
   #accepted: Hosts = new Map();
   /** Names of those on disk. */
   #heldBack = "";
-  /** By id: the last ones that could be used. */
+  /** Keyed by id: the last ones that could be used. */
   #certificates: ReadonlyMap<string, GatewayCertificate> = new Map();
   /** With Envoy's reason: not tried again until they change. */
   readonly #refused = new Map<string, { readonly host: GatewayHost; readonly reason: string }>();

@@ -15,9 +15,9 @@ import type { JournalKey } from "../journal/journal-key.ts";
 export interface GatewayView {
   /** Empty: the node is none. */
   readonly gateway: string;
-  /** By hostname. */
+  /** Keyed by hostname. */
   readonly hosts: ReadonlyMap<string, GatewayHost>;
-  /** By id. */
+  /** Keyed by id. */
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
   readonly challenges: readonly GatewayChallenge[];
   readonly version: bigint;
@@ -80,7 +80,7 @@ export class KnownGateway implements GatewayView {
     }
   }
 
-  /** Whether the stored configuration could be read; `sound` as well once the coordinator has sent all of it. */
+  /** Reports whether the stored configuration could be read; `sound` as well once the coordinator has sent all of it. */
   get loaded(): LoadedGateway {
     return this.#loaded;
   }

@@ -2,7 +2,7 @@
 export interface ProxyProgram {
   /** The name for messages: a program's path or an image. */
   readonly name: string;
-  /** Whether it runs, started by this agent or one before it. */
+  /** Reports whether it runs, started by this agent or one before it. */
   isRunning(): Promise<boolean>;
   /** Rejects with an Error that says what to do if it can't be started. */
   start(): Promise<void>;

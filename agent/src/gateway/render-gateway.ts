@@ -16,9 +16,9 @@ export interface RenderOptions extends Omit<ListenerOptions, "certificates"> {
 export interface GatewayFiles {
   readonly listeners: ResourceFile;
   readonly routes: { readonly http: ResourceFile; readonly https: ResourceFile };
-  /** By name; the file is made of those that are needed at the time. */
+  /** Keyed by name; the file is made of those that are needed at the time. */
   readonly clusters: ReadonlyMap<string, ServicePortRef>;
-  /** By certificate. */
+  /** Keyed by certificate. */
   readonly secrets: ReadonlyMap<string, ResourceFile>;
 }
 

@@ -9,7 +9,7 @@ export interface MetricSources extends ContainerMetricSources {
   readonly link: () => LinkState;
   readonly assignmentRevision: () => bigint;
   readonly sessions: () => number;
-  /** Whether its proxy takes requests; undefined: the host is no gateway. */
+  /** Reports whether its proxy takes requests; undefined: the host is no gateway. */
   readonly gatewayReady: () => boolean | undefined;
   readonly disk: () => Promise<{ readonly totalBytes: number; readonly availableBytes: number }>;
   readonly nowMs: () => number;

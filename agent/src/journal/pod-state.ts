@@ -5,7 +5,7 @@ export interface PodState {
   /** Whether ports were allocated: an empty list may mean that it has none. */
   readonly portsAllocated?: boolean;
   readonly hostPorts: readonly HostPortState[];
-  /** By container name. */
+  /** Keyed by container name. */
   readonly containers: Readonly<Record<string, ContainerState>>;
   /** Set once nothing of the pod will be started again. */
   readonly outcome?: "SUCCEEDED" | "FAILED";

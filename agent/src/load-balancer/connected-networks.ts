@@ -16,7 +16,9 @@ export type AddressedLink = Pick<Link, "ifname" | "addr_info">;
 /** Those of agents' bridges, which are the same on every host. */
 const PODS_BRIDGE = /^fg-/;
 
-/** Pure: the subnets of the host's interfaces, without loopback, pods' bridges and what reaches no further than the link. */
+/**
+ * Returns the subnets of the host's interfaces, without loopback, pods' bridges and what reaches no further than the link. Pure.
+ */
 export function connectedNetworks(links: readonly AddressedLink[]): ConnectedNetwork[] {
   return links
     .filter(({ ifname }) => ifname !== "lo" && !PODS_BRIDGE.test(ifname))
@@ -25,7 +27,7 @@ export function connectedNetworks(links: readonly AddressedLink[]): ConnectedNet
     );
 }
 
-/** Pure: the interface on whose network the address is; undefined: on none. */
+/** Returns the interface on whose network the address is; undefined: on none. Pure. */
 export function interfaceFor(address: string, links: readonly AddressedLink[]): string | undefined {
   const networks = connectedNetworks(links).filter((network) => network.has(address));
   return networks.sort((a, b) => b.prefix - a.prefix)[0]?.interface;

@@ -73,7 +73,7 @@ export class LoadBalancer {
     return this.update();
   }
 
-  /** Whether what is known of services is what the coordinator says now. */
+  /** Reports whether what is known of services is what the coordinator says now. */
   heard(inCharge: boolean): void {
     if (this.#inCharge === inCharge) return;
     this.#inCharge = inCharge;

@@ -71,7 +71,7 @@ export class RunLog {
     return encodeEntries(Buffer.from(what), "stderr", nowMs);
   }
 
-  /** Whether all of it was written. */
+  /** Reports whether all of it was written. */
   #append(entries: Buffer): boolean {
     // Ends the line that an interrupted write has left.
     const bytes = this.#torn ? Buffer.concat([LINE_BREAK, entries]) : entries;

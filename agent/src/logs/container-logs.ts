@@ -23,7 +23,7 @@ export interface LogReadOptions {
 export interface ContainerLogsOptions {
   readonly rotator: LogRotator;
   readonly pathOf: (of: LogOf) => string;
-  /** Whether this very run is still writing. */
+  /** Reports whether this very run is still writing. */
   readonly isRunning: (of: LogOf) => boolean;
 }
 

@@ -37,7 +37,7 @@ export class LogTimes {
     return `${logPath}.times`;
   }
 
-  /** Whether something waits to be written. */
+  /** Reports whether something waits to be written. */
   get dirty(): boolean {
     return this.#unwritten > 0;
   }

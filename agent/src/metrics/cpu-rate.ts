@@ -1,6 +1,6 @@
 /** CPU time of a pod's running containers at one moment, by the runtime's ids. */
 export interface CpuReading {
-  /** By the clock that never goes back. */
+  /** Keyed by the clock that never goes back. */
   readonly atMs: number;
   readonly nanos: ReadonlyMap<string, number>;
 }

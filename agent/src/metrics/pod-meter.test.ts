@@ -9,7 +9,7 @@ import { PodMeter, type SampleSink } from "./pod-meter.ts";
 class Host {
   readonly clock = new VirtualClock();
   readonly pods = new Map<string, PodStatus>();
-  /** By container: CPU time so far. */
+  /** Keyed by container: CPU time so far. */
   readonly cpuNanos = new Map<string, number>();
   readonly scraped: string[] = [];
   readonly samples: PodMetricsSample[] = [];

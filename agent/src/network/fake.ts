@@ -16,7 +16,7 @@ const FAKE_POD_CIDR = "10.64.0.0/16";
 /** The state of a host that outlives an agent: namespaces and rules. A reboot removes them. */
 export class FakeNetworkHost {
   readonly sandboxes = new Map<string, PodSandbox>();
-  /** By pod uid. */
+  /** Keyed by pod uid. */
   readonly published = new Map<string, readonly PortMapping[]>();
   /** Ports of other programs, as `TCP 20000`. */
   readonly occupied = new Set<string>();

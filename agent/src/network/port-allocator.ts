@@ -5,7 +5,7 @@ export interface PortRange {
   readonly last: number;
 }
 
-/** Whether a port can be had now, as far as other programs of the host are concerned. */
+/** Reports whether a port can be had now, as far as other programs of the host are concerned. */
 export type PortProbe = (protocol: PortRequest["protocol"], port: number) => Promise<boolean>;
 
 /** Each try costs a system call or two; a range this full of other programs' ports is set wrong. */

@@ -65,7 +65,10 @@ export function formatResolvConf({ nameservers, searches, options }: ResolvConf)
   return `${lines.join("\n")}\n`;
 }
 
-/** Whether a pod with a network of its own reaches it: not what listens on the host's loopback, or is tied to one of its links. */
+/**
+ * Reports whether a pod with a network of its own reaches it: not what listens on the host's loopback, or is tied to one of its
+ * links.
+ */
 export function isReachableFromPods(nameserver: string): boolean {
   if (isIP(nameserver) === 4) return !/^(127|0)\./.test(nameserver);
   return isIP(nameserver) === 6 && !/^(::1?$|::ffff:127\.|fe[89ab])/i.test(nameserver);

@@ -16,7 +16,7 @@ export interface TakeOverParts extends Omit<ClaimSources, "loaded" | "intact" | 
 }
 
 export interface TakenOver {
-  /** By pod uid. */
+  /** Keyed by pod uid. */
   readonly claims: ReadonlyMap<string, SandboxRecord>;
   /** Prepared by the agent's last life, and never used. */
   readonly spare: readonly SandboxRecord[];

@@ -67,7 +67,7 @@ export function ended(
   };
 }
 
-/** Whether the policy has it run (again), now or after its back-off. */
+/** Reports whether the policy has it run (again), now or after its back-off. */
 export function wantsStart(memory: ContainerMemory, policy: RestartPolicy): boolean {
   if (memory.phase === "new" || policy === "Always") return true;
   if (policy === "Never") return false;

@@ -41,7 +41,7 @@ export function capabilityName(text: string): string {
   throw refusal(`${JSON.stringify(text)} is no capability of Linux`);
 }
 
-/** Whether the image's own user has to be known before a container can be started. */
+/** Reports whether the image's own user has to be known before a container can be started. */
 export function needsImageUser({ user, security }: Pick<ContainerSpec, "user" | "security">): boolean {
   return user?.uid === undefined && (security?.runAsNonRoot === true || user?.gid !== undefined);
 }

@@ -8,7 +8,7 @@ import { decodeRecord, encodeRecord, isFramed, RecordKind } from "../journal/rec
 
 /** The coordinator's last state of all services. */
 export interface ServicesView {
-  /** By `namespace/name`. */
+  /** Keyed by `namespace/name`. */
   readonly services: ReadonlyMap<string, ServiceState>;
   /** Empty until the coordinator's first message. */
   readonly clusterDomain: string;
@@ -68,7 +68,7 @@ export class KnownServices implements ServicesView {
     }
   }
 
-  /** Whether the stored services could be read; `sound` as well once the coordinator has sent all of them. */
+  /** Reports whether the stored services could be read; `sound` as well once the coordinator has sent all of them. */
   get loaded(): LoadedServices {
     return this.#loaded;
   }

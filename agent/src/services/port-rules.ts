@@ -37,9 +37,9 @@ export interface EndpointRule {
 const PROTOCOLS = { TCP: "tcp", UDP: "udp", SCTP: "sctp" } as const;
 
 /**
- * Pure: the rules of a service on one host for one family of addresses, which leads to endpoints of that family only. Pods of the
- * host itself are reached by their own addresses, all others by their hosts' addresses and ports. A port that no pod serves has no
- * rules: what is sent to its address is refused.
+ * Returns the rules of a service on one host for one family of addresses, which leads to endpoints of that family only. Pods of
+ * the host itself are reached by their own addresses, all others by their hosts' addresses and ports. A port that no pod serves
+ * has no rules: what is sent to its address is refused. Pure.
  */
 export function rulesOf(service: ServiceState, viewpoint: Viewpoint, family: IpFamily): ServicePortRules[] {
   const { namespace, name, virtualIps, loadBalancerIps, affinitySeconds } = service;

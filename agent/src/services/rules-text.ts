@@ -17,7 +17,7 @@ export type RulesById = ReadonlyMap<string, ServicePortRules>;
 /** A bit of the packet mark. Marked packets leave with the host's address, so that the answer comes back here. */
 const MASQUERADE_MARK = "0x4000";
 
-/** Pure: the table as a whole, replaced in one transaction. nft takes what it refers to only if that stands before. */
+/** Returns the table as a whole, replaced in one transaction. nft takes what it refers to only if that stands before. Pure. */
 export function fullText(options: RulesOptions, rules: RulesById): string {
   const table = tableOf(options);
   const { addressType } = wordsOf(options);
@@ -97,7 +97,7 @@ export function balancerDeltaText(
   return line("delete", gone) + line("add", added);
 }
 
-/** Pure: exchanges one chain without rules for another; undefined: there is none. */
+/** Exchanges one chain without rules for another; undefined: there is none. Pure. */
 export function markText(
   options: Pick<RulesOptions, "table" | "podCidr">,
   from: string | undefined,

@@ -38,7 +38,7 @@ export interface ServiceRulesParts {
  */
 export class ServiceRules {
   readonly #parts: ServiceRulesParts;
-  /** By id. */
+  /** Keyed by id. */
   readonly #wanted = new Map<string, ServicePortRules>();
   /** Ids of each service's rules. */
   readonly #idsOf = new Map<string, readonly string[]>();

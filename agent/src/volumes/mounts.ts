@@ -44,7 +44,7 @@ export class Mounts {
     await this.#children.must("mount", ["-c", "-n", ...what, ...settings, "--", source, target], { signal });
   }
 
-  /** Whether something is mounted exactly there. */
+  /** Reports whether something is mounted exactly there. */
   async isMounted(path: string): Promise<boolean> {
     return mountAt(await readMountTable(), path) !== undefined;
   }

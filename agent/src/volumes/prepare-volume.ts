@@ -28,7 +28,7 @@ export interface VolumeDependencies extends LimitedDirectoryParts {
   readonly claims: ClaimStore;
   readonly diskUse: DiskUseWatch;
   readonly mountProgram: string;
-  /** By the name that volumes give. */
+  /** Keyed by the name that volumes give. */
   readonly providers: ReadonlyMap<string, VolumeProvider>;
 }
 

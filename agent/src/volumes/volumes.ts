@@ -95,7 +95,7 @@ export interface FilesSource {
   readonly secret: boolean;
   /** For messages, such as `secret db`. */
   readonly title: string;
-  /** By key; undefined: it doesn't exist (yet). */
+  /** Keyed by key; undefined: it doesn't exist (yet). */
   readonly contents?: ReadonlyMap<string, Uint8Array>;
   /** The keys that become files, with their paths. Empty: all keys, by their own names. */
   readonly items: readonly { readonly key: string; readonly path: string; readonly mode: number }[];

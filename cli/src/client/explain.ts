@@ -25,7 +25,7 @@ export class CallError extends CliError {
     this.connected = !/^(No connection established|Name resolution failed)/.test(error.details);
   }
 
-  /** Whether a retry may help, because the answer was lost or the coordinator is restarting. */
+  /** Reports whether a retry may help, because the answer was lost or the coordinator is restarting. */
   get passing(): boolean {
     const lost = this.status === status.UNAVAILABLE || this.status === status.ABORTED;
     return lost && this.code !== "UNTRUSTED";

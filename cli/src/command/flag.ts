@@ -8,7 +8,7 @@ export interface Flag {
   readonly help: string;
 }
 
-/** By long name, without dashes. */
+/** Keyed by long name, without dashes. */
 export type Flags = Readonly<Record<string, Flag>>;
 
 export type FlagValues<F extends Flags> = {

@@ -83,7 +83,7 @@ async function update(invocation: Invocation, change: Partial<UpdateNodeRequest>
   return EXIT.ok;
 }
 
-/** Whether key, value and effect are what they may be, the coordinator says. */
+/** Reports whether key, value and effect are what they may be, the coordinator says. */
 function parseTaint(text: string): Taint {
   const [, key, value = "", effect] = /^([^=:]+)(?:=([^:]*))?:([^:]+)$/.exec(text) ?? [];
   if (key === undefined || effect === undefined)

@@ -4,7 +4,7 @@ import { CliError } from "../errors.ts";
 export interface Selector {
   /** The conditions that the coordinator evaluates itself. */
   readonly equal: Record<string, string>;
-  /** Whether labels satisfy the rest. */
+  /** Reports whether labels satisfy the rest. */
   readonly matches: (labels: Readonly<Record<string, string>>) => boolean;
   /** Whether `equal` is all of it. */
   readonly isEqualOnly: boolean;

@@ -21,7 +21,7 @@ export function isFinal(status: RolloutStatus): boolean {
   );
 }
 
-/** Whether nothing of it will change any more; the coordinator's own note of that comes a moment later. */
+/** Reports whether nothing of it will change any more; the coordinator's own note of that comes a moment later. */
 export function isOver({
   finished,
   resources,

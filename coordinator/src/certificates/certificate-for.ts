@@ -11,7 +11,7 @@ export interface Known {
   readonly nowMs: number;
 }
 
-/** Pure: the certificate, or why there is none and what to do about it. */
+/** Returns the certificate, or why there is none and what to do about it. Pure. */
 export function certificateFor({
   holding,
   refusal,
@@ -44,7 +44,7 @@ export interface CertificateFailure {
   readonly message: string;
 }
 
-/** Pure: why the next certificate doesn't come. */
+/** Explains why the next certificate doesn't come. Pure. */
 export function failureCauseOf(
   holding: CertificateState | undefined,
   refusal: string | undefined,

@@ -3,7 +3,7 @@ import type { CertificateState } from "./certificate-state.ts";
 import type { IssueError } from "./issue-error.ts";
 import type { NewCertificate } from "./issuer.ts";
 
-/** Pure: the event of a certificate that came, the first of its hostname or another. */
+/** Returns the event of a certificate that came, the first of its hostname or another. Pure. */
 export function issuedEvent(
   before: CertificateState,
   { notAfterMs }: NewCertificate,
@@ -14,7 +14,7 @@ export function issuedEvent(
   return about(before.hostname, "Normal", reason, `from ${issuerName}, good until ${until}`);
 }
 
-/** Pure: the event of an attempt that failed. */
+/** Returns the event of an attempt that failed. Pure. */
 export function failureEvent(hostname: string, { message }: IssueError): EventInput {
   return about(hostname, "Warning", "CertificateFailed", message);
 }

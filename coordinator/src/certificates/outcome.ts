@@ -55,7 +55,7 @@ export function failed(
   };
 }
 
-/** Pure: whether and how long the issuer is left alone after it. Undefined: it has answered, all is well with it. */
+/** Returns how long the issuer is paused after the attempt. Undefined: it has answered, and needs no pause. Pure. */
 export function pauseAfter(
   before: Pause | undefined,
   error: IssueError,

@@ -16,7 +16,7 @@ export interface AddressSet {
   readonly exists: boolean;
   /** Common to all addresses. */
   readonly metricLabels: Readonly<Record<string, string>>;
-  /** By `address|port`. */
+  /** Keyed by `address|port`. */
   readonly addresses: ReadonlyMap<string, PublishedAddress>;
 }
 
@@ -46,7 +46,7 @@ export function encodeUpdates(updates: readonly Update[]): readonly Buffer[] {
   return updates.map((update) => Buffer.from(Update.encode(update).finish()));
 }
 
-/** Whether both sets tell the same; those of one origin share their addresses, which makes this quick. */
+/** Reports whether both sets tell the same; those of one origin share their addresses, which makes this quick. */
 export function sameSet(a: AddressSet, b: AddressSet): boolean {
   if (a.exists !== b.exists || a.addresses.size !== b.addresses.size) return false;
   for (const [key, told] of a.addresses) if (b.addresses.get(key) !== told) return false;

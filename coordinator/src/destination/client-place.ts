@@ -20,7 +20,7 @@ export function placeKey({ zone, localNode }: ClientPlace): string {
   return localNode === "" ? zone : `${zone}@${localNode}`;
 }
 
-/** Pure: the endpoints that a client there can open connections to. */
+/** Returns the endpoints that a client there can open connections to. Pure. */
 export function reachableFrom({ localNode }: ClientPlace, endpoints: readonly Endpoint[]): Endpoint[] {
   return endpoints.filter(({ localOnly, node }) => !localOnly || node === localNode);
 }

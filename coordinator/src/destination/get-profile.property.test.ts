@@ -122,7 +122,7 @@ class Client {
 
   readonly last = (): string => this.sink.messages.at(-1)?.toString("hex") ?? "";
 
-  /** Whether it had failed, as on an address of several pods. */
+  /** Reports whether it had failed, as on an address of several pods. */
   close(): boolean {
     this.#close();
     return this.sink.failure !== undefined;

@@ -37,7 +37,7 @@ export class Topic<S> {
     return this.#look.dependsOn;
   }
 
-  /** Whether there is something new to tell. */
+  /** Reports whether there is something new to tell. */
   refresh(): boolean {
     const before = this.#look.state;
     this.#look = this.#subject.look(before);

@@ -18,11 +18,11 @@ export interface CompileInput {
 
 /** The configuration of one gateway. */
 export interface Compiled {
-  /** By hostname. */
+  /** Keyed by hostname. */
   readonly hosts: ReadonlyMap<string, GatewayHost>;
-  /** By id. */
+  /** Keyed by id. */
   readonly certificates: ReadonlyMap<string, GatewayCertificate>;
-  /** By key of the route. */
+  /** Keyed by key of the route. */
   readonly findings: ReadonlyMap<string, RouteFindings>;
   /** Hostnames for which the cluster's issuer is asked. */
   readonly wanted: ReadonlySet<string>;
@@ -35,7 +35,7 @@ interface Own {
   readonly tls: TlsDecision;
 }
 
-/** Pure: all routes of a gateway together. In which order they are given doesn't matter. */
+/** Returns all routes of a gateway together. In which order they are given doesn't matter. Pure. */
 export function compileGateway(input: CompileInput): Compiled {
   const { routes, portsOf, certificateOf, partsOf = routeParts } = input;
   const findings = new Findings(routes);

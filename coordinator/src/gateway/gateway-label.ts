@@ -5,8 +5,8 @@ import { defaultGateway } from "./route.ts";
 export const gatewayLabel = "forage.dev/gateway";
 
 /**
- * Pure: the name of the gateway that the node serves; undefined: none. Gateways receive the private keys of routes, so only the
- * operator and the join token can set the label; what the agent reports doesn't count.
+ * Returns the name of the gateway that the node serves; undefined: none. Gateways receive the private keys of routes, so only the
+ * operator and the join token can set the label; what the agent reports doesn't count. Pure.
  */
 export function gatewayOfNode(node: NodeEntry | undefined): string | undefined {
   const value = node?.record.labels[gatewayLabel];

@@ -9,7 +9,7 @@ export interface GatewayReport {
   readonly proxyVersion: string;
   /** The node has applied all changes up to this version. */
   readonly version: number;
-  /** By hostname, or "" for all: what isn't, though it belongs to that version. */
+  /** Keyed by hostname, or "" for all: what isn't, though it belongs to that version. */
   readonly problems: ReadonlyMap<string, string>;
 }
 

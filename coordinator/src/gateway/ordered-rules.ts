@@ -31,7 +31,7 @@ export interface OwnRules {
   readonly shadowed: readonly Shadowed[];
 }
 
-/** Pure: a route's rules, one for each match. A route that hands on encrypted streams has none. */
+/** Returns a route's rules, one for each match. A route that hands on encrypted streams has none. Pure. */
 export function entriesOf(
   route: Route,
   portsOf: PortsOf,
@@ -59,7 +59,7 @@ export function entriesOf(
   return { entries, problems: resolved.flatMap(({ problems }) => problems) };
 }
 
-/** Pure: the rules of one hostname in order. It doesn't matter in which order they are given. */
+/** Returns the rules of one hostname in order. It doesn't matter in which order they are given. Pure. */
 export function orderEntries(given: readonly Entry[]): OwnRules {
   const winners = new Map<string, Entry>();
   const shadowed: Shadowed[] = [];

@@ -34,7 +34,7 @@ const defaultPartBytes = 1024 * 1024;
 /** Tracks the state that one session has sent, and so what the node lacks. Several changes of a pod make one message. */
 export class Outbox {
   readonly #options: OutboxOptions;
-  /** By uid. */
+  /** Keyed by uid. */
   readonly #pods = new Map<string, string>();
   readonly #claims = new Set<string>();
   /** The times at which pods' identity tokens have to be replaced, by uid. */

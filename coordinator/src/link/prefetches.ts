@@ -40,7 +40,7 @@ const answerLimitMs = 10_000;
  */
 export class Prefetches implements Prefetcher {
   readonly #options: PrefetchesOptions;
-  /** By workload. */
+  /** Keyed by workload. */
   readonly #wishes = new Map<string, Wish>();
   readonly #byNode = new Map<string, Set<string>>();
   readonly #readers = new Map<string, Reader>();

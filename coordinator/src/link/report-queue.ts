@@ -19,7 +19,10 @@ export interface ReportQueueOptions {
   readonly events: EventRecorder;
   readonly node: string;
   readonly hello: Hello;
-  /** Whether the node has a newer stream: what it reports there must not be overwritten, however late the disk answers. Default: never. */
+  /**
+   * Reports whether the node has a newer stream: what it reports there must not be overwritten, however late the disk answers.
+   * Default: never.
+   */
   readonly superseded?: () => boolean;
   /** Nothing is written once the store turned out to have been rolled back. */
   readonly history?: { readonly refusal: string | undefined };

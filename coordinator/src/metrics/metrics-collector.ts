@@ -33,9 +33,9 @@ export class MetricsCollector {
   readonly pushed: PushedMetrics;
   readonly pods: PodMetrics;
   readonly #options: MetricsCollectorOptions;
-  /** By workload. */
+  /** Keyed by workload. */
   readonly #wanted = new Map<string, MetricsDemand>();
-  /** By node. */
+  /** Keyed by node. */
   readonly #readers = new Map<string, Set<() => void>>();
   readonly #unsubscribe: () => void;
 

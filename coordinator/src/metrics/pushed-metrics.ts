@@ -33,7 +33,7 @@ const maxInAll = 20_000;
 /** Values of custom metrics that were pushed. In memory only: after a restart they are missing until they are pushed again. */
 export class PushedMetrics {
   readonly #clock: Clock;
-  /** By namespace, then by the rest of the name. */
+  /** Keyed by namespace, then by the rest of the name. */
   readonly #values = new Map<string, Map<string, Entry>>();
   #count = 0;
 
@@ -79,7 +79,7 @@ export class PushedMetrics {
     return live.sort((a, b) => (fullKeyOf(a) < fullKeyOf(b) ? -1 : 1));
   }
 
-  /** Whether there was one. */
+  /** Reports whether there was one. */
   delete(name: MetricName): boolean {
     const own = this.#values.get(name.namespace);
     const wasLive = this.get(name) !== undefined;

@@ -11,7 +11,7 @@ export interface StoreWrite {
 const reservedCompares = 2;
 const reservedBytes = 4096;
 
-/** Pure: the pieces in their order, as many in a batch as the store takes in one transaction. */
+/** Returns the pieces in their order, as many in a batch as the store takes in one transaction. Pure. */
 export function batches<T extends StoreWrite>(writes: Iterable<T>): T[][] {
   return [...eachBatch(writes)];
 }

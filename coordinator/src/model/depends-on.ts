@@ -33,7 +33,7 @@ export function dependenciesOf({ resource }: Pick<ResourceRecord, "resource">): 
   return typeof found === "string" ? [] : found;
 }
 
-/** Whether it depends on something that was not there yet since it was last changed: it makes no pods until it is. */
+/** Reports whether it depends on something that was not there yet since it was last changed: it makes no pods until it is. */
 export function hasDependencies(record: ResourceRecord, status: WorkloadStatusRecord | undefined): boolean {
   return dependenciesOf(record).length > 0 && status?.dependenciesMet !== record.generation;
 }

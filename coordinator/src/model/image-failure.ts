@@ -1,7 +1,7 @@
 /** A message names this many nodes and counts the rest. */
 const maxNamed = 3;
 
-/** Whether a container waits for its image for this reason: another node may have the image, or reach the registry. */
+/** Reports whether a container waits for its image for this reason: another node may have the image, or reach the registry. */
 export function isImageFailure(reason: string): boolean {
   return /^(ErrImage|ImagePull)/.test(reason);
 }

@@ -6,7 +6,7 @@ export interface ImageUse {
   readonly pullPolicy: string;
 }
 
-/** Pure: the images of all containers, each once with each policy. */
+/** Returns the images of all containers, each once with each policy. Pure. */
 export function imagesOf({ container, sidecars, initContainers }: PodTemplate): ImageUse[] {
   const uses = new Map<string, ImageUse>();
   for (const it of [container, ...sidecars, ...initContainers]) {

@@ -9,7 +9,10 @@ export interface PlacementFacts {
   readonly explainPlacement: (pod: PodEntry) => { readonly feasible: readonly string[] } | undefined;
 }
 
-/** Pure: the steps of one workload in one round, with the nodes of the pods that they made, in the order in which these came. */
+/**
+ * Returns the steps of one workload in one round, with the nodes of the pods that they made, in the order in which these came.
+ * Pure.
+ */
 export function placementsOf(
   steps: readonly TakenStep[],
   made: readonly PodEntry[],

@@ -29,15 +29,15 @@ const identity: ReadonlySet<string> = new Set([hostnameLabel, "hostname"]);
 const reservedDomains = ["kubernetes.io", "k8s.io", "forage.dev"];
 
 /**
- * Pure: whether the label counts when the node's agent reports it. Labels of reserved domains decide which node receives pods and
- * keys, so an agent can't give them to its own node; only the operator and the join token can.
+ * Reports whether the label counts when the node's agent reports it. Labels of reserved domains decide which node receives pods
+ * and keys, so an agent can't give them to its own node; only the operator and the join token can. Pure.
  */
 export function mayReport(node: string, key: string, value: string): boolean {
   if (identity.has(key)) return value === node;
   return !isReserved(key) || reportable.has(key);
 }
 
-/** Pure: the labels that the agent reports and that don't count, sorted. */
+/** Returns the labels that the agent reports and that don't count, sorted. Pure. */
 export function refusedLabels({ name, report }: NodeEntry): string[] {
   return Object.entries(report?.report?.labels ?? {})
     .filter(([key, value]) => !mayReport(name, key, value))
@@ -52,7 +52,9 @@ export function refusedLabelsMessage(node: string, refused: readonly string[]): 
   return `the agent's configuration sets ${shown.join(", ")}${more}, which only operators can set: remove it there, and use \`forage node label ${node} KEY=VALUE\` or a join token`;
 }
 
-/** Pure: all labels of a node: its identity, then what the operator or the join token set, then what its agent may report. */
+/**
+ * Returns all labels of a node: its identity, then what the operator or the join token set, then what its agent may report. Pure.
+ */
 export function labelsOf({ name, record, report }: NodeEntry): Record<string, string> {
   const reported = Object.entries(report?.report?.labels ?? {}).filter(([key, value]) =>
     mayReport(name, key, value),
@@ -70,7 +72,7 @@ export function labelOf(node: NodeEntry | undefined, label: string): string | un
   return reported !== undefined && mayReport(node.name, label, reported) ? reported : undefined;
 }
 
-/** Whether the pods of a node can be reached from that node alone. */
+/** Reports whether the pods of a node can be reached from that node alone. */
 export function isLocalOnly(node: NodeEntry | undefined): boolean {
   return labelOf(node, reachabilityLabel) === "local";
 }

@@ -22,7 +22,7 @@ export function conditionTaints({ health, record, report }: NodeEntry): NodeTain
   return taints;
 }
 
-/** Pure: whether it isn't ready by its own word. */
+/** Reports whether it isn't ready by its own word. Pure. */
 export function isNotReady({ report }: NodeEntry): boolean {
   return nodeProblems(report?.report).some(({ taint }) => taint === notReadyTaint);
 }

@@ -1,7 +1,7 @@
 import type { NodeSelectorTerm } from "@forage/proto/forest/v1/forage";
 import type { PodEntry } from "./entries.ts";
 
-/** Pure: why the pod can run on no other node than its own; undefined: it can, as far as it says itself. */
+/** Explains why the pod can run on no other node than its own; undefined: it can, as far as it says itself. Pure. */
 export function tieOf({ record, refs }: PodEntry): string | undefined {
   const claim = refs.find(({ kind }) => kind === "claim");
   if (claim !== undefined) return `its claim "${claim.name}" lies on ${record.node}`;

@@ -12,7 +12,7 @@ export interface ContainerInput {
   readonly nowMs: number;
 }
 
-/** By the word of a container that waits: what to do about it. */
+/** Keyed by the word of a container that waits: what to do about it. */
 const advices: Readonly<Record<string, string>> = {
   ErrImageNotFound: "check the image's name and tag, then apply again",
   ErrImageInvalid: "check that the image is made for this host's architecture, then apply again",
@@ -32,7 +32,7 @@ function adviceFor(reason: string, namespace: string): string {
   return advices[reason] ?? "";
 }
 
-/** Pure: why one container isn't up; nothing for one that is, or that waits as it should. */
+/** Explains why one container isn't up; nothing for one that is, or that waits as it should. Pure. */
 export function containerCauses(container: ContainerStatus, input: ContainerInput): Cause[] {
   const { name, state, init, ready } = container;
   if (init && ready) return [];

@@ -19,7 +19,7 @@ export interface EndedRun {
   readonly message: string;
 }
 
-/** Pure: why a cron job is not as it should be: it is suspended, or its newest runs failed. */
+/** Explains why a cron job is not as it should be: it is suspended, or its newest runs failed. Pure. */
 export function explainCronJob(input: CronJobInput): Explained {
   const causes = causesOf(input);
   const [first] = causes;

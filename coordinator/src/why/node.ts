@@ -10,7 +10,7 @@ export interface NodeInput {
   readonly nowMs: number;
 }
 
-/** Pure: why a node isn't ready, or takes no pods. */
+/** Explains why a node isn't ready, or takes no pods. Pure. */
 export function explainNode({ node, pods, drainWaits, nowMs }: NodeInput): Explained {
   const { name, health, record, report } = node;
   const causes: Cause[] = [];

@@ -39,7 +39,7 @@ const wholeAdvice: Readonly<Record<string, string>> = {
   StopFailed: "read the agent's log on the node: journalctl -u forage-agent",
 };
 
-/** Pure: why a pod waits, restarts, isn't ready or stops. */
+/** Explains why a pod waits, restarts, isn't ready or stops. Pure. */
 export function explainPod(input: PodInput): Explained {
   const { pod } = input;
   const { name } = pod.record;
@@ -76,7 +76,7 @@ export function explainKeptPod({ pod, nowMs }: PodInput, keptUntilMs: number): E
   return { summary, healthy: false, causes: [...causes, kept] };
 }
 
-/** Pure: the causes alone, most important first. */
+/** Returns the causes alone, most important first. Pure. */
 export function podCauses(input: PodInput): Cause[] {
   const { pod, node } = input;
   const { record, status } = pod;

@@ -2,7 +2,7 @@ import type { Condition } from "../gateway/conditions.ts";
 import type { RouteStatus } from "../gateway/gateway-table.ts";
 import { type Cause, cause, type Explained } from "./cause.ts";
 
-/** Pure: why a route is served as it is. `status`: undefined for one that is being removed. */
+/** Explains why a route is served as it is. `status`: undefined for one that is being removed. Pure. */
 export function explainRoute(name: string, namespace: string, status: RouteStatus | undefined): Explained {
   const title = `route/${name}`;
   if (status === undefined) return { summary: `${title} is being removed`, healthy: true, causes: [] };

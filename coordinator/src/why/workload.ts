@@ -45,7 +45,7 @@ export interface WorkloadInput {
 /** Names that a message gives. */
 const maxNamed = 3;
 
-/** Pure: why a container service or a job is not as it should be. */
+/** Explains why a container service or a job is not as it should be. Pure. */
 export function explainWorkload(input: WorkloadInput): Explained {
   const title = `${input.kind}/${input.name}`;
   const ready = input.pods.filter((pod) => pod.ready).length;

@@ -16,7 +16,7 @@ export class HeldSink implements Sink<Buffer> {
     this.failure = error;
   }
 
-  /** Whether there was one to take. */
+  /** Reports whether there was one to take. */
   take(): boolean {
     const taken = this.#taken;
     this.#taken = undefined;

@@ -28,7 +28,7 @@ export class SkipClock implements Clock {
     return () => this.#cancel(timer);
   };
 
-  /** Whether something of the kind waits for its time. */
+  /** Reports whether something of the kind waits for its time. */
   pending(matches: (delayMs: number) => boolean): boolean {
     return [...this.#timers].some(({ delayMs }) => matches(delayMs));
   }

@@ -44,7 +44,7 @@ export class ClassCache {
     this.#build();
   }
 
-  /** Whether the class can be kept this way. Some soft constraints need every feasible node's domain. */
+  /** Reports whether the class can be kept this way. Some soft constraints need every feasible node's domain. */
   get isUseful(): boolean {
     const groupsMost = Math.max(GROUPS_LEAST, this.#state.nodes.count / GROUPS_SHARE);
     if (this.#groups.size > groupsMost) return false;
@@ -85,7 +85,7 @@ export class ClassCache {
     for (; this.#seen < log.head; this.#seen++) this.#refresh(log.at(this.#seen));
   }
 
-  /** Whether a topology has come to have many domains, or few. */
+  /** Reports whether a topology has come to have many domains, or few. */
   #hasCrossed(): boolean {
     const all = this.#all;
     for (let i = 0; i < all.length; i++)

@@ -71,7 +71,7 @@ export class Miss {
     return false;
   }
 
-  /** Whether cpu and memory would do without the less important pods. */
+  /** Reports whether cpu and memory would do without the less important pods. */
   #couldFit(node: number): boolean {
     const { pods, nodes } = this.#state;
     const { demand, priority } = this.#live.podClass;

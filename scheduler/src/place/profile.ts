@@ -16,7 +16,7 @@ export interface Scoring {
   readonly totals: (live: LiveRules, list: Shortlist) => void;
   /** A shorter way to the best node than listing and scoring all, where the profile has one. */
   readonly best?: (state: FleetState, live: LiveRules) => number;
-  /** Whether the pod can be scored at all. */
+  /** Reports whether the pod can be scored at all. */
   readonly accepts: (podClass: PodClass) => boolean;
 }
 

@@ -22,7 +22,7 @@ export interface SpreadRule {
   readonly minDomains: number;
   /** The pods it counts: none when the selector is empty. */
   readonly matcher: PodMatcher;
-  /** Whether the selector speaks of a pod; an empty one speaks of every pod. */
+  /** Reports whether the selector speaks of a pod; an empty one speaks of every pod. */
   readonly selects: (pod: PodTraits) => boolean;
   /** Nodes whose domains and pods count; undefined for all. */
   readonly counted: NodeQuestion<boolean> | undefined;

@@ -136,7 +136,7 @@ function lessImportant(state: FleetState, live: LiveRules, node: number, lower: 
   }
 }
 
-/** Whether the resources would do with all of them gone: rules out most nodes at the price of a few additions. */
+/** Reports whether the resources would do with all of them gone: rules out most nodes at the price of a few additions. */
 function couldFit(state: FleetState, live: LiveRules, node: number, lower: readonly number[]): boolean {
   const { nodes, pods } = state;
   const { demand } = live.podClass;
@@ -149,7 +149,9 @@ function couldFit(state: FleetState, live: LiveRules, node: number, lower: reado
   return (demand.cpu === 0 || demand.cpu <= cpu) && (demand.memory === 0 || demand.memory <= memory);
 }
 
-/** Whether what turns the pod away first is something that fewer pods would change. The node's own specification is not. */
+/**
+ * Reports whether what turns the pod away first is something that fewer pods would change. The node's own specification is not.
+ */
 function isResolvable(state: FleetState, live: LiveRules, node: number): boolean {
   const { nodes } = state;
   const { demand } = live.podClass;

@@ -68,7 +68,7 @@ export class Trial {
     this.#change(pod, -1);
   }
 
-  /** Whether the class could run on the node as it is supposed to be. */
+  /** Reports whether the class could run on the node as it is supposed to be. */
   admitted(): boolean {
     const { demand } = this.#live.podClass;
     if (this.#pods <= 0) return false;

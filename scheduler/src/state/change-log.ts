@@ -13,7 +13,7 @@ export class ChangeLog {
     this.#ring[this.head++ % REMEMBERED] = node;
   }
 
-  /** Whether changes since `from` are still remembered. */
+  /** Reports whether changes since `from` are still remembered. */
   reaches(from: number): boolean {
     return this.head - from <= REMEMBERED;
   }

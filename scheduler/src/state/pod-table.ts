@@ -63,7 +63,7 @@ export class PodTable {
     this.#link(pod, podClass, this.node[pod] ?? 0);
   }
 
-  /** Whether any bound pod is less important. */
+  /** Reports whether any bound pod is less important. */
   hasBelow(priority: number): boolean {
     for (const known of this.#priorities.keys()) if (known < priority) return true;
     return false;

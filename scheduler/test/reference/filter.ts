@@ -64,7 +64,7 @@ function pinned(pod: PodSpec, node: NodeSpec): Rejection | undefined {
   return undefined;
 }
 
-/** Whether `other` counts for a spread constraint of `pod`. */
+/** Reports whether `other` counts for a spread constraint of `pod`. */
 export function counts(constraint: TopologySpreadConstraint, pod: PodSpec, other: PodSpec): boolean {
   return (
     other.namespace === pod.namespace &&

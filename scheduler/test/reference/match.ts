@@ -128,7 +128,7 @@ export function selectorIsEmpty(selector: LabelSelector): boolean {
   );
 }
 
-/** Whether `other` is one of the pods that a term of `owner` speaks of. */
+/** Reports whether `other` is one of the pods that a term of `owner` speaks of. */
 export function podTermMatches(term: PodAffinityTerm, owner: PodSpec, other: PodSpec): boolean {
   const namespaces = (term.namespaces ?? []).length > 0 ? (term.namespaces ?? []) : [owner.namespace];
   return namespaces.includes(other.namespace) && labelsMatch(term.labelSelector, other.labels ?? {});

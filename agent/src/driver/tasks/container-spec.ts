@@ -29,7 +29,7 @@ export interface ContainerPlace {
   readonly cores: number;
 }
 
-/** Pure: the container of a task. Throws INVALID for what contradicts itself. */
+/** Returns the container of a task. Throws INVALID for what contradicts itself. Pure. */
 export function containerSpec(task: TaskConfig, options: TaskOptions, place: ContainerPlace): ContainerSpec {
   const { command, args, entrypoint, workDir, runtime } = options;
   const user = task.user === "" ? {} : { name: task.user };

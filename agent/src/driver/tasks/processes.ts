@@ -28,7 +28,7 @@ export function hostProcesses(bootIdFile: string): Processes {
   };
 }
 
-/** Whether the process still runs. */
+/** Reports whether the process still runs. */
 export function isAlive(processes: Processes, { pid, startTicks, bootId }: ProcessIdentity): boolean {
   const now = processes.identify(pid);
   return now !== undefined && now.startTicks === startTicks && now.bootId === bootId;

@@ -18,7 +18,9 @@ const CPU_PERIOD_MICROS = 100_000;
 // The kernel refuses a smaller quota.
 const CPU_QUOTA_MIN_MICROS = 1_000;
 
-/** Pure: the limits of Nomad's resources. A task with `memory_max` is limited by that and reclaimed first above `memory`. */
+/**
+ * Returns the limits of Nomad's resources. A task with `memory_max` is limited by that and reclaimed first above `memory`. Pure.
+ */
 export function limitsOf(
   { resources }: TaskConfig,
   { cpuHardLimit }: Pick<TaskOptions, "cpuHardLimit">,

@@ -67,7 +67,7 @@ export class TaskNetworks {
     await rm(join(this.#parts.dir, owner), { force: true });
   }
 
-  /** Whether the owner has a network; known once networks were taken over. */
+  /** Reports whether the owner has a network; known once networks were taken over. */
   has(owner: string): boolean {
     return this.#records.has(owner);
   }

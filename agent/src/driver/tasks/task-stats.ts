@@ -27,7 +27,7 @@ export interface StatsInput {
   readonly coreMhz: number;
 }
 
-/** Pure: a sample as Nomad expects it. Percentages are of one core; a tick is one MHz of CPU time per second. */
+/** Returns a sample as Nomad expects it. Percentages are of one core; a tick is one MHz of CPU time per second. Pure. */
 export function taskStats({ id, nowMs, before, reading, coreMhz }: StatsInput): TaskStats {
   const { usage, atMs } = reading;
   const windowNanos = Math.max(1, (atMs - before.atMs) * 1e6);

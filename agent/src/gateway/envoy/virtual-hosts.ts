@@ -44,7 +44,7 @@ export function encryptedRoutes(hosts: ReadonlyMap<string, GatewayHost>, ports: 
   );
 }
 
-/** Whether the gateway itself opens what is sent encrypted to this host. */
+/** Reports whether the gateway itself opens what is sent encrypted to this host. */
 export function endsTls(host: GatewayHost): boolean {
   return host.certificate !== "" && host.passthrough.length === 0;
 }

@@ -26,12 +26,12 @@ export interface PodView {
   readonly published: boolean;
   /** Volumes may show other contents than the pod's. */
   readonly volumesOutdated: boolean;
-  /** By the container's name. */
+  /** Keyed by the container's name. */
   readonly images: ReadonlyMap<string, ImageState>;
-  /** By the runtime's id, of those that are probed. */
+  /** Keyed by the runtime's id, of those that are probed. */
   readonly verdicts: ReadonlyMap<string, ProbeVerdict>;
   readonly memory: PodMemory;
-  /** By step key. */
+  /** Keyed by step key. */
   readonly faults: ReadonlyMap<string, Fault>;
   /** Keys of errands that go on. */
   readonly underWay: ReadonlySet<string>;

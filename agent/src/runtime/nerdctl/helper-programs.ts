@@ -19,7 +19,7 @@ exec cat <&3 >>"$2"
 
 type Streams = Pick<ContainerSpec, "stdin" | "tty" | "streamPipes" | "ociRuntime">;
 
-/** Whether the container is started through `ownRuntime`. */
+/** Reports whether the container is started through `ownRuntime`. */
 export function needsOwnRuntime({ stdin = false, tty = false, streamPipes }: Streams): boolean {
   return !tty && (stdin || streamPipes !== undefined);
 }

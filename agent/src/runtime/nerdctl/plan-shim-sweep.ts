@@ -51,8 +51,9 @@ export function planShimSweep(
 }
 
 /**
- * Whether a process is `runc init`. `program` is the target of its `/proc/PID/exe`. runc runs a copy of itself: a file in memory, or its
- * own file through a mount that it detached at once, whose path reads "/". A program of a container has a path of its own.
+ * Reports whether a process is `runc init`. `program` is the target of its `/proc/PID/exe`. runc runs a copy of itself: a file in
+ * memory, or its own file through a mount that it detached at once, whose path reads "/". A program of a container has a path of
+ * its own.
  */
 export function isRuncInit(program: string, argv: readonly string[]): boolean {
   return (

@@ -38,7 +38,7 @@ export function checkHostnames(
   }
 }
 
-/** Whether a route for the hostname would get requests that a route for the other hostname gets. */
+/** Reports whether a route for the hostname would get requests that a route for the other hostname gets. */
 function takes(hostname: string, taken: string): boolean {
   if (hostname === taken) return true;
   return taken.startsWith("*.") && hostname.endsWith(taken.slice(1));

@@ -19,7 +19,7 @@ export interface EffectivePolicy extends Omit<PodPolicy, "profile" | "role"> {
   readonly namespace: string;
 }
 
-/** Pure: the policy that applies to what the caller creates in the namespace. */
+/** Returns the policy that applies to what the caller creates in the namespace. Pure. */
 export function policyFor(
   caller: Caller,
   namespace: string,
@@ -28,7 +28,7 @@ export function policyFor(
   return policyForRole(policyRoleOf(caller, namespace), namespace, policies);
 }
 
-/** Pure: the policy for one kind of token. */
+/** Returns the policy for one kind of token. Pure. */
 export function policyForRole(
   role: Exclude<PolicyRole, "">,
   namespace: string,
@@ -51,7 +51,7 @@ export function profileOf(text: string): Profile | undefined {
   return PROFILES.find((profile) => profile === text);
 }
 
-/** Pure: whether the caller is limited to namespaces. Default quotas apply to these callers only. */
+/** Reports whether the caller is limited to namespaces. Default quotas apply to these callers only. Pure. */
 export function isNamespaced(caller: Caller, namespace: string): boolean {
   return policyRoleOf(caller, namespace) !== "global";
 }
@@ -61,7 +61,7 @@ export function storedRole(text: string): Exclude<PolicyRole, ""> {
   return text === "editor" || text === "admin" ? text : "global";
 }
 
-/** Pure: the kind of token that the caller has in the namespace. */
+/** Returns the kind of token that the caller has in the namespace. Pure. */
 export function policyRoleOf(caller: Caller, namespace: string): Exclude<PolicyRole, ""> {
   if (caller.kind !== "user") return "editor";
   if (caller.grants.some(({ namespaces }) => namespaces === "*")) return "global";

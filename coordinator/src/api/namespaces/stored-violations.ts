@@ -28,7 +28,7 @@ export function storedViolations(
   return findings.invalidFields;
 }
 
-/** Pure: the first violation of each resource, of so many resources. */
+/** Returns the first violation of each resource, of so many resources. Pure. */
 export function listViolations(
   records: readonly ResourceRecord[],
   policies: readonly PodPolicy[],

@@ -46,7 +46,7 @@ export function chooseAnnouncers(
   return found;
 }
 
-/** Whether what the node announces stays where it is, whatever becomes of other nodes. */
+/** Reports whether what the node announces stays where it is, whatever becomes of other nodes. */
 export function isGood(node: AnnouncingNode | undefined): boolean {
   return node?.ready === true && !node.draining;
 }

@@ -34,11 +34,11 @@ export type AddressStep =
 
 /** The addresses and ports that are in use or reserved. */
 export class Taken {
-  /** By address: `namespace/name` of the service that has it. */
+  /** Keyed by address: `namespace/name` of the service that has it. */
   readonly #ips = new Map<string, string>();
-  /** By `port/protocol`: `namespace/name` of the service that has it. */
+  /** Keyed by `port/protocol`: `namespace/name` of the service that has it. */
   readonly nodePorts = new Map<string, string>();
-  /** By address: the nodes whose own it is. */
+  /** Keyed by address: the nodes whose own it is. */
   readonly #hosts = new Map<string, Set<string>>();
   readonly #addressesOfNode = new Map<string, readonly string[]>();
 

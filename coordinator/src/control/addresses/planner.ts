@@ -41,12 +41,12 @@ export class AddressPlanner {
   readonly #refused = new Set<string>();
   /** Services that have or want an address of a load balancer. */
   readonly #balanced = new Set<string>();
-  /** By node: the services whose addresses it announces, as it is written down. */
+  /** Keyed by node: the services whose addresses it announces, as it is written down. */
   readonly #announcedBy = new Map<string, Set<string>>();
   /** Services with a load balancer whose announcer another node may replace when one becomes any better. */
   readonly #unsettled = new Set<string>();
   readonly #nodes = new NodeNetworks();
-  /** By service that is gone: since when its addresses are kept for it. */
+  /** Keyed by service that is gone: since when its addresses are kept for it. */
   readonly #released = new Map<string, number>();
 
   constructor(ranges: AddressRanges, guard: Guard = (_, step) => step()) {
@@ -54,7 +54,7 @@ export class AddressPlanner {
     this.#guard = guard;
   }
 
-  /** Whether there may be something to decide. */
+  /** Reports whether there may be something to decide. */
   get isDirty(): boolean {
     return this.#dirty.size > 0;
   }
@@ -203,7 +203,7 @@ export class AddressPlanner {
     return found;
   }
 
-  /** By node: how many services it announces beside these. */
+  /** Keyed by node: how many services it announces beside these. */
   #loadsBeside(services: readonly { readonly key: string; readonly before: string }[]): Map<string, number> {
     if (services.length === 0) return new Map();
     const loads = new Map([...this.#announcedBy].map(([node, { size }]) => [node, size]));
@@ -227,7 +227,7 @@ export class AddressPlanner {
   }
 }
 
-/** Whether the two announce alike, in networks that are the same. */
+/** Reports whether the two announce alike, in networks that are the same. */
 function isSame(a: AnnouncingNode | undefined, b: AnnouncingNode | undefined): boolean {
   return (
     (a === undefined) === (b === undefined) &&

@@ -28,7 +28,7 @@ const pod = (name: string, fields: PodFields = {}) => aPod({ name, status: runni
 interface Sources {
   readonly pods?: readonly ReturnType<typeof aPod>[];
   readonly samples?: Readonly<Record<string, PodSample>>;
-  /** By `WORKLOAD/POD`. */
+  /** Keyed by `WORKLOAD/POD`. */
   readonly pushed?: Readonly<Record<string, number>>;
 }
 

@@ -35,7 +35,7 @@ export interface ScaleCondition {
 /** The least growth that a period allows. */
 const leastGrowth = 4;
 
-/** Pure: how many replicas there should be, why, and what it was made of. */
+/** Returns how many replicas there should be, why, and what it was made of. Pure. */
 export function recommend(input: RecommendInput): Recommendation {
   const { current, policy, nowMs } = input;
   const metrics = input.readings.map((reading) => replicasFor(reading, current));

@@ -8,9 +8,9 @@ const rounding = 1e-9;
 const maxNamed = 3;
 
 /**
- * Pure: Kubernetes' formula, ceil(pods × value / target). Pods whose value isn't known count against the change: as using all
- * that they ask for where replicas would go, as idle where replicas would come. Pods that are starting count as idle where
- * replicas would come, and not at all where they would go.
+ * Applies Kubernetes' formula, ceil(pods × value / target). Pods whose value isn't known count against the change: as using all
+ * that they request where replicas would go, as idle where replicas would come. Pods that are starting count as idle where
+ * replicas would come, and not at all where they would go. Pure.
  */
 export function replicasFor(reading: MetricReading, current: number): MetricResult {
   if (reading.total !== undefined) return forTotal(reading, reading.total, current);

@@ -176,7 +176,7 @@ export class CronController {
   }
 }
 
-/** Whether it decides about a run that is due. */
+/** Reports whether it decides about a run that is due. */
 function isRun({ type }: CronStep): boolean {
   return type === "start-run" || type === "skip-run" || type === "miss-runs";
 }

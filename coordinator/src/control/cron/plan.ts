@@ -21,7 +21,7 @@ export interface CronInput {
   readonly schedule: Schedule | undefined;
   readonly status: CronJobStatus | undefined;
   readonly runs: readonly CronRun[];
-  /** Whether there is a job of that name. */
+  /** Reports whether there is a job of that name. */
   readonly taken: (name: string) => boolean;
   /** The reason why the namespace's policy rejects the pods; undefined: it accepts them. */
   readonly refusal?: string | undefined;
@@ -58,7 +58,7 @@ const MAX_ACTIVE_RUNS = 100;
 /** Times that were missed are counted no further. */
 const maxCounted = 100;
 
-/** Pure: starts the newest run that is due, at most one, and removes what isn't to be kept. */
+/** Starts the newest run that is due, at most one, and removes what isn't to be kept. Pure. */
 export function planCron(input: CronInput): CronStep[] {
   const { resource, cron, schedule, runs, nowMs } = input;
   if (resource === undefined || cron === undefined || schedule === undefined || resource.record.deleting) {

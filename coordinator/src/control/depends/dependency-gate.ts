@@ -4,7 +4,7 @@ import type { ClusterView } from "../../state/cluster-view.ts";
 import type { ResourceEntry } from "../../state/entries.ts";
 import { type Waiting, waitsFor } from "./waits-for.ts";
 
-/** Whether a resource makes no pods because of something that it depends on. */
+/** Reports whether a resource makes no pods because of something that it depends on. */
 export function isBlocked(state: ClusterView): (resource: ResourceEntry) => boolean {
   return ({ record }) => {
     const key = workloadStatusKey(record.namespace, record.kind, record.name);

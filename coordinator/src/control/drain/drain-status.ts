@@ -27,7 +27,7 @@ export function drainStatus({ name, health }: NodeEntry, drain: DrainRecord, vie
   });
 }
 
-/** Whether the drain is still to do something. */
+/** Reports whether the drain is still to do something. */
 export function isUnderWay(drain: DrainRecord | undefined): drain is DrainRecord {
   return drain !== undefined && drain.finishedAt === undefined && drain.failure === "";
 }

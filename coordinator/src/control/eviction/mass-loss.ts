@@ -79,7 +79,7 @@ export class MassLoss {
     return this.#phase;
   }
 
-  /** Whether endpoints on lost nodes stay. */
+  /** Reports whether endpoints on lost nodes stay. */
   isActive(nowMs: number): boolean {
     const phase = this.phase(nowMs);
     return phase.type === "disrupted" || (phase.type === "recovering" && phase.after === "mass-loss");

@@ -32,8 +32,8 @@ export function pendingEviction(
 }
 
 /**
- * Whether the node has pods that leave it as long as it is lost. A pod that can't be evaluated doesn't leave: the eviction loop reports
- * the error.
+ * Reports whether the node has pods that leave it as long as it is lost. A pod that can't be evaluated doesn't leave: the
+ * eviction loop reports the error.
  */
 export function hasPodsToReplace(
   state: ClusterView,

@@ -7,8 +7,8 @@ import type { NodeEntry } from "../../state/entries.ts";
 import { isNotReady } from "../../state/node-taints.ts";
 
 /**
- * Pure: puts on record since when the node is lost or broken, or that it no longer is. The time is kept once it is there: pods that
- * tolerate it for a while are to leave at the same moment whether or not the coordinator was restarted in between.
+ * Puts on record since when the node is lost or broken, or that it no longer is. The time is kept once it is there: pods that
+ * tolerate it for a while are to leave at the same moment whether or not the coordinator was restarted in between. Pure.
  */
 export function recordNodeConditions(node: NodeEntry, nowMs: number): StoreWrite | undefined {
   const { health, record } = node;

@@ -7,7 +7,7 @@ import type { JobInput } from "./plan.ts";
 
 export interface JobViewOptions {
   readonly state: ClusterView;
-  /** Whether something that the resource depends on isn't there yet. */
+  /** Reports whether something that the resource depends on isn't there yet. */
   readonly held: (resource: ResourceEntry) => boolean;
 }
 

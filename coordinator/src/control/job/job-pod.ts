@@ -17,7 +17,7 @@ export interface JobPodNames {
   readonly suffix: string;
 }
 
-/** Pure: a pod of the job, with its number if the job is Indexed. */
+/** Returns a pod of the job, with its number if the job is Indexed. Pure. */
 export function podOfJob(
   job: Job,
   index: number | undefined,

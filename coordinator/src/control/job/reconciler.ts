@@ -31,7 +31,7 @@ export interface JobReconcilerOptions {
   readonly steps: StepSink;
   readonly events: EventRecorder;
   readonly randomName: (length: number) => string;
-  /** Whether something that the resource depends on isn't there yet. */
+  /** Reports whether something that the resource depends on isn't there yet. */
   readonly held: (resource: ResourceEntry) => boolean;
 }
 

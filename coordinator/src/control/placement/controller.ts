@@ -314,7 +314,7 @@ interface Binding extends StoreWrite {
 interface Pass {
   /** Claims that pods take along in it. */
   readonly claims: Set<string>;
-  /** By key of the pod to stop: two that wait may need the same one gone. */
+  /** Keyed by key of the pod to stop: two that wait may need the same one gone. */
   readonly stops: Map<string, StoreWrite>;
   /** The uids of pods with nominated victims. */
   nominated: string[];

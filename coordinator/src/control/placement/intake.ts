@@ -37,11 +37,11 @@ const RETRY: BackOff = { baseMs: 1_000, capMs: 300_000 };
  */
 export class Intake {
   readonly #options: IntakeOptions;
-  /** By key: pods to read again. */
+  /** Keyed by key: pods to read again. */
   readonly #unread = new Map<string, PodEntry>();
-  /** By uid: pods whose handling failed. */
+  /** Keyed by uid: pods whose handling failed. */
   readonly #failed = new Map<string, Failed>();
-  /** By workload: its pods that wait by key, as their demands change with the pods that leave. */
+  /** Keyed by workload: its pods that wait by key, as their demands change with the pods that leave. */
   readonly #waiting = new Map<string, Map<string, PodEntry>>();
 
   constructor(options: IntakeOptions) {

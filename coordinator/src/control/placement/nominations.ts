@@ -29,7 +29,7 @@ export interface Preempting {
  */
 export class Nominations {
   readonly #options: NominationsOptions;
-  /** By uid of the pod that waits. */
+  /** Keyed by uid of the pod that waits. */
   readonly #nominations = new Map<string, Nomination>();
   /** Uids of the pods that wait, by uid of a pod that is stopped for them. */
   readonly #waitingFor = new Map<string, Set<string>>();

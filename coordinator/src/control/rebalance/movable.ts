@@ -11,7 +11,7 @@ export interface Movable {
   readonly isReady: (pod: PodEntry) => boolean;
 }
 
-/** Pure: why the pod is left where it is; undefined: it may be moved. */
+/** Explains why the pod is left where it is; undefined: it may be moved. Pure. */
 export function whyNotMoved({ pod, resource }: Movable): string | undefined {
   const workload = resource?.workload;
   if (resource === undefined || workload === undefined) return "only pods of container services are moved";
@@ -23,7 +23,9 @@ export function whyNotMoved({ pod, resource }: Movable): string | undefined {
   return tieOf(pod);
 }
 
-/** Pure: whether all replicas are of one revision and ready. Nothing is moved while its workload is on the way somewhere. */
+/**
+ * Reports whether all replicas are of one revision and ready. Nothing is moved while its workload is on the way somewhere. Pure.
+ */
 export function isSettled({ resource, siblings, isReady }: Movable): boolean {
   const workload = resource?.workload;
   if (workload === undefined) return false;

@@ -9,7 +9,7 @@ import { availableAtMs } from "../workload/availability.ts";
 import { failureOf, whatItWaitsFor } from "../workload/pod-failure.ts";
 import type { ProgressInput, ResourceProgress } from "./progress-input.ts";
 
-/** Pure: the state of one resource of a rollout, in words that say why. */
+/** Returns the state of one resource of a rollout, in words that say why. Pure. */
 export function progressOf(input: ProgressInput): ResourceProgress {
   const { target } = input;
   if (isTerminal(target.status))

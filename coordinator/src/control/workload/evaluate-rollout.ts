@@ -39,7 +39,7 @@ const registryPatience = 6;
 /** Progress is written down so often at most in the time of one deadline, or each pod of many would cost a write. */
 const notesPerDeadline = 10;
 
-/** Pure: whether the try has come further or to its end. Undefined: neither. */
+/** Reports whether the try has come further or to its end. Undefined: neither. Pure. */
 export function evaluateRollout(look: RolloutContext, input: WorkloadInput): RolloutUpdate | undefined {
   const { attempt, own, hold } = look.rolloutState;
   const { state } = attempt;
@@ -82,7 +82,7 @@ export function rolloutUpdateTimesMs(look: RolloutContext, input: WorkloadInput)
   return times;
 }
 
-/** Whether a canary has all its pods and waits for someone. */
+/** Reports whether a canary has all its pods and waits for someone. */
 export function waitsForPromotion(look: RolloutContext, input: WorkloadInput): boolean {
   const { attempt, hold } = look.rolloutState;
   return hold.type === "canary" && Math.max(attempt.progress, availableOf(look, input)) >= hold.pods;

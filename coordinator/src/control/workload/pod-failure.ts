@@ -49,7 +49,7 @@ export function failureOf(pods: readonly PodEntry[], input: PodFailureInput): Fa
 /** POD_PHASE_FAILED. */
 const failedPhase = 4;
 
-/** Whether one of the pods can't have its image for now, which says nothing about the version. */
+/** Reports whether one of the pods can't have its image for now, which says nothing about the version. */
 export function waitsForRegistry(pods: readonly PodEntry[]): boolean {
   return pods.some(({ status }) =>
     status?.containers.some(

@@ -72,7 +72,7 @@ export function lastingFailure(ahead: ReadonlyMap<string, ImagesOnNode>): string
   return found && textOf(found);
 }
 
-/** Whether a registry can't be had for now. */
+/** Reports whether a registry can't be had for now. */
 export function waitsForImages(ahead: ReadonlyMap<string, ImagesOnNode>): boolean {
   return [...ahead.values()].some((images) => images.type === "failed" && images.reason === backOff);
 }

@@ -7,8 +7,9 @@ import type { WorkloadInput } from "./workload-input.ts";
 import type { WorkloadStep } from "./workload-step.ts";
 
 /**
- * Pure: the steps of a workload's plan, and the stops of those pods that are to leave their nodes and can be spared now. The plan has
- * others made in their place and leaves them alone; deciding it in the same look keeps the two from spending one replica twice.
+ * Returns the steps of a workload's plan, and the stops of those pods that are to leave their nodes and can be spared now. The
+ * plan has others made in their place and leaves them alone; deciding it in the same look keeps the two from spending one replica
+ * twice. Pure.
  */
 export function addDrainStops(steps: readonly WorkloadStep[], input: WorkloadInput): WorkloadStep[] {
   const { resource, pods, limits } = input;

@@ -29,7 +29,7 @@ export interface StepContext {
   readonly nowMs: number;
   readonly randomName: (length: number) => string;
   readonly priorityOf: (className: string) => Priority | undefined;
-  /** Whether the template with this key is stored. */
+  /** Reports whether the template with this key is stored. */
   readonly hasTemplate: (key: string) => boolean;
 }
 

@@ -19,7 +19,7 @@ export interface WorkloadInput {
   readonly revisions: readonly RevisionRecord[];
   /** Something that it depends on isn't there yet: nothing new begins. */
   readonly held?: boolean;
-  /** Whether a node is there to stop the pod; a node that was forgotten has taken its pods with it. */
+  /** Reports whether a node is there to stop the pod; a node that was forgotten has taken its pods with it. */
   readonly nodeExists: (name: string) => boolean;
   /** Reports whether the node is reachable, so that its last status is current. */
   readonly nodeReady: (name: string) => boolean;

@@ -74,7 +74,10 @@ const needs: readonly (readonly [Name, Name])[] = [
   ["http2-keep-alive-while-idle", "http2-keep-alive-interval"],
 ];
 
-/** Pure: a service's annotations in our terms, and what is wrong with them. Wrong ones count as absent; others' are left alone. */
+/**
+ * Returns a service's annotations in our terms, and what is wrong with them. Wrong ones count as absent; others' are left alone.
+ * Pure.
+ */
 export function readAnnotations(annotations: Annotations): {
   readonly hints: ServiceHints;
   readonly problems: readonly AnnotationProblem[];

@@ -9,7 +9,7 @@ export type Retry = "none" | "safe" | "all";
 export interface ServiceHints {
   /** Taken as bytes, without looking for a protocol; undefined: the usual ones. */
   readonly opaquePorts: PortSet | undefined;
-  /** By a port's number or name; "": all others. */
+  /** Keyed by a port's number or name; "": all others. */
   readonly protocols: ReadonlyMap<string, Protocol>;
   /** The port on which endpoints' proxies accept opaque connections; 0: none. */
   readonly opaqueTransportPort: number;

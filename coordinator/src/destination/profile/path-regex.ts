@@ -1,6 +1,6 @@
 import type { PathMatch } from "@forage/proto/forest/v1/forage";
 
-/** Pure: a route's path as a regular expression for the path as a whole; undefined: any path. */
+/** Returns a route's path as a regular expression for the path as a whole; undefined: any path. Pure. */
 export function pathRegex(path: PathMatch | undefined): string | undefined {
   if (path === undefined || path.value === "") return undefined;
   switch (path.type) {

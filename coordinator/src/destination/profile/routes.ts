@@ -62,7 +62,7 @@ export function splitBackends(routes: readonly ServiceRoute[]): readonly RouteBa
   return backends.filter(({ weight }) => weight > 0);
 }
 
-/** Pure: backends as proxies ask for them; those without a port mean the one that was asked about. */
+/** Returns backends in proxies' form. A backend without a port means the requested port. Pure. */
 export function overridesOf(
   backends: readonly RouteBackend[],
   { namespace, domain, port }: { readonly namespace: string; readonly domain: string; readonly port: number },

@@ -11,7 +11,7 @@ export interface ObjectRouteOptions extends ApiCallOptions {
   readonly handlers: ObjectHandlers;
 }
 
-/** By the word in the path. */
+/** Keyed by the word in the path. */
 const kinds: Readonly<Record<string, ObjectKind>> = {
   secrets: "secret",
   configmaps: "config_map",

@@ -94,7 +94,7 @@ export function databaseFiles(dir: string): string[] {
 
 const NO_HEAD = Buffer.alloc(0);
 
-/** Whether there is evidence, and nothing was acknowledged since it was linked. */
+/** Reports whether there is evidence, and nothing was acknowledged since it was linked. */
 function isCurrent({ evidence, head }: StoreFiles): boolean {
   const copy = join(evidence, HEAD_COPY);
   return existsSync(copy) && readFileSync(copy).equals(readIfExists(head) ?? NO_HEAD);

@@ -21,7 +21,7 @@ export function setField(message: Draft, field: FieldSchema, value: unknown): vo
   else message[camelCase(field.oneof)] = { $case: field.jsonName, value };
 }
 
-/** Whether a path such as `resources[0].service.annotations[a.b/c]` leads to something a request can hold. */
+/** Reports whether a path such as `resources[0].service.annotations[a.b/c]` leads to something a request can hold. */
 export function isFieldPath(path: string, type = "forest.v1.ApplyResourcesRequest"): boolean {
   const match = /^([a-z0-9_]+)(\[.*)?$/s.exec(path.split(".")[0] ?? "") ?? [];
   const field = fieldsOf(type).find(({ name }) => name === match[1]);

@@ -2,7 +2,7 @@
 export interface MessageSamples {
   /** Fields without which the message is invalid, by JSON name; a oneof by its own name. */
   readonly base: Readonly<Record<string, unknown>>;
-  /** By the contract's name: valid values, the first not the default. Fields that hold messages have none. */
+  /** Keyed by the contract's name: valid values, the first not the default. Fields that hold messages have none. */
   readonly values: Readonly<Record<string, readonly unknown[]>>;
 }
 
