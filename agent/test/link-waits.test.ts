@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { randomBytes } from "node:crypto";
 import { type TestContext, test } from "node:test";
+import { CertificateAuthority } from "@forage/identity/ca";
 import { type Clock, systemClock } from "../src/clock.ts";
 import { FakeCoordinator } from "./fake-coordinator.ts";
 import { LinkUnderTest } from "./link-under-test.ts";
@@ -13,6 +15,26 @@ test("a refusal is tried again ever later, up to once a minute", async (t) => {
   await until("tried often", () => coordinator.joins.length >= 10);
   // The fixed draw of 0.05 times 1 s, 2 s, 4 s … 60 s.
   assert.deepEqual(clock.delaysMs.slice(0, 9), [50, 100, 200, 400, 800, 1_600, 3_000, 3_000, 3_000]);
+});
+
+test("a coordinator whose certificate is not valid yet is named with the clocks to compare", async (t) => {
+  let aheadMs = 0;
+  const nowMs = () => Date.now() + aheadMs;
+  const authority = await CertificateAuthority.create("test", { nowMs, randomBytes });
+  const coordinator = await FakeCoordinator.start({ authority });
+  const agent = await LinkUnderTest.start(t, coordinator, coordinator.mintToken());
+  await until("connected", () => agent.link.state.kind === "connected");
+  await coordinator.close();
+  // Its clock is an hour ahead at its next start.
+  aheadMs = 3_600_000;
+  const ahead = await FakeCoordinator.start({ authority, port: coordinator.port });
+  t.after(() => ahead.close());
+  await until("the reason is given", () => /compare the clocks/.test(agent.link.state.message ?? ""));
+  assert.match(
+    agent.link.state.message ?? "",
+    /not valid by this host's clock.*certificate is not yet valid/,
+  );
+  assert.equal(agent.link.state.code, "UNAVAILABLE");
 });
 
 test("connections that are over leave no timer", async (t) => {

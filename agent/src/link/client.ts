@@ -74,8 +74,20 @@ export function toLinkError(error: unknown): LinkError {
     case status.UNIMPLEMENTED:
       return new LinkError("PROTOCOL", details, { cause: error });
     default:
-      return new LinkError("UNAVAILABLE", details, { cause: error });
+      return new LinkError("UNAVAILABLE", withClockAdvice(details), { cause: error });
   }
+}
+
+// The texts of OpenSSL for a certificate of the coordinator, or of its authority, that is not valid at this host's time.
+const OUT_OF_TIME = /certificate (is not yet valid|has expired)|CERT_NOT_YET_VALID|CERT_HAS_EXPIRED/i;
+
+/** Adds to the text of a failed TLS connection which clocks may be wrong. */
+function withClockAdvice(details: string): string {
+  if (!OUT_OF_TIME.test(details)) return details;
+  const advice =
+    "the certificate of the coordinator or of its authority is not valid by this host's clock: compare the clocks of both hosts and " +
+    "set the one that is wrong; the coordinator makes itself a new certificate soon after its clock is set; this host's pods keep running";
+  return `${advice} (${details})`;
 }
 
 function target({ host, port }: CoordinatorAddress): string {
