@@ -129,6 +129,28 @@ describe("a real service on a real host", { concurrency: false }, () => {
     assert.ok(gapMs < 10_000, `it ran again after ${gapMs} ms: ${JSON.stringify(restarted)}`);
   });
 
+  test("a service on a port that no container declares reaches the running container", limit, async () => {
+    const manifest = JSON.parse(webManifest({ name: "plain", image: host.image, replicas: 1 }));
+    const [workload, service] = manifest.resources;
+    workload.containerService.container.ports = [];
+    const apply = (...resources: unknown[]) =>
+      system.forage(["apply", "-f", "-"], JSON.stringify({ ...manifest, resources }));
+    const alone = await apply(workload);
+    assert.equal(alone.exitCode, 0, alone.stderr);
+    const plain = async () => (await getPods(system)).filter(({ name }) => name.startsWith("plain"));
+    const before = containerIds(await plain());
+    assert.equal(before.length, 1);
+
+    const { exitCode, stderr } = await apply(workload, service);
+
+    assert.equal(exitCode, 0, stderr);
+    const [pod] = await plain();
+    const port = pod?.status?.hostPorts?.find(({ containerPort }) => containerPort === 8080);
+    assert.equal((await (await fetch(`http://127.0.0.1:${port?.hostPort}/`)).text()).trim(), "hello");
+    assert.deepEqual(containerIds(await plain()), before, "the container goes on");
+    await system.forage(["delete", "-n", "e2e", "-l", "app=plain"]);
+  });
+
   test("an image that is not there fails the rollout with exit code 1 and the cause", limit, async () => {
     const image = "localhost:1/nothing/here:1";
     const manifest = webManifest({ name: "bad", image, replicas: 1 });
