@@ -94,7 +94,8 @@ export class WorkspaceStore {
 
   /** Breaks all streams. */
   disconnect(): void {
-    for (const call of this.#streams) call.destroy(new Error("gone"));
+    for (const call of this.#streams) call.emit("error", { code: status.UNAVAILABLE, details: "gone" });
+    this.#streams.clear();
   }
 
   close(): void {

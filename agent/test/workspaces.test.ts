@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import {
@@ -9,7 +11,10 @@ import {
   TransferKind,
   TransferState,
 } from "@forage/proto/forage/workspaces/v1/workspaces";
+import { systemClock } from "../src/clock.ts";
+import { JournalKey } from "../src/journal/journal-key.ts";
 import { VolumeError } from "../src/volumes/volumes.ts";
+import { openWorkspaces } from "../src/workspaces/open-workspaces.ts";
 import { until } from "./until.ts";
 import { anOrder, WorkspaceHost, whyNoWorkspaces } from "./workspace-host.ts";
 import { archiveOf } from "./workspace-store.ts";
@@ -128,4 +133,43 @@ test("keeps content whose record is gone but that was not disposed of", options,
     host.logged.some(({ event }) => event === "workspace-content-kept-without-record"),
   );
   assert.ok(existsSync(content));
+});
+
+test(
+  "gets the orders that changed while the stream was down, and reports what it did meanwhile",
+  options,
+  async (t) => {
+    const { host } = await readyHost(t);
+    host.store.disconnect();
+    host.store.order(anOrder("b"));
+    host.store.change("a", { transfers: [FINAL] });
+    await until("both are done", () => {
+      const isReady = host.store.reports.get("b")?.stage === ContentStage.READY;
+      return isReady && host.store.transfer("a", "final-1")?.state === TransferState.DONE;
+    });
+  },
+);
+
+test("keeps the content of a damaged order, and uses it once a new order arrives", options, async (t) => {
+  const { host, content } = await readyHost(t);
+  writeFileSync(join(content, "work"), "mine");
+  await host.stop();
+  writeFileSync(host.layout.order("a"), "damaged");
+  host.store.reports.clear();
+  await host.start();
+  await until("the content is ready again", () => host.store.reports.get("a")?.stage === ContentStage.READY);
+  assert.deepEqual(host.damage, [host.layout.order("a")]);
+  assert.equal(readFileSync(join(content, "work"), "utf8"), "mine");
+});
+
+test("refuses to start on a host without the programs", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "forage-workspaces-"));
+  const opening = openWorkspaces({
+    ...{ dataDir, coordinator: { host: "127.0.0.1", port: 1 }, identity: { load: async () => undefined } },
+    ...{ key: new JournalKey(randomBytes(32), "test"), noteDamage: () => undefined },
+    ...{ clock: systemClock, random: () => 0, log: { info: () => undefined, warn: () => undefined } },
+    findProgram: async (name) => name !== "zstd" && name !== "git",
+  });
+  await assert.rejects(opening, /this host has no zstd, git/);
+  rmSync(dataDir, { recursive: true });
 });

@@ -25,6 +25,9 @@ export const TOOLS: readonly HostTool[] = [
   // Ask for and announce addresses of load balancers by IPv6.
   { package: "ndisc6", isThere: () => isOnPath("ndisc6") },
   { package: "libndp-tools", isThere: () => isOnPath("ndptool") },
+  // Archives of workspaces, and their repositories.
+  { package: "zstd", isThere: () => isOnPath("zstd") },
+  { package: "git", isThere: () => isOnPath("git") },
   { package: "busybox-static", isThere: () => findStaticBusybox() !== undefined },
 ];
 

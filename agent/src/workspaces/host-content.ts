@@ -68,7 +68,9 @@ export class HostContent implements ContentActions {
       return filled;
     } catch (error) {
       signal.throwIfAborted();
-      throw WorkspaceError.from(error);
+      const failure = WorkspaceError.from(error);
+      if (!failure.retryable) await this.#parts.git.secrets.write(id, {});
+      throw failure;
     }
   }
 

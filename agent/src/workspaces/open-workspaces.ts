@@ -1,6 +1,8 @@
-import { mkdir, realpath } from "node:fs/promises";
+import { constants } from "node:fs";
+import { access, mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../clock.ts";
+import { ConfigError } from "../config.ts";
 import type { NoteDamage } from "../damage-reports.ts";
 import type { JournalKey } from "../journal/journal-key.ts";
 import { type CoordinatorAddress, openWorkspaceClient } from "../link/client.ts";
@@ -28,8 +30,14 @@ export interface OpenWorkspacesOptions {
   readonly random: () => number;
   /** The addresses that initializers must not reach. Default: this host, and its cloud's metadata. */
   readonly refuse?: RefuseAddress;
+  /** Reports whether the host has a program. Default: looks it up in the system's directories. */
+  readonly findProgram?: (program: string) => Promise<boolean>;
   readonly log: { info(fields: object, event: string): void; warn(fields: object, event: string): void };
 }
+
+/** The programs that the content of workspaces is made with. */
+const PROGRAMS = ["tar", "zstd", "git", "setpriv", "unshare", "mount", "nice", "sync", "du"];
+const PROGRAM_DIRECTORIES = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
 /** The pods of this host, once they are known. */
 export interface HostPods {
@@ -49,6 +57,7 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
   const { dataDir, coordinator, identity, clock, random, log } = options;
   const directory = join(dataDir, "workspaces");
   await mkdir(directory, { recursive: true, mode: 0o700 });
+  await requirePrograms(options.findProgram ?? isOnPath);
   const layout = new WorkspaceLayout(await realpath(directory));
   const records = new WorkspaceRecords({ layout, key: options.key, noteDamage: options.noteDamage });
   const connect = async () => {
@@ -93,6 +102,26 @@ export async function openWorkspaces(options: OpenWorkspacesOptions): Promise<Op
       await proxy.close();
     },
   };
+}
+
+/** @throws ConfigError that names all missing programs. */
+async function requirePrograms(isThere: (program: string) => Promise<boolean>): Promise<void> {
+  const found = await Promise.all(PROGRAMS.map(async (name) => ({ name, isThere: await isThere(name) })));
+  const missing = found.filter((it) => !it.isThere).map(({ name }) => name);
+  if (missing.length === 0) return;
+  throw new ConfigError(
+    `workspaces.enabled: this host has no ${missing.join(", ")}; install the packages that contain them, or set workspaces.enabled to off`,
+  );
+}
+
+async function isOnPath(program: string): Promise<boolean> {
+  const found = PROGRAM_DIRECTORIES.map((directory) =>
+    access(join(directory, program), constants.X_OK).then(
+      () => true,
+      () => false,
+    ),
+  );
+  return (await Promise.all(found)).includes(true);
 }
 
 /** A pod that is over has no process that could still write. */
