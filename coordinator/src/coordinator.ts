@@ -36,7 +36,7 @@ import { addServices, type ServicesOptions } from "./services.ts";
 import type { ClusterView } from "./state/cluster-view.ts";
 import type { Store } from "./store/index.ts";
 import type { Clock } from "./time/clock.ts";
-import { openAccess } from "./workspaces/access/open-access.ts";
+import { type Access, openAccess } from "./workspaces/access/open-access.ts";
 import type { ContentStore } from "./workspaces/content/content-store.ts";
 import { openContentStore } from "./workspaces/content/open-content-store.ts";
 import { openWorkspaces } from "./workspaces/open-workspaces.ts";
@@ -67,6 +67,8 @@ export interface Coordinator {
   readonly grpc: HostPort;
   readonly http: HostPort;
   readonly destination: HostPort | undefined;
+  /** The ports through which people reach their workspaces. */
+  readonly access: Pick<Access, "ingress" | "ssh"> | undefined;
   /** Streams end with OK, steps in progress finish, the store stays open (its owner closes it). */
   close(): Promise<void>;
 }
@@ -136,6 +138,7 @@ export async function startCoordinator(options: CoordinatorOptions): Promise<Coo
     grpc,
     http: http.address,
     destination: plain?.address,
+    access: workspaces?.access,
     close: async () => {
       stopping.abort();
       cancelRenewal();

@@ -60,6 +60,8 @@ export class HollowAgent {
   readonly name: string;
   readonly assignments = new Map<string, PodAssignment>();
   readonly sessions: SessionRequest[] = [];
+  /** Called for each session that the coordinator requests, in place of keeping it in `sessions`. */
+  onSession: ((session: SessionRequest) => void) | undefined;
   /** The services that it has received, by `namespace/name`. */
   readonly services = new Map<string, ServiceState>();
   readonly claimRemovals: ClaimRef[] = [];
@@ -244,7 +246,10 @@ export class HollowAgent {
       this.reportPulls();
     }
     if (message?.$case === "identityTokens") this.identityTokens.push(message.value.byPodUid);
-    if (message?.$case === "session") this.sessions.push(message.value);
+    if (message?.$case === "session") {
+      if (this.onSession === undefined) this.sessions.push(message.value);
+      else this.onSession(message.value);
+    }
   }
 
   #assign(pods: readonly PodAssignment[]): void {

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type IncomingMessage, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { StopWorkspacePolicy, WorkspacePhase } from "@forage/proto/core";
+import ssh2 from "ssh2";
+import type { Tunnel } from "../src/link/session-broker.ts";
+import type { HollowAgent } from "./support/hollow-agent.ts";
+import { tunnelToCommand, tunnelToPort } from "./support/tunnels.ts";
+import { until } from "./support/until.ts";
+import { aStart, startWorkspaceWorld } from "./support/workspaces/workspace-world.ts";
+
+test("a workspace is reached by its URL and by SSH while it runs, and that counts as activity", {
+  timeout: 60_000,
+}, async (t) => {
+  const { world, agent, calls, reaches, port } = await setUp(t);
+  const { ownerToken } = await calls.startWorkspace(aStart());
+  await reaches("instance-1", WorkspacePhase.RUNNING);
+  serveSessions(agent, port);
+  const { ingress, ssh } = world.coordinator.access ?? {};
+  const token = { "x-gitpod-owner-token": ownerToken };
+  assert.deepEqual(await get(ingress?.port, token), { status: 200, body: "hello" });
+  assert.equal((await get(ingress?.port, {})).status, 401);
+  assert.equal(await run(ssh?.port, ownerToken, "echo from the workspace"), "from the workspace\n");
+  await until(
+    "activity",
+    async () => (await calls.describeWorkspace({ id: "instance-1" })).lastActivity !== "",
+  );
+  await calls.stopWorkspace({ id: "instance-1", policy: StopWorkspacePolicy.NORMALLY });
+  await reaches("instance-1", WorkspacePhase.STOPPED);
+  assert.equal((await get(ingress?.port, token)).status, 404);
+  await assert.rejects(run(ssh?.port, ownerToken, "true"), /authentication methods failed/);
+});
+
+async function setUp(t: TestContext) {
+  const dir = await mkdtemp(join(tmpdir(), "forage-access-"));
+  t.after(() => rm(dir, { recursive: true, force: true }));
+  const app = createServer((_request, response) => response.end("hello"));
+  await new Promise<void>((resolve) => app.listen(0, "127.0.0.1", resolve));
+  t.after(() => app.close());
+  const listen = "127.0.0.1:0";
+  const settings = { ingress: { listen }, ssh: { listen, hostKeyFile: join(dir, "keys", "host.key") } };
+  const parts = await startWorkspaceWorld(t, { settings });
+  return { ...parts, port: (app.address() as AddressInfo).port };
+}
+
+/** Serves sessions that the agent is asked for: every port is the application's, and commands run on this host. */
+function serveSessions(agent: HollowAgent, port: number): void {
+  agent.onSession = ({ sessionId, kind }) => {
+    const stream = agent.client.serve();
+    stream.on("error", () => {});
+    stream.write({ frame: { $case: "sessionId", value: sessionId } });
+    const tunnel: Tunnel = kind?.$case === "exec" ? tunnelToCommand(kind.value) : tunnelToPort(port);
+    stream.on("data", (frame) => void tunnel.toAgent.push(frame));
+    stream.on("end", () => tunnel.toAgent.close());
+    void (async () => {
+      for await (const frame of tunnel.fromAgent) stream.write(frame);
+      stream.end();
+    })();
+  };
+}
+
+async function get(port: number | undefined, headers: Record<string, string>) {
+  const host = "prefix-1.ws.example.test";
+  const sent = request({ host: "127.0.0.1", port, headers: { ...headers, host }, agent: false }).end();
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    sent.once("response", resolve).once("error", reject),
+  );
+  let body = "";
+  for await (const chunk of response) body += String(chunk);
+  return { status: response.statusCode, body: response.statusCode === 200 ? body : "" };
+}
+
+/** Runs a command over SSH with the owner token as password. */
+function run(port: number | undefined, password: string, command: string): Promise<string> {
+  const client = new ssh2.Client();
+  return new Promise((resolve, reject) => {
+    client.on("error", reject);
+    client.once("ready", () =>
+      client.exec(command, (error, channel) => {
+        if (error) return reject(error);
+        let output = "";
+        channel.on("data", (chunk: Buffer) => {
+          output += chunk.toString();
+        });
+        channel.once("close", () => {
+          client.end();
+          resolve(output);
+        });
+        return undefined;
+      }),
+    );
+    client.connect({ host: "127.0.0.1", port: port ?? 0, username: "meta-1", password });
+  });
+}
