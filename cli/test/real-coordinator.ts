@@ -61,6 +61,7 @@ export class RealCoordinator {
 
   #config(): unknown {
     return {
+      workspaces: { enabled: true },
       dataDir: join(this.dir, "data"),
       grpc: { listen: this.#address },
       http: { listen: "127.0.0.1:0" },

@@ -36,6 +36,24 @@ describe("with a real coordinator", { timeout: 120_000 }, () => {
     assert.equal((await forage("rollout status cs/web -n shop")).exitCode, 2);
   });
 
+  test("a workspace is started, listed without its token, and stopped", async () => {
+    const start = "workspace start w-1 --image registry.example/workspace:1 --workspace my-work";
+    const { stdout, stderr } = await forage(start);
+    assert.equal(stdout, "https://w-1.ws.localhost\n", stderr);
+    assert.equal((await forage(start)).stdout, stdout);
+    assert.match(
+      (await forage("workspace ls")).stdout,
+      /\nw-1 +my-work +forage +Pending +default .*waits for a node/,
+    );
+    assert.doesNotMatch((await forage("workspace ls -o json")).stdout, /"ownerToken": "./);
+    assert.match((await forage("workspace ls --owner nobody")).stderr, /no workspaces/);
+    assert.match((await forage("workspace snapshot my-work")).stderr, /workspace w-1 is not running/);
+    assert.equal((await forage("workspace stop my-work")).stdout, "workspace w-1 is being stopped\n");
+    assert.equal((await forage("workspace stop w-1 --immediately")).exitCode, 0);
+    const invalid = await forage("workspace start W_1 --image Nope");
+    assert.match(invalid.stderr, /id: .*spec.workspace_image: /s);
+  });
+
   test("a violation is shown where it stands", async () => {
     const { exitCode, stderr } = await forage("apply -f -", {
       stdin: hello.replace("registry.example/web:1", "no image"),

@@ -69,7 +69,12 @@ const commands: Readonly<Record<string, Load>> = {
     return [(await import("./token-create.ts")).tokenCreate, tokenLs, tokenRevoke];
   }),
   namespace: async () => (await import("./namespace.ts")).namespace,
-  workspace: group("workspace", "Open workspaces", async () => [
+  workspace: group("workspace", "List, start, stop and open workspaces", async () => [
+    (await import("./workspace-ls.ts")).ls,
+    (await import("./workspace-start.ts")).start,
+    (await import("./workspace-stop.ts")).stop,
+    (await import("./workspace-logs.ts")).logs,
+    (await import("./workspace-snapshot.ts")).snapshot,
     (await import("./workspace-open.ts")).open,
     (await import("./workspace-ssh.ts")).ssh,
   ]),
