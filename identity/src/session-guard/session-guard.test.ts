@@ -62,6 +62,18 @@ describe("SessionGuard", { timeout: 60_000 }, () => {
     assert.deepEqual(offences, ["UNPROVEN"]);
   });
 
+  it("cuts open unproven connections earlier once their address has offended", async (t) => {
+    const { connect, calls, offenders, offences } = await served(t, { maxUnprovenStreams: 64 });
+    const peer = await connect();
+    peer.send(Array.from({ length: 8 }, (_, i) => [headers(1 + 2 * i, path)]));
+    await until(() => calls.length === 8);
+    offenders.offend("127.0.0.1", 0);
+    peer.send([[headers(17, path)]]);
+    assert.equal(await peer.goAway, ENHANCE_YOUR_CALM);
+    assert.equal(calls.length, 8);
+    assert.deepEqual(offences, ["UNPROVEN"]);
+  });
+
   it("has no limit of streams for a proven connection", async (t) => {
     const { connect, calls, guard, offences } = await served(t, { maxUnprovenStreams: 5 });
     const peer = await connect();

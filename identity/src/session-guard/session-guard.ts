@@ -37,6 +37,9 @@ type Guarded = {
   opened: number;
 };
 
+/** A client with credentials needs one stream to show them. Many connections of one attacker then cost less than the first. */
+const PACED_UNPROVEN_STREAMS = 8;
+
 /** A sweep costs less than the streams that it counts. */
 const MIN_SWEEP = 32;
 
@@ -101,8 +104,8 @@ export class SessionGuard {
       return false;
     }
     guarded.opened += 1;
-    const { maxUnprovenStreams = Number.POSITIVE_INFINITY, monotonicMs } = this.#options;
-    if (!guarded.isProven && guarded.opened > maxUnprovenStreams) this.#cut(guarded, "UNPROVEN");
+    const { monotonicMs } = this.#options;
+    if (!guarded.isProven && guarded.opened > this.#maxUnproven(guarded)) this.#cut(guarded, "UNPROVEN");
     else if (guarded.recent.size >= guarded.sweepAt) this.#sweep(guarded);
     if (session.destroyed) {
       stream.on("error", () => {});
@@ -111,6 +114,12 @@ export class SessionGuard {
     guarded.recent.set(stream, monotonicMs());
     stream.once("close", () => this.#count(guarded, stream));
     return true;
+  }
+
+  #maxUnproven({ address }: Guarded): number {
+    const { maxUnprovenStreams = Number.POSITIVE_INFINITY, offenders, monotonicMs } = this.#options;
+    const isPaced = offenders.isPaced(address, monotonicMs());
+    return isPaced ? Math.min(PACED_UNPROVEN_STREAMS, maxUnprovenStreams) : maxUnprovenStreams;
   }
 
   /**
